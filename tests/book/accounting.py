@@ -1,8 +1,8 @@
-"""Rules as accounting: what stood on the accounts, what was asked, what was answered, posted and left.
+"""Rules as accounting: balances before, a command, then its answer, its postings and the balances after.
 
-Notation: `merchant:KFB 5; anna 100` names accounts and what stands on them in coins, those not named are at
-zero (but for the adjustment account, which bears the other side of what was given). `anna > merchant:KFB
-99.5` is a posting. `LIMIT` stands for the largest balance that a book can hold.
+Notation: `merchant:KFB 5; anna 100` gives accounts and their balances in coins. Accounts that are not named
+are at zero, except the adjustment account, which is the other side of the given money. `anna > merchant:KFB
+99.5` is a posting. `LIMIT` is the largest balance that a book can hold.
 """
 
 from collections.abc import Mapping
@@ -31,11 +31,11 @@ from merchant_wallet.book.outcomes import Outcome, SubUserFound, Withdrawal
 from merchant_wallet.book.state import Deposit, Entry
 
 USERS = {"anna": KFB, "bert": KFB, "ulla": USDT}
-"""The sub-users of every book here, and what their wallets hold; Ulla belongs to a book of USDT."""
+"""The sub-users of every book here, and their balances. Ulla belongs to a USDT book."""
 
 
 def units(coins: str) -> int:
-    """Units of an amount in coins; `LIMIT`, and `LIMIT-1` for a coin less."""
+    """The units of an amount in coins. Also `LIMIT`, and `LIMIT-1` for one coin less."""
     if coins.startswith("LIMIT"):
         return MAX_BALANCE_UNITS - parse_units(coins.removeprefix("LIMIT").removeprefix("-") or "0")
     return parse_units(coins)
@@ -52,7 +52,7 @@ def registration(name: str, index: int, currency: str = KFB) -> Register:
 
 
 def given(balances: str = "", **sub_user: Any) -> Ledger:
-    """A book with three sub-users and these balances; keywords set what Anna allows."""
+    """A book with three sub-users and these balances. Keywords set what Anna allows."""
     ledger = Ledger()
     for index, (name, currency) in enumerate(USERS.items()):
         found = ledger.ask(registration(name, index, currency))
@@ -68,7 +68,7 @@ def given(balances: str = "", **sub_user: Any) -> Ledger:
 
 
 def locate(ledger: Ledger, name: str) -> tuple[int, str]:
-    """The id and the currency of an account by its name or its sub-user's."""
+    """The id and the currency of an account, by its name or its sub-user's."""
     if name in FIXED_BY_NAME:
         account = FIXED_BY_NAME[name]
         return account.account_id, account.currency
@@ -77,13 +77,13 @@ def locate(ledger: Ledger, name: str) -> tuple[int, str]:
 
 
 def show_account(ledger: Ledger, account_id: int) -> str:
-    """The name of an account, a sub-user's own for a wallet."""
+    """The name of an account. A wallet has its sub-user's name."""
     names = {account.account_id: account.name for account in FIXED}
     return names.get(account_id) or ledger.sub_users[account_id].ext_user_id
 
 
 def show_balances(ledger: Ledger) -> str:
-    """What stands on the accounts, those at zero and the adjustment account left out."""
+    """The balances, without those at zero and the adjustment account."""
     shown = {
         show_account(ledger, account_id): format_units(balance)
         for account_id, balance in ledger.balances.items()
@@ -93,7 +93,7 @@ def show_balances(ledger: Ledger) -> str:
 
 
 def sort_balances(text: str) -> str:
-    """The same notation in the order and form in which balances are shown."""
+    """The same notation, in the order and form in which balances are shown."""
     pairs = sorted(tuple(part.split()) for part in text.split(";") if part)
     return "; ".join(f"{name} {_plain(coins)}" for name, coins in pairs if _plain(coins) != "0")
 
@@ -121,9 +121,9 @@ def expect(
     after: str | None = None,
     now_ms: int = START_MS,
 ) -> Outcome:
-    """Ask, and compare the answer (some of its values), the entry made, and the balances left.
+    """Send a command, and compare some values of its answer, the new entry, and the balances.
 
-    With no `posted` the command must have made no entry. A refusal must change nothing but its nonce.
+    Without `posted` the command must make no entry. A refusal must change nothing but its nonce.
     """
     before, nonce = show_balances(ledger), f"n{len(ledger.nonces)}"
     answers, draft = ledger.judge([Submission(command, nonce)], now_ms)
@@ -151,7 +151,7 @@ def debit(
 
 
 def credit(order: str, name: str, coins: str, currency: str = KFB) -> Command:
-    """From the merchant's balance to a sub-user's wallet, named by its EVM address."""
+    """From the merchant's balance to a sub-user's wallet, by its EVM address."""
     return MerchantToUser(order, addresses(name)[0], currency, units(coins))
 
 
@@ -163,7 +163,7 @@ def swap(
     least: str | None = None,
     position: str | None = None,
 ) -> Command:
-    """One currency for the other."""
+    """Exchange one currency for the other."""
     least_units = None if least is None else units(least)
     return Exchange(
         order, send, receive, units(coins), least_units, None if position is None else units(position)
@@ -197,11 +197,11 @@ WITHDRAWAL = CreateWithdrawal(
 
 
 def withdraw(order: str = "w1", coins: str = "100", **changes: Any) -> CreateWithdrawal:
-    """A withdrawal like the one above but for the changes."""
+    """A withdrawal like the one above, with these changes."""
     return msgspec.structs.replace(WITHDRAWAL, mc_order_id=order, amount_units=units(coins), **changes)
 
 
 def order_of(outcome: Outcome) -> Withdrawal:
-    """The order that an outcome is."""
+    """The order in an outcome."""
     assert isinstance(outcome, Withdrawal), outcome
     return outcome

@@ -1,4 +1,4 @@
-"""A book of its own for each test that asks for one."""
+"""A book for each test that asks for one."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from tests.book.scribe import Scribe, write_history
 
 @pytest.fixture
 def scribe(database_url: str) -> Iterator[Scribe]:
-    """An empty book, and whoever writes into it."""
+    """An empty book, and the fake writer that writes to it."""
     scribe = Scribe(database_url)
     try:
         yield scribe

@@ -1,7 +1,7 @@
-"""One book for all the tests of a file that tamper: whatever one of them did, the next finds it as it was.
+"""One book for all tampering tests of a file. After each test it is restored.
 
-Rules: the rows are put back by copy, all tables of them, whether a test changed them or not. Constraints that
-a tampering took away are not put back: the next would take them away again.
+All rows are restored from a copy, in all tables, whether a test changed them or not. Constraints that a test
+dropped stay dropped: the next test would drop them again.
 """
 
 from dataclasses import dataclass, field
@@ -14,12 +14,12 @@ COLUMNS = (
     " where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and not c.relispartition"
     " and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' group by 1 order by 1"
 )
-"""Every table with its columns, but for those that the database computes."""
+"""Every table with its columns, without computed columns."""
 
 
 @dataclass
 class KeptBook:
-    """A book, the ids of its entries by name, and a copy of every row that is in the database now."""
+    """A book, the ids of its entries by name, and a copy of every row."""
 
     scribe: Scribe
     named: dict[str, int]
@@ -32,7 +32,7 @@ class KeptBook:
             self.scribe.run(f"create table kept.{table} as table {table}")
 
     def restore(self) -> None:
-        """Undo what was tampered with."""
+        """Restore the rows if a test changed any."""
         if not self.scribe.tampered:
             return
         copies = (
@@ -40,5 +40,5 @@ class KeptBook:
             f"insert into {table} ({columns}) overriding system value select {columns} from kept.{table};"
             for table, columns in self.columns.items()
         )
-        # All in one message, which is one transaction.
+        # One message, so it is one transaction.
         self.scribe.run("".join(copies))

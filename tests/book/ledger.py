@@ -1,8 +1,7 @@
-"""A book in memory: what the database keeps of one, read and written batch by batch as the store does.
+"""A book in memory, read and written batch by batch as the store does.
 
-Rules: `open` gives a draft that knows only what the batch needs, so a rule that looks at more than it named
-fails; `commit` refuses what the schema's keys and checks refuse. What a rule must know about a known order
-is read back from its postings, not kept from the first time.
+`open` gives a draft with only the batch's read set, so a rule that reads more fails. `commit` refuses what
+the schema's keys and checks refuse. Earlier outcomes are computed again from the postings.
 """
 
 from collections import Counter
@@ -42,13 +41,13 @@ USDT_RATE = Rate(14 * 10**6, False, START_MS, None)
 
 
 def submit(*commands: Command | Submission) -> list[Submission]:
-    """Submissions of the service's own, where a command stands alone."""
+    """Submissions of the service's own commands."""
     return [each if isinstance(each, Submission) else Submission(each) for each in commands]
 
 
 @dataclass
 class Ledger:
-    """One book as its rows stand after the last commit."""
+    """One book as its rows are after the last commit."""
 
     merchant_id: int = 1001
     range_no: int = RANGE_NO
@@ -75,7 +74,7 @@ class Ledger:
     )
 
     def open(self, read_set: ReadSet, now_ms: int) -> Draft:
-        """What a batch that needs this is judged on; nothing in it is shared with the ledger."""
+        """The draft for a read set. It shares nothing with the ledger."""
         draft = Draft(
             self.merchant_id,
             max(self.last_ms, now_ms),
@@ -107,7 +106,7 @@ class Ledger:
         return draft
 
     def commit(self, draft: Draft) -> None:
-        """Write what a batch changed, all of it or an AssertionError."""
+        """Write everything that a batch changed, or raise AssertionError."""
         changes = draft.changes
         assert draft.entry_count - len(changes.entries) == len(self.entries), "judged on another head"
         self._claim(changes.nonces)
@@ -127,19 +126,19 @@ class Ledger:
         return apply_batch(draft, batch), draft
 
     def run(self, submissions: Iterable[Submission], now_ms: int = START_MS) -> list[Outcome]:
-        """Carry a batch out; one in which everything is stale is rolled back, as the writer does."""
+        """Run a batch. If every outcome is stale it is rolled back, as the writer does."""
         outcomes, draft = self.judge(submissions, now_ms)
         if not all(isinstance(outcome, Stale) for outcome in outcomes):
             self.commit(draft)
         return outcomes
 
     def ask(self, command: Command | Submission, now_ms: int = START_MS) -> Outcome:
-        """Carry one command out."""
+        """Run one command."""
         (outcome,) = self.run(submit(command), now_ms)
         return outcome
 
     def totals(self) -> dict[str, int]:
-        """The sum of all balances, by currency; 0 unless money was made or lost."""
+        """The sum of all balances by currency: 0 unless money was created or lost."""
         sums: Counter[str] = Counter()
         for account_id, balance in self.balances.items():
             sums[self.currency_of(account_id)] += balance
@@ -208,7 +207,7 @@ class Ledger:
                 assert known == deposit.block_hash, "a transaction is credited from one block"
 
     def _check_columns(self, draft: Draft) -> None:
-        """Each new row has what the schema's types, keys and checks ask for, and the batch's own moment."""
+        """Each new row satisfies the schema's types, keys and checks, and has the batch's time."""
         changes = draft.changes
         for entry in changes.entries:
             assert (entry.at_ms, entry.rate_e8 >= 0) == (draft.now_ms, True)
@@ -223,7 +222,7 @@ class Ledger:
             assert (user.paused, user.has_pin) == (False, False)
 
     def currency_of(self, account_id: int) -> str:
-        """What an account holds."""
+        """An account's balance."""
         fixed = {account.account_id: account.currency for account in FIXED}
         return fixed.get(account_id) or self.sub_users[account_id].currency
 
@@ -233,7 +232,7 @@ def _addresses(user: SubUser) -> set[bytes]:
 
 
 def _know(draft: Draft, entry: Entry) -> None:
-    """Read an order's outcome back from its postings."""
+    """Compute an earlier outcome from its postings."""
     assert entry.mc_order_id is not None
     first, *rest = entry.postings
     second = rest[0].amount_units if rest else 0
@@ -284,5 +283,5 @@ def check_chain(ledger: Ledger) -> None:
 
 
 def blank_changes(*nonces: str) -> Changes:
-    """What a batch changes that did nothing but claim nonces."""
+    """The changes of a batch that only claimed nonces."""
     return Changes(nonces=list(nonces))

@@ -1,7 +1,7 @@
-"""A fake of the writer: the real rules, one command per transaction, plain inserts, and a clock set by hand.
+"""A fake writer: the real rules, one command per transaction, plain inserts, and a clock set by hand.
 
-`write_history` makes a book in which everything has happened once; `rechain` is what a forger would do who
-can rewrite the whole database: give every entry the hash that its content asks for.
+`write_history` makes a book in which everything has happened once. `rechain` forges: it gives every entry the
+hash that fits its content, as somebody could who can rewrite the whole database.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ Result = TypeVar("Result")
 
 
 def on(url: str, ask: Callable[[AsyncConnection], Coroutine[Any, Any, Result]]) -> Result:
-    """Ask something over a connection of its own, in an event loop of its own."""
+    """Run a function with a connection of its own, in an event loop of its own."""
 
     async def run() -> Result:
         async with await connect(url) as conn:
@@ -61,13 +61,13 @@ def on(url: str, ask: Callable[[AsyncConnection], Coroutine[Any, Any, Result]]) 
 
 
 class Scribe:
-    """One book, open in memory and in the database at once."""
+    """One book, in memory and in the database at the same time."""
 
     def __init__(self, url: str, merchant_id: int = MERCHANT_ID, range_no: int = RANGE_NO) -> None:
         self.url = url
         self.merchant_id = merchant_id
         self.conn = connect_sync(url)
-        # Nothing here is meant to survive a crash, and waiting for the disk is most of a test's time.
+        # Nothing here must survive a crash, and waiting for the disk would take most of a test's time.
         self.conn.execute("set synchronous_commit = off")
         self.draft = Draft(merchant_id, START_MS, range_no, 0, None, 0, FIRST_HASH, 1, 0, 0)
         self.draft.balances = {account.account_id: 0 for account in FIXED}
@@ -90,7 +90,7 @@ class Scribe:
             self.insert("account", account_id=account_id, kind=kind, currency=currency)
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         self.conn.close()
 
     def run(self, statement: str, values: Iterable[Any] = ()) -> psycopg.Cursor[Any]:
@@ -98,7 +98,7 @@ class Scribe:
         return self.conn.execute(statement.encode(), list(values) or None)
 
     def tamper(self, statement: str, values: Iterable[Any] = ()) -> None:
-        """Run a statement that must change something, with every constraint out of its way but the keys."""
+        """Run a statement that must change something. All constraints except keys are off."""
         if not self.tampered:
             found = self.run(
                 "select case when contypid = 0 then 'table ' || conrelid::regclass"
@@ -117,7 +117,7 @@ class Scribe:
         self.run(f"insert into {table} ({', '.join(row)}) values ({marks})", row.values())
 
     def update(self, table: str, key: str | None, **row: Any) -> None:
-        """Set columns of one row of this book; `key` names the column that tells which row it is."""
+        """Set columns of one row of this book. `key` is the column that identifies the row."""
         values = {name: value for name, value in row.items() if name != key}
         changes = ", ".join([f"{name} = %s" for name in values])
         where = f"merchant_id = %s and {key} = %s" if key else "merchant_id = %s"
@@ -125,7 +125,7 @@ class Scribe:
         self.run(f"update {table} set {changes} where {where}", [*values.values(), *keys])
 
     def ask(self, command: Command) -> Outcome:
-        """Judge a command, a second after the one before, and write down what it changes."""
+        """Judge a command, one second after the last one, and write its changes."""
         self.draft.now_ms += 1000
         self.draft.changes = Changes()
         outcome = apply_one(self.draft, Submission(command))
@@ -224,7 +224,7 @@ class Scribe:
         self.insert("given_address", address=address)
 
     def arrive(self, deposit: Deposit, user_id: int | None = None) -> None:
-        """Write down what the watcher saw."""
+        """Insert a deposit, as the watcher does."""
         self.draft.deposits[deposit.key] = deposit
         self.insert(
             "deposit",
@@ -241,7 +241,7 @@ class Scribe:
         )
 
     def deposit(self, sub_user: SubUserFound | None, amount_units: int, *, told: bool = False) -> int:
-        """Credit what was sent to a wallet, or to the merchant's own address; gives the entry's id."""
+        """Credit a deposit to a wallet, or to the merchant's own address. Returns the entry's id."""
         address = sub_user.tron_address if sub_user else OWN
         key = DepositKey("TRC20", f"a{self.draft.counter}", 3)
         arrived = Deposit(key, address, amount_units, sub_user is None, True)
@@ -281,7 +281,7 @@ class Scribe:
         return outcome
 
     def exchange(self, mc_order_id: str | None, send: str, receive: str, amount_units: int) -> Exchanged:
-        """Give one currency for the other."""
+        """Exchange one currency for the other."""
         outcome = self.ask(commands.Exchange(mc_order_id, send, receive, amount_units, None, None))
         assert isinstance(outcome, Exchanged)
         return outcome
@@ -293,7 +293,7 @@ class Scribe:
         approval_limit_units: int = 10**12,
         second_limit_units: int = commands.SECOND_LIMIT_UNITS,
     ) -> int:
-        """Open an order and give its id."""
+        """Create an order and return its id."""
         outcome = self.ask(
             commands.CreateWithdrawal(
                 mc_order_id,
@@ -314,11 +314,11 @@ class Scribe:
         return outcome.order_id
 
     def withdraw_next(self) -> int:
-        """Open a small order under an id that was not used before, and give its own."""
+        """Create a small order under a new mcOrderId, and return its id."""
         return self.withdraw(f"n{self.draft.counter}", 2 * COIN)
 
     def move(self, *steps: Command) -> None:
-        """Take an order through steps that must all be legal."""
+        """Move an order through statuses, each by a legal step."""
         for step in steps:
             assert isinstance(self.ask(step), Withdrawal)
 
@@ -328,7 +328,7 @@ class Scribe:
         return [row[0] for row in rows]
 
     def rechain(self) -> None:
-        """Forge: give every entry the hash of its present content, and the book the last one."""
+        """Forge: give every entry the hash of its current content, and the book the last one."""
         head, me = FIRST_HASH, self.merchant_id
         for entry in self._read_entries():
             form = canonical(me, *entry_values(entry), entry.postings)
@@ -354,7 +354,7 @@ class Scribe:
 
 
 def entry_values(entry: Entry) -> tuple[int, str, str | None, int, int, str]:
-    """What the canonical form says of an entry besides its postings."""
+    """The parts of an entry's canonical form besides its postings."""
     return entry.entry_id, entry.kind, entry.mc_order_id, entry.at_ms, entry.rate_e8, entry.facts
 
 
@@ -365,7 +365,7 @@ def _order_row(order: Withdrawal) -> dict[str, Any]:
 
 
 def write_history(scribe: Scribe) -> dict[str, int]:
-    """Let everything that can happen to a book happen once, over two days; gives the entries' ids by name."""
+    """Let everything happen to a book once, over two days. Returns the entries' ids by name."""
     named = {"fund": scribe.fund(10_000 * COIN).entry_id}
     anna, bert = scribe.register("anna"), scribe.register("bert")
     named |= {"anna": anna.user_id, "bert": bert.user_id}

@@ -1,4 +1,4 @@
-"""Every field of the one definition of a sub-user, changed in the database's own columns."""
+"""Every field in the definition of a sub-user, changed by SQL."""
 
 from typing import Final, get_type_hints
 
@@ -7,7 +7,7 @@ from merchant_wallet.book.sub_user import COMPARED, COUNTED, SubUser
 OTHER: Final = {str: "'other'", bool: "true", int | None: "5"}
 """In SQL, by a field's type: a value that no new sub-user has."""
 OWN: Final = {"has_pin": "pin_hash = 'x', pin_set_ms = 1"}
-"""Fields that are no column of their own."""
+"""Fields that are not columns of their own."""
 
 
 def change(name: str) -> str:
@@ -20,4 +20,4 @@ CHANGES: Final = {column.name: change(column.name) for column in COMPARED}
 COUNTS: Final = {
     name: f"update account set {name} = {name} + 1 where kind = 'subuser'" for name in sorted(COUNTED)
 }
-"""What stands in the account's row."""
+"""Fields in the account's row."""

@@ -1,4 +1,4 @@
-"""Array literals, there and back through PostgreSQL itself."""
+"""Array literals: sent to PostgreSQL and read back."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.book import arrays
 
-# PostgreSQL's text holds every character but NUL; a lone surrogate is no character.
+# PostgreSQL's text can hold every character but NUL. A lone surrogate is no character.
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 awkward = st.text(st.sampled_from(list("\\\"{},; \n\t\rNULnul'$é\u0301𝄞\x01\x7f\u2028")), max_size=12)
 bigints = st.integers(-(2**63), 2**63 - 1)
@@ -25,7 +25,7 @@ def connection(database_url: str) -> Iterator[psycopg.Connection]:
 
 
 def _read(connection: psycopg.Connection, kind: str, literal: bytes) -> object:
-    # The literal travels as the writer sends it: as text of a type that the server finds out.
+    # The literal is sent as the writer does: as text whose type the server infers.
     result = connection.pgconn.exec_params(b"select $1::" + kind.encode() + b"[]", [literal])
     assert result.error_message == b""
     value = result.get_value(0, 0)

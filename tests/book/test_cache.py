@@ -1,4 +1,4 @@
-"""What is remembered of books, what a batch may be foreseen on, and what is forgotten."""
+"""What is cached of books, which batches can run on the cache, and what is evicted."""
 
 from collections.abc import Sequence
 
@@ -52,7 +52,7 @@ def _batch(*commands: Command, version: int | None = VERSION) -> list[Submission
 
 
 def _read(cache: BookCache, *people: int, book: int = BOOK, count: int = 5, counter: int = 50) -> None:
-    """A batch was read, which changed nothing, and committed."""
+    """A batch that changed nothing was read and committed."""
     draft = _draft(*people, book=book, count=count, counter=counter)
     cache.store_read(draft, draft.head, ReadSet())
 
@@ -90,7 +90,7 @@ def test_a_batch_that_names_anything_else_is_read(command: Command) -> None:
     cache = BookCache()
     _read(cache, 1)
     known = _debit("d0", 1)
-    # A quote names nothing at all of the book.
+    # A quote reads nothing of the book.
     assert _hits(cache, _batch(known, command)) == isinstance(command, c.QuoteWithdrawal)
     assert _hits(cache, _batch(known))
 
@@ -162,11 +162,11 @@ def test_a_nonce_or_an_order_id_that_came_before_is_not_guessed_to_be_new() -> N
     cache.store_read(draft, draft.head, read_set_of(first))
     assert not _hits(cache, [Submission(_debit("d2", 1), "n1", VERSION)])
     assert not _hits(cache, [Submission(_debit("d1", 1), "n2", VERSION)])
-    # An order id is no nonce, and another book's names are its own.
+    # An order id is no nonce, and each book has its own.
     assert _hits(cache, [Submission(_debit("n1", 1), "d1", VERSION)])
     _read(cache, 1, book=BOOK + 1)
     assert _hits(cache, first, book=BOOK + 1)
-    # Only the latest are kept; the database knows them all.
+    # Only the latest are cached. The database knows them all.
     for number in range(6):
         cache.store_read(draft, draft.head, ReadSet(nonces={f"x{number}"}))
     assert _hits(cache, first)
@@ -215,6 +215,6 @@ def test_of_too_many_the_book_that_was_quiet_longest_is_forgotten() -> None:
     cache.store_optimistic(_draft(1, book=1), cached, ReadSet())
     _read(cache, 1, book=4)
     assert [_hits(cache, batch, book) for book in (1, 2, 3, 4)] == [True, False, True, True]
-    # A book that alone is half of all is not remembered, and pushes out no other.
+    # A book of half the limit is not cached, and evicts no other.
     _read(cache, *range(1, 9), book=5)
     assert [_hits(cache, batch, book) for book in (1, 3, 4, 5)] == [True, True, True, False]

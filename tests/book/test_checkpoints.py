@@ -1,4 +1,4 @@
-"""Checkpoints: when one is written, and what of the journal, the file or the key no longer fits them."""
+"""Checkpoints: when one is written, and how changes of the journal, the file or the key are found."""
 
 import asyncio
 import os

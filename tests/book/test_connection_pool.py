@@ -1,4 +1,4 @@
-"""The writer's connections: how many are shared, and what happens when none can be had."""
+"""The writer's connections: how many are shared, and what happens if none can be opened."""
 
 import asyncio
 from typing import Any
@@ -44,7 +44,7 @@ async def _occupy_all(
 
 
 async def _end(pool: ConnectionPool, naps: list[asyncio.Task[Any]]) -> None:
-    """Nobody waits for the naps to end by themselves."""
+    """Don't wait until the naps end by themselves."""
     await pool.close()
     ended = await asyncio.gather(*naps, return_exceptions=True)
     assert all(isinstance(one, ConnectionLost) for one in ended)
@@ -57,11 +57,11 @@ def test_optimistic_batches_share_a_few_connections_and_more_where_each_takes_lo
         assert await _acquire_shared(pool) is first
         naps, used = await _occupy_all(pool, SHARED * (DEEP_PIPELINE - 1))
         assert first in used
-        # The one with the fewest under way is the next.
+        # The connection with the fewest in flight is next.
         assert [len(connection) for connection in used] == [DEEP_PIPELINE - 1] * SHARED
         for connection in used:
             connection.latency_s = 2 * SLOW_COMMIT_S
-        # That alone is no reason, as long as few wait.
+        # That alone is no reason while few batches wait.
         more, again = await _occupy_all(pool, SHARED)
         assert again == used
         further = await _acquire_shared(pool)
@@ -137,7 +137,7 @@ def test_a_connection_that_cannot_be_had_costs_nothing_while_there_is_another(
         with monkeypatch.context() as patch:
             patch.setattr(PipelineConnection, "open", refuse)
             assert [await _acquire_shared(pool) for _ in range(3)] == [only] * 3
-        # It is not tried again at once.
+        # It does not try again at once.
         assert len(tries) == 1
         await _end(pool, [nap])
 

@@ -1,4 +1,4 @@
-"""Entries, ids and the chain: what is covered by a hash, and what an id may be."""
+"""Entries, ids and the hash chain: what a hash covers, and which ids are possible."""
 
 import hashlib
 
@@ -33,7 +33,7 @@ CONTENT: Content = (1001, 5, "adjust", None, 7, 0, "", (Posting(11, 2, KFB, 3, -
 
 
 def draft_of(ledger: Ledger) -> Draft:
-    """A draft that knows every fixed account."""
+    """A draft with every fixed account."""
     return ledger.open(ReadSet(accounts={account.account_id for account in FIXED}), START_MS)
 
 

@@ -1,7 +1,7 @@
-"""Batches that are judged before the database is asked: what it holds decides, whatever was foreseen.
+"""Optimistic batches: whatever the cache says, the database decides.
 
-Each test lets a writer learn a book, changes one thing behind its back, and sees that the answer and the book
-are as if the writer had read first.
+Each test lets a writer cache a book, changes one thing behind its back, and checks that the answer and the
+book are the same as if the writer had read first.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from merchant_wallet.sub_users.controls import set_controls
 
 
 async def _open_learned(shop: Shop, url: str | None = None) -> Writer:
-    """A writer that has read the shop's book and would foresee its next batch."""
+    """A writer that has cached the shop's book. Its next batch would be optimistic."""
     book = Writer(url or shop.url)
     await shop.ask(book, shop.credit("learned", 10 * COIN))
     assert isinstance(await shop.ask(book, ReadBalances()), Balances)
@@ -154,11 +154,11 @@ def test_whatever_the_rules_look_at_is_compared(database_url: str, statement: st
         book = await _open_learned(shop)
         assert await _is_next_optimistic(shop, book, ReadSubUser(ALICE))
         await shop.rows(statement)
-        # One batch that names the balances, and a transfer.
+        # One batch that reads the balances, and a transfer.
         answers = await shop.gather(book, [ReadBalances(), ReadSubUser(ALICE), shop.credit("c1")])
         assert isinstance(answers[1], SubUserFound)
         assert book.optimistic_count == 1
-        # Read once, the change is known, and the book is foreseen again after one more reading.
+        # After one read the change is cached. After one more the book is optimistic again.
         assert not await _is_next_optimistic(shop, book, ReadSubUser(ALICE))
         assert await _is_next_optimistic(shop, book, ReadSubUser(ALICE))
         await book.close()
@@ -219,7 +219,7 @@ def test_a_repeat_is_read_at_once_and_costs_no_failed_batch(database_url: str) -
         book = await _open_learned(shop)
         first = await shop.ask(book, shop.credit("c1"))
         assert await shop.ask(book, shop.credit("c1")) == first
-        # A failed guess would have the next batch read.
+        # After a conflict the next batch would be read.
         assert await _is_next_optimistic(shop, book, ReadBalances())
         await book.close()
 
@@ -250,7 +250,7 @@ def test_poison_in_an_optimistic_batch_hurts_itself_alone(database_url: str, nei
         shop = await open_shop(database_url)
         book = await _open_learned(shop)
         commands = [shop.credit(f"c{number}") for number in range(neighbours)]
-        # The database's text holds any character but this one.
+        # The database's text can hold any character but this one.
         answers = await shop.gather(book, [*commands, shop.credit("cut\0short")])
         assert [type(answer) for answer in answers] == [Transferred] * neighbours + [CommandFailed]
         (answer,) = await asyncio.gather(shop.send(book, shop.credit("z"), "cut\0"), return_exceptions=True)
@@ -266,7 +266,7 @@ def test_poison_in_an_optimistic_batch_hurts_itself_alone(database_url: str, nei
 def test_a_batch_that_comes_late_is_not_done_twice(
     database_url: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its session stalls before it reads the batch, and goes on only when the batch was looked up in vain."""
+    """The session stalls before it reads the batch, until the batch was looked up without success."""
     look_up = store.was_committed
 
     async def scenario() -> None:
@@ -303,11 +303,11 @@ SHARING = (
     "select pid from pg_stat_activity where application_name = 'merchant-wallet writer'"
     " and datname = current_database() order by backend_start desc limit 1"
 )
-"""The session that was opened last, which is the first that foreseen batches share."""
+"""The session that was opened last. Optimistic batches share it first."""
 
 
 async def _guard_shortly(connection: PipelineConnection, work: Coroutine[object, object, Any]) -> Any:
-    """As the link's own guard, which waits for half a minute."""
+    """As the connection's own timeout, which is half a minute."""
     connection._timeout_s = 0.5
     return await GUARD(connection, work)
 

@@ -1,4 +1,4 @@
-"""The writer's connection: what is asked is answered in order, and a loss is told at once."""
+"""The writer's connection: answers come in order, and a loss is reported at once."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ STATEMENTS = {
     b"nap": b"select pg_sleep($1::float8)",
 }
 PATIENCE_S = 10.0
-"""How long a test waits for what should come at once; the link's own time is three times as long."""
+"""How long a test waits for an immediate event. The connection's own timeout is three times as long."""
 
 
 async def _soon(work: Awaitable[Any]) -> Any:
@@ -202,7 +202,8 @@ def test_a_session_that_ends_without_having_read_all_of_a_call_is_lost_at_once(d
     async def scenario() -> None:
         connection = await _open(database_url)
         pid = await _pid(connection)
-        # More than the database reads at a time: the socket ends in error, of which the loop tells only once.
+        # More than the database reads at once. The socket ends with an error, which the loop reports only
+        # once.
         working = asyncio.create_task(connection.run([(b"nap", (b"60",)), (b"big", (b"x" * 100_000,))]))
         await _until_asleep(database_url, pid)
         await _terminate(database_url, pid)
@@ -243,7 +244,7 @@ def test_closing_a_lost_link_does_not_deafen_the_one_that_got_its_file_number(da
         lost = await _open(database_url)
         await _terminate(database_url, await _pid(lost))
         await _until_broken(lost)
-        # The system gives out the lowest free number, so one of these has the lost one's.
+        # The system reuses the lowest free number, so one of these sockets has the lost one's number.
         pool = [await _open(database_url) for _ in range(3)]
         await lost.close()
         for connection in pool:

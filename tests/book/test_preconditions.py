@@ -1,4 +1,4 @@
-"""A foreseen batch, sent to a book that differs in one thing: it fails, and nothing of it is done."""
+"""An optimistic batch for a book that differs in one thing: it fails, and nothing of it is done."""
 
 import asyncio
 from typing import Any
@@ -37,7 +37,7 @@ DIFFERENCES = {
     "withdrawn": "update book set withdrawn_units = withdrawn_units + 1",
 }
 UNFORESEEN = "22P02"
-"""A sentence was read as a number."""
+"""The SQLSTATE of a sentence that is cast to a number."""
 
 TOTALS = (
     "select (select count(*) from nonce), (select count(*) from entry), (select count(*) from posting),"
@@ -82,7 +82,7 @@ def test_any_difference_fails_the_batch_and_nothing_of_it_is_done(
 
         monkeypatch.setattr(store, "commit_optimistic", watched)
         futures = [writer.submit(shop.merchant_id, _debit(number)) for number in range(9, 9 + size)]
-        # Some differences are faults of the book, which the way by reading tells of in its own manner.
+        # Some differences violate the book's rules. A batch that reads first reports them in its own way.
         await asyncio.gather(*futures, return_exceptions=True)
         assert writer.optimistic_count == optimistic
         await writer.close()

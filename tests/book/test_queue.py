@@ -1,4 +1,4 @@
-"""The queue of one book: who is next."""
+"""The queue of one book: which command is next."""
 
 import asyncio
 from collections.abc import Sequence

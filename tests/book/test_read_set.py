@@ -1,4 +1,4 @@
-"""What each command names for its rule to see, and that no rule looks further."""
+"""The read set of each command. No rule may read more."""
 
 import msgspec
 import pytest
@@ -95,7 +95,7 @@ STATUS = {c.Settle: 1, c.Fail: 1, c.Refund: 3}
 
 
 def waiting_for(command: Command) -> Ledger:
-    """A book with money everywhere and an order and a deposit that this command finds as they must be."""
+    """A book with money everywhere. This command finds the order and the deposit that it needs."""
     ledger = given("merchant:USDT 1000; merchant:KFB 1000; hold:USDT 200; fees:USDT 5; anna 10; ulla 10")
     arrived(ledger, "anna", "0.000001", KEY.chain, KEY.tx_hash)
     order = order_of(ledger.ask(withdraw("w0")))
@@ -115,7 +115,7 @@ def waiting_for(command: Command) -> Ledger:
 
 @pytest.mark.parametrize("command", [row[0] for row in NAMED], ids=lambda command: type(command).__name__)
 def test_a_rule_that_succeeds_has_looked_at_nothing_that_was_not_named(command: Command) -> None:
-    """What was not read is missing from the draft, so a rule that looks at it fails."""
+    """What was not read is missing from the draft, so a rule that reads it fails."""
     ledger = waiting_for(command)
     (outcome,), draft = ledger.judge([Submission(command)])
     assert not isinstance(outcome, Refusal), outcome

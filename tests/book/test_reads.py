@@ -1,4 +1,4 @@
-"""Statements, listings and single looks at a book in which everything has happened."""
+"""Statements, lists and single reads of a book in which everything has happened."""
 
 import csv
 import io
@@ -348,7 +348,7 @@ def test_an_order_is_shown_with_its_life(scribe: Scribe, named: dict[str, int]) 
 
 def test_fees_are_listed_as_held_and_taken(scribe: Scribe, named: dict[str, int]) -> None:
     fees = on(scribe.url, list_fees)
-    # 1% of debits of 100 and 30 KFB, taken out; 1% of the one paid withdrawal of 200 USDT.
+    # 1% of debits of 100 and 30 KFB, withdrawn; 1% of the one paid withdrawal of 200 USDT.
     assert [(f.merchant_id, f.currency, f.held_units, f.withdrawn_units, f.earned_units) for f in fees] == [
         (MERCHANT_ID, USDT, 2 * COIN, 0, 2 * COIN),
         (MERCHANT_ID, KFB, 0, 1_300_000, 1_300_000),

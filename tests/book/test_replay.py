@@ -1,4 +1,4 @@
-"""What a replay finds by itself: ids, floors and holds that no database row can show alone."""
+"""What only a replay finds: ids, floors and holds that no single row can show."""
 
 import pytest
 from tests.book.scribe import MERCHANT_ID, RANGE_NO

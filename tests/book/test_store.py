@@ -1,4 +1,4 @@
-"""What a batch writes, the next one reads back as it was; what would not fit, the database refuses."""
+"""What a batch writes, the next one reads back. The database refuses what would not fit."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -36,7 +36,7 @@ BACK_E8 = 14 * 10**6
 
 @asynccontextmanager
 async def _link(shop: Shop) -> AsyncIterator[PipelineConnection]:
-    """A connection; what it has not committed is rolled back at the end."""
+    """A connection that rolls back at the end."""
     connection = await PipelineConnection.open(shop.url, store.STATEMENTS)
     try:
         yield connection
@@ -45,7 +45,7 @@ async def _link(shop: Shop) -> AsyncIterator[PipelineConnection]:
 
 
 async def _read(shop: Shop, *asked: c.Command) -> Draft:
-    """The draft that a batch of these commands would be judged on."""
+    """The draft for a batch of these commands."""
     read_set = read_set_of([c.Submission(command) for command in asked])
     async with _link(shop) as connection:
         return await store.open_draft(connection, shop.merchant_id, read_set, now_ms())
@@ -65,7 +65,7 @@ def _withdraw(mc_order_id: str, amount_units: int = 20 * COIN, approval_limit_un
 
 
 async def _ask_all(shop: Shop, *asked: c.Command) -> list[Outcome]:
-    """Ask one after the other, each in a batch of its own."""
+    """Send commands one after the other, each in its own batch."""
     book = Writer(shop.url)
     answers = [await shop.ask(book, command) for command in asked]
     await book.close()
@@ -149,7 +149,7 @@ def test_a_batch_sees_only_what_it_names(database_url: str) -> None:
         await _ask_all(shop, shop.credit("c1"), shop.credit("c2"))
         draft = await _read(shop, shop.debit("c1"))
         assert set(draft.balances) == {MERCHANT_ID_OF[KFB], shop.alice_id}
-        # The order ids are another kind's.
+        # The same order ids with another kind.
         assert draft.earlier_transfers == {}
         draft = await _read(shop, shop.credit("c1"), shop.credit("c3"))
         assert [key[1] for key in draft.earlier_transfers] == ["c1"]
@@ -268,7 +268,7 @@ def test_the_batchs_draft_and_the_operators_view_agree_on_every_rate(database_ur
 async def _write_spoilt(
     shop: Shop, asked: c.Command, spoil: Callable[[Draft], None], seen_more: int = 0
 ) -> str:
-    """Judge a command, spoil the draft and try to write it: the SQLSTATE that stops that."""
+    """Judge a command, change the draft, and try to write it. Returns the SQLSTATE of the refusal."""
     submissions = [c.Submission(asked)]
     async with _link(shop) as connection:
         draft = await store.open_draft(connection, shop.merchant_id, read_set_of(submissions), now_ms())

@@ -1,4 +1,4 @@
-"""Every way of tampering with a book, and the fault that must be named for it."""
+"""Every way to tamper with a book, and the violation that must be reported."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -17,7 +17,7 @@ from merchant_wallet.book.verification.violations import RULES, Violation
 
 @pytest.fixture(scope="module")
 def one_book(postgres: SharedPostgres) -> Iterator[KeptBook]:
-    """A book in which everything has happened; it is sound again when all have tampered with it."""
+    """A book in which everything has happened. After all tests it is sound again."""
     with postgres.database(TEMPLATE) as url:
         scribe = Scribe(url)
         try:
@@ -47,7 +47,7 @@ def find_fault(scribe: Scribe) -> Violation:
 CREDITED_BY = "from deposit_credit c where c.tx_hash = d.tx_hash and c.entry_id = {}"
 
 TAMPERINGS = [
-    # What is done to the row, the entry whose row it is, the rule that must be named.
+    # What is done to the row, the entry that it belongs to, the rule that must be reported.
     ("update posting set amount = amount + 1 where entry_id = {}", "debit", "balance"),
     ("update posting set source_balance = source_balance - 1 where entry_id = {}", "credit", "balance"),
     ("update posting set target_balance = target_balance + 1 where entry_id = {}", "credit", "balance"),
@@ -209,12 +209,12 @@ def test_a_book_that_was_tampered_with_is_named(book: KeptBook, statement: str, 
 def test_every_rule_but_those_that_follow_from_others_has_its_tampering() -> None:
     covered = {rule for _, _, rule in TAMPERINGS} | {rule for _, rule in BOOK_TAMPERINGS}
     forged = {"shape", "facts", "floor", "hold", "checkpoint", "reference"}
-    # Postings move between two accounts, so with sound balances the sum can't be anything but 0.
+    # Postings move money between two accounts, so with right balances the sum is always 0.
     assert set(RULES) - covered - forged == {"sum"}
 
 
 FORGERIES = [
-    # With all hashes made anew, so that only what the entries mean can give them away.
+    # With all hashes computed again, so that only the meaning of the entries shows the change.
     ("update entry set rate_e8 = 2 where entry_id = {}", "debit", "shape"),
     ("update entry set rate_e8 = rate_e8 + 1000 where entry_id = {}", "exchange", "shape"),
     ("update entry set mc_order_id = null where entry_id = {}", "credit", "shape"),
@@ -295,7 +295,7 @@ def test_a_deposit_that_was_credited_twice_is_found_however_well_it_was_forged(
 ) -> None:
     sound = next(deposit for deposit in scribe.draft.deposits.values() if not deposit.is_merchants)
     key = sound.key
-    # A second entry with the same facts, soundly chained, all balances right, and the credit made its own.
+    # A second entry with the same facts, a valid hash and right balances, and the credit attached to it.
     scribe.draft.deposits[key] = msgspec.structs.replace(sound, credited=None)
     scribe.tamper("delete from deposit_credit where tx_hash = %s", (key.tx_hash,))
     outcome = scribe.ask(CreditDeposit(key, sound.address, sound.amount_units, False))

@@ -1,4 +1,4 @@
-"""What the rules hold and the database holds too is the same in both: steps, floors, kinds."""
+"""Rules and database constraints agree: steps, floors, kinds."""
 
 import ast
 from pathlib import Path
@@ -19,7 +19,7 @@ WALLET_ID = 4242
 
 
 def is_refused(scribe: Scribe, table: str, **row: object) -> bool:
-    """Whether a constraint refuses a row; a row that passes is taken back."""
+    """Whether a constraint refuses a row. An accepted row is rolled back."""
     try:
         with scribe.conn.transaction(force_rollback=True):
             scribe.insert(table, **row)
@@ -29,13 +29,13 @@ def is_refused(scribe: Scribe, table: str, **row: object) -> bool:
 
 
 def write_step(scribe: Scribe, number: int, before: int | None, after: int) -> bool:
-    """Whether the database takes a step of an order."""
+    """Whether the database accepts a step of an order."""
     row = {"order_id": ORDER_ID, "step_no": number, "from_status": before, "to_status": after}
     return not is_refused(scribe, "withdrawal_step", **row, at_ms=1, cause="a test")
 
 
 def test_the_database_takes_the_legal_steps_and_no_other(scribe: Scribe) -> None:
-    # Without the keys, which ask for the step before, the check alone decides.
+    # Without the keys, which require the step before, only the check decides.
     scribe.run("alter table withdrawal drop constraint withdrawal_merchant_id_order_id_step_no_status_fkey")
     found = scribe.run(
         "select conname from pg_constraint where conrelid = 'withdrawal_step'::regclass and contype = 'f'"
@@ -45,7 +45,7 @@ def test_the_database_takes_the_legal_steps_and_no_other(scribe: Scribe) -> None
     pairs = [(before, after) for before in (None, *STATUSES) for after in STATUSES]
     assert {pair for pair in pairs if write_step(scribe, 0, *pair)} == {(None, 0)}
     taken = {pair for pair in pairs if write_step(scribe, 1, *pair)}
-    # Written out, so that the two lists can't be wrong in the same way.
+    # Written out, so that both lists can't be wrong in the same way.
     assert taken == {(0, 1), (0, 4), (0, 5), (1, 2), (1, 3), (3, 6)}
     assert taken == LEGAL_STEPS
 
@@ -97,7 +97,7 @@ def test_the_database_knows_no_other_currency(scribe: Scribe, currency: str) -> 
 
 
 def recorded_kinds() -> set[str]:
-    """The kinds of entry that a rule's source passes to `record`, `_record`, `_move` or as a release."""
+    """The kinds of entry in the rules' source, passed to `record`, `_record`, `_move` or as a release."""
     folder = Path(rules.__file__).parent
     kinds = set()
     for path in folder.glob("*.py"):
@@ -122,7 +122,7 @@ def recorded_kinds() -> set[str]:
 
 
 def known_kinds(scribe: Scribe) -> set[str]:
-    """The kinds of entry that the database's own rule lists."""
+    """The kinds of entry in the database's own check."""
     (definition,) = scribe.run(
         "select pg_get_constraintdef(oid) from pg_constraint where contypid = 'entry_kind'::regtype"
     ).fetchone() or ("",)
@@ -157,7 +157,7 @@ def test_the_database_keeps_a_reference_once_over_all_kinds_of_operators_entries
     assert not write(2, "fee_withdraw", "bank 4711")
     assert write(3, "fee_withdraw", "bank 4712")
     assert not write(4, "adjust", "bank 4712")
-    # Merchants' order ids are a merchant's own, kind by kind, and entries without a name are many.
+    # Order ids are unique for each merchant and kind. Any number of entries may have none.
     assert write(5, "exchange", "bank 4711")
     assert write(6, "adjust", None)
     assert write(7, "adjust", None)

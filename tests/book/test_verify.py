@@ -1,4 +1,4 @@
-"""Verification of sound books, of many books, of living ones, and of what only checkpoints show."""
+"""Verification of sound books, of many books, of books in use, and of what only checkpoints show."""
 
 import asyncio
 import itertools
@@ -207,7 +207,7 @@ async def ask_writer(writer: Writer, *asked: Command) -> list[Any]:
 
 
 async def keep_book(url: str) -> list[Any]:
-    """Let the real writer register, fund, transfer, exchange and pay out, many commands to a batch."""
+    """The real writer registers, funds, transfers, exchanges and pays out, many commands to a batch."""
     ticks = itertools.count(START_MS)
     writer = Writer(url, connections=2, batch_limit=20, clock=lambda: next(ticks))
     await writer.open()
@@ -250,7 +250,7 @@ def test_a_book_that_the_writer_kept_is_sound(scribe: Scribe) -> None:
     assert [answer for answer in answers if isinstance(answer, Refusal)] == []
     report = check(scribe)
     assert report.ok, report.violation
-    # All but the four steps that move no money have an entry: three take-ups and a failure.
+    # All steps but four have an entry. The four move no money: three take-ups and a failure.
     assert report.entries == len(answers) - 4
     assert report.open_orders == 3
 

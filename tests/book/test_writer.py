@@ -1,4 +1,4 @@
-"""The writer against a real database: batches, poison, full queues, fairness, stopping, losses while idle."""
+"""The writer with a real database: batches, failing commands, full queues, fairness, stops, losses."""
 
 import asyncio
 from collections.abc import Sequence
@@ -36,13 +36,13 @@ POISONED_AT = 300
 
 
 def _codes(answers: Sequence[Outcome | BaseException]) -> list[int]:
-    """200 for a success, else the code; what was raised has no code and fails the test."""
+    """200 for a success, else the code. An exception has no code and fails the test."""
     assert not any(isinstance(answer, BaseException) for answer in answers)
     return [answer.code if isinstance(answer, Refusal) else 200 for answer in answers]
 
 
 async def _ask_in_one_batch(shop: Shop, commands: Sequence[Command]) -> list[Outcome | BaseException]:
-    """What was submitted before the writer had a turn is one batch."""
+    """What was submitted before the writer's task ran is one batch."""
     book = Writer(shop.url, queue_limit=len(commands))
     answers = await shop.gather(book, commands)
     await book.close()
@@ -114,7 +114,7 @@ def test_what_the_database_refuses_hurts_itself_alone(database_url: str, poison:
 
 
 def _rules() -> dict[object, object]:
-    """The rules, to be changed for a test."""
+    """The rules, which a test may change."""
     return cast(dict[object, object], rules.RULES)
 
 
@@ -125,7 +125,7 @@ def test_a_rule_that_raises_hurts_its_own_command_alone(
 
     def judge_but_stumble(draft: Draft, command: MerchantToUser) -> Outcome:
         outcome = judge(draft, command)
-        # Only now, when the draft is spoilt already.
+        # Only now, after the draft was changed.
         assert command.mc_order_id != "poison"
         return outcome
 
@@ -137,7 +137,7 @@ def test_a_rule_that_raises_hurts_its_own_command_alone(
         commands[POISONED_AT] = shop.credit("poison")
         await _insist_on_one_fault(shop, commands)
 
-        # The fault stored nothing: with the rule mended the same order id is as good as new.
+        # The failed command stored nothing. With the rule repaired, the same order id is new.
         monkeypatch.setitem(_rules(), MerchantToUser, judge)
         answers = await _ask_in_one_batch(shop, [shop.credit("poison")])
         assert _codes(answers) == [200]
@@ -164,7 +164,7 @@ def test_poison_among_refusals_and_reads_leaves_each_its_own_answer(database_url
         answers = await _ask_in_one_batch(shop, [*commands, shop.credit("c1")])
         assert isinstance(answers.pop(3), CommandFailed)
         assert _codes(answers) == [42200, 200, 42200, 200, 200]
-        # A batch's reads are judged after its money: the last credit is seen.
+        # A batch's reads are judged after its writes, so they see the last credit.
         assert isinstance(answers[3], SubUserFound)
         assert answers[3].balance_units == COIN
 
@@ -204,14 +204,14 @@ def test_a_flooded_book_starves_no_other(database_url: str) -> None:
     async def scenario() -> None:
         flooded = await open_shop(database_url)
         quiet = [await open_shop(database_url, f"Quiet {n}") for n in range(3)]
-        # One connection for all: whoever has it must give it back after each batch.
+        # One connection for all: each batch must give it back.
         book = Writer(database_url, connections=1, batch_limit=4)
         flood = [flooded.send(book, flooded.credit(f"c{n}")) for n in range(400)]
         await flood[0]
         asked = [shop.send(book, shop.credit("c1")) for shop in quiet]
         assert _codes(await asyncio.gather(*asked)) == [200] * 3
         answered = sum(future.done() for future in flood)
-        # Its first batch, and one more between each two of the others at the most.
+        # Its first batch, and at most one between each two of the others.
         assert answered <= 4 * (2 + len(quiet))
         assert _codes(await asyncio.gather(*flood)) == [200] * 400
         await book.close()
@@ -238,7 +238,7 @@ def test_closing_finishes_what_waits_and_refuses_what_is_new(database_url: str) 
 
 
 async def _sessions(url: str) -> int:
-    """How many connections the writers of this database have, once those being closed are gone."""
+    """How many connections the writers of this database have, after closed ones are gone."""
     query = (
         "select count(*) from pg_stat_activity where application_name = 'merchant-wallet writer'"
         " and datname = current_database()"
@@ -259,7 +259,7 @@ def test_a_caller_who_goes_away_spoils_nothing(database_url: str) -> None:
         futures = [shop.send(book, shop.credit(f"c{n}")) for n in range(3)]
         futures[1].cancel()
         assert _codes([await futures[0], await futures[2]]) == [200, 200]
-        # It was asked for, so it is done; a repeat tells.
+        # It was submitted, so it is done; a repeat shows it.
         assert _codes([await shop.ask(book, shop.credit("c1"))]) == [200]
         assert sorted(await shop.orders()) == ["c0", "c1", "c2"]
         await book.close()
@@ -313,7 +313,7 @@ def test_a_database_that_is_away_is_known_when_opening_and_when_asking(database_
 
 
 async def _terminate_writers(connection: psycopg.AsyncConnection[Any]) -> int:
-    """End the writers' sessions and wait until they are gone; how many there were."""
+    """End the writers' sessions and wait until they are gone. Returns how many there were."""
     cursor = await connection.execute(
         "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
         " where application_name = 'merchant-wallet writer' and datname = current_database()"
@@ -329,7 +329,7 @@ def test_connections_that_ended_while_idle_cost_no_answer(database_url: str) -> 
             for turn in range(3):
                 asked = [shop.send(book, shop.credit(f"c{turn}")) for shop in shops]
                 assert _codes(await asyncio.gather(*asked)) == [200] * len(shops)
-                # Each book's first batch reads on a connection of its own; foreseen ones share theirs.
+                # Each book's first batch reads on an exclusive connection. Optimistic ones share theirs.
                 ended = await _terminate_writers(connection)
                 assert ended == len(shops) if turn == 0 else 1 <= ended <= len(shops)
         await book.close()
@@ -349,7 +349,7 @@ def test_a_statement_that_was_cancelled_is_tried_again(database_url: str) -> Non
                 asked = shop.send(book, shop.credit("c1"))
                 pid = await _waiting_pid(connection)
                 await connection.execute("select pg_cancel_backend(%s)", [pid])
-                # Once more it waits for the lock, after it was sent away.
+                # It waits for the lock once more, after the first wait timed out.
                 assert await _waiting_pid(connection) == pid
             assert isinstance(await asked, Transferred)
         await book.close()

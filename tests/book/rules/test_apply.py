@@ -1,4 +1,4 @@
-"""What holds for every command of a batch: the settings' version first, then the nonce, then its own rule."""
+"""What holds for every command: the settings' version is checked first, then the nonce, then its rule."""
 
 import pytest
 from tests.book.accounting import (
@@ -26,7 +26,7 @@ from merchant_wallet.book.rules import RULES
 
 
 def every_command() -> set[type[Command]]:
-    """All kinds of command that there are."""
+    """All kinds of commands."""
     kinds = [kind for kind in vars(commands).values() if isinstance(kind, type)]
     return {kind for kind in kinds if issubclass(kind, Command) and kind is not Command}
 

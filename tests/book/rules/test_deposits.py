@@ -1,4 +1,4 @@
-"""Deposits as accounting: to whom, in which currency, once, and what keeps one waiting."""
+"""Deposits as accounting: to whom, in which currency, once, and what makes one wait."""
 
 import msgspec
 import pytest

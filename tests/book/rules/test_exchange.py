@@ -1,4 +1,4 @@
-"""The exchange as accounting: rounding down, the rate in force, the desk's position."""
+"""The exchange as accounting: rounding down, the current rate, the exchange position."""
 
 import pytest
 from tests.book.accounting import expect, given, show_entry, swap, units
@@ -25,7 +25,7 @@ TO_KFB, TO_USDT = (USDT, KFB), (KFB, USDT)
 
 
 def rate(e8: int | None, *, paused: bool = False, max_age_ms: int | None = None) -> Rate:
-    """A rate set when the book began."""
+    """A rate that was set when the book began."""
     return Rate(e8, paused, START_MS, max_age_ms)
 
 

@@ -1,4 +1,4 @@
-"""The form of what the rules write, to the letter: names of facts and causes are read back for ever."""
+"""The exact form of what the rules write. Facts and causes must stay readable for ever."""
 
 import json
 from typing import Any
@@ -153,7 +153,7 @@ def test_a_transaction_is_credited_from_the_block_of_its_first_credit_unless_rel
     other, released = in_block(ledger, 2, "bb"), in_block(ledger, 3, "bb", "cli:ann")
     posted = "deposit: chain:ERC20:USDT > ulla 1"
     expect(ledger, released, {}, posted, "chain:ERC20:USDT -1; ulla 1")
-    # What a person released does not say from which block the transaction is credited.
+    # A released credit does not decide from which block the transaction is credited.
     expect(ledger, first, {}, posted, "chain:ERC20:USDT -2; ulla 2")
     expect(ledger, other, DEPOSIT_ELSEWHERE)
     expect(ledger, same, {}, posted, "chain:ERC20:USDT -3; ulla 3")

@@ -1,4 +1,4 @@
-"""An operator's entries as accounting, and the look-ups that open a wallet."""
+"""An operator's entries as accounting, and the registrations that open a wallet."""
 
 import pytest
 from tests.book.accounting import (
@@ -26,13 +26,13 @@ from merchant_wallet.book.rules.operators import NO_REASON, NOTHING_TO_MOVE
 
 
 def adjustment(coins: str, currency: str = KFB, user: str | None = None, reason: str = "a gift") -> Adjust:
-    """An operator's entry; a sign before the coins takes them away."""
+    """An operator's entry. A minus sign debits."""
     sign = -1 if coins.startswith("-") else 1
     return Adjust(currency, sign * units(coins.removeprefix("-")), reason, "ann", user)
 
 
 def taking_fees(coins: str | None = None, currency: str = KFB, reason: str = "monthly") -> WithdrawFees:
-    """The platform takes what it earned."""
+    """The platform withdraws its fees."""
     return WithdrawFees(currency, None if coins is None else units(coins), reason, "ann")
 
 

@@ -1,4 +1,4 @@
-"""An operator's reference names one entry of a book: credit, debit or fees that were taken out."""
+"""An operator's reference names one entry of a book: a credit, a debit or a fee withdrawal."""
 
 import msgspec
 import pytest
@@ -30,7 +30,7 @@ def test_a_reference_that_is_said_twice_moves_once_and_says_so(command: Command)
     count = len(ledger.entries)
     again = msgspec.structs.replace(first, repeated=True)
     assert ledger.ask(command) == again
-    # A colleague who says the same again repeats it.
+    # The same from a colleague is a repeat.
     assert ledger.ask(msgspec.structs.replace(command, actor="cli:bob")) == again
     assert len(ledger.entries) == count
     assert ledger.entries[-1].mc_order_id == "bank 4711"
@@ -100,7 +100,7 @@ def test_a_refusal_uses_no_reference_up() -> None:
 def test_references_are_read_back_from_the_database(database_url: str) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
-        # Each asks a writer that remembers nothing.
+        # Each uses a writer with an empty cache.
         answers = []
         credit = Adjust(KFB, 3 * COIN, "r", "cli:ann", ALICE, "bank 1")
         taken = WithdrawFees(KFB, 3 * COIN, "r", "cli:ann", "bank 1")

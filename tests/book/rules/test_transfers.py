@@ -92,7 +92,7 @@ def test_a_usdt_wallet_is_debited_in_usdt() -> None:
     expect(given("ulla 5"), debit("d1", "ulla", "5", "0.1", currency=USDT), {"currency": USDT}, posted, after)
 
 
-# Each row breaks one rule more than the row below it, so that a rule that is asked too late shows.
+# Each row breaks one rule more than the row below it. So a rule that is checked too late shows.
 IN_ORDER: list[tuple[str, dict[str, Any], Command, Refusal]] = [
     ("unknown", {}, debit("d1", "nobody", "1000", "1", pin=True), SUB_USER_UNKNOWN),
     ("currency", {"paused": True}, debit("d1", "anna", "1000", "1", True, USDT), WRONG_CURRENCY),

@@ -1,4 +1,4 @@
-"""A withdrawal as accounting: hold, release, settlement, and every step an order may and may not take."""
+"""A withdrawal as accounting: hold, release, settlement, and every allowed and refused status change."""
 
 from collections.abc import Sequence
 
@@ -60,18 +60,18 @@ NOBODY = 999
 
 
 def opened(ledger: Ledger, command: CreateWithdrawal | None = None, now_ms: int = START_MS) -> int:
-    """Create an order and give its id."""
+    """Create an order and return its id."""
     return order_of(ledger.ask(command or withdraw(), now_ms)).order_id
 
 
 def walk(ledger: Ledger, order_id: int, statuses: Sequence[int], now_ms: int = START_MS) -> None:
-    """Take an order through statuses, each a step that must be legal."""
+    """Move an order through statuses, each by a legal step."""
     for status in statuses:
         assert order_of(ledger.ask(step(order_id, status), now_ms)).status == status
 
 
 def step(order_id: int, status: int) -> Command:
-    """The command that takes an order to a status."""
+    """The command that moves an order to a status."""
     return {
         PROCESSING: TakeUp(order_id),
         PAID: Settle(order_id, "0xfeed"),
@@ -272,7 +272,7 @@ ENTRIES = {
 
 
 def reached(status: int) -> tuple[Ledger, int]:
-    """A book with one order of 100 in this status, long past every deadline."""
+    """A book with one order of 100 in this status, long after every deadline."""
     ledger = given("merchant:USDT 100")
     unapproved = status == EXPIRED
     order_id = opened(ledger, withdraw(approval_limit_units=0 if unapproved else units("1000")))
@@ -281,12 +281,12 @@ def reached(status: int) -> tuple[Ledger, int]:
 
 
 def illegal(status: int, done: str) -> Refusal:
-    """The refusal of a step that an order's status does not allow."""
+    """The refusal of a status change that is not allowed."""
     return Refusal(42202, f"orderId: an order in status {status} can't be {done}")
 
 
 BY_HAND = {(0, 1), (0, 4), (0, 5), (1, 2), (1, 3), (3, 6)}
-"""Every step an order may take (interface section 3), written out here and not taken from the rules."""
+"""Every allowed status change (interface section 3), written out here and not taken from the rules."""
 
 
 def test_the_rules_allow_the_steps_of_the_interface_and_no_other() -> None:
@@ -380,7 +380,7 @@ def test_a_days_withdrawals_are_limited_and_begin_anew_at_midnight() -> None:
 @pytest.mark.parametrize(
     ("yesterday", "today"),
     [
-        # Under a limit of 100: what was used before midnight is not counted after it, in no part.
+        # The limit is 100. What was used before midnight does not count after it.
         (["100"], ["40", "60"]),
         (["60", "40"], ["60", "40"]),
         (["99.99"], ["33", "33", "34"]),
