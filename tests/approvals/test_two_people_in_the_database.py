@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 from psycopg import errors
-from tests.book.scribe import COIN, Scribe, on
+from tests.book.fake_writer import COIN, FakeWriter, on
 from tests.crash.shop import open_shop, run
 
 from merchant_wallet.base.codes import Refusal
@@ -22,13 +22,13 @@ ADDRESS = "0x52908400098527886E0F7030069857D2E4169EE7"
 
 
 @pytest.fixture
-def scribe(database_url: str) -> Iterator[Scribe]:
-    scribe = Scribe(database_url)
+def fake_writer(database_url: str) -> Iterator[FakeWriter]:
+    fake_writer = FakeWriter(database_url)
     try:
-        scribe.fund(1000 * COIN)
-        yield scribe
+        fake_writer.fund(1000 * COIN)
+        yield fake_writer
     finally:
-        scribe.close()
+        fake_writer.close()
 
 
 @pytest.mark.parametrize(
@@ -46,38 +46,40 @@ def scribe(database_url: str) -> Iterator[Scribe]:
     ],
 )
 def test_the_database_takes_no_large_order_that_two_people_did_not_approve(
-    scribe: Scribe, change: str
+    fake_writer: FakeWriter, change: str
 ) -> None:
-    order_id = scribe.withdraw("w1", 11 * COIN, second_limit_units=10 * COIN)
+    order_id = fake_writer.withdraw("w1", 11 * COIN, second_limit_units=10 * COIN)
     with pytest.raises(errors.CheckViolation):
-        scribe.run(f"update withdrawal set {change} where order_id = {order_id}")
-    scribe.run(
+        fake_writer.run(f"update withdrawal set {change} where order_id = {order_id}")
+    fake_writer.run(
         "update withdrawal set approved_ms = 1, approved_by = 'cli:bob', first_approved_by = 'operator:ann'"
         f" where order_id = {order_id}"
     )
 
 
-def test_the_database_takes_no_first_of_two_for_an_order_that_needs_one(scribe: Scribe) -> None:
-    order_id = scribe.withdraw("w1", 10 * COIN, second_limit_units=10 * COIN)
+def test_the_database_takes_no_first_of_two_for_an_order_that_needs_one(fake_writer: FakeWriter) -> None:
+    order_id = fake_writer.withdraw("w1", 10 * COIN, second_limit_units=10 * COIN)
     for more in ("", ", second_limit_units = null"):
         with pytest.raises(errors.CheckViolation):
-            scribe.run(f"update withdrawal set first_approved_by = 'ann'{more} where order_id = {order_id}")
+            fake_writer.run(
+                f"update withdrawal set first_approved_by = 'ann'{more} where order_id = {order_id}"
+            )
 
 
 @pytest.mark.parametrize(
     "actor", ["cli:ann", "operator:Ann", "ann", "", "operator:", "a:b:c", "cli:ann@shop.example"]
 )
-def test_the_database_knows_the_same_person_behind_an_actor(scribe: Scribe, actor: str) -> None:
-    row = scribe.run("select person_of(%s)", (actor,)).fetchone()
+def test_the_database_knows_the_same_person_behind_an_actor(fake_writer: FakeWriter, actor: str) -> None:
+    row = fake_writer.run("select person_of(%s)", (actor,)).fetchone()
     assert row == (person_of(actor),)
 
 
-def test_an_approved_large_order_verifies(scribe: Scribe) -> None:
-    order_id = scribe.withdraw("w1", 11 * COIN, second_limit_units=10 * COIN)
-    scribe.move(c.Approve(order_id, "ann"), c.Approve(order_id, "bob"), c.TakeUp(order_id))
-    waiting = scribe.withdraw("w2", 11 * COIN, second_limit_units=10 * COIN)
-    scribe.move(c.Approve(waiting, "ann"))
-    assert on(scribe.url, partial(verify_book, merchant_id=scribe.merchant_id)).ok
+def test_an_approved_large_order_verifies(fake_writer: FakeWriter) -> None:
+    order_id = fake_writer.withdraw("w1", 11 * COIN, second_limit_units=10 * COIN)
+    fake_writer.move(c.Approve(order_id, "ann"), c.Approve(order_id, "bob"), c.TakeUp(order_id))
+    waiting = fake_writer.withdraw("w2", 11 * COIN, second_limit_units=10 * COIN)
+    fake_writer.move(c.Approve(waiting, "ann"))
+    assert on(fake_writer.url, partial(verify_book, merchant_id=fake_writer.merchant_id)).ok
 
 
 def test_of_one_person_who_asks_many_times_at_once_one_yes_counts(database_url: str) -> None:

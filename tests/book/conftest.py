@@ -3,20 +3,20 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.book.scribe import Scribe, write_history
+from tests.book.fake_writer import FakeWriter, write_history
 
 
 @pytest.fixture
-def scribe(database_url: str) -> Iterator[Scribe]:
+def fake_writer(database_url: str) -> Iterator[FakeWriter]:
     """An empty book, and the fake writer that writes to it."""
-    scribe = Scribe(database_url)
+    fake_writer = FakeWriter(database_url)
     try:
-        yield scribe
+        yield fake_writer
     finally:
-        scribe.close()
+        fake_writer.close()
 
 
 @pytest.fixture
-def named(scribe: Scribe) -> dict[str, int]:
+def named(fake_writer: FakeWriter) -> dict[str, int]:
     """The ids of the entries of a book in which everything has happened."""
-    return write_history(scribe)
+    return write_history(fake_writer)

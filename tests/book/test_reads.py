@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import AsyncConnection
-from tests.book.scribe import COIN, MERCHANT_ID, Scribe, on
+from tests.book.fake_writer import COIN, MERCHANT_ID, FakeWriter, on
 
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.book import commands, reads
@@ -31,30 +31,32 @@ from merchant_wallet.book.reads import (
 
 
 def rows_of(
-    scribe: Scribe, account: str | None = None, from_ms: int | None = None, to_ms: int | None = None
+    fake_writer: FakeWriter, account: str | None = None, from_ms: int | None = None, to_ms: int | None = None
 ) -> list[StatementRow]:
     async def ask(conn: AsyncConnection) -> list[StatementRow]:
-        return [row async for row in statement(conn, scribe.merchant_id, account, from_ms, to_ms)]
+        return [row async for row in statement(conn, fake_writer.merchant_id, account, from_ms, to_ms)]
 
-    return on(scribe.url, ask)
+    return on(fake_writer.url, ask)
 
 
-def test_a_book_shows_its_accounts_by_name(scribe: Scribe, named: dict[str, int]) -> None:
-    book = on(scribe.url, lambda conn: show_book(conn, MERCHANT_ID))
+def test_a_book_shows_its_accounts_by_name(fake_writer: FakeWriter, named: dict[str, int]) -> None:
+    book = on(fake_writer.url, lambda conn: show_book(conn, MERCHANT_ID))
     assert book is not None
-    assert (book.entry_count, book.last_entry_id) == (scribe.draft.entry_count, named["fees"])
-    assert (book.head_hash, book.last_ms) == (scribe.draft.head_hash, scribe.draft.now_ms)
+    assert (book.entry_count, book.last_entry_id) == (fake_writer.draft.entry_count, named["fees"])
+    assert (book.head_hash, book.last_ms) == (fake_writer.draft.head_hash, fake_writer.draft.now_ms)
     shown = {account.name: account.balance_units for account in book.accounts}
-    expected = {account.name: scribe.draft.balances[account.account_id] for account in FIXED}
+    expected = {account.name: fake_writer.draft.balances[account.account_id] for account in FIXED}
     anna, bert = (name_account(named[name], KFB) for name in ("anna", "bert"))
-    assert shown == expected | {anna: scribe.draft.balances[named["anna"]], bert: 0}
+    assert shown == expected | {anna: fake_writer.draft.balances[named["anna"]], bert: 0}
     assert book.next_after is None
 
 
-def test_a_book_with_many_accounts_is_shown_page_by_page(scribe: Scribe, named: dict[str, int]) -> None:
+def test_a_book_with_many_accounts_is_shown_page_by_page(
+    fake_writer: FakeWriter, named: dict[str, int]
+) -> None:
     names, after_id = [], 0
     for _ in range(4):
-        book = on(scribe.url, partial(show_book, merchant_id=MERCHANT_ID, after_id=after_id, limit=4))
+        book = on(fake_writer.url, partial(show_book, merchant_id=MERCHANT_ID, after_id=after_id, limit=4))
         assert book is not None
         names += [account.name for account in book.accounts]
         if book.next_after is None:
@@ -64,22 +66,22 @@ def test_a_book_with_many_accounts_is_shown_page_by_page(scribe: Scribe, named: 
     assert len(names) == len(set(names)) == len(FIXED) + 2
 
 
-def test_an_unknown_or_empty_book_is_told_apart(scribe: Scribe) -> None:
-    assert on(scribe.url, lambda conn: show_book(conn, 5)) is None
-    book = on(scribe.url, lambda conn: show_book(conn, MERCHANT_ID))
+def test_an_unknown_or_empty_book_is_told_apart(fake_writer: FakeWriter) -> None:
+    assert on(fake_writer.url, lambda conn: show_book(conn, 5)) is None
+    book = on(fake_writer.url, lambda conn: show_book(conn, MERCHANT_ID))
     assert book is not None
     assert (book.entry_count, book.last_entry_id) == (0, None)
-    assert rows_of(scribe) == rows_of(scribe, "merchant:KFB") == []
+    assert rows_of(fake_writer) == rows_of(fake_writer, "merchant:KFB") == []
 
 
-def test_a_statement_shows_what_moved_and_what_was_left(scribe: Scribe) -> None:
-    scribe.fund(1000 * COIN, KFB)
-    anna = scribe.register("anna")
-    credit = scribe.credit(anna, "c1", 500 * COIN)
-    at_ms = scribe.draft.now_ms
-    debit = scribe.debit(anna, "d1", 100 * COIN, 10**6)
+def test_a_statement_shows_what_moved_and_what_was_left(fake_writer: FakeWriter) -> None:
+    fake_writer.fund(1000 * COIN, KFB)
+    anna = fake_writer.register("anna")
+    credit = fake_writer.credit(anna, "c1", 500 * COIN)
+    at_ms = fake_writer.draft.now_ms
+    debit = fake_writer.debit(anna, "d1", 100 * COIN, 10**6)
     wallet = f"subuser:{anna.user_id}:KFB"
-    assert rows_of(scribe, f"subuser:{anna.user_id}") == [
+    assert rows_of(fake_writer, f"subuser:{anna.user_id}") == [
         StatementRow(
             credit.entry_id,
             at_ms,
@@ -114,20 +116,20 @@ def test_a_statement_shows_what_moved_and_what_was_left(scribe: Scribe) -> None:
             400 * COIN,
         ),
     ]
-    assert rows_of(scribe, wallet) == rows_of(scribe, f"subuser:{anna.user_id}")
+    assert rows_of(fake_writer, wallet) == rows_of(fake_writer, f"subuser:{anna.user_id}")
 
 
 @pytest.mark.parametrize("page_rows", [1, 2, 5, 1000])
 def test_every_statement_runs_from_nothing_to_the_balance(
-    scribe: Scribe, named: dict[str, int], page_rows: int, monkeypatch: pytest.MonkeyPatch
+    fake_writer: FakeWriter, named: dict[str, int], page_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reads, "PAGE_ROWS", page_rows)
-    book = on(scribe.url, lambda conn: show_book(conn, MERCHANT_ID, limit=100))
+    book = on(fake_writer.url, lambda conn: show_book(conn, MERCHANT_ID, limit=100))
     assert book is not None
-    whole = rows_of(scribe)
+    whole = rows_of(fake_writer)
     for account in book.accounts:
         running = 0
-        rows = rows_of(scribe, account.name)
+        rows = rows_of(fake_writer, account.name)
         for row in rows:
             running += row.amount_units
             assert (row.account, row.balance_units) == (account.name, running)
@@ -139,49 +141,55 @@ def test_every_statement_runs_from_nothing_to_the_balance(
     }
 
 
-def test_a_statement_covers_exactly_the_time_asked_for(scribe: Scribe, named: dict[str, int]) -> None:
-    whole = rows_of(scribe, "merchant:USDT")
+def test_a_statement_covers_exactly_the_time_asked_for(
+    fake_writer: FakeWriter, named: dict[str, int]
+) -> None:
+    whole = rows_of(fake_writer, "merchant:USDT")
     moments = sorted({row.at_ms for row in whole})
     for moment in (*moments, moments[0] - 1, moments[-1] + 1):
-        assert rows_of(scribe, "merchant:USDT", from_ms=moment) == [r for r in whole if r.at_ms >= moment]
-        assert rows_of(scribe, "merchant:USDT", to_ms=moment) == [r for r in whole if r.at_ms < moment]
+        assert rows_of(fake_writer, "merchant:USDT", from_ms=moment) == [
+            r for r in whole if r.at_ms >= moment
+        ]
+        assert rows_of(fake_writer, "merchant:USDT", to_ms=moment) == [r for r in whole if r.at_ms < moment]
     middle = (moments[2], moments[5])
-    rows = rows_of(scribe, "merchant:USDT", *middle)
+    rows = rows_of(fake_writer, "merchant:USDT", *middle)
     assert rows == [row for row in whole if middle[0] <= row.at_ms < middle[1]]
     assert rows
 
 
 def test_a_statement_ends_where_the_book_ended_when_it_began(
-    scribe: Scribe, monkeypatch: pytest.MonkeyPatch
+    fake_writer: FakeWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reads, "PAGE_ROWS", 2)
     for _ in range(5):
-        scribe.fund(COIN)
+        fake_writer.fund(COIN)
 
     async def ask(conn: AsyncConnection) -> int:
         count = 0
         async for _ in statement(conn, MERCHANT_ID, "merchant:USDT"):
-            scribe.fund(COIN)
+            fake_writer.fund(COIN)
             count += 1
         return count
 
-    assert on(scribe.url, ask) == 5
+    assert on(fake_writer.url, ask) == 5
 
 
-def test_a_statement_that_is_left_early_holds_nothing_open(scribe: Scribe, named: dict[str, int]) -> None:
+def test_a_statement_that_is_left_early_holds_nothing_open(
+    fake_writer: FakeWriter, named: dict[str, int]
+) -> None:
     async def ask(conn: AsyncConnection) -> psycopg.pq.TransactionStatus:
         rows = statement(conn, MERCHANT_ID)
         await anext(rows)
         return conn.info.transaction_status
 
-    assert on(scribe.url, ask) == psycopg.pq.TransactionStatus.IDLE
+    assert on(fake_writer.url, ask) == psycopg.pq.TransactionStatus.IDLE
 
 
-def test_one_book_never_shows_in_anothers_statement(scribe: Scribe) -> None:
-    other = Scribe(scribe.url, 1002, 8)
+def test_one_book_never_shows_in_anothers_statement(fake_writer: FakeWriter) -> None:
+    other = FakeWriter(fake_writer.url, 1002, 8)
     other.fund(7 * COIN)
-    scribe.fund(COIN)
-    assert [row.amount_units for row in rows_of(scribe, "merchant:USDT")] == [COIN]
+    fake_writer.fund(COIN)
+    assert [row.amount_units for row in rows_of(fake_writer, "merchant:USDT")] == [COIN]
     assert [row.amount_units for row in rows_of(other, "merchant:USDT")] == [7 * COIN]
     other.close()
 
@@ -208,12 +216,12 @@ def test_what_names_no_account_is_refused_with_the_names_there_are(text: str) ->
         parse_account(text)
 
 
-def test_a_wallet_that_the_book_lacks_is_refused(scribe: Scribe, named: dict[str, int]) -> None:
+def test_a_wallet_that_the_book_lacks_is_refused(fake_writer: FakeWriter, named: dict[str, int]) -> None:
     for name in ("subuser:60129999999", f"subuser:{named['anna']}:USDT"):
         with pytest.raises(LookupError, match="has no account subuser"):
-            rows_of(scribe, name)
+            rows_of(fake_writer, name)
     with pytest.raises(ValueError, match="no account"):
-        rows_of(scribe, "purse")
+        rows_of(fake_writer, "purse")
 
 
 ROW = StatementRow(9, 5, "exchange", 'a,"b"', "merchant:KFB", "exchange:KFB", KFB, -1_500_000, 20)
@@ -275,65 +283,67 @@ def test_an_entry_without_an_order_id_renders_it_as_absent() -> None:
     assert json.loads(render_jsonl(row))["mcOrderId"] is None
 
 
-def test_an_entry_is_read_as_it_was_recorded(scribe: Scribe) -> None:
-    scribe.fund(1000 * COIN)
-    outcome = scribe.exchange("x1", USDT, KFB, 10 * COIN)
-    recorded = scribe.draft.changes.entries[-1]
-    assert on(scribe.url, lambda conn: read_entry(conn, MERCHANT_ID, outcome.entry_id)) == recorded
-    assert on(scribe.url, lambda conn: read_entry(conn, MERCHANT_ID, outcome.entry_id + 1)) is None
-    assert on(scribe.url, lambda conn: read_entry(conn, 1002, outcome.entry_id)) is None
+def test_an_entry_is_read_as_it_was_recorded(fake_writer: FakeWriter) -> None:
+    fake_writer.fund(1000 * COIN)
+    outcome = fake_writer.exchange("x1", USDT, KFB, 10 * COIN)
+    recorded = fake_writer.draft.changes.entries[-1]
+    assert on(fake_writer.url, lambda conn: read_entry(conn, MERCHANT_ID, outcome.entry_id)) == recorded
+    assert on(fake_writer.url, lambda conn: read_entry(conn, MERCHANT_ID, outcome.entry_id + 1)) is None
+    assert on(fake_writer.url, lambda conn: read_entry(conn, 1002, outcome.entry_id)) is None
 
 
-def test_withdrawals_are_listed_newest_first_page_by_page(scribe: Scribe, named: dict[str, int]) -> None:
+def test_withdrawals_are_listed_newest_first_page_by_page(
+    fake_writer: FakeWriter, named: dict[str, int]
+) -> None:
     opened = [named[n] for n in ("waiting", "running", "expired", "failed", "cancelled", "paid")]
     before_id, listed = None, []
     for _ in range(3):
         page = on(
-            scribe.url,
+            fake_writer.url,
             partial(list_withdrawals, merchant_id=MERCHANT_ID, before_id=before_id, limit=2),
         )
         listed += [shown.order for shown in page]
         before_id = page[-1].order.order_id
     assert [order.order_id for order in listed] == opened
-    assert listed == [scribe.draft.withdrawals[order_id] for order_id in opened]
-    assert on(scribe.url, lambda conn: list_withdrawals(conn, MERCHANT_ID, before_id=opened[-1])) == []
+    assert listed == [fake_writer.draft.withdrawals[order_id] for order_id in opened]
+    assert on(fake_writer.url, lambda conn: list_withdrawals(conn, MERCHANT_ID, before_id=opened[-1])) == []
 
 
 @pytest.mark.parametrize(
     ("status", "name"), [(0, "waiting"), (1, "running"), (2, "paid"), (4, "cancelled"), (5, "expired")]
 )
 def test_withdrawals_are_filtered_by_status(
-    scribe: Scribe, named: dict[str, int], status: int, name: str
+    fake_writer: FakeWriter, named: dict[str, int], status: int, name: str
 ) -> None:
-    shown = on(scribe.url, lambda conn: list_withdrawals(conn, MERCHANT_ID, status=status))
+    shown = on(fake_writer.url, lambda conn: list_withdrawals(conn, MERCHANT_ID, status=status))
     assert [each.order.order_id for each in shown] == [named[name]]
 
 
-def test_open_withdrawals_of_all_merchants_are_listed_oldest_first(scribe: Scribe) -> None:
-    other = Scribe(scribe.url, 1002, 8)
+def test_open_withdrawals_of_all_merchants_are_listed_oldest_first(fake_writer: FakeWriter) -> None:
+    other = FakeWriter(fake_writer.url, 1002, 8)
     orders = []
-    for each in (scribe, other, scribe, other):
-        each.draft.now_ms = max(scribe.draft.now_ms, other.draft.now_ms)
+    for each in (fake_writer, other, fake_writer, other):
+        each.draft.now_ms = max(fake_writer.draft.now_ms, other.draft.now_ms)
         each.fund(20 * COIN)
         orders.append(each.withdraw_next())
     listed, after = [], None
     for _ in range(2):
-        page = on(scribe.url, partial(list_open_withdrawals, status=0, after=after, limit=2))
+        page = on(fake_writer.url, partial(list_open_withdrawals, status=0, after=after, limit=2))
         listed += [(shown.merchant_id, shown.order.order_id) for shown in page]
         after = page[-1].order
     assert listed == list(zip([1001, 1002, 1001, 1002], orders, strict=True))
-    scribe.move(commands.Cancel(orders[0], "ann"))
-    left = on(scribe.url, lambda conn: list_open_withdrawals(conn, 0))
+    fake_writer.move(commands.Cancel(orders[0], "ann"))
+    left = on(fake_writer.url, lambda conn: list_open_withdrawals(conn, 0))
     assert [shown.order.order_id for shown in left] == orders[1:]
     other.close()
     with pytest.raises(ValueError, match="status 4"):
-        on(scribe.url, lambda conn: list_open_withdrawals(conn, 4))
+        on(fake_writer.url, lambda conn: list_open_withdrawals(conn, 4))
 
 
-def test_an_order_is_shown_with_its_life(scribe: Scribe, named: dict[str, int]) -> None:
-    shown = on(scribe.url, lambda conn: show_withdrawal(conn, MERCHANT_ID, named["failed"]))
+def test_an_order_is_shown_with_its_life(fake_writer: FakeWriter, named: dict[str, int]) -> None:
+    shown = on(fake_writer.url, lambda conn: show_withdrawal(conn, MERCHANT_ID, named["failed"]))
     assert shown is not None
-    assert shown.order == scribe.draft.withdrawals[named["failed"]]
+    assert shown.order == fake_writer.draft.withdrawals[named["failed"]]
     assert shown.approved_by == "limit"
     assert [(s.step_no, s.from_status, s.to_status) for s in shown.steps] == [
         (0, None, 0),
@@ -342,12 +352,12 @@ def test_an_order_is_shown_with_its_life(scribe: Scribe, named: dict[str, int]) 
         (3, 3, 6),
     ]
     assert shown.steps[2].cause == "reverted"
-    assert on(scribe.url, lambda conn: show_withdrawal(conn, 1002, named["failed"])) is None
-    assert on(scribe.url, lambda conn: show_withdrawal(conn, MERCHANT_ID, named["fund"])) is None
+    assert on(fake_writer.url, lambda conn: show_withdrawal(conn, 1002, named["failed"])) is None
+    assert on(fake_writer.url, lambda conn: show_withdrawal(conn, MERCHANT_ID, named["fund"])) is None
 
 
-def test_fees_are_listed_as_held_and_taken(scribe: Scribe, named: dict[str, int]) -> None:
-    fees = on(scribe.url, list_fees)
+def test_fees_are_listed_as_held_and_taken(fake_writer: FakeWriter, named: dict[str, int]) -> None:
+    fees = on(fake_writer.url, list_fees)
     # 1% of debits of 100 and 30 KFB, withdrawn; 1% of the one paid withdrawal of 200 USDT.
     assert [(f.merchant_id, f.currency, f.held_units, f.withdrawn_units, f.earned_units) for f in fees] == [
         (MERCHANT_ID, USDT, 2 * COIN, 0, 2 * COIN),

@@ -1,7 +1,7 @@
 """What only a replay finds: ids, floors and holds that no single row can show."""
 
 import pytest
-from tests.book.scribe import MERCHANT_ID, RANGE_NO
+from tests.book.fake_writer import MERCHANT_ID, RANGE_NO
 
 from merchant_wallet.base import ids
 from merchant_wallet.base.currencies import KFB

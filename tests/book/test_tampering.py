@@ -5,8 +5,8 @@ from functools import partial
 
 import msgspec
 import pytest
-from tests.book.kept import KeptBook
-from tests.book.scribe import COIN, Scribe, on, write_history
+from tests.book.fake_writer import COIN, FakeWriter, on, write_history
+from tests.book.restorable_book import RestorableBook
 from tests.conftest import TEMPLATE, SharedPostgres
 
 from merchant_wallet.book.commands import CreditDeposit
@@ -16,30 +16,30 @@ from merchant_wallet.book.verification.violations import RULES, Violation
 
 
 @pytest.fixture(scope="module")
-def one_book(postgres: SharedPostgres) -> Iterator[KeptBook]:
+def one_book(postgres: SharedPostgres) -> Iterator[RestorableBook]:
     """A book in which everything has happened. After all tests it is sound again."""
     with postgres.database(TEMPLATE) as url:
-        scribe = Scribe(url)
+        fake_writer = FakeWriter(url)
         try:
-            yield KeptBook(scribe, write_history(scribe))
-            assert verify(scribe).ok
+            yield RestorableBook(fake_writer, write_history(fake_writer))
+            assert verify(fake_writer).ok
         finally:
-            scribe.close()
+            fake_writer.close()
 
 
 @pytest.fixture
-def book(one_book: KeptBook) -> Iterator[KeptBook]:
+def book(one_book: RestorableBook) -> Iterator[RestorableBook]:
     """The same book for each test, with every row as the history left it."""
     yield one_book
     one_book.restore()
 
 
-def verify(scribe: Scribe) -> BookReport:
-    return on(scribe.url, partial(verify_book, merchant_id=scribe.merchant_id))
+def verify(fake_writer: FakeWriter) -> BookReport:
+    return on(fake_writer.url, partial(verify_book, merchant_id=fake_writer.merchant_id))
 
 
-def find_fault(scribe: Scribe) -> Violation:
-    violation = verify(scribe).violation
+def find_violation(fake_writer: FakeWriter) -> Violation:
+    violation = verify(fake_writer).violation
     assert violation is not None
     return violation
 
@@ -135,9 +135,11 @@ TAMPERINGS = [
 
 
 @pytest.mark.parametrize(("statement", "name", "rule"), TAMPERINGS)
-def test_a_row_that_was_tampered_with_is_named(book: KeptBook, statement: str, name: str, rule: str) -> None:
-    book.scribe.tamper(statement.format(book.named[name]))
-    violation = find_fault(book.scribe)
+def test_a_row_that_was_tampered_with_is_named(
+    book: RestorableBook, statement: str, name: str, rule: str
+) -> None:
+    book.fake_writer.tamper(statement.format(book.named[name]))
+    violation = find_violation(book.fake_writer)
     assert violation.rule == rule, violation
     place = book.named["settle"] if rule == "release" else book.named[name]
     assert place in (violation.entry_id, violation.order_id), violation
@@ -200,9 +202,9 @@ BOOK_TAMPERINGS = [
 
 
 @pytest.mark.parametrize(("statement", "rule"), BOOK_TAMPERINGS)
-def test_a_book_that_was_tampered_with_is_named(book: KeptBook, statement: str, rule: str) -> None:
-    book.scribe.tamper(statement)
-    violation = find_fault(book.scribe)
+def test_a_book_that_was_tampered_with_is_named(book: RestorableBook, statement: str, rule: str) -> None:
+    book.fake_writer.tamper(statement)
+    violation = find_violation(book.fake_writer)
     assert violation.rule == rule, violation
 
 
@@ -237,31 +239,33 @@ FORGERIES = [
 
 
 @pytest.mark.parametrize(("statement", "name", "rule"), FORGERIES)
-def test_an_entry_forged_with_its_hash_is_named(book: KeptBook, statement: str, name: str, rule: str) -> None:
-    book.scribe.tamper(statement.format(book.named[name]))
-    book.scribe.rechain()
-    violation = find_fault(book.scribe)
+def test_an_entry_forged_with_its_hash_is_named(
+    book: RestorableBook, statement: str, name: str, rule: str
+) -> None:
+    book.fake_writer.tamper(statement.format(book.named[name]))
+    book.fake_writer.rechain()
+    violation = find_violation(book.fake_writer)
     assert (violation.rule, violation.entry_id) == (rule, book.named[name]), violation
 
 
-def test_a_reference_that_names_two_entries_is_named(scribe: Scribe) -> None:
-    named = write_history(scribe)
+def test_a_reference_that_names_two_entries_is_named(fake_writer: FakeWriter) -> None:
+    named = write_history(fake_writer)
     # The database would refuse it.
-    scribe.run("drop index entry_reference")
-    scribe.tamper("update entry set mc_order_id = 'proposal-1' where entry_id = %s", (named["fees"],))
-    scribe.rechain()
-    violation = find_fault(scribe)
+    fake_writer.run("drop index entry_reference")
+    fake_writer.tamper("update entry set mc_order_id = 'proposal-1' where entry_id = %s", (named["fees"],))
+    fake_writer.rechain()
+    violation = find_violation(fake_writer)
     assert (violation.rule, violation.entry_id) == ("reference", named["fees"])
 
 
-def test_a_hold_that_is_released_twice_is_named(book: KeptBook) -> None:
-    scribe, named = book.scribe, book.named
-    scribe.tamper(
+def test_a_hold_that_is_released_twice_is_named(book: RestorableBook) -> None:
+    fake_writer, named = book.fake_writer, book.named
+    fake_writer.tamper(
         "update entry set facts = (select facts from entry where entry_id = %s) where entry_id = %s",
         (named["cancel"], named["refund"]),
     )
-    scribe.rechain()
-    violation = find_fault(scribe)
+    fake_writer.rechain()
+    violation = find_violation(fake_writer)
     assert (violation.rule, violation.entry_id, violation.order_id) == (
         "release",
         named["refund"],
@@ -269,48 +273,48 @@ def test_a_hold_that_is_released_twice_is_named(book: KeptBook) -> None:
     )
 
 
-def test_an_order_that_ended_without_its_entry_is_named(scribe: Scribe) -> None:
-    scribe.fund(100 * COIN)
-    order_id = scribe.withdraw("w1", 10 * COIN)
-    last_ms = scribe.draft.now_ms
-    scribe.tamper(
+def test_an_order_that_ended_without_its_entry_is_named(fake_writer: FakeWriter) -> None:
+    fake_writer.fund(100 * COIN)
+    order_id = fake_writer.withdraw("w1", 10 * COIN)
+    last_ms = fake_writer.draft.now_ms
+    fake_writer.tamper(
         "insert into withdrawal_step values (1001, %s, 1, default, 0, 4, %s, 'forged')", (order_id, last_ms)
     )
-    scribe.tamper("insert into callback values (1001, %s, 4, 'e', %s)", (order_id, last_ms))
-    scribe.tamper("update withdrawal set status = 4, step_no = 1, finished_ms = %s", (last_ms,))
-    violation = find_fault(scribe)
+    fake_writer.tamper("insert into callback values (1001, %s, 4, 'e', %s)", (order_id, last_ms))
+    fake_writer.tamper("update withdrawal set status = 4, step_no = 1, finished_ms = %s", (last_ms,))
+    violation = find_violation(fake_writer)
     assert (violation.rule, violation.order_id) == ("release", order_id)
 
 
-def test_a_second_fault_does_not_hide_the_first(book: KeptBook) -> None:
-    scribe, named = book.scribe, book.named
+def test_a_second_violation_does_not_hide_the_first(book: RestorableBook) -> None:
+    fake_writer, named = book.fake_writer, book.named
     for name in ("debit", "exchange", "adjust"):
-        scribe.tamper("update entry set hash = sha256(hash) where entry_id = %s", (named[name],))
-    violation = find_fault(scribe)
+        fake_writer.tamper("update entry set hash = sha256(hash) where entry_id = %s", (named[name],))
+    violation = find_violation(fake_writer)
     assert violation.entry_id == min(named["debit"], named["exchange"])
 
 
 def test_a_deposit_that_was_credited_twice_is_found_however_well_it_was_forged(
-    scribe: Scribe, named: dict[str, int]
+    fake_writer: FakeWriter, named: dict[str, int]
 ) -> None:
-    sound = next(deposit for deposit in scribe.draft.deposits.values() if not deposit.is_merchants)
+    sound = next(deposit for deposit in fake_writer.draft.deposits.values() if not deposit.is_merchants)
     key = sound.key
     # A second entry with the same facts, a valid hash and right balances, and the credit attached to it.
-    scribe.draft.deposits[key] = msgspec.structs.replace(sound, credited=None)
-    scribe.tamper("delete from deposit_credit where tx_hash = %s", (key.tx_hash,))
-    outcome = scribe.ask(CreditDeposit(key, sound.address, sound.amount_units, False))
+    fake_writer.draft.deposits[key] = msgspec.structs.replace(sound, credited=None)
+    fake_writer.tamper("delete from deposit_credit where tx_hash = %s", (key.tx_hash,))
+    outcome = fake_writer.ask(CreditDeposit(key, sound.address, sound.amount_units, False))
     assert isinstance(outcome, Credited)
-    violation = find_fault(scribe)
+    violation = find_violation(fake_writer)
     assert (violation.rule, violation.entry_id) == ("deposit", named["deposit"])
 
 
-def test_what_one_test_tampers_with_the_next_does_not_find(book: KeptBook) -> None:
+def test_what_one_test_tampers_with_the_next_does_not_find(book: RestorableBook) -> None:
     for table in ("posting", "callback", "sub_user", "deposit", "book"):
-        book.scribe.tamper(f"delete from {table}")
-    book.scribe.tamper("update entry set hash = sha256(hash)")
-    book.scribe.tamper("insert into withdrawal_step values (1001, 5, 0, default, null, 0, 1, 'x')")
-    assert not verify(book.scribe).ok
+        book.fake_writer.tamper(f"delete from {table}")
+    book.fake_writer.tamper("update entry set hash = sha256(hash)")
+    book.fake_writer.tamper("insert into withdrawal_step values (1001, 5, 0, default, null, 0, 1, 'x')")
+    assert not verify(book.fake_writer).ok
     book.restore()
-    report = verify(book.scribe)
+    report = verify(book.fake_writer)
     assert report.ok, report.violation
-    assert report.entries == book.scribe.draft.entry_count
+    assert report.entries == book.fake_writer.draft.entry_count

@@ -8,12 +8,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.book.scribe import (
+from tests.book.fake_writer import (
     COIN,
     EVM_ADDRESS,
     MERCHANT_ID,
     START_MS,
-    Scribe,
+    FakeWriter,
     on,
 )
 
@@ -32,29 +32,31 @@ from merchant_wallet.book.writer import Writer
 SIGNER = CheckpointSigner(b"k" * 32, b"o" * 32)
 
 
-def check(scribe: Scribe, checkpoint_dir: Path | None = None) -> BookReport:
+def check(fake_writer: FakeWriter, checkpoint_dir: Path | None = None) -> BookReport:
     return on(
-        scribe.url,
+        fake_writer.url,
         partial(
             verify_book,
-            merchant_id=scribe.merchant_id,
+            merchant_id=fake_writer.merchant_id,
             checkpoint_dir=checkpoint_dir,
             checkpoint_keys=SIGNER.keys,
         ),
     )
 
 
-def test_an_empty_book_is_sound(scribe: Scribe) -> None:
-    report = check(scribe)
+def test_an_empty_book_is_sound(fake_writer: FakeWriter) -> None:
+    report = check(fake_writer)
     assert report.ok, report.violation
     assert (report.entries, report.last_entry_id, report.head_hash) == (0, None, bytes(32))
 
 
-def test_a_book_in_which_everything_has_happened_is_sound(scribe: Scribe, named: dict[str, int]) -> None:
-    report = check(scribe)
+def test_a_book_in_which_everything_has_happened_is_sound(
+    fake_writer: FakeWriter, named: dict[str, int]
+) -> None:
+    report = check(fake_writer)
     assert report.ok, report.violation
-    assert report.entries == scribe.draft.entry_count == len(scribe.entry_ids())
-    assert report.head_hash == scribe.draft.head_hash
+    assert report.entries == fake_writer.draft.entry_count == len(fake_writer.entry_ids())
+    assert report.head_hash == fake_writer.draft.head_hash
     assert report.last_entry_id == named["fees"]
     assert report.open_orders == 2
     assert report.balances["hold:USDT"] == 130 * COIN
@@ -63,22 +65,22 @@ def test_a_book_in_which_everything_has_happened_is_sound(scribe: Scribe, named:
 
 @pytest.mark.parametrize("page_rows", [1, 2, 3, 7])
 def test_a_journal_is_read_page_by_page(
-    scribe: Scribe, named: dict[str, int], page_rows: int, monkeypatch: pytest.MonkeyPatch
+    fake_writer: FakeWriter, named: dict[str, int], page_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verify, "PAGE_ROWS", page_rows)
-    report = check(scribe)
+    report = check(fake_writer)
     assert report.ok, report.violation
-    assert report.entries == len(scribe.entry_ids())
+    assert report.entries == len(fake_writer.entry_ids())
 
 
 def test_progress_is_told_of_after_each_page(
-    scribe: Scribe, named: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    fake_writer: FakeWriter, named: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verify, "PAGE_ROWS", 10)
     told: list[tuple[int, int, int]] = []
 
     async def run() -> BookReport:
-        async with await connect(scribe.url) as conn:
+        async with await connect(fake_writer.url) as conn:
             return await verify_book(conn, MERCHANT_ID, lambda *numbers: told.append(numbers))
 
     total = asyncio.run(run()).entries
@@ -86,83 +88,89 @@ def test_progress_is_told_of_after_each_page(
     assert {(merchant_id, all_) for merchant_id, _, all_ in told} == {(MERCHANT_ID, total)}
 
 
-def test_a_cut_tail_is_named_by_the_book_row(scribe: Scribe, named: dict[str, int]) -> None:
+def test_a_cut_tail_is_named_by_the_book_row(fake_writer: FakeWriter, named: dict[str, int]) -> None:
     for table in ("posting", "entry"):
-        scribe.tamper(f"delete from {table} where entry_id = %s", (named["fees"],))
-    violation = check(scribe).violation
+        fake_writer.tamper(f"delete from {table} where entry_id = %s", (named["fees"],))
+    violation = check(fake_writer).violation
     assert violation is not None
     assert (violation.rule, violation.entry_id) == ("book", named["adjust"])
 
 
 def test_only_a_checkpoint_shows_a_tail_that_was_cut_with_the_book_row(
-    scribe: Scribe, tmp_path: Path
+    fake_writer: FakeWriter, tmp_path: Path
 ) -> None:
-    scribe.fund(100 * COIN)
-    kept = (1, scribe.draft.head_hash, scribe.draft.counter)
-    gone = scribe.fund(50 * COIN).entry_id
-    checkpoint(scribe, tmp_path)
+    fake_writer.fund(100 * COIN)
+    kept = (1, fake_writer.draft.head_hash, fake_writer.draft.counter)
+    gone = fake_writer.fund(50 * COIN).entry_id
+    checkpoint(fake_writer, tmp_path)
     for table in ("posting", "entry"):
-        scribe.tamper(f"delete from {table} where entry_id = %s", (gone,))
-    scribe.tamper("update book set entry_count = %s, head_hash = %s, id_counter = %s", kept)
-    scribe.tamper("update account set balance = sign(balance) * %s where balance <> 0", (100 * COIN,))
-    assert check(scribe).ok
-    violation = check(scribe, tmp_path).violation
+        fake_writer.tamper(f"delete from {table} where entry_id = %s", (gone,))
+    fake_writer.tamper("update book set entry_count = %s, head_hash = %s, id_counter = %s", kept)
+    fake_writer.tamper("update account set balance = sign(balance) * %s where balance <> 0", (100 * COIN,))
+    assert check(fake_writer).ok
+    violation = check(fake_writer, tmp_path).violation
     assert violation is not None
     assert (violation.rule, violation.entry_id) == ("checkpoint", gone)
 
 
-def test_only_a_checkpoint_shows_a_past_that_was_rewritten_soundly(scribe: Scribe, tmp_path: Path) -> None:
-    scribe.fund(100 * COIN)
-    checkpoint(scribe, tmp_path)
-    scribe.tamper("update entry set facts = replace(facts, 'ann', 'bob')")
-    scribe.rechain()
-    assert check(scribe).ok
-    violation = check(scribe, tmp_path).violation
+def test_only_a_checkpoint_shows_a_past_that_was_rewritten_soundly(
+    fake_writer: FakeWriter, tmp_path: Path
+) -> None:
+    fake_writer.fund(100 * COIN)
+    checkpoint(fake_writer, tmp_path)
+    fake_writer.tamper("update entry set facts = replace(facts, 'ann', 'bob')")
+    fake_writer.rechain()
+    assert check(fake_writer).ok
+    violation = check(fake_writer, tmp_path).violation
     assert violation is not None
     assert violation.rule == "checkpoint"
 
 
-def checkpoint(scribe: Scribe, directory: Path) -> None:
+def checkpoint(fake_writer: FakeWriter, directory: Path) -> None:
     async def run() -> int:
-        async with await connect(scribe.url) as conn:
-            return await write_checkpoints(conn, SIGNER, directory, scribe.draft.now_ms, interval_ms=0)
+        async with await connect(fake_writer.url) as conn:
+            return await write_checkpoints(conn, SIGNER, directory, fake_writer.draft.now_ms, interval_ms=0)
 
     assert asyncio.run(run()) == 1
 
 
-def test_checkpoints_that_hold_are_counted(scribe: Scribe, tmp_path: Path) -> None:
+def test_checkpoints_that_hold_are_counted(fake_writer: FakeWriter, tmp_path: Path) -> None:
     for _ in range(3):
-        scribe.fund(COIN)
-        checkpoint(scribe, tmp_path)
-    report = check(scribe, tmp_path)
+        fake_writer.fund(COIN)
+        checkpoint(fake_writer, tmp_path)
+    report = check(fake_writer, tmp_path)
     assert report.ok, report.violation
     assert (report.checkpoints, report.torn_checkpoint) == (3, False)
 
 
-def test_a_folder_of_checkpoints_without_its_key_is_refused(scribe: Scribe, tmp_path: Path) -> None:
+def test_a_folder_of_checkpoints_without_its_key_is_refused(fake_writer: FakeWriter, tmp_path: Path) -> None:
     async def run() -> None:
-        async with await connect(scribe.url) as conn:
+        async with await connect(fake_writer.url) as conn:
             await verify_book(conn, MERCHANT_ID, checkpoint_dir=tmp_path)
 
     with pytest.raises(ValueError, match="key"):
         asyncio.run(run())
 
 
-def test_all_books_are_verified_even_those_that_are_gone(scribe: Scribe, tmp_path: Path) -> None:
-    scribe.fund(COIN)
-    others = [Scribe(scribe.url, 1002, 8), Scribe(scribe.url, 1003, 9), Scribe(scribe.url, 1004, 10)]
+def test_all_books_are_verified_even_those_that_are_gone(fake_writer: FakeWriter, tmp_path: Path) -> None:
+    fake_writer.fund(COIN)
+    others = [
+        FakeWriter(fake_writer.url, 1002, 8),
+        FakeWriter(fake_writer.url, 1003, 9),
+        FakeWriter(fake_writer.url, 1004, 10),
+    ]
     for other in others:
         other.fund(COIN)
-    checkpoint_all(scribe.url, tmp_path)
-    scribe.tamper("delete from book where merchant_id = 1002")
+    checkpoint_all(fake_writer.url, tmp_path)
+    fake_writer.tamper("delete from book where merchant_id = 1002")
     for table in ("posting", "entry", "account", "book"):
-        scribe.tamper(f"delete from {table} where merchant_id = 1003")
-    reports = verify_all_of(scribe.url, tmp_path)
+        fake_writer.tamper(f"delete from {table} where merchant_id = 1003")
+    reports = verify_all_of(fake_writer.url, tmp_path)
     for other in others:
         other.close()
     named = [(report.merchant_id, report.violation and report.violation.rule) for report in reports]
     assert named == [(1001, None), (1002, "book"), (1003, "book"), (1004, None)]
-    assert [report.merchant_id for report in verify_all_of(scribe.url, None)] == [1001, 1002, 1004]
+    assert [report.merchant_id for report in verify_all_of(fake_writer.url, None)] == [1001, 1002, 1004]
 
 
 def checkpoint_all(url: str, directory: Path) -> None:
@@ -182,24 +190,26 @@ def verify_all_of(url: str, directory: Path | None) -> list[BookReport]:
 
 
 def test_a_book_is_verified_as_of_one_moment_while_it_is_written_to(
-    scribe: Scribe, named: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    fake_writer: FakeWriter, named: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verify, "PAGE_ROWS", 4)
-    before = scribe.draft.entry_count
+    before = fake_writer.draft.entry_count
 
     async def run() -> BookReport:
-        async with await connect(scribe.url) as conn:
+        async with await connect(fake_writer.url) as conn:
             return await verify_book(
-                conn, MERCHANT_ID, lambda *_: scribe.move(commands.Cancel(scribe.withdraw_next(), "ann"))
+                conn,
+                MERCHANT_ID,
+                lambda *_: fake_writer.move(commands.Cancel(fake_writer.withdraw_next(), "ann")),
             )
 
     report = asyncio.run(run())
     assert report.ok, report.violation
     assert report.entries == before
-    assert scribe.draft.entry_count > before + 4
-    later = check(scribe)
+    assert fake_writer.draft.entry_count > before + 4
+    later = check(fake_writer)
     assert later.ok, later.violation
-    assert later.entries == scribe.draft.entry_count
+    assert later.entries == fake_writer.draft.entry_count
 
 
 async def ask_writer(writer: Writer, *asked: Command) -> list[Any]:
@@ -240,26 +250,28 @@ async def keep_book(url: str) -> list[Any]:
     return answers
 
 
-def test_a_book_that_the_writer_kept_is_sound(scribe: Scribe) -> None:
-    scribe.run(f"create table nonce_now partition of nonce for values in ({START_MS // DAY_MS})")
-    scribe.run(
+def test_a_book_that_the_writer_kept_is_sound(fake_writer: FakeWriter) -> None:
+    fake_writer.run(f"create table nonce_now partition of nonce for values in ({START_MS // DAY_MS})")
+    fake_writer.run(
         "insert into rate (merchant_id, usdt_kfb_e8, usdt_kfb_set_ms) values (0, %s, %s)",
         (7 * 10**8, START_MS),
     )
-    answers = asyncio.run(keep_book(scribe.url))
+    answers = asyncio.run(keep_book(fake_writer.url))
     assert [answer for answer in answers if isinstance(answer, Refusal)] == []
-    report = check(scribe)
+    report = check(fake_writer)
     assert report.ok, report.violation
     # All steps but four have an entry. The four move no money: three take-ups and a failure.
     assert report.entries == len(answers) - 4
     assert report.open_orders == 3
 
 
-def test_a_report_tells_of_the_moment_before_the_fault(scribe: Scribe, named: dict[str, int]) -> None:
-    scribe.tamper("update entry set hash = sha256(hash) where entry_id = %s", (named["exchange"],))
-    report = check(scribe)
+def test_a_report_tells_of_the_moment_before_the_fault(
+    fake_writer: FakeWriter, named: dict[str, int]
+) -> None:
+    fake_writer.tamper("update entry set hash = sha256(hash) where entry_id = %s", (named["exchange"],))
+    report = check(fake_writer)
     assert not report.ok
-    assert report.entries == scribe.entry_ids().index(named["exchange"])
+    assert report.entries == fake_writer.entry_ids().index(named["exchange"])
 
 
 def test_every_query_of_verification_can_be_planned(database_url: str) -> None:

@@ -4,13 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.conftest import (
-    NARROW,
-    CheckAxe,
-    Screen,
-    Visits,
-    each_look,
-)
+from tests.browser.conftest import NARROW, CheckAxe, Screen, Visits, each_look
 from tests.browser.test_console import people, take_seat
 from tests.browser.test_wallet import PAGES, Customer
 from tests.console.conftest import People

@@ -11,13 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.crash.client import Client
-from tests.crash.service import (
-    PROGRAM,
-    Service,
-    prepared_folder,
-    service,
-    wait_until,
-)
+from tests.crash.service import PROGRAM, Service, prepared_folder, service, wait_until
 from tests.crash.shop import run
 from tests.folders import make_folder
 

@@ -17,13 +17,7 @@ from pathlib import Path
 
 import pytest
 from tests.crash.client import CUT_SHORT, Client
-from tests.crash.service import (
-    Service,
-    alive,
-    prepared_folder,
-    service,
-    wait_until,
-)
+from tests.crash.service import Service, alive, prepared_folder, service, wait_until
 from tests.crash.shop import run
 from tests.folders import copy_folder, make_folder
 

@@ -7,8 +7,8 @@ import asyncio
 
 import psycopg
 from hypothesis import HealthCheck, given, settings
+from tests.book.fake_writer import MERCHANT_ID, FakeWriter
 from tests.book.ledger import KFB_RATE, OWN, START_MS, USDT_RATE
-from tests.book.scribe import MERCHANT_ID, Scribe
 from tests.properties.histories import ARRIVED, Batches, cuts, histories, open_ledger
 
 from merchant_wallet.base.db import connect
@@ -35,19 +35,19 @@ def open_book(url: str) -> None:
         )
         (tables,) = rows.fetchone() or ("",)
         connection.execute(f"truncate {tables} cascade".encode())
-    scribe = Scribe(url)
-    scribe.insert(
+    fake_writer = FakeWriter(url)
+    fake_writer.insert(
         "rate",
         usdt_kfb_e8=KFB_RATE.rate_e8,
         usdt_kfb_set_ms=START_MS,
         kfb_usdt_e8=USDT_RATE.rate_e8,
         kfb_usdt_set_ms=START_MS,
     )
-    scribe.own(OWN)
+    fake_writer.own(OWN)
     for deposit in ARRIVED:
         # A stray one is kept too, to see that the rules refuse it.
-        scribe.arrive(deposit)
-    scribe.close()
+        fake_writer.arrive(deposit)
+    fake_writer.close()
 
 
 async def run(url: str, batches: Batches) -> list[Outcome]:

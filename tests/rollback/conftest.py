@@ -1,5 +1,5 @@
-"""A book for each test that asks for one; see `tests/book/scribe.py`."""
+"""A book for each test that asks for one; see `tests/book/fake_writer.py`."""
 
-from tests.book.conftest import scribe
+from tests.book.conftest import fake_writer
 
-__all__ = ["scribe"]
+__all__ = ["fake_writer"]

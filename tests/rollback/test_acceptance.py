@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from tests.book.scribe import (
+from tests.book.fake_writer import (
     COIN,
     MERCHANT_ID,
     START_MS,
-    Scribe,
+    FakeWriter,
     on,
     write_history,
 )
@@ -69,13 +69,17 @@ def wait_for_waiter(path: Path) -> None:
 
 
 def accept_and_die(
-    scribe: Scribe, sources: EvidenceSources, module: object, name: str, new: CheckpointSigner | None = None
+    fake_writer: FakeWriter,
+    sources: EvidenceSources,
+    module: object,
+    name: str,
+    new: CheckpointSigner | None = None,
 ) -> None:
     """In a process of its own, which is killed where it would call a function."""
 
     def run() -> None:
         setattr(module, name, die)
-        accept_all(scribe, sources, new)
+        accept_all(fake_writer, sources, new)
 
     process = get_context("fork").Process(target=run)
     process.start()
@@ -96,38 +100,38 @@ def accept_and_die(
     ],
 )
 def test_an_acceptance_that_is_killed_anywhere_leaves_the_signs_and_is_given_again(
-    scribe: Scribe, rolled_back: Path, module: object, name: str
+    fake_writer: FakeWriter, rolled_back: Path, module: object, name: str
 ) -> None:
     # No worker has run since the rollback: only the files show it.
-    assert on(scribe.url, list_signs) == []
+    assert on(fake_writer.url, list_signs) == []
     sources, saw = EvidenceSources(rolled_back, OLD_KEY), file_of(rolled_back, MERCHANT_ID).read_bytes()
-    accept_and_die(scribe, sources, module, name)
-    [sign] = keep(scribe, CheckpointTask(SIGNER, rolled_back))
+    accept_and_die(fake_writer, sources, module, name)
+    [sign] = keep(fake_writer, CheckpointTask(SIGNER, rolled_back))
     assert (sign.merchant_id, sign.kind) == (MERCHANT_ID, "behind")
-    assert on(scribe.url, records.list_entries) == []
-    accepted = accept_all(scribe, sources)
+    assert on(fake_writer.url, records.list_entries) == []
+    accepted = accept_all(fake_writer, sources)
     assert accepted.signs == [sign]
     assert [(file.name, file.sha256) for file in accepted.files] == [("1001.jsonl", sha256(saw).hexdigest())]
     assert accepted.folder is not None
     assert (accepted.folder / "1001.jsonl").read_bytes() == saw
-    [entry] = on(scribe.url, records.list_entries)
+    [entry] = on(fake_writer.url, records.list_entries)
     assert entry.after is not None
     told = (accepted.folder / "accepted.json").read_bytes()
     assert entry.after["evidence"] == accepted.folder.name
     assert entry.after["evidenceSha256"] == sha256(told).hexdigest()
-    assert keep(scribe, CheckpointTask(SIGNER, rolled_back)) == []
+    assert keep(fake_writer, CheckpointTask(SIGNER, rolled_back)) == []
 
 
-def test_a_replaced_key_whose_command_is_killed_leaves_a_sign(scribe: Scribe, folder: Path) -> None:
-    scribe.fund(COIN)
-    checkpoint(scribe, folder)
-    accept_and_die(scribe, EvidenceSources(folder, OLD_KEY), acceptance, "_record", OTHER)
-    assert [sign.subject for sign in on(scribe.url, list_signs)] == ["key"]
+def test_a_replaced_key_whose_command_is_killed_leaves_a_sign(fake_writer: FakeWriter, folder: Path) -> None:
+    fake_writer.fund(COIN)
+    checkpoint(fake_writer, folder)
+    accept_and_die(fake_writer, EvidenceSources(folder, OLD_KEY), acceptance, "_record", OTHER)
+    assert [sign.subject for sign in on(fake_writer.url, list_signs)] == ["key"]
     with pytest.raises(KeyDiffers):
-        accept_all(scribe, EvidenceSources(folder, OLD_KEY))
-    accepted = accept_all(scribe, EvidenceSources(folder, OLD_KEY), OTHER)
+        accept_all(fake_writer, EvidenceSources(folder, OLD_KEY))
+    accepted = accept_all(fake_writer, EvidenceSources(folder, OLD_KEY), OTHER)
     assert "1001.jsonl" in [file.name for file in accepted.files]
-    assert keep(scribe, CheckpointTask(OTHER, folder)) == []
+    assert keep(fake_writer, CheckpointTask(OTHER, folder)) == []
 
 
 def test_the_list_of_an_acceptance_that_broke_off_stays_beside_the_one_that_counts(tmp_path: Path) -> None:
@@ -142,61 +146,61 @@ def test_the_list_of_an_acceptance_that_broke_off_stays_beside_the_one_that_coun
     assert evidence_files.move(tmp_path, [], kept) == []
 
 
-def test_evidence_of_two_acceptances_lies_in_two_folders(scribe: Scribe, rolled_back: Path) -> None:
+def test_evidence_of_two_acceptances_lies_in_two_folders(fake_writer: FakeWriter, rolled_back: Path) -> None:
     sources, folders = EvidenceSources(rolled_back, OLD_KEY), []
     for _ in range(2):
-        scribe.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
+        fake_writer.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
         append_all(SIGNER, rolled_back, [HEAD])
-        folders.append(accept_all(scribe, sources).folder)
+        folders.append(accept_all(fake_writer, sources).folder)
     assert [kept and kept.name for kept in folders] == ["1", "1-2"]
 
 
-def test_another_key_is_accepted_only_with_a_new_one(scribe: Scribe, folder: Path) -> None:
+def test_another_key_is_accepted_only_with_a_new_one(fake_writer: FakeWriter, folder: Path) -> None:
     publish(OTHER, folder)
     sources = EvidenceSources(folder, OLD_KEY)
-    [sign] = keep(scribe, CheckpointTask(SIGNER, folder))
+    [sign] = keep(fake_writer, CheckpointTask(SIGNER, folder))
     assert sign.subject == "key"
     with pytest.raises(KeyDiffers):
-        accept_all(scribe, sources)
-    assert on(scribe.url, list_signs) == [sign]
+        accept_all(fake_writer, sources)
+    assert on(fake_writer.url, list_signs) == [sign]
     # Once the right file is back, there is nothing left but the sign.
     publish(SIGNER, folder)
-    assert accept_all(scribe, sources).signs == [sign]
+    assert accept_all(fake_writer, sources).signs == [sign]
 
 
 def test_a_worker_with_the_replaced_key_writes_nothing_and_says_what_to_do(
-    scribe: Scribe, folder: Path
+    fake_writer: FakeWriter, folder: Path
 ) -> None:
-    scribe.fund(COIN)
+    fake_writer.fund(COIN)
     old = CheckpointTask(SIGNER, folder)
-    assert keep(scribe, old) == []
-    accept_all(scribe, EvidenceSources(folder, OLD_KEY), OTHER)
+    assert keep(fake_writer, old) == []
+    accept_all(fake_writer, EvidenceSources(folder, OLD_KEY), OTHER)
     with capture_logs() as logs:
-        assert keep(scribe, old, LATER_MS + 60_000) == []
+        assert keep(fake_writer, old, LATER_MS + 60_000) == []
     assert [line["event"] for line in logs] == [
         "no checkpoints are written: the checkpoint key was replaced, restart this worker"
     ]
     assert not file_of(folder, MERCHANT_ID).exists()
-    assert keep(scribe, CheckpointTask(OTHER, folder), LATER_MS + 120_000) == []
+    assert keep(fake_writer, CheckpointTask(OTHER, folder), LATER_MS + 120_000) == []
     assert file_of(folder, MERCHANT_ID).exists()
 
 
 def test_without_the_signers_record_nothing_is_accepted_unless_all_open_orders_are_frozen(
-    scribe: Scribe, rolled_back: Path, tmp_path: Path
+    fake_writer: FakeWriter, rolled_back: Path, tmp_path: Path
 ) -> None:
-    write_history(scribe)
-    rows = scribe.run("select order_id, status from withdrawal order by order_id").fetchall()
+    write_history(fake_writer)
+    rows = fake_writer.run("select order_id, status from withdrawal order by order_id").fetchall()
     open_ids = [order_id for order_id, status in rows if status in (0, 1, 3)]
     assert {status for _, status in rows} >= {0, 1}
-    scribe.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
+    fake_writer.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
     sources = EvidenceSources(rolled_back, OLD_KEY, tmp_path / "signed.jsonl")
     with pytest.raises(RecordMissing):
-        accept_all(scribe, sources)
-    assert len(on(scribe.url, list_signs)) == 1
+        accept_all(fake_writer, sources)
+    assert len(on(fake_writer.url, list_signs)) == 1
     assert file_of(rolled_back, MERCHANT_ID).exists()
-    accepted: Accepted = on(scribe.url, lambda conn: accept(conn, sources, REQUEST, freeze_open=True))
+    accepted: Accepted = on(fake_writer.url, lambda conn: accept(conn, sources, REQUEST, freeze_open=True))
     assert list(accepted.frozen_orders) == open_ids
-    frozen = scribe.run("select order_id from payout where frozen_ms is not null order by 1").fetchall()
+    frozen = fake_writer.run("select order_id from payout where frozen_ms is not null order by 1").fetchall()
     assert [order_id for (order_id,) in frozen] == open_ids
 
 
@@ -211,7 +215,7 @@ def test_without_the_signers_record_nothing_is_accepted_unless_all_open_orders_a
     ],
 )
 def test_a_record_that_can_not_be_read_is_a_sign_and_is_accepted_once_the_right_one_is_back(
-    scribe: Scribe, rolled_back: Path, tmp_path: Path, line: bytes
+    fake_writer: FakeWriter, rolled_back: Path, tmp_path: Path, line: bytes
 ) -> None:
     path = tmp_path / "signed.jsonl"
     path.write_bytes(line + b"\n")
@@ -219,24 +223,24 @@ def test_a_record_that_can_not_be_read_is_a_sign_and_is_accepted_once_the_right_
         CheckpointTask(SIGNER, rolled_back, path),
         EvidenceSources(rolled_back, OLD_KEY, path),
     )
-    assert {sign.kind for sign in keep(scribe, checkpoint_task)} == {"behind", "unreadable"}
+    assert {sign.kind for sign in keep(fake_writer, checkpoint_task)} == {"behind", "unreadable"}
     assert checkpoint_task.compared.is_set()
     for freeze_open in (False, True):
         with pytest.raises(RecordUnreadable):
-            on(scribe.url, partial(accept, sources=sources, request=REQUEST, freeze_open=freeze_open))
+            on(fake_writer.url, partial(accept, sources=sources, request=REQUEST, freeze_open=freeze_open))
     assert file_of(rolled_back, MERCHANT_ID).exists()
     record(tmp_path, pay(1, START_MS - 1))
-    assert len(accept_all(scribe, sources).signs) == 2
-    assert keep(scribe, checkpoint_task) == []
+    assert len(accept_all(fake_writer, sources).signs) == 2
+    assert keep(fake_writer, checkpoint_task) == []
 
 
 def test_a_record_that_breaks_before_its_end_is_refused_before_any_file_is_moved(
-    scribe: Scribe, rolled_back: Path, tmp_path: Path
+    fake_writer: FakeWriter, rolled_back: Path, tmp_path: Path
 ) -> None:
     path = record(tmp_path, *[pay(number, START_MS) for number in range(1, 2001)])
     path.write_bytes(b"nonsense\n" + path.read_bytes())
     with pytest.raises(RecordUnreadable):
-        accept_all(scribe, EvidenceSources(rolled_back, OLD_KEY, path))
+        accept_all(fake_writer, EvidenceSources(rolled_back, OLD_KEY, path))
     assert file_of(rolled_back, MERCHANT_ID).exists()
 
 

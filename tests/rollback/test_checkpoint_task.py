@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from psycopg import AsyncConnection
 from structlog.testing import capture_logs
-from tests.book.scribe import (
+from tests.book.fake_writer import (
     COIN,
     MERCHANT_ID,
     START_MS,
-    Scribe,
+    FakeWriter,
     on,
     write_history,
 )
@@ -45,52 +45,58 @@ REQUEST = AcceptanceRequest("cli:ann", "restored the dump of 02:00", "terminal",
 
 
 @pytest.fixture
-def folder(scribe: Scribe, tmp_path: Path) -> Path:
+def folder(fake_writer: FakeWriter, tmp_path: Path) -> Path:
     """A folder whose key the database names."""
     made = tmp_path / "checkpoints"
     publish(SIGNER, made)
-    on(scribe.url, lambda conn: pin(conn, SIGNER, START_MS))
+    on(fake_writer.url, lambda conn: pin(conn, SIGNER, START_MS))
     return made
 
 
 @pytest.fixture
-def rolled_back(scribe: Scribe, folder: Path) -> Path:
+def rolled_back(fake_writer: FakeWriter, folder: Path) -> Path:
     """The folder's checkpoint saw five entries, of which the journal has three."""
     for _ in range(5):
-        scribe.fund(COIN)
-    checkpoint(scribe, folder)
-    cut(scribe, 3)
+        fake_writer.fund(COIN)
+    checkpoint(fake_writer, folder)
+    cut(fake_writer, 3)
     return folder
 
 
-def keep(scribe: Scribe, checkpoint_task: CheckpointTask, at_ms: int = LATER_MS) -> list[RollbackSign]:
+def keep(
+    fake_writer: FakeWriter, checkpoint_task: CheckpointTask, at_ms: int = LATER_MS
+) -> list[RollbackSign]:
     async def run(conn: AsyncConnection) -> list[RollbackSign]:
         await checkpoint_task.run_once(conn, at_ms)
         return await list_signs(conn)
 
-    return on(scribe.url, run)
+    return on(fake_writer.url, run)
 
 
-def accept_all(scribe: Scribe, sources: EvidenceSources, new: CheckpointSigner | None = None) -> Accepted:
-    return on(scribe.url, lambda conn: accept(conn, sources, REQUEST, new_signer=new))
+def accept_all(
+    fake_writer: FakeWriter, sources: EvidenceSources, new: CheckpointSigner | None = None
+) -> Accepted:
+    return on(fake_writer.url, lambda conn: accept(conn, sources, REQUEST, new_signer=new))
 
 
-def test_a_sound_database_gets_its_checkpoints_and_payouts_may_begin(scribe: Scribe, folder: Path) -> None:
-    scribe.fund(COIN)
+def test_a_sound_database_gets_its_checkpoints_and_payouts_may_begin(
+    fake_writer: FakeWriter, folder: Path
+) -> None:
+    fake_writer.fund(COIN)
     checkpoint_task = CheckpointTask(SIGNER, folder)
     assert not checkpoint_task.compared.is_set()
-    assert keep(scribe, checkpoint_task) == []
+    assert keep(fake_writer, checkpoint_task) == []
     assert (checkpoint_task.compared.is_set(), checkpoint_task.found_count) == (True, 0)
     assert len(file_of(folder, MERCHANT_ID).read_bytes().splitlines()) == 1
 
 
 def test_a_rollback_is_written_down_and_logged_and_gets_no_new_checkpoint(
-    scribe: Scribe, rolled_back: Path
+    fake_writer: FakeWriter, rolled_back: Path
 ) -> None:
     before = file_of(rolled_back, MERCHANT_ID).read_bytes()
     checkpoint_task = CheckpointTask(SIGNER, rolled_back)
     with capture_logs() as logs:
-        [sign] = keep(scribe, checkpoint_task)
+        [sign] = keep(fake_writer, checkpoint_task)
     assert (sign.merchant_id, sign.kind, sign.since_ms) == (MERCHANT_ID, "behind", LATER_MS)
     assert [(line["event"], line["log_level"]) for line in logs] == [
         ("sign of a rollback", "error"),
@@ -99,79 +105,81 @@ def test_a_rollback_is_written_down_and_logged_and_gets_no_new_checkpoint(
     assert checkpoint_task.found_count == 1
     # However far the journal grows, what the old checkpoint saw stays to be seen.
     for _ in range(5):
-        scribe.fund(COIN)
+        fake_writer.fund(COIN)
     with capture_logs() as logs:
-        assert keep(scribe, checkpoint_task, LATER_MS + 60_000) == [sign]
+        assert keep(fake_writer, checkpoint_task, LATER_MS + 60_000) == [sign]
     assert [line["event"] for line in logs] == [
         "payouts stopped: the database was rolled back, an operator must look"
     ]
     assert file_of(rolled_back, MERCHANT_ID).read_bytes() == before
 
 
-def test_a_sign_stands_although_what_it_saw_has_passed(scribe: Scribe, rolled_back: Path) -> None:
+def test_a_sign_stands_although_what_it_saw_has_passed(fake_writer: FakeWriter, rolled_back: Path) -> None:
     checkpoint_task = CheckpointTask(SIGNER, rolled_back)
-    [sign] = keep(scribe, checkpoint_task)
+    [sign] = keep(fake_writer, checkpoint_task)
     file_of(rolled_back, MERCHANT_ID).unlink()
-    assert compare(scribe, rolled_back) == []
-    assert keep(scribe, checkpoint_task, LATER_MS + 60_000) == [sign]
+    assert compare(fake_writer, rolled_back) == []
+    assert keep(fake_writer, checkpoint_task, LATER_MS + 60_000) == [sign]
 
 
 def test_an_acceptance_keeps_the_evidence_names_it_in_the_log_and_lets_payouts_go_on(
-    scribe: Scribe, rolled_back: Path
+    fake_writer: FakeWriter, rolled_back: Path
 ) -> None:
     checkpoint_task = CheckpointTask(SIGNER, rolled_back)
-    [sign] = keep(scribe, checkpoint_task)
+    [sign] = keep(fake_writer, checkpoint_task)
     evidence = file_of(rolled_back, MERCHANT_ID).read_bytes()
-    accepted = accept_all(scribe, EvidenceSources(rolled_back, OLD_KEY))
+    accepted = accept_all(fake_writer, EvidenceSources(rolled_back, OLD_KEY))
     assert accepted.signs == [sign]
     assert accepted.folder is not None
     assert (accepted.folder / "1001.jsonl").read_bytes() == evidence
     told = json.loads((accepted.folder / "accepted.json").read_text())
     assert told["word"]["reason"] == REQUEST.reason
     assert told["signs"][0]["cause"] == sign.cause
-    [entry] = on(scribe.url, lambda conn: records.list_entries(conn, action="rollback.accept"))
+    [entry] = on(fake_writer.url, lambda conn: records.list_entries(conn, action="rollback.accept"))
     assert entry.after is not None
     assert (entry.actor, entry.after["reason"]) == ("cli:ann", REQUEST.reason)
     assert entry.after["causes"] == [f"book 1001: {sign.cause}"]
-    assert on(scribe.url, verify).ok
-    assert keep(scribe, checkpoint_task) == []
+    assert on(fake_writer.url, verify).ok
+    assert keep(fake_writer, checkpoint_task) == []
     # A new file has begun, and a further rollback shows by it.
     assert len(file_of(rolled_back, MERCHANT_ID).read_bytes().splitlines()) == 1
-    assert compare(scribe, rolled_back) == []
+    assert compare(fake_writer, rolled_back) == []
 
 
-def test_nothing_can_be_accepted_that_does_not_show(scribe: Scribe, folder: Path) -> None:
-    scribe.fund(COIN)
-    checkpoint(scribe, folder)
+def test_nothing_can_be_accepted_that_does_not_show(fake_writer: FakeWriter, folder: Path) -> None:
+    fake_writer.fund(COIN)
+    checkpoint(fake_writer, folder)
     with pytest.raises(NothingToAccept):
-        accept_all(scribe, EvidenceSources(folder, OLD_KEY))
+        accept_all(fake_writer, EvidenceSources(folder, OLD_KEY))
     assert file_of(folder, MERCHANT_ID).exists()
-    assert on(scribe.url, records.list_entries) == []
+    assert on(fake_writer.url, records.list_entries) == []
 
 
-def test_an_acceptance_that_broke_off_is_given_again(scribe: Scribe, rolled_back: Path) -> None:
-    [sign] = keep(scribe, CheckpointTask(SIGNER, rolled_back))
+def test_an_acceptance_that_broke_off_is_given_again(fake_writer: FakeWriter, rolled_back: Path) -> None:
+    [sign] = keep(fake_writer, CheckpointTask(SIGNER, rolled_back))
     # The file was moved, the database never heard of it.
     file_of(rolled_back, MERCHANT_ID).rename(rolled_back / "moved")
-    accepted = accept_all(scribe, EvidenceSources(rolled_back, OLD_KEY))
+    accepted = accept_all(fake_writer, EvidenceSources(rolled_back, OLD_KEY))
     assert (accepted.signs, accepted.files) == ([sign], [])
 
 
-def test_a_lost_key_is_replaced_and_every_old_file_is_kept(scribe: Scribe, folder: Path) -> None:
-    scribe.fund(COIN)
-    checkpoint(scribe, folder)
-    accepted = accept_all(scribe, EvidenceSources(folder, OLD_KEY), OTHER)
+def test_a_lost_key_is_replaced_and_every_old_file_is_kept(fake_writer: FakeWriter, folder: Path) -> None:
+    fake_writer.fund(COIN)
+    checkpoint(fake_writer, folder)
+    accepted = accept_all(fake_writer, EvidenceSources(folder, OLD_KEY), OTHER)
     assert sorted(file.name for file in accepted.files) == ["1001.jsonl", PUBLIC_KEY_FILE]
-    keys = on(scribe.url, lambda conn: load_keys(conn, folder, OLD_KEY))
+    keys = on(fake_writer.url, lambda conn: load_keys(conn, folder, OLD_KEY))
     assert keys == OTHER.keys
-    assert keep(scribe, CheckpointTask(OTHER, folder)) == []
+    assert keep(fake_writer, CheckpointTask(OTHER, folder)) == []
     assert len(file_of(folder, MERCHANT_ID).read_bytes().splitlines()) == 1
 
 
-def test_a_swapped_public_key_stops_payouts_and_every_checkpoint(scribe: Scribe, folder: Path) -> None:
+def test_a_swapped_public_key_stops_payouts_and_every_checkpoint(
+    fake_writer: FakeWriter, folder: Path
+) -> None:
     publish(OTHER, folder)
-    scribe.fund(COIN)
-    [sign] = keep(scribe, CheckpointTask(SIGNER, folder))
+    fake_writer.fund(COIN)
+    [sign] = keep(fake_writer, CheckpointTask(SIGNER, folder))
     assert (sign.subject, file_of(folder, MERCHANT_ID).exists()) == ("key", False)
 
 
@@ -187,10 +195,10 @@ def pay(order_id: int, at_ms: int) -> Payment:
 
 
 def test_an_order_that_was_signed_and_is_not_known_or_not_taken_up_is_a_sign(
-    scribe: Scribe, folder: Path, tmp_path: Path
+    fake_writer: FakeWriter, folder: Path, tmp_path: Path
 ) -> None:
-    write_history(scribe)
-    rows = scribe.run("select order_id, status from withdrawal order by order_id").fetchall()
+    write_history(fake_writer)
+    rows = fake_writer.run("select order_id, status from withdrawal order by order_id").fetchall()
     known = [order_id for order_id, status in rows if status in (1, 2, 3, 6)]
     untaken = [order_id for order_id, status in rows if status in (0, 4, 5)]
     assert known
@@ -198,41 +206,43 @@ def test_an_order_that_was_signed_and_is_not_known_or_not_taken_up_is_a_sign(
     sound = [pay(order_id, START_MS) for order_id in known]
     path = record(tmp_path, *sound, Release(START_MS, ids.compose(7, 9_001), "cli:ann", "void"))
     checkpoint_task = CheckpointTask(SIGNER, folder, path)
-    assert keep(scribe, checkpoint_task) == []
+    assert keep(fake_writer, checkpoint_task) == []
     lost = [
         pay(untaken[0], START_MS + 5000),
         pay(ids.compose(7, 9_005), START_MS),
         pay(ids.compose(99, 5), LATER_MS),
     ]
     record(tmp_path, *sound, *lost)
-    [sign] = keep(scribe, checkpoint_task)
+    [sign] = keep(fake_writer, checkpoint_task)
     assert (sign.subject, sign.kind, sign.merchant_id) == ("signer", "behind", 0)
     assert f"order {ids.compose(7, 9_005)} was signed at 2024-10-04T00:00:00Z" in sign.cause
     assert sign.cause.endswith("and 2 more later")
-    accept_all(scribe, EvidenceSources(folder, OLD_KEY, path))
-    assert keep(scribe, checkpoint_task) == []
+    accept_all(fake_writer, EvidenceSources(folder, OLD_KEY, path))
+    assert keep(fake_writer, checkpoint_task) == []
     # What is lost after that shows again.
     record(tmp_path, *sound, *lost, pay(ids.compose(7, 9_006), LATER_MS + 1))
-    assert [sign.subject for sign in keep(scribe, checkpoint_task)] == ["signer"]
+    assert [sign.subject for sign in keep(fake_writer, checkpoint_task)] == ["signer"]
 
 
 def test_a_torn_or_missing_record_shows_nothing_and_one_of_another_form_does(
-    scribe: Scribe, folder: Path, tmp_path: Path
+    fake_writer: FakeWriter, folder: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "signed.jsonl"
     checkpoint_task = CheckpointTask(SIGNER, folder, path)
-    assert keep(scribe, checkpoint_task) == []
+    assert keep(fake_writer, checkpoint_task) == []
     path.write_bytes(b'{"kind":"payment","atM')
-    assert keep(scribe, checkpoint_task) == []
+    assert keep(fake_writer, checkpoint_task) == []
     path.write_bytes(b"nonsense\n")
-    [sign] = keep(scribe, checkpoint_task)
+    [sign] = keep(fake_writer, checkpoint_task)
     assert (sign.subject, sign.kind) == ("signer", "unreadable")
 
 
-def test_the_web_side_tells_what_it_sees_and_writes_nothing(scribe: Scribe, rolled_back: Path) -> None:
+def test_the_web_side_tells_what_it_sees_and_writes_nothing(
+    fake_writer: FakeWriter, rolled_back: Path
+) -> None:
     async def compare(conn: AsyncConnection) -> RollbackMonitor:
         async def open_one() -> AsyncConnection:
-            return await AsyncConnection.connect(scribe.url, autocommit=True)
+            return await AsyncConnection.connect(fake_writer.url, autocommit=True)
 
         watch = RollbackMonitor(open_one, rolled_back, OLD_KEY, clock=lambda: LATER_MS)
         await watch.compare()
@@ -240,18 +250,18 @@ def test_the_web_side_tells_what_it_sees_and_writes_nothing(scribe: Scribe, roll
         return watch
 
     with capture_logs() as logs:
-        watch = on(scribe.url, compare)
+        watch = on(fake_writer.url, compare)
     assert [(sign.merchant_id, sign.kind) for sign in watch.signs] == [(MERCHANT_ID, "behind")]
     assert [line["log_level"] for line in logs] == ["error"]
 
 
 def test_two_workers_and_an_acceptance_at_once_leave_no_sign_behind(
-    scribe: Scribe, rolled_back: Path
+    fake_writer: FakeWriter, rolled_back: Path
 ) -> None:
-    keep(scribe, CheckpointTask(SIGNER, rolled_back))
+    keep(fake_writer, CheckpointTask(SIGNER, rolled_back))
 
     async def at_once(conn: AsyncConnection) -> list[RollbackSign]:
-        others = [await AsyncConnection.connect(scribe.url, autocommit=True) for _ in range(3)]
+        others = [await AsyncConnection.connect(fake_writer.url, autocommit=True) for _ in range(3)]
         try:
             tasks = [CheckpointTask(SIGNER, rolled_back) for _ in others]
             keeping = [task.run_once(one, LATER_MS) for task, one in zip(tasks, others, strict=True)]
@@ -261,41 +271,42 @@ def test_two_workers_and_an_acceptance_at_once_leave_no_sign_behind(
                 await one.close()
         return await list_signs(conn)
 
-    assert on(scribe.url, at_once) == []
+    assert on(fake_writer.url, at_once) == []
 
 
 def test_an_open_order_that_was_signed_in_what_was_lost_is_frozen(
-    scribe: Scribe, folder: Path, tmp_path: Path
+    fake_writer: FakeWriter, folder: Path, tmp_path: Path
 ) -> None:
-    write_history(scribe)
-    rows = scribe.run("select order_id, status from withdrawal order by order_id").fetchall()
+    write_history(fake_writer)
+    rows = fake_writer.run("select order_id, status from withdrawal order by order_id").fetchall()
     open_ids = [order_id for order_id, status in rows if status in (0, 1, 3)]
     ended_ids = [order_id for order_id, status in rows if status in (2, 6)]
     assert open_ids
     assert ended_ids
-    checkpoint(scribe, folder)
+    checkpoint(fake_writer, folder)
     record(tmp_path, *(pay(order_id, START_MS) for order_id in (*open_ids, *ended_ids)))
-    scribe.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
+    fake_writer.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
     sources = EvidenceSources(folder, OLD_KEY, tmp_path / "signed.jsonl")
-    assert list(accept_all(scribe, sources).frozen_orders) == open_ids
-    frozen = scribe.run("select order_id from payout where frozen_ms is not null order by 1").fetchall()
+    assert list(accept_all(fake_writer, sources).frozen_orders) == open_ids
+    frozen = fake_writer.run("select order_id from payout where frozen_ms is not null order by 1").fetchall()
     assert [order_id for (order_id,) in frozen] == open_ids
 
 
 def test_an_order_whose_signed_bytes_the_database_has_is_not_frozen(
-    scribe: Scribe, folder: Path, tmp_path: Path
+    fake_writer: FakeWriter, folder: Path, tmp_path: Path
 ) -> None:
-    write_history(scribe)
+    write_history(fake_writer)
     [order_id, *_] = [
-        order_id for (order_id,) in scribe.run("select order_id from withdrawal where status = 1").fetchall()
+        order_id
+        for (order_id,) in fake_writer.run("select order_id from withdrawal where status = 1").fetchall()
     ]
-    scribe.insert("payout", order_id=order_id, fence=3, claimed_by="w", claimed_until_ms=0, signed_no=1)
+    fake_writer.insert("payout", order_id=order_id, fence=3, claimed_by="w", claimed_until_ms=0, signed_no=1)
     record(tmp_path, pay(order_id, START_MS), pay(order_id, START_MS))
-    scribe.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
+    fake_writer.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
     sources = EvidenceSources(folder, OLD_KEY, tmp_path / "signed.jsonl")
-    assert accept_all(scribe, sources).frozen_orders == ()
+    assert accept_all(fake_writer, sources).frozen_orders == ()
     another = msgspec.structs.replace(pay(order_id, START_MS + 1), digest=bytes(31) + b"1")
     record(tmp_path, pay(order_id, START_MS), another)
-    scribe.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
-    assert accept_all(scribe, sources).frozen_orders == (order_id,)
-    assert scribe.run("select fence from payout").fetchall() == [(4,)]
+    fake_writer.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
+    assert accept_all(fake_writer, sources).frozen_orders == (order_id,)
+    assert fake_writer.run("select fence from payout").fetchall() == [(4,)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.book.scribe import COIN, MERCHANT_ID, START_MS, Scribe, on
+from tests.book.fake_writer import COIN, MERCHANT_ID, START_MS, FakeWriter, on
 
 from merchant_wallet.audit import records
 from merchant_wallet.audit.checkpointing.keys import pin, publish
@@ -28,185 +28,193 @@ OTHER = CheckpointSigner(b"l" * 32, OLD_KEY)
 
 
 @pytest.fixture
-def folder(scribe: Scribe, tmp_path: Path) -> Path:
+def folder(fake_writer: FakeWriter, tmp_path: Path) -> Path:
     """A folder of checkpoints whose key the database names."""
     made = tmp_path / "checkpoints"
     publish(SIGNER, made)
-    on(scribe.url, lambda conn: pin(conn, SIGNER, START_MS))
+    on(fake_writer.url, lambda conn: pin(conn, SIGNER, START_MS))
     return made
 
 
 @pytest.fixture
-def others(scribe: Scribe) -> Iterator[list[Scribe]]:
+def others(fake_writer: FakeWriter) -> Iterator[list[FakeWriter]]:
     """Two more books."""
-    made = [Scribe(scribe.url, 1002, 8), Scribe(scribe.url, 1003, 9)]
+    made = [FakeWriter(fake_writer.url, 1002, 8), FakeWriter(fake_writer.url, 1003, 9)]
     yield made
     for other in made:
         other.close()
 
 
-def checkpoint(scribe: Scribe, folder: Path) -> int:
-    return on(scribe.url, lambda conn: write_checkpoints(conn, SIGNER, folder, START_MS, interval_ms=0))
+def checkpoint(fake_writer: FakeWriter, folder: Path) -> int:
+    return on(fake_writer.url, lambda conn: write_checkpoints(conn, SIGNER, folder, START_MS, interval_ms=0))
 
 
-def compare(scribe: Scribe, folder: Path) -> list[RollbackSign]:
-    return on(scribe.url, lambda conn: Comparison(folder, OLD_KEY).find_signs(conn, START_MS))
+def compare(fake_writer: FakeWriter, folder: Path) -> list[RollbackSign]:
+    return on(fake_writer.url, lambda conn: Comparison(folder, OLD_KEY).find_signs(conn, START_MS))
 
 
 def found(signs: list[RollbackSign]) -> list[tuple[int, str, str]]:
     return [(sign.merchant_id, sign.subject, sign.kind) for sign in signs]
 
 
-def cut(scribe: Scribe, count: int) -> None:
+def cut(fake_writer: FakeWriter, count: int) -> None:
     """Bring the book back to its first entries, as a restored back-up does."""
-    first = scribe.entry_ids()[:count]
-    scribe.tamper(
-        "delete from posting where entry_id > %s and merchant_id = %s", (first[-1], scribe.merchant_id)
+    first = fake_writer.entry_ids()[:count]
+    fake_writer.tamper(
+        "delete from posting where entry_id > %s and merchant_id = %s", (first[-1], fake_writer.merchant_id)
     )
-    scribe.tamper(
-        "delete from entry where entry_id > %s and merchant_id = %s", (first[-1], scribe.merchant_id)
+    fake_writer.tamper(
+        "delete from entry where entry_id > %s and merchant_id = %s", (first[-1], fake_writer.merchant_id)
     )
-    scribe.tamper(
+    fake_writer.tamper(
         "update book set entry_count = %s, id_counter = id_counter - 2,"
         " head_hash = (select hash from entry e where e.merchant_id = book.merchant_id and e.entry_id = %s)"
         " where merchant_id = %s",
-        (count, first[-1], scribe.merchant_id),
+        (count, first[-1], fake_writer.merchant_id),
     )
 
 
 def test_a_folder_without_checkpoints_and_books_that_went_on_show_nothing(
-    scribe: Scribe, folder: Path, tmp_path: Path
+    fake_writer: FakeWriter, folder: Path, tmp_path: Path
 ) -> None:
-    scribe.fund(COIN)
-    assert compare(scribe, folder) == []
-    assert compare(scribe, tmp_path / "nowhere") == []
-    assert checkpoint(scribe, folder) == 1
-    assert compare(scribe, folder) == []
-    scribe.fund(COIN)
-    assert compare(scribe, folder) == []
+    fake_writer.fund(COIN)
+    assert compare(fake_writer, folder) == []
+    assert compare(fake_writer, tmp_path / "nowhere") == []
+    assert checkpoint(fake_writer, folder) == 1
+    assert compare(fake_writer, folder) == []
+    fake_writer.fund(COIN)
+    assert compare(fake_writer, folder) == []
 
 
-def test_a_journal_that_lost_its_end_is_behind(scribe: Scribe, folder: Path) -> None:
+def test_a_journal_that_lost_its_end_is_behind(fake_writer: FakeWriter, folder: Path) -> None:
     for _ in range(5):
-        scribe.fund(COIN)
-    checkpoint(scribe, folder)
-    cut(scribe, 3)
-    [sign] = compare(scribe, folder)
+        fake_writer.fund(COIN)
+    checkpoint(fake_writer, folder)
+    cut(fake_writer, 3)
+    [sign] = compare(fake_writer, folder)
     assert (sign.merchant_id, sign.subject, sign.kind) == (MERCHANT_ID, "book", "behind")
     assert sign.cause == "the checkpoint of 2024-10-04T00:00:00Z saw 5 entries, the journal has 3"
 
 
-def test_a_journal_that_grew_again_after_it_lost_its_end_has_diverged(scribe: Scribe, folder: Path) -> None:
+def test_a_journal_that_grew_again_after_it_lost_its_end_has_diverged(
+    fake_writer: FakeWriter, folder: Path
+) -> None:
     for _ in range(3):
-        scribe.fund(COIN)
-    checkpoint(scribe, folder)
-    scribe.tamper("update entry set facts = replace(facts, 'ann', 'bob')")
-    scribe.rechain()
-    scribe.tamper("update book set entry_count = 9")
-    [sign] = compare(scribe, folder)
+        fake_writer.fund(COIN)
+    checkpoint(fake_writer, folder)
+    fake_writer.tamper("update entry set facts = replace(facts, 'ann', 'bob')")
+    fake_writer.rechain()
+    fake_writer.tamper("update book set entry_count = 9")
+    [sign] = compare(fake_writer, folder)
     assert found([sign]) == [(MERCHANT_ID, "book", "diverged")]
     assert "another entry" in sign.cause
 
 
 def test_a_book_that_is_gone_is_behind_and_others_are_not(
-    scribe: Scribe, others: list[Scribe], folder: Path, monkeypatch: pytest.MonkeyPatch
+    fake_writer: FakeWriter, others: list[FakeWriter], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for book in (scribe, *others):
+    for book in (fake_writer, *others):
         book.fund(COIN)
-    assert checkpoint(scribe, folder) == 3
+    assert checkpoint(fake_writer, folder) == 3
     for table in ("posting", "entry", "account", "book"):
-        scribe.tamper(f"delete from {table} where merchant_id = 1002")
+        fake_writer.tamper(f"delete from {table} where merchant_id = 1002")
     monkeypatch.setattr(comparison, "BOOKS_AT_ONCE", 2)
-    assert found(compare(scribe, folder)) == [(1002, "book", "behind")]
+    assert found(compare(fake_writer, folder)) == [(1002, "book", "behind")]
 
 
-def test_the_audit_log_is_compared_too(scribe: Scribe, folder: Path) -> None:
+def test_the_audit_log_is_compared_too(fake_writer: FakeWriter, folder: Path) -> None:
     async def note(conn: records.Connection) -> int:
         return await records.append(
             conn, actor="cli:ann", action="merchant.set", subject="x", source="terminal", at_ms=START_MS
         )
 
     for _ in range(3):
-        on(scribe.url, note)
-    on(scribe.url, lambda conn: write_audit_checkpoint(conn, SIGNER, folder, START_MS))
-    assert compare(scribe, folder) == []
-    scribe.tamper("delete from audit_entry where audit_no = 3")
-    scribe.tamper("update audit_head set entry_count = 2")
-    [sign] = compare(scribe, folder)
+        on(fake_writer.url, note)
+    on(fake_writer.url, lambda conn: write_audit_checkpoint(conn, SIGNER, folder, START_MS))
+    assert compare(fake_writer, folder) == []
+    fake_writer.tamper("delete from audit_entry where audit_no = 3")
+    fake_writer.tamper("update audit_head set entry_count = 2")
+    [sign] = compare(fake_writer, folder)
     assert (sign.merchant_id, sign.subject, sign.kind) == (0, "audit", "behind")
     assert "saw 3 entries, the audit log has 2" in sign.cause
-    on(scribe.url, note)
-    assert found(compare(scribe, folder)) == [(0, "audit", "diverged")]
+    on(fake_writer.url, note)
+    assert found(compare(fake_writer, folder)) == [(0, "audit", "diverged")]
 
 
 @pytest.mark.parametrize("line", [b"{}\n", b"x" * 5000 + b"\n"])
-def test_a_last_line_that_is_no_checkpoint_is_a_sign(scribe: Scribe, folder: Path, line: bytes) -> None:
-    scribe.fund(COIN)
-    checkpoint(scribe, folder)
+def test_a_last_line_that_is_no_checkpoint_is_a_sign(
+    fake_writer: FakeWriter, folder: Path, line: bytes
+) -> None:
+    fake_writer.fund(COIN)
+    checkpoint(fake_writer, folder)
     with file_of(folder, MERCHANT_ID).open("ab") as file:
         file.write(line)
-    [sign] = compare(scribe, folder)
+    [sign] = compare(fake_writer, folder)
     assert found([sign]) == [(MERCHANT_ID, "book", "unreadable")]
     assert sign.cause == "the last line of 1001.jsonl is no checkpoint"
 
 
-def test_a_torn_last_line_is_no_sign(scribe: Scribe, folder: Path) -> None:
-    scribe.fund(COIN)
-    checkpoint(scribe, folder)
+def test_a_torn_last_line_is_no_sign(fake_writer: FakeWriter, folder: Path) -> None:
+    fake_writer.fund(COIN)
+    checkpoint(fake_writer, folder)
     path = file_of(folder, MERCHANT_ID)
     os.truncate(path, path.stat().st_size - 3)
-    assert compare(scribe, folder) == []
+    assert compare(fake_writer, folder) == []
 
 
-def test_whoever_has_another_key_can_make_no_journal_look_sound(scribe: Scribe, folder: Path) -> None:
-    scribe.fund(COIN)
-    scribe.fund(COIN)
-    checkpoint(scribe, folder)
-    cut(scribe, 1)
+def test_whoever_has_another_key_can_make_no_journal_look_sound(
+    fake_writer: FakeWriter, folder: Path
+) -> None:
+    fake_writer.fund(COIN)
+    fake_writer.fund(COIN)
+    checkpoint(fake_writer, folder)
+    cut(fake_writer, 1)
     path = file_of(folder, MERCHANT_ID)
     path.unlink()
-    on(scribe.url, lambda conn: write_checkpoints(conn, OTHER, folder, START_MS, interval_ms=0))
-    [sign] = compare(scribe, folder)
+    on(fake_writer.url, lambda conn: write_checkpoints(conn, OTHER, folder, START_MS, interval_ms=0))
+    [sign] = compare(fake_writer, folder)
     assert (sign.kind, "not signed with this key" in sign.cause) == ("unreadable", True)
 
 
-def test_a_line_of_another_book_is_a_sign(scribe: Scribe, others: list[Scribe], folder: Path) -> None:
+def test_a_line_of_another_book_is_a_sign(
+    fake_writer: FakeWriter, others: list[FakeWriter], folder: Path
+) -> None:
     others[0].fund(COIN)
-    checkpoint(scribe, folder)
+    checkpoint(fake_writer, folder)
     file_of(folder, 1002).rename(file_of(folder, MERCHANT_ID))
-    [sign] = compare(scribe, folder)
+    [sign] = compare(fake_writer, folder)
     assert (sign.merchant_id, sign.kind) == (MERCHANT_ID, "unreadable")
     assert "is of merchant 1002" in sign.cause
 
 
 @pytest.mark.parametrize("text", ["00" * 32, "no key", "00"])
 def test_a_public_key_that_was_swapped_beside_the_checkpoints_is_believed_by_nobody(
-    scribe: Scribe, folder: Path, text: str
+    fake_writer: FakeWriter, folder: Path, text: str
 ) -> None:
-    scribe.fund(COIN)
-    checkpoint(scribe, folder)
+    fake_writer.fund(COIN)
+    checkpoint(fake_writer, folder)
     (folder / PUBLIC_KEY_FILE).write_text(text)
-    [sign] = compare(scribe, folder)
+    [sign] = compare(fake_writer, folder)
     assert found([sign]) == [(0, "key", "diverged")]
 
 
 def test_a_public_key_that_was_swapped_in_the_database_is_believed_by_nobody(
-    scribe: Scribe, folder: Path
+    fake_writer: FakeWriter, folder: Path
 ) -> None:
-    scribe.fund(COIN)
-    checkpoint(scribe, folder)
-    on(scribe.url, lambda conn: pin(conn, OTHER, START_MS))
-    assert found(compare(scribe, folder)) == [(0, "key", "diverged")]
+    fake_writer.fund(COIN)
+    checkpoint(fake_writer, folder)
+    on(fake_writer.url, lambda conn: pin(conn, OTHER, START_MS))
+    assert found(compare(fake_writer, folder)) == [(0, "key", "diverged")]
 
 
-def test_files_that_stay_as_they_are_are_read_once(scribe: Scribe, folder: Path) -> None:
-    scribe.fund(COIN)
-    checkpoint(scribe, folder)
+def test_files_that_stay_as_they_are_are_read_once(fake_writer: FakeWriter, folder: Path) -> None:
+    fake_writer.fund(COIN)
+    checkpoint(fake_writer, folder)
     last_checkpoints = comparison.LastCheckpoints(folder)
     [before] = last_checkpoints.read(SIGNER.keys)
     assert last_checkpoints.read(SIGNER.keys)[0] is before
-    scribe.fund(COIN)
-    checkpoint(scribe, folder)
+    fake_writer.fund(COIN)
+    checkpoint(fake_writer, folder)
     [after] = last_checkpoints.read(SIGNER.keys)
     assert after.checkpoint is not None
     assert (after is before, after.checkpoint.entry_count) == (False, 2)
@@ -216,11 +224,11 @@ def test_files_that_stay_as_they_are_are_read_once(scribe: Scribe, folder: Path)
     ]
 
 
-def test_other_files_of_the_folder_are_left_alone(scribe: Scribe, folder: Path) -> None:
+def test_other_files_of_the_folder_are_left_alone(fake_writer: FakeWriter, folder: Path) -> None:
     for name in ("notes.jsonl", "1.txt", "\u0661.jsonl", ".jsonl"):
         (folder / name).write_bytes(b"nonsense\n")
     (folder / "evidence").mkdir()
-    assert compare(scribe, folder) == []
+    assert compare(fake_writer, folder) == []
 
 
 @pytest.mark.parametrize(

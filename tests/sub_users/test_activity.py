@@ -6,15 +6,15 @@ from typing import Any, TypeVar
 
 import psycopg
 import pytest
-from tests.book.ledger import OWN
-from tests.book.scribe import (
+from tests.book.fake_writer import (
     COIN,
     MERCHANT_ID,
     START_MS,
-    Scribe,
+    FakeWriter,
     on,
     write_history,
 )
+from tests.book.ledger import OWN
 
 from merchant_wallet.base.addresses import to_tron
 from merchant_wallet.base.currencies import KFB, USDT
@@ -40,28 +40,28 @@ OTHER = 1002
 
 
 @pytest.fixture
-def scribe(database_url: str) -> Iterator[Scribe]:
+def fake_writer(database_url: str) -> Iterator[FakeWriter]:
     """An empty book and a writer for it."""
-    made = Scribe(database_url)
+    made = FakeWriter(database_url)
     yield made
     made.close()
 
 
-def listed(scribe: Scribe, user_id: int, **page: Any) -> list[ActivityLine]:
-    return on(scribe.url, lambda conn: list_activity(conn, scribe.merchant_id, user_id, **page))
+def listed(fake_writer: FakeWriter, user_id: int, **page: Any) -> list[ActivityLine]:
+    return on(fake_writer.url, lambda conn: list_activity(conn, fake_writer.merchant_id, user_id, **page))
 
 
-def shown(scribe: Scribe, user_id: int) -> WalletShown | None:
-    return on(scribe.url, lambda conn: read_wallet(conn, scribe.merchant_id, user_id))
+def shown(fake_writer: FakeWriter, user_id: int) -> WalletShown | None:
+    return on(fake_writer.url, lambda conn: read_wallet(conn, fake_writer.merchant_id, user_id))
 
 
-def balances(scribe: Scribe, *pairs: tuple[int, int]) -> dict[tuple[int, int], tuple[int, int]]:
-    return on(scribe.url, lambda conn: read_balances(conn, pairs))
+def balances(fake_writer: FakeWriter, *pairs: tuple[int, int]) -> dict[tuple[int, int], tuple[int, int]]:
+    return on(fake_writer.url, lambda conn: read_balances(conn, pairs))
 
 
-def test_a_wallets_story_is_told_from_its_end(scribe: Scribe) -> None:
-    named = write_history(scribe)
-    lines = listed(scribe, named["anna"])
+def test_a_wallets_story_is_told_from_its_end(fake_writer: FakeWriter) -> None:
+    named = write_history(fake_writer)
+    lines = listed(fake_writer, named["anna"])
     assert [(line.entry_id, line.signed_units // COIN, line.balance_units // COIN) for line in lines] == [
         (named["adjust"], -5, 336),
         (named["deposit"], 21, 341),
@@ -80,15 +80,15 @@ def test_a_wallets_story_is_told_from_its_end(scribe: Scribe) -> None:
     ]
     assert [line.mc_order_id for line in lines] == [None, None, "d3", "d2", "d1", "c1"]
     assert {line.currency for line in lines} == {KFB}
-    assert lines[0].balance_units == scribe.draft.balances[named["anna"]]
-    assert START_MS < lines[-1].at_ms < lines[0].at_ms == scribe.draft.now_ms - 1000
+    assert lines[0].balance_units == fake_writer.draft.balances[named["anna"]]
+    assert START_MS < lines[-1].at_ms < lines[0].at_ms == fake_writer.draft.now_ms - 1000
     assert {line.status for line in lines} == {"completed"}
-    assert listed(scribe, named["bert"]) == []
+    assert listed(fake_writer, named["bert"]) == []
 
 
-def test_each_line_names_whoever_was_on_the_other_side(scribe: Scribe) -> None:
-    named = write_history(scribe)
-    adjusted, deposited, debited, *_ = listed(scribe, named["anna"])
+def test_each_line_names_whoever_was_on_the_other_side(fake_writer: FakeWriter) -> None:
+    named = write_history(fake_writer)
+    adjusted, deposited, debited, *_ = listed(fake_writer, named["anna"])
     assert (adjusted.partner, adjusted.reason) == (None, "a correction")
     assert (deposited.partner, deposited.chain) == (to_tron(bytes(20)), "TRC20")
     assert (deposited.sent_units, deposited.rate_e8, deposited.amount_units) == (
@@ -102,11 +102,11 @@ def test_each_line_names_whoever_was_on_the_other_side(scribe: Scribe) -> None:
     assert (debited.reason, debited.chain, debited.tx_hash, debited.sent_units) == (None, None, None, None)
 
 
-def test_a_deposit_that_nobody_exchanged_has_no_rate(scribe: Scribe) -> None:
-    carl = scribe.register("carl", USDT)
-    scribe.own(OWN)
-    scribe.deposit(carl, 3 * COIN)
-    (line,) = listed(scribe, carl.user_id)
+def test_a_deposit_that_nobody_exchanged_has_no_rate(fake_writer: FakeWriter) -> None:
+    carl = fake_writer.register("carl", USDT)
+    fake_writer.own(OWN)
+    fake_writer.deposit(carl, 3 * COIN)
+    (line,) = listed(fake_writer, carl.user_id)
     assert (line.currency, line.amount_units, line.sent_units, line.rate_e8) == (
         USDT,
         3 * COIN,
@@ -115,70 +115,70 @@ def test_a_deposit_that_nobody_exchanged_has_no_rate(scribe: Scribe) -> None:
     )
 
 
-def test_an_operators_credit_comes_in_without_the_operators_name(scribe: Scribe) -> None:
-    scribe.register("dora")
-    scribe.ask(Adjust(KFB, 8 * COIN, "goodwill", "operator:ann", "dora"))
-    user_id = scribe.draft.user_id_by_ext["dora"]
-    (line,) = listed(scribe, user_id)
+def test_an_operators_credit_comes_in_without_the_operators_name(fake_writer: FakeWriter) -> None:
+    fake_writer.register("dora")
+    fake_writer.ask(Adjust(KFB, 8 * COIN, "goodwill", "operator:ann", "dora"))
+    user_id = fake_writer.draft.user_id_by_ext["dora"]
+    (line,) = listed(fake_writer, user_id)
     assert (line.signed_units, line.reason, line.partner) == (8 * COIN, "goodwill", None)
     assert "ann" not in repr(line)
 
 
-def story_of_many(scribe: Scribe) -> SubUserFound:
+def story_of_many(fake_writer: FakeWriter) -> SubUserFound:
     """Twelve credits and twelve debits in turn, most with a fee, and another wallet's credits between
     them.
     """
-    scribe.fund(1000 * COIN, KFB)
-    eva, fred = scribe.register("eva"), scribe.register("fred")
+    fake_writer.fund(1000 * COIN, KFB)
+    eva, fred = fake_writer.register("eva"), fake_writer.register("fred")
     for number in range(12):
-        scribe.credit(eva, f"c{number}", (number + 2) * COIN)
-        scribe.credit(fred, f"f{number}", COIN)
-        scribe.debit(eva, f"d{number}", COIN, 10**6 if number % 3 else 0)
+        fake_writer.credit(eva, f"c{number}", (number + 2) * COIN)
+        fake_writer.credit(fred, f"f{number}", COIN)
+        fake_writer.debit(eva, f"d{number}", COIN, 10**6 if number % 3 else 0)
     return eva
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 23, 24, 100])
-def test_pages_join_without_a_gap_whatever_their_length(scribe: Scribe, limit: int) -> None:
-    eva = story_of_many(scribe)
+def test_pages_join_without_a_gap_whatever_their_length(fake_writer: FakeWriter, limit: int) -> None:
+    eva = story_of_many(fake_writer)
     pages, before = [], None
-    while lines := listed(scribe, eva.user_id, before_id=before, limit=limit):
+    while lines := listed(fake_writer, eva.user_id, before_id=before, limit=limit):
         assert len(lines) <= limit
         pages += lines
         before = lines[-1].entry_id
     expected = [f"{kind}{number}" for number in reversed(range(12)) for kind in "dc"]
     assert [line.mc_order_id for line in pages] == expected
-    running = scribe.draft.balances[eva.user_id]
+    running = fake_writer.draft.balances[eva.user_id]
     for line in pages:
         assert line.balance_units == running
         running -= line.signed_units
     assert running == 0
 
 
-def test_what_came_in_and_what_went_out_can_be_seen_alone(scribe: Scribe) -> None:
-    eva = story_of_many(scribe)
+def test_what_came_in_and_what_went_out_can_be_seen_alone(fake_writer: FakeWriter) -> None:
+    eva = story_of_many(fake_writer)
     for direction, letter in (("in", "c"), ("out", "d")):
-        lines = listed(scribe, eva.user_id, direction=direction, limit=5)
+        lines = listed(fake_writer, eva.user_id, direction=direction, limit=5)
         assert [line.mc_order_id for line in lines] == [f"{letter}{number}" for number in (11, 10, 9, 8, 7)]
         assert {line.direction for line in lines} == {direction}
-        rest = listed(scribe, eva.user_id, direction=direction, before_id=lines[-1].entry_id)
+        rest = listed(fake_writer, eva.user_id, direction=direction, before_id=lines[-1].entry_id)
         assert len(rest) == 7
 
 
 @pytest.mark.parametrize("limit", [0, 101])
-def test_a_page_is_bounded(scribe: Scribe, limit: int) -> None:
+def test_a_page_is_bounded(fake_writer: FakeWriter, limit: int) -> None:
     with pytest.raises(ValueError, match="1 to 100"):
-        listed(scribe, 1, limit=limit)
+        listed(fake_writer, 1, limit=limit)
 
 
-def test_an_entry_is_shown_to_those_alone_whose_wallet_it_moves(scribe: Scribe) -> None:
-    named = write_history(scribe)
+def test_an_entry_is_shown_to_those_alone_whose_wallet_it_moves(fake_writer: FakeWriter) -> None:
+    named = write_history(fake_writer)
     anna, bert = named["anna"], named["bert"]
 
     def show(user_id: int, entry_id: int, merchant_id: int = MERCHANT_ID) -> ActivityLine | None:
-        return on(scribe.url, lambda conn: show_entry(conn, merchant_id, user_id, entry_id))
+        return on(fake_writer.url, lambda conn: show_entry(conn, merchant_id, user_id, entry_id))
 
-    lines = {line.entry_id: line for line in listed(scribe, anna)}
-    for entry_id in scribe.entry_ids():
+    lines = {line.entry_id: line for line in listed(fake_writer, anna)}
+    for entry_id in fake_writer.entry_ids():
         assert show(anna, entry_id) == lines.get(entry_id)
         assert show(bert, entry_id) is None
         assert show(anna, entry_id, OTHER) is None
@@ -186,16 +186,16 @@ def test_an_entry_is_shown_to_those_alone_whose_wallet_it_moves(scribe: Scribe) 
         assert show(anna, no_entry) is None
 
 
-def test_the_head_of_a_wallet_tells_what_the_page_shows_first(scribe: Scribe) -> None:
-    named = write_history(scribe)
-    scribe.run("update merchant set frame_origins = array['https://shop.example']")
-    scribe.run("update merchant set require_pin = true, status = 'suspended'")
-    scribe.run(
+def test_the_head_of_a_wallet_tells_what_the_page_shows_first(fake_writer: FakeWriter) -> None:
+    named = write_history(fake_writer)
+    fake_writer.run("update merchant set frame_origins = array['https://shop.example']")
+    fake_writer.run("update merchant set require_pin = true, status = 'suspended'")
+    fake_writer.run(
         "update sub_user set paused = true, limit_debit_units = 7, limit_day_units = 9, language = 'en'"
     )
-    head = shown(scribe, named["anna"])
+    head = shown(fake_writer, named["anna"])
     assert head is not None
-    sub_user = scribe.draft.sub_users[named["anna"]]
+    sub_user = fake_writer.draft.sub_users[named["anna"]]
     assert (head.merchant_id, head.user_id, head.ext_user_id) == (MERCHANT_ID, named["anna"], "anna")
     assert (head.username, head.currency, head.language) == (sub_user.username, KFB, "en")
     assert (head.evm_address, head.tron_address) == (sub_user.evm_address, sub_user.tron_address)
@@ -204,35 +204,35 @@ def test_the_head_of_a_wallet_tells_what_the_page_shows_first(scribe: Scribe) ->
     assert (head.has_pin, head.pin_set_ms, head.pin_locked_until_ms) == (False, None, 0)
     assert (head.merchant_name, head.require_pin, head.is_suspended) == ("Merchant 1001", True, True)
     assert head.frame_origins == ("https://shop.example",)
-    assert head.version == (scribe.draft.balances[named["anna"]], named["adjust"])
-    assert shown(scribe, named["fund"]) is None
-    assert on(scribe.url, lambda conn: read_wallet(conn, OTHER, named["anna"])) is None
+    assert head.version == (fake_writer.draft.balances[named["anna"]], named["adjust"])
+    assert shown(fake_writer, named["fund"]) is None
+    assert on(fake_writer.url, lambda conn: read_wallet(conn, OTHER, named["anna"])) is None
 
 
-def test_a_wallet_that_nothing_has_moved_has_a_version_too(scribe: Scribe) -> None:
-    named = write_history(scribe)
-    head = shown(scribe, named["bert"])
+def test_a_wallet_that_nothing_has_moved_has_a_version_too(fake_writer: FakeWriter) -> None:
+    named = write_history(fake_writer)
+    head = shown(fake_writer, named["bert"])
     assert head is not None
     assert (head.version, head.frame_origins, head.is_suspended) == ((0, 0), (), False)
 
 
-def test_many_wallets_balances_are_one_question(scribe: Scribe) -> None:
-    named = write_history(scribe)
-    other = Scribe(scribe.url, OTHER, 8)
+def test_many_wallets_balances_are_one_question(fake_writer: FakeWriter) -> None:
+    named = write_history(fake_writer)
+    other = FakeWriter(fake_writer.url, OTHER, 8)
     other.fund(50 * COIN, KFB)
     gina = other.register("gina")
     paid = other.credit(gina, "c1", 4 * COIN)
     other.close()
     anna, bert = (MERCHANT_ID, named["anna"]), (MERCHANT_ID, named["bert"])
     found = balances(
-        scribe, anna, bert, (OTHER, gina.user_id), (OTHER, named["anna"]), anna, (MERCHANT_ID, 1)
+        fake_writer, anna, bert, (OTHER, gina.user_id), (OTHER, named["anna"]), anna, (MERCHANT_ID, 1)
     )
     assert found == {
-        anna: (scribe.draft.balances[named["anna"]], named["adjust"]),
+        anna: (fake_writer.draft.balances[named["anna"]], named["adjust"]),
         bert: (0, 0),
         (OTHER, gina.user_id): (4 * COIN, paid.entry_id),
     }
-    assert balances(scribe) == {}
+    assert balances(fake_writer) == {}
 
 
 BUSY = """

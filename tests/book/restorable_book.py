@@ -6,7 +6,7 @@ dropped stay dropped: the next test would drop them again.
 
 from dataclasses import dataclass, field
 
-from tests.book.scribe import Scribe
+from tests.book.fake_writer import FakeWriter
 
 COLUMNS = (
     "select c.relname, string_agg(quote_ident(a.attname), ', ' order by a.attnum)"
@@ -18,27 +18,28 @@ COLUMNS = (
 
 
 @dataclass
-class KeptBook:
+class RestorableBook:
     """A book, the ids of its entries by name, and a copy of every row."""
 
-    scribe: Scribe
+    fake_writer: FakeWriter
     named: dict[str, int]
     columns: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.columns = dict(self.scribe.run(COLUMNS).fetchall())
-        self.scribe.run("create schema kept")
+        self.columns = dict(self.fake_writer.run(COLUMNS).fetchall())
+        self.fake_writer.run("create schema copy")
         for table in self.columns:
-            self.scribe.run(f"create table kept.{table} as table {table}")
+            self.fake_writer.run(f"create table copy.{table} as table {table}")
 
     def restore(self) -> None:
         """Restore the rows if a test changed any."""
-        if not self.scribe.tampered:
+        if not self.fake_writer.tampered:
             return
         copies = (
             f"delete from {table};"
-            f"insert into {table} ({columns}) overriding system value select {columns} from kept.{table};"
+            f"insert into {table} ({columns}) overriding system value "
+            f"select {columns} from copy.{table};"
             for table, columns in self.columns.items()
         )
         # One message, so it is one transaction.
-        self.scribe.run("".join(copies))
+        self.fake_writer.run("".join(copies))

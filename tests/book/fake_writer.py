@@ -60,7 +60,7 @@ def on(url: str, ask: Callable[[AsyncConnection], Coroutine[Any, Any, Result]]) 
     return asyncio.run(run())
 
 
-class Scribe:
+class FakeWriter:
     """One book, in memory and in the database at the same time."""
 
     def __init__(self, url: str, merchant_id: int = MERCHANT_ID, range_no: int = RANGE_NO) -> None:
@@ -364,44 +364,46 @@ def _order_row(order: Withdrawal) -> dict[str, Any]:
     return row
 
 
-def write_history(scribe: Scribe) -> dict[str, int]:
+def write_history(fake_writer: FakeWriter) -> dict[str, int]:
     """Let everything happen to a book once, over two days. Returns the entries' ids by name."""
-    named = {"fund": scribe.fund(10_000 * COIN).entry_id}
-    anna, bert = scribe.register("anna"), scribe.register("bert")
+    named = {"fund": fake_writer.fund(10_000 * COIN).entry_id}
+    anna, bert = fake_writer.register("anna"), fake_writer.register("bert")
     named |= {"anna": anna.user_id, "bert": bert.user_id}
-    named["exchange"] = scribe.exchange("x1", USDT, KFB, 1_000 * COIN).entry_id
-    named["credit"] = scribe.credit(anna, "c1", 500 * COIN).entry_id
-    named["debit"] = scribe.debit(anna, "d1", 100 * COIN, 10**6).entry_id
-    named["free debit"] = scribe.debit(anna, "d2", 50 * COIN, 0).entry_id
-    named["back"] = scribe.exchange(None, KFB, USDT, 99 * COIN).entry_id
-    named["paid"] = scribe.withdraw("w1", 200 * COIN)
-    named["cancelled"] = scribe.withdraw("w2", 300 * COIN)
-    named["failed"] = scribe.withdraw("w3", 400 * COIN)
-    named["expired"] = scribe.withdraw("w4", 50 * COIN, approval_limit_units=0)
-    named["running"] = scribe.withdraw("w5", 60 * COIN, second_limit_units=59 * COIN)
-    scribe.move(*(commands.Approve(named["running"], actor) for actor in ("cli:ann", "operator:bob")))
-    scribe.move(commands.TakeUp(named["paid"]), commands.Settle(named["paid"], "0xfeed"))
-    named["settle"] = scribe.entry_ids()[-1]
-    scribe.move(commands.Cancel(named["cancelled"], "ann"))
-    named["cancel"] = scribe.entry_ids()[-1]
-    scribe.draft.now_ms += DAY_MS
-    scribe.move(commands.TakeUp(named["failed"]), commands.Fail(named["failed"], "reverted"))
-    scribe.move(commands.Refund(named["failed"]))
-    named["refund"] = scribe.entry_ids()[-1]
-    scribe.move(commands.Expire(named["expired"]))
-    named["expire"] = scribe.entry_ids()[-1]
-    scribe.move(commands.TakeUp(named["running"]))
-    named["debit later"] = scribe.debit(anna, "d3", 30 * COIN, 10**6).entry_id
-    named["waiting"] = scribe.withdraw("w6", 70 * COIN, approval_limit_units=0)
-    scribe.own(OWN)
-    named["own deposit"] = scribe.deposit(None, 40 * COIN, told=True)
-    named["deposit"] = scribe.deposit(anna, 3 * COIN)
-    adjusted = scribe.ask(commands.Adjust(KFB, -5 * COIN, "a correction", "ann", "anna", "proposal-1", "bob"))
+    named["exchange"] = fake_writer.exchange("x1", USDT, KFB, 1_000 * COIN).entry_id
+    named["credit"] = fake_writer.credit(anna, "c1", 500 * COIN).entry_id
+    named["debit"] = fake_writer.debit(anna, "d1", 100 * COIN, 10**6).entry_id
+    named["free debit"] = fake_writer.debit(anna, "d2", 50 * COIN, 0).entry_id
+    named["back"] = fake_writer.exchange(None, KFB, USDT, 99 * COIN).entry_id
+    named["paid"] = fake_writer.withdraw("w1", 200 * COIN)
+    named["cancelled"] = fake_writer.withdraw("w2", 300 * COIN)
+    named["failed"] = fake_writer.withdraw("w3", 400 * COIN)
+    named["expired"] = fake_writer.withdraw("w4", 50 * COIN, approval_limit_units=0)
+    named["running"] = fake_writer.withdraw("w5", 60 * COIN, second_limit_units=59 * COIN)
+    fake_writer.move(*(commands.Approve(named["running"], actor) for actor in ("cli:ann", "operator:bob")))
+    fake_writer.move(commands.TakeUp(named["paid"]), commands.Settle(named["paid"], "0xfeed"))
+    named["settle"] = fake_writer.entry_ids()[-1]
+    fake_writer.move(commands.Cancel(named["cancelled"], "ann"))
+    named["cancel"] = fake_writer.entry_ids()[-1]
+    fake_writer.draft.now_ms += DAY_MS
+    fake_writer.move(commands.TakeUp(named["failed"]), commands.Fail(named["failed"], "reverted"))
+    fake_writer.move(commands.Refund(named["failed"]))
+    named["refund"] = fake_writer.entry_ids()[-1]
+    fake_writer.move(commands.Expire(named["expired"]))
+    named["expire"] = fake_writer.entry_ids()[-1]
+    fake_writer.move(commands.TakeUp(named["running"]))
+    named["debit later"] = fake_writer.debit(anna, "d3", 30 * COIN, 10**6).entry_id
+    named["waiting"] = fake_writer.withdraw("w6", 70 * COIN, approval_limit_units=0)
+    fake_writer.own(OWN)
+    named["own deposit"] = fake_writer.deposit(None, 40 * COIN, told=True)
+    named["deposit"] = fake_writer.deposit(anna, 3 * COIN)
+    adjusted = fake_writer.ask(
+        commands.Adjust(KFB, -5 * COIN, "a correction", "ann", "anna", "proposal-1", "bob")
+    )
     assert isinstance(adjusted, Adjusted)
     named["adjust"] = adjusted.entry_id
-    taken = scribe.ask(commands.WithdrawFees(KFB, None, "monthly", "ann"))
+    taken = fake_writer.ask(commands.WithdrawFees(KFB, None, "monthly", "ann"))
     assert isinstance(taken, Adjusted)
     named["fees"] = taken.entry_id
-    assert scribe.draft.balances[MERCHANT_USDT_ID] > 0
-    assert ids.range_of(named["fees"]) == scribe.draft.range_no
+    assert fake_writer.draft.balances[MERCHANT_USDT_ID] > 0
+    assert ids.range_of(named["fees"]) == fake_writer.draft.range_no
     return named
