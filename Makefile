@@ -40,7 +40,7 @@ format: setup ## format the code and mend what ruff can mend
 demo: setup ## start everything with invented merchants; ARGS=--devnet with real blocks, --exit ends it
 	$(PYTHON) -m merchant_wallet.cli.demo $(ARGS)
 
-devnet: setup ## start both chains with the token on them; prints the settings, runs until Ctrl-C
+devnet: setup ## start the chains with the token on them; prints the settings, runs until Ctrl-C
 	$(PYTHON) -m devnet $(ARGS)
 
 bench: setup ## measure requests a second on this machine

@@ -95,7 +95,13 @@ _ROWS: Final = (
         "never",
         200,
     ),
-    Code(CHAIN_UNSUPPORTED, "CHAIN_UNSUPPORTED", "the chain is neither ERC20 nor TRC20", "never", 200),
+    Code(
+        CHAIN_UNSUPPORTED,
+        "CHAIN_UNSUPPORTED",
+        "the chain is not one that is on here: ERC20 or TRC20, unless the operator says otherwise",
+        "never",
+        200,
+    ),
     Code(
         ADDRESS_UNUSABLE,
         "ADDRESS_UNUSABLE",

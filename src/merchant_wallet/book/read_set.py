@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from merchant_wallet.base.currencies import USDT
 from merchant_wallet.book import commands as c
 from merchant_wallet.book.chart import (
     ADJUSTMENT_ID_OF,
@@ -100,7 +101,7 @@ def _release_withdrawal(read_set: ReadSet, command: Any) -> None:
 
 def _settle(read_set: ReadSet, command: c.Settle) -> None:
     read_set.withdrawal_ids.add(command.order_id)
-    read_set.accounts.update((HOLD_ID, FEES_ID_OF["USDT"], *CHAIN_ID_OF.values()))
+    read_set.accounts.update((HOLD_ID, FEES_ID_OF[USDT], *CHAIN_ID_OF.values()))
 
 
 def _name_entry(read_set: ReadSet, name: str | None) -> None:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CHAINS
+from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.book import reads
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.request import (
@@ -61,7 +62,7 @@ async def create(request: ConsoleRequest, conn: Connection) -> Response:
     mode = request.form.text("currency-mode")
     if error := await _judge_name(request, conn, name):
         return _show_form(request, refill(request.form, ("name", "currency-mode"), {"name": error}))
-    if mode not in ("KFB", "USDT"):
+    if mode not in CURRENCIES:
         raise HTTPException(400)
     seed = context.keyring.sandbox_seed() if context.settings.sandbox else None
     try:

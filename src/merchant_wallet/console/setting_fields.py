@@ -110,7 +110,7 @@ GROUPS: Final = (
             SettingField(
                 "allowed-addresses",
                 N_("Where withdrawals may go"),
-                N_("Addresses on ERC20 or TRC20, one a line. Empty: anywhere."),
+                N_("Addresses of wallets, one a line. Empty: anywhere."),
                 AREA,
                 may_be_empty=True,
             ),

@@ -14,6 +14,7 @@ from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from merchant_wallet.base.chains import CHAINS
+from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.db import Queries
 from merchant_wallet.chains.protocol import TokenTransfer
 from merchant_wallet.custody.comparison import Books, JudgedMovement, Movement, Waiting
@@ -82,7 +83,7 @@ async def read_books(connection: AsyncConnection, chain: str, balances: Balances
     [(treasury_units,)] = await _rows(connection, "sum_treasury", chain=chain)
     watched = await _rows(connection, "read_watched", chain=chain)
     return Books(
-        outside_units=-balances.get((f"chain:{chain}", "USDT"), 0),
+        outside_units=-balances.get((CHAINS[chain].account_kind, USDT), 0),
         treasury_units=treasury_units,
         pending=waiting["pending"],
         dust=waiting["dust"],

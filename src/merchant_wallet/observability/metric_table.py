@@ -1,7 +1,7 @@
 """Every metric: its name, its meaning, and what to do when it is wrong. Pure.
 
 Rules: `/metrics` and the operators' page are both made from this table, so every metric is documented. Money
-is in coins, times are in seconds, `chain` is ERC20 or TRC20.
+is in coins, times are in seconds, `chain` is a chain's code.
 """
 
 from typing import Final, NamedTuple
