@@ -1,4 +1,6 @@
-"""A running console and people in front of it: each with a browser's cookies, password and authenticator."""
+"""A running console, and operators who use it: each has a browser's cookies, a password and an
+authenticator.
+"""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +27,9 @@ _names = count(1)
 
 @dataclass
 class Visitor:
-    """Somebody in front of the console: follows no redirect by itself, keeps cookies, fills forms in."""
+    """One browser at the console. It keeps cookies, fills in forms, and follows redirects only with
+    `follow`.
+    """
 
     platform: Platform
     operator: Operator | None = None
@@ -47,40 +51,42 @@ class Visitor:
         return self.http.get(path, **more)
 
     def page(self, path: str) -> str:
-        """A page that is there."""
+        """The text of a page that must answer 200."""
         answer = self.get(path)
         assert answer.status_code == 200, f"{path}: {answer.status_code} {tell(answer.text)}"
         return answer.text
 
     def follow(self, answer: httpx.Response) -> httpx.Response:
-        """Go where an answer leads."""
+        """Follow a redirect."""
         assert answer.status_code == 303, f"{answer.status_code} {tell(answer.text)}"
         return self.get(answer.headers["location"])
 
     def post(
         self, path: str, form: dict[str, Any] | None = None, *, seen: str = "", **more: Any
     ) -> httpx.Response:
-        """Send a form as our own page would; its token is that of the page `seen`, or the session's own."""
+        """Send a form as the console's own page would. The CSRF token comes from the page `seen`, or else
+        from the session.
+        """
         token = csrf_of(self.page(seen)) if seen else self.token()
         return self.http.post(path, data={"csrf": token, **(form or {})}, **more)
 
     def token(self) -> str:
-        """The token that this visitor's forms carry."""
+        """The CSRF token of this visitor's session."""
         session = self.http.cookies.get(COOKIE)
         key = self.platform.base.keyring.derive(CSRF_KEY)
         return "" if session is None else csrf.mask(csrf.make_token(key, session))
 
     def show_password(self, back: str = "") -> httpx.Response:
-        """The first step of signing in."""
+        """The first step of signing in: name and password."""
         form = {"name": self.name, "password": self.password, "back": back}
         return self.post(SIGN_IN, form, seen=SIGN_IN)
 
     def code(self, away: int = 0) -> str:
-        """What the authenticator shows, `away` steps of 30 seconds from now."""
+        """The authenticator's code, `away` steps of 30 seconds from now."""
         return totp.make_code(self.secret, self.platform.clock() // totp.STEP_MS + away)
 
     def enrol(self) -> httpx.Response:
-        """Sign in for the first time."""
+        """Sign in for the first time, and set up the authenticator."""
         page = self.follow(self.show_password()).text
         self.secret = secret_of(page)
         return self.post(f"{SIGN_IN}/enrol", {"code": self.code()}, seen=f"{SIGN_IN}/enrol")
@@ -92,34 +98,34 @@ class Visitor:
 
 
 def csrf_of(page: str) -> str:
-    """The token in a page's forms."""
+    """The CSRF token in a page's forms."""
     found = re.search(r'name="csrf" (?:content|value)="([0-9a-f]{32,64})"', page)
     assert found is not None, tell(page)
     return found[1]
 
 
 def secret_of(page: str) -> str:
-    """The authenticator's key on the page that sets it up."""
+    """The authenticator's secret on the page that sets it up."""
     found = re.search(r"data-secret>([A-Z2-7]{32})<", page)
     assert found is not None, tell(page)
     return found[1]
 
 
 def tell(page: str) -> str:
-    """What a page says, without its markup."""
+    """A page's text without its markup."""
     body = re.sub(r"(?s)<(script|style|svg|head)\b.*?</\1>", " ", page)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
 class People:
-    """Makes operators and puts them in front of the console."""
+    """Creates operators, and a visitor of the console for each."""
 
     def __init__(self, platform: Platform) -> None:
         self.platform = platform
         self.made: list[Visitor] = []
 
     def stranger(self, **headers: str) -> Visitor:
-        """Somebody who is not signed in."""
+        """A visitor who is not signed in."""
         return self._keep(Visitor(self.platform, headers=headers))
 
     def newcomer(self, role: str = "operator", merchant_id: int | None = None, name: str = "") -> Visitor:
@@ -134,20 +140,20 @@ class People:
         return self._keep(Visitor(self.platform, made.operator))
 
     def seat(self, role: str, merchant_id: int | None = None, name: str = "") -> Visitor:
-        """An operator who is signed in: the session is made as signing in makes it, without the steps."""
+        """A signed-in operator. The session is opened directly, without the pages of signing in."""
         visitor = self.newcomer(role, merchant_id, name)
         return self.give_session(visitor)
 
     def meet(self, operator: Operator) -> Visitor:
-        """Somebody whom others have made an operator, not signed in yet."""
+        """A visitor for an operator that another operator created; not signed in yet."""
         return self._keep(Visitor(self.platform, operator))
 
     def again(self, known: Visitor) -> Visitor:
-        """The same operator in another browser, signed in as well."""
+        """The same operator in another browser, signed in there too."""
         return self.give_session(self._keep(Visitor(self.platform, known.operator)))
 
     def give_session(self, visitor: Visitor) -> Visitor:
-        """Have somebody be signed in, with a session of its own."""
+        """Open a session for a visitor."""
         at_ms, operator = self.platform.clock(), visitor.operator
         assert operator is not None
         token = self.platform.operate(
@@ -174,7 +180,7 @@ class People:
 
 @pytest.fixture
 def people(platform: Platform) -> Iterator[People]:
-    """Whoever comes to the console."""
+    """Creates operators, and closes their browsers at the end."""
     made = People(platform)
     yield made
     made.leave()

@@ -1,4 +1,6 @@
-"""What the routes about money name, and who is let in there; `test_rights` asks every one of them."""
+"""Routes about money: which roles each admits, and the records that its path names. `test_rights` checks
+every row.
+"""
 
 from tests.console.test_callbacks import tell_one
 from tests.console.test_deposits import arrive
@@ -67,8 +69,10 @@ ROWS = {
 }
 
 
-def make_places(shop: Shop) -> dict[str, object]:
-    """An order, an entry, a deposit, a callback, a comparison and a proposal that routes can name."""
+def make_records(shop: Shop) -> dict[str, object]:
+    """Values for the routes' parameters: an order, an entry, a deposit, a callback, a reconciliation and
+    proposals.
+    """
     shop.fund("USDT", "500")
     shop.change(approval_limit="0")
     event = tell_one(shop)

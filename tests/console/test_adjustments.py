@@ -1,4 +1,4 @@
-"""Adjustments in the console: one proposes, another carries out; nothing moves twice."""
+"""Adjustments in the console: one operator proposes, another carries out, and nothing is booked twice."""
 
 import pytest
 from tests.console.conftest import People, Visitor, tell
@@ -15,7 +15,7 @@ ADJUSTMENTS = "/console/adjustments"
 
 
 def fill(shop: Shop, **changes: str) -> dict[str, str]:
-    """A form that is in order."""
+    """A valid form."""
     return {
         "merchant": str(shop.merchant_id),
         "direction": "credit",
@@ -27,7 +27,7 @@ def fill(shop: Shop, **changes: str) -> dict[str, str]:
 
 
 def propose(visitor: Visitor, shop: Shop, **changes: str) -> str:
-    """A proposal's page."""
+    """Propose an adjustment. Returns the URL of the proposal's page."""
     answer = visitor.post(f"{ADJUSTMENTS}/new", fill(shop, **changes))
     assert answer.status_code == 303, tell(answer.text)
     return str(answer.headers["location"])

@@ -1,4 +1,4 @@
-"""The audit log in the console: looked through, and verified beside everything else."""
+"""The audit log in the console: filtered, paged, and verified without blocking other pages."""
 
 import re
 import threading
@@ -23,14 +23,14 @@ PATIENCE_S = 20
 
 @pytest.fixture(autouse=True)
 def _time_passes(platform: Platform, clock: Clock) -> None:
-    """What another test's failed attempts have brought on is over."""
+    """Move the clock on, so that failed attempts of earlier tests no longer count."""
     clock.advance(2 * HOUR_MS)
     platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
 
 
 @pytest.fixture
 def hold_verification(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
-    """A verification that keeps its thread until it is let go: says when it has begun, waits for leave."""
+    """A verification that blocks its thread. The first event says that it began, the second lets it go on."""
     begun, leave = threading.Event(), threading.Event()
     verify = audit_verify.verify
 

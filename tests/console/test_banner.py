@@ -1,4 +1,4 @@
-"""What stops payouts is told over every page it touches, at each order, and before somebody says yes."""
+"""The banner says what stops payouts: on every page concerned, at each order, and before an approval."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ def stop(platform: Platform, chain: str = "TRC20", actor: str = "cli:ann", cause
 
 
 def hold(till: Till, order: int, **columns: str | int) -> None:
-    """Note at an order's payout why it can't go on."""
+    """Record on an order's payout why it can't go on."""
     names, places = ", ".join(columns), ", ".join(["%s"] * len(columns))
     till.platform.rows(
         f"insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, {names})"
@@ -36,7 +36,7 @@ def hold(till: Till, order: int, **columns: str | int) -> None:
 
 @pytest.fixture(autouse=True)
 def all_goes_on(platform: Platform) -> Iterator[None]:
-    """Nothing is stopped before and after each test."""
+    """Removes every stop, freeze and obstacle after each test."""
     yield
     platform.rows("delete from payout_stop")
     platform.rows("delete from rollback_sign")
@@ -45,16 +45,16 @@ def all_goes_on(platform: Platform) -> Iterator[None]:
     platform.rows("update payout set obstacle_kind = null, obstacle_cause = null, obstacle_ms = null")
 
 
-def band_of(page: str) -> str:
-    """What the banner of a page says."""
+def read_banner(page: str) -> str:
+    """The text of a page's banner."""
     return tell(page.split('id="banner"')[1].split('<div class="console-page"')[0].partition(">")[2])
 
 
 def banner(visitor: Visitor, path: str) -> str:
-    return band_of(visitor.page(path))
+    return read_banner(visitor.page(path))
 
 
-def test_while_nothing_is_stopped_there_is_no_band(people: People) -> None:
+def test_while_nothing_is_stopped_there_is_no_banner(people: People) -> None:
     assert banner(people.seat("operator"), "/console") == ""
 
 
@@ -101,7 +101,7 @@ def test_a_rolled_back_database_is_told_on_every_page_and_at_each_order(till: Ti
         assert "the book has 5 entries of 7 · since" in told, path
     assert "nothing is paid the book has 5" in tell(operator.page(f"{QUEUE}/{order}").split("order-state")[1])
     page = user.page(f"{QUEUE}/{order}")
-    assert "The platform has stopped payouts on TRC20 for now" in band_of(page)
+    assert "The platform has stopped payouts on TRC20 for now" in read_banner(page)
     assert "entries of 7" not in page
 
 
@@ -184,7 +184,7 @@ def test_a_merchants_user_is_told_of_its_own_orders_without_names_and_causes(
     order = till.order("40", chain="TRC20")
     pages = {path: user.page(path) for path in ("/console", f"{QUEUE}/all", f"{QUEUE}/{order}")}
     for path, page in pages.items():
-        told = band_of(page)
+        told = read_banner(page)
         assert told.count("The platform has stopped payouts on TRC20 for now") == 1, path
         for secret in ("mei.lin", "Quayside", "reconciliation", "12 USDT", "/console/payouts"):
             assert secret not in page, path
@@ -224,7 +224,7 @@ def test_a_merchants_user_reads_of_frozen_and_hindered_orders_of_its_own_alone(
     assert banner(user, "/console") == ""
     hold(till, till.order("60"), frozen_cause="the journal says another address", frozen_ms=5)
     page = user.page("/console")
-    assert "The platform is looking into this payment One order waits." in band_of(page)
+    assert "The platform is looking into this payment One order waits." in read_banner(page)
     assert "another address" not in page
 
 
@@ -263,5 +263,5 @@ def test_an_order_whose_transfer_is_signed_goes_on_and_does_not_say_that_it_wait
     hold(till, order, signed_no=1)
     stop(till.platform)
     page = people.seat("operator").page(f"{QUEUE}/{order}")
-    assert "Payouts on TRC20 are stopped" in band_of(page)
+    assert "Payouts on TRC20 are stopped" in read_banner(page)
     assert "Payouts on TRC20 are stopped" not in tell(page.split('class="console-page"')[1])

@@ -1,4 +1,6 @@
-"""What the audit log says was so before: what the change was made to, not what the page had shown."""
+"""The audit log's "before" is the state that the change was made to, not the state that the page had
+shown.
+"""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +21,7 @@ WAITING: LiteralString = "select 1 from pg_stat_activity where %s = any(pg_block
 
 @pytest.fixture(autouse=True)
 def _time_passes(platform: Platform, clock: Clock) -> None:
-    """What another test's failed attempts have brought on is over."""
+    """Move the clock on, so that failed attempts of earlier tests no longer count."""
     clock.advance(2 * HOUR_MS)
     platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
 
@@ -27,20 +29,20 @@ def _time_passes(platform: Platform, clock: Clock) -> None:
 def overtake(
     platform: Platform, statements: list[LiteralString], number: int, act: Callable[[], httpx.Response]
 ) -> None:
-    """Have somebody act on `number` while another's statements on it are not committed yet."""
+    """Run `act` while another transaction has changed record `number` and not yet committed."""
     with db.connect_sync(platform.url) as other, ThreadPoolExecutor(1) as late:
         with other.transaction():
             for statement in statements:
                 other.execute(statement, {"number": number})
             answer = late.submit(act)
-            # Asked from outside: inside of a transaction the list of connections stays as it was.
+            # Asked on another connection: within a transaction `pg_stat_activity` does not change.
             while not platform.rows(WAITING, other.info.backend_pid):
                 assert not answer.done()
         assert answer.result().status_code == 303
 
 
 def last_facts(platform: Platform, action: str) -> tuple[Any, ...]:
-    """What the latest entry of an action says of before and after."""
+    """Before and after, as the latest entry of an action has them."""
     query: LiteralString = "select before, after from audit_entry where action = %s order by audit_no"
     return platform.rows(query, action)[-1]
 

@@ -1,4 +1,6 @@
-"""Books in the console: accounts, statements, one entry with its hash, long downloads, verification."""
+"""Books in the console: accounts, statements, single entries with their hashes, long downloads,
+verification.
+"""
 
 import csv
 import io
@@ -27,13 +29,13 @@ BOOKS = "/console/books"
 FILL = Path(__file__).with_name("large_journal.sql")
 FILL_ROWS = 120_000
 FILL_BYTES = 10_000_000
-"""What the file of such a journal has at least."""
+"""The exported file is at least this large."""
 CONNECTIONS: LiteralString = (
     "select count(*) from pg_stat_activity"
     " where datname = current_database() and backend_type = 'client backend'"
 )
 SPARE_KB = 60_000
-"""How much memory may grow meanwhile: much less than all the file would take, and all its rows."""
+"""Memory may grow by this much during the download: far less than the whole file or all its rows need."""
 
 
 def url_of(shop: Shop) -> str:
@@ -41,7 +43,7 @@ def url_of(shop: Shop) -> str:
 
 
 def rss_kb() -> int:
-    """The memory that this process has, which the service runs in."""
+    """Resident memory of this process, in which the service runs too."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
 
@@ -130,7 +132,7 @@ def test_a_merchants_user_goes_to_its_own_book_and_finds_no_other(shop: Shop, pe
     assert user.get(BOOKS).headers["location"] == url_of(shop)
     for path in ("", "/accounts/1", f"/entries/{entry}", "/export", "/verify", "/verify/state"):
         assert user.get(f"{url_of(other)}{path}").status_code == 404, path
-    # An id of another book within the own book's path is not there either.
+    # An entry of another book is not found under this book's path.
     assert user.get(f"{url_of(shop)}/entries/{entry}").status_code == 404
     assert user.get(f"{url_of(shop)}/verify").status_code == 403
 
@@ -153,7 +155,7 @@ def test_a_download_has_every_posting_the_oldest_first(shop: Shop, people: Peopl
     rows = list(csv.DictReader(io.StringIO(answer.text)))
     assert [row["amount"] for row in rows] == ["1000", "40"]
     assert [row["balance"] for row in rows] == ["1000", "1040"]
-    # No spreadsheet takes a merchant's text for a formula.
+    # A spreadsheet must not run a merchant's text as a formula.
     assert rows[1]["mcOrderId"] == "'=1+1"
     lines = operator.get(f"{url_of(shop)}/export?form=jsonl").text.splitlines()
     assert len(lines) == 2 * shop.entry_count() - 2
@@ -205,7 +207,7 @@ def test_a_download_that_nobody_reads_ends_and_frees_its_connection(
     cookie = f"{COOKIE}={operator.http.cookies[COOKIE]}"
     request = f"GET {url_of(shop)}/export HTTP/1.1\r\nHost: x\r\nCookie: {cookie}\r\n\r\n"
     with socket.socket() as reader:
-        # The less the system takes for a reader that reads nothing, the sooner the service notices.
+        # With a small receive buffer the service notices sooner that the reader has stopped reading.
         reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         reader.connect(("127.0.0.1", platform.port))
         reader.sendall(request.encode())
@@ -213,7 +215,7 @@ def test_a_download_that_nobody_reads_ends_and_frees_its_connection(
         wait_until(lambda: platform.rows(CONNECTIONS) != idle, "the download's connection")
         monkeypatch.setattr(page_connection, "WRITE_TIMEOUT_S", 0.0)
         wait_until(lambda: platform.rows(CONNECTIONS) == idle, "the connection to be free again")
-        # The database's side of it is gone a moment before ours.
+        # The database's side ends a moment before the service frees the download's slot.
         wait_until(lambda: not book_export._turns.total(), "the next download's turn")
 
 

@@ -1,4 +1,4 @@
-"""Callbacks in the console: what was not taken and why, sending again, pausing."""
+"""Callbacks in the console: failed deliveries and their causes, sending again, pausing."""
 
 import pytest
 from tests.console.conftest import People, tell
@@ -12,7 +12,7 @@ CALLBACKS = "/console/callbacks"
 
 
 def tell_one(shop: Shop, state: str = "due") -> str:
-    """An order that was cancelled, so that there is something to tell; gives its event."""
+    """An order that was cancelled, so that a callback is due. Returns the callback's event."""
     fields = withdrawal(shop.next_order(), "60", "ERC20")
     order = int(shop.client.do("createMerchantWithdrawOrder", **fields)["orderId"])
     shop.ask_book(Cancel(order, "cli:ann"))
@@ -23,7 +23,7 @@ def tell_one(shop: Shop, state: str = "due") -> str:
 
 
 def try_once(shop: Shop, event: str, status: int | None, answer: bytes, error: str | None = None) -> None:
-    """An attempt as the messenger notes it."""
+    """Record an attempt, as the sender does."""
     shop.platform.rows(
         "insert into callback_attempt (merchant_id, order_id, status, attempt_no, at_ms, address,"
         " http_status, error, answer, latency_ms)"

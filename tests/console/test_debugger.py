@@ -1,4 +1,4 @@
-"""The signature debugger, as somebody sees it who can't get a request through."""
+"""The signature debugger, used by a developer whose requests are refused."""
 
 import json
 from typing import Any
@@ -17,12 +17,12 @@ DEBUGGER = "/console/debugger"
 
 
 def request_of(shop: Shop, **fields: Any) -> dict[str, Any]:
-    """The fields of a request, not signed yet."""
+    """The fields of an unsigned request."""
     return {"appKey": shop.client.app_key, "timestamp": "1763712000000", "nonceStr": "n1", **fields}
 
 
 def form_of(shop: Shop, fields: dict[str, Any], **more: str) -> dict[str, str]:
-    """What is typed into the page."""
+    """The debugger's form, filled in."""
     typed = {"merchant": str(shop.merchant_id), "path": PATH, "body": json.dumps(fields), "type": "json"}
     return typed | more
 

@@ -1,4 +1,4 @@
-"""Deposits in the console: what arrived, how sure it is, what it was credited with."""
+"""Deposits in the console: what arrived, its confirmations, and what was credited."""
 
 import secrets
 
@@ -18,7 +18,7 @@ COIN = 1_000_000
 
 
 def arrive(shop: Shop, status: str, amount_units: int = 5 * COIN, block: int = 100) -> str:
-    """A deposit at the merchant's own address as the watcher leaves it; gives its transaction."""
+    """A deposit to the merchant's own address, as the watcher records it. Returns its transaction hash."""
     tx_hash = "0x" + secrets.token_hex(32)
     address = own_address(shop)
     is_final = status not in ("seen", "undone")

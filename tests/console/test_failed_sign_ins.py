@@ -1,4 +1,4 @@
-"""Failed sign-ins: counted by minute, never with what was typed, logged, and told at the next sign-in."""
+"""Failed sign-ins are counted per minute without the typed text, logged, and shown at the next sign-in."""
 
 import pytest
 from structlog.testing import capture_logs
@@ -16,19 +16,19 @@ TYPED = "correct horse battery staple"
 
 @pytest.fixture(autouse=True)
 def _time_passes(platform: Platform, clock: Clock) -> None:
-    """What another test's failed attempts have brought on is over."""
+    """Move the clock on, so that failed attempts of earlier tests no longer count."""
     clock.advance(2 * DAY_MS)
     platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
 
 
 def fail(visitor: Visitor, name: str, password: str = "not the password") -> None:
-    """A wrong password under a name."""
+    """Try to sign in under a name with a wrong password."""
     answer = visitor.post(SIGN_IN, {"name": name, "password": password}, seen=SIGN_IN)
     assert answer.status_code == 422
 
 
 def meet(people: People, known: Visitor) -> Visitor:
-    """The same operator in another browser, with the same authenticator and not signed in."""
+    """The same operator in another browser, with the same authenticator, not signed in."""
     assert known.operator is not None
     found = people.meet(known.operator)
     found.secret = known.secret
@@ -36,7 +36,7 @@ def meet(people: People, known: Visitor) -> Visitor:
 
 
 def log_of(platform: Platform, clock: Clock) -> list[tuple[str, str, str, object]]:
-    """The audit log's entries of failed sign-ins once their minute is over, newest first."""
+    """The audit log's entries about failed sign-ins, newest first, after their minute has ended."""
     clock.advance(failures.MINUTE_MS)
     platform.operate(lambda conn: failures.write_failures(conn, clock()))
     found = platform.operate(lambda conn: records.list_entries(conn, action="operator.sign_in_failed"))

@@ -1,4 +1,4 @@
-"""A merchant's settings in the console: one form over all of them, by several people at once."""
+"""A merchant's settings in the console: one form for all of them, edited by several people at once."""
 
 import re
 
@@ -106,7 +106,7 @@ def test_what_somebody_else_has_changed_meanwhile_is_not_undone(people: People, 
     mei, ann = people.seat("operator"), people.seat("operator")
     path, stale = url_of(shop, "/settings"), settings_form(mei, shop)
     mei.follow(ann.post(path, settings_form(ann, shop) | {"daily-limit": "500", "rate-limit": "7"}))
-    # A wrong field in between makes no difference.
+    # A refused form in between makes no difference.
     wrong = mei.post(path, stale | {"approval-limit": "many"})
     assert wrong.status_code == 422
     stale["marks"] = marks_of(wrong.text)

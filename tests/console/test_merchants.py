@@ -1,4 +1,4 @@
-"""Merchants in the console: opening one, its settings, keys, fees and rates, and what the audit log keeps."""
+"""Merchants in the console: opening one, its settings, keys, fees and rates, and the audit log of it."""
 
 import re
 from typing import Any
@@ -15,12 +15,12 @@ MERCHANTS = "/console/merchants"
 
 
 def url_of(shop: Shop, path: str = "") -> str:
-    """A merchant's page."""
+    """The URL of a merchant's page."""
     return f"{MERCHANTS}/{shop.merchant_id}{path}"
 
 
 def entries(platform: Platform, action: str) -> list[tuple[Any, ...]]:
-    """What the audit log has of an action, oldest first."""
+    """The audit log's entries about an action, oldest first."""
     return platform.rows(
         "select actor, subject, merchant_id, before, after from audit_entry where action = %s"
         " order by audit_no",
@@ -29,18 +29,18 @@ def entries(platform: Platform, action: str) -> list[tuple[Any, ...]]:
 
 
 def marks_of(page: str) -> str:
-    """What a form bears of the settings that it shows."""
+    """The version marks that a form carries for the settings it shows."""
     return str(re.findall(r'name="marks" value="([^"]*)"', page)[0])
 
 
 def fees_form(visitor: Visitor, shop: Shop, **typed: str) -> dict[str, str]:
-    """The fees' form with something typed into it."""
+    """The fees form with some fields filled in."""
     fees = {name.replace("_", "-"): text for name, text in typed.items()}
     return {"marks": marks_of(visitor.page(url_of(shop, "/rates"))), **fees}
 
 
 def settings_form(visitor: Visitor, shop: Shop) -> dict[str, Any]:
-    """The settings' form as the page gives it."""
+    """The settings form as the page shows it."""
     page = visitor.page(url_of(shop, "/settings"))
     form: dict[str, Any] = {"marks": marks_of(page)}
     for name, value in re.findall(r'<input class="input"[^>]* name="([a-z-]+)"[^>]* value="([^"]*)"', page):
@@ -176,7 +176,7 @@ def test_fees_are_set_beside_the_preview(platform: Platform, people: People, sho
     wrong = operator.post(url_of(shop, "/fees"), typed | {"withdraw-fee-rate": "40%"})
     assert wrong.status_code == 422
     assert 'value="40%"' in wrong.text
-    # The preview speaks of what stands in the form, not of what was set before.
+    # The preview reads the form, not the settings that were stored before.
     told = tell(wrong.text)
     assert "The fee is not a value." in told
     again = operator.post(

@@ -1,6 +1,7 @@
-"""Odd texts in every path, query and form of the console: no fault, no silence, no redirect to elsewhere.
+"""Odd texts in every path, query and form of the console: no fault, always an answer, no redirect to
+another site.
 
-Among them are digits that Python's `int` reads and SQL does not, and characters that no header can hold.
+Among them are digits that Python's `int` reads and SQL does not, and characters that a header can't hold.
 """
 
 import http.client
@@ -58,7 +59,7 @@ QUERIES = (
 
 
 def fetch(visitor: Visitor, method: str, path: str, form: dict[str, str] | None = None) -> tuple[int, str]:
-    """Ask for exactly this path, which no library rewrites; the status and where it leads."""
+    """Request exactly this path, which no library rewrites. Returns the status and the `Location` header."""
     connection = http.client.HTTPConnection("127.0.0.1", visitor.platform.port, timeout=30)
     headers = {"Cookie": f"{COOKIE}={visitor.http.cookies.get(COOKIE)}"}
     body = None
@@ -76,7 +77,7 @@ def fetch(visitor: Visitor, method: str, path: str, form: dict[str, str] | None 
 
 
 def check(visitor: Visitor, method: str, path: str, form: dict[str, str] | None = None) -> None:
-    """See that a request is answered, with no fault, and leads nowhere but into the console."""
+    """Check that a request is answered without a fault and redirects only within the console."""
     status, location = fetch(visitor, method, path, form)
     assert 200 <= status < 500, f"{method} {path[:200]}: {status}"
     assert location.isascii(), path
@@ -116,7 +117,7 @@ def test_a_null_in_any_single_query_is_no_fault(people: People, scene: Scene) ->
 
 @pytest.fixture(scope="module")
 def field_names(platform: Platform) -> list[str]:
-    """The names of all fields of all forms."""
+    """The names of all fields in all forms."""
     people = People(platform)
     scene, visitor = Scene(platform, people), people.seat("owner")
     pages = [visitor.get(scene.fill(page.path, scene.shop)).text for page in PAGES if page.method == "GET"]

@@ -1,4 +1,4 @@
-"""An order's life as a line of moments: what happened in order of time, what is to come, who is named."""
+"""An order's timeline: past steps in order of time, steps to come, and who did each."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ CAUSES = {4: "cancelled by operator:ann", 3: "the token refuses it"}
 
 
 def order(status: int = 0, **changes: Any) -> Withdrawal:
-    """An order of 10 USDT that one person must approve, unless said otherwise."""
+    """An order of 10 USDT that needs one approval, with changes."""
     made = Withdrawal(
         7, "a", 10 * COIN, COIN, 0, "ERC20", "0x1", "https://x", status, 0, None, 99, 1, None, None, None
     )
@@ -32,7 +32,7 @@ def order(status: int = 0, **changes: Any) -> Withdrawal:
 
 
 def steps(status: int) -> list[Step]:
-    """The way to a status, one moment each."""
+    """The timeline's steps up to a status."""
     way = [Step(7, 0, None, 0, 10, "created by the merchant")]
     return way + [
         Step(7, at, None, to, 10 * (at + 1), CAUSES.get(to, "x")) for at, to in enumerate(PATHS[status], 1)

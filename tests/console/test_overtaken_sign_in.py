@@ -1,4 +1,4 @@
-"""Signing in while somebody else resets it."""
+"""Signing in while another operator resets the password or the authenticator."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import LiteralString
@@ -26,7 +26,7 @@ def test_whoever_types_a_code_while_an_owner_resets_the_sign_in_begins_again(
     number = mei.operator.operator_id
     with db.connect_sync(platform.url) as other, ThreadPoolExecutor(1) as late:
         with other.transaction():
-            # The code's own attempt waits to be counted, between the session and the second factor.
+            # Counting the attempt has to wait: the session is read already, the second factor not judged yet.
             other.execute("lock table operator_failure in access exclusive mode")
             answer = late.submit(mei.http.post, f"{SIGN_IN}/code", data=form)
             waiting: LiteralString = "select 1 from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
@@ -55,7 +55,7 @@ def test_a_password_that_is_reset_while_it_is_judged_leads_no_further(
     form = {"csrf": csrf_of(mei.page(SIGN_IN)), "name": mei.name, "password": mei.password}
     with db.connect_sync(platform.url) as other, ThreadPoolExecutor(1) as late:
         with other.transaction():
-            # The password is read and right, and its session waits to be opened.
+            # The password is right, and opening the session has to wait.
             other.execute("select 1 from operator where operator_id = %s for update", [number])
             answer = late.submit(mei.http.post, SIGN_IN, data=form)
             waiting: LiteralString = "select 1 from pg_stat_activity where %s = any(pg_blocking_pids(pid))"

@@ -1,4 +1,4 @@
-"""One person stops a chain's payouts, two let them go on."""
+"""One operator stops a chain's payouts; resuming needs two."""
 
 import re
 
@@ -65,7 +65,7 @@ def test_an_auditor_reads_who_stopped_what_and_is_offered_nothing(till: Till, pe
 
 
 def shown_dialogs(page: str) -> list[str]:
-    """The dialogs that a page opens at once."""
+    """The dialogs that a page opens when it loads."""
     return re.findall(r'<dialog id="([^"]+)"[^>]* data-shown', page)
 
 

@@ -1,4 +1,4 @@
-"""Operators, one's own account, sub-users and the overview, as people use them."""
+"""Operators, one's own account, sub-users and the overview."""
 
 import re
 from html import unescape
@@ -21,13 +21,13 @@ OPERATORS = "/console/operators"
 
 @pytest.fixture(autouse=True)
 def _time_passes(platform: Platform, clock: Clock) -> None:
-    """What another test's failed attempts have brought on is over."""
+    """Move the clock on, so that failed attempts of earlier tests no longer count."""
     clock.advance(2 * HOUR_MS)
     platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
 
 
 def actions(platform: Platform, actor: Visitor) -> list[str]:
-    """What somebody has done, oldest first."""
+    """The actions of one operator, oldest first."""
     assert actor.operator is not None
     rows = platform.rows(
         "select action from audit_entry where actor = %s order by audit_no", actor.operator.actor
@@ -35,13 +35,13 @@ def actions(platform: Platform, actor: Visitor) -> list[str]:
     return [action for (action,) in rows]
 
 
-def signs_in(visitor: Visitor) -> bool:
-    """Whether somebody is in."""
+def is_signed_in(visitor: Visitor) -> bool:
+    """Whether the visitor is signed in."""
     return visitor.get("/console").status_code == 200
 
 
 def number_of(visitor: Visitor) -> int:
-    """An operator's number."""
+    """An operator's id."""
     assert visitor.operator is not None
     return visitor.operator.operator_id
 
@@ -113,11 +113,11 @@ def test_another_role_holds_from_the_next_request_on(platform: Platform, people:
 def test_who_is_disabled_is_out_at_once(platform: Platform, people: People) -> None:
     owner, other = people.seat("owner"), people.seat("operator")
     owner.post(f"{OPERATORS}/{number_of(other)}/status", {"status": "disabled"})
-    assert not signs_in(other)
+    assert not is_signed_in(other)
     assert owner.post(f"{OPERATORS}/{number_of(other)}/status", {"status": ""}).status_code == 400
     assert "Disabled" in tell(owner.page(f"{OPERATORS}/{number_of(other)}"))
     owner.post(f"{OPERATORS}/{number_of(other)}/status", {"status": "active"})
-    assert not signs_in(other), "the session is gone"
+    assert not is_signed_in(other), "the session is gone"
     assert actions(platform, owner) == ["operator.disable", "operator.enable"]
 
 
@@ -137,19 +137,19 @@ def test_who_is_reset_sets_up_everything_anew(people: People, clock: Clock) -> N
     other.enrol()
     answer = owner.post(f"{OPERATORS}/{number_of(other)}/reset")
     (other.password,) = re.findall(r">([A-Za-z0-9]{20})<", answer.text)
-    assert not signs_in(other)
+    assert not is_signed_in(other)
     assert other.enrol().status_code == 200
-    assert signs_in(other)
+    assert is_signed_in(other)
 
 
 def test_an_owner_ends_sessions_and_stays_in(people: People) -> None:
     owner, other = people.seat("owner"), people.seat("operator")
     second = people.again(owner)
     owner.post(f"{OPERATORS}/{number_of(other)}/end-sessions")
-    assert not signs_in(other)
+    assert not is_signed_in(other)
     owner.post(f"{OPERATORS}/{number_of(owner)}/end-sessions")
-    assert signs_in(owner)
-    assert not signs_in(second)
+    assert is_signed_in(owner)
+    assert not is_signed_in(second)
 
 
 # One's own account ---------------------------------------------------------------------------------------
@@ -161,8 +161,8 @@ def test_a_new_password_ends_all_other_sessions(platform: Platform, people: Peop
     form = {"old": PASSWORD, "new": NEW_PASSWORD, "again": NEW_PASSWORD}
     told = mei.follow(mei.post(f"{ACCOUNT}/password", form)).text
     assert "password is changed" in tell(told)
-    assert signs_in(mei)
-    assert not signs_in(second)
+    assert is_signed_in(mei)
+    assert not is_signed_in(second)
     mei.http.cookies.clear()
     assert mei.show_password().status_code == 422
     mei.password = NEW_PASSWORD
@@ -223,11 +223,11 @@ def test_sessions_are_listed_and_ended_one_by_one(people: People) -> None:
     assert mei.http.cookies[COOKIE] not in page
     assert stranger.post(f"{ACCOUNT}/sessions/end", {"session": ids[0]}).status_code == 404
     mei.post(f"{ACCOUNT}/sessions/end", {"session": ids[0]})
-    assert [signs_in(one) for one in (mei, second, third)].count(True) == 2
+    assert [is_signed_in(one) for one in (mei, second, third)].count(True) == 2
     mei.post(f"{ACCOUNT}/sessions/end-others")
-    assert signs_in(mei)
-    assert not signs_in(second)
-    assert not signs_in(third)
+    assert is_signed_in(mei)
+    assert not is_signed_in(second)
+    assert not is_signed_in(third)
 
 
 def test_language_and_theme_are_kept_for_every_browser(people: People) -> None:

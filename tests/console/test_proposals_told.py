@@ -1,4 +1,4 @@
-"""What the second person reads of a proposal, and why one is refused or fails, in both languages."""
+"""What a proposal's page says to the second operator, and why one is refused or fails, in both languages."""
 
 import re
 from typing import Any
@@ -22,7 +22,7 @@ def _time_passes(platform: Platform, clock: Clock) -> None:
 
 
 def facts(page: str) -> dict[str, tuple[str, str]]:
-    """The comparison on a proposal's page: before and after by the fact's name."""
+    """The comparison on a proposal's page: before and after, by the setting's name."""
     table = page.split('class="table table-cards"')[-1].split("</table>")[0]
     rows = [re.findall(r"(?s)<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr>")[2:]]
     return {tell(cells[0]): (tell(cells[1]), tell(cells[2])) for cells in rows}

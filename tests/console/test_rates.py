@@ -1,4 +1,4 @@
-"""Exchange rates in the console: set, paused, refused where a loop would make money, and told afterwards."""
+"""Exchange rates in the console: set, paused, refused where a round trip would gain money, and logged."""
 
 from tests.console.conftest import People, Visitor, tell
 from tests.journeys.conftest import Platform, Shop
@@ -8,7 +8,7 @@ SETTINGS = {"sandbox_confirm_ms": 50}
 
 
 def change(visitor: Visitor, do: str, direction: str, **fields: str) -> str:
-    """The page after a change, without its markup."""
+    """The text of the page after a change."""
     form = {
         "do": do,
         "direction": direction,

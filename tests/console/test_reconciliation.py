@@ -1,4 +1,4 @@
-"""Reconciliation in the console: the last comparison of each chain, and all of them."""
+"""Reconciliation in the console: each chain's latest result, and all results."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ COIN = 1_000_000
 def compare(
     judged: list[JudgedMovement], chain_units: int
 ) -> tuple[tuple[int, int, int, int], dict[str, Any], bool]:
-    """Books that say 100 against a chain: numbers, document, verdict."""
+    """Reconcile books of 100 with a chain. Returns the figures, the document and whether they match."""
     books = Books(100 * COIN, 0, Waiting(), Waiting(), 50)
     made = comparison.compare("ERC20", 60, books, (chain_units, 0), judged, {})
     context = ReportContext(Waiting(), Waiting(), 3, {}, {})

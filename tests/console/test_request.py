@@ -1,4 +1,4 @@
-"""What all pages of the console have in common: the menu, notes after a redirect, tables' URLs, headers."""
+"""What all console pages share: the menu, flash messages, the state of tables in URLs, headers."""
 
 import base64
 import re
@@ -32,7 +32,7 @@ def test_every_entry_of_the_menu_leads_to_a_page_that_names_it_as_the_present_on
     assert len(menu) >= 8
     for url in menu:
         answer = visitor.get(url)
-        # A merchant's user has one book only, and goes there at once.
+        # A merchant's user has only one book and is redirected to it.
         page = (visitor.follow(answer) if answer.status_code == 303 else answer).text
         present = re.findall(r'class="side-link" href="([^"]+)" aria-current="page"', page)
         assert present == [url], url
@@ -66,13 +66,13 @@ def test_a_note_is_told_once(people: People, shop: Shop) -> None:
 
 
 def brought(cookie: str) -> Request:
-    """A request that brings a note along."""
+    """A request whose cookie brings a flash message."""
     scope = {"type": "http", "headers": [(b"cookie", f"{flash.COOKIE}={cookie}".encode())]}
     return Request(scope)
 
 
 def left(said: FlashMessage, session: str = "token") -> str:
-    """The cookie that a note is left in."""
+    """The cookie that holds a flash message."""
     response = Response()
     flash.write(response, said, KEY, session, False)
     return response.headers.get("set-cookie", "=;").partition(";")[0].partition("=")[2].strip('"')
@@ -102,7 +102,7 @@ def test_a_note_too_long_for_a_cookie_is_left_out() -> None:
 
 
 def state(query: str) -> TableState:
-    """A table's state by its URL."""
+    """A table's state, read from a query string."""
     return read_state(
         "/list",
         QueryParams(query),

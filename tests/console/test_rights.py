@@ -1,7 +1,7 @@
-"""Who is let in where: every route of the console against every role.
+"""Who may use which route: every route of the console against every role.
 
-Rules: a new route without a row fails. Who of the platform's people lacks a right is told 403; a merchant's
-user is told 404 of everything that is not of its own book, and 403 of what it may only look at.
+Rules: a new route without a row fails. Staff without the right get 403. A merchant's user gets 404 for
+everything outside its own book, and 403 for changes that it may not make.
 """
 
 import re
@@ -73,27 +73,27 @@ OPEN = {
 ROLES = ("owner", "operator", "auditor", "merchant")
 TOLD_NO = (403, 404)
 FORMS = {"POST /console/account/sessions/end": "session"}
-"""What a form has to name so that what it names is there; the values come from `Scene`."""
+"""The field that a form needs to name an existing record. `ask` finds its value."""
 
 PAGES = [page for page in list_pages() if isinstance(page, Page)]
 
 
 def name(page: Page | PublicPage) -> str:
-    """A route as the table has it."""
+    """A route, as the table writes it."""
     return f"{page.method} {page.path}"
 
 
 class Scene:
-    """A merchant, its sub-user and an operator that routes can name."""
+    """A merchant, a sub-user, an operator and records about money: what the routes' paths name."""
 
     def __init__(self, platform: Platform, people: People) -> None:
         self.shop = platform.open_merchant()
         self.user = self.shop.client.do("getMerchantCustomer", extUserId="player-7")
         self.other = people.newcomer("auditor")
-        self.money = money_scene.make_places(self.shop)
+        self.money = money_scene.make_records(self.shop)
 
     def fill(self, path: str, shop: Shop) -> str:
-        """A route's path with its places filled in."""
+        """A route's path with its parameters filled in."""
         assert self.other.operator is not None
         places = {
             "merchant_id:int": shop.merchant_id,
@@ -108,9 +108,9 @@ class Scene:
 
 @pytest.fixture
 def scene(platform: Platform, people: People) -> Scene:
-    """What the routes name."""
+    """The records that the routes name."""
     found = Scene(platform, people)
-    # An entry of the audit log, whatever it says.
+    # So that the audit log has an entry.
     answer = people.seat("operator").post(
         f"/console/merchants/{found.shop.merchant_id}/status", {"status": "active"}
     )
@@ -119,7 +119,7 @@ def scene(platform: Platform, people: People) -> Scene:
 
 
 def ask(visitor: Visitor, page: Page, path: str) -> int:
-    """How a visitor's request is answered."""
+    """The status that a visitor's request gets."""
     if page.method == "GET":
         return visitor.get(path).status_code
     session = visitor.get("/console/account").text if name(page) in FORMS else ""

@@ -1,4 +1,4 @@
-"""One box for any id, address or hash: straight to the only thing it names, else a list."""
+"""One search box for any id, address or hash: a single match opens its page, several are listed."""
 
 import pytest
 from tests.console.conftest import People, tell
@@ -14,7 +14,7 @@ SEARCH = "/console/search"
 
 @pytest.fixture
 def order_id(shop: Shop) -> int:
-    """A cancelled order, of which the merchant is to be told."""
+    """A cancelled order with a callback due."""
     shop.change(approval_limit="0")
     fields = withdrawal("an-order-of-mine", "60", "ERC20")
     made = int(shop.client.do("createMerchantWithdrawOrder", **fields)["orderId"])
@@ -53,7 +53,7 @@ def test_what_several_merchants_named_so_is_listed(
     other.client.do("createMerchantWithdrawOrder", **withdrawal("an-order-of-mine", "60", "ERC20"))
     page = people.seat("operator").page(f"{SEARCH}?q=an-order-of-mine")
     assert f"/console/withdrawals/{order_id}" in page
-    # What opened an order bears its id and would only double it.
+    # The entry that created an order has the order's id. Listing it too would show the order twice.
     assert "/entries/" not in page
     assert str(other.merchant_id) in tell(page)
 

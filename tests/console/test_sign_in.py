@@ -1,4 +1,4 @@
-"""Signing in to the console, and what does not get one in."""
+"""Signing in to the console, and attempts that must fail."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -30,13 +30,13 @@ HOUR_MS = 60 * MINUTE_MS
 
 @pytest.fixture(autouse=True)
 def _time_passes(clock: Clock) -> None:
-    """What another test's failed attempts have brought on is over, and so are its codes."""
+    """Move the clock on: failed attempts of earlier tests no longer count, and their codes have expired."""
     clock.advance(2 * HOUR_MS)
 
 
 @pytest.fixture
 def mei(people: People, clock: Clock) -> Visitor:
-    """An operator with a password and an authenticator, who is not signed in."""
+    """An operator with a password and an authenticator, not signed in."""
     visitor = people.newcomer()
     assert visitor.enrol().status_code == 200
     visitor.http.cookies.clear()
@@ -44,8 +44,8 @@ def mei(people: People, clock: Clock) -> Visitor:
     return visitor
 
 
-def signs_in(visitor: Visitor) -> bool:
-    """Whether somebody is in."""
+def is_signed_in(visitor: Visitor) -> bool:
+    """Whether the visitor is signed in."""
     return visitor.get("/console").status_code == 200
 
 
@@ -63,11 +63,11 @@ def test_the_first_sign_in_sets_up_the_second_factor_and_shows_recovery_codes_on
     newcomer = people.newcomer()
     page = newcomer.follow(newcomer.show_password())
     assert "<svg" in page.text, "a QR code"
-    assert not signs_in(newcomer)
+    assert not is_signed_in(newcomer)
     shown = newcomer.enrol()
     codes = re.findall(r'<li class="code">([a-z2-7-]{19})</li>', shown.text)
     assert len(set(codes)) == 10
-    assert signs_in(newcomer)
+    assert is_signed_in(newcomer)
     again = newcomer.post(f"{SIGN_IN}/enrol", {"code": newcomer.code()}, seen="/console")
     assert not set(codes) & set(re.findall(r"[a-z2-7-]{19}", again.text))
 
@@ -80,7 +80,7 @@ def test_a_code_counts_only_once_a_second_factor_was_set_up(people: People) -> N
         answer = newcomer.http.post(f"{SIGN_IN}/code", data={"csrf": token, **form})
         assert (answer.status_code, answer.headers["location"]) == (303, f"{SIGN_IN}/enrol")
     assert newcomer.get(f"{SIGN_IN}/code").headers["location"] == f"{SIGN_IN}/enrol"
-    assert not signs_in(newcomer)
+    assert not is_signed_in(newcomer)
     assert "recovery codes" in tell(newcomer.enrol().text)
 
 
@@ -112,7 +112,7 @@ def test_whoever_sets_up_what_another_browser_has_just_set_up_begins_again(
                 [newcomer.operator.operator_id],
             )
         assert answer.result().status_code == 401
-    assert not signs_in(newcomer)
+    assert not is_signed_in(newcomer)
 
 
 def test_a_wrong_first_code_keeps_the_page_and_the_key(people: People) -> None:
@@ -127,10 +127,10 @@ def test_a_wrong_first_code_keeps_the_page_and_the_key(people: People) -> None:
 def test_both_factors_get_one_in_and_the_password_alone_nowhere(mei: Visitor) -> None:
     code_page = mei.follow(mei.show_password())
     assert "six digits" in code_page.text
-    assert not signs_in(mei)
+    assert not is_signed_in(mei)
     answer = mei.post(f"{SIGN_IN}/code", {"code": mei.code()}, seen=f"{SIGN_IN}/code")
     assert answer.headers["location"] == "/console"
-    assert signs_in(mei)
+    assert is_signed_in(mei)
 
 
 def test_a_session_is_a_new_one_after_each_factor(mei: Visitor) -> None:
@@ -149,7 +149,7 @@ def test_a_session_is_a_new_one_after_each_factor(mei: Visitor) -> None:
     ):
         thief.http.cookies.clear()
         thief.http.cookies.set(name, value, domain="127.0.0.1", path=path)
-        assert not signs_in(thief)
+        assert not is_signed_in(thief)
         assert "begin again" in thief.get(f"{SIGN_IN}/code").text
     thief.http.close()
 
@@ -173,7 +173,7 @@ def test_a_code_is_taken_once(mei: Visitor, people: People) -> None:
     answer = other.post(f"{SIGN_IN}/code", {"code": code}, seen=f"{SIGN_IN}/code")
     assert answer.status_code == 422
     assert "used before" in answer.text
-    assert not signs_in(other)
+    assert not is_signed_in(other)
     other.http.close()
 
 
@@ -266,16 +266,16 @@ def test_ten_minutes_after_the_password_one_begins_again(mei: Visitor, clock: Cl
 def test_a_session_ends_when_it_is_not_used_and_after_twelve_hours(mei: Visitor, clock: Clock) -> None:
     mei.sign_in()
     clock.advance(sessions.IDLE_MS - 1)
-    assert signs_in(mei)
+    assert is_signed_in(mei)
     clock.advance(sessions.IDLE_MS)
-    assert not signs_in(mei)
+    assert not is_signed_in(mei)
     clock.advance(MINUTE_MS)
     mei.sign_in()
     for _ in range(sessions.LIFE_MS // (20 * MINUTE_MS) - 1):
         clock.advance(20 * MINUTE_MS)
-        assert signs_in(mei)
+        assert is_signed_in(mei)
     clock.advance(20 * MINUTE_MS)
-    assert not signs_in(mei)
+    assert not is_signed_in(mei)
 
 
 def test_a_page_that_asks_by_itself_keeps_no_session_alive(people: People, clock: Clock) -> None:
@@ -283,7 +283,7 @@ def test_a_page_that_asks_by_itself_keeps_no_session_alive(people: People, clock
     for _ in range(3):
         clock.advance(sessions.IDLE_MS // 2)
         visitor.get("/console/state")
-    assert not signs_in(visitor)
+    assert not is_signed_in(visitor)
 
 
 def test_signing_out_ends_the_session_itself(mei: Visitor) -> None:
@@ -291,7 +291,7 @@ def test_signing_out_ends_the_session_itself(mei: Visitor) -> None:
     token = mei.http.cookies[COOKIE]
     assert mei.post("/console/sign-out").headers["location"] == SIGN_IN
     mei.http.cookies.set(COOKIE, token, domain="127.0.0.1", path="/console")
-    assert not signs_in(mei)
+    assert not is_signed_in(mei)
 
 
 def test_a_form_of_another_browser_signs_nobody_in(mei: Visitor, people: People) -> None:
@@ -390,7 +390,8 @@ def test_why_a_password_is_refused_is_told_in_both_languages() -> None:
 
 
 def test_codes_are_those_of_rfc_6238() -> None:
-    # Appendix B, the last six of eight digits; the secret is the ASCII of 12345678901234567890.
+    # RFC 6238, appendix B: the last six of its eight digits. The secret is the ASCII text
+    # 12345678901234567890.
     secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
     assert totp.make_code(secret, 59 // 30) == "287082"
     assert totp.make_code(secret, 20_000_000_000 // 30) == "353130"

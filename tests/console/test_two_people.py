@@ -1,4 +1,4 @@
-"""The console where two people are asked for: one proposes what guards money, another accepts it."""
+"""Console actions that need two operators: one proposes a change of what guards money, another accepts it."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ WHY = "contract of 3 March"
 
 @pytest.fixture(autouse=True)
 def _time_passes(platform: Platform, clock: Clock) -> None:
-    """Each test has a day of its own, so that no rate of another one is compared."""
+    """Each test has its own day, so that rates set by earlier tests are not compared."""
     clock.advance(3 * DAY_MS)
     platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
 
@@ -35,7 +35,7 @@ def set_(visitor: Visitor, shop: Shop, **changed: str) -> Any:
 
 
 def limits(platform: Platform, shop: Shop) -> tuple[Any, ...]:
-    """Both approval limits in USDT."""
+    """Both approval limits, in USDT."""
     found = platform.rows(
         "select approval_limit_units / 1000000, second_approval_limit_units / 1000000 from merchant"
         " where merchant_id = %s",
@@ -50,7 +50,7 @@ def accept(visitor: Visitor, url: str) -> Any:
 
 
 def proposal_of(answer: Any) -> str:
-    """Where the answer of a form that proposed something leads."""
+    """The URL of the proposal that a form created."""
     assert answer.status_code == 303, tell(answer.text)
     location: str = answer.headers["location"]
     assert location.startswith(f"{PROPOSALS}/")
@@ -58,7 +58,7 @@ def proposal_of(answer: Any) -> str:
 
 
 def last_entry(platform: Platform) -> tuple[Any, ...]:
-    """Who did what last, and what was so before and after."""
+    """The latest entry of the audit log: actor, action, before and after."""
     return platform.rows(
         "select actor, action, before, after from audit_entry order by audit_no desc limit 1"
     )[0]

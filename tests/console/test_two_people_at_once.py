@@ -1,4 +1,6 @@
-"""Whether two people are needed is judged under the lock, also when somebody else changes it meanwhile."""
+"""Whether two operators are needed is decided under the lock, even if another operator changes it
+meanwhile.
+"""
 
 from typing import Any
 
@@ -18,7 +20,7 @@ WHY = "back from leave"
 
 @pytest.fixture(autouse=True)
 def _time_passes(platform: Platform, clock: Clock) -> None:
-    """The service has partitions for the day of the test."""
+    """Create nonce partitions for the test's day."""
     clock.advance(DAY_MS)
     platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
 
@@ -62,6 +64,6 @@ def test_a_role_that_was_lowered_meanwhile_is_given_back_by_two(platform: Platfo
 
 
 def read(platform: Platform, column: str, number: int) -> Any:
-    """What an operator's record says."""
+    """One column of an operator's row."""
     found = platform.rows("select status, role from operator where operator_id = %s", number)[0]
     return dict(zip(("status", "role"), found, strict=True))[column]

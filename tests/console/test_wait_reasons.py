@@ -1,4 +1,4 @@
-"""Why an order is not paid, told in the words of whoever reads it."""
+"""Why an order is not paid: the text for staff and the text for merchants."""
 
 import ast
 from pathlib import Path
@@ -23,7 +23,7 @@ ORDER = msgspec.structs.replace(LINE, approved_ms=NOW_MS, deadline_ms=NOW_MS)
 
 
 def text_of(order: OrderLine, *halts: Halt, if_approved: bool = False) -> str | None:
-    """The English text of an order's reason."""
+    """The English text of an order's wait reason."""
     found = find_reason(order, halts, NOW_MS, if_approved=if_approved)
     return None if found is None else found.text
 
@@ -33,11 +33,11 @@ def an_order(**changes: Any) -> OrderLine:
 
 
 def kinds_of_obstacles() -> set[str]:
-    """Every kind that the payer and its chains name."""
+    """Every kind of obstacle that the code of payouts and chains names."""
     found = set()
     for folder in ("chains", "withdrawals"):
         for path in (SOURCES / folder).rglob("*.py"):
-            # What keeps a sweep waiting is shown with the sweep.
+            # An obstacle of a sweep is shown with the sweep.
             if path.stem.endswith("sweeps"):
                 continue
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -51,7 +51,7 @@ def kinds_of_obstacles() -> set[str]:
 def test_every_obstacle_has_words_on_the_pages_and_a_line_in_the_documents() -> None:
     kinds = kinds_of_obstacles()
     assert {"funds", "token_fee", "stale", "clock", "stopped"} <= kinds
-    # A stop is told as that, with who did it and why.
+    # A stop has a text of its own, with its actor and cause.
     assert kinds - {"stopped"} <= set(wait_reasons.OBSTACLES)
     chains = (SOURCES.parents[1] / "docs" / "chains.md").read_text(encoding="utf-8")
     table = chains.split("## What keeps an order waiting")[1].split("## ")[0]

@@ -1,4 +1,6 @@
-"""Withdrawals in the console: who says yes, what he is told before, and an order's life from end to end."""
+"""Withdrawals in the console: who approves, what the page shows before, and an order's life from start to
+end.
+"""
 
 from dataclasses import dataclass
 
@@ -19,13 +21,13 @@ OTHER_ADDRESS = "0x52908400098527886E0F7030069857D2E4169EE7"
 
 @dataclass
 class Till:
-    """A merchant whose orders above 50 USDT wait for one person, and above 200 for two."""
+    """A merchant whose orders need one approval above 50 USDT and two above 200."""
 
     platform: Platform
     shop: Shop
 
     def order(self, amount: str, chain: str = "ERC20", **fields: str) -> int:
-        """A new order's id."""
+        """Create an order. Returns its id."""
         asked = {**withdrawal(self.shop.next_order(), amount, chain), **fields}
         return int(self.shop.client.do(CREATE, **asked)["orderId"])
 
@@ -46,7 +48,7 @@ class Till:
         return found[0][0], found[0][1]
 
     def freeze(self, order_id: int) -> None:
-        """What the payer or an acceptance does to an order that may have been paid."""
+        """Freeze an order that may have been paid, as the payer and `acceptance` do."""
         self.platform.rows(
             "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause,"
             " frozen_ms) values (%s, %s, 1, 'acceptance', 0, 'it may have been paid', 1)",
@@ -55,7 +57,7 @@ class Till:
         )
 
     def pay(self, order_id: int, tx_hash: str) -> None:
-        """The order goes to its end, as the payer has it go."""
+        """Pay an order to its end, as the payer does."""
         for command in (Approve(order_id, "cli:ann"), TakeUp(order_id), Settle(order_id, tx_hash)):
             assert isinstance(self.shop.ask_book(command), Withdrawal)
 
@@ -70,7 +72,7 @@ def till(platform: Platform) -> Till:
 
 
 def audit(platform: Platform, subject: str) -> list[tuple[str, str]]:
-    """Who did what to a subject, in order."""
+    """Actor and action of a subject's audit entries, in order."""
     return [
         (actor, action)
         for actor, action in platform.rows(
@@ -80,7 +82,7 @@ def audit(platform: Platform, subject: str) -> list[tuple[str, str]]:
 
 
 def decide(visitor: Visitor, what: str, *orders: int, **fields: str) -> str:
-    """The page that tells what became of the orders, without its markup."""
+    """Decide about orders. Returns the text of the page that shows the results."""
     answer = visitor.post(
         f"{QUEUE}/{what}", {"order": [str(one) for one in orders], "confirmed": "1", **fields}
     )

@@ -1,4 +1,4 @@
-"""People know their sessions by browser and device, not by what a browser says of itself."""
+"""Sessions are listed by browser and device, never by the browser's raw user agent."""
 
 import pytest
 

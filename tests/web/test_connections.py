@@ -1,4 +1,4 @@
-"""The pages' connections: few, quick to give up, and never used again once broken."""
+"""The pages' connections: few, with a short timeout, and never reused once broken."""
 
 from contextlib import suppress
 
@@ -82,7 +82,8 @@ def test_one_visitor_at_most_is_told_that_the_database_went_away(database_url: s
             pids = [connection.info.backend_pid for connection in (one, two, three)]
         async with await db.connect(database_url) as killer:
             await killer.execute("select pg_terminate_backend(pid) from unnest(%s::int[]) pid", (pids,))
-        # Where the server's last words have come already, nobody is told: a new connection is opened.
+        # If the server's last message has arrived already, no visitor gets an error: the pool opens a new
+        # connection.
         with suppress(Away):
             async with lent.take() as connection:
                 await connection.execute("select 1")

@@ -1,4 +1,4 @@
-"""A change comes from our own page, or it does not happen."""
+"""Only our own pages can make a change: requests without a valid CSRF token are refused."""
 
 import pytest
 from starlette.requests import Request
@@ -11,7 +11,7 @@ HOST = "wallet.example"
 
 
 def ask(**headers: str) -> Request:
-    """A request with these headers, `_` for `-`."""
+    """A request with these headers; `_` stands for `-`."""
     named = {"host": HOST, **{name.replace("_", "-"): text for name, text in headers.items()}}
     raw = [(name.encode(), text.encode("latin-1")) for name, text in named.items()]
     return Request({"type": "http", "method": "POST", "headers": raw})

@@ -1,4 +1,4 @@
-"""What a form brings is read as it was typed, and nothing else is taken for a form."""
+"""Form fields are read exactly as typed, and other content types are refused."""
 
 import pytest
 from starlette.requests import Request
@@ -18,7 +18,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 def send(pieces: list[bytes], content_type: str = FORM) -> Form:
-    """Read the form of a request whose body comes in pieces."""
+    """Parse the form of a request whose body comes in pieces."""
     waiting = list(pieces)
 
     async def receive() -> Message:

@@ -1,4 +1,4 @@
-"""The language of a visitor, and the words of both."""
+"""A visitor's language, and the texts in both languages."""
 
 import pytest
 

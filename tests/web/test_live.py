@@ -1,4 +1,4 @@
-"""Pages that are open are told what changes, by one question for all of them."""
+"""Open pages get changes live, through one query for all of them."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ QUICK_S = 0.001
 
 
 class Books:
-    """What a hub looks at: balances by wallet, sessions that are over; and how often it was asked."""
+    """What a hub reads: balances by wallet and ended sessions. It records each question."""
 
     def __init__(self, **balances: int) -> None:
         self.balances = balances
@@ -26,7 +26,7 @@ class Books:
         self.ending = False
 
     async def look(self, wallets: Sequence[str]) -> Mapping[str, int]:
-        """The balances of these wallets; raises as often as `broken` says."""
+        """The balances of these wallets. Raises `broken` times."""
         self.asked.append(sorted(wallets))
         if self.broken:
             self.broken -= 1
@@ -34,7 +34,7 @@ class Books:
         return {wallet: self.balances[wallet] for wallet in wallets if wallet in self.balances}
 
     async def check(self, sessions: Sequence[str]) -> set[str]:
-        """Those of these sessions that still hold; raises as often as `broken` says."""
+        """Those of these sessions that are still valid. Raises `broken` times."""
         self.checked.append(sorted(sessions))
         if self.broken:
             self.broken -= 1
@@ -42,7 +42,7 @@ class Books:
         return set(sessions) - self.over
 
     def make_hub(self) -> Hub[str, int, str]:
-        """A hub that looks here."""
+        """A hub that reads from these books."""
         return Hub(self.look, self.check, lambda: self.ending, QUICK_S)
 
 
@@ -180,7 +180,7 @@ def test_a_quiet_stream_has_beats_and_ends_by_itself(monkeypatch: pytest.MonkeyP
         hub = Books(alice=1).make_hub()
         told = [state async for state in hub.follow("alice", "session")]
         assert told[0] == 1
-        # A look that came later than a beat on a busy machine is told again.
+        # On a busy machine a read can come later than a beat. Then the state is sent again.
         assert set(told) == {1, None}
         await hub.close()
 
@@ -193,7 +193,7 @@ def test_while_nothing_can_be_looked_at_there_is_no_beat(monkeypatch: pytest.Mon
 
     async def scenario() -> None:
         books = Books(alice=1)
-        # Looks are rare, since each failed one writes a traceback; beats would come between them.
+        # The hub reads rarely, because each failed read logs a traceback. Beats would come between the reads.
         hub = Hub(books.look, books.check, lambda: False, 0.1)
         told = hub.follow("alice", "session")
         assert [await anext(told), await anext(told)] == [1, None]

@@ -1,4 +1,4 @@
-"""What the interface refuses is read in Chinese on the pages, whichever field or number it names."""
+"""Every refusal of the interface is shown in Chinese on the pages, whatever field or number it names."""
 
 import ast
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ from merchant_wallet.web.refusals import tell_refusal
 
 SOURCE = Path(merchant_wallet.__file__).parent
 WITHOUT_MERCHANT = ("connection.py", "routes.py", "codes.py")
-"""What is refused there is nobody's request, and on no page."""
+"""Refusals in these modules belong to no merchant's request, so no page shows them."""
 
 
 def list_refusals() -> Iterator[str]:
-    """Every sentence that a refusal is made of, an example in place of what it names."""
+    """Every refusal's text, with an example for each placeholder."""
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call) or path.name in WITHOUT_MERCHANT:
@@ -31,7 +31,9 @@ def _read(sentence: ast.expr) -> Iterator[str]:
 
 
 def is_translated(msg: str) -> bool:
-    """Whether the page in Chinese says it in Chinese, with the same names, and the English page as it is."""
+    """Whether the Chinese page translates it with the same placeholders, and the English page leaves it as
+    it is.
+    """
     told = tell_refusal(Language.ZH, msg)
     is_chinese = any("\u4e00" <= letter <= "\u9fff" for letter in told)
     return is_chinese and told.count("X7") == msg.count("X7") and tell_refusal(Language.EN, msg) == msg

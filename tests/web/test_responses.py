@@ -1,4 +1,4 @@
-"""Every page goes out with the headers that keep it safe."""
+"""Every page is sent with the security headers."""
 
 import pytest
 from jinja2 import DictLoader
@@ -16,7 +16,7 @@ POLICY = (
 
 
 def make_answers(secure: bool = False, text: str = "<p>{{ csrf }}</p>") -> Responses:
-    """Answers with one template."""
+    """Responses with one template."""
     templates = Templates()
     templates.environment.loader = DictLoader({"page.html": text})
     return Responses(templates, secure=secure)

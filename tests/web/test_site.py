@@ -1,4 +1,4 @@
-"""A face answers every request with an id, in the visitor's language, and tells nothing of what is inside."""
+"""A site answers every request with an id and in the visitor's language, and reveals nothing internal."""
 
 import io
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 SECRET = "the hash is $argon2id$v=19"
 COOKIE = "session"
 WRONG_TOKENS = 3
-"""So many in a minute are free."""
+"""This many wrong tokens a minute are free."""
 
 
 def make_context(pages_per_s: int = 0) -> PageContext:
@@ -53,7 +53,7 @@ def make_context(pages_per_s: int = 0) -> PageContext:
 
 
 def raising(error: Exception) -> Handler:
-    """A page that fails so."""
+    """A handler that raises this error."""
 
     async def fail(request: Request) -> Response:
         raise error
@@ -62,7 +62,7 @@ def raising(error: Exception) -> Handler:
 
 
 def ask(site: Site, path: str, method: str = "GET", **how: Any) -> httpx.Response:
-    """Ask the face for something."""
+    """Send the site a request."""
 
     async def send() -> httpx.Response:
         transport = httpx.ASGITransport(site)
@@ -72,8 +72,8 @@ def ask(site: Site, path: str, method: str = "GET", **how: Any) -> httpx.Respons
     return run(send())
 
 
-def make_face(handler: Handler, path: str = "/wallet/page") -> Site:
-    """A face with one page."""
+def make_site(handler: Handler, path: str = "/wallet/page") -> Site:
+    """A site with one page."""
     return Site(make_context(), ("/w", "/wallet"), "/wallet", [Route(path, handler, methods=["GET"])])
 
 
@@ -90,7 +90,7 @@ def make_face(handler: Handler, path: str = "/wallet/page") -> Site:
 )
 def test_what_goes_wrong_is_told_without_what_is_inside(error: Exception, status: int) -> None:
     with capture_logs():
-        answer = ask(make_face(raising(error)), "/wallet/page", headers={"accept-language": "zh-CN"})
+        answer = ask(make_site(raising(error)), "/wallet/page", headers={"accept-language": "zh-CN"})
     assert answer.status_code == status
     assert answer.text.startswith(f"zh-CN {status} ")
     assert "argon2id" not in answer.text
@@ -101,12 +101,12 @@ def test_what_goes_wrong_is_told_without_what_is_inside(error: Exception, status
 
 def test_a_fault_is_in_the_log_under_the_id_that_the_visitor_was_given() -> None:
     with capture_logs() as lines:
-        answer = ask(make_face(raising(RuntimeError("broken"))), "/wallet/page")
+        answer = ask(make_site(raising(RuntimeError("broken"))), "/wallet/page")
     assert [line["request_id"] for line in lines] == [answer.headers["x-request-id"]]
 
 
 def test_the_token_of_a_link_is_in_no_log() -> None:
-    site = make_face(raising(RuntimeError("broken")), "/w/{token}")
+    site = make_site(raising(RuntimeError("broken")), "/w/{token}")
     with capture_logs() as lines:
         ask(site, "/w/this-opens-a-wallet")
     assert lines
@@ -115,13 +115,13 @@ def test_the_token_of_a_link_is_in_no_log() -> None:
 
 
 def statuses(site: Site, times: int, path: str = "/wallet/page", token: str = "") -> list[int]:
-    """How somebody's requests are answered, one after the other."""
+    """The statuses of a number of requests, one after the other."""
     headers = {"cookie": f"{COOKIE}={token}"} if token else {}
     return [ask(site, path, headers=headers).status_code for _ in range(times)]
 
 
 async def greet(request: Request) -> Response:
-    """A page for whoever has the right token; others are told to sign in."""
+    """A page for the right token. Other visitors are told to sign in."""
     if request.cookies.get(COOKIE) != "right":
         return PlainTextResponse("sign in")
     request.scope[AUTHENTICATED] = True
@@ -129,7 +129,7 @@ async def greet(request: Request) -> Response:
 
 
 def guard(pages_per_s: int) -> Site:
-    """A face with that page, and as many requests for strangers."""
+    """A site with that page and a limit for visitors who are not signed in."""
     routes = [Route("/wallet/page", greet, methods=["GET"])]
     return Site(make_context(pages_per_s), ("/wallet",), "/wallet", routes, cookie=COOKIE)
 
@@ -184,7 +184,7 @@ def test_there_is_nothing_at_other_paths_nor_by_other_methods() -> None:
     async def page(request: Request) -> Response:
         return PlainTextResponse("here")
 
-    site = make_face(page)
+    site = make_site(page)
     assert ask(site, "/wallet/page").text == "here"
     assert ask(site, "/wallet/other").status_code == 404
     assert ask(site, "/wallet/page/").status_code == 404
@@ -224,14 +224,14 @@ def test_a_number_in_a_path_that_is_no_id_is_a_page_that_is_not_there(number: st
         asked.append(request.path_params["no"])
         return PlainTextResponse("")
 
-    site = make_face(show, "/wallet/page/{no:int}")
+    site = make_site(show, "/wallet/page/{no:int}")
     assert ask(site, f"/wallet/page/{number}").status_code == 404
     assert ask(site, "/wallet/page/" + "9" * 18).status_code == 200
     assert asked == [int("9" * 18)]
 
 
-def test_a_face_has_its_paths_and_what_is_below_them_only() -> None:
-    site = make_face(raising(RuntimeError()))
+def test_a_site_serves_its_own_paths_only() -> None:
+    site = make_site(raising(RuntimeError()))
     owned = [path for path in ("/w", "/w/x", "/wallet", "/wallet/x", "/walletx", "/") if site.owns(path)]
     assert owned == ["/w", "/w/x", "/wallet", "/wallet/x"]
 
@@ -240,7 +240,7 @@ def test_a_long_page_goes_out_compressed_and_a_short_one_as_it_is() -> None:
     async def page(request: Request) -> Response:
         return PlainTextResponse("x" * int(request.query_params["length"]))
 
-    site = make_face(page)
+    site = make_site(page)
     long, short = ask(site, "/wallet/page?length=5000"), ask(site, "/wallet/page?length=500")
     assert long.headers["content-encoding"] == "gzip"
     assert int(long.headers["content-length"]) < 100

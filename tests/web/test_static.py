@@ -1,4 +1,4 @@
-"""Static files: named by their bytes, kept for good, small on the way."""
+"""Static files: named by their content hash, cached for good, compressed."""
 
 import gzip
 import hashlib
@@ -12,7 +12,7 @@ from merchant_wallet.web import static
 
 
 def get(path: str, encoding: str = "gzip", wait_s: int = 0) -> httpx.Response:
-    """Ask for a file; whoever asks waits `wait_s`."""
+    """Request a file, where the rate limit asks the client to wait `wait_s`."""
 
     async def ask() -> httpx.Response:
         application = Starlette(routes=[static.make_route(lambda request: wait_s)])

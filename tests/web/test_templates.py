@@ -1,4 +1,4 @@
-"""Amounts, moments and ids as the pages show them."""
+"""Amounts, times and ids, as the pages show them."""
 
 import pytest
 from jinja2 import UndefinedError

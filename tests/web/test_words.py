@@ -1,7 +1,8 @@
-"""Every text of the pages has its Chinese, with the same placeholders, and no Chinese is left over.
+"""Every text of the pages has a Chinese translation with the same placeholders, and no translation is
+unused.
 
-Texts are what templates translate with `_`, what Python marks with `N_`, and the sentences of slices that
-pages show: the constants in capitals of the modules named below.
+Texts are what templates translate with `_`, what Python marks with `N_`, and the constants in capitals of the
+modules named below.
 """
 
 import ast
@@ -17,9 +18,9 @@ import merchant_wallet
 from merchant_wallet.web.languages import read_words
 
 SOURCE = Path(merchant_wallet.__file__).parent
-FACES = ("web", "wallet_site", "console")
-TOLD = ("pins", "pin_rules", "profile", "controls")
-"""The modules of `subusers` whose sentences the wallet page translates."""
+SITES = ("web", "wallet_site", "console")
+TRANSLATED_MODULES = ("pins", "pin_rules", "profile", "controls")
+"""Modules of `sub_users` whose sentences the wallet page translates."""
 
 find_placeholders = re.compile(r"\{(\w*)\}").findall
 
@@ -33,19 +34,19 @@ def texts_of_template(path: Path) -> Iterator[str]:
 
 
 def nodes_of(path: Path) -> Iterator[ast.AST]:
-    """Everything in a module."""
+    """Every syntax node of a module."""
     return ast.walk(ast.parse(path.read_text(encoding="utf-8")))
 
 
 def texts_of_module(path: Path) -> Iterator[str]:
-    """What a module marks."""
+    """The texts that a module marks with `N_`."""
     for node in nodes_of(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("N_", "_"):
             yield ast.literal_eval(node.args[0])
 
 
 def sentences_of_module(path: Path) -> Iterator[str]:
-    """The constants of a module that are sentences."""
+    """A module's constants that are sentences."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Constant):
             text = node.value.value
@@ -55,14 +56,14 @@ def sentences_of_module(path: Path) -> Iterator[str]:
 
 @cache
 def list_texts() -> dict[str, str]:
-    """Each text that pages show, with the file it stands in."""
+    """Each text that pages show, with its file."""
     found: dict[str, str] = {}
-    for site in FACES:
+    for site in SITES:
         for path in sorted((SOURCE / site / "templates").rglob("*.html")):
             found.update(dict.fromkeys(texts_of_template(path), f"{site}/{path.name}"))
         for path in sorted((SOURCE / site).glob("*.py")):
             found.update(dict.fromkeys(texts_of_module(path), f"{site}/{path.name}"))
-    for name in TOLD:
+    for name in TRANSLATED_MODULES:
         sentences = sentences_of_module(SOURCE / "sub_users" / f"{name}.py")
         found.update(dict.fromkeys(sentences, f"sub_users/{name}.py"))
     return found
@@ -86,7 +87,7 @@ def test_no_chinese_is_left_over() -> None:
 
 
 def is_alike(english: str, chinese: str) -> bool:
-    """Whether a translation is there and has the placeholders of its text."""
+    """Whether a translation exists and has the placeholders of its text."""
     same = sorted(find_placeholders(chinese)) == sorted(find_placeholders(english))
     return same and chinese.strip() == chinese != ""
 
