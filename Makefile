@@ -26,7 +26,7 @@ test: setup ## run the checks and the tests; ARGS goes to pytest
 	@scripts/setup --browser
 	@scripts/test $(ARGS)
 
-test-long: setup ## run the long kill loops, storms and properties; ARGS goes to pytest
+test-long: setup ## run the long forms of kill loops, storms and looks of pages; ARGS goes to pytest
 	@scripts/setup --browser
 	$(PYTHON) -m pytest -n auto -m long $(ARGS)
 

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.conftest import LONGEST
 
 ROOT = Path(__file__).parents[1]
 # Stands in for Python: a tool fails if a file with its name exists, and prints that it was run.
@@ -64,3 +65,7 @@ def test_a_failed_test_fails_it(clone: Path) -> None:
 
 def test_both_are_said_where_both_fail(clone: Path) -> None:
     assert run_tests(clone, faults=("mypy", "pytest"))[2] == "make test: FAILED: tests and types (make check)"
+
+
+def test_the_files_that_come_first_are_there() -> None:
+    assert [name for name in LONGEST if not (ROOT / "tests" / name).exists()] == []

@@ -174,9 +174,9 @@ def test_a_deposit_counts_up_where_it_is_waited_for(platform: Platform, visits: 
     customer = Customer(platform)
     page = customer.open(visits.open(PHONE), "/wallet/receive")
     customer.receive(400_000)
-    expect(page.locator("#arrivals")).to_contain_text("Below the minimum")
+    expect(page.locator("#pending-deposits")).to_contain_text("Below the minimum")
     customer.receive(600_000)
-    expect(page.locator("#arrivals")).to_be_hidden()
+    expect(page.locator("#pending-deposits")).to_be_hidden()
     page.get_by_role("link", name="Home").click()
     expect(page.locator("a.movement")).to_have_count(2)
 
