@@ -1,4 +1,4 @@
-"""A process that accepts a proposal and is killed: before it asks the book, or once the book has committed.
+"""A process that accepts a proposal and is killed: before it asks the book, or after the book has committed.
 
 Run with the database's URL, the proposal's number and `before` or `after`.
 """
@@ -17,7 +17,7 @@ from merchant_wallet.book.writer import Writer
 
 
 async def main(url: str, proposal_no: int, moment: str) -> None:
-    """Accept, and die at the moment that was named."""
+    """Accept, and die at the given point."""
     writer = Writer(url)
 
     async def ask(merchant_id: int, command: Command) -> Outcome:

@@ -1,4 +1,4 @@
-"""What takes the proposer Ann her standing."""
+"""Changes after which the proposer Ann could not propose any more."""
 
 from typing import Final
 

@@ -30,7 +30,7 @@ FORBIDDEN = "nobody"
 
 
 async def read_name(conn: AsyncConnection, change: ProposedChange) -> dict[str, Any]:
-    """The merchant's name under its lock."""
+    """The merchant's name, read under its lock."""
     statement = "select name from merchant where merchant_id = %s for update"
     row = await (await conn.execute(statement, [change.merchant_id])).fetchone()
     assert row is not None
@@ -38,7 +38,7 @@ async def read_name(conn: AsyncConnection, change: ProposedChange) -> dict[str, 
 
 
 async def write_name(conn: AsyncConnection, change: ProposedChange, at_ms: int) -> Applied:
-    """The merchant has another name; one name no merchant may have."""
+    """Renames the merchant. One name is refused."""
     statement = "update merchant set name = %s where merchant_id = %s"
     await conn.execute(statement, [change.after["name"], change.merchant_id])
     if change.after["name"] == FORBIDDEN:
@@ -50,7 +50,7 @@ RENAME = Kind("merchant.rename", read_name, write_name)
 
 
 class Office:
-    """A merchant called Shop, and a connection to its database."""
+    """A merchant named Shop, and a connection to its database."""
 
     def __init__(self, conn: AsyncConnection, merchant_id: int) -> None:
         self.conn = conn
@@ -59,7 +59,7 @@ class Office:
     async def propose(
         self, name: str = "Bazaar", person: Person = ANN, at_ms: int = 1000, **more: Any
     ) -> ProposedChange:
-        """Ann's proposal to call the shop another name."""
+        """Ann's proposal to rename the shop."""
         given = {"before": {"name": "Shop"}, "reason": "they moved", **more}
         return await changes.propose(
             self.conn,
@@ -75,20 +75,20 @@ class Office:
         )
 
     async def accept(self, kind: Kind, proposal_no: int, *, person: Person, at_ms: int) -> changes.Decided:
-        """A person's acceptance; owners and operators may propose this kind."""
+        """A person's acceptance. Owners and operators may propose this kind."""
         return await changes.accept(
             self.conn, kind, proposal_no, person=person, at_ms=at_ms, roles=["owner", "operator"]
         )
 
     async def hire(self, name: str, role: str = "operator") -> None:
-        """An operator of this name."""
+        """An operator with this name."""
         await self.conn.execute(
             "insert into operator (name, role, password_hash, created_ms) values (%s, %s, '$argon2id$', 0)",
             [name, role],
         )
 
     async def name(self) -> str:
-        """What the merchant is called."""
+        """The merchant's name."""
         row = await (await self.conn.execute("select name from merchant")).fetchone()
         assert row is not None
         return str(row[0])
@@ -108,7 +108,7 @@ async def open_office(url: str) -> AsyncIterator[Office]:
 
 
 def in_office(url: str, story: Any) -> None:
-    """Tell a story, and verify the audit log after it."""
+    """Run a scenario, then verify the audit log."""
 
     async def scenario() -> None:
         async with open_office(url) as office:
@@ -118,7 +118,7 @@ def in_office(url: str, story: Any) -> None:
 
 
 async def refusal(decision: Coroutine[Any, Any, object]) -> str:
-    """The sentence that a decision is refused with."""
+    """The sentence of a refused decision."""
     with pytest.raises(ProposalRefused) as caught:
         await decision
     return str(caught.value)

@@ -1,4 +1,4 @@
-"""An adjustment with a name is made once; the name means one adjustment for ever."""
+"""A named adjustment is made once, and its name stands for it for ever."""
 
 import msgspec
 import pytest
@@ -17,7 +17,7 @@ POSTED = "adjust: adjustment:KFB > anna 5"
 
 
 def repeat(outcome: Adjusted) -> Adjusted:
-    """What is answered when the same is asked again."""
+    """The answer to a repeat."""
     return msgspec.structs.replace(outcome, repeated=True)
 
 

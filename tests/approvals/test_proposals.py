@@ -55,7 +55,7 @@ class Desk:
         self.asked: list[Command] = []
 
     async def ask(self, merchant_id: int, command: Command) -> Outcome:
-        """The book's answer, noting what it was asked."""
+        """The book's answer. It also records what was asked."""
         assert merchant_id == self.shop.merchant_id
         self.asked.append(command)
         return await self.shop.ask(self.writer, command)
@@ -69,7 +69,7 @@ class Desk:
         return await proposals.propose(self.conn, self.shop.merchant_id, currency, units, reason, **given)
 
     async def entries(self) -> list[int]:
-        """The entries that bear a proposal's name."""
+        """The entries with a proposal's name."""
         rows = await self.shop.rows(
             "select entry_id from entry where mc_order_id like 'proposal-%%' order by 1"
         )
@@ -94,7 +94,7 @@ async def open_desk(url: str) -> AsyncIterator[Desk]:
 
 
 def on_desk(url: str, story: Any) -> None:
-    """Tell a story at a desk, and verify the book after it."""
+    """Run a scenario, then verify the book."""
 
     async def scenario() -> None:
         async with open_desk(url) as desk:
@@ -104,7 +104,7 @@ def on_desk(url: str, story: Any) -> None:
 
 
 async def refusal(decision: Coroutine[Any, Any, object]) -> str:
-    """The sentence that a decision is refused with."""
+    """The sentence of a refused decision."""
     with pytest.raises(ProposalRefused) as caught:
         await decision
     return str(caught.value)
@@ -266,7 +266,7 @@ def test_the_workers_finish_what_was_accepted_and_left(database_url: str) -> Non
 
 def test_a_proposal_that_the_workers_cannot_finish_keeps_no_other_waiting(database_url: str) -> None:
     class Lame(Writer):
-        """A writer that can't carry out what is about five coins."""
+        """A writer that fails commands about five coins."""
 
         def submit(self, merchant_id: int, submission: Submission) -> "asyncio.Future[Outcome]":
             assert isinstance(submission.command, Adjust)

@@ -1,4 +1,4 @@
-"""A withdrawal above the second limit as its rules see it: two different people, both before the deadline."""
+"""The rules for a withdrawal above the second limit: two different people, both before the deadline."""
 
 import msgspec
 import pytest
@@ -47,7 +47,7 @@ ANN, BOB = "operator:ann", "operator:bob"
 
 
 def large(coins: str = "500.01", limit: str = "100", second: str = "500") -> CreateWithdrawal:
-    """A withdrawal that needs an approval above 100 USDT and two above 500, unless told otherwise."""
+    """A withdrawal that needs one approval above 100 USDT and two above 500, unless changed."""
     return withdraw(
         coins=coins, approval_limit_units=units(limit), second_limit_units=units(second), fee_rate_e8=0
     )

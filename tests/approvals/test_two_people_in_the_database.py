@@ -1,4 +1,4 @@
-"""Two people, held by the database too: what the rule would never write, no row may say."""
+"""The database enforces two people too: no row can contradict the rule."""
 
 import asyncio
 from collections.abc import Iterator

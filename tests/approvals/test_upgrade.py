@@ -1,4 +1,4 @@
-"""What the migration makes of a database from before there was a second limit."""
+"""The migration of a database from before the second limit."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The audit log: what is written into it, in which order, and that whatever is done to it later shows."""
+"""The audit log: what is written, in which order, and that every later change of it is found."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -222,11 +222,11 @@ def test_the_order_of_facts_does_not_count_since_the_database_keeps_none() -> No
 
 
 async def tampered(conn: Connection, *statements: str) -> AuditReport:
-    """Four entries, then somebody at the database behind the program's back."""
+    """Four entries, then a change behind the program's back."""
     for number in range(4):
         await note(conn, at_ms=NOW_MS + number)
     assert (await verify(conn)).ok
-    # As somebody with all rights would: without the constraints that are in the way.
+    # As somebody with all rights could do it: without the constraints that prevent it.
     await conn.execute("alter table audit_entry drop constraint audit_entry_previous_no_fkey")
     for statement in statements:
         await conn.execute(statement.encode())
@@ -302,7 +302,7 @@ CUT_OFF = (
     "update audit_head set entry_count = 2, last_ms = (select at_ms from audit_entry where audit_no = 2),"
     " head_hash = (select hash from audit_entry where audit_no = 2)",
 )
-"""A tail cut off, and the head mended."""
+"""The last entries removed, and the head repaired."""
 
 
 async def test_a_cut_tail_shows_by_the_checkpoint_though_the_head_was_mended(

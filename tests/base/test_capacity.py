@@ -1,4 +1,4 @@
-"""What `work --help` promises is what a `work` opens."""
+"""A `work` process opens the number of connections that `work --help` promises."""
 
 import asyncio
 from pathlib import Path
@@ -48,14 +48,15 @@ def test_a_work_has_no_more_connections_than_it_says(
         await work(make_base(settings, database_url), stop.set, stop)
 
     run(scenario())
-    # Real chains have a line for what follows sweeps beside these.
+    # Real chains need one more connection, for the sweeps.
     others = min(MAX_SHARED, WRITER_CONNECTIONS) + WRITER_EXTRA
     assert WORK_CONNECTIONS - 6 <= sum(opened) + 1 + others <= WORK_CONNECTIONS
 
 
 def test_a_serve_has_no_more_connections_than_it_says() -> None:
     writer = Settings().connections + min(MAX_SHARED, Settings().connections) + WRITER_EXTRA
-    # Merchants, wallet page, console, sign-in, downloads; hot wallets, refused requests, metrics, verifying.
+    # Merchants, wallet page, console, sign-in, downloads; hot wallets, refused requests, metrics,
+    # verification.
     others = 4 + 4 + 4 + 2 + 4 + 1 + 1 + 1 + 2
     assert SERVE_CONNECTIONS - 8 <= writer + others <= SERVE_CONNECTIONS
 

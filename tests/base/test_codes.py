@@ -1,4 +1,4 @@
-"""The code table is complete and agrees with its constants, and refusals carry what they say."""
+"""The code table is complete and agrees with its constants. Refusals have the given values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Settings from the environment and a file, each rule with a value that breaks it; the master key's file."""
+"""Settings from the environment and a file, values that break each rule, and the master key's file."""
 
 import stat
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""The form of `.sql` files, and what a connection is like."""
+"""The form of `.sql` files, and the settings of connections."""
 
 import asyncio
 from pathlib import Path

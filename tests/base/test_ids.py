@@ -1,4 +1,4 @@
-"""Ids name their range, fit 53 bits, and refuse what does not fit."""
+"""Ids contain their range, fit into 53 bits, and refuse values out of range."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Amounts and rates keep every unit, refuse every other form, and round as promised."""
+"""Amounts and rates keep every unit, refuse every other form, and are rounded as documented."""
 
 from decimal import ROUND_FLOOR, ROUND_HALF_UP, Decimal
 

@@ -69,7 +69,7 @@ def test_what_python_and_browsers_escape_is_plain(text: str) -> None:
 
 @given(texts, texts)
 def test_two_plain_spellings_differ_by_reserved_characters_at_most(one: str, other: str) -> None:
-    """What a path means is never hidden: letters, digits and slashes stand there as they are."""
+    """A path hides nothing: letters, digits and slashes are never escaped."""
     for text in (quote(one), quote(other)):
         spelled = "".join(
             f"%{ord(c):02X}" if c.isascii() and (c.isalnum() or c in "-._~/") else c for c in text

@@ -1,4 +1,4 @@
-"""Pools: how many are open, who gets which, and when one is opened or closed."""
+"""Pools: how many connections are open, who gets which, and when one is opened or closed."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -18,7 +18,7 @@ COUNT = "select count(*) from pg_stat_activity where datname = current_database(
 
 
 class Named:
-    """A connection that is told apart by its name; `closed` keeps the order of closing."""
+    """A connection with a name. `closed` keeps the order of closing."""
 
     def __init__(self, name: str, closed: list[str]) -> None:
         self.name = name
@@ -40,7 +40,7 @@ def _pool_of(names: str, closed: list[str], **options: Any) -> Pool[Named]:
 
 
 async def _use_all(pool: Pool[Named], count: int) -> None:
-    """All at once, given back in the order in which they were opened."""
+    """Acquire all at once, and release them in the order in which they were opened."""
     stacks = [AsyncExitStack() for _ in range(count)]
     for stack in stacks:
         await stack.enter_async_context(pool.acquire())

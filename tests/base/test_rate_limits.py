@@ -1,4 +1,4 @@
-"""Buckets and failure counts with hand-made moments: exact bursts, honest waits, bounded memory."""
+"""Token buckets and failure limits with given times: exact bursts, right waits, bounded memory."""
 
 import pytest
 from hypothesis import given
@@ -67,7 +67,7 @@ def test_no_span_of_time_gives_more_than_the_burst_and_the_rate(
             taken_ms.append(now_ms)
     for first, start_ms in enumerate(taken_ms):
         for last in range(first, len(taken_ms)):
-            # A nanosecond per token is lost to rounding 1 s / rate down, far less than one token here.
+            # Rounding 1 s / rate down loses a nanosecond per token, here much less than one token.
             assert last - first + 1 <= burst + (taken_ms[last] - start_ms) * rate / 1000 + 0.01
 
 

@@ -1,4 +1,4 @@
-"""The published vector, both methods, and the properties that make a string to sign unambiguous."""
+"""The published test vector, both methods, and the properties that make a string to sign unambiguous."""
 
 import hashlib
 import hmac
@@ -50,7 +50,7 @@ HMAC_SIGN = "48a6def3592a734ec4b9ee728e0e781a"
 MD5_SIGN = "E288E4BDC300EE1855AC79F4517AAEAF"
 
 names = st.text("ABCXYZabcxyz0129_", min_size=1, max_size=8)
-# What a field's value may be: any text but an empty one, control characters and surrogates.
+# Possible values of a field: any text except an empty one, control characters and surrogates.
 values = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=12)
 field_sets = st.dictionaries(names, values, max_size=6)
 paths = st.text("/abcAZ", min_size=1, max_size=8)

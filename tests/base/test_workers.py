@@ -1,4 +1,4 @@
-"""The workers' loop: turns, pauses, failures, stopping."""
+"""The workers' loop: turns, pauses, failures, stops."""
 
 import asyncio
 from functools import partial

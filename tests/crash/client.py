@@ -1,6 +1,6 @@
-"""A merchant's program under a service that breaks: many requests at once, an honest record of what it heard.
+"""A merchant's program for a service that breaks: many requests at once, and a record of all answers.
 
-An order is asked for until an answer comes: with a new nonce and the same order id, as the interface says.
+An order is repeated until it is answered: with a new nonce and the same order id, as the interface says.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 AT_ONCE = 32
 RETRY_S = 0.05
 CUT_SHORT = -1
-"""The code of a request that got no answer: refused, or the connection ended."""
+"""The code of a request without an answer: the connection was refused or ended."""
 
 
 class Client:
-    """Sends transfers to alice for one merchant; `answers` are the successes by order id, all ever heard."""
+    """Sends transfers to alice for one merchant. `answers` has the successes by order id, with repeats."""
 
     def __init__(self, url: str, app_key: str, secret: str) -> None:
         address = urlsplit(url)
@@ -45,7 +45,7 @@ class Client:
         return json.dumps({**given, "sign": sign}).encode()
 
     async def ask(self, wire: "Wire", operation: str, **fields: str) -> dict[str, Any]:
-        """One request and its envelope; one that got no answer has the code CUT_SHORT."""
+        """Send one request and return its envelope. Without an answer the code is CUT_SHORT."""
         path = f"/merchant/{operation}"
         body = self._sign(path, fields)
         try:
@@ -58,7 +58,7 @@ class Client:
         return envelope
 
     async def ask_once(self, operation: str, **fields: str) -> dict[str, Any]:
-        """One request over a connection of its own."""
+        """One request on its own connection."""
         wire = Wire(self)
         try:
             return await self.ask(wire, operation, **fields)
@@ -66,13 +66,13 @@ class Client:
             wire.close()
 
     async def learn_address(self) -> None:
-        """Look alice's wallet up."""
+        """Look up alice's wallet."""
         found = await self.ask_once("getMerchantCustomer", extUserId="alice")
         assert found["code"] == 200, found
         self._address = found["data"]["address"]
 
     async def credit(self, wire: "Wire", mc_order_id: str) -> int:
-        """One try at one millionth for alice; the code."""
+        """Try once to send one millionth to alice; returns the code."""
         envelope = await self.ask(
             wire,
             "transferFromMerchantToUser",
@@ -88,7 +88,7 @@ class Client:
         return int(envelope["code"])
 
     async def credit_all(self, mc_order_ids: Iterable[str], *, until_answered: bool = True) -> None:
-        """Credit once per order id, many at once, each tried again until it is answered."""
+        """Credit once per order id, many at once. Each is repeated until it is answered."""
         waiting = iter(mc_order_ids)
 
         async def work() -> None:
@@ -104,14 +104,14 @@ class Client:
         await asyncio.gather(*(work() for _ in range(AT_ONCE)))
 
     async def until_answered(self, count: int) -> None:
-        """Wait, while they are being asked for, until that many orders were answered."""
+        """While other tasks send them, wait until this many orders were answered."""
         self._awaited_count = count
         self._enough.clear()
         await self._enough.wait()
 
 
 class Wire:
-    """One connection that stays open as long as it can."""
+    """One connection that stays open as long as possible."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

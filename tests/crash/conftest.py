@@ -1,4 +1,4 @@
-"""Services of one's own to break; see `service.py`."""
+"""Services of their own for tests that break them; see `service.py`."""
 
 from tests.crash.service import prepared_folder, service
 

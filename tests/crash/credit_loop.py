@@ -1,7 +1,7 @@
-"""A process that credits alice through a writer of its own; `test_two_processes.py` runs several at once.
+"""A process that credits alice with its own writer. `test_two_processes.py` runs several at once.
 
 Arguments: database URL, merchant id, alice's address in hexadecimal, the first and the last order number. It
-waits for a line on its standard input, so that all begin together, and prints a line of JSON for each answer.
+waits for a line on its standard input, so that all start together, and prints a line of JSON for each answer.
 """
 
 import asyncio

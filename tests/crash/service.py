@@ -1,7 +1,7 @@
-"""A whole service, started as an operator starts it, in a folder of its own; and how to count what it left.
+"""A whole service, started as an operator does, in its own folder; and a check for processes that it left.
 
-`prepared_folder` makes one folder with a database, a merchant and its sub-user alice; every test gets a copy,
-since making a database takes longer than most of what is done with it.
+`prepared_folder` makes one folder with a database, a merchant and its sub-user alice. Every test gets a copy,
+since creating a database takes longer than most tests.
 """
 
 import json
@@ -29,13 +29,13 @@ from merchant_wallet.postgres.migrate import migrate
 from merchant_wallet.sub_users.wallets import derive_wallets
 
 PATIENCE_S = 40.0
-"""How long a test waits for what must come; it goes on as soon as that came."""
+"""How long a test waits for something that must happen. It continues as soon as it has."""
 POLL_S = 0.02
 PROGRAM = Path(sys.executable).with_name("merchant-wallet")
 
 
 def wait_until(holds: Callable[[], object], what: str) -> None:
-    """Wait for something that must come true."""
+    """Wait until the condition is true."""
     ends = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < ends, f"not within {PATIENCE_S:.0f} s: {what}"
@@ -49,14 +49,14 @@ def parents() -> dict[int, int]:
         try:
             state, parent = stat.read_text().rpartition(")")[2].split()[:2]
         except OSError:
-            continue  # It ended while we were looking.
+            continue  # It ended meanwhile.
         if state != "Z":
             found[int(stat.parent.name)] = int(parent)
     return found
 
 
 def descendants(pid: int) -> set[int]:
-    """The live processes below this one."""
+    """The live descendants of this process."""
     parent_of = parents()
     below = {pid}
     while more := {child for child, parent in parent_of.items() if parent in below} - below:
@@ -70,12 +70,12 @@ def alive(pids: set[int]) -> set[int]:
 
 
 def kill_all(pids: set[int]) -> None:
-    """kill -9 each of them that is not gone by then."""
+    """kill -9 each of them that has not ended by then."""
     for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
-            continue  # It ended with one that was killed before it.
+            continue  # It ended together with one that was killed before.
 
 
 class Service:
@@ -95,12 +95,12 @@ class Service:
         return [str(PROGRAM), "up", "--data", str(self.data), "--port", str(port)]
 
     def environment(self) -> dict[str, str]:
-        """No limit on requests, warnings only, nothing else of this machine's."""
+        """No limit on requests, warnings only, no other settings of this machine."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("WALLET_")}
         return {**kept, "WALLET_RATE_LIMIT": "0", "WALLET_LOG_LEVEL": "warning"}
 
     def start(self, port: int = 0, *, before: Callable[[], None] | None = None) -> "Service":
-        """Start and wait for the line that says it is ready; `before` is done in the new process first."""
+        """Start, and wait for the line that says it is ready. `before` runs first in the new process."""
         with (self.data.parent / "up.log").open("a") as log:
             self.process = subprocess.Popen(
                 self.command(port),
@@ -117,7 +117,7 @@ class Service:
         return self
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
-        """Read what `up` says to the end of its days, so that it never waits for a reader."""
+        """Read the output of `up` until it ends, so that it never waits for a reader."""
         ready = threading.Event()
         assert process.stdout is not None
         output = process.stdout
@@ -145,17 +145,17 @@ class Service:
 
     @property
     def port(self) -> int:
-        """The port it answers on."""
+        """The port that it listens on."""
         port = urlsplit(self.url).port
         assert port is not None
         return port
 
     def errors(self) -> str:
-        """What it said on standard error."""
+        """Its standard error output."""
         return (self.data.parent / "up.log").read_text()
 
     def look(self) -> set[int]:
-        """All processes of the service, `up` first among them; they are remembered for `leavings`."""
+        """All processes of the service, beginning with `up`. They are remembered for `leavings`."""
         pids = {self.pid, *descendants(self.pid)}
         self.seen |= pids
         return pids
@@ -179,17 +179,17 @@ class Service:
             time.sleep(POLL_S)
 
     def postmaster(self) -> int:
-        """The pid that PostgreSQL noted in its folder."""
+        """The pid in PostgreSQL's own pid file."""
         return int((self.data / "postgres" / "postmaster.pid").read_text().split()[0])
 
     def database_url(self) -> str:
-        """Where the folder's PostgreSQL is."""
+        """The URL of the folder's PostgreSQL."""
         url = postgres.locate(self.data)
         assert url is not None, "no database runs on this folder"
         return url
 
     def kill(self, *, database: bool = False) -> None:
-        """kill -9 `up`, the web side and the workers; the database too when asked."""
+        """kill -9 `up`, the web process and the workers; the database too if asked."""
         pids = self.look()
         victims = {self.pid, self.side("serve"), self.side("work")}
         if database:
@@ -205,7 +205,7 @@ class Service:
         self._reap()
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Ask `up` to stop and wait; its exit status."""
+        """Ask `up` to stop, wait, and return its exit status."""
         self.look()
         os.kill(self.pid, number)
         return self._reap()
@@ -250,7 +250,8 @@ def prepared_folder() -> Iterator[tuple[Path, str, str]]:
     """A stopped service's folder, and its merchant's key and secret."""
     parent = make_folder("merchant-wallet-crash-")
     data = parent / "data"
-    # While it is made its loss would cost nothing; the service itself starts it with all of its safety.
+    # This database may be lost, so it is created without syncing. The service itself starts it with full
+    # durability.
     running = postgres.start(data, lambda _: None, overrides={"fsync": "off"})
     try:
         migrate(running.url, lambda _: None)
@@ -267,7 +268,7 @@ def prepared_folder() -> Iterator[tuple[Path, str, str]]:
 
 @pytest.fixture
 def service(prepared_folder: tuple[Path, str, str]) -> Iterator[Service]:
-    """A service that is not started yet, on a furnished folder. At the end nothing of it runs."""
+    """A service that is not started yet, on a prepared folder. At the end none of its processes runs."""
     source, app_key, secret = prepared_folder
     parent = make_folder("merchant-wallet-crash-")
     copy_folder(source, parent / "data")

@@ -1,6 +1,6 @@
-"""Books on a real database for tests of what breaks: opened, funded, asked, and looked at afterwards.
+"""Books on a real database for tests of failures: opened, funded, used, and checked afterwards.
 
-Everything is done through the program's own parts; only what is looked at is read with plain SQL.
+Everything is done with the program's own parts. Only checks read with plain SQL.
 """
 
 import asyncio
@@ -36,18 +36,18 @@ FUNDS = 10**6 * COIN
 ALICE = "alice"
 MASTER_KEY = bytes(range(32))
 PATIENCE_S = 20.0
-"""How long a test waits for what should come at once."""
+"""How long a test waits for something that should happen at once."""
 
 Result = TypeVar("Result")
 
 
 def run(scenario: Coroutine[Any, Any, Result]) -> Result:
-    """Run a scenario on the event loop that the service runs on."""
+    """Run a scenario on the event loop that the service uses."""
     return uvloop.run(scenario)
 
 
 async def eventually(ask: Callable[[], Awaitable[Result]]) -> Result:
-    """Ask until the answer is something, and give it; asking for long fails."""
+    """Ask until the answer is truthy, and return it. Fails after a while."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             answer = await ask()
@@ -57,7 +57,7 @@ async def eventually(ask: Callable[[], Awaitable[Result]]) -> Result:
 
 
 async def open_merchant(url: str, name: str = "Shop", *, at_ms: int | None = None) -> store.NewMerchant:
-    """A merchant with an empty book, opened at `at_ms` (or now), with nonce days around that moment."""
+    """A merchant with an empty book, created at `at_ms` (or now), with nonce partitions around that time."""
     opened_ms = now_ms() if at_ms is None else at_ms
     keyring = Keyring(MASTER_KEY)
     async with await connect(url) as connection:
@@ -83,7 +83,7 @@ async def open_shop(url: str, name: str = "Shop", *, at_ms: int | None = None) -
 
 
 class Shop:
-    """One merchant's book: who is in it, how it is asked, what stands in it."""
+    """One merchant's book: its sub-user, how to submit commands, and what is in it."""
 
     alice_address: bytes
     alice_id: int
@@ -101,7 +101,7 @@ class Shop:
         return UserToMerchant(mc_order_id, ALICE, KFB, amount_units, 0, False)
 
     def send(self, writer: Writer, command: Command, nonce: str | None = None) -> asyncio.Future[Outcome]:
-        """Submit a command as a merchant's request is: with a nonce of its own."""
+        """Submit a command as a merchant's request, with its own nonce."""
         return writer.submit(self.merchant_id, Submission(command, nonce or os.urandom(8).hex()))
 
     async def ask(self, writer: Writer, command: Command, nonce: str | None = None) -> Outcome:
@@ -109,18 +109,18 @@ class Shop:
         return await self.send(writer, command, nonce)
 
     async def gather(self, writer: Writer, commands: Iterable[Command]) -> list[Outcome | BaseException]:
-        """Submit commands at once; what each of them gets, raised or not, in their order."""
+        """Submit commands at once. Returns their outcomes or exceptions, in order."""
         futures = [self.send(writer, command) for command in commands]
         return await asyncio.gather(*futures, return_exceptions=True)
 
     async def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """Read or change something with plain SQL; `%s` are the values."""
+        """Read or change something with plain SQL. `%s` are the values."""
         async with await connect(self.url) as connection:
             cursor = await connection.execute(statement.encode(), values)
             return await cursor.fetchall() if cursor.description else []
 
     async def orders(self) -> dict[str, int]:
-        """The entries that have an order id: entry id by order id. No order id may stand twice."""
+        """The entries with an order id: entry id by order id. No order id may occur twice."""
         found = await self.rows(
             "select mc_order_id, entry_id from entry where merchant_id = %s and mc_order_id is not null",
             self.merchant_id,
@@ -137,7 +137,7 @@ class Shop:
         return int(found[0][0])
 
     async def alice_units(self) -> int:
-        """What alice's wallet holds."""
+        """Alice's balance."""
         found = await self.rows(
             "select balance from account where merchant_id = %s and account_id = %s",
             self.merchant_id,
@@ -152,7 +152,7 @@ class Shop:
 
 
 async def verify_sound(connection: AsyncConnection, merchant_id: int) -> BookReport:
-    """Verify a book and insist that it is sound."""
+    """Verify a book, and assert that it is sound."""
     report = await verify_book(connection, merchant_id)
     assert report.violation is None, report.violation
     return report

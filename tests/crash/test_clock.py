@@ -1,4 +1,4 @@
-"""A clock that goes backwards or over midnight: moments never decrease, nonces are never new again."""
+"""A clock that goes back or over midnight: times never decrease, and used nonces stay used."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ class Clock:
 
 
 async def _use(shop: Shop, writer: Writer, nonce: str) -> int:
-    """Ask something harmless with this nonce; the code."""
+    """Ask something harmless with this nonce; returns the code."""
     outcome = await shop.ask(writer, ReadBalances(), nonce)
     if isinstance(outcome, Refusal):
         return outcome.code
@@ -118,7 +118,7 @@ def test_nonces_are_refused_until_their_day_is_dropped_and_that_takes_a_day(data
                 today = clock.now_ms // DAY_MS
                 await ensure_nonce_partitions(connection, today)
                 await drop_old_nonces(connection, today, keep_days=1)
-                # On the first of these days it is a millisecond old, on the second a day and that.
+                # On the first of these days it is a millisecond old, on the second a day and a millisecond.
                 code = await _use(shop, writer, "last of its day")
                 assert code == (40103 if days_later == 1 else 200)
         await writer.close()

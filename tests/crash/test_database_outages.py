@@ -1,4 +1,4 @@
-"""PostgreSQL ends, once, again and for longer: `up` starts it each time and leaves the sides alone."""
+"""PostgreSQL ends, once, again and for longer. `up` starts it each time and leaves web and worker alone."""
 
 import asyncio
 import os
@@ -25,14 +25,14 @@ def _sides(service: Service) -> tuple[int, int]:
 
 
 def _kill_database(service: Service) -> int:
-    """kill -9 the postmaster; gives its pid."""
+    """kill -9 the postmaster; returns its pid."""
     killed = service.postmaster()
     os.kill(killed, signal.SIGKILL)
     return killed
 
 
 def _until_restarted(service: Service, killed: int) -> None:
-    """Wait until another postmaster than the killed one was started."""
+    """Wait until a new postmaster was started."""
     wait_until(lambda: _noted(service) not in (killed, None), "PostgreSQL was started again")
 
 
@@ -81,7 +81,7 @@ def test_a_database_that_cannot_start_is_tried_until_it_can(service: Service) ->
     _kill_database(service)
 
     wait_until(lambda: service.errors().count("PostgreSQL ended by itself") >= 3, "it was tried again")
-    # Refused at once, and the process that refuses is the one that was there.
+    # Refused at once, by the same process as before.
     assert _balance_code(service) == 50300
     hidden.rename(control)
     wait_until(lambda: _balance_code(service) == 200, "the book answers again")

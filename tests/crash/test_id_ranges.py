@@ -1,4 +1,4 @@
-"""The end of a book's range of ids: over to the next in the middle of a batch, or not now."""
+"""The end of a book's id range: switch to the next one within a batch, or refuse for now."""
 
 import pytest
 from tests.crash.shop import COIN, Shop, open_shop, run
@@ -9,14 +9,14 @@ from merchant_wallet.book.outcomes import Transferred
 from merchant_wallet.book.writer import Unavailable, Writer
 from merchant_wallet.merchants.store import allocate_range, books_short_of_ids
 
-# The opening balance and alice's registration take two.
+# The opening balance and alice's registration need two.
 LAST_COUNTER = 12
 LEFT = LAST_COUNTER - 2
 
 
 @pytest.fixture
 def short_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ranges of a dozen ids; where an id's two parts meet stays as it is."""
+    """Ranges of a dozen ids. The position of an id's two parts stays the same."""
     monkeypatch.setattr(ids, "MAX_COUNTER", LAST_COUNTER)
     monkeypatch.setattr(ids, "counter_of", lambda composed_id: composed_id & (2**ids.COUNTER_BITS - 1))
 
@@ -27,7 +27,7 @@ async def _allocate(shop: Shop) -> bool:
 
 
 async def _credit(shop: Shop, writer: Writer, first: int, count: int) -> list[int]:
-    """That many credits in one batch; the ids of their entries."""
+    """This many credits in one batch; returns the ids of their entries."""
     answers = await shop.gather(writer, [shop.credit(f"c{n}") for n in range(first, first + count)])
     assert all(isinstance(answer, Transferred) for answer in answers), answers
     return [answer.entry_id for answer in answers if isinstance(answer, Transferred)]
@@ -58,7 +58,7 @@ def test_a_book_goes_through_range_after_range_without_a_gap(database_url: str) 
         writer = Writer(database_url)
         given: list[int] = []
         for turn in range(5):
-            # Two books take ranges in turn, so neither's ranges are neighbours.
+            # Two books take ranges alternately, so neither has adjacent ranges.
             assert await _allocate(shop)
             assert await _allocate(other)
             given += await _credit(shop, writer, turn * LAST_COUNTER, LAST_COUNTER)
@@ -82,11 +82,11 @@ def test_without_a_next_range_it_is_not_now_and_with_one_it_goes_on(database_url
             with pytest.raises(Unavailable, match="no id range left"):
                 await shop.ask(writer, shop.credit("late"), nonce="once")
         assert "late" not in await shop.orders()
-        # What takes no id is answered all the same.
+        # Commands that need no id are answered anyway.
         assert isinstance(await shop.ask(writer, shop.credit("c0")), Transferred)
 
         assert await _allocate(shop)
-        # The nonce of what was not done is as good as new.
+        # The nonce of a command that was not done can be used again.
         assert isinstance(await shop.ask(writer, shop.credit("late"), nonce="once"), Transferred)
         await writer.close()
         assert await shop.alice_units() == (LEFT + 1) * COIN

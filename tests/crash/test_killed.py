@@ -1,4 +1,4 @@
-"""kill -9 in the middle of load: what was answered stands, nothing stands twice, the book is sound."""
+"""kill -9 under load: what was answered is stored, nothing is stored twice, the book is sound."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ Kill = Callable[[], Awaitable[None]]
 
 
 async def _load_and_kill(service: Service, kill: Kill) -> Client:
-    """Credit alice, and in the middle of it kill; gives the client with what it heard until then."""
+    """Credit alice, and kill in the middle. Returns the client with all answers so far."""
     client = Client(service.url, service.app_key, service.secret)
     await client.learn_address()
     load = asyncio.create_task(client.credit_all(SPARE, until_answered=False))
@@ -31,7 +31,7 @@ async def _load_and_kill(service: Service, kill: Kill) -> Client:
 
 
 async def _insist_truth(service: Service, client: Client) -> None:
-    """Ask for every order again: each answer is the first one's, and the book holds exactly those."""
+    """Repeat every order: each answer equals the first one, and the book has exactly those."""
     before = {order: list(entries) for order, entries in client.answers.items()}
     await client.credit_all(SPARE)
     assert client.answers.keys() == set(SPARE)
@@ -89,8 +89,8 @@ def test_a_database_killed_under_load_comes_back_by_itself_and_keeps_every_answe
     async def scenario() -> None:
         client = Client(service.url, service.app_key, service.secret)
         await client.learn_address()
-        # The merchant's program goes on all the while: refused, cut short, answered. It may be that nobody is
-        # refused, since what waits is answered once the database is back.
+        # The merchant's program continues all the time: refused, cut short, answered. Maybe nobody is
+        # refused, since waiting requests are answered when the database is back.
         load = asyncio.create_task(client.credit_all(SPARE))
         await client.until_answered(KILLED_AFTER)
         killed = service.postmaster()
@@ -123,7 +123,7 @@ def test_a_web_side_killed_under_load_is_started_again_on_its_port(service: Serv
         await _insist_truth(service, client)
 
     run(scenario())
-    # Whoever waits for the line that it is ready has had it; the client went on with the port it knew.
+    # The line that says it is ready was read before. The client kept the port that it knew.
     assert service.said.count(f"ready: {service.url}") == 1
     assert service.stop() == 0
     wait_until(lambda: not service.leavings(), "nothing is left running")

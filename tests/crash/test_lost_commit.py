@@ -1,4 +1,4 @@
-"""COMMITs whose answer never comes: what was asked is done once and answered truly, or 50300."""
+"""COMMITs without an answer: the batch is done once and answered truthfully, or with 50300."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ RUNNING: set[asyncio.Task[None]] = set()
 async def _send_through(
     cutter: WireCutter, shop: Shop, *orders: Order, optimistic: bool = False
 ) -> list[Outcome | BaseException]:
-    """Credits to alice, all in one batch, through the proxy; what they are `optimistic` on is read before."""
+    """Credits to alice in one batch, through the proxy. If `optimistic`, the book is cached before."""
     writer = Writer(cutter.url, connections=2)
     if optimistic:
         await shop.gather(writer, [ReadBalances(), ReadSubUser(ALICE)])
@@ -45,7 +45,7 @@ def later(delay_s: float, act: Callable[[], Awaitable[object]]) -> asyncio.Task[
 
 
 async def _insist_all_stand(shop: Shop, answers: list[Outcome | BaseException]) -> None:
-    """Every answer is a success, stands once in the journal and once in the wallet."""
+    """Every answer is a success, and is once in the journal and once in the wallet."""
     given = {answer.mc_order_id: answer.entry_id for answer in answers if isinstance(answer, Transferred)}
     assert len(given) == len(answers)
     assert await shop.orders() == given
@@ -94,7 +94,7 @@ def test_a_commit_lost_twice_is_still_answered_truly(
         if second.done:
             await _insist_all_stand(shop, answers)
             return
-        # Two tries are all; nothing was done, and a third may be made by whoever asked.
+        # There are two tries. Nothing was done, and the caller may try again.
         assert [type(answer) for answer in answers] == [Unavailable] * 20
         assert await shop.orders() == {}
         await shop.verify()

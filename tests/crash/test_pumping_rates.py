@@ -1,4 +1,4 @@
-"""Rates that would make money out of a loop, set behind the program's back: the rules refuse to use them."""
+"""Rates that would gain money in a loop, set behind the program's back: the rules refuse to use them."""
 
 import psycopg
 import pytest
@@ -14,7 +14,7 @@ from merchant_wallet.book.writer import Writer
 PLATFORM = 0
 THERE_E8 = 7 * RATE_SCALE
 BACK_E8 = RATE_SCALE // 7
-"""Just below one seventh, so that the two multiply to just below one."""
+"""Just below one seventh, so that both rates multiply to just below one."""
 
 
 async def _put(shop: Shop, scope: int, there_e8: int | None, back_e8: int | None) -> None:
@@ -23,7 +23,7 @@ async def _put(shop: Shop, scope: int, there_e8: int | None, back_e8: int | None
 
 
 async def _exchange(shop: Shop, writer: Writer, send: str, receive: str) -> int:
-    """Exchange ten of one currency; the code."""
+    """Exchange ten of one currency; returns the code."""
     outcome = await shop.ask(writer, Exchange(None, send, receive, 10 * COIN, None, None))
     if isinstance(outcome, Refusal):
         return outcome.code
@@ -53,7 +53,7 @@ def test_a_pumping_pair_of_two_rows_is_refused_in_both_directions_and_moves_noth
         assert await _exchange(shop, writer, KFB, USDT) == 42203
         assert await _exchange(shop, writer, USDT, KFB) == 42203
         assert (await shop.verify()).entries == before.entries
-        # The platform's own pair is sound, so everybody else goes on.
+        # The platform's own rates are fine, so all other merchants continue.
         assert await _exchange(other, writer, KFB, USDT) == 200
         assert await _exchange(other, writer, USDT, KFB) == 42200
         await writer.close()

@@ -1,4 +1,4 @@
-"""A folder is restored from a copy older than its checkpoints: nothing is paid until a person says so."""
+"""A folder is restored from a copy older than its checkpoints: nothing is paid until a person accepts it."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ def command(service: Service, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def answer(service: Service, *words: str) -> dict[str, Any]:
-    """What a command that must be done prints."""
+    """The output of a command that must succeed."""
     done = command(service, *words, "--json")
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -84,14 +84,14 @@ def checkpoint(service: Service) -> None:
 
 
 def signs(service: Service) -> float:
-    """What the metric says of books behind their checkpoints."""
+    """The metric of books behind their checkpoints."""
     page = httpx.get(f"{service.url}/metrics", timeout=PATIENCE_S).text
     [line] = [one for one in page.splitlines() if one.startswith('wallet_rollback_signs{subject="book"}')]
     return float(line.rsplit(" ", 1)[1])
 
 
 def restore(service: Service, copy: Path) -> None:
-    """Put the database of a copy back; checkpoints and keys stay as they are, as the manual says."""
+    """Restore the database of a copy. Checkpoints and keys stay, as the manual says."""
     shutil.rmtree(service.data / "postgres")
     copy_folder(copy / "postgres", service.data / "postgres")
 
@@ -112,7 +112,7 @@ def test_a_restored_database_pays_nothing_until_a_person_has_accepted_it(service
     service.stop()
     restore(service, copy)
 
-    # What was restored can be looked at before anybody may call or pay.
+    # The restored database can be inspected before anybody may call or pay.
     look_at_the_database_alone(service)
 
     service.start()
@@ -124,7 +124,7 @@ def test_a_restored_database_pays_nothing_until_a_person_has_accepted_it(service
     assert (found.returncode, check["ok"]) == (1, False)
     assert "accept-rollback" in check["advice"]
     assert command(service, "book", "verify").returncode == 1
-    # It was due for as long as all of this took, and the worker looks ten times a second.
+    # The payout was due all this time, and the worker looks ten times a second.
     assert statuses(service) == {"before": 2, "after": 0}
     with connect_sync(service.database_url()) as connection:
         assert connection.execute("select count(*) from payout_signed").fetchall() == [(1,)]
@@ -143,7 +143,7 @@ def test_a_restored_database_pays_nothing_until_a_person_has_accepted_it(service
 
 
 def look_at_the_database_alone(service: Service) -> None:
-    """`up --database-only`: commands work, nobody answers, no worker runs."""
+    """`up --database-only`: commands work, requests are not answered, no worker runs."""
     process = subprocess.Popen(
         [str(PROGRAM), "up", "--data", str(service.data), "--database-only"],
         env=service.environment(),
@@ -164,7 +164,7 @@ def look_at_the_database_alone(service: Service) -> None:
         [book] = json.loads(verified.stdout)["books"]
         assert book["fault"]["rule"] == "checkpoint"
         with connect_sync(service.database_url()) as connection:
-            # This one, and nobody's else.
+            # This order and no other.
             count = "select count(*) from pg_stat_activity where backend_type = 'client backend'"
             assert connection.execute(count).fetchall() == [(1,)]
     finally:

@@ -1,4 +1,4 @@
-"""Two processes on one book under load: one chain, every answer once."""
+"""Two processes on one book under load: one hash chain, and every answer once."""
 
 import json
 import subprocess
@@ -26,13 +26,13 @@ def _start(shop: Shop, first: int, last: int) -> subprocess.Popen[str]:
 
 def test_two_processes_write_one_chain_and_every_answer_stands_once(database_url: str) -> None:
     shop = run(open_shop(database_url))
-    # The two ask for some order ids in common: both must get the same entry.
+    # Both ask for some of the same order ids, and both must get the same entry.
     processes = [_start(shop, 0, EACH), _start(shop, EACH - SHARED, 2 * EACH - SHARED)]
     for process in processes:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    # Both are read at once: one that can't get its words out would stand still with the book's lock.
+    # Both outputs are read at once. A process that can't write would stop while it holds the book's lock.
     with ThreadPoolExecutor() as readers:
         said = list(readers.map(lambda process: process.communicate()[0], processes))
     assert [process.returncode for process in processes] == [0, 0]
@@ -47,6 +47,6 @@ def test_two_processes_write_one_chain_and_every_answer_stands_once(database_url
     assert len(given[0].keys() & given[1].keys()) == SHARED
     assert run(shop.alice_units()) == len(stood) == 2 * EACH - SHARED
     assert run(shop.verify()).entries == 2 + len(stood)
-    # They did take turns: else this test has shown nothing.
+    # They did alternate. Otherwise this test would have shown nothing.
     owners = [entry_id in set(given[0].values()) for entry_id in sorted(stood.values())]
     assert sum(one != other for one, other in pairwise(owners)) > 2

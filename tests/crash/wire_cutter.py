@@ -1,7 +1,7 @@
 """A proxy between the service and PostgreSQL that cuts connections at an exact message.
 
-It reads both directions message by message (PostgreSQL's frontend/backend protocol, version 3), listens on a
-unix socket in a folder of its own, and follows its orders in their sequence, one per statement that matches.
+It parses both directions message by message (PostgreSQL's frontend/backend protocol, version 3), listens on a
+unix socket in its own folder, and follows its orders in sequence, one for each matching statement.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class Order:
 
 
 class WireCutter:
-    """`url` leads to the database through the proxy; orders are given with `cut`."""
+    """`url` leads to the database through the proxy. `cut` gives it orders."""
 
     def __init__(self, url: str, folder: Path) -> None:
         host = parse_qs(urlsplit(url).query)["host"][0]
@@ -43,22 +43,22 @@ class WireCutter:
         self.cuts = 0
 
     def cut(self, *orders: Order) -> None:
-        """Give orders, to be followed after those given before."""
+        """Add orders, to be followed after the earlier ones."""
         self._orders.extend(orders)
 
     async def open(self) -> None:
-        """Take connections."""
+        """Accept connections."""
         self._server = await asyncio.start_unix_server(self._serve, self._path)
 
     async def refuse(self) -> None:
-        """Take no more connections, as if nothing listened here; those that are open stay."""
+        """Accept no more connections, as if nothing listened. Open ones stay."""
         if self._server is not None:
             self._server.close()
             self._server = None
         self._path.unlink(missing_ok=True)
 
     async def close(self) -> None:
-        """Take no more connections and end those that are open."""
+        """Accept no more connections, and end the open ones."""
         await self.refuse()
         for writer in list(self._writers):
             writer.close()
@@ -105,11 +105,11 @@ class _Wire:
         self._is_optimistic = False
 
     async def run(self) -> None:
-        """Carry messages both ways until either side ends or an order was followed."""
+        """Forward messages both ways until either side ends or an order was followed."""
         ways = {asyncio.create_task(self._carry_up()), asyncio.create_task(self._carry_down())}
         _, waiting = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         if self.order is not None and self.order.done and waiting:
-            # The statement is on its way up; the way down ends when the server has said that it is done.
+            # The statement is on its way to the server. The other direction ends after the server's answer.
             _, waiting = await asyncio.wait(ways)
         for way in waiting:
             way.cancel()
@@ -132,7 +132,7 @@ class _Wire:
                     return
 
     def _name(self, kind: bytes, message: bytes) -> bytes | None:
-        """The statement that a message has carried out; the sync after a foreseen batch is its commit."""
+        """The statement that a message has completed. The sync after an optimistic batch is its commit."""
         if kind == b"B":
             name = _statement_of(message)
             self._is_optimistic = self._is_optimistic or name == b"check_and_advance_book"
@@ -158,7 +158,7 @@ async def _read_message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
 
 
 def _statement_of(bind: bytes) -> bytes:
-    """The name of the prepared statement in a Bind message: after the portal's name."""
+    """The name of the prepared statement in a Bind message: it follows the portal's name."""
     return bind[5:].split(b"\0", 2)[1]
 
 

@@ -1,4 +1,4 @@
-"""What the tests of merchants share."""
+"""Fixtures for the tests of merchants."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Merchants' own deposit addresses: given at the opening, or later, once and for ever."""
+"""Merchants' own deposit addresses: given at the creation or later, once and for ever."""
 
 import pytest
 from psycopg import errors

@@ -1,4 +1,4 @@
-"""What the master key opens and what it refuses to."""
+"""What the master key opens and what it refuses to open."""
 
 import re
 

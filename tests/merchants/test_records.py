@@ -1,4 +1,4 @@
-"""Settings as typed and as shown, and what a merchant's record answers."""
+"""Settings as typed and as shown, and the methods of a merchant's record."""
 
 from ipaddress import ip_address, ip_network
 from typing import Any

@@ -1,4 +1,4 @@
-"""Merchants in a real database: opening, reading, changing, secrets; with several callers."""
+"""Merchants in a real database: create, read, change, secrets, and several callers at once."""
 
 import asyncio
 from typing import Any
@@ -21,7 +21,7 @@ NOW_MS = 1_763_712_000_000
 
 
 async def open_merchant(conn: store.Connection, name: str = "Shop", **settings: str) -> store.NewMerchant:
-    """A merchant with settings given with underscores in their names."""
+    """A merchant with these settings, named with underscores."""
     texts = {key.replace("_", "-"): text for key, text in settings.items()}
     return await store.create(conn, KEYRING, name, seed=SEED, at_ms=NOW_MS, settings=texts)
 
@@ -39,7 +39,7 @@ async def count(conn: store.Connection, table: str) -> int:
 
 
 async def wait_until_blocked(conn: store.Connection, pid: int, change: asyncio.Task[Any]) -> None:
-    """Until the connection with this pid, which makes the change, waits for a lock."""
+    """Wait until the connection with this pid, which makes the change, waits for a lock."""
     while not change.done():
         cursor = await conn.execute("select cardinality(pg_blocking_pids(%s))", [pid])
         row = await cursor.fetchone()

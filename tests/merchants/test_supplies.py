@@ -1,4 +1,4 @@
-"""What a merchant never runs out of: ranges of ids for its book, address indexes for its wallets."""
+"""What a merchant never runs out of: id ranges for its book, address indexes for its wallets."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The pool of accounts: the lowest free one is taken, once, and an empty pool is told by a sentence."""
+"""The pool of accounts: the lowest free one is given out, once; an empty pool raises a sentence."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ NOW_MS = 1_763_712_000_000
 
 
 def accounts(first: int, count: int) -> list[tuple[int, dict[str, str]]]:
-    """Accounts of one seed, as whoever holds it derives them."""
+    """Accounts of one seed, as its holder derives them."""
     return [
         (number, {chain: derive_account_xpub(SEED, coin, number) for chain, coin in COIN_TYPES.items()})
         for number in range(first, first + count)

@@ -12,7 +12,7 @@ from merchant_wallet import postgres
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A data folder that every user may pass into. Whatever server is still on it is stopped."""
+    """A data folder that every user may enter. A server that still runs on it is stopped at the end."""
     parent = make_folder("merchant-wallet-test-")
     folder = parent / "data"
     yield folder
@@ -32,13 +32,13 @@ def stopped_server() -> Iterator[Path]:
 
 @pytest.fixture
 def made_folder(open_folder: Path, stopped_server: Path) -> Path:
-    """An open data folder in which the database is made."""
+    """An open data folder where the database is created."""
     copy_folder(stopped_server, open_folder)
     return open_folder
 
 
 @pytest.fixture
 def closed_folder(tmp_path: Path) -> Path:
-    """A data folder under one that is closed to all but its owner."""
+    """A data folder inside a folder that is closed to all but its owner."""
     tmp_path.chmod(0o700)
     return tmp_path / "data"

@@ -1,4 +1,4 @@
-"""As whom the own PostgreSQL runs: from root, from another account, and through closed folders."""
+"""Which user the own PostgreSQL runs as: from root, from another account, and below closed folders."""
 
 import os
 import pwd
@@ -17,14 +17,14 @@ from merchant_wallet.postgres import PostgresError, find_programs, programs
 from merchant_wallet.postgres.privileges import CAP_DAC_READ_SEARCH, Account, become, can_read, find_nobody
 
 IS_ROOT = os.geteuid() == 0
-# Any listed account will do (initdb looks its name up) but root and the one that root falls back to.
+# Any listed account will do (initdb looks its name up), except root and the one that root falls back to.
 ORDINARY = next(
     Account(entry.pw_uid, entry.pw_gid)
     for entry in pwd.getpwall()
     if entry.pw_uid not in (0, find_nobody().uid)
 )
 
-# Starts, and says whose process the server is.
+# Starts the server and prints its process's owner.
 START = """
 import sys
 from pathlib import Path
@@ -99,7 +99,7 @@ def test_without_the_capability_a_closed_folder_is_refused_with_a_way_out(
 
 
 def test_an_ordinary_user_runs_the_server_as_itself(open_folder: Path) -> None:
-    """As root, the program is started by another account; else by whoever runs this."""
+    """As root, another account starts the program; otherwise the current user does."""
     open_folder.mkdir()
     uid, drop = os.geteuid(), None
     if IS_ROOT:

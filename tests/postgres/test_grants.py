@@ -1,4 +1,4 @@
-"""What each side may do in the database: tried, and compared with the queries that it runs."""
+"""What web and worker may do in the database: tried, and compared with the queries that they run."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -40,12 +40,12 @@ FOR_EVER = (
     "rollback_acceptance",
     "schema_migration",
 )
-"""Tables whose rows neither side may change or delete."""
+"""Tables whose rows neither may change or delete."""
 
 
 @pytest.fixture
 def tables(database_url: str) -> set[str]:
-    """Every table of the schema; the days of nonces are parts of one."""
+    """Every table of the schema. The partitions of the nonce table count as one."""
     with connect_sync(database_url) as connection:
         rows = connection.execute("select tablename from pg_tables where schemaname = 'public'").fetchall()
     return {name for (name,) in rows if not re.fullmatch(r"nonce_\d+", name)}
@@ -65,7 +65,7 @@ def _columns(url: str, table: str) -> list[str]:
 
 
 def _is_refused(connection: psycopg.Connection, statement: sql.Composed) -> bool:
-    """Whether the database refuses a statement for lack of privilege. Nothing of it is kept."""
+    """Whether the database refuses a statement for lack of privilege. It is rolled back."""
     try:
         with connection.transaction(force_rollback=True):
             connection.execute(statement)
@@ -114,17 +114,17 @@ def test_no_table_is_a_sides_own(database_url: str, tables: set[str], side: Side
 @pytest.mark.parametrize(
     ("side", "table", "column"),
     [
-        # Where an order is paid to, and how much, is fixed when it is created.
+        # An order's address and amount are fixed at its creation.
         (Side.WEB, "withdrawal", "address"),
         (Side.WORKER, "withdrawal", "address"),
         (Side.WORKER, "withdrawal", "amount"),
-        # What was signed stays as it was signed.
+        # Signed bytes never change.
         (Side.WORKER, "payout_signed", "raw"),
         (Side.WEB, "payout_signed", "broadcast_ms"),
         (Side.WEB, "payout", "fence"),
         (Side.WEB, "payout", "signed_no"),
         (Side.WEB, "hot_wallet", "address"),
-        # A sub-user keeps its addresses, a secret its text.
+        # A sub-user keeps its addresses, and a secret its text.
         (Side.WEB, "sub_user", "evm_address"),
         (Side.WEB, "merchant_secret", "sealed"),
         (Side.WORKER, "merchant", "status"),
@@ -169,7 +169,7 @@ def test_a_side_makes_nonce_days_near_the_databases_own_day_alone(database_url: 
                 connection.execute("select add_nonce_days(%s, %s)", (first, last))
         with pytest.raises(psycopg.errors.InvalidParameterValue, match="at most 32 days"):
             connection.execute("select add_nonce_days(%s, %s)", (-(2**31), 2**31 - 1))
-        # A machine whose clock is off by a week makes yesterday to tomorrow by that clock.
+        # On a machine whose clock is wrong by a week, the partitions are those of that clock.
         for by_its_clock in (today - 7, today + 7):
             days = [by_its_clock - 1, by_its_clock, by_its_clock + 1]
             row = connection.execute("select add_nonce_days(%s, %s)", (days[0], days[-1])).fetchone()
@@ -178,7 +178,7 @@ def test_a_side_makes_nonce_days_near_the_databases_own_day_alone(database_url: 
 
 
 def test_a_function_that_a_side_made_does_not_run_with_the_owners_rights(database_url: str) -> None:
-    """In databases of PostgreSQL 14 and older everybody may create functions in schema public."""
+    """In PostgreSQL 14 and older, everybody may create functions in schema public."""
     today = now_ms() // DAY_MS
     with connect_sync(database_url) as owner:
         owner.execute("grant create on schema public to public")
@@ -207,7 +207,7 @@ def test_a_role_that_may_create_in_schema_public_is_refused(database_url: str, e
 
 
 def test_objects_of_other_owners_are_left_alone() -> None:
-    """As those of an extension in schema public, which the tables' owner has no rights on."""
+    """Like the functions of an extension in schema public, on which the tables' owner has no rights."""
     with lone_cluster() as cluster:
         for role in ("shop", "shop_web", "shop_worker"):
             cluster.execute(f"create role {role} login")
@@ -270,7 +270,7 @@ def test_a_role_that_can_be_no_sides_is_refused_and_nothing_changes(
 
 
 def _privileges(url: str) -> list[Any]:
-    """What everybody may do with all tables and their columns."""
+    """Everybody's privileges on all tables and columns."""
     query = (
         "select relname, relacl::text from pg_class where relnamespace = 'public'::regnamespace"
         " union all select attrelid::regclass || '.' || attname, attacl::text from pg_attribute"
@@ -294,12 +294,12 @@ def test_roles_are_granted_again_what_was_taken_or_given_by_hand(database_url: s
 
 
 def _mask_order(privileges: list[Any]) -> list[Any]:
-    """The same with the holders of each list in order, which the database keeps as they were added."""
+    """The same with the holders of each list in order. The database keeps the order of granting."""
     return [(name, sorted((granted or "").strip("{}").split(","))) for name, granted in privileges]
 
 
 def test_a_side_that_gets_another_role_leaves_the_old_one_with_nothing(database_url: str) -> None:
-    # Any role will do that exists and is no other side's.
+    # Any existing role will do, if it is not the other one's.
     other = "pg_use_reserved_connections"
 
     assert grant(database_url, {Side.WEB: other}) == {Side.WEB: other, Side.WORKER: WORKER_ROLE}

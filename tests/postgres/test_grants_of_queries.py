@@ -1,6 +1,6 @@
-"""`grants.GRANTS` against the named queries of each side: nothing is missing, nothing is too much.
+"""`grants.GRANTS` against the named queries of web and worker: no privilege is missing or superfluous.
 
-PostgreSQL itself judges each query: EXPLAIN asks for the same privileges as running it.
+PostgreSQL itself judges each query: EXPLAIN needs the same privileges as running it.
 """
 
 import re
@@ -73,10 +73,10 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "withdrawals/reservations.sql": WORKER,
     "withdrawals/sandbox_ledger.sql": WORKER,
 }
-"""Which sides run queries of a file. A file that is new gets a line."""
+"""Which processes run the queries of a file. A new file needs a line."""
 
 NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
-    # Paying, crediting, delivering and comparing are the worker side's.
+    # Only the worker pays, credits, delivers and compares.
     Side.WEB: {
         "audit/failures.sql": "note_logged drop_old",
         "book/book.sql": "insert_credits update_deposits",
@@ -92,7 +92,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "withdrawals/hot_wallet_store.sql": "open_wallet record_funds lose_nonces read_known_nonce",
         "withdrawals/payouts.sql": "claim store_signed mark_broadcast release",
     },
-    # Merchants, sub-users and operators are opened and changed by the web side and by commands.
+    # Only the web process and commands create and change merchants, sub-users and operators.
     Side.WORKER: {
         "audit/failures.sql": "count_failure",
         "approvals/proposals.sql": "insert_proposal decide",
@@ -116,10 +116,10 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "sub_users/sessions.sql": "lock_sub_user insert_session write_seen",
     },
 }
-"""Queries in a side's files that this side never runs, and could not."""
+"""Queries in files of a process that it never runs, and could not."""
 
 MODULES_ALONE: Final = {("schema_migration", "select")}
-"""What is asked for by a statement that stands in no query file."""
+"""Privileges for statements that are in no query file."""
 
 
 def _queries(side: Side) -> Iterator[tuple[str, Query]]:
@@ -133,7 +133,7 @@ def _is_left_out(side: Side, file: str, name: str) -> bool:
 
 
 def _numbered(text: str) -> str:
-    """The statement with PostgreSQL's own parameters, which a plan can be made for without values."""
+    """The statement with PostgreSQL's own parameters, so that it can be planned without values."""
     numbers: dict[str, int] = {}
     parameter = re.compile(r"%\((\w+)\)s")
     return parameter.sub(lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}", text)
@@ -164,7 +164,7 @@ def test_each_side_may_run_its_queries_and_none_of_the_others(database_url: str,
 
 
 def _read_plan(node: Any, needed: set[tuple[str, str]]) -> None:
-    """Note what a plan does with which table; the days of nonces are parts of one."""
+    """Record what a plan does with which table. The partitions of the nonce table count as one."""
     if isinstance(node, list):
         for part in node:
             _read_plan(part, needed)
@@ -182,7 +182,7 @@ def _read_plan(node: Any, needed: set[tuple[str, str]]) -> None:
 
 
 def _needs(connection: psycopg.Connection, side: Side) -> tuple[set[tuple[str, str]], list[str]]:
-    """What the side's queries do with which tables, and the texts of these queries."""
+    """What a process's queries do with which tables, and the texts of these queries."""
     needed: set[tuple[str, str]] = set(MODULES_ALONE)
     texts = []
     for file, query in _queries(side):

@@ -1,4 +1,4 @@
-"""Migrations on databases of their own, from folders of their own; the shipped schema at the end."""
+"""Migrations on their own databases, from their own folders; the shipped schema at the end."""
 
 import subprocess
 import sys

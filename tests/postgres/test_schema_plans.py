@@ -1,7 +1,7 @@
-"""Every named query is planned against the migrated schema, with tables in which one book is large.
+"""Every named query is planned on the migrated schema, with tables in which one book is large.
 
-A query that no longer fits the schema fails here at once; one that has no index to go by, or in a batch reads
-all of a merchant's rows where a key would do, fails here before it is slow anywhere.
+A query that does not fit the schema fails here at once. So does a query without an index, and a batch's query
+that reads all rows of a merchant where a key would be enough.
 """
 
 import re
@@ -51,7 +51,7 @@ GROWING = (
     "custody_remainder",
     "audit_entry",
 )
-"""The tables that have a row per sub-user, transfer or order."""
+"""The tables with a row for each sub-user, transfer or order."""
 
 READS_ALL = {
     "records.sql/sum_accounts": "adds every balance up, so that one which somebody changed shows",
@@ -64,7 +64,7 @@ READS_ALL = {
     "sweeps.sql/list_sweeps": "goes from the newest down until the page is full",
     "sweeps.sql/sum_sweeps": "sums what was ever swept, for one comparison with the chain",
 }
-"""Queries that may read a growing table from end to end, and why."""
+"""Queries that may read a growing table completely, and why."""
 
 PARTIAL_INDEXES = (
     "withdrawal_open",
@@ -82,7 +82,7 @@ PARTIAL_INDEXES = (
     "sweep_under_way",
     "custody_movement_open",
 )
-"""Indexes of the few rows that still move or wait."""
+"""Indexes of the few rows that are still open."""
 
 PLANNABLE = ("select", "insert", "update", "delete", "with")
 
@@ -95,13 +95,13 @@ def filled_url(postgres: Any) -> Iterator[str]:
     with postgres.database("wallet_template") as url:
         with connect_sync(url) as connection:
             connection.execute(FILL.encode())
-            # As autovacuum leaves it: otherwise it would come by in the middle, and plans would change.
+            # As autovacuum leaves it. Otherwise it could run in between, and plans would change.
             connection.execute(b"vacuum analyze")
         yield url
 
 
 def _numbered(text: str) -> str:
-    """The text with PostgreSQL's own parameters, `$1`, in place of psycopg's."""
+    """The text with PostgreSQL's own parameters, `$1`, instead of psycopg's."""
     names: list[str] = []
 
     def number(found: re.Match[str]) -> str:
@@ -126,12 +126,12 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _table(node: dict[str, Any]) -> str:
-    """The table that a node reads, a day's nonces counting as the nonce table."""
+    """The table that a node reads. A partition counts as the nonce table."""
     return re.sub(r"^nonce_\d+$", "nonce", str(node.get("Relation Name", "")))
 
 
 def _whole_reads(plan: dict[str, Any]) -> list[str]:
-    """The growing tables that are read from end to end, be it along an index of all their rows."""
+    """The growing tables that are read completely, even along an index of all rows."""
     return [
         _table(node)
         for node in _nodes(plan)
@@ -146,7 +146,8 @@ def _whole_reads(plan: dict[str, Any]) -> list[str]:
 def test_every_named_query_fits_the_schema_and_has_an_index_to_go_by(filled_url: str) -> None:
     faults: dict[str, object] = {}
     with connect_sync(filled_url) as connection:
-        # The question is whether there is another way than reading all; which is cheaper is the planner's.
+        # The question is whether there is a way without reading all rows. Which way is cheaper is the
+        # planner's decision.
         connection.execute(b"set enable_seqscan = off")
         for path, name in ALL:
             label = f"{path.name}/{name}"
@@ -160,10 +161,10 @@ def test_every_named_query_fits_the_schema_and_has_an_index_to_go_by(filled_url:
 
 
 def _try_query(connection: psycopg.Connection, text: str) -> list[str]:
-    """The growing tables that a query reads from end to end."""
+    """The growing tables that a query reads completely."""
     if text.lower().startswith(PLANNABLE):
         return _whole_reads(_explain(connection, text))
-    # Locks and settings have no plan; they can be done.
+    # Locks and settings have no plan. They can be executed.
     with connection.transaction(force_rollback=True):
         connection.execute(text.encode())
     return []
@@ -172,7 +173,7 @@ def _try_query(connection: psycopg.Connection, text: str) -> list[str]:
 def test_waits_are_joined_with_orders_by_their_person(filled_url: str) -> None:
     text = EARLY_APPROVALS["find_early_approval"].text
     with connect_sync(filled_url) as connection:
-        # Where every order is compared with every wait, there is no other way than this.
+        # Comparing every order with every wait, there is no other way than this.
         connection.execute(b"set enable_nestloop = off")
         kinds = [node["Node Type"] for node in _nodes(_explain(connection, text))]
     assert "Nested Loop" not in kinds
@@ -183,7 +184,7 @@ def test_the_queries_that_read_all_are_still_there() -> None:
 
 
 def _find_faults(plan: dict[str, Any]) -> list[str]:
-    """Where a plan reads a table whole, or all rows of a merchant where a key would do."""
+    """Where a plan reads a whole table, or all rows of a merchant although a key would be enough."""
     faults = []
     for node in _nodes(plan):
         if "Seq Scan" in node["Node Type"]:

@@ -1,4 +1,4 @@
-"""The own PostgreSQL, for real: started, found, killed, taken over and stopped."""
+"""The own PostgreSQL: started, found, killed, taken over and stopped, with real processes."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ from merchant_wallet.postgres.programs import choose_programs
 
 IS_ROOT = os.geteuid() == 0
 
-# An `up` in miniature: starts, says where, and waits to be ended.
+# A small `up`: starts the server, prints its URL, and waits until it is ended.
 UP = """
 import sys
 from pathlib import Path
@@ -175,7 +175,7 @@ def test_stopping_does_not_wait_for_idle_sessions(made_folder: Path) -> None:
 def test_a_server_that_does_not_stop_in_time_is_told_so_and_shut_down_at_once(made_folder: Path) -> None:
     said: list[str] = []
     running = postgres.start(made_folder, said.append)
-    # A stopped session cannot follow the server's request to end.
+    # A stopped session can't follow the server's request to end.
     with connect_sync(running.url) as connection:
         session_pid = connection.info.backend_pid
         os.kill(session_pid, signal.SIGSTOP)
@@ -249,7 +249,7 @@ def test_a_note_with_another_process_id_in_it_is_no_hindrance(made_folder: Path)
     _wait_until_gone(pid, made_folder)
     note = made_folder / "postgres" / "postmaster.pid"
     owner = note.stat()
-    # The same user's: of another user's process PostgreSQL itself knows that it is no server of its own.
+    # A process of the same user. For another user's process, PostgreSQL itself knows that it is not its own.
     drop = become(Account(owner.st_uid, owner.st_gid), keep_search=False) if IS_ROOT else None
     bystander = subprocess.Popen(["sleep", "300"], preexec_fn=drop)
     note.write_text("\n".join([str(bystander.pid), *note.read_text().splitlines()[1:]]) + "\n")
@@ -348,7 +348,7 @@ def _log(folder: Path) -> str:
 
 
 def _make_older(folder: Path) -> None:
-    """Take the sides' roles away, as if an older version had made the folder."""
+    """Remove the roles of web and worker, as if an older version had created the folder."""
     kept = DataFolder(folder)
     drop = "".join(f"DROP ROLE {role};\n" for role in SIDE_ROLES)
     single = ["--single", "-D", str(kept.cluster), "-c", "exit_on_error=on", "postgres"]
@@ -374,7 +374,7 @@ def test_a_folder_of_an_older_version_gets_the_roles_of_the_sides(made_folder: P
 
 def test_a_start_that_broke_off_while_it_made_the_roles_is_made_up_for(made_folder: Path) -> None:
     postgres.start(made_folder, _quiet).stop()
-    # The role is there, and its password was not kept yet.
+    # The role exists, but its password was not stored yet.
     (made_folder / "postgres.worker.password").unlink()
 
     again = postgres.start(made_folder, _quiet)

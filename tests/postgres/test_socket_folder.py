@@ -1,4 +1,4 @@
-"""The folder of the server's socket: nobody else may put a socket there, or lead the service elsewhere."""
+"""The folder of the server's socket: nobody else can put a socket there, or redirect the service."""
 
 import os
 from collections.abc import Callable
@@ -56,7 +56,7 @@ def test_the_private_folder_is_cleared_and_a_missing_one_made(tmp_path: Path) ->
         assert path.stat().st_mode & 0o777 == 0o700
         assert list(path.iterdir()) == []
         (path / SOCKET).touch()
-    # As it is once the two sides' group may pass in.
+    # As it is when the group of web and worker may enter.
     path.chmod(0o2710)
     clear_socket_dir(path, None)
     assert list(path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""What the machine does next, drawn at random: what should succeed, what gets in its way, what is wrong."""
+"""The machine's next call, drawn at random: calls that succeed, that interfere, and that are wrong."""
 
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ Call = tuple[str, dict[str, Any]]
 
 
 def mostly(usual: st.SearchStrategy[T], seldom: st.SearchStrategy[T]) -> st.SearchStrategy[T]:
-    """One of the usual, now and then of the others; not at an end, where Hypothesis likes to look."""
+    """One of the usual values, or sometimes another one. Hypothesis prefers the ends, so it is not there."""
     return st.integers(0, 15).flatmap(lambda number: seldom if number == 11 else usual)
 
 
@@ -36,7 +36,7 @@ FEES = st.tuples(
     st.sampled_from(["0", "0.01", "0.33333333"]),
     st.sampled_from(["0.01", "1", "12.5"]),
 )
-"""Transfer fee rate, withdrawal fee rate and minimum: some rounded up to the amount itself, or near it."""
+"""Transfer fee rate, withdrawal fee rate and minimum. Some fees are rounded up to about the amount itself."""
 OPTIONAL_AMOUNTS = st.sampled_from(["none", "none", "15", "300"])
 PAIRS = st.sampled_from([("USDT", "KFB"), ("KFB", "USDT")])
 
@@ -66,7 +66,7 @@ def calls(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]
 
 
 def debits(**changed: st.SearchStrategy[Any]) -> st.SearchStrategy[Call]:
-    """Debits that are right but for what is changed; likewise below."""
+    """Debits that are right except for one change; likewise below."""
     fields = {"name": USERS, "currency": st.just("KFB"), "amount": FINE, "order": NAMES, **changed}
     return st.tuples(st.just("debit"), calls(**fields))
 

@@ -1,4 +1,4 @@
-"""The running service of the journeys, for the machine that drives it."""
+"""The running service of the journeys, for the state machine."""
 
 from tests.journeys.conftest import clock, platform
 

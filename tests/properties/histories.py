@@ -1,7 +1,7 @@
-"""Histories of a small book, drawn at random: few names, order ids and amounts, so that they meet.
+"""Histories of a small book, drawn at random. There are few names, order ids and amounts, so they repeat.
 
-Rules: a history is a list of moments, each with the commands that arrive at it; how a moment's commands are
-cut into batches is drawn apart, since it must not matter.
+A history is a list of times, each with the commands that arrive then. How they are cut into batches is drawn
+separately, since it must not matter.
 """
 
 from collections.abc import Sequence
@@ -48,14 +48,14 @@ def _step(kind: type[Command], order_id: int) -> Command:
 
 @st.composite
 def registrations(draw: st.DrawFn) -> Command:
-    """A first look-up; the same name has the same wallet each time."""
+    """A registration. The same name always has the same wallet."""
     name = draw(st.sampled_from(NAMES))
     return c.Register(name, CURRENCY_OF[name], NAMES.index(name), *addresses(name))
 
 
 @st.composite
 def adjustments(draw: st.DrawFn) -> Command:
-    """An operator's entry, most often money coming in."""
+    """An operator's entry, most often a credit."""
     units_ = draw(large | amounts) * draw(st.sampled_from([1, 1, 1, -1]))
     reason = draw(st.sampled_from(["a reason", "a reason", " "]))
     return c.Adjust(draw(currencies), units_, reason, "ann", draw(st.none() | names))
@@ -137,11 +137,11 @@ ARRIVED = [
     _arrival(6, addresses("nobody")[0], "7"),
     _arrival(7, addresses("anna")[0], str(MAX_BALANCE_UNITS // 10**6)),
 ]
-"""What has reached addresses of the book, or what the watcher took for one, before the history begins."""
+"""Transfers to addresses of the book, as the watcher saw them, before the history begins."""
 
 
 def open_ledger() -> Ledger:
-    """An empty book to whose addresses something was sent."""
+    """An empty book with transfers to its addresses."""
     return Ledger(deposits={deposit.key: deposit for deposit in ARRIVED})
 
 
@@ -181,12 +181,12 @@ WAYS: list[list[type[Command]]] = [
 ways = st.tuples(st.sampled_from(WAYS), order_ids).map(
     lambda way: [Submission(_step(kind, way[1])) for kind in way[0]]
 )
-"""Steps of one order in a sensible order: drawn one by one they would hardly ever meet."""
+"""Steps of one order in a sensible sequence. Single random steps would rarely fit together."""
 
 business = st.lists(st.one_of(transfers, exchanges, withdrawals, takings), min_size=3, max_size=6).map(
     lambda commands: [Submission(command) for command in commands]
 )
-"""Many orders at one moment, none of them stale or replayed."""
+"""Many orders at one time, none of them stale or replayed."""
 
 moments = st.sampled_from([0, 1, DAY_MS // 2, DAY_MS, DAY_MS + 1])
 
@@ -208,12 +208,12 @@ OPENING: list[Command] = [
     _waiting("o3", units("100")),
     c.UserToMerchant("o9", "anna", KFB, units("100"), 10**6, False),
 ]
-"""What makes most of a history's commands succeed; an empty book is drawn too."""
+"""A setup with which most commands succeed. An empty book is drawn too."""
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> History:
-    """Commands by the moment at which they arrive."""
+    """Commands by the time at which they arrive."""
     opening = [Submission(command) for command in OPENING] if draw(st.integers(0, 9)) else []
     now_ms, history = START_MS, [(START_MS, opening)]
     for _ in range(draw(st.integers(1, 3))):
@@ -224,7 +224,7 @@ def histories(draw: st.DrawFn) -> History:
 
 
 def one_by_one(history: History) -> Batches:
-    """Every command a batch of its own."""
+    """One batch for each command."""
     return [(now_ms, [each]) for now_ms, arrived in history for each in arrived]
 
 

@@ -1,8 +1,8 @@
-"""A small model of one merchant, written from the interface alone: what each request must be answered with.
+"""A small model of one merchant, written from the interface alone: the expected answer to each request.
 
-Rules: it shares no line with the service, reckons in decimal numbers and keeps plain dictionaries. It knows
-one merchant that holds both currencies. `None` in an expected answer stands for a value that the service
-chooses; the model learns it from the first answer and expects it in every later one.
+It shares no code with the service, uses decimal numbers and plain dictionaries, and knows one merchant with
+both currencies. `None` in an expected answer is a value that the service chooses. The model learns it from
+the first answer and expects it in every later one.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ Data = dict[str, Any]
 
 
 class Refused(Exception):
-    """The code that a request is refused with."""
+    """A refusal with this code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -26,7 +26,7 @@ class Refused(Exception):
 
 
 def demand(holds: bool, code: int) -> None:
-    """Refuse with this code unless something holds."""
+    """Refuse with this code unless the condition holds."""
     if not holds:
         raise Refused(code)
 
@@ -38,7 +38,7 @@ def plain(number: Decimal) -> str:
 
 
 def read_amount(text: str, decimals: int, lowest: str) -> Decimal:
-    """An amount as a request writes it."""
+    """An amount in the form of a request."""
     whole, point, fraction = text.partition(".")
     digits = whole.isdecimal() and (fraction.isdecimal() if point else True)
     demand(digits and (whole == "0" or not whole.startswith("0")) and len(text) <= 20, 40001)
@@ -48,7 +48,7 @@ def read_amount(text: str, decimals: int, lowest: str) -> Decimal:
 
 @dataclass
 class User:
-    """A sub-user's wallet; `spent` is what was debited by day."""
+    """A sub-user's wallet. `spent` is the debited amount by day."""
 
     wallet: Data
     balance: Decimal = Decimal(0)
@@ -74,7 +74,7 @@ class Order:
 
 @dataclass
 class Expected:
-    """The code, and on success the data; `learn` is called with what came."""
+    """The code, and on success the data. `learn` is called with the answer."""
 
     code: int
     data: Data | None = None
@@ -110,7 +110,7 @@ class Model:
         return self.now_ms() // DAY_MS
 
     def expect(self, operation: str, fields: Mapping[str, str]) -> Expected:
-        """What a well signed and fresh request is answered with; the model then stands as after it."""
+        """The expected answer to a correctly signed, fresh request. Also updates the model."""
         try:
             demand(not self.suspended, 40300)
             demand(operation != self.disabled, 40301)
@@ -302,7 +302,7 @@ class Model:
         return Expected(200, data)
 
     def step(self, order: Order, status: int) -> bool:
-        """Whether an order goes to a status now; it has gone there afterwards."""
+        """Whether an order can move to a status now. If so, it does."""
         late = self.now_ms() > order.created_ms + DEADLINE_MS
         causes = {
             (0, 1): order.approved,
@@ -322,7 +322,7 @@ class Model:
         return True
 
     def approve(self, order: Order) -> bool:
-        """Whether an operator's yes is taken."""
+        """Whether an operator's approval is accepted."""
         late = self.now_ms() > order.created_ms + DEADLINE_MS
         taken = order.status == 0 and (order.approved or not late)
         order.approved = order.approved or taken

@@ -1,4 +1,4 @@
-"""What holds for a book whatever it is asked, in whatever batches: pure rules over a ledger in memory."""
+"""What holds for a book with any commands in any batches: pure rules with a ledger in memory."""
 
 from collections import Counter
 from copy import deepcopy
@@ -47,7 +47,7 @@ CI = settings(max_examples=100, deadline=None, derandomize=True)
 
 
 def run(ledger: Ledger, batches: Batches) -> list[Outcome]:
-    """Carry batches out, each on a draft of its own; the outcomes in order."""
+    """Run batches, each on its own draft. Returns the outcomes in order."""
     return [outcome for now_ms, batch in batches for outcome in ledger.run(batch, now_ms)]
 
 
@@ -69,7 +69,7 @@ def check_sound(ledger: Ledger) -> None:
 
 
 def check_credits(ledger: Ledger) -> None:
-    """What arrived and was credited is exactly what came in from the chains; each has an entry of its own."""
+    """The credited transfers are exactly what came in from the chains, and each has its own entry."""
     credited = [deposit for deposit in ledger.deposits.values() if deposit.credited]
     entries = [entry.entry_id for entry in ledger.entries if entry.kind == "deposit"]
     assert sorted(deposit.credited.entry_id for deposit in credited if deposit.credited) == entries
@@ -95,7 +95,7 @@ def test_how_commands_are_cut_into_batches_makes_no_difference(cut: tuple[Histor
     outcomes = run(single, one_by_one(history))
     assert run(cut_one_way, batches) == outcomes
     assert run(cut_another_way, others) == outcomes
-    # A batch of stale submissions alone is rolled back and does not move the book's clock.
+    # A batch with only stale submissions is rolled back and does not move the book's clock.
     single.last_ms = cut_one_way.last_ms = cut_another_way.last_ms
     assert cut_one_way == single == cut_another_way
 
@@ -221,7 +221,7 @@ def test_no_command_makes_a_rule_fail(commands: list[Command]) -> None:
 
 
 def test_the_histories_reach_every_kind_of_entry_and_most_statuses() -> None:
-    """The properties above would hold of books in which nothing happens."""
+    """Otherwise the properties above could hold only because nothing happens."""
     kinds: Counter[str] = Counter()
     statuses: Counter[int] = Counter()
 

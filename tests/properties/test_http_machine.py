@@ -1,4 +1,4 @@
-"""The running service against the model: requests, steps and settings in any order, every answer compared."""
+"""The running service against the model: requests, steps and settings, with every answer compared."""
 
 import secrets
 from collections import Counter
@@ -47,7 +47,7 @@ from merchant_wallet.book.verification.verify import verify_book
 CLOCK_MS = 20_600 * DAY_MS + DAY_MS // 3
 
 BOOK_CODES = {40302, 40400, 40401, 40402, 40900, 42200, 42201, 42202, 42203}
-"""Refusals that come after the nonce was claimed."""
+"""Refusals after the nonce was claimed."""
 MUST_REACH = {
     *(f"status {status}" for status in (0, 1, 2, 3, 4, 5, 6)),
     *(f"{operation} 200" for operation in OPERATIONS),
@@ -60,7 +60,7 @@ MUST_REACH = {
     "getMerchantBalance 40300",
     "getMerchantBalance 40301",
 }
-"""A machine that only ever met refusals of one kind would prove little."""
+"""Make sure that the machine meets many kinds of refusals."""
 
 
 class ServiceMachine(RuleBasedStateMachine):
@@ -80,7 +80,7 @@ class ServiceMachine(RuleBasedStateMachine):
         self.ids: set[str] = set()
 
     def teardown(self) -> None:
-        """What the model reckoned and what the journal adds up to are the same."""
+        """The model and the journal have the same balances."""
         merchant_id = self.shop.merchant_id
         report = self.platform.operate(lambda conn: verify_book(conn, merchant_id))
         assert report.ok, report.violation
@@ -116,7 +116,7 @@ class ServiceMachine(RuleBasedStateMachine):
 
     @initialize()
     def open_with_money(self) -> None:
-        """Two sub-users, and something on every account."""
+        """Two sub-users, and money on every account."""
         for name in ("alice", "bob"):
             self.ask("getMerchantCustomer", extUserId=name)
             self.fund("KFB", "500", name)
@@ -131,7 +131,8 @@ class ServiceMachine(RuleBasedStateMachine):
         else:
             self.model.users[name].balance += Decimal(amount)
 
-    # One rule for it all: Hypothesis leaves rules out of whole histories, and these calls need each other.
+    # One rule for all calls. Hypothesis omits some rules from a whole history, and these calls need each
+    # other.
     @rule(
         changes=st.lists(CHANGES, max_size=1),
         calls=st.lists(CALLS, min_size=1, max_size=3),
@@ -149,8 +150,7 @@ class ServiceMachine(RuleBasedStateMachine):
         disturbances: list[Call],
         again: int,
     ) -> None:
-        """What operators, sub-users and time do, what merchants do, what they get wrong, what must change
-        nothing, and a repeat of anything before."""
+        """What operators, sub-users and time do, what merchants do right and wrong, and repeats."""
         self.do(changes + calls + lives + mistakes + disturbances)
         operation, fields = self.requests[again % len(self.requests)]
         self.ask(operation, **fields)
@@ -161,7 +161,7 @@ class ServiceMachine(RuleBasedStateMachine):
             getattr(self, kind)(**values)
 
     def new_name(self) -> str:
-        """A mcOrderId that was not used before."""
+        """A new mcOrderId."""
         return f"new {len(self.requests)}"
 
     def empty(self, name: str, by: str) -> None:
@@ -177,13 +177,13 @@ class ServiceMachine(RuleBasedStateMachine):
             self.debit(name, "KFB", amount, self.new_name())
 
     def withdraw_within_limits(self, daily: str, amounts: list[str]) -> None:
-        """What one day may take out of the balance."""
+        """The amount that may be withdrawn in one day."""
         self.change_limits("1000", daily)
         for amount in amounts:
             self.withdraw(amount, "TRC20", "USDT", self.new_name())
 
     def pay_fees(self, fees: tuple[str, str, str], by: str, name: str, debited: str) -> None:
-        """Amounts that are hardly more than their fee, or no more than it."""
+        """Amounts slightly above their fee, or not above it."""
         self.change_fees(*fees)
         amount = plain(Decimal(fees[2]) + Decimal(by))
         self.quote(amount, "USDT")
@@ -191,7 +191,7 @@ class ServiceMachine(RuleBasedStateMachine):
         self.debit(name, "KFB", debited, self.new_name())
 
     def live(self, amount: str, approval: str, way: list[type[Command]]) -> None:
-        """A new order, and what becomes of it."""
+        """A new order and its further life."""
         self.change_limits(approval, "none")
         self.withdraw(amount, "ERC20", "USDT", self.new_name())
         self.steps(-1, way)
@@ -204,7 +204,7 @@ class ServiceMachine(RuleBasedStateMachine):
         self.steps(-1, [Approve] if hours == 23 else [Approve, Expire])
 
     def use_orders_again(self, which: int, amount: str) -> None:
-        """Of each operation that has orders the id of one that there may be, for another amount."""
+        """For each operation with orders: an existing order id with another amount."""
         for operation in WITH_ORDER:
             named = [more for asked, more in self.requests if asked == operation and "mcOrderId" in more]
             if named:
@@ -233,7 +233,7 @@ class ServiceMachine(RuleBasedStateMachine):
         self.ask("exchange", **fields)
 
     def exchange_in_steps(self, pair: tuple[str, str], amounts: list[str]) -> None:
-        """Some amounts under one order id, and under another more than there is."""
+        """Some amounts under one order id, and too much under another."""
         name = self.new_name()
         for amount in amounts:
             self.exchange(pair, amount, name, None, True)
@@ -264,7 +264,7 @@ class ServiceMachine(RuleBasedStateMachine):
                 self.ask("queryOrder", orderId=order.data["orderId"], mcOrderId=name)
 
     def find_order(self, which: int) -> Order | None:
-        """One of the orders that there are."""
+        """One of the existing orders."""
         orders = [order for _, order in self.model.orders.values()]
         return orders[which % len(orders)] if orders else None
 
@@ -273,7 +273,7 @@ class ServiceMachine(RuleBasedStateMachine):
         self.ask("getMerchantBalance")
 
     def sign_wrongly(self, operation: str, broken: str) -> None:
-        """Refused before anything is looked at, and the nonce stays unused."""
+        """Refused before anything is checked, and the nonce stays unused."""
         nonce = secrets.token_hex(12)
         fields: dict[str, Any] = {**self.client.common(), "nonceStr": nonce, "amount": "1"}
         client = self.shop.with_client(secret="f" * 32) if broken == "secret" else self.client
@@ -298,7 +298,7 @@ class ServiceMachine(RuleBasedStateMachine):
             self.ask("queryOrder", orderId=order.data["orderId"], mcOrderId=order.data["mcOrderId"])
 
     def take_step(self, order: Order, kind: type[Command]) -> None:
-        """A step of an order, taken or refused as the model says."""
+        """A step of an order, accepted or refused as the model says."""
         more = {Settle: ["0xfeed"], Fail: ["reverted"], Cancel: ["ann"], Approve: ["ann"]}.get(kind, [])
         values: list[Any] = [int(order.data["orderId"]), *more]
         status = {TakeUp: 1, Settle: 2, Fail: 3, Cancel: 4, Expire: 5, Refund: 6}.get(kind)
@@ -324,7 +324,7 @@ class ServiceMachine(RuleBasedStateMachine):
         user.limit, user.day_limit = (None if text is None else Decimal(text) for text in limits)
 
     def set_rate(self, pair: tuple[str, str], rate: str, pause: bool) -> None:
-        """Whichever direction, the rates never multiply to more than one; setting one lifts its pause."""
+        """Set a rate, which ends its pause. The rates of both directions never multiply to more than one."""
         direction = ":".join(pair)
         self.shop.set_rate(direction, rate)
         self.model.rates[pair] = Decimal(rate)
@@ -334,7 +334,7 @@ class ServiceMachine(RuleBasedStateMachine):
             self.model.paused.add(pair)
 
     def shut(self, which: int, disabled: int) -> None:
-        """One of two operations is disabled, and then nothing may be asked at all."""
+        """One of two operations is disabled, and then the merchant is suspended."""
         asked = [self.requests[-1 - which % len(self.requests)], ("getMerchantBalance", {})]
         self.shop.change(disabled_operations=asked[disabled][0])
         self.model.disabled = asked[disabled][0]

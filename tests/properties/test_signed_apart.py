@@ -1,7 +1,7 @@
-"""No text that is signed is two things: a request, an answer and a callback stay apart, with both methods.
+"""No signed text is valid as two of these: a request, an answer, a callback. For both methods.
 
-What is tried is what a forger has: a signature of ours, and every way to read the signed text as fields. The
-values hold pieces that somebody chose: with MD5 such a piece can pose as a field, or hide one.
+The tests try what a forger could: one of our signatures, and every way to split the signed text into fields.
+The values contain text that somebody chose. With MD5 such a text can look like a field, or hide one.
 """
 
 import re
@@ -60,7 +60,7 @@ GATE = Gate(
 )
 find_names = re.compile(r"(?:^|(?<=&))([A-Za-z0-9_]{1,64})=").finditer
 
-# Texts that somebody chose, with all that a forger could want to put into one.
+# Texts that somebody chose, with everything that could help a forger.
 pieces = st.sampled_from(
     [
         "x",
@@ -181,8 +181,7 @@ def merchant_of(method: Method) -> Merchant:
 
 @st.composite
 def readings(draw: st.DrawFn, text: str, wanted: frozenset[str], unwanted: str) -> dict[str, str]:
-    """One way to read what MD5 signed as fields in their order: `wanted` ones where they can be, never
-    `unwanted`."""
+    """One way to split what MD5 signed into fields: `wanted` ones if possible, never `unwanted` ones."""
     starts = [(found[1], found.start(), found.end()) for found in find_names(text)]
     assume(starts)
     cuts, closely = [starts[0]], draw(st.booleans())
@@ -191,7 +190,7 @@ def readings(draw: st.DrawFn, text: str, wanted: frozenset[str], unwanted: str) 
         if name <= last or name == unwanted:
             continue
         comes_again = any(name == later for later, _, _ in starts[number:])
-        # What follows a wanted field ends it: closely read, such a field is no longer than it must be.
+        # The next wanted field ends it. So such a field is as short as possible.
         must = last in wanted or (name in wanted and not comes_again)
         may = name in wanted or not closely
         if (must and closely) or (may and draw(st.booleans())):
@@ -207,7 +206,7 @@ REQUEST_FIELDS = frozenset({"appKey", "nonceStr", "timestamp"})
 
 
 def is_request(merchant: Merchant, operation: Operation, texts: dict[str, str], given_sign: str) -> bool:
-    """Whether the service would take these fields for a request."""
+    """Whether the service would accept these fields as a request."""
     fields: Fields = {**texts, "sign": given_sign}
     try:
         if require_app_key(fields) != merchant.app_key:
@@ -220,7 +219,7 @@ def is_request(merchant: Merchant, operation: Operation, texts: dict[str, str], 
 
 
 def is_callback(merchant: Merchant, texts: dict[str, str], given_sign: str) -> bool:
-    """Whether a receiver that keeps the documented rules would take these fields for a callback."""
+    """Whether a receiver that follows the documented rules would accept these fields as a callback."""
     if EVENT_ID not in texts:
         return False
     if merchant.sign_method == MD5 and find_hidden_field(texts) is not None:
@@ -248,7 +247,7 @@ def test_no_callback_is_a_request(
     signed = md5_string_to_sign(texts)
     read = data.draw(readings(signed, REQUEST_FIELDS, EVENT_ID))
     if method == MD5:
-        # The signature itself holds for it; what refuses it is the rule.
+        # The signature itself is valid. The rule refuses it.
         assert verify(MD5, merchant.secrets, operation.path, read, given_sign)
     assert not is_request(merchant, operation, read, given_sign)
     without = {name: text for name, text in texts.items() if name != EVENT_ID}
@@ -310,7 +309,7 @@ def test_no_request_is_a_callback(
 def test_with_md5_all_readings_of_a_request_share_its_nonce_and_its_timestamp(
     own: dict[str, str], operation: Operation, data: st.DataObject
 ) -> None:
-    """So whoever reads it in another way can't use it a second time, nor later."""
+    """So nobody who splits it differently can use it a second time or later."""
     merchant = merchant_of(MD5)
     texts = {"appKey": merchant.app_key, "nonceStr": NONCE, "timestamp": str(NOW_MS), **own}
     given_sign = sign(MD5, merchant.secrets[0], operation.path, texts)

@@ -1,6 +1,6 @@
-"""The database keeps a book as the ledger in memory does: same batches, same answers, a sound journal.
+"""The database and the ledger in memory agree: the same batches, the same answers, a sound journal.
 
-The properties of the rules are proved over the ledger; this is what makes them hold for what is stored.
+The properties of the rules are tested with the ledger. This test makes them hold for the database.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.verification.verify import verify_book
 
 DAYS = 8
-"""A history is over by then."""
+"""After this time a history is over."""
 
 
 def open_book(url: str) -> None:
@@ -45,13 +45,13 @@ def open_book(url: str) -> None:
     )
     fake_writer.own(OWN)
     for deposit in ARRIVED:
-        # A stray one is kept too, to see that the rules refuse it.
+        # A stray deposit is stored too, to see that the rules refuse it.
         fake_writer.arrive(deposit)
     fake_writer.close()
 
 
 async def run(url: str, batches: Batches) -> list[Outcome]:
-    """Carry batches out on the database, without the writer, which makes batches of its own."""
+    """Run batches on the database without the writer, since the writer makes its own batches."""
     outcomes: list[Outcome] = []
     connection = await PipelineConnection.open(url, store.STATEMENTS)
     try:
@@ -70,7 +70,7 @@ async def run(url: str, batches: Batches) -> list[Outcome]:
 
 
 async def name_wallets(url: str) -> None:
-    """Whose each deposit is, as the watcher would have known: here they arrive before there are wallets."""
+    """The owner of each deposit, as the watcher would know it. Here they arrive before there are wallets."""
     async with await connect(url) as connection:
         await connection.execute(
             "update deposit d set user_id = w.user_id from wallet_address w where w.address = d.address"
@@ -78,7 +78,7 @@ async def name_wallets(url: str) -> None:
 
 
 async def read_balances(url: str) -> dict[int, int]:
-    """What stands on the accounts, once the whole book has been verified."""
+    """The balances, after the whole book was verified."""
     async with await connect(url) as connection:
         report = await verify_book(connection, MERCHANT_ID)
         assert report.ok, report.violation

@@ -61,7 +61,7 @@ def die(*_: object, **__: object) -> None:
 
 
 def wait_for_waiter(path: Path) -> None:
-    """Until somebody waits for the lock of a file."""
+    """Wait until somebody waits for the lock of a file."""
     inode, deadline_s = f":{path.stat().st_ino} ", time.monotonic() + 60
     while not any("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines()):
         assert time.monotonic() < deadline_s
@@ -75,7 +75,7 @@ def accept_and_die(
     name: str,
     new: CheckpointSigner | None = None,
 ) -> None:
-    """In a process of its own, which is killed where it would call a function."""
+    """In a process of its own, which is killed when it calls a function."""
 
     def run() -> None:
         setattr(module, name, die)
@@ -102,7 +102,7 @@ def accept_and_die(
 def test_an_acceptance_that_is_killed_anywhere_leaves_the_signs_and_is_given_again(
     fake_writer: FakeWriter, rolled_back: Path, module: object, name: str
 ) -> None:
-    # No worker has run since the rollback: only the files show it.
+    # No worker has run since the rollback, so only the files show it.
     assert on(fake_writer.url, list_signs) == []
     sources, saw = EvidenceSources(rolled_back, OLD_KEY), file_of(rolled_back, MERCHANT_ID).read_bytes()
     accept_and_die(fake_writer, sources, module, name)
@@ -163,7 +163,7 @@ def test_another_key_is_accepted_only_with_a_new_one(fake_writer: FakeWriter, fo
     with pytest.raises(KeyDiffers):
         accept_all(fake_writer, sources)
     assert on(fake_writer.url, list_signs) == [sign]
-    # Once the right file is back, there is nothing left but the sign.
+    # With the right file back, only the sign is left.
     publish(SIGNER, folder)
     assert accept_all(fake_writer, sources).signs == [sign]
 

@@ -1,4 +1,4 @@
-"""The worker's minute: what it finds is written down and logged, hidden by nothing, and accepted."""
+"""The worker's checkpoint task: what it finds is stored and logged, never hidden, and can be accepted."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ REQUEST = AcceptanceRequest("cli:ann", "restored the dump of 02:00", "terminal",
 
 @pytest.fixture
 def folder(fake_writer: FakeWriter, tmp_path: Path) -> Path:
-    """A folder whose key the database names."""
+    """A folder whose key is in the database."""
     made = tmp_path / "checkpoints"
     publish(SIGNER, made)
     on(fake_writer.url, lambda conn: pin(conn, SIGNER, START_MS))
@@ -55,7 +55,7 @@ def folder(fake_writer: FakeWriter, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def rolled_back(fake_writer: FakeWriter, folder: Path) -> Path:
-    """The folder's checkpoint saw five entries, of which the journal has three."""
+    """The folder's checkpoint saw five entries. The journal has three of them."""
     for _ in range(5):
         fake_writer.fund(COIN)
     checkpoint(fake_writer, folder)
@@ -103,7 +103,7 @@ def test_a_rollback_is_written_down_and_logged_and_gets_no_new_checkpoint(
         ("payouts stopped: the database was rolled back, an operator must look", "error"),
     ]
     assert checkpoint_task.found_count == 1
-    # However far the journal grows, what the old checkpoint saw stays to be seen.
+    # However far the journal grows, the old checkpoint still shows the difference.
     for _ in range(5):
         fake_writer.fund(COIN)
     with capture_logs() as logs:
@@ -141,7 +141,7 @@ def test_an_acceptance_keeps_the_evidence_names_it_in_the_log_and_lets_payouts_g
     assert entry.after["causes"] == [f"book 1001: {sign.cause}"]
     assert on(fake_writer.url, verify).ok
     assert keep(fake_writer, checkpoint_task) == []
-    # A new file has begun, and a further rollback shows by it.
+    # A new file has begun, and it shows a further rollback.
     assert len(file_of(rolled_back, MERCHANT_ID).read_bytes().splitlines()) == 1
     assert compare(fake_writer, rolled_back) == []
 
@@ -157,7 +157,7 @@ def test_nothing_can_be_accepted_that_does_not_show(fake_writer: FakeWriter, fol
 
 def test_an_acceptance_that_broke_off_is_given_again(fake_writer: FakeWriter, rolled_back: Path) -> None:
     [sign] = keep(fake_writer, CheckpointTask(SIGNER, rolled_back))
-    # The file was moved, the database never heard of it.
+    # The file was moved, but the database does not know.
     file_of(rolled_back, MERCHANT_ID).rename(rolled_back / "moved")
     accepted = accept_all(fake_writer, EvidenceSources(rolled_back, OLD_KEY))
     assert (accepted.signs, accepted.files) == ([sign], [])
@@ -184,7 +184,7 @@ def test_a_swapped_public_key_stops_payouts_and_every_checkpoint(
 
 
 def record(folder: Path, *entries: Payment | Release) -> Path:
-    """What a signer has noted."""
+    """The payments in a signer's record."""
     path = folder / "signed.jsonl"
     path.write_bytes(b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries))
     return path
@@ -219,7 +219,7 @@ def test_an_order_that_was_signed_and_is_not_known_or_not_taken_up_is_a_sign(
     assert sign.cause.endswith("and 2 more later")
     accept_all(fake_writer, EvidenceSources(folder, OLD_KEY, path))
     assert keep(fake_writer, checkpoint_task) == []
-    # What is lost after that shows again.
+    # A loss after that shows again.
     record(tmp_path, *sound, *lost, pay(ids.compose(7, 9_006), LATER_MS + 1))
     assert [sign.subject for sign in keep(fake_writer, checkpoint_task)] == ["signer"]
 

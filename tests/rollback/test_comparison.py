@@ -1,4 +1,4 @@
-"""What the last checkpoint of each file shows of a database that is older than it, or another."""
+"""What the last checkpoint of each file shows of a database that is older or different."""
 
 import os
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ OTHER = CheckpointSigner(b"l" * 32, OLD_KEY)
 
 @pytest.fixture
 def folder(fake_writer: FakeWriter, tmp_path: Path) -> Path:
-    """A folder of checkpoints whose key the database names."""
+    """A folder of checkpoints whose key is in the database."""
     made = tmp_path / "checkpoints"
     publish(SIGNER, made)
     on(fake_writer.url, lambda conn: pin(conn, SIGNER, START_MS))
@@ -58,7 +58,7 @@ def found(signs: list[RollbackSign]) -> list[tuple[int, str, str]]:
 
 
 def cut(fake_writer: FakeWriter, count: int) -> None:
-    """Bring the book back to its first entries, as a restored back-up does."""
+    """Cut the book back to its first entries, as a restored backup does."""
     first = fake_writer.entry_ids()[:count]
     fake_writer.tamper(
         "delete from posting where entry_id > %s and merchant_id = %s", (first[-1], fake_writer.merchant_id)
@@ -218,7 +218,7 @@ def test_files_that_stay_as_they_are_are_read_once(fake_writer: FakeWriter, fold
     [after] = last_checkpoints.read(SIGNER.keys)
     assert after.checkpoint is not None
     assert (after is before, after.checkpoint.entry_count) == (False, 2)
-    # With another key everything is judged anew.
+    # With another key everything is compared again.
     assert [end.problem for end in last_checkpoints.read(OTHER.keys)] == [
         "the last line of 1001.jsonl is not signed with this key"
     ]

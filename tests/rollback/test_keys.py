@@ -1,4 +1,4 @@
-"""The key that signs checkpoints: made once, the same for all workers, unknown to the web side."""
+"""The key that signs checkpoints: created once, the same for all workers, unknown to the web process."""
 
 from pathlib import Path
 

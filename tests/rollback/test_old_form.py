@@ -1,4 +1,4 @@
-"""Checkpoints of the old form, whose key the web side has: sealed once, and accepted no more."""
+"""Checkpoints of the old form, whose key the web process has: sealed once, and refused afterwards."""
 
 from pathlib import Path
 
@@ -93,7 +93,7 @@ def test_a_file_of_the_old_form_alone_is_not_accepted_any_more(
 ) -> None:
     old = file_of(folder, MERCHANT_ID).read_bytes()
     settle(fake_writer, tmp_path)
-    # Whoever has the master key puts back what he can sign.
+    # A person with the master key restores lines that this key can sign.
     file_of(folder, MERCHANT_ID).write_bytes(old)
     report = check(fake_writer, folder)
     assert report.violation is not None
