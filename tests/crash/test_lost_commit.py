@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from tests.crash.cutting_proxy import CuttingProxy, Order, cutting
 from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
-from tests.crash.wire_cutter import Order, WireCutter, cutting
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.commands import ReadBalances, ReadSubUser
@@ -19,13 +19,13 @@ RUNNING: set[asyncio.Task[None]] = set()
 
 
 async def _send_through(
-    cutter: WireCutter, shop: Shop, *orders: Order, optimistic: bool = False
+    proxy: CuttingProxy, shop: Shop, *orders: Order, optimistic: bool = False
 ) -> list[Outcome | BaseException]:
     """Credits to alice in one batch, through the proxy. If `optimistic`, the book is cached before."""
-    writer = Writer(cutter.url, connections=2)
+    writer = Writer(proxy.url, connections=2)
     if optimistic:
         await shop.gather(writer, [ReadBalances(), ReadSubUser(ALICE)])
-    cutter.cut(*orders)
+    proxy.cut(*orders)
     answers = await shop.gather(writer, [shop.credit(f"c{number}") for number in range(20)])
     await writer.close()
     return answers
@@ -58,9 +58,9 @@ def test_a_commit_that_never_reached_the_database_is_done_again(database_url: st
     async def scenario() -> None:
         shop = await open_shop(database_url)
         before = await shop.batches()
-        async with cutting(database_url) as cutter:
-            answers = await _send_through(cutter, shop, LOST_BEFORE, optimistic=optimistic)
-            assert cutter.cuts == 1
+        async with cutting(database_url) as proxy:
+            answers = await _send_through(proxy, shop, LOST_BEFORE, optimistic=optimistic)
+            assert proxy.cuts == 1
         await _insist_all_stand(shop, answers)
         assert await shop.batches() == before + optimistic + 1
 
@@ -72,9 +72,9 @@ def test_a_commit_whose_answer_was_lost_is_answered_as_done(database_url: str, o
     async def scenario() -> None:
         shop = await open_shop(database_url)
         before = await shop.batches()
-        async with cutting(database_url) as cutter:
-            answers = await _send_through(cutter, shop, LOST_AFTER, optimistic=optimistic)
-            assert cutter.cuts == 1
+        async with cutting(database_url) as proxy:
+            answers = await _send_through(proxy, shop, LOST_AFTER, optimistic=optimistic)
+            assert proxy.cuts == 1
         await _insist_all_stand(shop, answers)
         assert await shop.batches() == before + optimistic + 1
 
@@ -88,9 +88,9 @@ def test_a_commit_lost_twice_is_still_answered_truly(
 ) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
-        async with cutting(database_url) as cutter:
-            answers = await _send_through(cutter, shop, LOST_BEFORE, second, optimistic=optimistic)
-            assert cutter.cuts == 2
+        async with cutting(database_url) as proxy:
+            answers = await _send_through(proxy, shop, LOST_BEFORE, second, optimistic=optimistic)
+            assert proxy.cuts == 2
         if second.done:
             await _insist_all_stand(shop, answers)
             return
@@ -108,10 +108,10 @@ def test_an_answer_lost_while_the_look_up_is_cut_too_is_found_out_on_the_next_co
 ) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
-        async with cutting(database_url) as cutter:
+        async with cutting(database_url) as proxy:
             orders = LOST_AFTER, Order(b"find_batch"), Order(b"lock_book", done=True)
-            answers = await _send_through(cutter, shop, *orders, optimistic=optimistic)
-            assert cutter.cuts == 3
+            answers = await _send_through(proxy, shop, *orders, optimistic=optimistic)
+            assert proxy.cuts == 3
         await _insist_all_stand(shop, answers)
 
     run(scenario())
@@ -133,9 +133,9 @@ def test_a_connection_lost_anywhere_else_goes_unnoticed(
 ) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
-        async with cutting(database_url) as cutter:
-            answers = await _send_through(cutter, shop, Order(statement, done), optimistic=optimistic)
-            assert cutter.cuts == 1
+        async with cutting(database_url) as proxy:
+            answers = await _send_through(proxy, shop, Order(statement, done), optimistic=optimistic)
+            assert proxy.cuts == 1
         await _insist_all_stand(shop, answers)
 
     run(scenario())
@@ -148,9 +148,9 @@ def test_with_the_database_gone_afterwards_the_answer_is_not_available_and_a_rep
 ) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
-        async with cutting(database_url) as cutter:
-            gone = Order(done=done, first=cutter.refuse)
-            answers = await _send_through(cutter, shop, gone, optimistic=optimistic)
+        async with cutting(database_url) as proxy:
+            gone = Order(done=done, first=proxy.refuse)
+            answers = await _send_through(proxy, shop, gone, optimistic=optimistic)
         assert [type(answer) for answer in answers] == [CommitUnknown] * 20
         stood = await shop.orders()
         assert len(stood) == (20 if done else 0)
@@ -168,13 +168,13 @@ def test_with_the_database_gone_afterwards_the_answer_is_not_available_and_a_rep
 def test_a_database_that_comes_back_soon_is_asked_until_it_answers(database_url: str) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
-        async with cutting(database_url) as cutter:
+        async with cutting(database_url) as proxy:
 
             async def vanish_for_a_moment() -> None:
-                await cutter.refuse()
-                later(0.3, cutter.open)
+                await proxy.refuse()
+                later(0.3, proxy.open)
 
-            answers = await _send_through(cutter, shop, Order(done=True, first=vanish_for_a_moment))
+            answers = await _send_through(proxy, shop, Order(done=True, first=vanish_for_a_moment))
         await _insist_all_stand(shop, answers)
 
     run(scenario())
@@ -183,14 +183,14 @@ def test_a_database_that_comes_back_soon_is_asked_until_it_answers(database_url:
 def test_a_look_up_that_the_database_refuses_is_no_verdict(database_url: str) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
-        async with cutting(database_url) as cutter:
+        async with cutting(database_url) as proxy:
 
             async def hide_a_table_for_a_moment() -> None:
                 await shop.rows("alter table callback rename to hidden")
                 later(0.3, lambda: shop.rows("alter table hidden rename to callback"))
 
             # Until it is back, no connection can be prepared.
-            answers = await _send_through(cutter, shop, Order(done=True, first=hide_a_table_for_a_moment))
+            answers = await _send_through(proxy, shop, Order(done=True, first=hide_a_table_for_a_moment))
         await _insist_all_stand(shop, answers)
 
     run(scenario())
@@ -199,9 +199,9 @@ def test_a_look_up_that_the_database_refuses_is_no_verdict(database_url: str) ->
 def test_a_lost_refusal_has_used_its_nonce_once(database_url: str) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
-        async with cutting(database_url) as cutter:
-            cutter.cut(LOST_AFTER)
-            writer = Writer(cutter.url)
+        async with cutting(database_url) as proxy:
+            proxy.cut(LOST_AFTER)
+            writer = Writer(proxy.url)
             refused = await shop.ask(writer, shop.debit("d1"), nonce="once")
             again = await shop.ask(writer, shop.debit("d1"), nonce="once")
             await writer.close()

@@ -29,7 +29,9 @@ COUNTERS: Final = (
     Metric("wallet_batches", (), "Database transactions that this process has committed for books"),
     Metric("wallet_batch_commands", (), "Commands in them; per batch, how well commands gather"),
     Metric(
-        "wallet_foreseen_batches", (), "Those of them that were judged on what was remembered, and proved"
+        "wallet_foreseen_batches",
+        (),
+        "Those of them that were judged on the cached book and passed its preconditions",
     ),
     Metric(
         "wallet_signer_refusals",

@@ -29,7 +29,7 @@ class Order:
     first: Act | None = None
 
 
-class WireCutter:
+class CuttingProxy:
     """`url` leads to the database through the proxy. `cut` gives it orders."""
 
     def __init__(self, url: str, folder: Path) -> None:
@@ -92,13 +92,13 @@ class _Wire:
 
     def __init__(
         self,
-        cutter: WireCutter,
+        proxy: CuttingProxy,
         client_in: asyncio.StreamReader,
         client_out: asyncio.StreamWriter,
         server_in: asyncio.StreamReader,
         server_out: asyncio.StreamWriter,
     ) -> None:
-        self._cutter = cutter
+        self._cutter = proxy
         self._client_in, self._client_out = client_in, client_out
         self._server_in, self._server_out = server_in, server_out
         self.order: Order | None = None
@@ -163,14 +163,14 @@ def _statement_of(bind: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def cutting(url: str) -> AsyncIterator[WireCutter]:
+async def cutting(url: str) -> AsyncIterator[CuttingProxy]:
     """A proxy in front of the database of `url`."""
     folder = Path(tempfile.mkdtemp(prefix="merchant-wallet-cut-"))
-    cutter = WireCutter(url, folder)
-    await cutter.open()
+    proxy = CuttingProxy(url, folder)
+    await proxy.open()
     try:
-        yield cutter
+        yield proxy
     finally:
-        await cutter.close()
+        await proxy.close()
         await asyncio.sleep(0)
         shutil.rmtree(folder)
