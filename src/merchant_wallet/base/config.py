@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from merchant_wallet.base.chains import DEFAULT_CODES
-from merchant_wallet.base.file_ownership import follow_owner
+from merchant_wallet.base.disk import create_file
 from merchant_wallet.base.setting_types import parse_key
 from merchant_wallet.base.settings import SETTINGS, Settings, make_settings
 
@@ -160,7 +160,8 @@ def load_or_create_key_file(path: Path, name: str) -> bytes:
     """
     if not path.exists():
         path.parent.mkdir(mode=DATA_DIR_MODE, parents=True, exist_ok=True)
-        _create_key(path)
+        # When another process comes first, its key is the one that counts.
+        create_file(path, f"{secrets.token_hex(MASTER_KEY_BYTES)}\n".encode())
     return load_key_file(path, name)
 
 
@@ -177,22 +178,3 @@ def load_key_file(path: Path, name: str) -> bytes:
         raise ConfigError(f"the {name} {path} cannot be read: {error.strerror}.") from error
     except ValueError:
         raise ConfigError(f"the {name} {path} must hold 64 hexadecimal digits.") from None
-
-
-def _create_key(path: Path) -> None:
-    """Write the key to a temporary file, then link it. A link never replaces a file or shows half a key."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            follow_owner(descriptor, path.parent)
-            file.write(secrets.token_hex(MASTER_KEY_BYTES) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            # Another process was first, and its key counts.
-            return
-    finally:
-        draft.unlink()

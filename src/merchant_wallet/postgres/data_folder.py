@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import quote
 
+from merchant_wallet.base.disk import READABLE, replace_file
 from merchant_wallet.base.file_ownership import follow_owner
 from merchant_wallet.postgres.privileges import Account
 
@@ -137,9 +138,8 @@ def take_lock(folder: DataFolder) -> IO[str]:
 
 def write_runtime(folder: DataFolder, pid: int, socket_dir: Path) -> None:
     """Write the runtime file, whole or not at all."""
-    draft = folder.runtime.with_suffix(".new")
-    draft.write_text(json.dumps({"pid": pid, "socket_dir": str(socket_dir)}))
-    draft.replace(folder.runtime)
+    content = json.dumps({"pid": pid, "socket_dir": str(socket_dir)})
+    replace_file(folder.runtime, content.encode(), mode=READABLE)
 
 
 def read_runtime(folder: DataFolder) -> tuple[int, Path] | None:

@@ -7,14 +7,13 @@ Rules:
 - The master key is never written there.
 """
 
-import os
-import secrets
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from merchant_wallet.base.config import DATA_DIR_MODE, ConfigError
+from merchant_wallet.base.disk import replace_file
 from merchant_wallet.base.settings import Settings
 
 RUNTIME_FILE: Final = "service.json"
@@ -58,14 +57,7 @@ def write_runtime_file(settings: Settings) -> bool:
         **{name: getattr(settings, name) for name in SHARED},
     )
     settings.data.mkdir(mode=DATA_DIR_MODE, parents=True, exist_ok=True)
-    draft = settings.data / f"{RUNTIME_FILE}.{secrets.token_hex(8)}"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(found) + b"\n")
-        draft.replace(settings.data / RUNTIME_FILE)
-    finally:
-        draft.unlink(missing_ok=True)
+    replace_file(settings.data / RUNTIME_FILE, msgspec.json.encode(found) + b"\n")
     return True
 
 

@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.audit.checkpointing.signing import FOLDER_MODE
-from merchant_wallet.base.disk import sync_folder
+from merchant_wallet.base.disk import READABLE, replace_file, sync_folder
 
 EVIDENCE: Final = "evidence"
 LIST_FILE: Final = "accepted.json"
@@ -59,15 +59,10 @@ def move(folder: Path, names: Sequence[str], target: Path) -> list[EvidenceFile]
 
 def write_list(target: Path, text: bytes) -> None:
     """Write the list beside its files, whole or not at all. An earlier list is kept beside it."""
-    draft = target.parent / f"{target.name}.{LIST_FILE}"
-    with draft.open("wb") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
     place = target / LIST_FILE
     if place.exists() and place.read_bytes() != text:
-        place.rename(_find_free(target, LIST_FILE))
-    draft.replace(place)
+        os.link(place, _find_free(target, LIST_FILE))
+    replace_file(place, text, mode=READABLE)
     _sync(target)
 
 

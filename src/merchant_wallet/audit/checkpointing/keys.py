@@ -10,7 +10,6 @@ Rules:
 """
 
 import asyncio
-import secrets
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.audit.checkpointing.signing import FOLDER_MODE, CheckpointSigner, seal_old_files
 from merchant_wallet.base.config import ConfigError, load_or_create_key_file
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.disk import sync_folder
+from merchant_wallet.base.disk import READABLE, replace_file
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.checkpoint_keys import (
     PUBLIC_KEY_FILE,
@@ -90,10 +89,4 @@ async def pin(conn: AsyncConnection[Any], signer: CheckpointSigner, now_ms: int)
 def publish(signer: CheckpointSigner, folder: Path) -> None:
     """Write the public key beside the checkpoints, whole or not at all. Raises OSError."""
     folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-    draft = folder / f"{PUBLIC_KEY_FILE}.{secrets.token_hex(8)}"
-    try:
-        draft.write_text(signer.public_key.hex() + "\n", encoding="ascii")
-        draft.replace(folder / PUBLIC_KEY_FILE)
-    finally:
-        draft.unlink(missing_ok=True)
-    sync_folder(folder)
+    replace_file(folder / PUBLIC_KEY_FILE, f"{signer.public_key.hex()}\n".encode(), mode=READABLE)

@@ -6,7 +6,6 @@ opens the folder holds all that it holds, so it is opened by the signer alone; t
 this. No repr, text of an error or log line here shows a secret.
 """
 
-import os
 import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,8 +15,7 @@ from coincurve import PrivateKey
 
 from merchant_wallet.base.addresses import ExtendedPrivateKey, derive_account, keccak256
 from merchant_wallet.base.chains import CHAINS, COIN_TYPES, KEY_NAMES
-from merchant_wallet.base.disk import sync_folder
-from merchant_wallet.base.file_ownership import follow_owner
+from merchant_wallet.base.disk import create_file
 from merchant_wallet.chains.keys.secret_storage import SCRYPT_COST, StorageRefused, read_address, seal, unseal
 from merchant_wallet.chains.signer import Source
 
@@ -145,8 +143,9 @@ def store_key(folder: Path, name: str, secret: bytes, passphrase: str, *, cost: 
         raise KeystoreError(f"There is a key in {path} already; it is not replaced.")
     if not list_addresses(folder):
         # Before the first key, and never again: keys without a record of what they signed are refused.
-        _write_once(folder / JOURNAL, b"", may_exist=True)
-    _write_once(path, seal(secret, passphrase, address, cost=cost) + b"\n")
+        create_file(folder / JOURNAL, b"")
+    if not create_file(path, seal(secret, passphrase, address, cost=cost) + b"\n"):
+        raise KeystoreError(f"There is {path} already; it is not replaced.")
     return address
 
 
@@ -209,23 +208,3 @@ def _require_private(path: Path) -> None:
     if path.stat().st_mode & 0o077:
         mode = 700 if path.is_dir() else 600
         raise KeystoreError(f"{path} can be read by others: chmod {mode} it.")
-
-
-def _write_once(path: Path, content: bytes, *, may_exist: bool = False) -> None:
-    """Write beside the place, then link it there: a link never replaces, nor shows half a file."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            follow_owner(descriptor, path.parent)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            if not may_exist:
-                raise KeystoreError(f"There is {path} already; it is not replaced.") from None
-    finally:
-        draft.unlink()
-    sync_folder(path.parent)
