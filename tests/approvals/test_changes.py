@@ -13,11 +13,8 @@ from tests.crash.shop import open_shop, run
 from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Kind, ProposedChange
 from merchant_wallet.approvals.decisions import (
-    NOT_YET,
-    OWN,
-    PROPOSED_ALREADY,
-    PROPOSER_CHANGED,
     Person,
+    ProposalRefusal,
     ProposalRefused,
 )
 from merchant_wallet.audit import records as audit
@@ -160,7 +157,7 @@ def test_nobody_carries_out_what_that_person_proposed(database_url: str, actor: 
         number = (await office.propose()).proposal_no
         same = Person(actor, "192.0.2.9")
         refused = await refusal(office.accept(RENAME, number, person=same, at_ms=2000))
-        assert refused == OWN
+        assert refused == ProposalRefusal.OWN.value
         assert await office.name() == "Shop"
         statement = "update proposal set state = 'accepted', decided_by = %s, decided_ms = 2000"
         with pytest.raises(errors.CheckViolation):
@@ -175,9 +172,9 @@ def test_a_word_that_does_not_count_yet_neither_proposes_nor_accepts_but_may_ref
     async def story(office: Office) -> None:
         number = (await office.propose()).proposal_no
         new = Person("operator:eve", "192.0.2.3", counts_ms=2001)
-        assert await refusal(office.propose(person=new, at_ms=2000)) == NOT_YET
+        assert await refusal(office.propose(person=new, at_ms=2000)) == ProposalRefusal.NOT_YET.value
         early = office.accept(RENAME, number, person=new, at_ms=2000)
-        assert await refusal(early) == NOT_YET
+        assert await refusal(early) == ProposalRefusal.NOT_YET.value
         accepted = "state = 'accepted', decided_by = 'operator:eve', decided_ms = 2000"
         for column in ("proposer_from_ms", "decider_from_ms"):
             with pytest.raises(errors.CheckViolation):
@@ -327,7 +324,10 @@ def test_a_proposal_fails_when_its_proposer_lost_the_standing_meanwhile(
         number = (await office.propose()).proposal_no
         await office.conn.execute(since)
         failed = await office.accept(RENAME, number, person=BOB, at_ms=9000)
-        assert (failed.change.state, failed.change.outcome) == ("failed", PROPOSER_CHANGED)
+        assert (failed.change.state, failed.change.outcome) == (
+            "failed",
+            ProposalRefusal.PROPOSER_CHANGED.value,
+        )
         assert await office.name() == "Shop"
         assert (await office.log())[0] == ("operator:bob", "merchant.rename.fail")
 
@@ -357,7 +357,7 @@ def test_at_the_terminal_the_role_at_the_console_takes_nothing_away_but_a_disabl
         second = (await office.propose("Market", person=shell, before={"name": "Bazaar"})).proposal_no
         await office.conn.execute("update operator set status = 'disabled'")
         failed = await office.accept(RENAME, second, person=BOB, at_ms=2000)
-        assert failed.change.outcome == PROPOSER_CHANGED
+        assert failed.change.outcome == ProposalRefusal.PROPOSER_CHANGED.value
 
     in_office(database_url, story)
 
@@ -373,7 +373,7 @@ def test_the_same_is_not_proposed_twice_also_not_at_once(database_url: str) -> N
                 return "proposed"
 
         answers = await asyncio.gather(*(propose() for _ in range(4)))
-        assert sorted(answers) == sorted(["proposed", *[PROPOSED_ALREADY] * 3])
+        assert sorted(answers) == sorted(["proposed", *[ProposalRefusal.PROPOSED_ALREADY.value] * 3])
         (first,) = await changes.list_open(office.conn, at_ms=2000)
         await office.propose("Market")
         await changes.withdraw(office.conn, first.proposal_no, person=ANN, at_ms=2000)

@@ -23,7 +23,7 @@ from tests.crash.shop import (
 )
 
 from merchant_wallet.approvals import proposals
-from merchant_wallet.approvals.decisions import PROPOSED_ALREADY, PROPOSER_CHANGED, ProposalRefused
+from merchant_wallet.approvals.decisions import ProposalRefusal, ProposalRefused
 from merchant_wallet.approvals.proposals import Proposal
 from merchant_wallet.audit import records as audit
 from merchant_wallet.base.codes import Refusal
@@ -412,7 +412,7 @@ def test_an_adjustment_is_not_accepted_when_its_proposer_lost_the_standing_meanw
         proposed = await desk.propose()
         await desk.conn.execute(since)
         late = proposals.accept(desk.conn, desk.ask, proposed.proposal_no, BOB, 9000, roles=ROLES)
-        assert await refusal(late) == PROPOSER_CHANGED
+        assert await refusal(late) == ProposalRefusal.PROPOSER_CHANGED.value
         assert desk.asked == []
         assert await proposals.show(desk.conn, proposed.proposal_no) == proposed, "it can still be refused"
 
@@ -422,7 +422,7 @@ def test_an_adjustment_is_not_accepted_when_its_proposer_lost_the_standing_meanw
 def test_a_double_click_proposes_one_adjustment(database_url: str) -> None:
     async def story(desk: Desk) -> None:
         first = await desk.propose(lasts_ms=1000)
-        assert await refusal(desk.propose(at_ms=1001)) == PROPOSED_ALREADY
+        assert await refusal(desk.propose(at_ms=1001)) == ProposalRefusal.PROPOSED_ALREADY.value
         for more in (
             {"reason": "ticket 13"},
             {"units": 6 * COIN},

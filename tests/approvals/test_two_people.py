@@ -21,7 +21,7 @@ from merchant_wallet.book.commands import (
     Expire,
     TakeUp,
 )
-from merchant_wallet.book.outcomes import ORDER_UNKNOWN, Withdrawal
+from merchant_wallet.book.outcomes import ORDER_UNKNOWN, OrderRefusal, Withdrawal
 from merchant_wallet.book.rules.approvals import (
     NO_PERSON,
     NOT_YET,
@@ -207,7 +207,11 @@ def test_an_order_with_one_yes_may_be_cancelled() -> None:
     ledger.ask(Approve(order_id, ANN))
     posted = "cancel: hold:USDT > merchant:USDT 500.01"
     expect(ledger, Cancel(order_id, ANN), {"status": CANCELLED}, posted, "merchant:USDT 1000")
-    expect(ledger, Approve(order_id, BOB), Refusal(42202, "orderId: an order in status 4 can't be approved"))
+    expect(
+        ledger,
+        Approve(order_id, BOB),
+        Refusal(42202, "orderId: an order in status 4 can't be approved", name=OrderRefusal.STATUS),
+    )
 
 
 def test_a_yes_to_an_unknown_order_is_refused() -> None:

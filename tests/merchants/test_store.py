@@ -297,7 +297,7 @@ async def test_a_merchant_is_found_by_id_key_or_the_only_one_of_a_name(conn: sto
         found = await store.find(conn, text)
         assert (found.merchant_id, found.app_key, found.name) == (shop.merchant_id, shop.app_key, "Shop")
     ids_named = f"{twin.merchant_id}, {second_twin.merchant_id}"
-    with pytest.raises(store.MerchantUnknown, match=rf"2 merchants are named 'Twin'.*{ids_named}"):
+    with pytest.raises(store.MerchantAmbiguous, match=rf"2 merchants are named 'Twin'.*{ids_named}"):
         await store.find(conn, "Twin")
 
 

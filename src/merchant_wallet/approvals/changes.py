@@ -24,13 +24,11 @@ from merchant_wallet.approvals.decisions import (
     ACCEPTED,
     FAILED,
     HIGHEST_NO,
-    NOTHING_TO_PROPOSE,
     OPEN,
-    PROPOSED_ALREADY,
-    PROPOSER_CHANGED,
     REFUSED,
     WITHDRAWN,
     Person,
+    ProposalRefusal,
     ProposalRefused,
     check_decision,
     check_limit,
@@ -165,7 +163,7 @@ async def accept(
     async with conn.transaction():
         change = await _lock(conn, proposal_no)
         if change.kind != kind.name:
-            raise ProposalRefused(f"Proposal {proposal_no} is of another kind: {change.kind}.")
+            raise ProposalRefused(ProposalRefusal.OTHER_KIND, number=proposal_no, kind=change.kind)
         check_decision(change, ACCEPTED, person.actor, person.counts_ms, at_ms)
         try:
             applied = await _carry_out(conn, kind, change, at_ms, roles)
@@ -216,7 +214,7 @@ async def list_decided(
 
 def _check_difference(before: Facts, after: Facts) -> None:
     if dict(before) == dict(after):
-        raise ProposalRefused(NOTHING_TO_PROPOSE)
+        raise ProposalRefused(ProposalRefusal.NOTHING_TO_PROPOSE)
     audit.check_facts(before)
     audit.check_facts(after)
 
@@ -225,7 +223,7 @@ async def _insert(conn: Connection, values: dict[str, Any]) -> ProposedChange:
     # Of two proposals at the same time, the second must see the first.
     await conn.execute(QUERIES["lock_proposing"].text, values)
     if await _fetch(conn, "find_same_open", values):
-        raise ProposalRefused(PROPOSED_ALREADY)
+        raise ProposalRefused(ProposalRefusal.PROPOSED_ALREADY)
     return (await _fetch(conn, "insert_change", values))[0]
 
 
@@ -233,7 +231,7 @@ async def _carry_out(
     conn: Connection, kind: Kind, change: ProposedChange, at_ms: int, roles: Collection[str]
 ) -> Applied:
     if not await has_standing(conn, change, roles):
-        raise ChangeRefused(PROPOSER_CHANGED)
+        raise ChangeRefused(ProposalRefusal.PROPOSER_CHANGED.value)
     async with conn.transaction():
         if dict(await kind.read(conn, change)) != change.before:
             raise ChangeRefused(STALE)
@@ -259,7 +257,7 @@ async def _say_no(
 async def _lock(conn: Connection, proposal_no: int) -> ProposedChange:
     found = await _fetch(conn, "lock_change", {"proposal_no": min(proposal_no, HIGHEST_NO)})
     if not found:
-        raise ProposalRefused(f"There is no proposal {proposal_no}.")
+        raise ProposalRefused(ProposalRefusal.UNKNOWN, number=proposal_no)
     return found[0]
 
 

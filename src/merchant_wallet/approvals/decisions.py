@@ -10,6 +10,7 @@ Rules:
 - After its deadline a proposal can only be refused or withdrawn.
 """
 
+from enum import Enum
 from typing import Final, Protocol
 
 import msgspec
@@ -26,30 +27,41 @@ MAX_REASON: Final = 500
 MAX_PAGE: Final = 200
 HIGHEST_NO: Final = 2**63 - 1
 
-NOT_YET: Final = (
-    "Your word does not count yet: an operator who is new, was reset, was let in again or got more rights "
-    "waits before it does."
-)
-PROPOSED_ALREADY: Final = "The same is proposed already: accept, refuse or withdraw that proposal first."
-PROPOSER_CHANGED: Final = (
-    "The proposer's account was disabled, reset or changed after this was proposed: propose it again."
-)
-OWN: Final = "Another person must accept it: this proposal is your own."
-DECIDED_ALREADY: Final = "Proposal {number} was decided already: {state} by {name}."
-NOT_ITS_PROPOSER: Final = "Only {name} can withdraw it; you can refuse it."
-EXPIRED: Final = "Proposal {number} has expired: propose it again."
-NOTHING_TO_PROPOSE: Final = "There is nothing to propose: the value is that already."
+
+class ProposalRefusal(Enum):
+    """Why a proposal can't be made or decided so. The value is the sentence, with places to fill."""
+
+    NOT_YET = (
+        "Your word does not count yet: an operator who is new, was reset, was let in again or got more "
+        "rights waits before it does."
+    )
+    PROPOSED_ALREADY = "The same is proposed already: accept, refuse or withdraw that proposal first."
+    PROPOSER_CHANGED = (
+        "The proposer's account was disabled, reset or changed after this was proposed: propose it again."
+    )
+    OWN = "Another person must accept it: this proposal is your own."
+    DECIDED_ALREADY = "Proposal {number} was decided already: {state} by {name}."
+    NOT_ITS_PROPOSER = "Only {name} can withdraw it; you can refuse it."
+    EXPIRED = "Proposal {number} has expired: propose it again."
+    NOTHING_TO_PROPOSE = "There is nothing to propose: the value is that already."
+    UNKNOWN = "There is no proposal {number}."
+    OTHER_KIND = "Proposal {number} is of another kind: {kind}."
+    NOT_ACCEPTED = "Proposal {number} is {state}, so it can't be carried out."
+    NO_REASON = "reason must be 1 to {most} printable characters."
+    NO_PROPOSER = "A proposal needs the name of the person who makes it."
+    NO_DECIDER = "A decision needs the name of the person who makes it."
+    NO_SUCH_ACCOUNT = "merchant: there is no {merchant}, or it has USDT alone."
+    CURRENCY_UNKNOWN = "currency must be {currencies}."
+    AMOUNT_OUT_OF_RANGE = "amount must not be 0, nor more than a book can hold."
+    SUB_USER_MALFORMED = "extUserId must be 1 to 20 printable characters."
 
 
 class ProposalRefused(ValueError):
-    """A proposal can't be made or decided like this. The text is a sentence that says why.
+    """A proposal can't be made or decided like this. `refusal` is the rule, the text its sentence."""
 
-    `sentence` is the text without its `values`. Pages use it as the key of the translation.
-    """
-
-    def __init__(self, sentence: str, **values: object) -> None:
-        super().__init__(sentence.format(**values) if values else sentence)
-        self.sentence = sentence
+    def __init__(self, refusal: ProposalRefusal, **values: object) -> None:
+        super().__init__(refusal.value.format(**values))
+        self.refusal = refusal
         self.values = values
 
 
@@ -92,35 +104,36 @@ def check_reason(reason: str) -> str:
     """The reason without surrounding spaces. Raises ProposalRefused."""
     text = reason.strip()
     if not 1 <= len(text) <= MAX_REASON or not text.isprintable():
-        raise ProposalRefused(f"reason must be 1 to {MAX_REASON} printable characters.")
+        raise ProposalRefused(ProposalRefusal.NO_REASON, most=MAX_REASON)
     return text
 
 
 def check_proposer(actor: str, counts_ms: int, at_ms: int) -> None:
     """Raise ProposalRefused if this person can't propose."""
     if not person_of(actor).strip():
-        raise ProposalRefused("A proposal needs the name of the person who makes it.")
+        raise ProposalRefused(ProposalRefusal.NO_PROPOSER)
     if at_ms < counts_ms:
-        raise ProposalRefused(NOT_YET)
+        raise ProposalRefused(ProposalRefusal.NOT_YET)
 
 
 def check_decision(proposal: Decidable, state: str, actor: str, counts_ms: int, at_ms: int) -> None:
     """Raise ProposalRefused if this person can't decide the proposal this way."""
     if not person_of(actor).strip():
-        raise ProposalRefused("A decision needs the name of the person who makes it.")
+        raise ProposalRefused(ProposalRefusal.NO_DECIDER)
     number = proposal.proposal_no
     if proposal.state != OPEN:
-        raise ProposalRefused(DECIDED_ALREADY, number=number, state=proposal.state, name=proposal.decided_by)
+        told = {"number": number, "state": proposal.state, "name": proposal.decided_by}
+        raise ProposalRefused(ProposalRefusal.DECIDED_ALREADY, **told)
     if state == WITHDRAWN and not is_own(proposal, actor):
-        raise ProposalRefused(NOT_ITS_PROPOSER, name=proposal.proposed_by)
+        raise ProposalRefused(ProposalRefusal.NOT_ITS_PROPOSER, name=proposal.proposed_by)
     if state != ACCEPTED:
         return
     if is_own(proposal, actor):
-        raise ProposalRefused(OWN)
+        raise ProposalRefused(ProposalRefusal.OWN)
     if is_expired(proposal, at_ms):
-        raise ProposalRefused(EXPIRED, number=number)
+        raise ProposalRefused(ProposalRefusal.EXPIRED, number=number)
     if at_ms < counts_ms:
-        raise ProposalRefused(NOT_YET)
+        raise ProposalRefused(ProposalRefusal.NOT_YET)
 
 
 def check_limit(limit: int) -> int:

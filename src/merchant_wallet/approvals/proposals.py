@@ -20,10 +20,9 @@ from merchant_wallet.approvals.decisions import (
     ACCEPTED,
     FAILED,
     HIGHEST_NO,
-    PROPOSED_ALREADY,
-    PROPOSER_CHANGED,
     REFUSED,
     WITHDRAWN,
+    ProposalRefusal,
     ProposalRefused,
     check_decision,
     check_limit,
@@ -112,20 +111,20 @@ async def _insert(conn: AsyncConnection, values: dict[str, Any]) -> Proposal:
     # Of two proposals at the same time, the second must see the first.
     await conn.execute(QUERIES["lock_proposing"].text, values)
     if await _fetch(conn, "find_same_open", values):
-        raise ProposalRefused(PROPOSED_ALREADY)
+        raise ProposalRefused(ProposalRefusal.PROPOSED_ALREADY)
     found = await _fetch(conn, "insert_proposal", values)
     if not found:
-        raise ProposalRefused(f"merchant: there is no {values['merchant_id']}, or it has USDT alone.")
+        raise ProposalRefused(ProposalRefusal.NO_SUCH_ACCOUNT, merchant=values["merchant_id"])
     return found[0]
 
 
 def _check(currency: str, signed_units: int, ext_user_id: str | None) -> None:
     if currency not in CURRENCIES:
-        raise ProposalRefused(f"currency must be {' or '.join(CURRENCIES)}.")
+        raise ProposalRefused(ProposalRefusal.CURRENCY_UNKNOWN, currencies=" or ".join(CURRENCIES))
     if not 0 < abs(signed_units) <= MAX_BALANCE_UNITS:
-        raise ProposalRefused("amount must not be 0, nor more than a book can hold.")
+        raise ProposalRefused(ProposalRefusal.AMOUNT_OUT_OF_RANGE)
     if ext_user_id is not None and not (1 <= len(ext_user_id) <= 20 and ext_user_id.isprintable()):
-        raise ProposalRefused("extUserId must be 1 to 20 printable characters.")
+        raise ProposalRefused(ProposalRefusal.SUB_USER_MALFORMED)
 
 
 async def show(conn: AsyncConnection, proposal_no: int) -> Proposal | None:
@@ -189,7 +188,7 @@ async def take(
     async with conn.transaction():
         taken = await _decide(conn, proposal_no, ACCEPTED, decided_by, at_ms, None, counts_ms)
         if not await has_standing(conn, taken, roles):
-            raise ProposalRefused(PROPOSER_CHANGED)
+            raise ProposalRefused(ProposalRefusal.PROPOSER_CHANGED)
         return taken
 
 
@@ -233,7 +232,7 @@ async def _decide(
 async def _lock(conn: AsyncConnection, proposal_no: int) -> Proposal:
     found = await _fetch(conn, "lock_proposal", {"proposal_no": proposal_no})
     if not found:
-        raise ProposalRefused(f"There is no proposal {proposal_no}.")
+        raise ProposalRefused(ProposalRefusal.UNKNOWN, number=proposal_no)
     return found[0]
 
 
@@ -283,7 +282,7 @@ async def carry_out(conn: AsyncConnection, ask: Ask, proposal_no: int) -> Propos
     async with conn.transaction():
         proposal = await _lock(conn, proposal_no)
         if proposal.state not in (ACCEPTED, FAILED):
-            raise ProposalRefused(f"Proposal {proposal_no} is {proposal.state}, so it can't be carried out.")
+            raise ProposalRefused(ProposalRefusal.NOT_ACCEPTED, number=proposal_no, state=proposal.state)
         if proposal.is_unfinished:
             await note_outcome(conn, proposal, await ask(proposal.merchant_id, command_of(proposal)))
             return await _lock(conn, proposal_no)

@@ -8,6 +8,7 @@ Rules: a code never changes its meaning. `msg` names the field and the rule that
 `payload` never contain a secret.
 """
 
+from enum import Enum
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 import msgspec
@@ -187,13 +188,15 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
     """Why a request was refused.
 
     `payload` becomes `data` of the answer (null if None). `retry_after_s`, in whole seconds, becomes the
-    header `Retry-After`.
+    header `Retry-After`. `name` is what the program recognises the refusal by, where several
+    share a code. It is not part of the answer.
     """
 
     code: int
     msg: str
     payload: dict[str, Any] | None = None
     retry_after_s: int | None = None
+    name: Enum | None = None
 
     @property
     def http_status(self) -> int:

@@ -4,6 +4,7 @@ Nothing here raises. An outcome is what the database has after the commit. A rep
 outcome again. A refusal names the rule and, where it helps, the field.
 """
 
+from enum import Enum, auto
 from typing import Final
 
 import msgspec
@@ -138,6 +139,18 @@ Outcome = (
     | Stale
     | Refusal
 )
+
+
+class OrderRefusal(Enum):
+    """The names of the refusals of a step of an order. Their code, 42202, says less."""
+
+    FROZEN = auto()
+    ROLLED_BACK = auto()
+    TOO_LATE = auto()
+    SAME_PERSON = auto()
+    NOT_YET = auto()
+    STATUS = auto()
+
 
 NONCE_USED: Final = Refusal(40103, "nonceStr: already used; every request needs a new one")
 WRONG_CURRENCY: Final = Refusal(40003, "currency: the sub-user's wallet holds another currency")

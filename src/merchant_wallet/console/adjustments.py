@@ -258,7 +258,7 @@ def _explain(found: Proposal, refused: ProposalRefused, request: ConsoleRequest)
     """Why an acceptance was refused, as a text to translate."""
     if decisions.is_expired(found, request.at_ms):
         return EXPIRED
-    return REFUSALS.get(refused.sentence, DECIDED)
+    return REFUSALS.get(refused.refusal, DECIDED)
 
 
 def _ask(request: ConsoleRequest) -> proposals.Ask:

@@ -9,13 +9,13 @@ Rules:
 """
 
 import hashlib
-import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import ProposedChange
+from merchant_wallet.base.typed_text import TextRefused
 from merchant_wallet.console import proposal_forms, setting_fields
 from merchant_wallet.console.form_state import FormState
 from merchant_wallet.console.merchants import ONE, load, url_of
@@ -42,7 +42,6 @@ _SAME: Final = N_("Nothing was changed.")
 _SAVED_AND_PROPOSED: Final = N_("The rest was saved. This holds once another person has accepted it.")
 _SECURE: Final = ("deposit-notify-url", "frame-origins")
 _MARK_LENGTH: Final = 12
-_match_named = re.compile(r"'([^']+)'").match
 
 
 class Changed(NamedTuple):
@@ -176,8 +175,8 @@ def _read_marks(text: str) -> dict[str, str]:
 def find_errors(request: ConsoleRequest, texts: Mapping[str, str]) -> dict[str, str]:
     """The error of each field, in the user's language."""
     errors = {}
-    for name, (_, why) in setting_fields.find_errors(texts).items():
-        errors[name] = _tell_why(request, why) if texts[name] else request.translate(_REQUIRED)
+    for name, error in setting_fields.find_errors(texts).items():
+        errors[name] = _tell_why(request, error) if texts[name] else request.translate(_REQUIRED)
     if not request.context.settings.sandbox:
         for name in _SECURE:
             if "http://" in texts.get(name, "").lower() and name not in errors:
@@ -185,12 +184,13 @@ def find_errors(request: ConsoleRequest, texts: Mapping[str, str]) -> dict[str, 
     return errors
 
 
-def _tell_why(request: ConsoleRequest, why: str) -> str:
+def _tell_why(request: ConsoleRequest, error: ValueError) -> str:
     """The error of a value: in English the parser's own words, in other languages which part is wrong."""
     if request.client.language is Language.EN:
-        return request.translate(_REFUSED, why=why)
-    named = _match_named(why)
-    return request.translate(_REFUSED, why=named[1]) if named else request.translate(_NO_VALUE)
+        return request.translate(_REFUSED, why=error)
+    if isinstance(error, TextRefused):
+        return request.translate(_REFUSED, why=repr(error.part)[1:-1])
+    return request.translate(_NO_VALUE)
 
 
 async def _show(

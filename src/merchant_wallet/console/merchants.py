@@ -27,8 +27,7 @@ from merchant_wallet.merchants import records, store
 from merchant_wallet.merchants.addresses import give_addresses
 from merchant_wallet.merchants.guards import name_subject
 from merchant_wallet.merchants.records import Merchant
-from merchant_wallet.merchants.store import MerchantUnknown, RangesExhausted, SecretRefused
-from merchant_wallet.merchants.xpub_pool import PoolEmpty
+from merchant_wallet.merchants.store import MerchantAmbiguous, MerchantUnknown, RangesExhausted, SecretRefused
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.qr import draw_address
@@ -179,9 +178,10 @@ async def _judge_name(request: ConsoleRequest, conn: Connection, name: str) -> s
         return request.translate(_NAME_RULE)
     try:
         await store.find(conn, name)
-    except MerchantUnknown as error:
-        # No merchant has it, or several have it already.
-        return "" if str(error).startswith("No merchant") else request.translate(_NAME_TAKEN)
+    except MerchantAmbiguous:
+        return request.translate(_NAME_TAKEN)
+    except MerchantUnknown:
+        return ""
     return request.translate(_NAME_TAKEN)
 
 

@@ -20,6 +20,7 @@ from merchant_wallet.book.rules.withdrawals import (
     PENDING,
     PROCESSING,
     REFUNDED,
+    canceller_of,
 )
 from merchant_wallet.book.state import Step
 from merchant_wallet.callbacks.outbox import CallbackShown
@@ -129,7 +130,7 @@ def _tell_cause(life: Life, step: Step) -> str:
     if step.to_status == FAILED:
         return step.cause
     if step.to_status == CANCELLED:
-        return _name(life, step.cause.removeprefix("cancelled by "))
+        return _name(life, canceller_of(step.cause))
     return ""
 
 

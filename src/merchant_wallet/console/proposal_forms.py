@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from merchant_wallet.approvals import changes, decisions
 from merchant_wallet.approvals.changes import Facts, ProposedChange
-from merchant_wallet.approvals.decisions import ProposalRefused
+from merchant_wallet.approvals.decisions import ProposalRefusal, ProposalRefused
 from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.web.languages import N_
 
@@ -26,31 +26,31 @@ OVER: Final = N_("It can't be decided so any more: look at it again.")
 OTHERWISE: Final = N_("It was refused: {why}")
 RULE_REFUSED: Final = N_("Its own rule refused it now: {why}")
 STALE: Final = N_("Something else changed the value after this was proposed: propose it again.")
-REFUSALS: Final[Mapping[str, str]] = {
-    decisions.NOT_YET: N_(
+REFUSALS: Final[Mapping[ProposalRefusal, str]] = {
+    ProposalRefusal.NOT_YET: N_(
         "Your word does not count yet: an operator who is new, was reset, was let in again or got more "
         "rights waits before it does."
     ),
-    decisions.PROPOSED_ALREADY: N_(
+    ProposalRefusal.PROPOSED_ALREADY: N_(
         "The same is proposed already: accept, refuse or withdraw that proposal first."
     ),
-    decisions.PROPOSER_CHANGED: N_(
+    ProposalRefusal.PROPOSER_CHANGED: N_(
         "The proposer's account was disabled, reset or changed after this was proposed: propose it again."
     ),
-    decisions.OWN: N_("It is your own proposal: another person must accept it."),
-    decisions.NOTHING_TO_PROPOSE: N_("There is nothing to propose: the value is that already."),
+    ProposalRefusal.OWN: N_("It is your own proposal: another person must accept it."),
+    ProposalRefusal.NOTHING_TO_PROPOSE: N_("There is nothing to propose: the value is that already."),
 }
-NAMING_REFUSALS: Final[Mapping[str, str]] = {
-    decisions.DECIDED_ALREADY: N_("It was decided already, by {name}: look at it again."),
-    decisions.NOT_ITS_PROPOSER: N_("Only {name} can withdraw it; you can refuse it."),
-    decisions.EXPIRED: N_("It has expired: propose it again."),
+NAMING_REFUSALS: Final[Mapping[ProposalRefusal, str]] = {
+    ProposalRefusal.DECIDED_ALREADY: N_("It was decided already, by {name}: look at it again."),
+    ProposalRefusal.NOT_ITS_PROPOSER: N_("Only {name} can withdraw it; you can refuse it."),
+    ProposalRefusal.EXPIRED: N_("It has expired: propose it again."),
 }
 """How a page words the refusals that name a person or a thing."""
 OUTCOMES: Final[Mapping[str, str]] = {
     changes.STALE: STALE,
-    decisions.PROPOSER_CHANGED: REFUSALS[decisions.PROPOSER_CHANGED],
+    ProposalRefusal.PROPOSER_CHANGED.value: REFUSALS[ProposalRefusal.PROPOSER_CHANGED],
 }
-"""Why a proposal failed without the rule of its kind."""
+"""Why a proposal failed without the rule of its kind. What is stored of it is the sentence."""
 
 
 class Unproposed(Exception):
@@ -117,7 +117,7 @@ async def propose(
 
 def tell_refusal(request: ConsoleRequest, refused: ProposalRefused) -> str:
     """Why a proposal or a decision was refused, in the user's language."""
-    known = REFUSALS.get(refused.sentence) or NAMING_REFUSALS.get(refused.sentence)
+    known = REFUSALS.get(refused.refusal) or NAMING_REFUSALS.get(refused.refusal)
     return request.translate(known or OTHERWISE, **refused.values, why=refused)
 
 

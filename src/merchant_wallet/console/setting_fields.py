@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from merchant_wallet.console.form_state import FormState
-from merchant_wallet.merchants.records import OPERATIONS, SETTINGS, Merchant, Setting, show_settings
+from merchant_wallet.merchants.records import OPERATIONS, SETTINGS, Merchant, show_settings
 from merchant_wallet.web.forms import Form
 from merchant_wallet.web.languages import N_
 
@@ -228,14 +228,14 @@ def to_texts(typed: Mapping[str, str]) -> dict[str, str]:
     return {one.name: _to_text(one, typed[one.name]) for one in list_fields() if one.name in typed}
 
 
-def find_errors(texts: Mapping[str, str]) -> dict[str, tuple[Setting, str]]:
-    """All invalid texts, each with its setting and its error."""
+def find_errors(texts: Mapping[str, str]) -> dict[str, ValueError]:
+    """All invalid texts, each with its error."""
     errors = {}
     for name, text in texts.items():
         try:
             SETTINGS[name].parse(text.strip())
         except ValueError as error:
-            errors[name] = (SETTINGS[name], str(error))
+            errors[name] = error
     return errors
 
 

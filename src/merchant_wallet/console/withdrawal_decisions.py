@@ -6,6 +6,7 @@ rollback. A frozen order is cancelled only if the form confirms exactly that.
 """
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Final
 
 import msgspec
@@ -15,9 +16,7 @@ from starlette.responses import Response
 from merchant_wallet.base.codes import Refusal, Refused
 from merchant_wallet.book import reads
 from merchant_wallet.book.commands import Approve, Cancel, Command, Refund
-from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.book.rules.approvals import NOT_YET, SAME_PERSON, TOO_LATE
-from merchant_wallet.book.rules.withdrawals import FROZEN, ROLLED_BACK
+from merchant_wallet.book.outcomes import OrderRefusal, Withdrawal
 from merchant_wallet.book.writer import CommandFailed, CommitUnknown, Unavailable
 from merchant_wallet.console import flash
 from merchant_wallet.console.book_commands import ask_book
@@ -52,24 +51,25 @@ DONE: Final = {
     CANCEL: N_("Cancelled: the amount is back in the merchant's balance."),
     REFUND: N_("Refunded: the amount is back in the merchant's balance."),
 }
-TOLD: Final[Mapping[str, str]] = {
-    SAME_PERSON.msg: N_("You have approved it already. Another person must approve it too."),
-    NOT_YET.msg: N_(
+TOLD: Final[Mapping[Enum, str]] = {
+    OrderRefusal.SAME_PERSON: N_("You have approved it already. Another person must approve it too."),
+    OrderRefusal.NOT_YET: N_(
         "Your word does not count yet: an operator who is new, was reset, was let in again or got more "
         "rights waits before it does."
     ),
-    FROZEN.msg: N_("Nothing was done: the order is frozen, and the platform must look at the chain first."),
-    ROLLED_BACK.msg: N_(
+    OrderRefusal.FROZEN: N_(
+        "Nothing was done: the order is frozen, and the platform must look at the chain first."
+    ),
+    OrderRefusal.ROLLED_BACK: N_(
         "Nothing was done: payouts are stopped, and the platform must look at the order first."
     ),
-    TOO_LATE.msg: N_("Its time for approval has passed; it expires by itself."),
+    OrderRefusal.TOO_LATE: N_("Its time for approval has passed; it expires by itself."),
+    OrderRefusal.STATUS: N_("Nothing was done: the order has moved on meanwhile."),
 }
-MOVED_ON: Final = N_("Nothing was done: the order has moved on meanwhile.")
 REFUSED: Final = N_("The book refused: {reason}")
 AWAY: Final = N_("Nothing was done: the book did not answer. Try again.")
 UNKNOWN: Final = N_("The book did not answer in time. Look at the order before you try again.")
 BROKEN: Final = N_("Nothing was done: something broke on our side, and was logged.")
-_ILLEGAL: Final = "orderId: an order in status"
 
 
 class Decided(msgspec.Struct, frozen=True):
@@ -194,10 +194,8 @@ def _command(request: ConsoleRequest, order: OrderLine, what: str) -> Command:
 
 
 def _explain(request: ConsoleRequest, order: OrderLine, refusal: Refusal) -> Decided:
-    if refusal.msg in TOLD:
-        return Decided(order, flash.WARN, TOLD[refusal.msg])
-    if refusal.msg.startswith(_ILLEGAL):
-        return Decided(order, flash.WARN, MOVED_ON)
+    if refusal.name is not None and refusal.name in TOLD:
+        return Decided(order, flash.WARN, TOLD[refusal.name])
     return Decided(order, flash.BAD, REFUSED, {"reason": tell_refusal(request.client.language, refusal.msg)})
 
 

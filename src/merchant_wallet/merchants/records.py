@@ -22,6 +22,7 @@ from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.money import RATE_SCALE, format_rate, format_units, parse_rate, parse_units
 from merchant_wallet.base.notify_url import check_notify_url
 from merchant_wallet.base.signing import HMAC, MD5, Method
+from merchant_wallet.base.typed_text import TextRefused
 from merchant_wallet.book.commands import SECOND_LIMIT_UNITS
 
 Network = IPv4Network | IPv6Network
@@ -148,7 +149,7 @@ def show_settings(merchant: Merchant) -> dict[str, str]:
 
 def _parse_name(text: str) -> str:
     if not 1 <= len(text) <= _MAX_NAME or not text.isprintable():
-        raise ValueError(f"{text[:_MAX_NAME]!r} is not")
+        raise TextRefused(text[:_MAX_NAME], "is not")
     if text.isdecimal():
         raise ValueError(f"{text} would read as a merchant id")
     return text
@@ -166,9 +167,18 @@ def _parse_list(parse_item: Callable[[str], str]) -> Callable[[str], list[str]]:
     return parse
 
 
+def _parse_network(text: str) -> str:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        raise TextRefused(text, "does not appear to be an IPv4 or IPv6 network") from None
+    # A network with host bits is refused by `ip_network` itself.
+    return str(ip_network(text))
+
+
 def _parse_operation(text: str) -> str:
     if text not in OPERATIONS:
-        raise ValueError(f"{text!r} is no operation")
+        raise TextRefused(text, "is no operation")
     return text
 
 
@@ -180,7 +190,7 @@ def _parse_address(text: str) -> str:
 def _parse_word(*words: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in words:
-            raise ValueError(f"{text!r} is neither")
+            raise TextRefused(text, "is neither")
         return text
 
     return parse
@@ -188,7 +198,7 @@ def _parse_word(*words: str) -> Callable[[str], str]:
 
 def _parse_switch(text: str) -> bool:
     if text.lower() not in ("on", "off"):
-        raise ValueError(f"{text!r} is neither")
+        raise TextRefused(text, "is neither")
     return text.lower() == "on"
 
 
@@ -198,7 +208,7 @@ def _parse_fee_rate(text: str) -> int:
 
 def _parse_rate_limit(text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > 7 or int(text) > _MAX_RATE_LIMIT:
-        raise ValueError(f"{text!r} is not")
+        raise TextRefused(text, "is not")
     return int(text)
 
 
@@ -207,11 +217,9 @@ def _parse_url(text: str) -> str | None:
         return None
     if len(text) > _MAX_URL:
         raise ValueError(f"it has {len(text)} characters")
-    try:
-        # Whether http is allowed depends on the sandbox. The caller knows that.
-        check_notify_url(text, sandbox=True)
-    except Refused as refused:
-        raise ValueError(refused.refusal.msg.removeprefix("notifyUrl ")) from None
+    # Whether http is enough depends on the sandbox, which the caller knows.
+    if (fault := find_url_fault(text, sandbox=True)) is not None:
+        raise ValueError(fault)
     return text
 
 
@@ -219,13 +227,13 @@ def _parse_origin(text: str) -> str:
     """An origin as browsers send it. It goes into a header, so nothing else is accepted."""
     form = _ORIGIN.fullmatch(text.lower().removesuffix("/"))
     if form is None:
-        raise ValueError(f"{text[:_MAX_URL]!r} is not")
+        raise TextRefused(text[:_MAX_URL], "is not")
     scheme, host, port = form.groups()
     if port is not None and not 1 <= int(port) <= _MAX_PORT:
-        raise ValueError(f"{text[:_MAX_URL]!r} has no such port")
+        raise TextRefused(text[:_MAX_URL], "has no such port")
     # A local host is allowed only in the sandbox, which the caller knows. Other hosts need https.
     if scheme == "http" and host not in _LOCAL_HOSTS:
-        raise ValueError(f"{text[:_MAX_URL]!r} begins with http:// and is not on this machine")
+        raise TextRefused(text[:_MAX_URL], "begins with http:// and is not on this machine")
     is_usual = port is None or int(port) == _USUAL_PORTS[scheme]
     return f"{scheme}://{host}" if is_usual else f"{scheme}://{host}:{int(port)}"
 
@@ -258,7 +266,7 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
         "sign-method": Setting("sign_method", _parse_word(HMAC, MD5), str, "HMAC or MD5 (weak)"),
         "networks": Setting(
             "networks",
-            _parse_list(lambda text: str(ip_network(text))),
+            _parse_list(_parse_network),
             _show_list,
             f"networks such as 192.0.2.0/24, or {_NONE}",
         ),

@@ -46,6 +46,10 @@ class MerchantUnknown(LookupError):
     """The text names no merchant, or more than one. The message is a sentence for the terminal."""
 
 
+class MerchantAmbiguous(MerchantUnknown):
+    """Several merchants have the name."""
+
+
 class SecretRefused(ValueError):
     """A secret can't be added or retired now. The text says why."""
 
@@ -155,7 +159,7 @@ async def list_merchants(conn: Connection) -> list[MerchantRef]:
 async def find(conn: Connection, text: str) -> MerchantRef:
     """The merchant that an operator names by merchantId, appKey, or a name that only one merchant has.
 
-    Raises MerchantUnknown.
+    Raises MerchantUnknown, MerchantAmbiguous.
     """
     merchant_id = int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
     # No name has such characters, and the database would refuse some of them as text.
@@ -168,7 +172,9 @@ async def find(conn: Connection, text: str) -> MerchantRef:
     surest = [row for row in rows if row["how"] == rows[0]["how"]]
     if len(surest) > 1:
         found = ", ".join(str(row["merchant_id"]) for row in surest)
-        raise MerchantUnknown(f"{len(surest)} merchants are named {text!r}; give one of their ids: {found}.")
+        raise MerchantAmbiguous(
+            f"{len(surest)} merchants are named {text!r}; give one of their ids: {found}."
+        )
     return MerchantRef(**{key: value for key, value in rows[0].items() if key != "how"})
 
 

@@ -37,6 +37,7 @@ from merchant_wallet.book.outcomes import (
     ORDER_ID_TAKEN,
     ORDER_UNKNOWN,
     WITHDRAW_DAY_LIMIT,
+    OrderRefusal,
 )
 from merchant_wallet.book.rules.withdrawals import (
     CALLED_BACK,
@@ -228,7 +229,8 @@ def test_an_order_above_the_limit_waits_for_its_approval() -> None:
 def test_an_approval_past_the_deadline_is_refused_although_the_order_still_waits() -> None:
     ledger = given("merchant:USDT 100")
     order_id = opened(ledger, withdraw(approval_limit_units=0))
-    refusal = Refusal(42202, "orderId: the approval deadline of this order has passed")
+    msg = "orderId: the approval deadline of this order has passed"
+    refusal = Refusal(42202, msg, name=OrderRefusal.TOO_LATE)
     expect(ledger, Approve(order_id, "ann"), refusal, now_ms=PAST_MS)
     posted = "expire: hold:USDT > merchant:USDT 100"
     outcome = {"status": EXPIRED, "finished_ms": PAST_MS}
@@ -282,7 +284,8 @@ def reached(status: int) -> tuple[Ledger, int]:
 
 def illegal(status: int, done: str) -> Refusal:
     """The refusal of a status change that is not allowed."""
-    return Refusal(42202, f"orderId: an order in status {status} can't be {done}")
+    msg = f"orderId: an order in status {status} can't be {done}"
+    return Refusal(42202, msg, name=OrderRefusal.STATUS)
 
 
 BY_HAND = {(0, 1), (0, 4), (0, 5), (1, 2), (1, 3), (3, 6)}

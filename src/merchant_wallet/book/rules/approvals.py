@@ -14,18 +14,23 @@ import msgspec
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.commands import Approve
-from merchant_wallet.book.outcomes import ORDER_UNKNOWN, Outcome, Withdrawal
+from merchant_wallet.book.outcomes import ORDER_UNKNOWN, OrderRefusal, Outcome, Withdrawal
 from merchant_wallet.book.rules.withdrawals import BY_LIMIT, PENDING, illegal
 from merchant_wallet.book.state import Draft
 
-TOO_LATE: Final = Refusal(42202, "orderId: the approval deadline of this order has passed")
+TOO_LATE: Final = Refusal(
+    42202, "orderId: the approval deadline of this order has passed", name=OrderRefusal.TOO_LATE
+)
 SAME_PERSON: Final = Refusal(
-    42202, "orderId: you have approved this order already; above the second limit another person must, too"
+    42202,
+    "orderId: you have approved this order already; above the second limit another person must, too",
+    name=OrderRefusal.SAME_PERSON,
 )
 NOT_YET: Final = Refusal(
     42202,
     "actor: your word does not count yet; an operator who is new, was reset, was let in again or got more "
     "rights waits before it does",
+    name=OrderRefusal.NOT_YET,
 )
 NO_PERSON: Final = Refusal(40001, "actor: an approval needs the name of the person who gives it")
 

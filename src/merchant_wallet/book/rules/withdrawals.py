@@ -36,6 +36,7 @@ from merchant_wallet.book.outcomes import (
     ORDER_ID_TAKEN,
     ORDER_UNKNOWN,
     WITHDRAW_DAY_LIMIT,
+    OrderRefusal,
     Outcome,
     Quoted,
     Withdrawal,
@@ -59,16 +60,22 @@ CALLED_BACK: Final = frozenset({PAID, FAILED, CANCELLED, EXPIRED, REFUNDED})
 FINAL: Final = frozenset({PAID, CANCELLED, EXPIRED, REFUNDED})
 
 FROZEN: Final = Refusal(
-    42202, "orderId: this order is frozen; it may have been paid, so somebody must look at the chain first"
+    42202,
+    "orderId: this order is frozen; it may have been paid, so somebody must look at the chain first",
+    name=OrderRefusal.FROZEN,
 )
 ROLLED_BACK: Final = Refusal(
-    42202, "orderId: the database was rolled back; the order may have been paid, so somebody must look first"
+    42202,
+    "orderId: the database was rolled back; the order may have been paid, so somebody must look first",
+    name=OrderRefusal.ROLLED_BACK,
 )
 STOPPED: Final = (FROZEN, ROLLED_BACK)
 """Reasons to keep an order as it is, although its status allows a change, until a person has looked."""
 
 BY_LIMIT: Final = "limit"
 """The approver of an order that needs no person."""
+
+_CANCELLED_BY: Final = "cancelled by "
 
 
 def withdrawal_fee(amount_units: int, rate_e8: int, minimum_units: int) -> int:
@@ -227,7 +234,7 @@ def cancel(draft: Draft, command: Cancel) -> Outcome:
     is_frozen = command.order_id in draft.frozen_orders
     if stop is not None and (command.by_merchant or (is_frozen and not command.even_frozen)):
         return stop if command.by_merchant else FROZEN
-    return _step(draft, command.order_id, CANCELLED, f"cancelled by {command.actor}", release="cancel")
+    return _step(draft, command.order_id, CANCELLED, cause_of_cancel(command.actor), release="cancel")
 
 
 def expire(draft: Draft, command: Expire) -> Outcome:
@@ -277,9 +284,20 @@ def settle(draft: Draft, command: Settle) -> Outcome:
     return _move(draft, withdrawal, PAID, "transfer final on the chain", tx_hash=command.tx_hash)
 
 
+def cause_of_cancel(actor: str) -> str:
+    """What a step to CANCELLED says."""
+    return f"{_CANCELLED_BY}{actor}"
+
+
+def canceller_of(cause: str) -> str:
+    """Who cancelled, from what the step says."""
+    return cause.removeprefix(_CANCELLED_BY)
+
+
 def illegal(withdrawal: Withdrawal, done: str) -> Refusal:
     """The refusal of a change that the order's status does not allow."""
-    return Refusal(42202, f"orderId: an order in status {withdrawal.status} can't be {done}")
+    msg = f"orderId: an order in status {withdrawal.status} can't be {done}"
+    return Refusal(42202, msg, name=OrderRefusal.STATUS)
 
 
 def _step(draft: Draft, order_id: int, status: int, cause: str, release: str | None = None) -> Outcome:
