@@ -9,8 +9,6 @@ from tests.journeys.conftest import Platform, Shop
 from merchant_wallet.base.addresses import to_eip55
 from merchant_wallet.book.commands import CreditDeposit, DepositKey
 from merchant_wallet.book.outcomes import Credited
-from merchant_wallet.console.deposits import count_confirmations
-from merchant_wallet.reporting.deposits import DepositLine
 
 SETTINGS = {"erc20_explorer": "https://scan.example/tx/{tx}?utm=a&b"}
 DEPOSITS = "/console/deposits"
@@ -75,19 +73,6 @@ def test_deposits_are_filtered_by_status_address_transaction_and_day(shop: Shop,
     assert listed("&chain=TRC20") == []
     assert listed("&from=2020-01-01") == []
     assert operator.get(f"{DEPOSITS}?after=nonsense").status_code == 404
-
-
-@pytest.mark.parametrize(
-    ("status", "head", "expected"),
-    [("seen", 104, 5), ("seen", 90, 0), ("undone", 104, None), ("seen", None, None)],
-)
-def test_confirmations_count_a_deposits_own_block(
-    status: str, head: int | None, expected: int | None
-) -> None:
-    line = DepositLine(
-        1, "s", "ERC20", "t", 0, 100, status, b"", b"", None, None, 1, 1, None, None, None, None, None, None
-    )
-    assert count_confirmations(line, head) == expected
 
 
 def test_a_merchants_user_finds_its_own_deposits_alone(

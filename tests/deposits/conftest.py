@@ -23,8 +23,8 @@ from merchant_wallet.book.verification.verify import verify_book
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.chains.protocol import Block, ChainAway, TokenTransfer
 from merchant_wallet.deposits.crediting import CreditingWorker
-from merchant_wallet.deposits.listing import DepositShown, find_deposits
 from merchant_wallet.deposits.watcher import Watcher
+from merchant_wallet.reporting.deposits import DepositLine, find_deposits
 
 START_MS = 1_763_712_000_000
 COIN = 1_000_000
@@ -197,7 +197,7 @@ class DepositScene:
             else "nothing"
         )
 
-    async def deposit(self, tx_hash: str) -> DepositShown:
+    async def deposit(self, tx_hash: str) -> DepositLine:
         (shown,) = await find_deposits(self.connection, tx_hash)
         return shown
 

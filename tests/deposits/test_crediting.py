@@ -19,7 +19,7 @@ from tests.deposits.conftest import (
 from merchant_wallet.book.commands import CreditDeposit, Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.deposits.crediting import PAGE, REST_MS, CreditingWorker
-from merchant_wallet.deposits.listing import list_open_deposits, sum_uncredited
+from merchant_wallet.reporting.deposits import DepositFilter, list_deposits, sum_uncredited
 
 
 async def arrive(scene: DepositScene, chain: FakeChainReader, *sent: tuple[str, int]) -> list[str]:
@@ -35,7 +35,7 @@ def test_a_wallet_of_kfb_gets_kfb_at_the_rate_of_the_moment(in_scene: InScene) -
         (sent,) = await arrive(scene, FakeChainReader("TRC20"), ("anna", 3 * COIN))
         await scene.crediting_worker().credit_due()
         shown = await scene.deposit(sent)
-        assert (shown.currency, shown.arrival_units, shown.rate_e8) == ("KFB", 21 * COIN, 7 * 10**8)
+        assert (shown.currency, shown.credited_units, shown.rate_e8) == ("KFB", 21 * COIN, 7 * 10**8)
         assert (await scene.balances())["anna"] == 21 * COIN
         assert await scene.rows("select kind, rate_e8 from entry where entry_id = %s", shown.entry_id) == [
             ("deposit", 7 * 10**8)
@@ -62,7 +62,7 @@ def test_without_a_rate_a_deposit_waits_says_why_and_is_tried_again(
         scene.clock.advance(REST_MS)
         assert await crediting_worker.credit_due() == 1
         shown = await scene.deposit(anna)
-        assert (shown.arrival_units, shown.cause) == (18 * COIN, None)
+        assert (shown.credited_units, shown.cause) == (18 * COIN, None)
 
     in_scene(scenario)
 
@@ -97,7 +97,7 @@ def test_dust_is_kept_until_what_lies_at_its_address_is_enough(in_scene: InScene
         assert await crediting_worker.credit_due() == 0
         assert {await scene.standing(sent) for sent in first} == {"dust"}
         assert await sum_uncredited(scene.connection) == {"ERC20": 2 * COIN - 1}
-        assert len(await list_open_deposits(scene.connection, "dust")) == 3
+        assert len((await list_deposits(scene.connection, DepositFilter(statuses=("dust",)))).rows) == 3
         (second,) = await arrive(scene, chain, ("ulla", COIN // 2))
         assert await crediting_worker.credit_due() == 2
         assert (await scene.balances())["ulla"] == COIN

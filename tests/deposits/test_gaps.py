@@ -14,8 +14,8 @@ from tests.deposits.conftest import (
 
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
 from merchant_wallet.deposits import deposit_store
-from merchant_wallet.deposits.listing import list_cursors
 from merchant_wallet.deposits.watcher import ALERT_AFTER
+from merchant_wallet.reporting.deposits import list_cursors
 
 
 def test_every_block_is_read_once_as_final_whatever_the_pace(in_scene: InScene) -> None:

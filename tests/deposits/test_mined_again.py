@@ -23,7 +23,7 @@ from merchant_wallet.book.commands import CreditDeposit, DepositKey, Submission
 from merchant_wallet.book.outcomes import DEPOSIT_ELSEWHERE, DEPOSIT_NOT_DUE, Credited
 from merchant_wallet.chains.protocol import TokenTransfer
 from merchant_wallet.deposits import deposit_store
-from merchant_wallet.deposits.listing import list_open_deposits
+from merchant_wallet.reporting.deposits import DepositFilter, list_deposits
 
 FROM_OLD_BLOCK = "update deposit set log_index = block_log_index"
 
@@ -103,7 +103,7 @@ def test_what_is_mined_again_at_another_place_waits_for_a_person(
             await rescan(scene, chain)
             assert (await scene.balances())["ulla"] == 25 * COIN
             assert await rows_of(scene, sent) == [(0, "credited", 25 * COIN), (3, "held", 25 * COIN)]
-        (held,) = await list_open_deposits(scene.connection, "held")
+        (held,) = (await list_deposits(scene.connection, DepositFilter(statuses=("held",)))).rows
         assert held.cause is not None
         assert "settled in another block" in held.cause
         decided = await deposit_store.decide(

@@ -11,8 +11,8 @@ from tests.deposits.conftest import COIN, MINIMUM, DepositScene, InScene, addres
 
 from merchant_wallet.chains.tron.chain import TronReader
 from merchant_wallet.deposits import deposit_store
-from merchant_wallet.deposits.listing import list_cursors
 from merchant_wallet.deposits.watcher import FinalityBroken, Reader, Watcher
+from merchant_wallet.reporting.deposits import list_cursors
 
 
 @pytest.fixture

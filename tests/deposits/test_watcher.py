@@ -16,8 +16,8 @@ from tests.deposits.conftest import (
 
 from merchant_wallet.deposits import deposit_store
 from merchant_wallet.deposits.deposit_store import CursorMoved
-from merchant_wallet.deposits.listing import list_cursors, list_deposits
 from merchant_wallet.deposits.watcher import BlocksMissing, FinalityBroken
+from merchant_wallet.reporting.deposits import DepositFilter, list_cursors, list_deposits
 
 
 def test_a_deposit_is_shown_before_its_block_is_final_and_credited_after(in_scene: InScene) -> None:
@@ -37,7 +37,7 @@ def test_a_deposit_is_shown_before_its_block_is_final_and_credited_after(in_scen
         assert await scene.standing(sent) == "pending"
         assert await crediting_worker.credit_due() == 1
         shown = await scene.deposit(sent)
-        assert (shown.status, shown.confirmations, shown.arrival_units) == ("credited", 4, 5 * COIN)
+        assert (shown.status, shown.confirmations, shown.credited_units) == ("credited", 4, 5 * COIN)
         assert await scene.balances() == {"chain:ERC20:USDT": -5 * COIN, "ulla": 5 * COIN}
         await scene.expect_sound()
 
@@ -293,13 +293,16 @@ def test_a_wallets_deposits_are_listed_page_by_page_newest_first(in_scene: InSce
             await scene.catch_up(watcher)
             scene.clock.advance(1)
         user_id = scene.wallets["ulla"].user_id
-        first = await list_deposits(scene.connection, 1001, user_id=user_id, limit=3)
-        rest = await list_deposits(scene.connection, 1001, user_id=user_id, before=first[-1].page_key)
-        assert [shown.amount_units // COIN for shown in first + rest] == [5, 4, 3, 2, 1]
-        assert [shown.confirmations for shown in first + rest] == [1, 2, 3, 4, 5]
-        assert {shown.ext_user_id for shown in first + rest} == {"ulla"}
-        assert len(await list_deposits(scene.connection, 1001)) == 15
-        assert len(await list_deposits(scene.connection, 1001, status="pending")) == 6
+        of_ulla = DepositFilter(1001, user_id=user_id)
+        first = await list_deposits(scene.connection, of_ulla, limit=3)
+        rest = await list_deposits(scene.connection, of_ulla, after=first.next)
+        found = first.rows + rest.rows
+        assert [shown.amount_units // COIN for shown in found] == [5, 4, 3, 2, 1]
+        assert [shown.confirmations for shown in found] == [1, 2, 3, 4, 5]
+        assert {shown.ext_user_id for shown in found} == {"ulla"}
+        assert len((await list_deposits(scene.connection, DepositFilter(1001))).rows) == 15
+        pending = await list_deposits(scene.connection, DepositFilter(1001, ("pending",)))
+        assert len(pending.rows) == 6
 
     in_scene(scenario)
 

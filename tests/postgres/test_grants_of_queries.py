@@ -38,7 +38,6 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "custody/records.sql": BOTH,
     "custody/sandbox.sql": WORKER,
     "deposits/deposits.sql": WORKER,
-    "deposits/listing.sql": WEB,
     "deposits/sandbox_deposits.sql": WORKER,
     "exchange/rates.sql": WEB,
     "merchants/addresses.sql": BOTH,

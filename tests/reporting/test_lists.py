@@ -15,8 +15,9 @@ from merchant_wallet.reporting import (
     sub_users,
 )
 from merchant_wallet.reporting.callbacks import CallbackFilter
-from merchant_wallet.reporting.deposits import DepositFilter
+from merchant_wallet.reporting.deposits import DepositFilter, DepositLine
 from merchant_wallet.reporting.entries import EntryFilter
+from merchant_wallet.reporting.paging import Page, read_rows
 
 pytestmark = pytest.mark.anyio
 
@@ -45,6 +46,47 @@ async def test_deposits_are_found_by_status_chain_merchant_and_transaction(bazaa
     assert await deposits.find_deposits(bazaar.conn, "t2", stall) == []
     with pytest.raises(ValueError, match="status is one of seen"):
         await hashes(statuses=("lost",))
+
+
+@pytest.mark.parametrize(
+    ("status", "head", "expected"),
+    [("seen", 104, 5), ("seen", 90, 0), ("undone", 104, None), ("seen", None, None)],
+)
+async def test_confirmations_count_a_deposits_own_block(
+    bazaar: Bazaar, status: str, head: int | None, expected: int | None
+) -> None:
+    await bazaar.add_deposit(await bazaar.open_shop("Shop"), "t1", status=status)
+    await bazaar.conn.execute("update deposit set block_number = 100")
+    await bazaar.conn.execute("delete from chain_cursor")
+    if head is not None:
+        await bazaar.conn.execute(
+            "insert into chain_cursor (chain, final_number, final_hash, head_number, head_hash, moved_ms)"
+            " values ('TRC20', 80, 'h', %s, 'h', 1)",
+            [head],
+        )
+    (found,) = await deposits.find_deposits(bazaar.conn, "t1")
+    assert found.confirmations == expected
+
+
+async def test_a_sub_users_deposits_are_read_page_by_page(bazaar: Bazaar) -> None:
+    shop = await bazaar.open_shop("Shop")
+    alice, bob = await bazaar.register(shop, "alice"), await bazaar.register(shop, "bob")
+    for number in range(5):
+        status = "seen" if number % 2 else "credited"
+        await bazaar.add_deposit(shop, f"a{number}", status=status, user_id=alice.user_id)
+        await bazaar.add_deposit(shop, f"b{number}", user_id=bob.user_id)
+
+    async def hashes(limit: int, *statuses: str) -> list[str]:
+        wanted = DepositFilter(shop, statuses, user_id=alice.user_id)
+
+        async def read(after: str | None, rows: int) -> Page[DepositLine]:
+            return await deposits.list_deposits(bazaar.conn, wanted, after=after, limit=min(rows, 2))
+
+        return [line.tx_hash for line in await read_rows(read, limit)]
+
+    assert await hashes(10) == ["a4", "a3", "a2", "a1", "a0"]
+    assert await hashes(3) == ["a4", "a3", "a2"]
+    assert await hashes(10, "seen") == ["a3", "a1"]
 
 
 async def test_deposits_at_an_address_are_its_owners(bazaar: Bazaar) -> None:

@@ -21,7 +21,9 @@ from merchant_wallet.cli.session import Session, run
 from merchant_wallet.deposits.deposit_states import State
 
 if TYPE_CHECKING:
-    from merchant_wallet.deposits.listing import DepositShown
+    from collections.abc import Awaitable
+
+    from merchant_wallet.reporting.deposits import DepositFilter, DepositLine
 
 app = typer.Typer(help="Look at deposits; let one arrive in the sandbox.", no_args_is_help=True)
 
@@ -77,10 +79,14 @@ def list_some(
         raise Failure("A sub-user is one of a merchant's: name its --merchant.", UNREACHABLE)
 
     async def act(session: Session) -> dict[str, Any]:
-        if merchant is None:
-            found = await _list_open(session, status, limit + 1)
-        else:
-            found = await _list_of(session, merchant, user, status, limit + 1)
+        from merchant_wallet.reporting import deposits, paging
+
+        wanted = await _filter(session, merchant, user, status)
+
+        def read(after: str | None, rows: int) -> "Awaitable[paging.Page[DepositLine]]":
+            return deposits.list_deposits(session.conn, wanted, after=after, limit=rows)
+
+        found = await paging.read_rows(read, limit + 1)
         return {"deposits": [describe(shown) for shown in found[:limit]], "more": len(found) > limit}
 
     document = run(data, act)
@@ -89,30 +95,24 @@ def list_some(
         terminal.note("There are more: a larger --limit shows them.")
 
 
-async def _list_open(session: Session, status: str | None, limit: int) -> "list[DepositShown]":
-    from merchant_wallet.deposits import listing
+async def _filter(
+    session: Session, merchant: str | None, user: str | None, status: str | None
+) -> "DepositFilter":
+    import msgspec
 
-    if status is not None and status not in listing.OPEN:
-        raise Failure(f"Deposits that stand as {status} are listed by --merchant.", UNREACHABLE)
-    found: list[DepositShown] = []
-    for wanted in listing.OPEN if status is None else (status,):
-        found += await listing.list_open_deposits(session.conn, wanted, limit=limit)
-    return sorted(found, key=lambda shown: shown.page_key, reverse=True)[:limit]
-
-
-async def _list_of(
-    session: Session, merchant: str, user: str | None, status: str | None, limit: int
-) -> "list[DepositShown]":
-    from merchant_wallet.deposits import listing
+    from merchant_wallet.reporting.deposits import OPEN, DepositFilter
     from merchant_wallet.sub_users import controls
 
+    if merchant is None:
+        if status is not None and status not in OPEN:
+            raise Failure(f"Deposits that stand as {status} are listed by --merchant.", UNREACHABLE)
+        return DepositFilter(statuses=OPEN if status is None else (status,))
     merchant_id = (await session.find(merchant)).merchant_id
-    user_id = (
-        None
-        if user is None
-        else (await controls.read_by_ext_user_id(session.conn, merchant_id, user)).user_id
-    )
-    return await listing.list_deposits(session.conn, merchant_id, user_id=user_id, status=status, limit=limit)
+    wanted = DepositFilter(merchant_id, () if status is None else (status,))
+    if user is None:
+        return wanted
+    found = await controls.read_by_ext_user_id(session.conn, merchant_id, user)
+    return msgspec.structs.replace(wanted, user_id=found.user_id)
 
 
 @app.command()
@@ -125,9 +125,9 @@ def show(tx_hash: TransactionArgument, data: DataOption = None, as_json: JsonOpt
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.deposits import listing
+        from merchant_wallet.reporting.deposits import find_deposits
 
-        found = await listing.find_deposits(session.conn, tx_hash)
+        found = await find_deposits(session.conn, tx_hash, limit=None)
         if not found:
             raise Failure(f"No transaction {tx_hash} has brought anything to an address of ours.")
         return {"deposits": [describe(shown) for shown in found]}
@@ -150,7 +150,7 @@ def chains(data: DataOption = None, as_json: JsonOption = False) -> None:
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.deposits import listing
+        from merchant_wallet.reporting.deposits import list_cursors
 
         return {
             "chains": [
@@ -161,7 +161,7 @@ def chains(data: DataOption = None, as_json: JsonOption = False) -> None:
                     "movedMs": cursor.moved_ms,
                     "alert": cursor.alert,
                 }
-                for cursor in await listing.list_cursors(session.conn)
+                for cursor in await list_cursors(session.conn)
             ]
         }
 
@@ -253,9 +253,10 @@ def _decide(
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.base.clock import now_ms
         from merchant_wallet.cli.session import name_actor
-        from merchant_wallet.deposits import deposit_store, listing
+        from merchant_wallet.deposits import deposit_store
+        from merchant_wallet.reporting.deposits import find_deposits
 
-        found = await listing.find_deposits(session.conn, tx_hash)
+        found = await find_deposits(session.conn, tx_hash, limit=None)
         held = [one for one in found if one.status == "held" and log_index in (None, one.log_index)]
         if len(held) != 1:
             raise Failure(
@@ -347,13 +348,13 @@ async def _connect(url: str) -> Any:
     return await db.connect(url)
 
 
-def describe(shown: "DepositShown") -> dict[str, Any]:
-    """A deposit as it is printed; names that the interface has are the interface's."""
+def describe(shown: "DepositLine") -> dict[str, Any]:
+    """A deposit for output. Where the interface has a name for a field, it is used."""
     from merchant_wallet.base.addresses import format_address
     from merchant_wallet.base.currencies import USDT
     from merchant_wallet.base.money import format_rate, format_units
 
-    arrival, rate_e8 = shown.arrival_units, shown.rate_e8
+    credited, rate_e8 = shown.credited_units, shown.rate_e8
     return {
         "merchantId": shown.merchant_id,
         "extUserId": shown.ext_user_id,
@@ -370,7 +371,7 @@ def describe(shown: "DepositShown") -> dict[str, Any]:
         "status": shown.status,
         "cause": shown.cause,
         "entryId": shown.entry_id,
-        "credited": None if arrival is None else format_units(arrival),
+        "credited": None if credited is None else format_units(credited),
         "creditedCurrency": shown.currency,
         "rate": format_rate(rate_e8) if rate_e8 else None,
         "seenMs": shown.seen_ms,

@@ -1,7 +1,6 @@
 """Deposits: what arrived at our addresses, its confirmations, and what was credited.
 
-Rules: a merchant's user sees deposits to its own merchant's addresses. Confirmations are counted up to the
-head that the watcher has seen.
+Rules: a merchant's user sees deposits to its own merchant's addresses.
 """
 
 from typing import Final
@@ -14,7 +13,6 @@ from merchant_wallet.base.addresses import format_address
 from merchant_wallet.console.filter_values import find_scope, open_page, read_day, read_end
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import TableState, read_state
-from merchant_wallet.deposits import listing
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import callbacks
 from merchant_wallet.reporting import deposits as oversight
@@ -51,12 +49,11 @@ MEANINGS: Final = {
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """A deposit with its addresses as text and its confirmations. None: they do not count."""
+    """A deposit with its addresses as text."""
 
     line: DepositLine
     sender: str
     address: str
-    confirmations: int | None
 
 
 async def show_deposits(request: ConsoleRequest, conn: Connection) -> Response:
@@ -68,7 +65,7 @@ async def show_deposits(request: ConsoleRequest, conn: Connection) -> Response:
         active="deposits",
         state=state,
         page=page,
-        rows=await _show(conn, page.rows),
+        rows=_show(page.rows),
         statuses=STATUSES,
         chain_choices=[(code, code) for code in request.context.settings.shown_chains],
     )
@@ -86,11 +83,11 @@ async def show_deposit(request: ConsoleRequest, conn: Connection) -> Response:
     return request.page(
         "console/deposit.html",
         active="deposits",
-        shown=(await _show(conn, (line,)))[0],
+        shown=_show((line,))[0],
         statuses=STATUSES,
         meaning=MEANINGS[line.status],
         callback=await callbacks.find_callback(conn, event, line.merchant_id) if event else None,
-        cursor=next((one for one in await listing.list_cursors(conn) if one.chain == chain), None),
+        cursor=next((one for one in await oversight.list_cursors(conn) if one.chain == chain), None),
     )
 
 
@@ -114,24 +111,11 @@ async def _list(request: ConsoleRequest, conn: Connection, state: TableState) ->
     return await open_page(oversight.list_deposits(conn, wanted, after=state.after, limit=PAGE_ROWS))
 
 
-async def _show(conn: Connection, lines: tuple[DepositLine, ...]) -> list[Shown]:
-    heads = {one.chain: one.head_number for one in await listing.list_cursors(conn)}
+def _show(lines: tuple[DepositLine, ...]) -> list[Shown]:
     return [
-        Shown(
-            line,
-            format_address(line.chain, line.sender),
-            format_address(line.chain, line.address),
-            count_confirmations(line, heads.get(line.chain)),
-        )
+        Shown(line, format_address(line.chain, line.sender), format_address(line.chain, line.address))
         for line in lines
     ]
-
-
-def count_confirmations(line: DepositLine, head_number: int | None) -> int | None:
-    """The blocks from a deposit's own up to the head; None if it is no longer on its chain. Pure."""
-    if head_number is None or line.status == "undone":
-        return None
-    return max(0, head_number - line.block_number + 1)
 
 
 ROUTES: Final = (

@@ -28,6 +28,7 @@ from merchant_wallet.merchants.addresses import give_addresses
 from merchant_wallet.merchants.guards import name_subject
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.merchants.store import MerchantAmbiguous, MerchantUnknown, RangesExhausted, SecretRefused
+from merchant_wallet.merchants.xpub_pool import PoolEmpty
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.qr import draw_address

@@ -17,10 +17,8 @@ import msgspec
 
 from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.chains import DEFAULT_CODES
-from merchant_wallet.base.codes import Refused
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.money import RATE_SCALE, format_rate, format_units, parse_rate, parse_units
-from merchant_wallet.base.notify_url import check_notify_url
 from merchant_wallet.base.signing import HMAC, MD5, Method
 from merchant_wallet.base.typed_text import TextRefused
 from merchant_wallet.book.commands import SECOND_LIMIT_UNITS

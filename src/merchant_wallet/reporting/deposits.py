@@ -1,9 +1,12 @@
-"""Deposits as operators look for them, newest first: by status, chain, merchant, address or transaction.
+"""Deposits as people see them, newest first: by status, chain, merchant, wallet, address or transaction.
 
-Rules: amounts are units, moments milliseconds, addresses 20 bytes. A merchant's id narrows everything to that
-merchant. What a deposit's status means stands with the watcher.
+Rules:
+- Amounts are units, moments milliseconds, addresses 20 bytes.
+- A merchant's id narrows everything to that merchant.
+- What a deposit's status means is in `deposits.deposit_states`.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +29,8 @@ from merchant_wallet.reporting.paging import (
 
 QUERIES: Final = Queries(Path(__file__).with_name("deposits.sql"))
 STATUSES: Final = tuple(state.value for state in State)
+OPEN: Final = tuple(state.value for state in (State.SEEN, State.PENDING, State.DUST, State.HELD))
+"""The statuses of deposits that may still be credited."""
 _NEWEST: Final = Order(
     "deposits by moment",
     ("seen_ms", "chain", "tx_hash", "log_index"),
@@ -34,9 +39,10 @@ _NEWEST: Final = Order(
 
 
 class DepositLine(msgspec.Struct, frozen=True):
-    """One deposit in a list; without a user it came to the merchant's own address.
+    """A transfer that reached an address of ours. Without a user it is the merchant's own address.
 
-    What it was credited with is in `currency`; `rate_e8` is 0 where nothing was exchanged.
+    `confirmations` counts the blocks from its own to the head; None where its block has left the chain. What
+    it was credited with is in `currency`; `rate_e8` is 0 where nothing was exchanged.
     """
 
     merchant_id: int
@@ -54,14 +60,33 @@ class DepositLine(msgspec.Struct, frozen=True):
     seen_ms: int
     final_ms: int | None
     cause: str | None
+    confirmations: int | None
     entry_id: int | None
     currency: str | None
     credited_units: int | None
     rate_e8: int | None
 
+    @property
+    def page_key(self) -> tuple[int, str, str, int]:
+        """What lists go by: moment, chain, transaction, place in its logs."""
+        return self.seen_ms, self.chain, self.tx_hash, self.log_index
+
+
+class CursorLine(msgspec.Struct, frozen=True):
+    """How far a chain was read, and what keeps it from being read on."""
+
+    chain: str
+    final_number: int
+    head_number: int
+    alert: str | None
+    moved_ms: int
+
 
 class DepositFilter(msgspec.Struct, frozen=True):
-    """What a list of deposits is narrowed to; nothing named is everything. `to_ms` itself is left out."""
+    """What a list of deposits is narrowed to; nothing named is everything. `to_ms` itself is left out.
+
+    `user_id` goes with its merchant's.
+    """
 
     merchant_id: int | None = None
     statuses: tuple[str, ...] = ()
@@ -69,6 +94,7 @@ class DepositFilter(msgspec.Struct, frozen=True):
     from_ms: int | None = None
     to_ms: int | None = None
     address: bytes | None = None
+    user_id: int | None = None
 
 
 async def list_deposits(
@@ -80,7 +106,9 @@ async def list_deposits(
     if wanted.address is not None:
         name = "page_by_address"
         values["merchant_id"] = await _find_owner(conn, wanted.address, wanted.merchant_id)
-    is_filtered = wanted.address is not None and bool(wanted.statuses or wanted.chain)
+    elif wanted.user_id is not None:
+        name = "page_of_user"
+    is_filtered = name in ("page_by_address", "page_of_user") and bool(wanted.statuses or wanted.chain)
     read = paging.reader(conn, QUERIES[name], values, is_filtered=is_filtered)
     return await paging.read_page(_NEWEST, read, _show, after, limit)
 
@@ -88,6 +116,7 @@ async def list_deposits(
 def _values(wanted: DepositFilter) -> dict[str, Any]:
     return {
         "merchant_id": wanted.merchant_id,
+        "user_id": wanted.user_id,
         "statuses": paging.check_words("status", wanted.statuses, STATUSES),
         "chains": paging.check_words("chain", [wanted.chain] if wanted.chain else [], CODES),
         "from_ms": LOWEST if wanted.from_ms is None else wanted.from_ms,
@@ -105,10 +134,11 @@ async def _find_owner(conn: Connection, address: bytes, merchant_id: int | None)
 
 
 async def find_deposits(
-    conn: Connection, tx_hash: str, merchant_id: int | None = None, *, limit: int = 50
+    conn: Connection, tx_hash: str, merchant_id: int | None = None, *, limit: int | None = 50
 ) -> list[DepositLine]:
-    """The deposits of one transaction, on either chain."""
-    paging.check_limit(limit)
+    """The deposits of one transaction, on either chain. A limit of None gives all."""
+    if limit is not None:
+        paging.check_limit(limit)
     values = {
         "tx_hash": tx_hash.replace("\0", ""),
         "chains": list(CODES),
@@ -116,6 +146,36 @@ async def find_deposits(
         "limit": limit,
     }
     return [_show(row) for row in await fetch(conn, QUERIES["find_by_transaction"].text, values)]
+
+
+async def list_uncredited(
+    conn: Connection, wallets: Iterable[tuple[int, int]], *, limit: int = 20
+) -> dict[tuple[int, int], list[DepositLine]]:
+    """What is not credited among the newest `limit` deposits of each wallet, by merchant's and user's id.
+
+    One question, however many wallets. Those without any such deposit are left out.
+    """
+    wanted = sorted(set(wallets))
+    values = {
+        "merchant_ids": [merchant_id for merchant_id, _ in wanted],
+        "user_ids": [user_id for _, user_id in wanted],
+        "limit": limit,
+    }
+    found: dict[tuple[int, int], list[DepositLine]] = {}
+    for row in await fetch(conn, QUERIES["list_uncredited"].text, values):
+        found.setdefault((row["merchant_id"], row["user_id"]), []).append(_show(row))
+    return found
+
+
+async def sum_uncredited(conn: Connection) -> dict[str, int]:
+    """Units by chain that have arrived for good and are in no book yet: pending and dust."""
+    rows = await fetch(conn, QUERIES["sum_uncredited"].text, {})
+    return {row["chain"]: row["units"] for row in rows}
+
+
+async def list_cursors(conn: Connection) -> list[CursorLine]:
+    """How far each chain was read."""
+    return [CursorLine(**row) for row in await fetch(conn, QUERIES["list_cursors"].text, {})]
 
 
 def _show(row: Row) -> DepositLine:

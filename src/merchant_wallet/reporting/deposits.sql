@@ -1,5 +1,52 @@
--- Deposits as operators look for them. The index is chosen by status or address; what else is asked for is looked for
+-- Deposits as people look for them. The index is chosen by status, wallet or address; what else is asked for is looked for
 -- among the next `stride` rows of it.
+
+-- fragment: columns
+-- What a list shows of a deposit: `d` is the deposit, the others come from `joins`.
+d.merchant_id, m.name as merchant_name, d.chain, d.tx_hash, d.log_index, d.block_number, d.status, d.sender, d.address,
+       d.user_id, u.ext_user_id, d.amount as amount_units, d.seen_ms, d.final_ms, d.cause,
+       case when d.status <> 'undone' and k.chain is not null then greatest(0, k.head_number - d.block_number + 1) end as confirmations,
+       c.entry_id, c.currency::text as currency, c.amount::bigint as credited_units, c.rate_e8;
+
+-- fragment: joins
+-- Its merchant, sub-user and credit, and how far its chain was read.
+join merchant m on m.merchant_id = d.merchant_id
+  left join sub_user u on u.merchant_id = d.merchant_id and u.user_id = d.user_id
+  left join deposit_credit c on c.merchant_id = d.merchant_id and c.chain = d.chain and c.tx_hash = d.tx_hash
+        and c.log_index = d.log_index
+  left join chain_cursor k on k.chain = d.chain;
+
+-- fragment: next_by_moment
+-- The next deposits of an index by moment.
+(d.seen_ms, d.chain, d.tx_hash, d.log_index) < (%(key_0)s::bigint, %(key_1)s::text, %(key_2)s::text, %(key_3)s::int)
+              and d.seen_ms >= %(from_ms)s::bigint and d.seen_ms < %(to_ms)s::bigint
+            order by d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc limit %(stride)s::int;
+
+-- fragment: edge_and_rows
+-- The edge of a page that goes newest first, and its rows.
+edge as (
+    select s.* from strip s
+     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
+     order by s.seen_ms asc, s.chain asc, s.tx_hash asc, s.log_index asc limit 1)
+select {columns}, d.is_edge
+  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) d
+  {joins}
+ order by d.is_edge, d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc;
+
+-- fragment: all_rows
+-- Keeps every deposit that the index found.
+found as (
+    select s.* from strip s
+     order by s.seen_ms desc, s.chain desc, s.tx_hash desc, s.log_index desc limit %(page)s::int),
+{edge_and_rows};
+
+-- fragment: filter_by_status
+-- Keeps the deposits of the chains and statuses asked for.
+found as (
+    select s.* from strip s
+     where s.chain = any(%(chains)s::text[]) and s.status = any(%(statuses)s::text[])
+     order by s.seen_ms desc, s.chain desc, s.tx_hash desc, s.log_index desc limit %(page)s::int),
+{edge_and_rows};
 
 -- name: page_by_moment
 -- All merchants' deposits, the newest first.
@@ -8,26 +55,9 @@ with strip as materialized (
      cross join lateral (
            select * from deposit d
             where d.status = k.status and d.chain = c.chain
-              and (d.seen_ms, d.chain, d.tx_hash, d.log_index) < (%(key_0)s::bigint, %(key_1)s::text, %(key_2)s::text, %(key_3)s::int)
-              and d.seen_ms >= %(from_ms)s::bigint and d.seen_ms < %(to_ms)s::bigint
-            order by d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc limit %(stride)s::int) d
+              and {next_by_moment}) d
      order by d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc limit %(stride)s::int),
-found as (
-    select s.* from strip s
-     order by s.seen_ms desc, s.chain desc, s.tx_hash desc, s.log_index desc limit %(page)s::int),
-edge as (
-    select s.* from strip s
-     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
-     order by s.seen_ms asc, s.chain asc, s.tx_hash asc, s.log_index asc limit 1)
-select d.merchant_id, m.name as merchant_name, d.chain, d.tx_hash, d.log_index, d.block_number, d.status, d.sender, d.address,
-       d.user_id, u.ext_user_id, d.amount as amount_units, d.seen_ms, d.final_ms, d.cause, c.entry_id,
-       c.currency::text as currency, c.amount::bigint as credited_units, c.rate_e8, d.is_edge
-  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) d
-  join merchant m on m.merchant_id = d.merchant_id
-  left join sub_user u on u.merchant_id = d.merchant_id and u.user_id = d.user_id
-  left join deposit_credit c on c.merchant_id = d.merchant_id and c.chain = d.chain and c.tx_hash = d.tx_hash
-        and c.log_index = d.log_index
- order by d.is_edge, d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc;
+{all_rows};
 
 -- name: page_of_merchant_by_moment
 -- One merchant's deposits, the newest first.
@@ -36,63 +66,44 @@ with strip as materialized (
      cross join lateral (
            select * from deposit d
             where d.merchant_id = %(merchant_id)s::bigint and d.status = k.status and d.chain = c.chain
-              and (d.seen_ms, d.chain, d.tx_hash, d.log_index) < (%(key_0)s::bigint, %(key_1)s::text, %(key_2)s::text, %(key_3)s::int)
-              and d.seen_ms >= %(from_ms)s::bigint and d.seen_ms < %(to_ms)s::bigint
-            order by d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc limit %(stride)s::int) d
+              and {next_by_moment}) d
      order by d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc limit %(stride)s::int),
-found as (
-    select s.* from strip s
-     order by s.seen_ms desc, s.chain desc, s.tx_hash desc, s.log_index desc limit %(page)s::int),
-edge as (
-    select s.* from strip s
-     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
-     order by s.seen_ms asc, s.chain asc, s.tx_hash asc, s.log_index asc limit 1)
-select d.merchant_id, m.name as merchant_name, d.chain, d.tx_hash, d.log_index, d.block_number, d.status, d.sender, d.address,
-       d.user_id, u.ext_user_id, d.amount as amount_units, d.seen_ms, d.final_ms, d.cause, c.entry_id,
-       c.currency::text as currency, c.amount::bigint as credited_units, c.rate_e8, d.is_edge
-  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) d
-  join merchant m on m.merchant_id = d.merchant_id
-  left join sub_user u on u.merchant_id = d.merchant_id and u.user_id = d.user_id
-  left join deposit_credit c on c.merchant_id = d.merchant_id and c.chain = d.chain and c.tx_hash = d.tx_hash
-        and c.log_index = d.log_index
- order by d.is_edge, d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc;
+{all_rows};
 
 -- name: page_by_address
 -- Deposits to one address, the newest first. An address is one merchant's, who is named.
 with strip as materialized (
     select * from deposit d
      where d.merchant_id = %(merchant_id)s::bigint and d.address = %(address)s::bytea
-       and (d.seen_ms, d.chain, d.tx_hash, d.log_index) < (%(key_0)s::bigint, %(key_1)s::text, %(key_2)s::text, %(key_3)s::int)
-       and d.seen_ms >= %(from_ms)s::bigint and d.seen_ms < %(to_ms)s::bigint
-     order by d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc limit %(stride)s::int),
-found as (
-    select s.* from strip s
-     where s.chain = any(%(chains)s::text[]) and s.status = any(%(statuses)s::text[])
-     order by s.seen_ms desc, s.chain desc, s.tx_hash desc, s.log_index desc limit %(page)s::int),
-edge as (
-    select s.* from strip s
-     where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
-     order by s.seen_ms asc, s.chain asc, s.tx_hash asc, s.log_index asc limit 1)
-select d.merchant_id, m.name as merchant_name, d.chain, d.tx_hash, d.log_index, d.block_number, d.status, d.sender, d.address,
-       d.user_id, u.ext_user_id, d.amount as amount_units, d.seen_ms, d.final_ms, d.cause, c.entry_id,
-       c.currency::text as currency, c.amount::bigint as credited_units, c.rate_e8, d.is_edge
-  from (select f.*, false as is_edge from found f union all select e.*, true from edge e) d
-  join merchant m on m.merchant_id = d.merchant_id
-  left join sub_user u on u.merchant_id = d.merchant_id and u.user_id = d.user_id
-  left join deposit_credit c on c.merchant_id = d.merchant_id and c.chain = d.chain and c.tx_hash = d.tx_hash
-        and c.log_index = d.log_index
- order by d.is_edge, d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc;
+       and {next_by_moment}),
+{filter_by_status};
+
+-- name: page_of_user
+-- The deposits of one sub-user's wallet, the newest first.
+with strip as materialized (
+    select * from deposit d
+     where d.merchant_id = %(merchant_id)s::bigint and d.user_id = %(user_id)s::bigint
+       and {next_by_moment}),
+{filter_by_status};
+
+-- name: list_uncredited
+-- The newest deposits of many wallets, a few of each, in one question for all the pages that show them.
+select {columns}
+  from unnest(%(merchant_ids)s::bigint[], %(user_ids)s::bigint[]) w (merchant_id, user_id)
+ cross join lateral (
+       select * from deposit x
+        where x.merchant_id = w.merchant_id and x.user_id = w.user_id
+        order by x.seen_ms desc, x.chain desc, x.tx_hash desc, x.log_index desc
+        limit %(limit)s::int) d
+  {joins}
+ where d.status not in ('credited', 'held', 'dropped')
+ order by d.merchant_id, d.user_id, d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc;
 
 -- name: find_by_transaction
 -- The deposits of one transaction, on either chain.
-select d.merchant_id, m.name as merchant_name, d.chain, d.tx_hash, d.log_index, d.block_number, d.status, d.sender, d.address,
-       d.user_id, u.ext_user_id, d.amount as amount_units, d.seen_ms, d.final_ms, d.cause, c.entry_id,
-       c.currency::text as currency, c.amount::bigint as credited_units, c.rate_e8
+select {columns}
   from deposit d
-  join merchant m on m.merchant_id = d.merchant_id
-  left join sub_user u on u.merchant_id = d.merchant_id and u.user_id = d.user_id
-  left join deposit_credit c on c.merchant_id = d.merchant_id and c.chain = d.chain and c.tx_hash = d.tx_hash
-        and c.log_index = d.log_index
+  {joins}
  where d.chain = any(%(chains)s::text[]) and d.tx_hash = %(tx_hash)s::text
    and (%(merchant_id)s::bigint is null or d.merchant_id = %(merchant_id)s::bigint)
  order by d.chain, d.log_index limit %(limit)s::int;
@@ -103,3 +114,15 @@ select merchant_id from given_address where address = %(address)s::bytea
 union
 select a.merchant_id from merchant m
   join merchant_address a on a.merchant_id = m.merchant_id and a.address = %(address)s::bytea;
+
+-- name: sum_uncredited
+-- What final blocks have brought and no book has been credited with yet.
+select chain, sum(amount)::bigint as units
+  from (select chain, amount from deposit where status = 'pending'
+        union all
+        select chain, amount from deposit where status = 'dust') held
+ group by chain;
+
+-- name: list_cursors
+-- How far each chain was read.
+select chain, final_number, head_number, alert, moved_ms from chain_cursor order by chain;

@@ -121,6 +121,25 @@ async def read_page(
     return Page(tuple([show(row) for row in rows]), ahead, behind)
 
 
+async def read_rows(read: Callable[[str | None, int], Awaitable[Page[T]]], limit: int) -> list[T]:
+    """The first rows of a list, read page by page. `read` takes `after` and `limit` as `read_page` does."""
+    rows: list[T] = []
+    after = None
+    while len(rows) < limit:
+        page = await read(after, min(MAX_LIMIT, limit - len(rows)))
+        rows += page.rows
+        after = page.next
+        if after is None:
+            break
+    return rows
+
+
+def cut(rows: Sequence[T], limit: int, key_of: Callable[[T], object]) -> Page[T]:
+    """A page of rows of which one more than `limit` was read. The key of its last row leads to the next."""
+    shown = tuple(rows[:limit])
+    return Page(shown, str(key_of(shown[-1])) if len(rows) > limit else None, None)
+
+
 async def _look(order: Order, read: Read, key: Key, count: int) -> tuple[list[Row], Row | None]:
     """The first matching rows after a key, at most a few strides ahead, and the row where the search
     stopped.

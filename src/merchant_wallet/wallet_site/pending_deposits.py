@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.currencies import USDT
-from merchant_wallet.deposits import listing
-from merchant_wallet.deposits.listing import DepositShown
 from merchant_wallet.exchange import rates
+from merchant_wallet.reporting import deposits
+from merchant_wallet.reporting.deposits import DepositLine
 
 Connection = AsyncConnection[Any]
 Wallet = tuple[int, int]
@@ -34,18 +34,18 @@ class Crediting(NamedTuple):
     rate_e8: int | None
 
 
-async def list_pending_deposits(conn: Connection, wallet: Wallet, at_ms: int) -> list[DepositShown]:
+async def list_pending_deposits(conn: Connection, wallet: Wallet, at_ms: int) -> list[DepositLine]:
     """The pending deposits of a wallet, newest first."""
-    return _open(await listing.list_uncredited(conn, [wallet]), wallet, at_ms)
+    return _open(await deposits.list_uncredited(conn, [wallet]), wallet, at_ms)
 
 
 async def read_versions(conn: Connection, wallets: Sequence[Wallet], at_ms: int) -> dict[Wallet, str]:
     """For each wallet, a text that changes when its pending deposits change. One query for all wallets."""
-    found = await listing.list_uncredited(conn, wallets)
+    found = await deposits.list_uncredited(conn, wallets)
     return {wallet: version_of(_open(found, wallet, at_ms)) for wallet in wallets}
 
 
-def version_of(deposits: Sequence[DepositShown]) -> str:
+def version_of(deposits: Sequence[DepositLine]) -> str:
     """A text that changes when these deposits change; empty for none."""
     if not deposits:
         return ""
@@ -61,7 +61,7 @@ async def read_crediting(conn: Connection, merchant_id: int, currency: str, at_m
     return Crediting(currency, True, rate.usable_at(at_ms))
 
 
-def _open(found: Mapping[Wallet, list[DepositShown]], wallet: Wallet, at_ms: int) -> list[DepositShown]:
+def _open(found: Mapping[Wallet, list[DepositLine]], wallet: Wallet, at_ms: int) -> list[DepositLine]:
     return [
         one for one in found.get(wallet, []) if one.status != UNDONE or at_ms - one.seen_ms < UNDONE_SHOWN_MS
     ]
