@@ -19,6 +19,7 @@ from merchant_wallet.callbacks.outbox import Key
 from merchant_wallet.callbacks.payloads import Payload
 from merchant_wallet.callbacks.schedule import PAUSES_S
 from merchant_wallet.merchants import store
+from merchant_wallet.reporting.callbacks import find_callback, list_attempts
 
 REFUSE = answer(500, b"no")
 
@@ -113,9 +114,9 @@ def test_every_attempt_is_kept_with_what_came_of_it(in_scene: InScene) -> None:
             await scene.deliver(sender)
             scene.clock.advance_s(PAUSES_S[-1])
         (merchant_id,) = (await scene.rows("select merchant_id from callback"))[0]
-        shown = await outbox.find_event(scene.connection, merchant_id, event)
+        shown = await find_callback(scene.connection, event, merchant_id)
         assert shown is not None
-        attempts = await outbox.read_attempts(scene.connection, shown)
+        attempts = list(reversed(await list_attempts(scene.connection, shown)))
         assert [(kept.attempt_no, kept.http_status, kept.error) for kept in attempts] == [
             (1, 500, "HTTP status 500"),
             (2, 200, "the body of the answer is not the word success"),

@@ -144,7 +144,7 @@ async def test_callbacks_are_found_by_state_merchant_kind_and_last_answer(bazaar
     assert found is not None
     assert (found.attempt_no, found.http_status) == (2, 404)
     assert await callbacks.find_callback(bazaar.conn, oldest.event_id, stall) is None
-    attempts = await callbacks.list_attempts(bazaar.conn, shop, oldest.order_id, oldest.status)
+    attempts = await callbacks.list_attempts(bazaar.conn, found)
     assert [attempt.http_status for attempt in attempts] == [404, 500]
     counts = {
         one.state: (one.callbacks, one.oldest_ms) for one in await callbacks.count_by_state(bazaar.conn)

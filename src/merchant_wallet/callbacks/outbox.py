@@ -50,43 +50,6 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     settings_version: int
 
 
-class CallbackShown(msgspec.Struct, frozen=True, gc=False):
-    """A callback as an operator sees it. `claimed_by`: whose attempt is, or was last heard of, under way."""
-
-    merchant_id: int
-    order_id: int
-    status: int
-    event_type: str
-    event_id: str
-    state: str
-    attempt_no: int
-    retry_no: int
-    next_ms: int
-    created_ms: int
-    delivered_ms: int | None
-    claimed_by: str | None
-
-
-class AttemptShown(msgspec.Struct, frozen=True, gc=False):
-    """One attempt; without `latency_ms` it is under way, or its process died."""
-
-    attempt_no: int
-    at_ms: int
-    address: str | None
-    http_status: int | None
-    error: str | None
-    answer: bytes | None
-    latency_ms: int | None
-
-
-class Undelivered(NamedTuple):
-    """How many callbacks are `due`, `parked` or `paused`, and when the oldest of them came to be."""
-
-    state: str
-    callbacks: int
-    oldest_ms: int
-
-
 async def list_waiting(connection: AsyncConnection, *, after: int, limit: int) -> list[tuple[int, bool]]:
     """The next merchants after an id that are to be told something, and whether each is paused."""
     rows = await _fetch(connection, "list_waiting", {"after": after, "limit": limit})
@@ -138,39 +101,6 @@ async def record_failure(
     """
     values = {**_attempt(claim, answer), "error": answer.error, "next_ms": next_ms}
     return (await connection.execute(_TEXTS["record_failure"], values)).rowcount == 1
-
-
-async def find_event(connection: AsyncConnection, merchant_id: int, event_id: str) -> CallbackShown | None:
-    """A callback by its event's id."""
-    rows = await _fetch(connection, "find_event", {"merchant_id": merchant_id, "event_id": event_id})
-    return CallbackShown(*rows[0]) if rows else None
-
-
-async def read_attempts(connection: AsyncConnection, shown: CallbackShown) -> list[AttemptShown]:
-    """All attempts to deliver a callback, oldest first."""
-    values = {"merchant_id": shown.merchant_id, "order_id": shown.order_id, "status": shown.status}
-    return [AttemptShown(*row) for row in await _fetch(connection, "read_attempts", values)]
-
-
-async def list_of_merchant(
-    connection: AsyncConnection, merchant_id: int, *, state: str | None, before: int, limit: int
-) -> list[CallbackShown]:
-    """A merchant's callbacks of orders before an id, newest orders first."""
-    values = {"merchant_id": merchant_id, "state": state, "before": before, "limit": limit}
-    return [CallbackShown(*row) for row in await _fetch(connection, "list_of_merchant", values)]
-
-
-async def list_undelivered(
-    connection: AsyncConnection, *, state: str | None, limit: int
-) -> list[CallbackShown]:
-    """All merchants' callbacks that are not delivered, or those in one such state, oldest first."""
-    rows = await _fetch(connection, "list_undelivered", {"state": state, "limit": limit})
-    return [CallbackShown(*row) for row in rows]
-
-
-async def count_undelivered(connection: AsyncConnection) -> list[Undelivered]:
-    """What is not delivered, by state; a state that no callback is in is left out."""
-    return [Undelivered(*row) for row in await _fetch(connection, "count_undelivered", {})]
 
 
 async def send_again(connection: AsyncConnection, merchant_id: int, event_id: str) -> bool:

@@ -103,47 +103,6 @@ update callback
  where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
    and attempt_no = %(attempt_no)s::int and state = 'due';
 
--- name: find_event
--- A callback by its event's id.
-select merchant_id, order_id, status, event_type, event_id, state, attempt_no, retry_no, next_ms, created_ms, delivered_ms,
-       claimed_by
-  from callback where merchant_id = %(merchant_id)s::bigint and event_id = %(event_id)s::text;
-
--- name: read_attempts
--- All attempts to deliver one callback.
-select attempt_no, at_ms, address, http_status, error, answer, latency_ms from callback_attempt
- where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
- order by attempt_no;
-
--- name: list_of_merchant
--- A merchant's callbacks, those of its newest orders first.
-select merchant_id, order_id, status, event_type, event_id, state, attempt_no, retry_no, next_ms, created_ms, delivered_ms,
-       claimed_by
-  from callback
- where merchant_id = %(merchant_id)s::bigint and order_id < %(before)s::bigint
-   and (%(state)s::text is null or state = %(state)s::text)
- order by order_id desc, status desc limit %(limit)s::int;
-
--- name: list_undelivered
--- What is not delivered, of all merchants, the longest waiting first; all of the state asked for.
-select * from (
-    select merchant_id, order_id, status, event_type, event_id, state, attempt_no, retry_no, next_ms, created_ms, delivered_ms,
-           claimed_by
-      from callback where state = 'due' and coalesce(%(state)s::text, 'due') = 'due'
-    union all
-    select merchant_id, order_id, status, event_type, event_id, state, attempt_no, retry_no, next_ms, created_ms, delivered_ms,
-           claimed_by
-      from callback where state in ('dead_letter', 'paused') and coalesce(%(state)s::text, state) = state) waiting
- order by created_ms, merchant_id, order_id, status limit %(limit)s::int;
-
--- name: count_undelivered
--- How many callbacks stand in each state short of delivery, and since when the oldest of them: for the operator's eye.
-select state, count(*), min(created_ms) from (
-    select state, created_ms from callback where state = 'due'
-    union all
-    select state, created_ms from callback where state in ('dead_letter', 'paused')) waiting
- group by state;
-
 -- name: send_again
 -- An operator's word: sent at once, with the schedule from its beginning. One that is under way is not sent twice.
 update callback set state = 'due', retry_no = 0, next_ms = case when claimed_by is null then 0 else next_ms end

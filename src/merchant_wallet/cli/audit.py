@@ -1,13 +1,19 @@
 """`audit`: reading the log of what was changed by whom, and verifying that nobody has changed the log."""
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import REFUSED
-from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
+from merchant_wallet.cli.options import (
+    DataOption,
+    JsonOption,
+    MerchantOption,
+    ShortLimitOption,
+)
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
@@ -26,7 +32,7 @@ def show(
         str | None, typer.Option(metavar="ACTOR", help="Who, such as operator:ann or cli:root.")
     ] = None,
     action: Annotated[str | None, typer.Option(metavar="ACTION", help="What, such as merchant.set.")] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=499, help="At most so many.")] = 50,
+    limit: ShortLimitOption = 50,
     before: Annotated[
         int | None, typer.Option(metavar="AUDIT_NO", min=1, help="Go on before this entry.")
     ] = None,
@@ -44,6 +50,7 @@ def show(
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.audit import records
+        from merchant_wallet.reporting.paging import cut
 
         merchant_id = None if merchant is None else (await session.find(merchant)).merchant_id
         found = await records.list_entries(
@@ -54,19 +61,13 @@ def show(
             before_no=before,
             limit=limit + 1,
         )
-        more = len(found) > limit
-        return {
-            "entries": [describe(entry) for entry in found[:limit]],
-            "nextBefore": found[limit - 1].audit_no if more else None,
-        }
+        rows, last = cut(found, limit)
+        return {"entries": [describe(entry) for entry in rows], "nextBefore": last and last.audit_no}
 
     document = run(data, act)
-    if as_json:
-        terminal.print_document(document)
-    else:
-        terminal.print_table(LIST_COLUMNS, [_flatten(entry) for entry in document["entries"]])
+    terminal.print_list(document, "entries", LIST_COLUMNS, as_json, show=_flatten)
     if document["nextBefore"] is not None:
-        terminal.note(f"There are more: --before {document['nextBefore']}")
+        terminal.note_more(f"--before {document['nextBefore']}")
 
 
 @app.command()
@@ -118,8 +119,8 @@ def _describe_violation(violation: "AuditViolation") -> dict[str, Any]:
     return {"auditNo": violation.audit_no, "text": violation.text}
 
 
-def _flatten(entry: dict[str, Any]) -> dict[str, Any]:
-    """An entry for a table: what it holds before and after as one text each."""
+def _flatten(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry as a table row: the facts before and after as one text each."""
     texts = {
         name: None if entry[name] is None else json.dumps(entry[name], ensure_ascii=False)
         for name in ("before", "after")

@@ -10,11 +10,17 @@ from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.callbacks.callback_states import State, read_shown_name, shown_name
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
-from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
+from merchant_wallet.cli.options import (
+    BeforeOrderOption,
+    DataOption,
+    JsonOption,
+    LimitOption,
+    MerchantOption,
+)
 from merchant_wallet.cli.session import Session, name_actor, run
 
 if TYPE_CHECKING:
-    from merchant_wallet.callbacks.outbox import AttemptShown, CallbackShown
+    from merchant_wallet.reporting.callbacks import Attempt, CallbackLine
 
 app = typer.Typer(help="Look at callbacks to merchants, send them again, pause them.", no_args_is_help=True)
 
@@ -38,13 +44,8 @@ def list_some(
     state: Annotated[
         str | None, typer.Option(metavar="|".join(STATES), help="Only those in this state.")
     ] = None,
-    before: Annotated[
-        int,
-        typer.Option(
-            metavar="ORDER_ID", min=1, max=MAX_ID, help="Go on before this order (with --merchant)."
-        ),
-    ] = MAX_ID,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="At most so many.")] = 100,
+    before: BeforeOrderOption = MAX_ID,
+    limit: LimitOption = 100,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -64,23 +65,29 @@ def list_some(
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.callbacks import outbox
+        from merchant_wallet.reporting.callbacks import list_of_merchant, list_undelivered
+        from merchant_wallet.reporting.paging import cut
 
         if merchant is None:
-            found = await outbox.list_undelivered(session.conn, state=stored_state, limit=limit + 1)
+            found = await list_undelivered(session.conn, state=stored_state, limit=limit + 1)
         else:
             merchant_id = (await session.find(merchant)).merchant_id
-            found = await outbox.list_of_merchant(
+            found = await list_of_merchant(
                 session.conn, merchant_id, state=stored_state, before=before, limit=limit + 1
             )
-        more = len(found) > limit
-        # An order's callbacks may be cut in two: the next page begins with that order again.
-        next_before = found[limit - 1].order_id + 1 if more and merchant is not None else None
+        rows, last = cut(found, limit)
+        # The limit may cut an order's callbacks in two, so the next page begins with the same order.
+        next_before = last.order_id + 1 if last is not None and merchant is not None else None
         pauses = [
             {"merchantId": merchant_id, "sinceMs": since_ms, "pausedBy": paused_by}
             for merchant_id, since_ms, paused_by in await outbox.list_pauses(session.conn)
         ]
-        callbacks = [describe(shown) for shown in found[:limit]]
-        return {"callbacks": callbacks, "more": more, "nextBefore": next_before, "pausedMerchants": pauses}
+        return {
+            "callbacks": [describe(line) for line in rows],
+            "more": last is not None,
+            "nextBefore": next_before,
+            "pausedMerchants": pauses,
+        }
 
     document = run(data, act)
     terminal.print_list(document, "callbacks", LIST_COLUMNS, as_json)
@@ -89,7 +96,7 @@ def list_some(
         terminal.note(f"Merchant {pause['merchantId']} is paused since {since} by {pause['pausedBy']}.")
     if document["more"]:
         go_on = f"--before {document['nextBefore']}" if merchant else "a larger --limit, or --merchant"
-        terminal.note(f"There are more: {go_on}")
+        terminal.note_more(go_on)
 
 
 @app.command()
@@ -245,17 +252,17 @@ def _unknown(event: str) -> Failure:
 
 
 async def _read(session: Session, merchant_id: int, event: str) -> dict[str, Any]:
-    from merchant_wallet.callbacks import outbox
+    from merchant_wallet.reporting import callbacks
 
-    shown = await outbox.find_event(session.conn, merchant_id, event)
-    if shown is None:
+    line = await callbacks.find_callback(session.conn, event, merchant_id)
+    if line is None:
         raise _unknown(event)
-    attempts = await outbox.read_attempts(session.conn, shown)
-    return {**describe(shown), "history": [_describe_attempt(attempt) for attempt in attempts]}
+    attempts = await callbacks.list_attempts(session.conn, line)
+    return {**describe(line), "history": [_describe_attempt(attempt) for attempt in reversed(attempts)]}
 
 
-def describe(shown: "CallbackShown") -> dict[str, Any]:
-    """A callback as it is printed."""
+def describe(shown: "CallbackLine") -> dict[str, Any]:
+    """A callback for output."""
     return {
         "merchantId": shown.merchant_id,
         "eventId": shown.event_id,
@@ -272,7 +279,7 @@ def describe(shown: "CallbackShown") -> dict[str, Any]:
     }
 
 
-def _describe_attempt(attempt: "AttemptShown") -> dict[str, Any]:
+def _describe_attempt(attempt: "Attempt") -> dict[str, Any]:
     return {
         "attemptNo": attempt.attempt_no,
         "atMs": attempt.at_ms,

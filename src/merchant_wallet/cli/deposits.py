@@ -14,6 +14,7 @@ from merchant_wallet.cli.options import (
     ChainArgument,
     DataOption,
     JsonOption,
+    LimitOption,
     MerchantOption,
     read_amount,
 )
@@ -63,7 +64,7 @@ def list_some(
         typer.Option("--user", metavar="EXT_USER_ID", help="Only this sub-user's (with --merchant)."),
     ] = None,
     status: StatusOption = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="At most so many.")] = 100,
+    limit: LimitOption = 100,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -86,13 +87,13 @@ def list_some(
         def read(after: str | None, rows: int) -> "Awaitable[paging.Page[DepositLine]]":
             return deposits.list_deposits(session.conn, wanted, after=after, limit=rows)
 
-        found = await paging.read_rows(read, limit + 1)
-        return {"deposits": [describe(shown) for shown in found[:limit]], "more": len(found) > limit}
+        rows, last = paging.cut(await paging.read_rows(read, limit + 1), limit)
+        return {"deposits": [describe(shown) for shown in rows], "more": last is not None}
 
     document = run(data, act)
     terminal.print_list(document, "deposits", LIST_COLUMNS, as_json)
     if document["more"]:
-        terminal.note("There are more: a larger --limit shows them.")
+        terminal.note_more("a larger --limit shows them.")
 
 
 async def _filter(

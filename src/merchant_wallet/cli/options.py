@@ -10,6 +10,7 @@ import typer
 from merchant_wallet.base.chains import DEFAULT_CODES, KEY_NAMES
 from merchant_wallet.base.config import ConfigError, load_settings
 from merchant_wallet.base.currencies import CURRENCIES
+from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.base.money import parse_units
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.terminal import note
@@ -79,6 +80,16 @@ RefOption = Annotated[
         metavar="TEXT",
         help="A name for this, one per merchant, such as a bank's number: said twice, it is done once.",
         show_default=False,
+    ),
+]
+LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="At most so many.")]
+ShortLimitOption = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, max=499, help="At most so many.")
+]
+BeforeOrderOption = Annotated[
+    int,
+    typer.Option(
+        "--before", metavar="ORDER_ID", min=1, max=MAX_ID, help="Go on before this order (with --merchant)."
     ),
 ]
 ReasonOption = Annotated[

@@ -45,11 +45,7 @@ def list_all(
         found = await read(session.conn, at_ms=now_ms(), limit=limit)
         return {"proposals": [describe(change) for change in found]}
 
-    document = run(data, act)
-    if as_json:
-        terminal.print_document(document)
-    else:
-        terminal.print_table(LIST_COLUMNS, [flatten(one) for one in document["proposals"]])
+    terminal.print_list(run(data, act), "proposals", LIST_COLUMNS, as_json, show=flatten)
 
 
 @app.command()

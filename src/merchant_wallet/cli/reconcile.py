@@ -12,6 +12,7 @@ from merchant_wallet.cli.options import (
     ChainArgument,
     DataOption,
     JsonOption,
+    LimitOption,
     read_amount,
 )
 from merchant_wallet.cli.session import Session, name_actor, run
@@ -193,7 +194,7 @@ def record(
 
 @app.command()
 def treasury(
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="At most so many.")] = 100,
+    limit: LimitOption = 100,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:

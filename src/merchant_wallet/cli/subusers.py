@@ -6,7 +6,13 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
-from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, read_limit
+from merchant_wallet.cli.options import (
+    DataOption,
+    JsonOption,
+    MerchantArgument,
+    ShortLimitOption,
+    read_limit,
+)
 from merchant_wallet.cli.session import Session, run, tell_changes
 
 if TYPE_CHECKING:
@@ -27,7 +33,7 @@ def list_some(
         typer.Option(metavar="TEXT", help="Begins the extUserId, or is a userId or a wallet address."),
     ] = None,
     after: Annotated[int, typer.Option(metavar="USER_ID", min=0, help="Go on after this userId.")] = 0,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=499, help="At most so many.")] = 50,
+    limit: ShortLimitOption = 50,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -40,22 +46,24 @@ def list_some(
     """
 
     async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.reporting.paging import cut
         from merchant_wallet.sub_users import controls
 
         merchant_id = (await session.find(merchant)).merchant_id
         found = await controls.list_sub_users(
             session.conn, merchant_id, after_user_id=after, search=search, limit=limit + 1
         )
+        rows, last = cut(found, limit)
         return {
             "merchantId": merchant_id,
-            "subUsers": [describe(line) for line in found[:limit]],
-            "nextAfter": found[limit - 1].user_id if len(found) > limit else None,
+            "subUsers": [describe(line) for line in rows],
+            "nextAfter": last and last.user_id,
         }
 
     document = run(data, act)
     terminal.print_list(document, "subUsers", LIST_COLUMNS, as_json)
     if document["nextAfter"] is not None:
-        terminal.note(f"There are more: --after {document['nextAfter']}")
+        terminal.note_more(f"--after {document['nextAfter']}")
 
 
 @app.command()

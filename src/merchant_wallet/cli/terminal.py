@@ -8,7 +8,7 @@ came from outside is read as markup or reaches the terminal as a control charact
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -44,12 +44,24 @@ def print_answer(document: Document, as_json: bool) -> None:
         typer.echo(f"{name:<{width}}  {text}")
 
 
-def print_list(document: Document, name: str, columns: Sequence[str], as_json: bool) -> None:
-    """A document as it is, or its list `name` as a table of these columns."""
+def print_list(
+    document: Document,
+    name: str,
+    columns: Sequence[str],
+    as_json: bool,
+    *,
+    show: Callable[[Document], Document] = dict,
+) -> None:
+    """Print a document as JSON, or its list `name` as a table. `show` makes a row of an item."""
     if as_json:
         print_document(document)
     else:
-        print_table(columns, document[name])
+        print_table(columns, [show(item) for item in document[name]])
+
+
+def note_more(how: str) -> None:
+    """Say beside a list that it is cut, and how to see the rest."""
+    note(f"There are more: {how}")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Document]) -> None:

@@ -7,7 +7,13 @@ import typer
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
-from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption
+from merchant_wallet.cli.options import (
+    BeforeOrderOption,
+    DataOption,
+    JsonOption,
+    LimitOption,
+    MerchantOption,
+)
 from merchant_wallet.cli.second_person import name_person
 from merchant_wallet.cli.session import Session, name_actor, run
 from merchant_wallet.cli.wallets import read_payout
@@ -51,13 +57,8 @@ def list_some(
         int | None,
         typer.Option(min=0, max=6, metavar="0…6", help="Only this txnStatus; of all merchants: 0, 1 or 3."),
     ] = None,
-    before: Annotated[
-        int,
-        typer.Option(
-            metavar="ORDER_ID", min=1, max=MAX_ID, help="Go on before this order (with --merchant)."
-        ),
-    ] = MAX_ID,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="At most so many.")] = 100,
+    before: BeforeOrderOption = MAX_ID,
+    limit: LimitOption = 100,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -70,20 +71,22 @@ def list_some(
     """
 
     async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.reporting.paging import cut
+
         if merchant is None:
             found = await _list_open(session, status, limit + 1)
         else:
             found = await _list_of(session, merchant, status, before, limit + 1)
-        more = len(found) > limit
-        next_before = found[limit - 1].order.order_id if more and merchant is not None else None
-        orders = [describe(shown) for shown in found[:limit]]
-        return {"withdrawals": orders, "more": more, "nextBefore": next_before}
+        rows, last = cut(found, limit)
+        next_before = last.order.order_id if last is not None and merchant is not None else None
+        orders = [describe(shown) for shown in rows]
+        return {"withdrawals": orders, "more": last is not None, "nextBefore": next_before}
 
     document = run(data, act)
     terminal.print_list(document, "withdrawals", LIST_COLUMNS, as_json)
     if document["more"]:
         go_on = f"--before {document['nextBefore']}" if merchant else "a larger --limit, or --merchant"
-        terminal.note(f"There are more: {go_on}")
+        terminal.note_more(go_on)
 
 
 async def _list_open(session: Session, status: int | None, limit: int) -> "list[WithdrawalView]":

@@ -36,7 +36,7 @@ from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantRef, MerchantUnknown
 from merchant_wallet.operators.roles import Right, list_roles
 from merchant_wallet.reporting import merchants
-from merchant_wallet.reporting.paging import read_number
+from merchant_wallet.reporting.paging import cut, read_number
 from merchant_wallet.sub_users import controls
 from merchant_wallet.sub_users.controls import SubUserUnknown
 from merchant_wallet.web.languages import N_
@@ -65,9 +65,10 @@ async def show_adjustments(request: ConsoleRequest, conn: Connection) -> Respons
     state = read_state(ADJUSTMENTS, request.http.query_params, filters=("merchant",))
     scope = await find_scope(request, conn, state.get("merchant"))
     before_no = read_number(state.after) if state.after else None
-    decided = await proposals.list_decided(
+    found = await proposals.list_decided(
         conn, now_ms=request.at_ms, merchant_id=scope, before_no=before_no, limit=PAGE_ROWS + 1
     )
+    decided, last = cut(found, PAGE_ROWS)
     waiting = await proposals.list_open(conn, now_ms=request.at_ms, limit=decisions.MAX_PAGE)
     unfinished = await proposals.list_unfinished(conn, now_ms=request.at_ms)
     return request.page(
@@ -76,8 +77,8 @@ async def show_adjustments(request: ConsoleRequest, conn: Connection) -> Respons
         state=state,
         waiting=[one for one in waiting if scope in (None, one.merchant_id)],
         unfinished=unfinished,
-        decided=decided[:PAGE_ROWS],
-        next=str(decided[PAGE_ROWS - 1].proposal_no) if len(decided) > PAGE_ROWS else None,
+        decided=decided,
+        next=last and str(last.proposal_no),
         names=await merchants.read_names(
             conn, [one.merchant_id for one in (*waiting, *unfinished, *decided)]
         ),

@@ -19,6 +19,7 @@ from merchant_wallet.console.filter_values import find_scope, read_day, read_end
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.reporting.paging import cut
 
 AUDIT: Final = "/console/audit"
 PAGE_ROWS: Final = 50
@@ -60,13 +61,13 @@ async def show_log(request: ConsoleRequest, conn: Connection) -> Response:
         limit=PAGE_ROWS + 1,
     )
     within = [row for row in rows if since_ms is None or row.at_ms >= since_ms]
-    shown = within[:PAGE_ROWS]
+    shown, last = cut(within, PAGE_ROWS)
     return request.page(
         "console/audit.html",
         active="audit",
         state=state,
         rows=[EntryShown(row, tell_differences(row)) for row in shown],
-        next=str(shown[-1].audit_no) if len(within) > PAGE_ROWS else None,
+        next=last and str(last.audit_no),
     )
 
 

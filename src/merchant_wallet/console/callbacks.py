@@ -6,7 +6,7 @@ callbacks and may resend them. Only the platform's staff may pause them.
 
 import re
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -28,7 +28,7 @@ from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import callbacks as oversight
-from merchant_wallet.reporting.callbacks import CallbackFilter, CallbackLine
+from merchant_wallet.reporting.callbacks import Attempt, CallbackFilter, CallbackLine
 from merchant_wallet.web.languages import N_
 
 CALLBACKS: Final = "/console/callbacks"
@@ -42,25 +42,6 @@ UNDELIVERED: Final = (State.DEAD_LETTER, State.DUE, State.PAUSED)
 FILTERS: Final = ("merchant", "event", "answer")
 _EVENT: Final = re.compile(r"evt_[0-9]{1,18}_[0-9a-z]{1,10}")
 _STATUS: Final = re.compile(r"[1-5][0-9]{2}")
-
-
-class Attempt(Protocol):
-    """An attempt of the outbox or of the reports."""
-
-    @property
-    def attempt_no(self) -> int: ...
-    @property
-    def at_ms(self) -> int: ...
-    @property
-    def address(self) -> str | None: ...
-    @property
-    def http_status(self) -> int | None: ...
-    @property
-    def error(self) -> str | None: ...
-    @property
-    def answer(self) -> bytes | None: ...
-    @property
-    def latency_ms(self) -> int | None: ...
 
 
 class AttemptLine(msgspec.Struct, frozen=True):
@@ -97,9 +78,7 @@ async def show_callbacks(request: ConsoleRequest, conn: Connection) -> Response:
 async def show_callback(request: ConsoleRequest, conn: Connection) -> Response:
     """One callback with every attempt."""
     line = await _find(request, conn)
-    attempts = await oversight.list_attempts(
-        conn, line.merchant_id, line.order_id, line.status, limit=MOST_ATTEMPTS
-    )
+    attempts = await oversight.list_attempts(conn, line, limit=MOST_ATTEMPTS)
     return request.page(
         "console/callback.html",
         active="callbacks",

@@ -32,7 +32,7 @@ from merchant_wallet.operators import access, records
 from merchant_wallet.operators.records import NewOperator
 from merchant_wallet.operators.roles import Operator, Right, list_roles, may
 from merchant_wallet.reporting import merchants
-from merchant_wallet.reporting.paging import read_number
+from merchant_wallet.reporting.paging import cut, read_number
 from merchant_wallet.web.guards import RIGHTS, list_guards
 from merchant_wallet.web.languages import N_
 
@@ -56,7 +56,8 @@ async def show_proposals(request: ConsoleRequest, conn: Connection) -> Response:
     """Open proposals, and decided ones."""
     state = read_state(PROPOSALS, request.http.query_params)
     before_no = read_number(state.after) if state.after else None
-    decided = await changes.list_decided(conn, at_ms=request.at_ms, before_no=before_no, limit=PAGE_ROWS + 1)
+    found = await changes.list_decided(conn, at_ms=request.at_ms, before_no=before_no, limit=PAGE_ROWS + 1)
+    decided, last = cut(found, PAGE_ROWS)
     waiting = await changes.list_open(conn, at_ms=request.at_ms, limit=decisions.MAX_PAGE)
     return request.page(
         "console/proposals.html",
@@ -64,8 +65,8 @@ async def show_proposals(request: ConsoleRequest, conn: Connection) -> Response:
         state=state,
         waiting=waiting,
         adjustments=len(await adjustments.list_open(conn, now_ms=request.at_ms, limit=decisions.MAX_PAGE)),
-        decided=decided[:PAGE_ROWS],
-        next=str(decided[PAGE_ROWS - 1].proposal_no) if len(decided) > PAGE_ROWS else None,
+        decided=decided,
+        next=last and str(last.proposal_no),
         names=await name_merchants(conn, [*waiting, *decided]),
         needs_owner=[kind for kind, right in RIGHTS.items() if right == Right.MANAGE_OPERATORS],
     )

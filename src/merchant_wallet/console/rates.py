@@ -30,7 +30,7 @@ from merchant_wallet.exchange.rates import (
 )
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import merchants
-from merchant_wallet.reporting.paging import read_number
+from merchant_wallet.reporting.paging import cut, read_number
 from merchant_wallet.web.languages import N_
 
 RATES: Final = "/console/rates"
@@ -172,7 +172,7 @@ async def _apply(request: ConsoleRequest, conn: Connection, wanted: Wanted) -> R
 async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState = EMPTY_FORM) -> Response:
     state = read_state(RATES, request.http.query_params, filters=("merchant",))
     lines = await rates.list_rates(conn)
-    history = await _read_history(request, conn, state)
+    history, last = cut(await _read_history(request, conn, state), PAGE_ROWS)
     return request.page(
         "console/rates.html",
         active="rates",
@@ -181,8 +181,8 @@ async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState
         forms=[_form(request, await rates.find_line(conn, PLATFORM, direction)) for direction in DIRECTIONS],
         own=[Own(await _name(conn, one.merchant_id), one) for one in lines if one.merchant_id != PLATFORM],
         state=state,
-        history=history[:PAGE_ROWS],
-        next=str(history[PAGE_ROWS - 1].change.change_no) if len(history) > PAGE_ROWS else None,
+        history=history,
+        next=last and str(last.change.change_no),
         proposed=await list_proposed(request, conn, PLATFORM),
         rate_band=format_band(request),
     )

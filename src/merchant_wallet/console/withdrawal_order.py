@@ -25,8 +25,6 @@ from merchant_wallet.book.rules.withdrawals import (
     REFUNDED,
 )
 from merchant_wallet.book.state import Entry
-from merchant_wallet.callbacks import outbox
-from merchant_wallet.callbacks.outbox import CallbackShown
 from merchant_wallet.console.callbacks import AttemptLine, show_attempts
 from merchant_wallet.console.journal_lines import PostingLine, tell_postings
 from merchant_wallet.console.order_timeline import Life, tell_life
@@ -35,7 +33,8 @@ from merchant_wallet.console.screening import Screened, screen
 from merchant_wallet.console.wait_reasons import Reason, find_reasons
 from merchant_wallet.console.withdrawal_decisions import ONE, find_order
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting import entries
+from merchant_wallet.reporting import callbacks, entries
+from merchant_wallet.reporting.callbacks import CallbackLine
 from merchant_wallet.reporting.entries import EntryFilter
 from merchant_wallet.reporting.halts import list_halts
 from merchant_wallet.reporting.orders import OrderLine
@@ -66,7 +65,7 @@ class Transfer(msgspec.Struct, frozen=True):
 class Told(msgspec.Struct, frozen=True):
     """A callback about the order, and each attempt to deliver it."""
 
-    callback: CallbackShown
+    callback: CallbackLine
     attempts: list[AttemptLine]
 
 
@@ -167,9 +166,10 @@ async def _read_told(conn: Connection, merchant_id: int, order: Withdrawal) -> l
     """The callbacks of the order, in order."""
     told = []
     for status in sorted(CALLED_BACK):
-        callback = await outbox.find_event(conn, merchant_id, f"evt_{order.order_id}_{status}")
+        callback = await callbacks.find_callback(conn, f"evt_{order.order_id}_{status}", merchant_id)
         if callback is not None:
-            told.append(Told(callback, show_attempts(await outbox.read_attempts(conn, callback))))
+            attempts = await callbacks.list_attempts(conn, callback)
+            told.append(Told(callback, show_attempts(reversed(attempts))))
     return told
 
 

@@ -31,7 +31,10 @@ _NEWEST: Final = Order(
 
 
 class CallbackLine(msgspec.Struct, frozen=True):
-    """One callback in a list, with its last attempt; `http_status` is None where nothing answered."""
+    """One callback with its last attempt; `http_status` is None where nothing answered.
+
+    `claimed_by`: whose attempt is, or was last heard of, under way.
+    """
 
     merchant_id: int
     merchant_name: str
@@ -47,6 +50,7 @@ class CallbackLine(msgspec.Struct, frozen=True):
     delivered_ms: int | None
     url: str | None
     tried_ms: int | None
+    claimed_by: str | None
     http_status: int | None
     error: str | None
 
@@ -61,7 +65,7 @@ class CallbackFilter(msgspec.Struct, frozen=True):
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One attempt to deliver a callback, as far as it came."""
+    """One attempt to deliver a callback. Without `latency_ms` it is under way, or its process died."""
 
     attempt_no: int
     at_ms: int
@@ -106,12 +110,28 @@ async def find_callback(
     return _show(rows[0]) if rows else None
 
 
-async def list_attempts(
-    conn: Connection, merchant_id: int, order_id: int, status: int, *, limit: int = 50
-) -> list[Attempt]:
-    """The last attempts to deliver a callback, the newest first."""
-    paging.check_limit(limit)
-    values = {"merchant_id": merchant_id, "order_id": order_id, "status": status, "limit": limit}
+async def list_of_merchant(
+    conn: Connection, merchant_id: int, *, state: str | None, before: int, limit: int
+) -> list[CallbackLine]:
+    """A merchant's callbacks of orders before an id, newest orders first."""
+    values = {"merchant_id": merchant_id, "state": state, "before": before, "limit": limit}
+    return [_show(row) for row in await fetch(conn, QUERIES["page_of_merchant_by_order"].text, values)]
+
+
+async def list_undelivered(conn: Connection, *, state: str | None, limit: int) -> list[CallbackLine]:
+    """All merchants' callbacks that are not delivered, or those in one such state, oldest first."""
+    values = {"state": state, "limit": limit}
+    return [_show(row) for row in await fetch(conn, QUERIES["list_undelivered"].text, values)]
+
+
+async def list_attempts(conn: Connection, line: CallbackLine, *, limit: int | None = None) -> list[Attempt]:
+    """The last attempts to deliver a callback, the newest first. Without a limit: all."""
+    values = {
+        "merchant_id": line.merchant_id,
+        "order_id": line.order_id,
+        "status": line.status,
+        "limit": limit,
+    }
     return [Attempt(**row) for row in await fetch(conn, QUERIES["list_attempts"].text, values)]
 
 

@@ -134,10 +134,10 @@ async def read_rows(read: Callable[[str | None, int], Awaitable[Page[T]]], limit
     return rows
 
 
-def cut(rows: Sequence[T], limit: int, key_of: Callable[[T], object]) -> Page[T]:
-    """A page of rows of which one more than `limit` was read. The key of its last row leads to the next."""
-    shown = tuple(rows[:limit])
-    return Page(shown, str(key_of(shown[-1])) if len(rows) > limit else None, None)
+def cut(rows: Sequence[T], limit: int) -> tuple[Sequence[T], T | None]:
+    """The rows of a page, and the last of them where there are more. One more than `limit` was read."""
+    shown = rows[:limit]
+    return shown, shown[-1] if len(rows) > limit else None
 
 
 async def _look(order: Order, read: Read, key: Key, count: int) -> tuple[list[Row], Row | None]:
