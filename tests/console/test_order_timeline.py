@@ -16,7 +16,7 @@ from merchant_wallet.console.order_timeline import (
     tell_life,
 )
 from merchant_wallet.console.withdrawal_order import Transfer
-from merchant_wallet.reporting.callbacks import CallbackLine
+from merchant_wallet.reporting.callbacks import Callback
 
 COIN = 1_000_000
 PATHS = {0: (), 1: (1,), 2: (1, 2), 3: (1, 3), 4: (4,), 5: (5,), 6: (1, 3, 6)}
@@ -39,33 +39,15 @@ def steps(status: int) -> list[Step]:
     ]
 
 
-def callback(state: str, status: int = 2) -> CallbackLine:
-    return CallbackLine(
-        merchant_id=1,
-        merchant_name="Shop",
-        order_id=7,
-        status=status,
-        event_type="withdrawal",
-        event_id="evt_7_2",
-        state=state,
-        attempt_no=12,
-        retry_no=11,
-        next_ms=0,
-        created_ms=40,
-        delivered_ms=50,
-        url=None,
-        tried_ms=None,
-        claimed_by=None,
-        http_status=None,
-        error=None,
-    )
+def callback(state: str, status: int = 2) -> Callback:
+    return Callback(1, 7, status, "withdrawal", "evt_7_2", state, 12, 11, 0, 40, 50, None)
 
 
 def tell(
     made: Withdrawal,
     *,
     transfers: tuple[Transfer, ...] = (),
-    callbacks: tuple[CallbackLine, ...] = (),
+    callbacks: tuple[Callback, ...] = (),
     names: bool = True,
     me: str = "merchant:shop",
 ) -> list[Moment]:

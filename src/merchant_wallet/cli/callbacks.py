@@ -20,7 +20,7 @@ from merchant_wallet.cli.options import (
 from merchant_wallet.cli.session import Session, name_actor, run
 
 if TYPE_CHECKING:
-    from merchant_wallet.reporting.callbacks import Attempt, CallbackLine
+    from merchant_wallet.reporting.callbacks import Attempt, Callback
 
 app = typer.Typer(help="Look at callbacks to merchants, send them again, pause them.", no_args_is_help=True)
 
@@ -261,7 +261,7 @@ async def _read(session: Session, merchant_id: int, event: str) -> dict[str, Any
     return {**describe(line), "history": [_describe_attempt(attempt) for attempt in reversed(attempts)]}
 
 
-def describe(shown: "CallbackLine") -> dict[str, Any]:
+def describe(shown: "Callback") -> dict[str, Any]:
     """A callback for output."""
     return {
         "merchantId": shown.merchant_id,

@@ -23,7 +23,7 @@ from merchant_wallet.book.rules.withdrawals import (
     canceller_of,
 )
 from merchant_wallet.book.state import Step
-from merchant_wallet.reporting.callbacks import CallbackLine
+from merchant_wallet.reporting.callbacks import Callback
 from merchant_wallet.web.languages import N_
 
 DONE: Final = "done"
@@ -95,7 +95,7 @@ class Life(msgspec.Struct, frozen=True):
     order: Withdrawal
     steps: Sequence[Step]
     transfers: Sequence[Signed]
-    callbacks: Sequence[CallbackLine]
+    callbacks: Sequence[Callback]
     names: bool
     me: str
     waits: str = ""

@@ -34,7 +34,7 @@ from merchant_wallet.console.wait_reasons import Reason, find_reasons
 from merchant_wallet.console.withdrawal_decisions import ONE, find_order
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import callbacks, entries
-from merchant_wallet.reporting.callbacks import CallbackLine
+from merchant_wallet.reporting.callbacks import Callback
 from merchant_wallet.reporting.entries import EntryFilter
 from merchant_wallet.reporting.halts import list_halts
 from merchant_wallet.reporting.orders import OrderLine
@@ -65,7 +65,7 @@ class Transfer(msgspec.Struct, frozen=True):
 class Told(msgspec.Struct, frozen=True):
     """A callback about the order, and each attempt to deliver it."""
 
-    callback: CallbackLine
+    callback: Callback
     attempts: list[AttemptLine]
 
 

@@ -17,8 +17,10 @@ import msgspec
 
 from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.chains import DEFAULT_CODES
+from merchant_wallet.base.codes import Refused
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.money import RATE_SCALE, format_rate, format_units, parse_rate, parse_units
+from merchant_wallet.base.notify_url import check_notify_url
 from merchant_wallet.base.signing import HMAC, MD5, Method
 from merchant_wallet.base.typed_text import TextRefused
 from merchant_wallet.book.commands import SECOND_LIMIT_UNITS
@@ -215,9 +217,11 @@ def _parse_url(text: str) -> str | None:
         return None
     if len(text) > _MAX_URL:
         raise ValueError(f"it has {len(text)} characters")
-    # Whether http is enough depends on the sandbox, which the caller knows.
-    if (fault := find_url_fault(text, sandbox=True)) is not None:
-        raise ValueError(fault)
+    try:
+        # Whether http is enough is the sandbox's affair, which whoever takes the text knows.
+        check_notify_url(text, sandbox=True)
+    except Refused as refused:
+        raise ValueError(refused.refusal.msg.removeprefix("notifyUrl ")) from None
     return text
 
 

@@ -30,14 +30,10 @@ _NEWEST: Final = Order(
 )
 
 
-class CallbackLine(msgspec.Struct, frozen=True):
-    """One callback with its last attempt; `http_status` is None where nothing answered.
-
-    `claimed_by`: whose attempt is, or was last heard of, under way.
-    """
+class Callback(msgspec.Struct, frozen=True):
+    """One callback. `claimed_by`: whose attempt is, or was last heard of, under way."""
 
     merchant_id: int
-    merchant_name: str
     order_id: int
     status: int
     event_type: str
@@ -48,9 +44,15 @@ class CallbackLine(msgspec.Struct, frozen=True):
     next_ms: int
     created_ms: int
     delivered_ms: int | None
+    claimed_by: str | None
+
+
+class CallbackLine(Callback, frozen=True):
+    """One callback in a list, with its last attempt; `http_status` is None where nothing answered."""
+
+    merchant_name: str
     url: str | None
     tried_ms: int | None
-    claimed_by: str | None
     http_status: int | None
     error: str | None
 
@@ -112,24 +114,24 @@ async def find_callback(
 
 async def list_of_merchant(
     conn: Connection, merchant_id: int, *, state: str | None, before: int, limit: int
-) -> list[CallbackLine]:
+) -> list[Callback]:
     """A merchant's callbacks of orders before an id, newest orders first."""
     values = {"merchant_id": merchant_id, "state": state, "before": before, "limit": limit}
-    return [_show(row) for row in await fetch(conn, QUERIES["page_of_merchant_by_order"].text, values)]
+    return [Callback(**row) for row in await fetch(conn, QUERIES["list_of_merchant"].text, values)]
 
 
-async def list_undelivered(conn: Connection, *, state: str | None, limit: int) -> list[CallbackLine]:
+async def list_undelivered(conn: Connection, *, state: str | None, limit: int) -> list[Callback]:
     """All merchants' callbacks that are not delivered, or those in one such state, oldest first."""
     values = {"state": state, "limit": limit}
-    return [_show(row) for row in await fetch(conn, QUERIES["list_undelivered"].text, values)]
+    return [Callback(**row) for row in await fetch(conn, QUERIES["list_undelivered"].text, values)]
 
 
-async def list_attempts(conn: Connection, line: CallbackLine, *, limit: int | None = None) -> list[Attempt]:
+async def list_attempts(conn: Connection, callback: Callback, *, limit: int | None = None) -> list[Attempt]:
     """The last attempts to deliver a callback, the newest first. Without a limit: all."""
     values = {
-        "merchant_id": line.merchant_id,
-        "order_id": line.order_id,
-        "status": line.status,
+        "merchant_id": callback.merchant_id,
+        "order_id": callback.order_id,
+        "status": callback.status,
         "limit": limit,
     }
     return [Attempt(**row) for row in await fetch(conn, QUERIES["list_attempts"].text, values)]

@@ -1,11 +1,15 @@
 -- Callbacks as operators look for them. The index is chosen by state; what else is asked for is looked for among the
 -- next `stride` rows of it.
 
+-- fragment: own_columns
+-- What a callback is by itself.
+c.merchant_id, c.order_id, c.status, c.event_type, c.event_id, c.state, c.attempt_no, c.retry_no, c.next_ms, c.created_ms,
+       c.delivered_ms, c.claimed_by;
+
 -- fragment: columns
--- What a list shows of a callback: `c` is the callback, `m` its merchant, `w` its order, `t` the last attempt.
-c.merchant_id, m.name as merchant_name, c.order_id, c.status, c.event_type, c.event_id, c.state, c.attempt_no, c.retry_no,
-       c.next_ms, c.created_ms, c.delivered_ms, coalesce(w.notify_url, m.deposit_notify_url) as url, t.at_ms as tried_ms,
-       c.claimed_by, t.http_status, t.error;
+-- What a list shows of a callback beside it: `m` is its merchant, `w` its order, `t` the last attempt.
+{own_columns}, m.name as merchant_name, coalesce(w.notify_url, m.deposit_notify_url) as url, t.at_ms as tried_ms,
+       t.http_status, t.error;
 
 -- fragment: joins
 -- Where the columns come from.
@@ -68,26 +72,21 @@ select {columns}
   {joins}
  where (%(merchant_id)s::bigint is null or o.merchant_id = %(merchant_id)s::bigint);
 
--- name: page_of_merchant_by_order
+-- name: list_of_merchant
 -- A merchant's callbacks, those of its newest orders first.
-select {columns}
-  from (select * from callback c
-         where c.merchant_id = %(merchant_id)s::bigint and c.order_id < %(before)s::bigint
-           and (%(state)s::text is null or c.state = %(state)s::text)
-         order by c.order_id desc, c.status desc limit %(limit)s::int) c
-  {joins}
- order by c.order_id desc, c.status desc;
+select {own_columns}
+  from callback c
+ where c.merchant_id = %(merchant_id)s::bigint and c.order_id < %(before)s::bigint
+   and (%(state)s::text is null or c.state = %(state)s::text)
+ order by c.order_id desc, c.status desc limit %(limit)s::int;
 
 -- name: list_undelivered
 -- What is not delivered, of all merchants, the longest waiting first; all of the state asked for.
-select {columns}
-  from (select * from (
-            select * from callback where state = 'due' and coalesce(%(state)s::text, 'due') = 'due'
-            union all
-            select * from callback where state in ('dead_letter', 'paused') and coalesce(%(state)s::text, state) = state) waiting
-         order by created_ms, merchant_id, order_id, status limit %(limit)s::int) c
-  {joins}
- order by c.created_ms, c.merchant_id, c.order_id, c.status;
+select {own_columns}
+  from (select * from callback where state = 'due' and coalesce(%(state)s::text, 'due') = 'due'
+        union all
+        select * from callback where state in ('dead_letter', 'paused') and coalesce(%(state)s::text, state) = state) c
+ order by c.created_ms, c.merchant_id, c.order_id, c.status limit %(limit)s::int;
 
 -- name: list_attempts
 -- Every attempt to deliver one callback.
