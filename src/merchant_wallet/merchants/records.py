@@ -218,7 +218,7 @@ def _parse_url(text: str) -> str | None:
     if len(text) > _MAX_URL:
         raise ValueError(f"it has {len(text)} characters")
     try:
-        # Whether http is enough is the sandbox's affair, which whoever takes the text knows.
+        # Whether http is allowed depends on the sandbox. The caller knows that.
         check_notify_url(text, sandbox=True)
     except Refused as refused:
         raise ValueError(refused.refusal.msg.removeprefix("notifyUrl ")) from None
