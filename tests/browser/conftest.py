@@ -1,8 +1,9 @@
-"""A real browser for the pages: screens, languages and themes; what it complains of fails the test.
+"""A real browser for the pages: screens, languages and themes. Any error that the browser reports fails
+the test.
 
-Rules: the browser lives as long as a module, because its loop would be in the way of other modules'
-`asyncio.run`; what a test awaits within the service goes through `platform`. Without a browser these tests
-are skipped, in CI they fail. A failing test leaves its pictures in `shots/`.
+Rules: each module starts its own browser, because the browser's event loop would block `asyncio.run` in other
+modules. What a test awaits within the service goes through `platform`. Without a browser these tests are
+skipped; in CI they fail. A failed test leaves screenshots in `shots/`.
 """
 
 import base64
@@ -23,18 +24,18 @@ ROOT: Final = Path(__file__).parents[2]
 AXE: Final = ROOT / "devnet/node_modules/axe-core/axe.min.js"
 SHOTS: Final = Path(__file__).with_name("shots")
 IMAGES: Final = ROOT / "docs/images"
-# The first is Chromium without windows: it shows the same pages for half of the processor time.
+# The first is Chromium without windows. It shows the same pages for half of the processor time.
 BROWSERS: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 MAX_IMAGE_BYTES: Final = 150_000
 PATIENCE_MS: Final = 20_000
 
-# A running service, as the journeys have it.
+# The running service of the journeys' tests.
 clock, platform, own_platform, shop = journeys.clock, journeys.platform, journeys.own_platform, journeys.shop
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """What a page is looked at on."""
+    """The size and kind of a screen."""
 
     name: str
     width: int
@@ -49,13 +50,13 @@ NARROW: Final = Screen("narrow", 320, 640, 1, touch=True)
 SCREENS: Final = (PHONE, DESKTOP)
 LANGUAGES: Final = ("en", "zh-CN")
 THEMES: Final = ("light", "dark")
-# Each screen, language and theme in two looks; with the long ones each pair of them.
+# Two looks show each screen, language and theme once. The long tests add the other pairs.
 _FIRST_LOOKS: Final = ((DESKTOP, "en", "light"), (PHONE, "zh-CN", "dark"))
 _MORE_LOOKS: Final = ((DESKTOP, "zh-CN", "dark"), (PHONE, "en", "dark"), (PHONE, "zh-CN", "light"))
 
 
 def each_look(*more: tuple[Screen, str, str]) -> pytest.MarkDecorator:
-    """Runs a test in each look, and in some of its own."""
+    """Run a test in each look, and in the given ones too."""
     looks = [
         pytest.param(*look, marks=marks, id="-".join((look[0].name, *look[1:])))
         for marks, group in (((), (*_FIRST_LOOKS, *more)), (pytest.mark.long, _MORE_LOOKS))
@@ -66,7 +67,7 @@ def each_look(*more: tuple[Screen, str, str]) -> pytest.MarkDecorator:
 
 @dataclass
 class Visits:
-    """Opens pages of one test and keeps what the browser complained of."""
+    """Opens pages for one test and records the errors that the browser reports."""
 
     browser: Browser
     contexts: list[BrowserContext] = field(default_factory=list)
@@ -82,7 +83,7 @@ class Visits:
         url: str | None = None,
         **context: Any,
     ) -> Page:
-        """A page of a new visitor, with nothing in it yet; `url` is what relative addresses lead to."""
+        """A page of a new visitor, still empty. `url` is the base of relative addresses."""
         options: dict[str, Any] = {"reduced_motion": "reduce", "timezone_id": "UTC", **context}
         made = self.browser.new_context(
             base_url=url,
@@ -102,16 +103,16 @@ class Visits:
         return page
 
     def allow(self, pattern: str) -> None:
-        """Take a complaint for what the test is about, by a regular expression."""
+        """Expect an error that matches this regular expression."""
         self.allowed.append(pattern)
 
     def judge(self) -> None:
-        """Fail for what the browser complained of: errors of scripts, refusals of the content policy."""
+        """Fail if the browser reported a script error or a violation of the content policy."""
         left = [told for told in self.complaints if not any(re.search(known, told) for known in self.allowed)]
         assert not left, "the browser complains:\n" + "\n".join(left)
 
     def keep_pictures(self, name: str) -> None:
-        """Keep what every page shows now."""
+        """Save a screenshot of every page."""
         SHOTS.mkdir(exist_ok=True)
         pages = [page for context in self.contexts for page in context.pages]
         for at, page in enumerate(pages):
@@ -129,20 +130,20 @@ class Visits:
 
 
 def find_browser() -> str | None:
-    """The browser's program; None when there is none."""
+    """The browser's program, or None."""
     return next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The module's browser. Skips without one, but fails in CI."""
+    """The module's browser. Without one the tests are skipped, but fail in CI."""
     found = find_browser()
     if found is None:
         told = "no browser: install chromium (scripts/setup --browser says how)"
         if os.environ.get("CI") == "true":
             pytest.fail(told)
         pytest.skip(told)
-    # Chromium has no sandbox for root; what it is shown here is our own.
+    # Chromium's sandbox does not work for root. Here it shows only our own pages.
     arguments = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=found, args=arguments)
@@ -154,7 +155,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let the fixtures know whether the test failed."""
+    """Tell the fixtures whether the test failed."""
     report = yield
     if report.when == "call":
         item.stash[_FAILED] = report.failed
@@ -166,7 +167,7 @@ _FAILED: Final = pytest.StashKey[bool]()
 
 @pytest.fixture
 def visits(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visits]:
-    """Opens pages; what the browser complains of fails the test at its end."""
+    """Opens pages. Errors that the browser reported fail the test at its end."""
     made = Visits(browser)
     try:
         yield made
@@ -187,7 +188,7 @@ def phone(visits: Visits) -> Page:
 
 @pytest.fixture
 def desktop(visits: Visits) -> Page:
-    """An empty page on a desk."""
+    """An empty page on a desktop screen."""
     return visits.open(DESKTOP)
 
 
@@ -199,7 +200,7 @@ def _read_axe() -> str:
 
 CheckAxe = Callable[..., None]
 GRAVE: Final = ("serious", "critical")
-# Only rules about audio look at what `preload` fetches, and no page plays any.
+# `preload` is needed for rules about audio only, and no page plays audio.
 _JUDGE: Final = """async within => {
     const choices = {resultTypes: ["violations"], preload: false};
     return (await axe.run({include: [[within]]}, choices)).violations;
@@ -208,12 +209,12 @@ _JUDGE: Final = """async within => {
 
 @pytest.fixture
 def check_axe() -> CheckAxe:
-    """Fails for what keeps people from using a page: axe's serious and critical findings."""
+    """Fails on serious and critical accessibility findings of axe."""
     return judge_page
 
 
 def judge_page(page: Page, within: str = "html") -> None:
-    """See `check_axe`; `within` is a selector of the part to be judged."""
+    """See `check_axe`. `within` selects the part to check."""
     if page.evaluate("() => !window.axe"):
         page.evaluate(_read_axe())
     found = page.evaluate(_JUDGE, within)
@@ -234,7 +235,7 @@ Shot = Callable[[Page, str], None]
 
 @pytest.fixture
 def shot() -> Shot:
-    """Keeps a picture for the documents when WALLET_DOCS_IMAGES=1 asks for them; otherwise does nothing."""
+    """Saves a screenshot for the documents if WALLET_DOCS_IMAGES=1 is set. Otherwise does nothing."""
     return keep_image if os.environ.get("WALLET_DOCS_IMAGES") == "1" else lambda page, name: None
 
 

@@ -1,6 +1,6 @@
-"""A showroom: templates rendered with sample values, served to the browser with the pages' own headers.
+"""Shows templates with sample values in the browser, with the headers of real pages.
 
-Rules: nothing listens anywhere; the browser's requests are answered before they leave it.
+Rules: no server listens. The browser's requests are answered before they leave it.
 """
 
 import json
@@ -21,7 +21,7 @@ from merchant_wallet.web.languages import Language, translate
 from merchant_wallet.web.responses import Responses
 from merchant_wallet.web.templates import Templates
 
-# A browser takes localhost for safe, so the clipboard works as it does over https.
+# Browsers treat localhost as secure, so the clipboard works as with https.
 ORIGIN: Final = "http://localhost:9"
 GALLERY: Final = Path(__file__).with_name("gallery")
 WORDS: Final[Mapping[str, str]] = tomllib.loads((GALLERY / "words.toml").read_text(encoding="utf-8"))
@@ -31,7 +31,7 @@ PAID_UNITS: Final = (1840, 2210, 1975, 2630, 0, 3120, 2890, 3340, 2760, 4105)
 
 
 class Showroom:
-    """Shows templates in a browser and keeps what pages ask for besides."""
+    """Shows templates in a browser and records the pages' further requests."""
 
     def __init__(self, visits: Visits) -> None:
         self._visits = visits
@@ -52,7 +52,7 @@ class Showroom:
         path: str = "/",
         **values: object,
     ) -> Page:
-        """A page made of a template; `theme` is what was chosen, `scheme` what the device is set to."""
+        """Show a template as a page. `theme` is the visitor's choice, `scheme` the device's setting."""
         text = self._templates.render(
             name, Language(language), **{**_samples(language), "theme": theme, **values}
         )
@@ -89,7 +89,7 @@ def _answer_empty(route: Route) -> None:
 
 
 def answer_json(content: object) -> Callable[[Route], None]:
-    """Responses with JSON."""
+    """A route handler that answers with JSON."""
     return lambda route: route.fulfill(body=json.dumps(content), content_type="application/json")
 
 

@@ -1,11 +1,13 @@
-"""Bands in a real browser: the sandbox strip over every page, and what stops payouts over the console's."""
+"""Banners in a real browser: the sandbox strip on every page, and the console's banner about stopped
+payouts.
+"""
 
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 from tests.browser.conftest import NARROW, CheckAxe, Screen, Visits, each_look
-from tests.browser.test_console import people, take_seat
+from tests.browser.test_console import open_signed_in, people
 from tests.browser.test_wallet import PAGES, Customer
 from tests.console.conftest import People
 from tests.console.test_banner import CAUSE, PAYOUTS, all_goes_on, hold, stop
@@ -29,7 +31,7 @@ def till(platform: Platform) -> Till:
 
 
 def assert_fits(page: Page, screen: Screen) -> None:
-    """Nothing sticks out sideways."""
+    """The page is not wider than the screen."""
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= screen.width, f"{page.url} sticks out to {width} px"
 
@@ -51,7 +53,7 @@ def test_every_page_of_both_sites_says_that_this_is_the_sandbox(
         expect(wallet.locator(".sandbox-strip")).to_contain_text(SANDBOX[language])
         expect(wallet.locator(".sandbox-strip")).to_be_in_viewport()
         assert_fits(wallet, screen)
-    console = take_seat(visits, people.seat("owner"), screen, language=language, theme=theme)
+    console = open_signed_in(visits, people.seat("owner"), screen, language=language, theme=theme)
     for path in ("/console", QUEUE, "/console/nothing", "/console/account"):
         console.goto(path)
         expect(console.locator(".sandbox-strip")).to_contain_text(SANDBOX[language])
@@ -80,7 +82,7 @@ def test_a_stop_stands_over_the_page_before_anybody_approves(
     order, held = till.order("60", chain="TRC20"), till.order("7200", chain="TRC20")
     hold(till, held, obstacle_kind="funds", obstacle_cause="the hot wallet holds less", obstacle_ms=5)
     stop(till.platform)
-    page = take_seat(visits, people.seat("owner"), screen, language=language, theme=theme)
+    page = open_signed_in(visits, people.seat("owner"), screen, language=language, theme=theme)
     for path in ("/console", QUEUE, f"{QUEUE}/all", f"{QUEUE}/{order}", PAYOUTS):
         page.goto(path)
         banner = page.locator(".banner")
@@ -99,7 +101,7 @@ def test_a_stop_stands_over_the_page_before_anybody_approves(
 def test_a_stop_appears_on_a_page_that_is_open_and_goes_with_its_end(
     visits: Visits, people: People, till: Till
 ) -> None:
-    page = take_seat(visits, people.seat("operator"))
+    page = open_signed_in(visits, people.seat("operator"))
     page.goto("/console/debugger")
     expect(page.locator("#banner")).to_be_attached()
     stop(till.platform)
@@ -112,7 +114,7 @@ def test_an_operator_stops_payouts_and_an_approved_order_says_that_it_waits(
     visits: Visits, people: People, till: Till
 ) -> None:
     order = till.order("61", chain="TRC20", mcOrderId="INV-STOPPED")
-    page = take_seat(visits, people.seat("operator", name="mei.stops"))
+    page = open_signed_in(visits, people.seat("operator", name="mei.stops"))
     page.goto(PAYOUTS)
     page.get_by_role("region", name="TRC20").get_by_role("button", name="Stop payouts").click()
     dialog = page.get_by_role("dialog", name="Stop payouts on TRC20?")
@@ -141,6 +143,6 @@ def test_an_operator_stops_payouts_and_an_approved_order_says_that_it_waits(
 
 @pytest.fixture(autouse=True)
 def end_orders(platform: Platform) -> Iterator[None]:
-    """What one test left open is not the next one's."""
+    """Ends all stops of payouts after each test."""
     yield
     platform.rows("delete from payout_stop")

@@ -1,4 +1,6 @@
-"""The console in a real browser: signing in, opening a merchant, pricing it, and every page for everybody."""
+"""The console in a real browser: signing in, opening a merchant, setting its fees, and every page for
+every role.
+"""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +24,7 @@ from merchant_wallet.console.request import COOKIE
 from merchant_wallet.operators import totp
 
 WORKING = True
-TIDES = (
+DAILY_VOLUMES = (
     31,
     42,
     38,
@@ -51,20 +53,22 @@ TIDES = (
     95,
     40,
 )
-"""What moved on each of the last days, in thousands."""
+"""The volume of each of the last days, in thousands."""
 
 
 @pytest.fixture
 def people(platform: Platform) -> Iterator[People]:
-    """Whoever comes to the console."""
+    """Operators at the console."""
     made = People(platform)
     yield made
     made.leave()
 
 
 @pytest.fixture(scope="module")
-def house(platform: Platform) -> Shop:
-    """A merchant that looks lived in: customers, refusals, withdrawals of several kinds, weeks of figures."""
+def busy_shop(platform: Platform) -> Shop:
+    """A merchant with realistic content: customers, refusals, several kinds of withdrawals, weeks of
+    figures.
+    """
     shop = platform.open_merchant(
         name="Harbour Tea & Coffee", approval_limit="5000", withdraw_fee_rate="0.002"
     )
@@ -92,7 +96,7 @@ def house(platform: Platform) -> Shop:
         )
     shop.client.expect(40101, "getMerchantBalance", sign="0" * 32)
     today = platform.clock() // DAY_MS
-    for back, thousands in enumerate(reversed(TIDES), 1):
+    for back, thousands in enumerate(reversed(DAILY_VOLUMES), 1):
         for movement, share in (
             ("deposit", 10),
             ("settle", 7),
@@ -111,10 +115,10 @@ def house(platform: Platform) -> Shop:
     return shop
 
 
-def take_seat(
+def open_signed_in(
     visits: Visits, visitor: Visitor, screen: Screen = DESKTOP, *, language: str = "en", theme: str = "light"
 ) -> Page:
-    """A browser in which somebody is signed in."""
+    """Open a page with an operator's session."""
     url = f"http://127.0.0.1:{visitor.platform.port}"
     page = visits.open(screen, url=url, language=language, theme=theme)
     page.context.add_cookies(
@@ -124,7 +128,7 @@ def take_seat(
 
 
 def enrol(page: Page, visitor: Visitor) -> None:
-    """Sign in for the first time, by hand."""
+    """Sign in for the first time, by typing."""
     page.goto("/console")
     page.get_by_label("Name").fill(visitor.name)
     page.get_by_label("Password", exact=True).fill(PASSWORD)
@@ -136,7 +140,7 @@ def enrol(page: Page, visitor: Visitor) -> None:
 
 
 def test_an_owner_signs_in_for_the_first_time_and_comes_back(
-    visits: Visits, people: People, house: Shop, check_axe: CheckAxe, shot: Shot
+    visits: Visits, people: People, busy_shop: Shop, check_axe: CheckAxe, shot: Shot
 ) -> None:
     owner = people.newcomer("owner", name="mei.lin")
     page = visits.open(DESKTOP, url=f"http://127.0.0.1:{owner.platform.port}")
@@ -169,9 +173,9 @@ def test_an_owner_signs_in_for_the_first_time_and_comes_back(
 
 
 def test_a_merchant_is_opened_and_priced_with_a_preview(
-    visits: Visits, people: People, house: Shop, check_axe: CheckAxe
+    visits: Visits, people: People, busy_shop: Shop, check_axe: CheckAxe
 ) -> None:
-    page = take_seat(visits, people.seat("operator"))
+    page = open_signed_in(visits, people.seat("operator"))
     page.goto("/console/merchants")
     page.get_by_role("link", name="New merchant").click()
     page.get_by_label("Name").fill("Lantern & Sons")
@@ -202,9 +206,9 @@ def test_a_merchant_is_opened_and_priced_with_a_preview(
     check_axe(page)
 
 
-def test_settings_that_are_wrong_keep_what_was_typed(visits: Visits, people: People, house: Shop) -> None:
-    page = take_seat(visits, people.seat("operator"))
-    page.goto(f"/console/merchants/{house.merchant_id}/settings")
+def test_settings_that_are_wrong_keep_what_was_typed(visits: Visits, people: People, busy_shop: Shop) -> None:
+    page = open_signed_in(visits, people.seat("operator"))
+    page.goto(f"/console/merchants/{busy_shop.merchant_id}/settings")
     page.get_by_label("Limit a day").fill("plenty")
     page.get_by_label("Networks that requests may come from").fill("127.0.0.0/8\n999.1.1.1")
     page.get_by_role("button", name="Save settings").click()
@@ -222,10 +226,10 @@ def test_settings_that_are_wrong_keep_what_was_typed(visits: Visits, people: Peo
 
 
 def test_a_step_that_hurts_asks_first_and_keys_are_enough(
-    visits: Visits, people: People, house: Shop
+    visits: Visits, people: People, busy_shop: Shop
 ) -> None:
-    page = take_seat(visits, people.seat("operator"))
-    page.goto(f"/console/merchants/{house.merchant_id}")
+    page = open_signed_in(visits, people.seat("operator"))
+    page.goto(f"/console/merchants/{busy_shop.merchant_id}")
     opener = page.get_by_role("button", name="Suspend", exact=True)
     opener.focus()
     page.keyboard.press("Enter")
@@ -245,15 +249,15 @@ def test_a_step_that_hurts_asks_first_and_keys_are_enough(
 
 
 def test_the_overview_changes_while_it_is_looked_at(
-    visits: Visits, people: People, house: Shop, shot: Shot
+    visits: Visits, people: People, busy_shop: Shop, shot: Shot
 ) -> None:
-    page = take_seat(visits, people.seat("owner", name="ana"))
+    page = open_signed_in(visits, people.seat("owner", name="ana"))
     page.goto("/console")
     held = page.locator("#overview-state .stat-value").first
     before = held.inner_text()
     expect(page.locator(".chart canvas").first).to_be_visible()
     shot(page, "console-overview")
-    house.fund("USDT", "0.25")
+    busy_shop.fund("USDT", "0.25")
     expect(held).not_to_have_text(before, timeout=20_000)
     page.get_by_text("Show as a table").first.click()
     expect(page.locator("figure.chart").first.locator("details tbody tr")).to_have_count(30)
@@ -262,9 +266,9 @@ def test_the_overview_changes_while_it_is_looked_at(
 
 
 def test_a_chart_with_a_long_legend_leaves_room_for_its_table(
-    visits: Visits, people: People, house: Shop
+    visits: Visits, people: People, busy_shop: Shop
 ) -> None:
-    page = take_seat(visits, people.seat("owner"), PHONE)
+    page = open_signed_in(visits, people.seat("owner"), PHONE)
     page.goto("/console")
     expect(page.locator(".u-legend").first).to_contain_text("To sub-users")
     page.get_by_text("Show as a table").first.click()
@@ -272,22 +276,22 @@ def test_a_chart_with_a_long_legend_leaves_room_for_its_table(
 
 
 def test_filters_that_are_left_empty_stay_out_of_the_address(
-    visits: Visits, people: People, house: Shop
+    visits: Visits, people: People, busy_shop: Shop
 ) -> None:
-    page = take_seat(visits, people.seat("owner"))
-    page.goto(f"/console/books/{house.merchant_id}")
+    page = open_signed_in(visits, people.seat("owner"))
+    page.goto(f"/console/books/{busy_shop.merchant_id}")
     page.get_by_label("Kind").select_option("withdraw")
     page.get_by_role("button", name="Apply").click()
     expect(page).to_have_url(re.compile(r"\?kind=withdraw$"))
     page.get_by_role("link", name="Clear").click()
-    expect(page).to_have_url(re.compile(rf"/books/{house.merchant_id}$"))
+    expect(page).to_have_url(re.compile(rf"/books/{busy_shop.merchant_id}$"))
 
 
 def test_a_refused_request_is_looked_into_in_the_debugger(
-    visits: Visits, people: People, house: Shop, check_axe: CheckAxe
+    visits: Visits, people: People, busy_shop: Shop, check_axe: CheckAxe
 ) -> None:
-    page = take_seat(visits, people.seat("auditor"))
-    page.goto(f"/console/merchants/{house.merchant_id}/refusals")
+    page = open_signed_in(visits, people.seat("auditor"))
+    page.goto(f"/console/merchants/{busy_shop.merchant_id}/refusals")
     page.locator("summary", has_text="getMerchantBalance").first.click()
     check_axe(page)
     page.get_by_role("link", name="Open in the debugger").first.click()
@@ -327,7 +331,7 @@ def paths_of(shop: Shop) -> list[str]:
 def test_nobody_is_kept_out_of_any_page(
     visits: Visits,
     people: People,
-    house: Shop,
+    busy_shop: Shop,
     check_axe: CheckAxe,
     shot: Shot,
     screen: Screen,
@@ -335,20 +339,20 @@ def test_nobody_is_kept_out_of_any_page(
     theme: str,
 ) -> None:
     owner = people.seat("owner")
-    page = take_seat(visits, owner, screen, language=language, theme=theme)
-    for path in paths_of(house):
+    page = open_signed_in(visits, owner, screen, language=language, theme=theme)
+    for path in paths_of(busy_shop):
         answer = page.goto(path)
         assert answer is not None
         assert answer.status == 200, path
         check_axe(page)
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= screen.width, f"{path} sticks out to {width} px"
-        if screen is DESKTOP and language == "en" and path == f"/console/merchants/{house.merchant_id}":
+        if screen is DESKTOP and language == "en" and path == f"/console/merchants/{busy_shop.merchant_id}":
             shot(page, "console-merchant")
 
 
-def test_nothing_sticks_out_on_the_narrowest_phone(visits: Visits, people: People, house: Shop) -> None:
-    page = take_seat(visits, people.seat("owner"), NARROW)
-    for path in paths_of(house):
+def test_nothing_sticks_out_on_the_narrowest_phone(visits: Visits, people: People, busy_shop: Shop) -> None:
+    page = open_signed_in(visits, people.seat("owner"), NARROW)
+    for path in paths_of(busy_shop):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW.width, path

@@ -1,4 +1,6 @@
-"""The console about money in a real browser: two people approve, an order is paid and told; statements."""
+"""Money in the console in a real browser: two operators approve, an order is paid and reported;
+statements.
+"""
 
 import re
 import threading
@@ -18,7 +20,7 @@ from tests.browser.conftest import (
     Visits,
     each_look,
 )
-from tests.browser.test_console import enrol, people, take_seat
+from tests.browser.test_console import enrol, open_signed_in, people
 from tests.console.conftest import People, Visitor
 from tests.console.test_adjustments import propose
 from tests.console.test_callbacks import tell_one, try_once
@@ -36,8 +38,8 @@ SETTINGS = {"sandbox_confirm_ms": 3000, "reconcile_interval_s": 0}
 QUEUE = "/console/withdrawals"
 
 
-class Taker(BaseHTTPRequestHandler):
-    """A merchant's endpoint that takes every callback."""
+class AcceptingEndpoint(BaseHTTPRequestHandler):
+    """A merchant's endpoint that accepts every callback."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
@@ -46,13 +48,13 @@ class Taker(BaseHTTPRequestHandler):
         self.wfile.write(b"success")
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing is written between the tests' own lines."""
+        """No log lines in the tests' output."""
 
 
 @pytest.fixture(scope="module")
 def notify_url() -> Iterator[str]:
-    """Where callbacks are taken."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Taker)
+    """The URL of an endpoint that accepts callbacks."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), AcceptingEndpoint)
     thread = threading.Thread(target=server.serve_forever, name="endpoint")
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/told"
@@ -63,7 +65,7 @@ def notify_url() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def till(platform: Platform, notify_url: str) -> Till:
-    """A merchant with orders in the queue: one to a known address, one to a sub-user's wallet."""
+    """A merchant with two orders in the queue: one to a known address, one to a sub-user's wallet."""
     shop = platform.open_merchant(
         name="Harbour Tea & Coffee",
         approval_limit="50",
@@ -86,7 +88,7 @@ def till(platform: Platform, notify_url: str) -> Till:
 
 
 def sign_in(visits: Visits, visitor: Visitor) -> Page:
-    """Sign in by hand, for the first time, up to the overview."""
+    """Sign in for the first time, by typing, up to the overview."""
     page = visits.open(DESKTOP, url=f"http://127.0.0.1:{visitor.platform.port}")
     enrol(page, visitor)
     page.get_by_role("link", name="I have kept them").click()
@@ -112,7 +114,7 @@ def test_two_people_approve_a_large_withdrawal_and_watch_it_being_paid_and_told(
     shot(ann, "console-approvals")
     ann.goto(f"{QUEUE}/{order}")
     expect(ann.get_by_role("button", name="Approve")).to_have_count(0)
-    ben = take_seat(visits, people.seat("owner", name="jonas"))
+    ben = open_signed_in(visits, people.seat("owner", name="jonas"))
     ben.goto(f"{QUEUE}/{order}")
     ben.get_by_role("button", name="Approve").click()
     dialog = ben.get_by_role("dialog", name="Approve this order?")
@@ -120,7 +122,7 @@ def test_two_people_approve_a_large_withdrawal_and_watch_it_being_paid_and_told(
     check_axe(ben)
     dialog.get_by_role("button", name="Approve").click()
     expect(ben.locator(".toast")).to_contain_text("Approved: it is paid next.")
-    # The first one's page was left open and goes on by itself, to the end.
+    # The first operator's page was left open. It updates by itself up to the end.
     life = ann.locator(".timeline")
     expect(life).to_contain_text("operator:mei.lin, operator:jonas")
     expect(life).to_contain_text("Transfer 1 taken by a node")
@@ -137,7 +139,7 @@ def test_two_people_approve_a_large_withdrawal_and_watch_it_being_paid_and_told(
 def test_a_bulk_decision_tells_each_orders_outcome(visits: Visits, people: People, till: Till) -> None:
     names = ("BULK-1", "BULK-2")
     orders = [till.order("60", mcOrderId=name) for name in names]
-    page = take_seat(visits, people.seat("operator"))
+    page = open_signed_in(visits, people.seat("operator"))
     page.goto(f"{QUEUE}?merchant={till.shop.merchant_id}")
     expect(page.get_by_role("button", name="Cancel orders")).to_be_disabled()
     for name in names:
@@ -145,7 +147,7 @@ def test_a_bulk_decision_tells_each_orders_outcome(visits: Visits, people: Peopl
     expect(page.get_by_text("2 chosen")).to_be_visible()
     page.get_by_role("button", name="Cancel orders").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Cancel 2 orders?")
-    # Meanwhile somebody else was faster with one of them.
+    # Meanwhile another operator has cancelled one of them.
     people.seat("operator").post(f"{QUEUE}/cancel", {"order": str(orders[0]), "confirmed": "1"})
     page.get_by_role("button", name="Cancel orders").click()
     expect(page.get_by_text("1 of 2 went through")).to_be_visible()
@@ -157,7 +159,7 @@ def test_on_a_phone_the_question_before_an_approval_is_a_line_and_not_a_column(
     visits: Visits, people: People, till: Till
 ) -> None:
     order = till.order("60", mcOrderId="INV-2026-0830")
-    page = take_seat(visits, people.seat("operator"), PHONE)
+    page = open_signed_in(visits, people.seat("operator"), PHONE)
     page.goto(f"{QUEUE}/{order}")
     page.get_by_role("button", name="Approve").click()
     title = page.get_by_role("heading", name="Approve this order?")
@@ -166,7 +168,7 @@ def test_on_a_phone_the_question_before_an_approval_is_a_line_and_not_a_column(
 
 
 def test_an_auditor_finds_nothing_to_press(visits: Visits, people: People, till: Till) -> None:
-    page = take_seat(visits, people.seat("auditor"))
+    page = open_signed_in(visits, people.seat("auditor"))
     order = till.order("61")
     for path in (QUEUE, f"{QUEUE}/{order}", "/console/rates", "/console/adjustments", "/console/callbacks"):
         page.goto(path)
@@ -178,7 +180,7 @@ def test_an_auditor_finds_nothing_to_press(visits: Visits, people: People, till:
 def test_a_merchants_user_sees_nothing_of_another_merchant(
     visits: Visits, people: People, till: Till
 ) -> None:
-    page = take_seat(visits, people.seat("merchant", till.shop.merchant_id))
+    page = open_signed_in(visits, people.seat("merchant", till.shop.merchant_id))
     for path in (
         QUEUE,
         f"{QUEUE}/all",
@@ -199,7 +201,7 @@ def test_a_merchants_user_sees_nothing_of_another_merchant(
 def test_a_statement_is_read_filtered_and_taken_home(
     visits: Visits, people: People, till: Till, tmp_path: Path, shot: Shot
 ) -> None:
-    page = take_seat(visits, people.seat("operator"))
+    page = open_signed_in(visits, people.seat("operator"))
     page.goto("/console/books")
     page.get_by_role("link", name="Harbour Tea & Coffee").click()
     page.get_by_role("link", name="merchant:USDT", exact=True).click()
@@ -219,7 +221,7 @@ def test_a_statement_is_read_filtered_and_taken_home(
 
 
 def test_a_book_is_verified_while_one_looks_on(visits: Visits, people: People, till: Till) -> None:
-    page = take_seat(visits, people.seat("auditor"))
+    page = open_signed_in(visits, people.seat("auditor"))
     page.goto(f"/console/books/{till.shop.merchant_id}")
     page.get_by_role("link", name="Verify").click()
     page.get_by_role("button", name="Verify now").click()
@@ -227,7 +229,7 @@ def test_a_book_is_verified_while_one_looks_on(visits: Visits, people: People, t
 
 
 def test_an_adjustment_goes_from_one_person_to_another(visits: Visits, people: People, till: Till) -> None:
-    ann = take_seat(visits, people.seat("operator"))
+    ann = open_signed_in(visits, people.seat("operator"))
     ann.goto("/console/adjustments")
     ann.get_by_role("link", name="Propose one").click()
     ann.get_by_label("Merchant").fill("Harbour Tea & Coffee")
@@ -240,7 +242,7 @@ def test_an_adjustment_goes_from_one_person_to_another(visits: Visits, people: P
     ann.get_by_label("Amount").fill("12.5")
     ann.get_by_role("button", name="Propose").click()
     expect(ann.locator(".toast")).to_contain_text("Another person must accept it.")
-    ben = take_seat(visits, people.seat("owner"))
+    ben = open_signed_in(visits, people.seat("owner"))
     ben.goto(ann.url)
     ben.get_by_role("button", name="Accept", exact=True).click()
     ben.get_by_role("dialog").get_by_role("button", name="Accept and carry out").click()
@@ -248,8 +250,8 @@ def test_an_adjustment_goes_from_one_person_to_another(visits: Visits, people: P
 
 
 @pytest.fixture(scope="module")
-def furnished(platform: Platform, till: Till) -> list[str]:
-    """Every page about money, with something on it."""
+def pages_with_content(platform: Platform, till: Till) -> list[str]:
+    """Every page about money, each with content."""
     made = People(platform)
     shop, operator = till.shop, made.seat("operator")
     event = tell_one(shop, "dead_letter")
@@ -296,14 +298,14 @@ def furnished(platform: Platform, till: Till) -> list[str]:
 def test_nobody_is_kept_out_of_any_page_about_money(
     visits: Visits,
     people: People,
-    furnished: list[str],
+    pages_with_content: list[str],
     check_axe: CheckAxe,
     screen: Screen,
     language: str,
     theme: str,
 ) -> None:
-    page = take_seat(visits, people.seat("owner"), screen, language=language, theme=theme)
-    for path in furnished:
+    page = open_signed_in(visits, people.seat("owner"), screen, language=language, theme=theme)
+    for path in pages_with_content:
         answer = page.goto(path)
         assert answer is not None
         assert answer.status == 200, path
@@ -313,10 +315,10 @@ def test_nobody_is_kept_out_of_any_page_about_money(
 
 
 def test_nothing_about_money_sticks_out_on_the_narrowest_phone(
-    visits: Visits, people: People, furnished: list[str]
+    visits: Visits, people: People, pages_with_content: list[str]
 ) -> None:
-    page = take_seat(visits, people.seat("owner"), NARROW)
-    for path in furnished:
+    page = open_signed_in(visits, people.seat("owner"), NARROW)
+    for path in pages_with_content:
         page.goto(path)
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= NARROW.width, f"{path} sticks out to {width} px"

@@ -1,4 +1,6 @@
-"""The parts of pages: on a phone and a desk, light and dark, in both languages, by keyboard and by touch."""
+"""The components of pages: on a phone and a desktop, light and dark, in both languages, by keyboard and by
+touch.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +21,8 @@ from tests.browser.showroom import PAID_UNITS, Showroom
 
 GALLERIES = ("wallet.html", "console.html", "parts.html")
 FINGER_PX = 44
-# What can be pressed and is too small: with a choice its whole line counts; what stands in a text or in a
-# line of a table may be smaller (WCAG 2.2, 2.5.8).
+# Controls that are too small (WCAG 2.2, 2.5.8). A checkbox or radio counts with its whole line. Links within
+# a text or a table row may be smaller.
 SMALL_TARGETS = """size => [...document.querySelectorAll("a, button, input, select, textarea, summary")]
     .filter(target => target.checkVisibility() && target.type !== "hidden")
     .filter(target => !target.closest("dialog:not([open]), .side, .skip, .crumbs, table, dd"))
@@ -35,7 +37,7 @@ PRESS_THRICE = """form => {
 
 @pytest.fixture
 def showroom(visits: Visits) -> Showroom:
-    """Where templates are shown."""
+    """Shows templates in the browser."""
     return Showroom(visits)
 
 
@@ -159,7 +161,7 @@ def test_a_language_is_asked_for_by_a_form_of_the_page(showroom: Showroom) -> No
 def test_times_are_told_in_the_readers_own_zone_and_language(showroom: Showroom, visits: Visits) -> None:
     page = showroom.show("parts.html", language="zh-CN")
     time = page.locator("time").first
-    # 2025-11-21 08:00 UTC; these browsers are set to UTC.
+    # 2025-11-21 08:00 UTC. These browsers are set to UTC.
     expect(time).to_have_text("2025年11月21日 08:00:00")
     expect(time).to_have_attribute("title", "2025-11-21 08:00:00 UTC")
 
@@ -244,7 +246,7 @@ def test_a_balance_that_changes_is_written_while_the_page_is_open(showroom: Show
     showroom.answers["/wallet/events"] = tell
     page = showroom.show("wallet.html", PHONE, live_url="/wallet/events")
     expect(page.locator("[data-live=balance]")).to_have_text("12,498.50")
-    # This stream has ended; the page comes back by itself.
+    # This stream has ended; the page reconnects by itself.
     with page.expect_request("**/wallet/events"):
         pass
 

@@ -1,4 +1,4 @@
-"""A page is live only while it hears from the server: a real service stands still, and goes on."""
+"""A page calls itself live only while it hears from the server. A real service is frozen and resumed."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ __all__ = ["people"]
 
 PROGRAM = Path(sys.executable).with_name("merchant-wallet")
 PATIENCE_MS = 60_000
-"""How long a test waits for what must come; it goes on as soon as that came."""
+"""The deadline for what must happen. The test goes on as soon as it has happened."""
 LATE = {"en": "not live since", "zh-CN": "停止更新于"}
 LOOKS = [
     (PHONE, "en", "light"),
@@ -37,13 +37,13 @@ LOOKS = [
 
 @dataclass
 class Service:
-    """A web side in a process of its own, on the platform's database."""
+    """A web side in its own process, on the platform's database."""
 
     process: subprocess.Popen[str]
     url: str
 
     def stand_still(self) -> None:
-        """It neither answers nor closes a connection."""
+        """Freeze the process: it neither answers nor closes a connection."""
         self.process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
@@ -52,7 +52,7 @@ class Service:
 
 @pytest.fixture(scope="module")
 def service(platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """`merchant-wallet serve` beside the platform."""
+    """`merchant-wallet serve` on the platform's database."""
     data = tmp_path_factory.mktemp("service")
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WALLET_")}
     process = subprocess.Popen(
@@ -79,7 +79,7 @@ def service(platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def _wait_until_ready(process: subprocess.Popen[str]) -> str:
-    """The address that the service says it is at."""
+    """The URL that the service prints."""
     assert process.stdout is not None
     giving_up = threading.Timer(START_TIMEOUT_S, process.kill)
     giving_up.start()
@@ -94,19 +94,19 @@ def _wait_until_ready(process: subprocess.Popen[str]) -> str:
 
 @pytest.fixture
 def running(service: Service) -> Iterator[Service]:
-    """The service, which goes on after the test whatever happened."""
+    """The service, resumed after the test in any case."""
     yield service
     service.go_on()
 
 
 def open_wallet(customer: Customer, service: Service, page: Page) -> None:
-    """Follow a fresh link at the service in the other process."""
+    """Follow a fresh link to the service in the other process."""
     link = str(customer.shop.user("lin-7")["url"])
     page.goto(link.replace(customer.shop.platform.address, service.url))
 
 
 def open_console(visits: Visits, people: People, service: Service, path: str, *look: Any) -> Page:
-    """The console of the service in the other process."""
+    """A console page of the service in the other process."""
     screen, language, theme = look
     page = visits.open(screen, url=service.url, language=language, theme=theme)
     cookie = people.seat("owner").http.cookies[COOKIE]
@@ -166,7 +166,7 @@ def test_a_console_whose_server_stands_still_is_not_live(
     language: str,
     theme: str,
 ) -> None:
-    # Questions without an answer, which htmx tells of.
+    # htmx reports requests that get no answer.
     visits.allow("htmx:")
     shop = platform.open_merchant(approval_limit="0")
     shop.fund("USDT", "500")
@@ -193,7 +193,7 @@ def test_a_page_that_opens_while_the_server_stands_still_never_was_live(
 ) -> None:
     customer = Customer(platform)
     page = visits.open(PHONE)
-    # The stream is asked for and answered with silence.
+    # The stream is requested and never answered.
     page.route("**/wallet/events*", lambda route: None)
     open_wallet(customer, running, page)
     expect(page.locator(".live-late")).to_be_visible(timeout=PATIENCE_MS)

@@ -1,4 +1,4 @@
-"""What is served beside the pages, judged without a browser: scripts of others, styles, icons, templates."""
+"""Static files, checked without a browser: third-party scripts, styles, icons, templates."""
 
 import hashlib
 import re
@@ -14,7 +14,7 @@ VENDOR = STATIC_DIR / "vendor"
 TEMPLATES = sorted(path for path in PACKAGE.rglob("templates/**/*.html"))
 OWN = sorted(path for path in STATIC_DIR.iterdir() if path.suffix in (".css", ".js"))
 ICONS = set(re.findall(r'<symbol id="([a-z-]+)"', (STATIC_DIR / "icons.svg").read_text()))
-# Where a template names an icon for sure; a name handed to another macro looks like any other text.
+# Where a template certainly names an icon. A name that is passed to another macro looks like any other text.
 NAMED_ICON = re.compile(r'\bicon\(\s*"([a-z-]+)"|icons\.svg\'\) ?}}#([a-z-]+)"')
 MAX_STYLE_BYTES = 64_000
 

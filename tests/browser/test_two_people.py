@@ -1,4 +1,4 @@
-"""Two people in a real browser: a higher limit is proposed at a desk and accepted on a phone."""
+"""Two operators in a real browser: a higher limit is proposed on a desktop and accepted on a phone."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from tests.browser.conftest import (
     Visits,
     each_look,
 )
-from tests.browser.test_console import take_seat
+from tests.browser.test_console import open_signed_in
 from tests.console.conftest import People
 from tests.journeys.conftest import Platform
 
@@ -23,7 +23,7 @@ SETTINGS = {"sandbox_two_people": True}
 
 @pytest.fixture
 def people(platform: Platform) -> Iterator[People]:
-    """Whoever comes to the console."""
+    """Operators at the console."""
     made = People(platform)
     yield made
     made.leave()
@@ -35,7 +35,7 @@ def test_a_higher_limit_is_proposed_at_a_desk_and_accepted_on_a_phone(
     shop = platform.open_merchant(name="Harbour Tea & Coffee")
     ann, bob = people.seat("operator", name="ann.lee"), people.seat("operator", name="bob.wu")
     visits.allow("422")
-    desk = take_seat(visits, ann, DESKTOP)
+    desk = open_signed_in(visits, ann, DESKTOP)
     desk.goto(f"/console/merchants/{shop.merchant_id}/settings")
     limit = desk.get_by_label("Approval above", exact=True)
     limit.fill("500000")
@@ -47,7 +47,7 @@ def test_a_higher_limit_is_proposed_at_a_desk_and_accepted_on_a_phone(
     desk.get_by_role("button", name="Save settings").click()
     expect(desk.get_by_text("Another person must accept it.").first).to_be_visible()
     check_axe(desk)
-    phone = take_seat(visits, bob, PHONE, theme="dark")
+    phone = open_signed_in(visits, bob, PHONE, theme="dark")
     phone.goto("/console/proposals")
     expect(phone.get_by_text("Another owner or operator")).to_be_visible()
     check_axe(phone)
@@ -87,7 +87,7 @@ def test_each_page_fits_its_screen_in_both_languages_and_themes(
         f"/console/operators/{other.operator.operator_id}",
         "/console/operators/new",
     )
-    page = take_seat(visits, owner, screen, language=language, theme=theme)
+    page = open_signed_in(visits, owner, screen, language=language, theme=theme)
     for place in places:
         page.goto(place)
         check_axe(page)

@@ -32,7 +32,7 @@ PAGES = ("/wallet", "/wallet/activity", "/wallet/receive", "/wallet/security", "
 
 
 class Customer:
-    """A sub-user of a tea shop, and what happens around the wallet."""
+    """A sub-user of a tea shop, and what happens to its wallet."""
 
     def __init__(self, platform: Platform, name: str = "Harbour Tea") -> None:
         self.shop: Shop = platform.open_merchant(name=name)
@@ -40,24 +40,24 @@ class Customer:
         self.found = self.shop.user("lin-7")
 
     def open(self, page: Page, path: str = "/wallet") -> Page:
-        """Follow a fresh link, then go on at a page of the wallet."""
+        """Follow a fresh link, then open a page of the wallet."""
         page.goto(self.shop.user("lin-7")["url"])
         if path != "/wallet":
             page.goto(self.shop.platform.address + path)
         return page
 
     def top_up(self, amount: str) -> None:
-        """The shop pays something to the customer."""
+        """The shop pays the customer."""
         order, address = self.shop.next_order(), self.found["address"]
         self.shop.client.do(TOP_UP, mcOrderId=order, amount=amount, address=address, currency="KFB")
 
     def pay(self, amount: str, code: int = 200) -> None:
-        """The shop debits the customer, and is to be answered with this code."""
+        """The shop debits the customer and must get this code."""
         order = self.shop.next_order()
         self.shop.client.expect(code, PAY, mcOrderId=order, amount=amount, extUserId="lin-7", currency="KFB")
 
     def receive(self, units: int, address: str = "") -> None:
-        """Somebody sends USDT to the customer's address on TRON, or to another one."""
+        """Send USDT to the customer's address on TRON, or to another address."""
         family, raw = parse_wallet_address(address or str(self.found["tronAddress"]))
         platform = self.shop.platform
         platform.operate(
@@ -65,7 +65,7 @@ class Customer:
         )
 
     def spend_weeks(self) -> None:
-        """A few movements, on several days."""
+        """Make a few movements on several days."""
         self.receive(120_000_000)
         for count in range(24):
             if count % 3 == 1:
@@ -85,7 +85,7 @@ class Customer:
 
 
 def type_pin(page: Page, dialog: str, press: str, pin: str = PIN) -> None:
-    """Type the PIN in a dialog that is open, and press its button."""
+    """Type the PIN in an open dialog and press its button."""
     shown = page.locator(f"#{dialog}")
     expect(shown).to_be_visible()
     shown.locator("input[name=pin]").fill(pin)
@@ -151,7 +151,7 @@ def test_a_wrong_pin_is_told_where_it_was_typed_and_nothing_typed_is_lost(
     expect(page.get_by_text("its digits run up or down")).to_be_visible()
     expect(page.get_by_label("New PIN", exact=True)).to_have_value("")
     expect(page.get_by_label("New PIN", exact=True)).to_be_focused()
-    # A phone that restores its tabs asks for the form's own address, as for a page.
+    # A phone that restores its tabs opens the form's URL with GET.
     page.goto(page.url)
     expect(page).to_have_url(re.compile("/wallet/security$"))
     page.get_by_label("New PIN", exact=True).fill("48a29-13")
@@ -201,7 +201,7 @@ def test_midnight_is_the_readers_own(platform: Platform, visits: Visits) -> None
     customer = Customer(platform)
     customer.top_up("1")
     customer.top_up("2")
-    # Two hours apart across midnight in Shanghai, on one day in UTC.
+    # Two hours apart: across midnight in Shanghai, on one day in UTC.
     for offset_ms, amount in ((3_600_000, 1_000_000), (-3_600_000, 2_000_000)):
         platform.rows(
             "update entry e set at_ms = 1763827200000 - %s from posting p where e.merchant_id = %s"
@@ -347,7 +347,7 @@ def test_the_pictures_of_the_documents(platform: Platform, visits: Visits, shot:
 
 
 class ShopSite:
-    """The shop's own site: pages with a wallet in them, at `origin`."""
+    """The shop's own site at `origin`: its pages embed a wallet."""
 
     def __init__(self) -> None:
         self.framed = ""
@@ -362,7 +362,7 @@ class ShopSite:
                 self.wfile.write(body.encode())
 
             def log_message(self, format: str, *args: object) -> None:
-                """Say nothing."""
+                """No log lines in the tests' output."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Pages)
         self.origin = f"http://localhost:{self.server.server_address[1]}"
@@ -370,7 +370,7 @@ class ShopSite:
 
 @pytest.fixture
 def shop_site() -> Iterator[ShopSite]:
-    """The shop's own site, on the same host as the wallet."""
+    """The shop's site, on the same host as the wallet."""
     site = ShopSite()
     thread = threading.Thread(target=site.server.serve_forever)
     thread.start()

@@ -1,7 +1,7 @@
-"""A merchant's own client, written from the interface alone: it shares no line with the service.
+"""A merchant's client, written from the interface document alone. It shares no code with the service.
 
-Rules: what is signed is the text that is sent; an answer is judged by the text that came, never by a number
-printed again. Every answer is checked for what all answers have in common before a test sees it: envelope,
+Rules: the client signs the text that it sends. It checks an answer by the text that came, and never prints a
+number again. Every answer is checked for what all answers have in common before a test sees it: envelope,
 headers, the HTTP status that belongs to the code, and on success the signature.
 """
 
@@ -17,19 +17,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 HTTP_STATUS = {404: 404, 405: 405, 413: 413, 415: 415, 42900: 429, 50000: 500, 50300: 503}
-"""The codes that are not answered with HTTP 200."""
+"""HTTP status of a code. Every other code is answered with HTTP 200."""
 WITH_PAYLOAD = (40101, 40102)
 SHORT_SIGNS = {"createMerchantWithdrawOrder": 20, "exchange": 20}
 TIMEOUT_S = 60.0
 
 
 class Number(str):
-    """The text of a JSON number, as it stood or shall stand on the wire."""
+    """A JSON number as its text on the wire."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back. Numbers in `data` are `Number`s, so their text is kept."""
+    """An answer. Numbers in `data` are `Number`s, so their text is kept."""
 
     status: int
     headers: Mapping[str, str]
@@ -42,12 +42,12 @@ class Answer:
         return self.data[name]
 
     def without_sign(self) -> dict[str, Any]:
-        """The fields of a success that say what was done."""
+        """The fields of a success without `sign`."""
         return {name: value for name, value in self.data.items() if name != "sign"}
 
 
 def string_to_sign(path: str, fields: Mapping[str, Any]) -> str:
-    """The path, then one line per present field in the byte order of the names."""
+    """The path, then one line for each field that is present, in the byte order of the names."""
     present = {n: str(v) for n, v in fields.items() if n != "sign" and v is not None and str(v) != ""}
     names = sorted(present, key=str.encode)
     return "\n".join([path, *(f"{name}={present[name]}" for name in names)])
@@ -65,7 +65,7 @@ def md5_sign(secret: str, fields: Mapping[str, Any]) -> str:
 
 
 def write_json(fields: Mapping[str, Any]) -> bytes:
-    """A JSON object; a `Number` is written as its own text."""
+    """A JSON object. A `Number` is written as its own text."""
     pairs = ",".join(
         f"{json.dumps(name)}:{value if isinstance(value, Number) else json.dumps(value, ensure_ascii=False)}"
         for name, value in fields.items()
@@ -74,13 +74,13 @@ def write_json(fields: Mapping[str, Any]) -> bytes:
 
 
 def write_form(fields: Mapping[str, Any]) -> bytes:
-    """A form, with `+` for a space as browsers write it."""
+    """A URL-encoded form; a space is `+`, as browsers write it."""
     present = {name: "" if value is None else str(value) for name, value in fields.items()}
     return urllib.parse.urlencode(present, quote_via=urllib.parse.quote_plus).encode()
 
 
 def read_answer(status: int, headers: Iterable[tuple[str, str]], body: bytes) -> Answer:
-    """Check the envelope and take it apart. Raises AssertionError."""
+    """Check the envelope and parse the answer. Raises AssertionError."""
     heads = {name.lower(): value for name, value in headers}
     text = body.decode()
     envelope = json.loads(text, parse_int=Number, parse_float=Number)
@@ -101,7 +101,9 @@ def read_answer(status: int, headers: Iterable[tuple[str, str]], body: bytes) ->
 
 @dataclass(frozen=True)
 class Client:
-    """Calls the service at `port` as one merchant; `now_ms` is its clock, `headers` go with each call."""
+    """Calls the service at `port` as one merchant. `now_ms` is its clock; `headers` are sent with each
+    call.
+    """
 
     port: int
     app_key: str
@@ -112,7 +114,7 @@ class Client:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def common(self) -> dict[str, Any]:
-        """The common fields but the signature; the timestamp is sent as a number."""
+        """The common fields without the signature. The timestamp is sent as a number."""
         nonce = secrets.token_hex(8)
         return {"appKey": self.app_key, "timestamp": Number(self.now_ms()), "nonceStr": nonce}
 
@@ -123,7 +125,7 @@ class Client:
         return hmac_sign(self.secret, string_to_sign(path, fields))
 
     def call(self, operation: str, /, **fields: Any) -> Answer:
-        """Call an operation; fields given stand in for the common ones, `sign` too."""
+        """Call an operation. The given fields override the common ones, also `sign`."""
         path = f"/merchant/{operation}"
         sent = {**self.common(), **fields}
         sent.setdefault("sign", self.sign(path, sent))
@@ -133,17 +135,17 @@ class Client:
         return answer
 
     def expect(self, code: int, operation: str, /, **fields: Any) -> Answer:
-        """Call an operation that is to answer with this code."""
+        """Call an operation that must answer with this code."""
         answer = self.call(operation, **fields)
         assert answer.code == code, answer.text
         return answer
 
     def do(self, operation: str, /, **fields: Any) -> Answer:
-        """Call an operation that is to succeed."""
+        """Call an operation that must succeed."""
         return self.expect(200, operation, **fields)
 
     def verify(self, operation: str, answer: Answer, nonce: str) -> None:
-        """Check `data.sign` against the texts on the wire. Raises AssertionError."""
+        """Check `data.sign` against the text on the wire. Raises AssertionError."""
         length = SHORT_SIGNS.get(operation, 32)
         if self.method == "MD5":
             expected = md5_sign(self.secret, answer.data)
@@ -153,7 +155,7 @@ class Client:
         assert answer["sign"] == expected[:length], answer.text
 
     def post(self, path: str, fields: Mapping[str, Any]) -> Answer:
-        """Send fields as they are, in this client's encoding."""
+        """Send these fields unchanged, in this client's encoding."""
         if self.encoding == "form":
             return self.send(path, write_form(fields), "application/x-www-form-urlencoded")
         return self.send(path, write_json(fields), "application/json")
@@ -165,7 +167,7 @@ class Client:
         content_type: str | None = "application/json",
         verb: str = "POST",
     ) -> Answer:
-        """Send any request; a body given in parts goes out in chunks."""
+        """Send any request. A body given in parts is sent in chunks."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_S)
         heads = {**self.headers, **({"Content-Type": content_type} if content_type else {})}
         try:

@@ -1,7 +1,8 @@
-"""A real service for the journeys: HTTP and PostgreSQL, web side and workers in a thread of this process.
+"""A real service with HTTP and PostgreSQL. The web side and the workers run in a thread of this process.
 
-Rules: one service and one database per module, a merchant of its own per test. A module says with `SETTINGS`
-what its service is set to, with `WORKING` that its workers run too, with `CLOCK_MS` that it moves the clock.
+Rules: each module has one service and one database, each test its own merchant. A module sets its service up
+with three constants: `SETTINGS` are settings, `WORKING` starts the workers, and `CLOCK_MS` gives it a clock
+that tests move.
 """
 
 import asyncio
@@ -52,7 +53,7 @@ Connection = psycopg.AsyncConnection[Any]
 
 @dataclass
 class Clock:
-    """A clock that stands still until a test moves it."""
+    """A clock that moves only when a test moves it."""
 
     now_ms: int
 
@@ -64,7 +65,7 @@ class Clock:
 
 
 class Platform:
-    """A running service and the operator's hands on it."""
+    """A running service, and what an operator does on it."""
 
     def __init__(
         self, url: str, data: Path, *, working: bool = False, clock: Clock | None = None, **settings: Any
@@ -98,19 +99,21 @@ class Platform:
 
     @asynccontextmanager
     async def _open_web(self, base: Base, public_url: str, clock: Callable[[], int]) -> AsyncIterator[Web]:
-        """The web side on this service's clock, kept at hand to see what goes on inside."""
+        """Open the web side with this service's clock and keep it, so that tests can look inside."""
         assert clock is now_ms
         async with open_web(base, public_url, clock=self.clock) as self.web:
             yield self.web
 
     @property
     def under_way(self) -> int:
-        """How many requests wait for their answer."""
+        """The number of requests without an answer yet."""
         return self.web.dependencies.in_flight.count
 
     @property
     def waiting(self) -> int:
-        """How many commands wait in the lanes. Counted in the service's own loop, where lanes come and go."""
+        """The number of commands in the queues. It is counted in the service's event loop, where the
+        queues change.
+        """
 
         async def count() -> int:
             return self.web.dependencies.writer.waiting_count
@@ -118,11 +121,11 @@ class Platform:
         return self.run(count)
 
     def ask_to_stop(self) -> None:
-        """Begin to stop, as a signal would."""
+        """Begin to stop, as a signal does."""
         self._loop.call_soon_threadsafe(self._stop.set)
 
     def join(self) -> None:
-        """Stop and wait for the end."""
+        """Stop, and wait for the end."""
         if self._thread.is_alive():
             self.ask_to_stop()
         self._thread.join(START_TIMEOUT_S)
@@ -158,11 +161,11 @@ class Platform:
 
     @property
     def is_at_lock(self) -> bool:
-        """Whether a batch waits for its book in the database: it was taken out of its lane."""
+        """Whether a batch has left its queue and waits for the book's lock in the database."""
         return self.rows(WAITING_BATCHES) != [(0,)]
 
     def run(self, make: Callable[[], Awaitable[T]]) -> T:
-        """Await something in the service's own loop."""
+        """Await something in the service's event loop."""
 
         async def wait() -> T:
             return await make()
@@ -170,7 +173,7 @@ class Platform:
         return asyncio.run_coroutine_threadsafe(wait(), self._loop).result(START_TIMEOUT_S)
 
     def operate(self, act: Callable[[Connection], Awaitable[T]]) -> T:
-        """Do what an operator's command would, on a database connection of its own."""
+        """Do what an operator's command does, on a separate database connection."""
 
         async def take_turn() -> T:
             async with self._turn:
@@ -179,7 +182,7 @@ class Platform:
         return self.run(take_turn)
 
     def rows(self, statement: LiteralString, *parameters: object) -> list[tuple[Any, ...]]:
-        """The rows of a statement."""
+        """Run a statement and return its rows."""
 
         async def read(conn: Connection) -> list[tuple[Any, ...]]:
             cursor = await conn.execute(statement, parameters)
@@ -188,7 +191,7 @@ class Platform:
         return self.operate(read)
 
     def ask_book(self, merchant_id: int, command: Command) -> Outcome:
-        """Have the book carry out a command of the service's own."""
+        """Submit a command to the book, as the service's own workers do."""
 
         async def ask() -> Outcome:
             return await self._book.submit(merchant_id, Submission(command))
@@ -204,7 +207,7 @@ class Platform:
         )
 
     def open_merchant(self, **settings: str) -> "Shop":
-        """A new merchant without money; settings as typed, with `_` for `-`."""
+        """A new merchant without money. Settings are text as an operator types it, with `_` for `-`."""
         self._names += 1
         name = settings.pop("name", f"Shop {self._names:04d}")
         typed = {key.replace("_", "-"): text for key, text in settings.items()}
@@ -216,7 +219,7 @@ class Platform:
         )
         merchant, app_key = new.merchant, new.merchant.app_key
         if not self.base.settings.sandbox:
-            # The seed is the sandbox's all the same, so that no pool of accounts has to be made.
+            # The merchant keeps the sandbox's seed, so that no pool of accounts is needed.
             app_key = app_key.replace("mk_test_", "mk_live_")
             renaming = f"update merchant set app_key = '{app_key}' where merchant_id = {merchant.merchant_id}"
             self.operate(lambda conn: conn.execute(renaming.encode()))
@@ -226,7 +229,7 @@ class Platform:
 
 @dataclass(frozen=True)
 class Shop:
-    """One merchant: the client it calls with, and what an operator does for it."""
+    """One merchant: its client, and what an operator does for it."""
 
     platform: Platform
     merchant_id: int
@@ -234,11 +237,11 @@ class Shop:
     counted: dict[str, int] = field(default_factory=dict)
 
     def with_client(self, **changes: Any) -> Client:
-        """The same merchant's client, different in some way."""
+        """The same merchant's client with changes."""
         return replace(self.client, **changes)
 
     def next_order(self) -> str:
-        """A mcOrderId that was not used before."""
+        """An unused mcOrderId."""
         self.counted["orders"] = self.counted.get("orders", 0) + 1
         return f"{self.counted['orders']}"
 
@@ -271,7 +274,7 @@ class Shop:
         self.platform.operate(lambda conn: rates.pause(conn, direction, self.merchant_id, at_ms=at_ms))
 
     def set_controls(self, ext_user_id: str, **settings: Any) -> None:
-        """What the sub-user allows; limits as typed amounts."""
+        """Set what the sub-user allows. Limits are amounts as text."""
         parsed: dict[str, Any] = {
             name: parse_units(v) if isinstance(v, str) else v for name, v in settings.items()
         }
@@ -280,7 +283,7 @@ class Shop:
         )
 
     def set_pin(self, ext_user_id: str) -> None:
-        """What the wallet page does when a sub-user sets a PIN."""
+        """Set a sub-user's PIN, as the wallet page does."""
         self.platform.rows(
             "update sub_user set pin_hash = 'hash' where merchant_id = %s and ext_user_id = %s",
             self.merchant_id,
@@ -296,7 +299,7 @@ class Shop:
         return self.platform.ask_book(self.merchant_id, command)
 
     def user(self, ext_user_id: str, amount: str = "0", currency: str = "KFB") -> Answer:
-        """Look a sub-user up, which registers it, and put money in its wallet."""
+        """Look a sub-user up, which registers it, and fund its wallet."""
         if amount != "0":
             self.client.do("getMerchantCustomer", extUserId=ext_user_id)
             self.fund(currency, amount, ext_user_id)
@@ -306,7 +309,7 @@ class Shop:
         return str(self.client.do("getMerchantCustomer", extUserId=ext_user_id)["balance"])
 
     def balances(self) -> tuple[str, str]:
-        """USDT and KFB."""
+        """The balances in USDT and KFB."""
         answer = self.client.do("getMerchantBalance")
         return str(answer["usdtBalance"]), str(answer["kfbBalance"])
 
@@ -316,7 +319,7 @@ class Shop:
 
     @contextmanager
     def holding_book(self) -> Iterator[None]:
-        """Keep this book's lock meanwhile, so that a batch waits for it, and later requests in the lane."""
+        """Hold this book's lock: one batch waits for the lock, later requests wait in the queue."""
         with db.connect_sync(self.platform.url) as connection, connection.transaction():
             connection.execute(
                 "update book set last_ms = last_ms where merchant_id = %s", (self.merchant_id,)
@@ -327,12 +330,12 @@ class Shop:
 def replace_rule(
     patch: pytest.MonkeyPatch, command: type[Command], rule: Callable[[Draft, Any], Outcome]
 ) -> None:
-    """Have commands of one kind judged by another rule."""
+    """Replace the rule for one kind of command."""
     patch.setitem(rules.RULES, command, rule)
 
 
 def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Look again and again until something holds; far more time than it ever needs."""
+    """Poll until `holds` is true. The deadline is far longer than it ever takes."""
     ends = time.monotonic() + START_TIMEOUT_S
     while not holds():
         assert time.monotonic() < ends, f"never happened: {what}"
@@ -341,7 +344,7 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
 
 @contextmanager
 def running(url: str, data: Path, **how: Any) -> Iterator[Platform]:
-    """A service with the platform's rates set, stopped at the end."""
+    """A service with exchange rates, stopped at the end."""
     thresholds = gc.get_threshold()
     platform = Platform(url, data, **how)
     platform.start()
@@ -353,14 +356,14 @@ def running(url: str, data: Path, **how: Any) -> Iterator[Platform]:
         yield platform
     finally:
         platform.join()
-        # The server sets the collector up for a process of its own.
+        # The server sets the garbage collector up for a process of its own. This undoes it.
         gc.unfreeze()
         gc.set_threshold(*thresholds)
 
 
 @pytest.fixture(scope="module")
 def clock(request: pytest.FixtureRequest) -> Clock | None:
-    """The module's clock, where it moves its own."""
+    """The module's clock, if it sets `CLOCK_MS`."""
     start_ms = getattr(request.module, "CLOCK_MS", None)
     return None if start_ms is None else Clock(start_ms)
 
@@ -389,7 +392,7 @@ RunPlatform = Callable[..., AbstractContextManager[Platform]]
 
 @pytest.fixture
 def own_platform(database_url: str, tmp_path: Path) -> RunPlatform:
-    """Makes a service for one test alone; used with `with`."""
+    """Starts a service for one test alone; used with `with`."""
     return partial(running, database_url, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Fields of requests that are in order, for tests that then change one of them."""
+"""Valid fields of requests, for tests that change one of them."""
 
 from typing import Any
 
@@ -33,17 +33,17 @@ OPERATIONS = (
 
 
 def debit(mc_order_id: str, amount: Any = "10", ext_user_id: str = "alice") -> dict[str, Any]:
-    """From a sub-user's wallet to the merchant."""
+    """From a sub-user's wallet to the merchant's balance."""
     return {"extUserId": ext_user_id, "currency": "KFB", "amount": amount, "mcOrderId": mc_order_id}
 
 
 def credit(mc_order_id: str, address: str, amount: Any = "10") -> dict[str, Any]:
-    """From the merchant to a sub-user's wallet."""
+    """From the merchant's balance to a sub-user's wallet."""
     return {"currency": "KFB", "amount": amount, "mcOrderId": mc_order_id, "address": address}
 
 
 def withdrawal(mc_order_id: str, amount: Any = "10", chain: str = "TRC20", **changes: Any) -> dict[str, Any]:
-    """To a wallet outside."""
+    """A withdrawal to an outside address."""
     return {
         "amount": amount,
         "chainType": chain,
@@ -56,17 +56,19 @@ def withdrawal(mc_order_id: str, amount: Any = "10", chain: str = "TRC20", **cha
 
 
 def exchange(amount: Any = "10", send: str = "USDT", receive: str = "KFB", **changes: Any) -> dict[str, Any]:
-    """From one currency to the other."""
+    """An exchange of one currency for the other."""
     return {"amount": amount, "sendCurrency": send, "receiveCurrency": receive, **changes}
 
 
 def quote(amount: Any = "10") -> dict[str, Any]:
-    """What a withdrawal would cost."""
+    """The quote of a withdrawal's fee."""
     return {"amount": amount, "currency": "USDT"}
 
 
 def all_fields(client: Client) -> dict[str, dict[str, Any]]:
-    """Fields that succeed in each operation, for a merchant with money whose user `alice` has some too."""
+    """Fields with which each operation succeeds, for a merchant with money and a sub-user `alice` with
+    money.
+    """
     alice = client.do("getMerchantCustomer", extUserId="alice")
     order = client.do("createMerchantWithdrawOrder", **withdrawal("ready"))
     return {

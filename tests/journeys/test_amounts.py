@@ -1,4 +1,4 @@
-"""Amounts: which forms are read, how decimals are counted, what is too little and too much."""
+"""Amounts: which forms are read, how decimals are counted, the smallest and the largest amount."""
 
 from decimal import Decimal
 from typing import Any
@@ -8,7 +8,7 @@ from tests.journeys.client import Number
 from tests.journeys.conftest import Shop
 from tests.journeys.orders import credit, exchange, quote, withdrawal
 
-# Beside an amount: the code for a transfer (6 decimals, above 0) and for the others (2, from 0.01).
+# After each amount: the code for a transfer (6 decimals, above 0) and for the others (2 decimals, from 0.01).
 FORMS: list[tuple[Any, int, int]] = [
     ("1", 200, 200),
     ("1.0", 200, 200),
@@ -75,7 +75,7 @@ CENTS = {
 
 @pytest.fixture(scope="module")
 def rich(platform: Any) -> Shop:
-    """A merchant with more than any amount, whose amounts are all looked at under the same sub-user."""
+    """A merchant with more money than any amount here."""
     made: Shop = platform.open_merchant()
     made.fund("USDT", "10000000000")
     made.fund("KFB", "10000000000")

@@ -1,4 +1,4 @@
-"""Every field of the eight answers: its place, its type, its length, the form of its numbers."""
+"""Every field of the eight answers: its position, its type, its length, the form of its numbers."""
 
 import re
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ LONG, DECIMAL, TEXT, DECIMAL_TEXT = "Long", "BigDecimal", "String", "String that
 
 
 class Field(NamedTuple):
-    """One row of the interface's tables; `nullable` fields are null as long as they have no value."""
+    """One row of the interface's tables. A `nullable` field is null until it has a value."""
 
     name: str
     kind: str

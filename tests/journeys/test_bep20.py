@@ -1,6 +1,6 @@
-"""BEP20, the third chain: off unless its nodes are named, and then a chain like the others.
+"""BEP20, the third chain: off unless its nodes are configured, and then like the other chains.
 
-Its token has 18 decimals. What arrives is rounded down to the ledger's 6, what is paid is exact.
+Its token has 18 decimals. Deposits are rounded down to the ledger's 6 decimals; payouts are exact.
 """
 
 import asyncio
@@ -47,20 +47,20 @@ RECIPIENT = bytes(range(1, 21))
 
 @pytest.fixture
 def side() -> Iterator[EvmSide]:
-    """A second EVM node, with a chain id of its own and a token of 18 decimals."""
+    """A second EVM node, with its own chain id and a token of 18 decimals."""
     with EvmDevnet(chain_id=31356) as node:
         yield open_side(BEP20, node)
 
 
 def open_reader(side: EvmSide) -> EvmChain:
-    """The chain as a service with the devnet's settings reads it."""
+    """The chain, as a service with the devnet's settings reads it."""
     reader = open_chain_readers(load_settings({"WALLET_SANDBOX": "false", **side.settings}))[BEP20]
     assert isinstance(reader, EvmChain)
     return reader
 
 
 def send(side: EvmSide, recipient: bytes, units: int, remainder: int = 0) -> str:
-    """Pay from the issuer's purse in a block of its own; the transaction's hash."""
+    """Pay from the token issuer's wallet in a block of its own. Returns the transaction hash."""
     tx_hash = side.send(recipient, units, remainder)
     side.node.mine()
     return tx_hash
@@ -93,7 +93,7 @@ def test_deposits_are_rounded_down_and_books_agree_with_the_chain_to_the_unit(
         assert (await scene.standing(second), await scene.standing(too_small)) == ("credited", "nothing")
         assert await scene.balances() == {"chain:BEP20:USDT": -12 * COIN, "ulla": 12 * COIN}
         assert side.token.balance(ulla) == 12 * COIN * BASE_UNITS + 2 * ALMOST_A_UNIT + 2
-        # Nobody is owed the two units that the remainders make.
+        # The remainders add up to two units, which belong to nobody.
         (compared,) = (await reconciler.reconcile())["chains"]
         assert (compared["sound"], compared["unexplained"], compared["difference"]) == (True, "0", "0.000002")
         assert [(line["kind"], line["effect"]) for line in compared["lines"]] == [("remainder", "0.000002")]
@@ -237,7 +237,7 @@ def test_a_sandbox_that_plays_it_takes_it_wherever_a_chain_is_named(own_platform
         shop.fund("USDT", "100")
         order = shop.client.do(CREATE, **withdrawal("1", chain=BEP20, address=ERC20_ADDRESS.lower()))
         assert (order["chainType"], order["address"]) == (BEP20, ERC20_ADDRESS.lower())
-        # The form of the address is the chain's, and it is compared as the chain compares it.
+        # The chain's address format decides: upper and lower case name the same address.
         again = shop.client.do(CREATE, **withdrawal("1", chain=BEP20, address=ERC20_ADDRESS))
         assert again["orderId"] == order["orderId"]
         shop.client.expect(40005, CREATE, **withdrawal("2", chain=BEP20))

@@ -1,4 +1,4 @@
-"""What a request may look like: content types, sizes, JSON and form, paths and methods."""
+"""Which requests are accepted: content types, sizes, JSON and form, paths and methods."""
 
 import contextlib
 import http.client

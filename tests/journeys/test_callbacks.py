@@ -1,4 +1,4 @@
-"""Callbacks of a running service: its workers find the merchant's endpoint by name and tell it everything."""
+"""Callbacks of a running service: its workers look up the merchant's endpoint and deliver every event."""
 
 import base64
 import hmac
@@ -23,20 +23,20 @@ CREATE = "createMerchantWithdrawOrder"
 
 @dataclass
 class Endpoint:
-    """A merchant's HTTP server: bodies with their headers as they came, and what it answers."""
+    """A merchant's HTTP server. It records bodies with their headers, and answers what a test sets."""
 
     url: str = ""
     told: list[tuple[bytes, dict[str, str]]] = field(default_factory=list)
 
     def statuses(self, order: Answer) -> list[str]:
-        """The statuses that were told of an order, in the order they came."""
+        """The statuses of an order that callbacks reported, in the order of arrival."""
         fields = [json.loads(body) for body, _ in self.told]
         return [told["txnStatus"] for told in fields if told["orderId"] == int(order["orderId"])]
 
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    """An endpoint on this machine, under a name that has to be looked up."""
+    """An endpoint on this machine, under a host name that needs a DNS lookup."""
     made = Endpoint()
 
     class Handler(BaseHTTPRequestHandler):
@@ -48,7 +48,7 @@ def endpoint() -> Iterator[Endpoint]:
             self.wfile.write(b"SUCCESS\n")
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
+            """No log lines in the tests' output."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         serving = threading.Thread(target=server.serve_forever)

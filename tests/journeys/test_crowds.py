@@ -16,7 +16,7 @@ DEBIT, CREDIT, CREATE = (
 
 
 def all_at_once(shop: Shop, count: int, call: Callable[[int], Answer]) -> list[Answer]:
-    """Make calls 0, 1, … wait together at the book's door, then let them in."""
+    """Let calls 0, 1, … wait together for the book's lock, then release it."""
     with ThreadPoolExecutor(count) as pool:
         with shop.holding_book():
             asked = [pool.submit(call, number) for number in range(count)]

@@ -1,4 +1,4 @@
-"""Ids that would be shown in another order than they have are refused where they come in."""
+"""Ids whose characters would be displayed in another order are refused."""
 
 import pytest
 from tests.journeys.conftest import Shop
@@ -32,7 +32,7 @@ def test_letters_of_any_direction_are_as_good_as_ever(text: str, shop: Shop) -> 
 def test_what_is_known_by_such_an_id_is_not_out_of_reach(shop: Shop) -> None:
     odd, order = "a\u202eb", shop.client.do("createMerchantWithdrawOrder", **withdrawal("1"))
     shop.user("alice", "50")
-    # As they were taken before there was this rule.
+    # Such an id can exist from before this rule.
     shop.platform.rows("update sub_user set ext_user_id = %s where merchant_id = %s", odd, shop.merchant_id)
     shop.platform.rows(
         "update withdrawal set mc_order_id = %s where order_id = %s", odd, int(order["orderId"])

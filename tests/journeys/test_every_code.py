@@ -1,4 +1,4 @@
-"""Each code of the table is given through HTTP, and none is forgotten."""
+"""Each code of the table is provoked through HTTP, and none is missing."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ SCENARIOS: dict[int, Scenario] = {}
 
 
 def gives(code: int) -> Callable[[Scenario], Scenario]:
-    """Says which code a scenario ends with."""
+    """Mark the code that a scenario ends with."""
 
     def keep(scenario: Scenario) -> Scenario:
         assert code not in SCENARIOS

@@ -1,4 +1,4 @@
-"""The exchange of one currency for the other: rates, rounding, age, pause, and the desk's limit."""
+"""The exchange of one currency for the other: rates, rounding, age, pause, and the position limit."""
 
 import pytest
 from tests.journeys.conftest import Clock, Platform, Shop

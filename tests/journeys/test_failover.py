@@ -1,4 +1,4 @@
-"""A primary that takes no more writes, and a standby that takes over: merchants hear 50300, then 200."""
+"""A primary that accepts no more writes, and a standby that takes over: merchants get 50300, then 200."""
 
 import time
 from collections.abc import Iterator, MutableMapping
@@ -23,7 +23,7 @@ WATCHED_S = 3.0
 
 @pytest.fixture
 def clusters() -> Iterator[tuple[Cluster, Cluster, str]]:
-    """A primary, its standby, and the URL of both with every migration applied and the sides' roles."""
+    """A primary, its standby, and the URL of both. Every migration is applied and the sides' roles exist."""
     with primary_and_standby("wallet") as (primary, standby, url):
         migrate(primary.url("wallet"), lambda _: None)
         for role in (WEB_ROLE, WORKER_ROLE):
@@ -33,7 +33,7 @@ def clusters() -> Iterator[tuple[Cluster, Cluster, str]]:
 
 
 def _until_paid(shop: Shop, order: Answer) -> None:
-    """Wait for the worker side; `order` is what creating it answered."""
+    """Wait until the workers have paid; `order` is the answer of its creation."""
     name = {"orderId": order["orderId"], "mcOrderId": order["mcOrderId"]}
     wait_until(lambda: shop.client.do("queryOrder", **name)["txnStatus"] == "2", "the order is paid")
 
@@ -51,7 +51,7 @@ def test_writes_that_end_are_50300_until_the_standby_takes_over_by_itself(
         shop.fund("USDT", "1000")
         _until_paid(shop, shop.client.do(CREATE, **withdrawal("before")))
 
-        # Its sessions stay open, and so each of them has to notice.
+        # Its sessions stay open, so each of them has to notice.
         primary.forbid_writes()
         with ThreadPoolExecutor(8) as crowd:
             codes = set(crowd.map(lambda n: _create(shop, f"meanwhile {n}"), range(40)))
@@ -67,7 +67,7 @@ def test_writes_that_end_are_50300_until_the_standby_takes_over_by_itself(
 
 
 def _see_reads(platform: Platform, shop: Shop) -> None:
-    """What reads goes on too, and an unknown key is looked up in the new primary."""
+    """Reads go on, and an unknown key is looked up in the new primary."""
     assert shop.balances()[0] != "1000"
     shop.client.expect(40100, "getMerchantBalance", appKey="mk_nobody")
     assert platform.run(platform.web.dependencies.writer.open) is None
@@ -82,7 +82,7 @@ def test_a_primary_that_vanishes_is_followed_by_its_standby(
         shop.fund("USDT", "1000")
         until_replayed(primary, standby)
         primary.kill()
-        # The standby answers, but takes no writes: it is not taken for the primary.
+        # The standby answers but accepts no writes, so it is not taken for the primary.
         assert _create(shop, "1") == 50300
         standby.promote()
         wait_until(lambda: _create(shop, "1") == 200, "an order is taken by the new primary")
@@ -93,7 +93,7 @@ def test_a_read_only_database_is_not_asked_without_end(
     clusters: tuple[Cluster, Cluster, str], tmp_path: Path
 ) -> None:
     primary, _, url = clusters
-    # Orders that are under way for long are looked at again and again.
+    # Orders that take long are checked again and again.
     with running(url, tmp_path, working=True, sandbox_confirm_ms=60_000) as platform:
         shop = platform.open_merchant()
         shop.fund("USDT", "1000")
@@ -105,7 +105,7 @@ def test_a_read_only_database_is_not_asked_without_end(
             noticed = len(log)
             began = time.monotonic()
             wait_until(lambda: time.monotonic() > began + WATCHED_S, "some seconds passed")
-            # A dozen workers, each with a line in ten seconds; not one for each order and try.
+            # About a dozen workers, each with one line in ten seconds: not a line for each order and attempt.
             assert len(log) - noticed < 60
         assert not [line for line in log if "exc_info" in line]
 

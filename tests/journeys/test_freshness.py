@@ -1,4 +1,4 @@
-"""How old a request may be, and that a nonce is good for one request."""
+"""How old a request may be, and that a nonce can be used only once."""
 
 from typing import Any
 
@@ -172,7 +172,7 @@ def test_a_clock_that_is_an_hour_ahead_for_a_while_refuses_and_forgets_nothing(
 
 
 def test_after_days_of_sleep_the_first_request_is_answered(shop: Shop, clock: Clock) -> None:
-    # The database's own clock doesn't stand still: days far from it have no place for nonces.
+    # The database's clock goes on meanwhile: there are no nonce partitions for days far from it.
     slept_ms = now_ms() + 3 * DAY_MS - clock()
     clock.advance(slept_ms)
     try:

@@ -1,4 +1,4 @@
-"""A merchant's order id names one order: a repeat gives the first outcome, whatever has changed since."""
+"""A mcOrderId names one order: a repeated request gets the first outcome, whatever has changed since."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ MOVING = (DEBIT, CREDIT, CREATE, EXCHANGE)
 
 
 def order(operation: str, shop: Shop, mc_order_id: str = "1", amount: Any = "100.5") -> dict[str, Any]:
-    """An order of this operation by the shop, whose user alice is known."""
+    """The fields of an order by the shop, whose user alice is registered."""
     if operation == DEBIT:
         return debit(mc_order_id, amount)
     if operation == CREDIT:
@@ -34,7 +34,7 @@ def order(operation: str, shop: Shop, mc_order_id: str = "1", amount: Any = "100
 
 
 def repeat(shop: Shop, operation: str, fields: dict[str, Any], first: Answer) -> None:
-    """Ask again; the answer must be the first one's and no entry may be new."""
+    """Send the request again: same answer, no new entry."""
     entries = shop.entry_count()
     assert shop.client.do(operation, **fields).without_sign() == first.without_sign()
     assert shop.entry_count() == entries

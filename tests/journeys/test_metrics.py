@@ -1,4 +1,4 @@
-"""/metrics of a running service: what merchants did shows there, for those who may look."""
+"""/metrics of a running service: it shows what merchants did, and only to permitted sources."""
 
 import socket
 from ipaddress import ip_network
@@ -9,7 +9,7 @@ from tests.journeys.conftest import Platform, RunPlatform, Shop
 
 
 def scrape(platform: Platform, **headers: str) -> httpx.Response:
-    """The page as a scraper on this machine gets it."""
+    """The page, as a scraper on this machine gets it."""
     with httpx.Client(trust_env=False) as client:
         return client.get(f"{platform.address}/metrics", headers=headers)
 

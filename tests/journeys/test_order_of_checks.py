@@ -1,4 +1,4 @@
-"""Which check comes first when a request breaks several rules at once."""
+"""Which check comes first if a request breaks several rules."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -174,7 +174,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "getWithdrawFee": quote(),
 }
 
-# For each operation its fields in the interface's order, with values that break their rules and the codes.
+# Each operation's fields in the interface's order, with values that break their rules and the codes.
 BROKEN: dict[str, list[tuple[str, list[tuple[Any, int]]]]] = {
     DEBIT: [
         ("extUserId", [(None, 40001), ("x" * 21, 40001)]),
@@ -233,7 +233,7 @@ def test_of_two_broken_fields_the_earlier_in_the_interface_is_named(operation: s
             assert (answer.code, first in answer.msg) == (code, True), (first, value, answer.text)
 
 
-# The rules of the book in their declared order: each merchant breaks two of them.
+# The book's rules in their declared order: each merchant breaks two of them.
 
 
 def test_a_known_id_answers_before_the_sub_user_is_looked_for(shop: Shop) -> None:

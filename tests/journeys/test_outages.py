@@ -1,4 +1,4 @@
-"""When the service cannot answer as it should: it says so at once, and nothing is half done."""
+"""Outages: the service says at once that it can't answer, and nothing is done by half."""
 
 import io
 import json
@@ -21,22 +21,23 @@ SETTINGS = {"queue_limit": 3}
 DEBIT, CREATE = "transferFromUserToMerchant", "createMerchantWithdrawOrder"
 
 
-def fill_lane(shop: Shop, pool: ThreadPoolExecutor, call: Callable[[str], Answer]) -> list[Future[Answer]]:
-    """While the book is held: of calls "1" to "4" the first waits at its lock, the others fill the lane.
+def fill_queue(shop: Shop, pool: ThreadPoolExecutor, call: Callable[[str], Answer]) -> list[Future[Answer]]:
+    """With the book's lock held: call "1" waits for the lock, calls "2" to "4" fill the queue.
 
-    How empty the lane is says nothing of the first: so it is before that comes, too.
+    The queue's length does not show whether call "1" has left it. So the others are sent only when a batch
+    waits for the lock.
     """
     asked = [pool.submit(call, "1")]
     wait_until(lambda: shop.platform.is_at_lock, "one batch at the book's lock")
     asked += [pool.submit(call, number) for number in ("2", "3", "4")]
-    wait_until(lambda: shop.platform.waiting == 3, "a full lane")
+    wait_until(lambda: shop.platform.waiting == 3, "a full queue")
     return asked
 
 
 def test_a_full_queue_answers_at_once_with_50300_and_takes_requests_again_later(shop: Shop) -> None:
     with ThreadPoolExecutor(4) as pool:
         with shop.holding_book():
-            asked = fill_lane(shop, pool, lambda _: shop.client.do("getMerchantBalance"))
+            asked = fill_queue(shop, pool, lambda _: shop.client.do("getMerchantBalance"))
             answer = shop.client.expect(50300, "getMerchantBalance", nonceStr="mine")
             assert answer.headers["retry-after"] == "1"
             assert not any(future.done() for future in asked)
@@ -48,7 +49,7 @@ def test_a_full_queue_of_one_merchant_hinders_no_other(shop: Shop, platform: Pla
     other = platform.open_merchant()
     with ThreadPoolExecutor(4) as pool:
         with shop.holding_book():
-            asked = fill_lane(shop, pool, lambda _: shop.client.do("getMerchantBalance"))
+            asked = fill_queue(shop, pool, lambda _: shop.client.do("getMerchantBalance"))
             other.client.do("getMerchantBalance")
             assert not any(future.done() for future in asked)
         assert [future.result().code for future in asked] == [200] * 4
@@ -110,7 +111,7 @@ def test_one_command_that_meets_a_fault_of_ours_spoils_no_other(
 
     with ThreadPoolExecutor(4) as pool:
         with shop.holding_book():
-            asked = fill_lane(shop, pool, lambda number: shop.client.call(DEBIT, **debit(number, "1")))
+            asked = fill_queue(shop, pool, lambda number: shop.client.call(DEBIT, **debit(number, "1")))
         codes = [future.result().code for future in asked]
     assert (balance, codes, shop.user_balance("alice")) == ("100", [200, 50000, 200, 200], "97")
 

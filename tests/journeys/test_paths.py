@@ -1,4 +1,4 @@
-"""Paths on the wire: one spelling is served, and whatever is asked for gets an answer."""
+"""Paths on the wire: each operation has one exact path, and every other path is answered too."""
 
 import json
 import socket
@@ -10,7 +10,7 @@ from tests.journeys.orders import exchange
 
 
 def ask(platform: Platform, request: bytes) -> tuple[int, dict[str, str], bytes]:
-    """Send bytes and read the answer up to the end of the connection."""
+    """Send bytes and read the answer until the connection ends."""
     with socket.create_connection(("127.0.0.1", platform.port), 30) as connection:
         connection.sendall(request)
         answer = b""

@@ -1,4 +1,4 @@
-"""What a merchant's last refused requests tell whoever writes its client, and what is nobody's."""
+"""A merchant's last refused requests, as its developer sees them, and requests that belong to no merchant."""
 
 from tests.journeys.client import string_to_sign
 from tests.journeys.conftest import Platform, Shop, wait_until
@@ -8,7 +8,7 @@ from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_re
 
 
 def refused(shop: Shop, count: int) -> list[RefusedRequest]:
-    """A shop's refused requests, once there are so many, oldest first."""
+    """A shop's refused requests, oldest first. Waits until there are `count`."""
 
     def listed() -> list[RefusedRequest]:
         return shop.platform.operate(lambda conn: list_refused(conn, shop.merchant_id))

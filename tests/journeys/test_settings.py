@@ -1,4 +1,4 @@
-"""A change of settings holds from the next request on, although the service keeps merchants in memory."""
+"""A changed setting applies from the next request on, although the service caches merchants."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ DEBIT, CREDIT, CREATE = (
 
 @pytest.fixture
 def warm(shop: Shop) -> Shop:
-    """A merchant that the service has just had a request of, and whose user alice has 500 KFB."""
+    """A merchant in the service's cache, whose user alice has 500 KFB."""
     shop.user("alice", "500")
     return shop
 

@@ -22,7 +22,7 @@ CREATE = "/merchant/createMerchantWithdrawOrder"
 BALANCE = "/merchant/getMerchantBalance"
 FORM = "application/x-www-form-urlencoded"
 
-# The vector that the documentation gives to whoever writes a client.
+# The test vector of the documentation for client developers.
 SECRET = "0123456789abcdef0123456789abcdef"
 VECTOR = {
     "appKey": "demo",
@@ -68,7 +68,7 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def demo(platform: Platform) -> Shop:
-    """The vector's merchant: its very appKey and secret."""
+    """The vector's merchant, with its appKey and secret."""
     shop = platform.open_merchant()
     sealed = platform.base.keyring.seal(SECRET, shop.merchant_id, APP, 1)
     platform.rows("update merchant set app_key = 'demo' where merchant_id = %s", shop.merchant_id)
@@ -82,7 +82,7 @@ def demo(platform: Platform) -> Shop:
 
 
 def forget_nonces(shop: Shop) -> None:
-    """The vector has but one nonce; the order that it names is then a repeat."""
+    """The vector has only one nonce, and each test sends it. Its order is then a repeat."""
     shop.platform.rows("delete from nonce where merchant_id = %s", shop.merchant_id)
 
 

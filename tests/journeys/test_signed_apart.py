@@ -1,4 +1,4 @@
-"""What the service signs is never a request: callbacks and answers, sent back byte for byte, do nothing."""
+"""What the service signs is never a valid request: callbacks and answers that are sent back do nothing."""
 
 import hashlib
 import json
@@ -39,13 +39,13 @@ REFUSAL = "eventId: belongs to callbacks"
 
 @pytest.fixture(params=METHODS)
 def method(request: pytest.FixtureRequest) -> str:
-    """Each method in turn."""
+    """Each signature method."""
     return str(request.param)
 
 
 @pytest.fixture
 def told(platform: Platform, endpoint: Endpoint, method: str) -> tuple[Shop, dict[str, bytes]]:
-    """A merchant that was told of a withdrawal and of a deposit: the bodies by their kind."""
+    """A merchant with callbacks about a withdrawal and a deposit: their bodies by kind."""
     shop = platform.open_merchant(sign_method=method, deposit_notify_url=endpoint.url)
     shop.fund("USDT", "1000")
     shop.fund("KFB", "1000")
@@ -62,13 +62,13 @@ def told(platform: Platform, endpoint: Endpoint, method: str) -> tuple[Shop, dic
 
 
 def as_form(body: bytes) -> bytes:
-    """The same fields as a form; what is null is left out."""
+    """The same fields as a form, without those that are null."""
     fields = json.loads(body, parse_int=Number)
     return write_form({name: value for name, value in fields.items() if value is not None})
 
 
 def state(shop: Shop) -> tuple[object, ...]:
-    """What any operation that was carried out would change."""
+    """Everything that an operation could change."""
     return (shop.balances(), shop.user_balance("alice"), shop.entry_count())
 
 
@@ -98,7 +98,7 @@ def test_a_callback_whose_event_id_is_hidden_in_a_value_is_refused(
     forged = {**texts, before_event: hidden}
     del forged["eventId"]
     if shop.client.method == "MD5":
-        # The same signed text: nothing but the rule stands between this and an answer.
+        # The signed text is the same: only the rule about `eventId` makes the request fail.
         assert md5_sign(shop.client.secret, forged) == texts["sign"]
     for operation in OPERATIONS:
         for body, content_type in ((write_json(forged), "application/json"), (write_form(forged), FORM)):
@@ -192,7 +192,7 @@ def test_an_answer_is_no_request(operation: str, shop: Shop, method: str) -> Non
 
 
 def forged_from(answer: Answer, app_key: str) -> dict[str, Any]:
-    """The fields of an answer, read so that the pairs in its mcOrderId become the fields of a request."""
+    """The fields of an answer, split so that the pairs inside its mcOrderId become fields of a request."""
     lines = string_to_sign("", answer.data).split("\n")[1:]
     text = "&".join(lines)
     first, _, rest = text.partition(f"&appKey={app_key}")
@@ -223,7 +223,7 @@ def test_an_answer_never_holds_a_request_in_a_value_that_somebody_chose(shop: Sh
 def test_a_name_that_would_make_an_answer_a_request_is_not_signed(shop: Shop) -> None:
     alice = shop.user("alice")
     hidden = f"&appKey={shop.client.app_key}&nonceStr=n&timestamp={shop.platform.clock() // 1000}"
-    # No page takes such a name; this is one from before that.
+    # The page refuses such a name. A row can have one from before that rule.
     shop.platform.rows("update sub_user set username = %s where user_id = %s", hidden, int(alice["userId"]))
     shop.change(sign_method="MD5")
     answer = shop.with_client(method="MD5").expect(50000, "getMerchantCustomer", extUserId="alice")

@@ -23,7 +23,7 @@ MANY = 500
 
 
 def through(shop: Shop, forwarded: str) -> Client:
-    """The merchant's client behind a proxy that says so."""
+    """The merchant's client behind a proxy that forwards this address."""
     return shop.with_client(headers={"X-Forwarded-For": forwarded})
 
 
@@ -109,7 +109,7 @@ def test_all_addresses_of_an_ipv6_subscriber_count_together(shop: Shop) -> None:
     through(shop, "2001:db8:7:7:ffff::9").expect(42900, "getMerchantBalance", sign="0" * 32)
     through(shop, "2001:db8:7:7:ffff::9").do("getMerchantBalance")
     through(shop, "2001:db8:7:8::1").expect(40101, "getMerchantBalance", sign="0" * 32)
-    # An IPv4 address is the same subscriber's in both spellings.
+    # Both spellings of an IPv4 address count as the same source.
     for source in ("203.0.113.77", "::ffff:203.0.113.77", "203.0.113.77"):
         through(shop, source).expect(40101, "getMerchantBalance", sign="0" * 32)
     through(shop, "203.0.113.77").expect(42900, "getMerchantBalance", sign="0" * 32)
@@ -157,13 +157,13 @@ def test_a_merchants_limit_of_zero_is_no_limit(own_platform: RunPlatform) -> Non
 
 
 def visit(platform: Platform, forwarded: str, **cookies: str) -> httpx.Client:
-    """A browser behind a proxy that says so."""
+    """A browser behind a proxy that forwards this address."""
     headers = {"X-Forwarded-For": forwarded}
     return httpx.Client(base_url=platform.address, headers=headers, cookies=cookies, verify=False, timeout=60)
 
 
 def ask_until_refused(client: httpx.Client, path: str) -> httpx.Response:
-    """Ask faster than one may, until the answer says so."""
+    """Send requests faster than the limit until one is refused."""
     for _ in range(MANY):
         answer = client.get(path)
         if answer.status_code == 429:

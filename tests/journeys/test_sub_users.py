@@ -1,4 +1,4 @@
-"""Sub-users: registered once, found again, with addresses and links of their own."""
+"""Sub-users: registered once, found again, each with its own addresses and links."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor

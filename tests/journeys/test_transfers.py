@@ -1,4 +1,4 @@
-"""Transfers both ways: who pays what, and what a sub-user lets the merchant debit."""
+"""Transfers in both directions: who pays what, and which debits a sub-user allows."""
 
 import pytest
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop

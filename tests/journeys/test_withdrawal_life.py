@@ -1,4 +1,4 @@
-"""A withdrawal's life in the sandbox, from order to end, with the workers running beside the web side."""
+"""A withdrawal's life in the sandbox, from order to end, with the workers beside the web side."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def wait_for(shop: Shop, order: Answer, status: str) -> Answer:
 
 
 def steps(shop: Shop, order: Answer) -> list[int]:
-    """The statuses that the order went through."""
+    """The statuses that an order went through."""
     found = shop.platform.rows(
         "select to_status from withdrawal_step where merchant_id = %s and order_id = %s order by step_no",
         shop.merchant_id,
@@ -39,7 +39,7 @@ def steps(shop: Shop, order: Answer) -> list[int]:
 
 
 def callbacks(shop: Shop, order: Answer) -> list[int]:
-    """The statuses that the merchant is to be told of."""
+    """The statuses for which callbacks exist."""
     found = shop.platform.rows(
         "select status from callback where merchant_id = %s and order_id = %s order by status",
         shop.merchant_id,
@@ -49,7 +49,7 @@ def callbacks(shop: Shop, order: Answer) -> list[int]:
 
 
 def account(shop: Shop, kind: str) -> int:
-    """An account's balance in USDT, in units."""
+    """An account's balance of USDT in units."""
     found = shop.platform.rows(
         "select balance from account where merchant_id = %s and kind = %s and currency = 'USDT'",
         shop.merchant_id,
@@ -60,7 +60,7 @@ def account(shop: Shop, kind: str) -> int:
 
 @pytest.fixture
 def careful(shop: Shop) -> Shop:
-    """A merchant whose withdrawals above 50 USDT wait for approval, at a fee of 1 USDT."""
+    """A merchant with a fee of 1 USDT, whose withdrawals above 50 USDT need approval."""
     shop.change(approval_limit="50", withdraw_fee_min="1")
     return shop
 

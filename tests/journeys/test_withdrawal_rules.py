@@ -1,4 +1,4 @@
-"""What a withdrawal order must be: its address, its notifyUrl, its fee, its limits."""
+"""What a withdrawal order must have: address, notifyUrl, fee, limits."""
 
 import pytest
 from tests.journeys.client import Number
