@@ -96,7 +96,7 @@ def test_while_it_waits_the_log_has_a_line_now_and_then(
         if tries == 3 * start_checks.LOG_EVERY:
             stop.set()
 
-    monkeypatch.setattr(start_checks, "_pause", count)
+    monkeypatch.setattr(start_checks, "_wait", count)
     with capture_logs() as log:
         assert run(_prepare(tmp_path, f"postgresql://wallet@/wallet?host={tmp_path}", stop)) is None
     assert len(log) == 3

@@ -1,6 +1,6 @@
-"""The one place where parts are joined: settings in, a running web side, worker side or command's tools out.
+"""The only place where parts are constructed and connected: for the web side, the worker side and commands.
 
-Rules: nothing else constructs these parts; tests join them through here too.
+Rules: nothing else constructs these parts. Tests use this module, too.
 """
 
 import asyncio
@@ -83,11 +83,11 @@ def make_base(settings: Settings, url: str) -> Base:
 
 
 async def settle_master_key(settings: Settings, url: str) -> None:
-    """See that the master key opens what the database holds; one is made only where there is no merchant yet.
+    """Check that the master key decrypts the secrets in the database, and that the mode fits.
 
-    A service with another key would answer every request with a fault, and sign checkpoints that nobody can
-    check. Nor may the database be one of play money where money is paid, or the other way round. Raises
-    ConfigError.
+    A service with another key would answer every request with a fault, and would sign checkpoints that nobody
+    can verify. A key is made only while there is no merchant. A sandbox database is refused where real money
+    is paid, and the reverse. Raises ConfigError.
     """
     async with await db.connect(url) as connection:
         await require_mode(settings, connection)
@@ -107,7 +107,7 @@ async def settle_master_key(settings: Settings, url: str) -> None:
 
 
 def make_writer(base: Base, connections: int | None = None, clock: Callable[[], int] = now_ms) -> Writer:
-    """A writer as the settings say."""
+    """A writer with the settings' limits."""
     settings = base.settings
     return Writer(
         base.url,
@@ -122,7 +122,7 @@ def make_writer(base: Base, connections: int | None = None, clock: Callable[[], 
 def make_operation_context(
     base: Base, public_url: str, forbidden: Container[bytes], clock: Callable[[], int] = now_ms
 ) -> OperationContext:
-    """What operations need to know of the platform's settings."""
+    """The platform's settings that operations use."""
     settings = base.settings
     link_key = base.keyring.derive(LINK_KEY)
 
@@ -149,7 +149,7 @@ class Web:
 
 
 async def _keep_forbidden_addresses(base: Base, stack: AsyncExitStack) -> ForbiddenAddresses:
-    """The addresses that withdrawals may not go to, kept up to date until the stack ends."""
+    """Addresses that withdrawals may not go to. They are refreshed until the stack ends."""
     settings, stop = base.settings, asyncio.Event()
     shown = settings.shown_chains
     tokens = {token for code in shown for token in (settings.chains[code].token, CHAINS[code].token)}
@@ -166,7 +166,7 @@ async def _keep_forbidden_addresses(base: Base, stack: AsyncExitStack) -> Forbid
 
 
 def _watch_checkpoints(base: Base, stack: AsyncExitStack, clock: Callable[[], int]) -> RollbackMonitor:
-    """What compares checkpoints with the database until the stack ends."""
+    """Compares checkpoints with the database until the stack ends."""
     connect, stop = partial(db.connect, base.url), asyncio.Event()
     watch = RollbackMonitor(connect, base.checkpoint_dir, base.keyring.derive(OLD_KEY), clock=clock)
     watching = asyncio.create_task(watch.run(stop))
@@ -181,7 +181,7 @@ def _watch_checkpoints(base: Base, stack: AsyncExitStack, clock: Callable[[], in
 
 @asynccontextmanager
 async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_ms) -> AsyncIterator[Web]:
-    """The web side, connected; at the end its writer finishes what waits. Raises writer.Unavailable."""
+    """The connected web side. At the end its writer finishes queued commands. Raises writer.Unavailable."""
     settings = base.settings
     async with AsyncExitStack() as stack:
         writer = make_writer(base, clock=clock)
@@ -229,7 +229,7 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         endpoints = build_endpoints(dependencies)
         context = _make_page_context(base, public_url, dependencies, clock, stack)
         look = Site(context, (client.PATH,), "", [client.make_route(context.responses)])
-        # Whoever has a wallet open can keep its connections busy, and operators must not wait for that.
+        # The wallet site's users can keep its connections busy. Operators must not wait for them.
         consoles = replace(context, connections=_open_connections(base, stack))
         sites = [wallet_site.build_site(context), console.build_site(consoles), look]
         for site in sites:
@@ -252,7 +252,7 @@ def _open_connections(base: Base, stack: AsyncExitStack) -> Connections:
 def _make_page_context(
     base: Base, public_url: str, dependencies: Dependencies, clock: Callable[[], int], stack: AsyncExitStack
 ) -> PageContext:
-    """What the pages stand on."""
+    """The context of the pages."""
     return PageContext(
         settings=base.settings,
         public_url=public_url,

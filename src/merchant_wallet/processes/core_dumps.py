@@ -1,7 +1,7 @@
-"""No core dumps, and no reading of this process's memory by other processes of the same user.
+"""Forbids core dumps, and reading of this process's memory by other processes of the same user.
 
-A core dump of a process that holds a key is a copy of the key on the disk. Every entry point calls
-`forbid_core_dumps` first. `exec` makes a process dumpable again, so each program calls it for itself.
+A core dump of a process with a key is a copy of the key on the disk. Every entry point calls
+`forbid_core_dumps` first. `exec` makes a process dumpable again, so each program calls it itself.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
-"""The chains as reconciliation looks at them: those of the settings, or the sandbox's.
+"""The chains that reconciliation reads: those of the settings, or the sandbox's.
 
-Rules: opening asks no node anything, and needs no key.
+Rules: opening sends nothing to a node and needs no key.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,13 +19,13 @@ from merchant_wallet.processes.nodes import open_chain_readers
 from merchant_wallet.processes.payout_workers import open_sandbox
 
 BATCHED_SURVEY_SIZE: Final = 1000
-"""Balances that are looked at by one comparison where many are asked for together."""
+"""Balances that one survey reads from a node that answers many at once."""
 UNLIMITED_RANGE_BLOCKS: Final = 2**62
-"""The sandbox's blocks are moments, which are read in one go."""
+"""A sandbox's block number is a time, so all blocks are read at once."""
 
 
 class CustodyReaders:
-    """All chains of the settings; give them back with `close`."""
+    """All chains of the settings. `close` closes their connections."""
 
     def __init__(self, base: Base, connect: Connect, clock: Callable[[], int] = now_ms) -> None:
         self._base = base

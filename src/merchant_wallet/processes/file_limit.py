@@ -1,10 +1,10 @@
-"""How many files this process may open at once: each connection is one."""
+"""The limit of open files of this process. Each connection is one."""
 
 import resource
 
 
 def raise_file_limit(wanted: int) -> int:
-    """Raise the soft limit to what is wanted, as far as the hard one lets it; gives what holds then."""
+    """Raise the soft limit to `wanted`, or as far as the hard limit allows. Returns the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return wanted

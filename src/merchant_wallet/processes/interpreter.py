@@ -1,8 +1,7 @@
-"""How this Python was built: with an optimisation that profiles guided, which is worth a fifth in requests a
-second, or without.
+"""Whether this Python was built with profile-guided optimisation (PGO): it gives a fifth more requests.
 
-Rules: Python's own library alone, and nothing of this package: `scripts/setup` runs this file by itself with
-every Python it finds, before there is anything else. Exit status 0 then says that it would make a good .venv.
+Rules: this file imports only the standard library, because `scripts/setup` runs it alone with every Python
+that it finds. Exit status 0 means that this Python makes a good .venv.
 """
 
 import sys
@@ -14,27 +13,27 @@ from typing import Final
 
 MAPS: Final = Path("/proc/self/maps")
 FLAGS: Final = ("-fprofile-use", "-fprofile-instr-use")
-"""What GCC and Clang are given when a profile guides them."""
+"""The flags of GCC and Clang for PGO."""
 VENV_MODULES: Final = ("venv", "ensurepip")
-"""Debian has them in a package of its own, which may be missing."""
+"""On Debian they are in a separate package, which may be missing."""
 
 
 def is_optimised(variables: Mapping[str, object], loaded: str) -> bool:
-    """Whether a profile guided the build that these variables of `sysconfig` and this memory map are of."""
+    """Whether these variables of `sysconfig` and this memory map are from a PGO build."""
     flags = f"{variables.get('PY_CORE_CFLAGS')} {variables.get('PY_CFLAGS_NODIST')}"
     if "--enable-optimizations" in str(variables.get("CONFIG_ARGS")) or any(flag in flags for flag in FLAGS):
         return True
-    # Debian and what descends from it build twice. What they describe is the shared library's build, a plain
-    # one; their executable is the other, which a profile guided, and does without the library.
+    # Debian and its derivatives build twice. `sysconfig` describes the build of the shared library, which is
+    # without PGO. The executable is the other build, with PGO, and does not load the library.
     return bool(variables.get("Py_ENABLE_SHARED")) and "/libpython" not in loaded
 
 
 def runs_optimised() -> bool:
-    """Whether a profile guided the build of the Python that runs this; where that can't be seen, it is no."""
+    """Whether the running Python is a PGO build. False if that can't be seen."""
     try:
         loaded = MAPS.read_text()
     except OSError:
-        loaded = "/libpython"  # Without /proc, only what sysconfig says counts.
+        loaded = "/libpython"  # Without /proc only sysconfig decides.
     return is_optimised(sysconfig.get_config_vars(), loaded)
 
 

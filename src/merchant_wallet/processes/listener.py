@@ -1,8 +1,9 @@
-"""The HTTP server: a listening socket, and the protocol of each connection that comes in.
+"""The HTTP server: a listening socket, and a protocol for each connection.
 
-Rules: an operation's request is answered by `connection`; every other by `page_connection` with the ASGI
-application, in the same event loop and process. Told to stop, it closes idle connections at once and gives
-those under way a moment to end.
+Rules:
+- `api.connection` answers requests for operations. `web.connection` answers all others with the ASGI
+  application. Both run in the same event loop.
+- On stop, idle connections are closed at once. Requests under way get `STOP_TIMEOUT_S` to end.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ BACKLOG: Final = 4096
 MAX_CONNECTIONS: Final = 8192
 SOURCE_CONNECTIONS: Final = 1024
 RESERVED_FILES: Final = 256
-"""So many files are left for all but clients' connections: database, logs, static files."""
+"""So many files are reserved for database, logs and static files; the rest is for clients."""
 TICK_S: Final = 1.0
 KEEP_ALIVE_S: Final = 75
 STOP_TIMEOUT_S: Final = 5.0
@@ -69,7 +70,7 @@ class Listener:
             self.admission,
         )
         self._dependencies = dependencies
-        # What clients send that is no request is in our own log, with its id.
+        # Bytes that are not a request are in our own log, with a request id.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._server: asyncio.Server | None = None
         self._ticking: asyncio.Task[None] | None = None
@@ -88,7 +89,7 @@ class Listener:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
-        """Listen no more, let requests under way end, close every connection."""
+        """Stop listening, let requests under way end, close every connection."""
         if self._server is None or self._ticking is None:
             return
         self._server.close()
@@ -98,7 +99,7 @@ class Listener:
         for other in list(self._page_state.connections):
             other.shutdown()
         ends = time.monotonic() + STOP_TIMEOUT_S
-        # Both kinds of connection end by themselves, and neither tells anyone.
+        # Both kinds of connection close by themselves and notify nobody.
         while (self._state.open or self._page_state.connections) and time.monotonic() < ends:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         self._ticking.cancel()
@@ -115,7 +116,7 @@ class Listener:
             self._tick()
 
     def _tick(self) -> None:
-        """Once a second: the Date header's text (RFC 9110 section 6.6.1), and a look for slow clients."""
+        """Once a second: renew the Date header (RFC 9110 section 6.6.1) and check timeouts of clients."""
         self._state.date = formatdate(usegmt=True).encode()
         self._page_state.default_headers = [(b"date", self._state.date)]
         self._log_evictions()
@@ -127,7 +128,7 @@ class Listener:
                 other.check_timeouts(now_s)
 
     def _log_evictions(self) -> None:
-        """Log what happened for want of places since the last look."""
+        """Log connections that were closed or refused at the limits since the last tick."""
         admission = self.admission
         counts = (admission.closed, admission.refused)
         if counts != self._logged:

@@ -1,7 +1,7 @@
-"""Maintenance: what is made ahead or cleared away so that the rest can run for years.
+"""Maintenance: tasks that make things in advance or delete old ones, so that the service can run for years.
 
-Rules: each task is safe to do at any time, twice, and by several processes at once. One that fails is logged
-and hinders no other.
+Rules: each task may run at any time, twice, and in several processes at once. A task that fails is logged and
+does not stop the others.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure,
 INTERVAL_S: Final = 60.0
 
 Task = Callable[[AsyncConnection, int], Awaitable[object]]
-"""Something to be done regularly, given a connection and the present moment in milliseconds."""
+"""A regular task. Takes a connection and the time in milliseconds."""
 
 log = structlog.get_logger(__name__)
 
@@ -28,7 +28,7 @@ class TasksFailed(Exception):
 
 
 class Maintenance:
-    """The worker that does each of its tasks once a minute."""
+    """Worker that runs each of its tasks once a minute."""
 
     def __init__(
         self, connect: Connect, tasks: Mapping[str, Task], *, clock: Callable[[], int] = now_ms
@@ -38,7 +38,7 @@ class Maintenance:
         self._clock = clock
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = INTERVAL_S) -> None:
-        """Do the tasks until told to stop, then close the connection."""
+        """Run the tasks until `stop` is set, then close the connection."""
         try:
             await repeat("maintenance", self.do_all, stop=stop, interval_s=interval_s)
         finally:
@@ -49,9 +49,9 @@ class Maintenance:
         await self._worker_connection.close()
 
     async def do_all(self) -> None:
-        """Do every task once. Raises TasksFailed at the end, naming those that failed.
+        """Run every task once. Raises TasksFailed at the end with the names of those that failed.
 
-        Raises psycopg.Error at once when the database is away.
+        Raises psycopg.Error at once if the database is away.
         """
         failed = []
         for name, task in self._tasks.items():
@@ -61,7 +61,7 @@ class Maintenance:
             except Exception as error:
                 if is_database_away(error):
                     raise
-                # the other tasks must be done all the same; the loop tries this one again.
+                # The other tasks must still run. The loop tries this one again.
                 log_failure(log, "maintenance task failed", error, task=name)
                 failed.append(name)
         if failed:
@@ -72,9 +72,9 @@ def id_range_task(
     find_short: Callable[[AsyncConnection], Awaitable[Sequence[int]]],
     allocate: Callable[[AsyncConnection, int], Awaitable[object]],
 ) -> Task:
-    """The maintenance task that gives a further id range to each merchant whose book runs short of ids.
+    """The maintenance task that gives another id range to each book that runs out of ids.
 
-    `find_short` names those merchants, `allocate` gives one of them a range.
+    `find_short` finds these books' merchants, `allocate` gives one of them a range.
     """
 
     async def keep_ranges(connection: AsyncConnection, at_ms: int) -> None:

@@ -1,7 +1,7 @@
-"""The chains that the settings name, over their nodes: to pay on, or only to read.
+"""The chains of the settings, through their nodes: to pay on, or only to read.
 
-Rules: a chain without a node in the settings does not exist here. Opening asks no node anything;
-`check_chains` does, and says in sentences what does not fit.
+Rules: a chain without a node in the settings does not exist here. Opening sends nothing to a node.
+`check_chains` asks the nodes and describes in sentences what does not fit the settings.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ def open_chain_readers(settings: Settings) -> dict[str, EvmChain | TronReader]:
 def open_sweepers(
     settings: Settings, wallets: Mapping[str, bytes], signer: Signer
 ) -> dict[str, EvmSweeper | TronSweeper]:
-    """Every configured chain of which the hot wallet is known, by its code, to sweep on."""
+    """Every configured chain with a known hot wallet, by its code, to sweep on."""
     sweepers: dict[str, EvmSweeper | TronSweeper] = {}
     for code in _list(settings):
         if code not in wallets:
@@ -49,7 +49,7 @@ def open_sweepers(
 
 
 async def check_chains(chains: Mapping[str, EvmChain | TronReader]) -> list[str]:
-    """Sentences about what of chain ids, tokens and clocks does not fit; none when all is well."""
+    """Sentences about chain ids, tokens and clocks that do not fit the settings. Empty if all fit."""
     return [sentence for chain in chains.values() for sentence in await chain.check_setup()]
 
 

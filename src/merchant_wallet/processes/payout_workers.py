@@ -1,7 +1,7 @@
-"""The worker side's part that pays: chains opened and checked, the payer, and the filler of gaps.
+"""The payout workers: the payer, the worker that cancels nonce gaps, and the sweep worker.
 
-Rules: real chains are paid on only when their chain ids, tokens and clocks were seen to fit the settings;
-until then orders wait, each check says what is wrong, and everything else of the worker side goes on.
+Rules: payouts on real chains begin only after a check that chain ids, tokens and clocks fit the settings.
+Until then orders wait, each check logs what is wrong, and the other workers run.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
 
 CHECK_INTERVAL_S: Final = 15.0
 NODE_CLAIM_MS: Final = 45_000
-"""How long an order is claimed where nodes far away are asked; less than what is taken for a wrong clock."""
+"""How long an order is claimed with remote nodes. Must be less than the difference called a wrong clock."""
 
 Check = Callable[[], Awaitable[list[str]]]
 Close = Callable[[], Awaitable[None]]
@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 
 class PayoutWorkers:
-    """Payer, gap filler and what follows sweeps on these chains, begun when `check` finds nothing wrong."""
+    """The payout workers of these chains. They start when `check` finds nothing wrong."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class PayoutWorkers:
 
     @property
     def signer_refusals(self) -> int:
-        """Signatures that were refused since the start."""
+        """Refused signatures since the start."""
         return 0 if self._signer is None else self._signer.refusals
 
     async def run(self, stop: asyncio.Event, *, check_interval_s: float = CHECK_INTERVAL_S) -> None:
-        """Pay until told to stop."""
+        """Pay until `stop` is set."""
         if self._check is not None:
             await self._wait_until_checked(self._check, stop, check_interval_s)
         sweeping = [] if self._sweeps is None else [self._sweeps.run]
@@ -101,7 +101,7 @@ class PayoutWorkers:
 async def open_payout_workers(
     base: Base, connect: Connect, book: Book, worker_connection: WorkerConnection
 ) -> PayoutWorkers:
-    """What pays, as the settings say. Raises ConfigError, KeystoreError, SignerAway."""
+    """The payout workers of the settings' chains. Raises ConfigError, KeystoreError, SignerAway."""
     settings = base.settings
     patience_ms, sweeps, signer = settings.gap_fill_s * 1000, None, None
     if settings.sandbox:
@@ -110,7 +110,7 @@ async def open_payout_workers(
     else:
         signer = CountingSigner(open_signer(settings))
         real = await open_chains(settings, signer)
-        # Fuel takes places of the hot wallet, for which later payouts wait: the worker sees to its end.
+        # Sending gas for sweeps uses nonces of the hot wallet. Later payouts wait for these nonces.
         sweeps = await open_runner(settings, connect, signer)
         chains, claim_ms = real, NODE_CLAIM_MS
 
@@ -137,8 +137,10 @@ async def open_payout_workers(
 
 
 async def enter_wallets(connection: AsyncConnection, chains: Mapping[str, Chain]) -> None:
-    """Write down which wallets pay, before the first order: no withdrawal may go to them, they are held
-    against the books, and operators see them. One that can't take over yet is the payer's to tell again.
+    """Store the hot wallets before the first order.
+
+    Then no withdrawal may go to them, reconciliation counts them, and operators see them. If a new hot wallet
+    can't replace the old one yet, the payer logs it again.
     """
     for name, chain in chains.items():
         try:

@@ -1,10 +1,12 @@
-"""Reconciliation: the books held against the chains, on a schedule or when an operator asks.
+"""Reconciliation: compares the books with the chains, on a schedule or when an operator asks.
 
-Rules: all books are read in one snapshot, and each chain's final block is asked for while it lasts, so that
-whatever the books contain is on the chain by then; the rest is explained line by line (`reconciliation`). A
-difference without an explanation is looked at again before it is told, since a node may be behind itself.
-Nothing here moves money. When less is held than is owed, payouts stop on every chain until an operator lifts
-that. Any number may run at once.
+Rules:
+- All books are read in one snapshot. Each chain's final block is read during the snapshot, so the chain has
+  everything that the books contain. The rest is explained line by line.
+- A difference without an explanation is compared again before it is reported: a node may be behind.
+- Nothing here moves money. If custody holds less than is owed, payouts stop on every chain until an operator
+  resumes them.
+- Any number of reconciliations may run at once.
 """
 
 import asyncio
@@ -51,7 +53,7 @@ from merchant_wallet.withdrawals.stops import stop_payouts
 
 ACTOR: Final = "reconciliation"
 SHOWN_STRAYS: Final = 20
-LOOKS: Final = 3
+MAX_COMPARISONS: Final = 3
 CHAIN_TIMEOUT_S: Final = 600.0
 FAILURES: Final = (
     ChainAway,
@@ -62,7 +64,7 @@ FAILURES: Final = (
     BalanceMoved,
     TimeoutError,
 )
-"""What a chain may say instead of an answer; the comparison is made another time."""
+"""Errors of a chain after which the comparison is made another time."""
 
 CustodyReaders = Mapping[str, CustodyReader]
 OpenCustodyReaders = Callable[[AsyncConnection], CustodyReaders]
@@ -70,10 +72,10 @@ OpenCustodyReaders = Callable[[AsyncConnection], CustodyReaders]
 log = structlog.get_logger(__name__)
 
 
-class View(msgspec.Struct, frozen=True):
-    """One chain seen beside its books, and what is to be remembered of it.
+class ChainView(msgspec.Struct, frozen=True):
+    """One chain compared with its books, and what to store of it.
 
-    `received` are the transfers to our addresses in blocks that no search has kept yet.
+    `received` are transfers to our addresses in blocks that no search has stored yet.
     """
 
     comparison: Comparison
@@ -83,28 +85,28 @@ class View(msgspec.Struct, frozen=True):
     received: tuple[TokenTransfer, ...] = ()
 
 
-class Look(msgspec.Struct, frozen=True):
-    """All chains seen beside one moment of all books; those that gave no answer with the cause."""
+class ChainViews(msgspec.Struct, frozen=True):
+    """All chains compared with one snapshot of all books. `failures` has the cause for each other chain."""
 
     balances: Balances
-    views: dict[str, View]
+    views: dict[str, ChainView]
     failures: dict[str, str]
 
     @property
     def imbalances(self) -> dict[str, int]:
-        """What the accounts of a currency add up to, where that is not nothing."""
+        """The sum of all accounts of a currency, if it is not 0 as it must be."""
         sums = {currency: find_imbalance(self.balances, currency) for currency in CURRENCIES}
         return {currency: units for currency, units in sums.items() if units}
 
     @property
     def is_explained(self) -> bool:
-        """Whether no chain has a difference that no line explains."""
+        """Whether every difference is explained by lines."""
         return all(view.comparison.unexplained_units == 0 for view in self.views.values())
 
     def weigh(self) -> Custody | None:
-        """Held against owed; None unless every chain was seen, with the wallet that pays on it.
+        """Compare what is held with what is owed. None unless every chain was read, with its hot wallet.
 
-        A hot wallet becomes known when a worker that can pay has begun to.
+        A hot wallet is known once a worker that can pay has started.
         """
         used = {kind for (kind, _), units in self.balances.items() if units}
         unseen = {chain.code for chain in TABLE if chain.account_kind in used} - self.views.keys()
@@ -126,7 +128,7 @@ class Reconciler:
         self._clock = clock
 
     async def run(self, stop: asyncio.Event, *, interval_s: float) -> None:
-        """Compare every so often until told to stop, then close the connection."""
+        """Compare every `interval_s` until `stop` is set, then close the connection."""
         try:
             await repeat("reconciliation", self.reconcile, stop=stop, interval_s=interval_s)
         finally:
@@ -137,9 +139,9 @@ class Reconciler:
         await self._worker_connection.close()
 
     async def reconcile(self, only: str | None = None, *, surveys_all: bool = False) -> Document:
-        """Compare all chains, or one; gives the whole document. Raises LookupError for an unknown chain.
+        """Compare all chains, or one. Returns the whole document. Raises LookupError for an unknown chain.
 
-        With `surveys_all` the balance of every address that was given out is looked at, not of the next few.
+        With `surveys_all` the balances of all addresses are read, not only of the next few.
         """
         connection = await self._worker_connection.get()
         custody_readers = self._open_custody_readers(connection)
@@ -149,17 +151,17 @@ class Reconciler:
             custody_readers = {only: custody_readers[only]}
         failures = await self._catch_up(connection, custody_readers, surveys_all=surveys_all)
         reachable = {name: each for name, each in custody_readers.items() if name not in failures}
-        for _ in range(LOOKS):
-            look = await self._look(connection, reachable, failures)
-            await self._remember(connection, look)
-            if look.is_explained:
+        for _ in range(MAX_COMPARISONS):
+            chain_views = await self._compare_chains(connection, reachable, failures)
+            await self._store_views(connection, chain_views)
+            if chain_views.is_explained:
                 break
-        return await self._conclude(connection, look, is_whole=only is None)
+        return await self._conclude(connection, chain_views, is_whole=only is None)
 
     async def _catch_up(
         self, connection: AsyncConnection, custody_readers: CustodyReaders, *, surveys_all: bool
     ) -> dict[str, str]:
-        """Search every chain up to its final block; gives why where that was not possible."""
+        """Search every chain up to its final block. Returns the causes for chains where that failed."""
         failures = {}
         for name, custody_reader in custody_readers.items():
             try:
@@ -170,7 +172,7 @@ class Reconciler:
         return failures
 
     async def _search(self, connection: AsyncConnection, name: str, custody_reader: CustodyReader) -> Block:
-        """Find what moved at our addresses since the last search; gives the newest final block, its end."""
+        """Find transfers of our addresses since the last search. Returns the newest final block."""
         now = self._clock()
         wallets = (custody_reader.wallet, await records.read_hot_wallet(connection, name))
         await records.add_addresses(connection, name, records.HOT, {each for each in wallets if each}, now)
@@ -185,11 +187,11 @@ class Reconciler:
         else:
             after = scanned.block_number
         async for last, transfers in read_block_ranges(custody_reader, after, final.number):
-            await self._keep(connection, name, transfers, last)
+            await self._store_transfers(connection, name, transfers, last)
             if last < final.number:
                 log.info("searching", chain=name, block=last, blocks_left=final.number - last)
         if after >= final.number and scanned is None:
-            await self._keep(connection, name, [], final.number)
+            await self._store_transfers(connection, name, [], final.number)
         return final
 
     async def _survey(
@@ -201,9 +203,9 @@ class Reconciler:
         *,
         is_whole: bool,
     ) -> None:
-        """Look at the next addresses that are not known to hold anything, or at all from the first on.
+        """Read balances of the next addresses without a known deposit, or of all of them.
 
-        What a transfer brought that no node showed is seen by its balance alone.
+        If no node reported a transfer, only the balance shows it.
         """
         if is_whole:
             last: bytes | None = b""
@@ -222,7 +224,7 @@ class Reconciler:
         final: Block,
         after: bytes,
     ) -> bytes | None:
-        """Look at some addresses after one; gives the last of them, None when no more follow."""
+        """Read balances of one page of addresses. Returns the last address, or None after the last page."""
         limit = custody_reader.survey_size
         addresses = await records.page_unsurveyed(connection, name, after, limit)
         if addresses:
@@ -238,14 +240,14 @@ class Reconciler:
             await records.add_addresses(connection, name, records.DEPOSIT, found, self._clock())
         return None if len(addresses) < limit else addresses[-1]
 
-    async def _keep(
+    async def _store_transfers(
         self, connection: AsyncConnection, name: str, transfers: Sequence[TokenTransfer], last: int
     ) -> None:
         owned = {seen.transfer.recipient for seen in await deposit_store.find_owned(connection, transfers)}
         known = await records.read_addresses(connection, name)
         movements = find_movements(transfers, known.hot, known.deposits | owned)
         judged = await records.judge_movements(connection, name, movements, known.hot)
-        # What the books contain already will be in every later snapshot of them.
+        # What the books contain now is in every later snapshot, too.
         found = [each for each in judged if not each.is_booked]
         now = self._clock()
         ours = known.hot | known.deposits | owned
@@ -254,25 +256,25 @@ class Reconciler:
             await records.write_remainders(connection, name, _to(ours, transfers))
             await records.write_movements(connection, name, found, last, now)
 
-    async def _look(
+    async def _compare_chains(
         self, connection: AsyncConnection, custody_readers: CustodyReaders, failures: Mapping[str, str]
-    ) -> Look:
-        views: dict[str, View] = {}
+    ) -> ChainViews:
+        views: dict[str, ChainView] = {}
         causes = dict(failures)
         async with connection.transaction():
             balances = await records.begin_snapshot(connection)
             for name, custody_reader in custody_readers.items():
                 try:
                     async with asyncio.timeout(CHAIN_TIMEOUT_S):
-                        views[name] = await self._view(connection, name, custody_reader, balances)
+                        views[name] = await self._compare_chain(connection, name, custody_reader, balances)
                 except FAILURES as error:
                     causes[name] = str(error) or type(error).__name__
-        return Look(balances, views, causes)
+        return ChainViews(balances, views, causes)
 
-    async def _view(
+    async def _compare_chain(
         self, connection: AsyncConnection, name: str, custody_reader: CustodyReader, balances: Balances
-    ) -> View:
-        """One chain beside the books of the snapshot, at a block that became final no earlier."""
+    ) -> ChainView:
+        """Compare one chain with the snapshot, at a block that became final after the snapshot began."""
         reader = custody_reader.reader
         books = await records.read_books(connection, name, balances, custody_reader.own_units)
         scanned = await records.read_scanned(connection, name)
@@ -286,7 +288,7 @@ class Reconciler:
         known = await records.read_addresses(connection, name)
         deposits = known.deposits | owned
         movements = await records.read_open_movements(connection, name)
-        # The sandbox's stretches overlap.
+        # The sandbox's block ranges overlap.
         movements += [each for each in find_movements(later, known.hot, deposits) if each not in movements]
         judged = await records.judge_movements(connection, name, movements, known.hot)
         held = await read_balances(custody_reader, known.hot | deposits, block)
@@ -296,12 +298,12 @@ class Reconciler:
         stored = await records.read_remainders(connection, name)
         rests = add_remainders(stored, later, known.hot | deposits, CHAINS[name].base_units)
         comparison = compare(name, block.number, books, (hot_units, deposit_units), judged, rests)
-        context = await self._look_around(connection, name, custody_reader, known.hot, len(deposits))
+        context = await self._read_report_context(connection, name, custody_reader, known.hot, len(deposits))
         if comparison.unexplained_units:
             strays = await self._find_strays(connection, name, held, judged, rests)
             context = msgspec.structs.replace(context, strays=strays)
         received = tuple(_to(known.hot | deposits, later))
-        return View(comparison, tuple(judged), frozenset(owned - known.deposits), context, received)
+        return ChainView(comparison, tuple(judged), frozenset(owned - known.deposits), context, received)
 
     async def _find_strays(
         self,
@@ -311,13 +313,13 @@ class Reconciler:
         judged: Sequence[JudgedMovement],
         rests: Mapping[bytes, int],
     ) -> dict[str, tuple[int, int]]:
-        """Deposit addresses that hold something else than deposits, sweeps and open movements say."""
+        """Deposit addresses whose balance differs from their deposits, sweeps and open movements."""
         expected = await records.read_expected(connection, name)
         expected = {address: units + rests.get(address, 0) for address, units in expected.items()}
         for each in judged:
             movement = each.movement
             address = movement.sender if movement.is_out else movement.recipient
-            # A held deposit is expected already.
+            # A held deposit is already expected.
             if address in expected and not each.is_booked and not each.is_held:
                 expected[address] += movement.effect_units
         strays = {
@@ -327,7 +329,7 @@ class Reconciler:
         }
         return dict(sorted(strays.items())[:SHOWN_STRAYS])
 
-    async def _look_around(
+    async def _read_report_context(
         self,
         connection: AsyncConnection,
         name: str,
@@ -344,22 +346,24 @@ class Reconciler:
         surveyed_ms = await records.read_survey(connection, name)
         return ReportContext(seen, under_way, deposit_count, coin, before, surveyed_ms=surveyed_ms)
 
-    async def _remember(self, connection: AsyncConnection, look: Look) -> None:
+    async def _store_views(self, connection: AsyncConnection, chain_views: ChainViews) -> None:
         now = self._clock()
-        for name, view in look.views.items():
+        for name, view in chain_views.views.items():
             async with connection.transaction():
                 await records.add_addresses(connection, name, records.DEPOSIT, view.new_deposits, now)
                 await records.write_remainders(connection, name, view.received)
                 block = view.comparison.block_number
                 await records.write_movements(connection, name, view.judged, block, now)
 
-    async def _conclude(self, connection: AsyncConnection, look: Look, *, is_whole: bool) -> Document:
-        """Keep what was found, say it aloud where an operator must look, stop payouts on a shortage."""
-        now, custody = self._clock(), look.weigh() if is_whole else None
+    async def _conclude(
+        self, connection: AsyncConnection, chain_views: ChainViews, *, is_whole: bool
+    ) -> Document:
+        """Store the results, log them as critical if an operator must look, stop payouts on a shortage."""
+        now, custody = self._clock(), chain_views.weigh() if is_whole else None
         chains = []
-        for name, view in look.views.items():
+        for name, view in chain_views.views.items():
             comparison = view.comparison
-            is_sound = comparison.is_sound and not look.imbalances
+            is_sound = comparison.is_sound and not chain_views.imbalances
             document = describe_comparison(comparison, view.context, is_sound=is_sound)
             numbers = (
                 comparison.block_number,
@@ -370,9 +374,9 @@ class Reconciler:
             await records.write_result(
                 connection, name, numbers, document, is_sound=is_sound, cause=None, now_ms=now
             )
-            self._tell(name, comparison, is_sound=is_sound)
+            self._log_result(name, comparison, is_sound=is_sound)
             chains.append(document)
-        for name, cause in look.failures.items():
+        for name, cause in chain_views.failures.items():
             document = describe_failure(name, cause)
             await records.write_result(
                 connection, name, None, document, is_sound=False, cause=cause, now_ms=now
@@ -381,16 +385,18 @@ class Reconciler:
             chains.append(document)
         is_short = custody is not None and custody.shortage_units > 0
         if is_short and custody is not None:
-            await self._stop(connection, look, custody, now)
+            await self._stop(connection, chain_views, custody, now)
         return {
             "sound": all(document["sound"] for document in chains) and not is_short,
             "chains": chains,
-            "custody": describe_custody(custody, look.balances),
-            "imbalance": {currency: format_units(units) for currency, units in look.imbalances.items()},
+            "custody": describe_custody(custody, chain_views.balances),
+            "imbalance": {
+                currency: format_units(units) for currency, units in chain_views.imbalances.items()
+            },
         }
 
-    def _tell(self, name: str, comparison: Comparison, *, is_sound: bool) -> None:
-        told = {
+    def _log_result(self, name: str, comparison: Comparison, *, is_sound: bool) -> None:
+        fields = {
             "chain": name,
             "block": comparison.block_number,
             "difference_units": comparison.difference_units,
@@ -398,14 +404,16 @@ class Reconciler:
             "alarming": [line.kind for line in comparison.lines if line.is_alarming],
         }
         if is_sound:
-            log.info("reconciled", **told)
+            log.info("reconciled", **fields)
         else:
-            log.critical("books and chain differ, an operator must look", **told)
+            log.critical("books and chain differ, an operator must look", **fields)
 
-    async def _stop(self, connection: AsyncConnection, look: Look, custody: Custody, now: int) -> None:
+    async def _stop(
+        self, connection: AsyncConnection, chain_views: ChainViews, custody: Custody, now: int
+    ) -> None:
         held, owed = format_units(custody.held_units), format_units(custody.owed_units)
         cause = f"custody holds {held} {USDT}, and {owed} are owed"
-        for name in look.views:
+        for name in chain_views.views:
             if await stop_payouts(connection, name, ACTOR, cause, now):
                 log.critical("payouts stopped, an operator must look", chain=name, cause=cause)
 

@@ -1,4 +1,4 @@
-"""Every URL, one line each."""
+"""All URLs, one line each."""
 
 from collections.abc import Awaitable, Mapping, Sequence
 
@@ -44,12 +44,12 @@ def build_routes(
     further: Sequence[Route] = (),
     sites: Sequence[Site] = (),
 ) -> ASGIApp:
-    """The web application as ASGI knows it: operations, faces, and a Starlette for everything else."""
+    """The ASGI application: operations, sites, and a Starlette application for everything else."""
     return Dispatch(endpoints, sites, _build_rest(dependencies, mode, further))
 
 
 class Dispatch:
-    """Hands a request for an operation or a site to what has the path, which answers its own errors."""
+    """Passes a request to the operation or site of its path. Each answers its own errors."""
 
     def __init__(self, endpoints: Mapping[str, Endpoint], sites: Sequence[Site], rest: ASGIApp) -> None:
         self._endpoints = endpoints
@@ -57,11 +57,11 @@ class Dispatch:
         self._rest = rest
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """The answer of whoever has the path."""
+        """Pass the request on."""
         path, raw_path = scope["path"], scope["raw_path"]
         site = next((site for site in self._sites if site.owns(path)), None)
         if site is None and not is_plain(raw_path):
-            # No route has an escape in it, so nothing is found.
+            # No route has an escape, so nothing is found.
             path = raw_path.decode("ascii")
             scope = {**scope, "path": path}
         return (self._endpoints.get(path) or site or self._rest)(scope, receive, send)
@@ -84,13 +84,13 @@ def _build_rest(dependencies: Dependencies, mode: str, further: Sequence[Route])
         routes=[Route("/healthz", health, methods=["GET"]), *further],
         exception_handlers={PATH_UNKNOWN: unknown, METHOD_NOT_ALLOWED: not_allowed},
     )
-    # A path with a slash too many is an unknown path; a redirect would have no envelope.
+    # A path with an extra slash is unknown. A redirect would have no envelope.
     rest.router.redirect_slashes = False
     return rest
 
 
 class _Envelope(Response):
-    """A refusal that no operation gives, in the envelope all the same."""
+    """A refusal in an envelope, for a path that is not an operation."""
 
     def __init__(
         self, dependencies: Dependencies, refusal: Refusal, headers: Sequence[tuple[bytes, bytes]] = ()

@@ -1,10 +1,10 @@
-"""Where the running `up` of a data folder keeps its books, for commands that are given that folder alone.
+"""Runtime file of a running `up`: tells commands that know only the data folder how to reach its database.
 
 Rules:
-- The note exists only while an `up` runs that the data folder does not describe: it was given its database
-  or its checkpoints' folder, it pays real money, or it asks for two people.
-- It may hold the database's password. Only its owner may read it, and it is replaced whole.
-- The master key is never written there.
+- The file exists only while an `up` runs that the data folder does not describe: its database or its
+  checkpoints' folder was set from outside, it pays real money, or it needs two people.
+- It may contain the database's password. Only its owner may read it, and it is replaced atomically.
+- It never contains the master key.
 """
 
 from pathlib import Path
@@ -18,13 +18,13 @@ from merchant_wallet.base.settings import Settings
 
 RUNTIME_FILE: Final = "service.json"
 SHARED: Final = ("sandbox", "sandbox_two_people", "operator_wait_s", "proposal_deadline_s", "rate_band")
-"""Settings that decide who may change what. A command takes them from the running service."""
+"""Settings that decide who may change what. Commands take them from the running service."""
 
 
 class RuntimeInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """The database's URL and the checkpoints' folder; None is "the data folder's own".
+    """The database's URL and the checkpoints' folder; None means "the data folder's own".
 
-    The rest are settings that the service and its commands must share; None is "not told".
+    The rest are settings that the service and its commands must share; None means "not set".
     """
 
     database_url: str | None = None
@@ -36,15 +36,15 @@ class RuntimeInfo(msgspec.Struct, frozen=True, rename="camel"):
     rate_band: int | None = None
 
     def list_shared(self) -> dict[str, Any]:
-        """The shared settings that the note tells, by name."""
+        """The shared settings in the file, by name."""
         told = {name: getattr(self, name) for name in SHARED}
         return {name: value for name, value in told.items() if value is not None}
 
 
 def write_runtime_file(settings: Settings) -> bool:
-    """Write down what was told from outside; with nothing to tell, remove an old note. Raises OSError.
+    """Write what was set from outside, or remove an old file if nothing was. Raises OSError.
 
-    Gives whether there is a note now.
+    Returns whether there is a file now.
     """
     alone = settings.database_url is None and settings.checkpoint_dir is None
     if alone and not settings.needs_two_people:
@@ -62,17 +62,17 @@ def write_runtime_file(settings: Settings) -> bool:
 
 
 def remove_runtime_file(data_dir: Path) -> None:
-    """Remove the note, if there is one. Raises OSError."""
+    """Remove the file, if there is one. Raises OSError."""
     (data_dir / RUNTIME_FILE).unlink(missing_ok=True)
 
 
 def read_runtime_file(data_dir: Path) -> RuntimeInfo:
-    """What the note says, nothing when there is none. Raises ConfigError when it is malformed, OSError."""
+    """The content of the file; empty if there is none. Raises OSError, and ConfigError if it is malformed."""
     path = data_dir / RUNTIME_FILE
     try:
         return msgspec.json.decode(path.read_bytes(), type=RuntimeInfo)
     except FileNotFoundError:
         return RuntimeInfo()
     except msgspec.DecodeError:
-        # The cause is left out: it may hold the password.
+        # The cause is left out: it may contain the password.
         raise ConfigError(f"{path} is malformed; start `up` again, or remove it.") from None

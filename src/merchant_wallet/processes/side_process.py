@@ -1,6 +1,6 @@
 """The entry point of a child of `up`: `python -m merchant_wallet.processes.side_process serve|work PIPE`.
 
-It takes its settings from the environment that `up` made, and says on standard output when it is ready.
+It reads its settings from the environment that `up` made, and prints a line when it is ready.
 """
 
 import os
@@ -13,7 +13,7 @@ from merchant_wallet.processes.core_dumps import forbid_core_dumps
 
 
 def main(side: str, parent_fd: int) -> int:
-    """Run one side until it is told to stop."""
+    """Run one side until it is asked to stop."""
     forbid_core_dumps()
     settings = load_settings(os.environ)
     try:

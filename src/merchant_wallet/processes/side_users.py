@@ -1,12 +1,12 @@
-"""Which user of the system each side runs as when root runs `up`, and which files are whose.
+"""When root runs `up`: the system user of each side, and the owners of files.
 
-- The web side and the worker side are two users, neither of them root, PostgreSQL's user or the other side's.
-- They are WALLET_WEB_USER and WALLET_WORKER_USER, else two numbers that nobody has. On a data folder that
-  belongs to an ordinary user both sides are that user, who can then run the service without root again.
-- Keystore and checkpoints belong to the worker side. The web side can read checkpoints and nothing else.
-- What root's files hold is told in the environment: the master key to both sides, passphrase and checkpoint
-  key to the worker side alone.
-- When an ordinary user runs `up`, both sides are that user, and nothing here happens.
+- The web side and the worker side run as two different users. Neither is root or PostgreSQL's user.
+- They are WALLET_WEB_USER and WALLET_WORKER_USER, else two free user numbers. If the data folder belongs to
+  an ordinary user, both sides run as that user, who can later run the service without root.
+- Keystore and checkpoints belong to the worker side. Of these the web side can only read checkpoints.
+- Secrets from root's files are passed in the environment: the master key to both sides, passphrase and
+  checkpoint key only to the worker side.
+- When an ordinary user runs `up`, both sides run as that user, and this module does nothing.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ log = structlog.get_logger("up")
 
 FIRST_ID: Final = 60_706
 PAIRS: Final = 238
-"""The numbers 60706 to 61181, which neither distributions nor systemd give to anybody."""
+"""The numbers 60706 to 61181, which neither distributions nor systemd use."""
 LOWEST_FREE_PORT: Final = 1024
 NO_HOME: Final = "/nonexistent"
 ROOT_ONLY: Final = ("WALLET_WEB_USER", "WALLET_WORKER_USER")
@@ -50,7 +50,7 @@ CHECKPOINT_MODE: Final = 0o640
 
 @dataclass(frozen=True, slots=True)
 class SideUser:
-    """The user of one side, and which of root's rights it keeps."""
+    """The user of one side, and the capabilities of root that it keeps."""
 
     account: Account
     groups: tuple[int, ...] = ()
@@ -73,7 +73,7 @@ class SideUsers:
 
     @property
     def group(self) -> int:
-        """Both sides' group: it may reach the own PostgreSQL and read checkpoints."""
+        """The group of both sides: it may connect to the own PostgreSQL and read checkpoints."""
         return self.web.account.gid
 
     def of(self, side: str) -> SideUser:
@@ -82,7 +82,7 @@ class SideUsers:
 
 
 def choose_users(settings: Settings) -> SideUsers | None:
-    """The users of both sides where root runs `up`, None where anyone else does. Raises ConfigError."""
+    """The users of both sides if root runs `up`, else None. Raises ConfigError."""
     named = (settings.web_user, settings.worker_user)
     if os.geteuid() != 0:
         if any(named):
@@ -106,7 +106,7 @@ def _find_account(name: str) -> Account:
 
 
 def _derive(data: Path) -> tuple[Account, Account]:
-    """The owner of an ordinary user's folder for both; for root's folder two numbers made of its path."""
+    """For an ordinary user's folder its owner, twice. For root's folder two numbers derived from its path."""
     if data.exists() and (owner := data.stat()).st_uid != 0:
         return (Account(owner.st_uid, owner.st_gid),) * 2
     first = zlib.crc32(os.fsencode(data)) % PAIRS
@@ -127,9 +127,9 @@ def _is_listed(number: int) -> bool:
 
 
 def give_files(settings: Settings, users: SideUsers) -> None:
-    """Give keystore and checkpoints to the worker side, checkpoints to read to the web side. Raises OSError.
+    """Make the worker side the owner of keystore and checkpoints; the web side may read checkpoints.
 
-    In an ordinary user's folder that user gets what root has made there.
+    In an ordinary user's folder that user becomes the owner of files that root made there. Raises OSError.
     """
     worker = users.worker.account
     _give_all(keys_folder(settings), worker)
@@ -141,7 +141,7 @@ def give_files(settings: Settings, users: SideUsers) -> None:
 def _give_all(
     folder: Path, account: Account, folder_mode: int | None = None, file_mode: int | None = None
 ) -> None:
-    """Give a folder with all that is in it. Whoever may write there can't have other files given to him."""
+    """Change the owner of a folder and its files. A link to a file elsewhere is not followed."""
     if not folder.is_dir():
         return
     for _, _, names, descriptor in os.fwalk(folder.resolve(), follow_symlinks=False):
@@ -153,7 +153,7 @@ def _give_all(
 
 
 def _give_roots_files(folder: Path, account: Account) -> None:
-    """Give the files right in a folder that are root's."""
+    """Change the owner of root's files directly in a folder."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for name in os.listdir(descriptor):
@@ -168,11 +168,11 @@ def _give_file(name: str, folder: int, account: Account, mode: int | None) -> No
     try:
         file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     except OSError:
-        # A link or a socket, or gone by now: nothing of ours.
+        # A link or a socket, or it is gone: not ours.
         return
     try:
         found = os.fstat(file)
-        # With a second name it may be a file of somebody else's that was linked here to be given away.
+        # A file with a second hard link may be somebody else's file, linked here to change its owner.
         if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
             os.fchown(file, account.uid, account.gid)
             if mode is not None:
@@ -182,10 +182,10 @@ def _give_file(name: str, folder: int, account: Account, mode: int | None) -> No
 
 
 def grant_capabilities(settings: Settings, users: SideUsers) -> SideUsers:
-    """The same users with those of root's rights that they can't do without here. Raises ConfigError.
+    """The same users with the capabilities that they need here. Raises ConfigError.
 
-    A program or data folder that is closed to them is read with CAP_DAC_READ_SEARCH, as for PostgreSQL. A
-    port below 1024 is listened on with CAP_NET_BIND_SERVICE.
+    CAP_DAC_READ_SEARCH lets them read a program or data folder that is closed to them, as for PostgreSQL.
+    CAP_NET_BIND_SERVICE lets them listen on a port below 1024.
     """
     modules = (merchant_wallet.__file__, os.__file__)
     program = [Path(sys.executable), Path(sys.executable).resolve(), *map(Path, modules)]
@@ -213,7 +213,7 @@ def _grant_capabilities(user: SideUser, needed: Sequence[Path], port: int) -> Si
 
 
 def can_read_checkpoints(settings: Settings, users: SideUsers) -> bool:
-    """Whether the web side reaches the checkpoints by their path. Raises ConfigError."""
+    """Whether the web side can open the checkpoints by their path. Raises ConfigError."""
     return users.web.keep_search or _can_read(users.web, [settings.checkpoint_folder])
 
 
@@ -246,7 +246,7 @@ def _make_worker_environment(settings: Settings) -> dict[str, str]:
     told = {"WALLET_CHECKPOINT_KEY": key.hex()}
     # The sandbox has no keystore to open.
     if not settings.sandbox and (passphrase := read_passphrase(settings)) is not None:
-        # The file would come before the passphrase itself.
+        # Cleared, because the file setting has priority over the passphrase.
         told |= {"WALLET_KEYSTORE_PASSPHRASE": passphrase, "WALLET_KEYSTORE_PASSPHRASE_FILE": ""}
     if settings.signer_socket is not None:
         told["WALLET_SIGNER_SOCKET"] = str(settings.signer_socket.absolute())

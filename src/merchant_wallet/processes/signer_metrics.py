@@ -1,4 +1,4 @@
-"""A signer whose refusals are counted, for whoever watches the worker side."""
+"""Wraps a signer and counts refused signatures, for the metrics of the worker side."""
 
 from collections.abc import Mapping
 

@@ -1,7 +1,7 @@
-"""Which signer the settings call for: one in this process with the keys, or a process of its own.
+"""Opens the signer of the settings: one in this process with the keys, or a client of a signer process.
 
-Rules: the worker side, the signer's process and the commands about keys import this; the web side never does,
-so that it has no code that could open a key. Passphrases and keys stay out of every text.
+Rules: the worker side, the signer process and commands about keys import this. The web side never does, so it
+has no code that can open a key. Passphrases and keys are in no message.
 """
 
 from pathlib import Path
@@ -23,14 +23,14 @@ NO_SIGNER = (
 
 
 def require_signer(settings: Settings) -> None:
-    """Raises ConfigError where real payments have nobody who could sign them."""
+    """Raises ConfigError if real payments have no signer."""
     named = (settings.signer_socket, settings.keystore_passphrase_file, settings.keystore_passphrase)
     if not settings.sandbox and not any(named):
         raise ConfigError(NO_SIGNER)
 
 
 def open_signer(settings: Settings) -> Signer:
-    """The signer that the worker side asks. Raises ConfigError, KeystoreError."""
+    """The signer of the worker side. Raises ConfigError, KeystoreError."""
     if settings.signer_socket is not None:
         return RemoteSigner(settings.signer_socket)
     passphrase = read_passphrase(settings)
@@ -45,7 +45,7 @@ def open_local_signer(settings: Settings, passphrase: str) -> LocalSigner:
 
 
 def make_rules(settings: Settings) -> SigningRules:
-    """What the settings let a signer sign."""
+    """The rules of the settings for what a signer signs."""
     return SigningRules(
         chains={code: _make_limits(CHAINS[code], settings.chains[code]) for code in settings.shown_chains},
         payment_limit_units=settings.signer_payment_limit,
@@ -54,7 +54,7 @@ def make_rules(settings: Settings) -> SigningRules:
 
 
 def _make_limits(chain: Chain, settings: ChainSettings) -> ChainLimits:
-    # Only EVM chains have their id in the bytes that are signed.
+    # Only EVM chains sign their chain id.
     chain_id = settings.chain_id if chain.family is EVM else 0
     return ChainLimits(settings.token, settings.fee_cap, chain_id, chain.base_units)
 
@@ -65,7 +65,7 @@ def keys_folder(settings: Settings) -> Path:
 
 
 def read_passphrase(settings: Settings) -> str | None:
-    """The keystore's passphrase as the settings give it, None when they don't. Raises KeystoreError."""
+    """The keystore's passphrase from the settings, None if there is none. Raises KeystoreError."""
     path = settings.keystore_passphrase_file
     if path is None:
         return settings.keystore_passphrase

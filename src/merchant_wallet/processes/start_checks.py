@@ -1,11 +1,10 @@
-"""What `serve` and `work` see to before they begin: database, schema, keys, and a place for today's nonces.
+"""What `serve` and `work` check before they begin: database, schema, keys, and today's nonce partition.
 
 Rules:
-- A database that can't be reached yet is waited for. The log has a line every few seconds.
-  A stop ends the wait.
-- A server that answers and refuses (password, unknown database, too many connections) is waited for too. Then
-  the line is an error: most of these need a person.
-- A schema that this program does not know ends the start, and so does a master key that does not fit.
+- If the database can't be reached, the start waits and logs a line every few seconds. A stop ends the wait.
+- If the server refuses (password, unknown database, too many connections), the start waits, too. The line is
+  then an error, because most of these need a person.
+- A schema that this program does not know ends the start. So does a wrong master key.
 """
 
 import asyncio
@@ -28,13 +27,13 @@ log = structlog.get_logger("start")
 
 RETRY_S: Final = 1.0
 LOG_EVERY: Final = 5
-"""A line in the log for so many tries."""
+"""There is one line in the log for this many tries."""
 
 
 async def prepare(
     settings: Settings, url: str, stop: asyncio.Event, clock: Callable[[], int] = now_ms
 ) -> Base | None:
-    """What every part needs, once the database is there; None when `stop` was set before.
+    """Wait for the database, check it, and return what every part needs. None if `stop` was set before.
 
     Raises ConfigError, MigrationError.
     """
@@ -65,7 +64,7 @@ async def _log_error(url: str, error: psycopg.Error) -> None:
 
 
 def _answers(url: str) -> bool:
-    """Whether a server is there that takes connections, from anyone."""
+    """Whether a server is there that accepts connections."""
     return PGconn.ping(db.complete_conninfo(url).encode()) == Ping.OK
 
 

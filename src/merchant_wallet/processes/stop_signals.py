@@ -1,7 +1,7 @@
-"""How a process is told to stop: a signal, or the end of the process that started it.
+"""Stops a process on a signal, or when its parent process ends.
 
-Rules: the starter keeps the writing end of a pipe open and never writes; its end, whatever the cause,
-closes it, and the child sees that as the end of the file.
+Rules: the parent keeps the writing end of a pipe open and never writes. When the parent ends for any reason,
+the kernel closes the pipe, and the child reads end of file.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def stop_event(parent_fd: int | None = None) -> asyncio.Event:
-    """An event that is set by SIGTERM, SIGINT or the end of the parent at the other end of `parent_fd`."""
+    """An event that is set by SIGTERM, SIGINT, or end of file on `parent_fd`."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:

@@ -1,4 +1,4 @@
-"""Sweeping joined from settings, signer and nodes, for the worker side and for the command."""
+"""Constructs sweeping from settings, signer and nodes, for the worker side and for the command."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from merchant_wallet.processes.nodes import open_sweepers
 
 
 def make_terms(settings: Settings, chain: str, sweeper: Sweeper) -> SweepPolicy:
-    """What the settings lay down for a chain's sweeps."""
+    """The terms of the settings for a chain's sweeps."""
     return SweepPolicy(
         coin_price_units=settings.chains[chain].coin_price,
         coin_scale=10 ** CHAINS[chain].coin_decimals,
@@ -25,6 +25,6 @@ def make_terms(settings: Settings, chain: str, sweeper: Sweeper) -> SweepPolicy:
 
 
 async def open_runner(settings: Settings, connect: Connect, signer: Signer) -> SweepWorker:
-    """What carries sweeps out on every chain that the signer has a key for. Raises SignerAway."""
+    """Runs sweeps on every chain that the signer has a key for. Raises SignerAway."""
     sweepers: Mapping[str, Sweeper] = open_sweepers(settings, await signer.wallets(), signer)
     return SweepWorker(connect, sweepers)

@@ -1,10 +1,13 @@
-"""Everything on one machine: own PostgreSQL, schema, web side and worker side, held together by this process.
+"""`up`: starts and supervises everything on one machine: PostgreSQL, the web side and the worker side.
 
-Rules: children run in sessions of their own, so that Ctrl-C reaches this process alone and the order of
-stopping is ours: web and workers first, the database last. A child that ends by itself is started again,
-after a pause that grows, and so is the database. Only what fails at the very first start ends this process.
-The sides stay while the database is away: they connect again by themselves. When this process is killed, the
-children see their pipe end and stop, and the next `up` on the same folder takes the database over.
+Rules:
+- Children run in sessions of their own, so Ctrl-C reaches only this process. It stops web and workers first,
+  the database last.
+- A child that ends by itself is started again after a growing pause. So is the database. Only a failure of
+  the first start ends this process.
+- The sides keep running while the database is away and connect again by themselves.
+- When this process is killed, the children read end of file on their pipe and stop. The next `up` on the same
+  folder takes the database over.
 """
 
 import asyncio
@@ -58,7 +61,7 @@ READY_PREFIX: Final = "ready: "
 FAILED_PREFIX: Final = "failed: "
 
 START_FAILURES: Final = (OSError, subprocess.SubprocessError)
-"""Why a side's process can't be started; the second when it can't become the side's user."""
+"""Errors of starting a side. SubprocessError means that it can't become the side's user."""
 
 WORKER_ONLY: Final = frozenset(
     {
@@ -69,13 +72,13 @@ WORKER_ONLY: Final = frozenset(
         "WALLET_CHECKPOINT_KEY_FILE",
     }
 )
-"""What the web side is never told: with it, it could have payments or checkpoints signed."""
+"""Settings that the web side never gets: with them it could sign payments or checkpoints."""
 
 Say = Callable[[str], None]
 
 
 class ChildProcess:
-    """One side of the service as a process of its own; `messages` gets (side, address) when it is ready."""
+    """One side of the service as a child process. `messages` gets its lines: ready or failed."""
 
     def __init__(self, side: str, messages: "queue.Queue[tuple[str, str]]") -> None:
         self.side = side
@@ -88,7 +91,7 @@ class ChildProcess:
         self.fds: tuple[int, ...] = ()
 
     def start(self, environment: Mapping[str, str], pipe: int) -> None:
-        """Start the process, as the side's own user where it has one."""
+        """Start the process, as the side's own user if it has one."""
         self._process = subprocess.Popen(
             [sys.executable, "-m", "merchant_wallet.processes.side_process", self.side, str(pipe)],
             env=dict(environment),
@@ -110,7 +113,7 @@ class ChildProcess:
                 self._messages.put((self.side, line.strip()))
 
     def check_process(self, environment: Mapping[str, str], pipe: int) -> None:
-        """Start the process again when it has ended by itself and its pause is over."""
+        """If the process has ended by itself, start it again after its pause."""
         if self._process is None:
             if time.monotonic() >= self._due_s:
                 self._start_again(environment, pipe)
@@ -142,7 +145,7 @@ class ChildProcess:
             self._process.send_signal(signal.SIGTERM)
 
     def wait(self, ends_s: float) -> None:
-        """Wait for the end; a process that takes too long is killed."""
+        """Wait for the process to end. Kill it if it takes too long."""
         if self._process is None:
             return
         try:
@@ -183,7 +186,7 @@ class ProcessSupervisor:
         self._made_first = False
 
     def ask_to_stop(self, number: int = 0, frame: FrameType | None = None) -> None:
-        """Begin to stop; a signal handler."""
+        """Begin to stop. Used as a signal handler."""
         self._stopping.set()
 
     def run(self) -> None:
@@ -216,13 +219,13 @@ class ProcessSupervisor:
                 raise ConfigError(f"The side `{child.side}` can't be started: {error}") from error
 
     async def _settle_checkpoint_key(self, url: str) -> None:
-        """A key that the workers would refuse is told here, where somebody reads it."""
+        """Check the checkpoint key here, where a person reads the error, before the workers refuse it."""
         old_key = make_base(self._settings, url).keyring.derive(OLD_KEY)
         async with await db.connect(url) as connection:
             await settle_signer(connection, self._settings, old_key, now_ms())
 
     def _find_database(self) -> str:
-        """The owner's URL. Where none was given, the own PostgreSQL is started, with a role for each side."""
+        """The owner's URL. If none was set, start the own PostgreSQL, with a role for each side."""
         url = self._settings.database_url
         if url is not None:
             self._urls = dict.fromkeys(SIDES, url)
@@ -233,7 +236,7 @@ class ProcessSupervisor:
         return self._postgres.url
 
     async def _make_first_operator(self, url: str) -> None:
-        """Where there is no operator yet, make one and say how to sign in, this once."""
+        """If there is no operator, make one and print its password, once."""
         async with await db.connect(url) as connection:
             made = await ensure_first(connection, now_ms())
         if made is not None:
@@ -242,7 +245,7 @@ class ProcessSupervisor:
             self._say(f"password: {made.password}")
 
     def _settle_users(self, users: SideUsers) -> None:
-        """Give each side its user, the files that are its own, and the secrets that it can't read."""
+        """Give each side its user, its files, and the secrets that it can't read from files."""
         if self._postgres is not None:
             self._postgres.open_to(users.group)
         give_files(self._settings, users)
@@ -254,7 +257,7 @@ class ProcessSupervisor:
             self._pass_checkpoints_open()
 
     def _pass_checkpoints_open(self) -> None:
-        """The folders above are closed to the web side: it gets the checkpoints' folder as an open one."""
+        """Pass the checkpoints' folder to the web side as an open descriptor: it can't open the path."""
         opened = os.open(self._settings.checkpoint_folder, os.O_PATH | os.O_DIRECTORY)
         for child in self._children:
             if child.side == "serve":
@@ -263,16 +266,16 @@ class ProcessSupervisor:
 
     def _environment_of(self, child: ChildProcess) -> Mapping[str, str]:
         kept_back = WORKER_ONLY if child.side == "serve" else ()
-        messages = dict(self._environments.get(child.side, self._environment))
-        messages["WALLET_DATABASE_URL"] = self._urls[child.side]
-        messages["WALLET_PORT"] = self._environment["WALLET_PORT"]
-        return {name: text for name, text in messages.items() if name not in kept_back}
+        environment = dict(self._environments.get(child.side, self._environment))
+        environment["WALLET_DATABASE_URL"] = self._urls[child.side]
+        environment["WALLET_PORT"] = self._environment["WALLET_PORT"]
+        return {name: text for name, text in environment.items() if name not in kept_back}
 
     def _write_runtime_file(self) -> None:
         try:
             self._has_runtime_file = write_runtime_file(self._settings)
         except OSError as error:
-            # A folder that can't be written to is no reason not to serve: commands need the variables then.
+            # The service runs without this file. Commands then need the variables.
             log.warning("commands won't find this service by its data folder", reason=str(error))
 
     def _read_messages(self) -> None:
@@ -285,7 +288,7 @@ class ProcessSupervisor:
             log.info("side ready", side=side)
             if side == "serve":
                 self._address = address
-                # A web side that is started again must be found where the first one was.
+                # When the web side is started again, it must listen on the same port.
                 self._environment["WALLET_PORT"] = address.rsplit(":", 1)[1]
             if self._ready != set(SIDES):
                 self._ready.add(side)
@@ -296,7 +299,7 @@ class ProcessSupervisor:
                     self._say(self._settings.mode_line)
 
     def _report_failure(self, sentence: str) -> None:
-        """What can't be had at the start is the operator's to mend; later it is tried again."""
+        """Raise ConfigError during the start: the operator must fix it. Later, the side is started again."""
         if self._ready != set(SIDES):
             raise ConfigError(f"{sentence}.")
         log.error("a side can't begin and is started again", reason=sentence)
@@ -325,10 +328,10 @@ class ProcessSupervisor:
 
 
 def run_up(settings: Settings, say: Say, progress: Say) -> int:
-    """Run the whole service until SIGTERM or SIGINT; gives the exit status.
+    """Run the whole service until SIGTERM or SIGINT. Returns the exit status.
 
-    `say` gets the line `ready: http://HOST:PORT` and one with the mode. Before them, where there was no
-    operator yet, it gets the name and the password of the first. `progress` gets what happens until then.
+    `say` gets the line `ready: http://HOST:PORT` and a line with the mode. If there was no operator yet, it
+    first gets name and password of a new one. `progress` gets what happens until then.
     Raises ConfigError, postgres.PostgresError (AlreadyRunning among them), migrate.MigrationError,
     psycopg.OperationalError.
     """
@@ -343,9 +346,9 @@ def run_up(settings: Settings, say: Say, progress: Say) -> int:
 
 
 def run_database(settings: Settings, say: Say, progress: Say) -> int:
-    """Run the data folder's own PostgreSQL alone until SIGTERM or SIGINT; gives the exit status.
+    """Run only the data folder's own PostgreSQL until SIGTERM or SIGINT. Returns the exit status.
 
-    Nobody can call and nothing is paid. `say` gets how to reach it. Raises ConfigError and
+    There is no interface and nothing is paid. `say` gets how to reach it. Raises ConfigError and
     postgres.PostgresError.
     """
     if settings.database_url is not None:
@@ -372,7 +375,7 @@ def run_database(settings: Settings, say: Say, progress: Say) -> int:
 
 
 def describe_database(data: Path, url: str) -> list[str]:
-    """How to reach the database of a data folder; the password is not told."""
+    """How to connect to the database of a data folder, without the password."""
     parts, folder = conninfo_to_dict(url), shlex.quote(str(data))
     password = shlex.quote(str(data / "postgres.password"))
     variables = f"PGHOST={parts['host']} PGUSER={parts['user']} PGDATABASE={parts['dbname']}"

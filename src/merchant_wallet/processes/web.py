@@ -1,7 +1,7 @@
-"""The web side as a process: HTTP server around the ASGI application, started, drained and stopped.
+"""The web side as a process: starts, drains and stops the HTTP server.
 
-Rules: it says that it is ready only when it answers; told to stop, it refuses new work with 50300 while it
-finishes what is under way, then ends. It also stops when the process that started it is gone.
+Rules: it prints `ready` only when it answers. On stop, it refuses new requests with 50300, finishes those
+under way, then ends. It also stops when its parent process ends.
 """
 
 import asyncio
@@ -30,14 +30,14 @@ from merchant_wallet.processes.start_checks import prepare
 log = structlog.get_logger("server")
 
 LINGER_S: Final = 0.3
-"""How long a stopping server goes on saying 50300, so that clients are told rather than cut off."""
+"""A stopping server answers 50300 for this long, so that clients get an answer, not a reset."""
 BIND_RETRY_S: Final = 30.0
 NONCE_DAYS_INTERVAL_S: Final = 3600.0
 GARBAGE_THRESHOLD: Final = 50_000
 
 
 def run_serve(settings: Settings, on_ready: Callable[[str], None], parent_fd: int | None = None) -> int:
-    """Run the web side until SIGTERM, SIGINT or the parent's end; gives the exit status.
+    """Run the web side until SIGTERM, SIGINT or the parent's end. Returns the exit status.
 
     Raises ConfigError, MigrationError.
     """
@@ -114,11 +114,11 @@ def _in_url(host: str) -> str:
 
 
 class CannotListen(Exception):
-    """The address or the port can't be had; the text says which and why."""
+    """The server can't listen on its address or port. The text says why."""
 
 
 async def resolve_host(host: str) -> str:
-    """The address that a host name stands for. Raises CannotListen."""
+    """The address of a host name. Raises CannotListen."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -128,7 +128,7 @@ async def resolve_host(host: str) -> str:
 
 
 async def choose_port(host: str, port: int) -> int:
-    """A port that can be listened on: the given one once it is free, or any free one for 0.
+    """A port to listen on: the given one once it is free, or any free one for 0.
 
     Raises CannotListen.
     """
@@ -142,7 +142,7 @@ async def choose_port(host: str, port: int) -> int:
                 probe.bind((host, port))
                 return int(probe.getsockname()[1])
             except OSError as error:
-                # The server before this one may still be finishing its requests.
+                # The previous server may still be finishing its requests.
                 if loop.time() > ends or port == 0:
                     raise CannotListen(f"can't listen on {host} port {port}: {error.strerror}") from error
         await asyncio.sleep(0.2)
@@ -157,7 +157,7 @@ async def _drain(web: Web, timeout_s: float) -> None:
 
 
 async def _keep_nonce_days(base: Base, clock: Callable[[], int]) -> None:
-    """The web side makes its coming days' partitions itself, so that it depends on no worker being alive."""
+    """Create nonce partitions of coming days here, too, so that the web side needs no worker for them."""
     while True:
         await asyncio.sleep(NONCE_DAYS_INTERVAL_S)
         try:
@@ -167,7 +167,7 @@ async def _keep_nonce_days(base: Base, clock: Callable[[], int]) -> None:
 
 
 def _settle_memory() -> None:
-    """What lives as long as the process need not be looked at by every garbage collection."""
+    """Exclude objects that live as long as the process from garbage collection."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD, 50, 100)

@@ -1,6 +1,7 @@
-"""The worker side as a process, until told to stop.
+"""The worker side as a process.
 
-Payer, expiry, one watcher for each chain, creditor, messenger, maintenance with its tasks.
+It runs the payout workers, expiry, a watcher for each chain, the crediting worker, the delivery of callbacks,
+reconciliation and maintenance.
 """
 
 import asyncio
@@ -66,7 +67,7 @@ ID_MARGIN = 1 << 24
 
 
 def run_work(settings: Settings, on_ready: Callable[[], None], parent_fd: int | None = None) -> int:
-    """Run the workers until SIGTERM, SIGINT or the parent's end; gives the exit status.
+    """Run the workers until SIGTERM, SIGINT or the parent's end. Returns the exit status.
 
     Raises ConfigError, MigrationError.
     """
@@ -85,7 +86,7 @@ async def _run(settings: Settings, url: str, on_ready: Callable[[], None], paren
 
 
 async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) -> None:
-    """Work until `stop` is set; what is under way is finished."""
+    """Work until `stop` is set. Work under way is finished."""
     settings = base.settings
     writer = make_writer(base, connections=WRITER_CONNECTIONS)
     await writer.open()
@@ -97,12 +98,12 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     checkpoint_task = await open_checkpoint_task(base)
     checkpoints = Maintenance(connect, {"checkpoints": checkpoint_task.run_once})
     figures = Maintenance(connect, {"figures": rollup.advance_all})
-    sender = make_messenger(base, connect)
+    sender = make_callback_sender(base, connect)
     crediting_worker = CreditingWorker(connect, writer)
     watchers = make_watchers(base, connect, chain_line)
     custody_readers = CustodyReaders(base, connect)
     reconciler = Reconciler(connect, custody_readers.open)
-    # The sandbox's chains cost nothing to ask.
+    # To ask the sandbox's chains costs nothing.
     watch_s = SANDBOX_WATCH_S if settings.sandbox else POLL_INTERVAL_S
     watching = [partial(watcher.run, interval_s=watch_s) for watcher in watchers]
     watching.append(partial(figures.run, interval_s=rollup.INTERVAL_S))
@@ -120,11 +121,11 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     try:
         if settings.metrics_port:
             await serve_page(page, settings)
-        # Nothing can be written without today's; the other tasks may fail and be tried again.
+        # Without today's partition nothing can be written. The other tasks may fail and run again.
         await open_nonce_days(base.url, now_ms() // DAY_MS)
         on_ready()
         log.info("working")
-        # A database that was rolled back must be known as such before anything is paid from it.
+        # Payouts and expiry wait for the first comparison with checkpoints: the database may be rolled back.
         pay, expire = (
             start_after(checkpoint_task.compared, payout_workers.run),
             start_after(checkpoint_task.compared, expiry.run),
@@ -156,7 +157,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
 
 
 async def open_checkpoint_task(base: Base) -> CheckpointTask:
-    """What compares and signs checkpoints. Raises ConfigError for another key than the service's."""
+    """Compares and signs checkpoints. Raises ConfigError if the key is not the service's."""
     settings, old_key = base.settings, base.keyring.derive(OLD_KEY)
     async with await db.connect(base.url) as connection:
         signer = await settle_signer(connection, settings, old_key, now_ms())
@@ -165,7 +166,7 @@ async def open_checkpoint_task(base: Base) -> CheckpointTask:
 
 
 async def serve_page(page: PageServer, settings: Settings) -> None:
-    """Serve the worker side's metrics; a port that can't be had is no reason not to pay."""
+    """Serve the worker side's metrics. If the port is taken, the workers run without them."""
     try:
         await page.start(settings.host, settings.metrics_port)
     except OSError as error:
@@ -196,8 +197,8 @@ def make_watchers(base: Base, connect: Connect, worker_connection: WorkerConnect
     return watchers
 
 
-def make_messenger(base: Base, connect: Connect) -> CallbackSender:
-    """What delivers callbacks, where the settings let them go."""
+def make_callback_sender(base: Base, connect: Connect) -> CallbackSender:
+    """Delivers callbacks to hosts that the settings allow."""
     sandbox = base.settings.sandbox
     threads = ThreadPoolExecutor(PARALLEL, thread_name_prefix="resolver")
     networks = (*base.settings.callback_networks, *(LOOPBACK if sandbox else ()))
@@ -206,7 +207,7 @@ def make_messenger(base: Base, connect: Connect) -> CallbackSender:
 
 
 def make_maintenance_tasks(base: Base, writer: Writer) -> dict[str, Task]:
-    """What is done once a minute."""
+    """The tasks of once a minute."""
 
     async def ask(merchant_id: int, command: Command) -> Outcome:
         return await writer.submit(merchant_id, Submission(command))
@@ -217,10 +218,10 @@ def make_maintenance_tasks(base: Base, writer: Writer) -> dict[str, Task]:
             try:
                 done = await proposals.carry_out(connection, ask, proposal.proposal_no)
             except (Unavailable, CommandFailed) as failure:
-                # One book that can't be asked keeps no other's waiting.
+                # A book that can't be asked does not delay the others.
                 failures.append(failure)
                 continue
-            # Whoever accepted it died, or gave up, before the log had the outcome.
+            # The process that accepted it ended before it logged the outcome.
             await audit.append(
                 connection,
                 actor="worker",
