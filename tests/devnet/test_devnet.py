@@ -136,6 +136,18 @@ def test_plain_settings_are_one_a_line() -> None:
         assert len(settings.chains[TRC20].rpc) == 2
 
 
+def test_a_third_chain_runs_when_it_is_asked_for() -> None:
+    with devnet("--also", "BEP20") as process:
+        lines = dict(line_of(process).split("=", 1) for _ in range(10))
+        settings = load_settings(lines)
+        assert settings.open_chains == ("ERC20", "TRC20", "BEP20")
+        ids = [settings.chains[code].chain_id for code in ("ERC20", "BEP20")]
+        assert len(set(ids)) == 2
+        assert settings.chains["BEP20"].finality == 3
+        tx_hash = order(process, f"send {CUSTOMERS[0]} 5 BEP20")
+        assert (tx_hash[:2], len(tx_hash)) == ("0x", 66)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_it_leaves_no_process_behind(number: signal.Signals) -> None:
     with devnet("--json") as process:

@@ -64,7 +64,7 @@ class Chain(NamedTuple):
     @property
     def base_units(self) -> int:
         """How many of the token's smallest units are one unit of the ledger."""
-        return int(10 ** (self.token_decimals - LEDGER_DECIMALS))
+        return count_base_units(self.token_decimals)
 
 
 ERC20: Final = "ERC20"
@@ -135,6 +135,11 @@ CODES: Final = tuple(CHAINS)
 DEFAULT_CODES: Final = tuple(row.code for row in TABLE if row.is_default)
 """Chains that are always shown, and that the sandbox has. Any other is off until its nodes are configured."""
 COINS: Final = {row.code: row.coin for row in TABLE}
+
+
+def count_base_units(token_decimals: int) -> int:
+    """How many smallest units of a token with so many decimals are one unit of the ledger."""
+    return int(10 ** (token_decimals - LEDGER_DECIMALS))
 
 
 def is_evm(code: str) -> bool:

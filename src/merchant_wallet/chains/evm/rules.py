@@ -4,8 +4,8 @@ from typing import Final
 
 import msgspec
 
-from merchant_wallet.base.chains import CHAINS, ERC20
-from merchant_wallet.base.currencies import LEDGER_DECIMALS, USDT
+from merchant_wallet.base.chains import CHAINS, ERC20, count_base_units
+from merchant_wallet.base.currencies import USDT
 from merchant_wallet.chains.evm.node import EvmNode
 from merchant_wallet.chains.evm.transactions import transfer_call
 from merchant_wallet.chains.protocol import Block
@@ -40,7 +40,7 @@ class EvmRules(msgspec.Struct, frozen=True, gc=False):
     @property
     def base_units(self) -> int:
         """How many of the token's smallest units are one unit of the ledger."""
-        return int(10 ** (self.token_decimals - LEDGER_DECIMALS))
+        return count_base_units(self.token_decimals)
 
     def transfer_call(self, recipient: bytes, amount_units: int) -> bytes:
         """The call data that moves so many units of the ledger, exactly. Raises ValueError."""
