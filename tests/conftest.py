@@ -197,6 +197,10 @@ def _loggers_follow_their_configuration() -> Iterator[None]:
     def configure_without_cache(**chosen: Any) -> None:
         configure(**{**chosen, "cache_logger_on_first_use": False})
 
+    for renderer in structlog.get_config()["processors"]:
+        if isinstance(renderer, structlog.dev.ConsoleRenderer):
+            # As the service prints them: the default takes seconds to draw boxes around each frame's locals.
+            renderer.exception_formatter = structlog.dev.plain_traceback
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(structlog, "configure", configure_without_cache)
         yield
