@@ -194,7 +194,7 @@ class Endpoint:
         return await self._execute(request, fresh, fields)
 
     async def _execute(self, request: OperationRequest, merchant: Merchant | None, fields: Fields) -> bytes:
-        """Check, submit and answer. Raises Refused, Unavailable, CommandFailed, DirectoryAway."""
+        """Check, submit and answer. Raises Refused, Unavailable, CommandFailed, MerchantsUnavailable."""
         merchant_cache = self._dependencies.merchant_cache
         for _ in range(MAX_TRIES):
             if merchant is None:

@@ -1,10 +1,13 @@
-"""Wallet addresses: their two written forms, and their derivation from extended keys.
+"""Wallet addresses: their written forms, and their derivation from extended keys.
 
-Rules: inside, an address is its 20 bytes, which are the same on all chains; a form is read at the edge and
-written at the edge. The form belongs to the chain's family (see `chains`). An EVM address in mixed case must
-carry its EIP-55 checksum. A TRON address is base58check of 0x41 and the 20 bytes. Deposit addresses are the
-keys /0/i (BIP32, BIP44) below an account's extended public key, the merchant's own is /1/0, so that whoever
-serves them needs no private key. Nothing here logs or prints a private key.
+Rules:
+- Inside the service an address is its 20 bytes, which are the same on all chains. The written form is parsed
+  and formatted only at the edge. It depends on the chain's family (see `chains`).
+- An EVM address in mixed case must have its EIP-55 checksum. A TRON address is base58check of 0x41 and the 20
+  bytes.
+- Deposit addresses are the keys /0/i (BIP32, BIP44) below an account's extended public key. The merchant's
+  own address is /1/0. So no private key is needed to give out addresses.
+- Nothing here logs or prints a private key.
 """
 
 import hashlib
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from coincurve import PublicKey
 
 ZERO: Final = bytes(20)
-# In the sandbox a payout to the first fails and one to the second takes a minute.
+# In the sandbox, a payout to the first address fails, and one to the second takes a minute.
 SANDBOX_FAILING: Final = bytes.fromhex("000000000000000000000000000000000000dead")
 SANDBOX_SLOW: Final = bytes.fromhex("000000000000000000000000000000000000beef")
 
@@ -38,7 +41,7 @@ _CACHED_FORMS: Final = 65_536
 
 
 def keccak256(message: bytes) -> bytes:
-    """The original Keccak-256 that all chains here use, not NIST's SHA3-256."""
+    """The original Keccak-256 that all chains here use. NIST's SHA3-256 differs."""
     return keccak.new(digest_bits=256, data=message).digest()
 
 
@@ -116,7 +119,7 @@ def parse_tron(text: str) -> bytes:
 
 
 def parse_address(chain: str, text: str) -> bytes:
-    """The 20 bytes of an address in the form of `chain`. Raises ValueError when it is not valid there."""
+    """The 20 bytes of an address in the form of `chain`. Raises ValueError if it is not valid there."""
     return parse_evm(text) if CHAINS[chain].family is EVM else parse_tron(text)
 
 
@@ -126,12 +129,12 @@ def format_address(chain: str, address: bytes) -> str:
 
 
 def fold_address(chain: str, text: str) -> str:
-    """The text in which a valid address is compared: an EVM address without the case of its letters."""
+    """The form in which a valid address is compared: an EVM address in lower case."""
     return text.lower() if CHAINS[chain].family is EVM else text
 
 
 def parse_wallet_address(text: str) -> tuple[Family, bytes]:
-    """The family of chains that the form of `text` belongs to, and its 20 bytes. Raises ValueError."""
+    """The family of chains of an address, by its form, and its 20 bytes. Raises ValueError."""
     if text.startswith("0x"):
         return EVM, parse_evm(text)
     return TRON, parse_tron(text)
@@ -165,9 +168,7 @@ class ExtendedPublicKey:
         return encode_base58check(_XPUB_VERSION + head + self.chain_code + self.key)
 
     def child(self, number: int) -> "ExtendedPublicKey":
-        """The child with this number below 2**31. Public keys have no hardened children. Raises
-        ValueError.
-        """
+        """The child with this number below 2**31. Raises ValueError. There are no hardened children here."""
         if not 0 <= number < _HARDENED:
             raise ValueError("a public key has no hardened children")
         tweak, chain_code = _split_hmac(self.chain_code, self.key + number.to_bytes(4, "big"))
@@ -175,7 +176,7 @@ class ExtendedPublicKey:
         return ExtendedPublicKey(key, chain_code, self.depth + 1, fingerprint_of(self.key), number)
 
     def address(self) -> bytes:
-        """The 20 bytes of the address that this key controls, on any chain."""
+        """The 20 bytes of this key's address, on any chain."""
         return keccak256(_point(self.key).format(compressed=False)[1:])[12:]
 
 

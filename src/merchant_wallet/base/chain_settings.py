@@ -25,7 +25,7 @@ MAX_CHAIN_ID: Final = 2**53
 
 
 class ChainSettings(NamedTuple):
-    """What an operator says of one chain. Amounts of coin are in its smallest unit, prices in 10^-6 USDT."""
+    """The settings of one chain. Amounts of its coin are in the smallest unit, prices in 10^-6 USDT."""
 
     rpc: tuple[str, ...]
     token: bytes
@@ -37,7 +37,7 @@ class ChainSettings(NamedTuple):
     explorer: str | None
 
     def __repr__(self) -> str:
-        """Without the nodes' URLs, which may hold a key."""
+        """Leaves out the nodes' URLs, which may contain a key."""
         return f"ChainSettings(chain_id={self.chain_id}, nodes={len(self.rpc)})"
 
 
@@ -49,7 +49,7 @@ def list_chain_settings() -> dict[str, Setting]:
 
 
 def make_chain_settings(given: Mapping[str, Any]) -> dict[str, ChainSettings]:
-    """Each chain's settings by its code; `given` has values by the settings' names."""
+    """Each chain's settings by its code. `given` has values by the settings' names."""
     return {chain.code: _make(chain, given) for chain in TABLE}
 
 
@@ -74,7 +74,7 @@ def _list_parts(chain: Chain) -> Iterator[tuple[str, Setting]]:
                 chain.finality,
                 read_finality,
                 "finalized, or a whole number of blocks from 0 to 10000",
-                f"When a block of {code} is final: by the chain's own word, or with so many blocks above it.",
+                f"When a block of {code} is final: as the chain itself says, or this many blocks later.",
             ),
         )
     yield (
@@ -83,7 +83,7 @@ def _list_parts(chain: Chain) -> Iterator[tuple[str, Setting]]:
             chain.fee_cap,
             coins(chain.coin_decimals),
             f"an amount with at most {chain.coin_decimals} decimals",
-            f"What one payout on {code} may cost at the most, in {coin}; above it, payouts wait.",
+            f"The most that one payout on {code} may cost, in {coin}. Above it, payouts wait.",
             show=show_coins(chain.coin_decimals),
         ),
     )
@@ -94,8 +94,7 @@ def _list_parts(chain: Chain) -> Iterator[tuple[str, Setting]]:
                 chain.stuck_blocks,
                 whole_number(1, 10_000),
                 "a whole number from 1 to 10000",
-                f"After how many blocks a payout on {code} that no block took is sent again with a higher "
-                "fee.",
+                f"After how many blocks an unmined payout on {code} is sent again with a higher fee.",
             ),
         )
     yield (

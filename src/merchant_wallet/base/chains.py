@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 from merchant_wallet.base.currencies import LEDGER_DECIMALS
 
 FINALIZED: Final = "finalized"
-"""The finality rule of a chain that says by itself which blocks are final."""
+"""The finality rule of a chain that itself tells which blocks are final."""
 
 
 class Family(NamedTuple):
@@ -58,7 +58,7 @@ class Chain(NamedTuple):
 
     @property
     def account_kind(self) -> str:
-        """The kind of the account that has what came in over this chain."""
+        """The kind of the account on the other side of deposits and payouts on this chain."""
         return f"chain:{self.code}"
 
     @property
@@ -133,7 +133,7 @@ TABLE: Final = (
 CHAINS: Final = {row.code: row for row in TABLE}
 CODES: Final = tuple(CHAINS)
 DEFAULT_CODES: Final = tuple(row.code for row in TABLE if row.is_default)
-"""Chains that are always shown, and that the sandbox has. Any other is off until its nodes are configured."""
+"""Chains that are always shown and that the sandbox has. Any other chain is off until its nodes are set."""
 COINS: Final = {row.code: row.coin for row in TABLE}
 
 

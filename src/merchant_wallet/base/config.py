@@ -107,7 +107,7 @@ def _parse(name: str, text: str, shown: str) -> Any:
     try:
         return setting.parse(text)
     except (ValueError, KeyError):
-        # The cause is left out: it may hold a secret's text.
+        # The cause is left out, since it may contain a secret.
         given = "" if setting.secret else f", not {text!r}"
         raise ConfigError(f"{shown} must be {setting.rule}{given}.") from None
 

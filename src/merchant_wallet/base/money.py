@@ -1,9 +1,12 @@
-"""Amounts and rates: text to whole numbers and back, and the two roundings.
+"""Amounts and rates: text to integers and back, and the two ways of rounding.
 
-Rules: an amount is a whole number of units, a unit being 10**-6 of a coin of any currency; a rate is a
-whole number of 10**-8. No float is ever made on the way. A fee rounds half up, an exchanged amount rounds
-down. Amounts that a merchant sends are judged by `parse_amount`, which refuses with the interface's codes;
-what an operator types goes through `parse_units` and `parse_rate`, which raise ValueError.
+Rules:
+- An amount is an integer number of units. A unit is 10**-6 of a coin of any currency. A rate is an integer
+  number of 10**-8.
+- No float is ever used.
+- A fee is rounded half up, an exchanged amount is rounded down.
+- `parse_amount` parses amounts of requests and refuses with the interface's codes. `parse_units` and
+  `parse_rate` parse what operators type and raise ValueError.
 """
 
 import re

@@ -18,16 +18,16 @@ LOOPBACK: Final[tuple[Network, ...]] = (ip_network("127.0.0.0/8"), ip_network(":
 
 
 def show_plain(value: object) -> str:
-    """A value in the form in which it can be set, where that is the form Python gives it."""
+    """A value in the form of the setting, if that is Python's own form."""
     if value is None or value == ():
         return "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class Setting(NamedTuple):
-    """One setting: its default, how its text is read, the rule for the text, and what it is for.
+    """One setting: its default, its parser, the rule for its text, and its description.
 
-    A secret is shown nowhere. `in_file` is false for what must not stand in the settings file.
+    A secret is never shown. `in_file` is false if the setting is refused in the settings file.
     """
 
     default: Any
@@ -202,5 +202,5 @@ def read_chains(value: str) -> tuple[str, ...]:
 
 
 def show_chains(value: tuple[str, ...]) -> str:
-    """The form in which `read_chains` reads them."""
+    """A formatter for what `read_chains` parses."""
     return ",".join(value)

@@ -1,8 +1,7 @@
 """The table of all settings, each with its parser, its rule and its documentation.
 
-Rules: every setting is one line of `Settings`, and those of the chains come from `chain_settings`, so that
-the operators' table can be made from them. Units are in the names and texts. Nothing here reads a file, the
-environment or a clock.
+Every setting is one field of `Settings` or, for a chain, of `chain_settings`. The operators' table is
+generated from them. Names and texts contain the units. Nothing here reads a file, the environment or a clock.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,7 +45,7 @@ def _setting(
     in_file: bool = True,
     show: Callable[[Any], str] = show_plain,
 ) -> Any:
-    """One line of the table; `Any` because a dataclass field stands where its value will be."""
+    """One field of the table. `Any`, because a dataclass field stands where its value will be."""
     setting = Setting(default, parse, rule, text, secret, in_file, show)
     return field(default=default, repr=not secret, metadata={_KEY: setting})
 
@@ -359,14 +358,14 @@ class Settings:
 
     @property
     def open_chains(self) -> tuple[str, ...]:
-        """The chains that deposits and withdrawals use. Outside the sandbox those whose nodes are named."""
+        """The chains for deposits and withdrawals. Outside the sandbox: those with configured nodes."""
         if self.sandbox:
             return self.sandbox_chains
         return tuple(code for code, chain in self.chains.items() if chain.rpc)
 
     @property
     def shown_chains(self) -> tuple[str, ...]:
-        """The chains that people see and name: the default ones, open or not, and the others when open."""
+        """The chains that are shown: the default ones, in use or not, and the others if in use."""
         return tuple(code for code in CODES if code in DEFAULT_CODES or code in self.open_chains)
 
     @property
