@@ -1,4 +1,4 @@
-"""Development nodes for the chains' tests: a fresh one for each test that asks."""
+"""Development nodes for the chains' tests. Each test that asks gets a fresh one."""
 
 from collections.abc import Iterator
 
@@ -10,26 +10,26 @@ from tests.chains.tron_scene import TronScene, open_tron
 
 @pytest.fixture
 def evm_node() -> Iterator[EvmDevnet]:
-    """A real EVM node that makes a block when it is told to."""
+    """A real EVM node that mines a block only when a test says so."""
     with EvmDevnet() as node:
         yield node
 
 
 @pytest.fixture
 def evm(evm_node: EvmDevnet) -> EvmScene:
-    """The same with the token and a funded hot wallet."""
+    """An EVM node with the token and a funded hot wallet."""
     return open_scene(evm_node)
 
 
 @pytest.fixture
 def tron() -> Iterator[TronScene]:
-    """Two honest TRON nodes with the token and a funded hot wallet."""
+    """Two honest TRON nodes, with the token and a funded hot wallet."""
     with open_tron() as scene:
         yield scene
 
 
 @pytest.fixture
 def lone() -> Iterator[TronScene]:
-    """The same with one node."""
+    """One honest TRON node, with the token and a funded hot wallet."""
     with open_tron(nodes=1) as scene:
         yield scene

@@ -1,6 +1,6 @@
-"""The product's chain over several nodes, each a proxy in front of the same real one, honest at first.
+"""The product's EVM chain over several nodes. Each is a proxy of the same real node, and honest at first.
 
-What is wrong with a node is exactly what a test says.
+Each test sets which faults a node has.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from merchant_wallet.chains.evm.chain import EvmChain
 
 @asynccontextmanager
 async def nodes(evm: EvmScene, count: int) -> AsyncIterator[tuple[EvmChain, list[NodeProxy]]]:
-    """The product's chain over so many proxies, all of them honest at first."""
+    """The product's chain over this many proxies."""
     proxies = [NodeProxy(evm.node.url) for _ in range(count)]
     entered = [await proxy.__aenter__() for proxy in proxies]
     try:

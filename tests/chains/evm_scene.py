@@ -1,4 +1,4 @@
-"""A development chain with a funded hot wallet on it, and the product's chain over any nodes."""
+"""A development chain with a funded hot wallet, and the product's chain over any nodes."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -27,7 +27,7 @@ WALLET = keccak256(KEY.public_key.format(compressed=False)[1:])[12:]
 
 @dataclass
 class KeySigner:
-    """Signs whatever it is asked to with one key, and remembers what that was."""
+    """Signs everything with one key and records the requests."""
 
     key: PrivateKey = KEY
     asked: list[SigningRequest] = field(default_factory=list)
@@ -47,7 +47,7 @@ def sign(unsigned: bytes, key: PrivateKey = KEY) -> bytes:
 
 @dataclass
 class EvmScene:
-    """One node, the token on it, and the wallet with 1000 USDT and 10 coins, all of it final."""
+    """One node, the token on it, and a wallet with 1000 USDT and 10 coins. All of it is final."""
 
     node: EvmDevnet
     token: Token
@@ -59,7 +59,7 @@ class EvmScene:
 
     @asynccontextmanager
     async def chain(self, *urls: str, timeout_s: float = 60, **changes: Any) -> AsyncIterator[EvmChain]:
-        """The product's chain over these nodes (the real one where none is named)."""
+        """The product's chain over these nodes, by default over the real one."""
         rules = msgspec.structs.replace(self.rules, **changes)
         endpoints = Endpoints(urls or (self.node.url,), timeout_s=timeout_s)
         chain = EvmChain(rules, endpoints, wallet=WALLET, signer=self.signer)
@@ -69,7 +69,7 @@ class EvmScene:
             await chain.close()
 
     def foreign(self, nonce: int, to: bytes = RECIPIENT, units: int = 7, key: PrivateKey = KEY) -> bytes:
-        """A whole transaction, of the wallet if nothing else is said, that the product knows nothing of."""
+        """A signed transaction that the product does not know. By default the hot wallet sends it."""
         call = self.token.call_data("transfer(address,uint256)", to, units)
         unsigned = encode_unsigned(
             EvmTransaction(
@@ -79,12 +79,12 @@ class EvmScene:
         return join(unsigned, sign(unsigned, key))
 
     def settle(self) -> None:
-        """Make what is in the newest block final."""
+        """Make the newest block final."""
         self.node.mine(3)
 
 
 def open_scene(node: EvmDevnet) -> EvmScene:
-    """Deploy and fund."""
+    """Deploy the token and fund the wallet."""
     token = node.deploy()
     token.give(WALLET, HELD)
     node.fund(WALLET, 10 * COIN)
@@ -95,12 +95,12 @@ def open_scene(node: EvmDevnet) -> EvmScene:
 def payout(
     units: int = 25 * USDT, *, nonce: int = 0, recipient: bytes = RECIPIENT, payout_id: int = 1
 ) -> Payout:
-    """An order of the tests."""
+    """A payout."""
     return Payout(payout_id, Transfer(ERC20, "USDT", recipient, units), nonce)
 
 
 async def send(chain: EvmChain, ordered: Payout, earlier: Sequence[SignedTransfer] = ()) -> SignedTransfer:
-    """Build and broadcast."""
+    """Build, sign and broadcast."""
     signed = await chain.build(ordered, earlier)
     await chain.broadcast(signed.raw)
     return signed

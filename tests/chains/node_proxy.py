@@ -1,4 +1,4 @@
-"""A proxy in front of a real node that can lie, lag, fall silent or talk nonsense, method by method."""
+"""A proxy of a real node. It can lie, lag, hang or answer nonsense, method by method."""
 
 import asyncio
 import json
@@ -11,7 +11,9 @@ import httpx
 
 Forward = Callable[..., Awaitable[Any]]
 Behaviour = Callable[[Forward, list[Any]], Awaitable[Any]]
-"""Given a way to ask the real node (method, parameters) and the parameters: the result to answer with."""
+"""Gets a function that asks the real node (method, parameters) and the request's parameters. Returns the
+result.
+"""
 
 
 class Raw(Exception):
@@ -31,7 +33,7 @@ class Refusal(Exception):
 
 
 class Silence(Exception):
-    """Answer nothing at all and keep the connection open."""
+    """Answer nothing and keep the connection open."""
 
 
 NO_BATCHES: list[Raw | Refusal] = [
@@ -40,12 +42,12 @@ NO_BATCHES: list[Raw | Refusal] = [
     Raw(b"internal error", 500),
     Raw(b"{}"),
 ]
-"""What nodes answer that take no batches."""
+"""Answers of nodes that do not accept batches."""
 
 
 @dataclass
 class NodeProxy:
-    """Passes everything on, but for the methods in `behaviours` (`*` stands for all)."""
+    """Forwards every request, except for the methods in `behaviours` (`*` stands for all)."""
 
     target: str
     behaviours: dict[str, Behaviour] = field(default_factory=dict)
@@ -71,7 +73,7 @@ class NodeProxy:
         await asyncio.sleep(0)
 
     def always(self, method: str, result: Any) -> None:
-        """Answer a method with this result whatever is asked."""
+        """Answer a method with this result, whatever the parameters are."""
 
         async def answer(_forward: Forward, _params: list[Any]) -> Any:
             return result
@@ -88,7 +90,7 @@ class NodeProxy:
             self.behaviours[method] = answer
 
     def mend(self) -> None:
-        """Behave from now on."""
+        """Be honest again."""
         self.behaviours.clear()
 
     async def ask(self, method: str, *params: Any) -> Any:
@@ -120,7 +122,7 @@ class NodeProxy:
             writer.close()
 
     async def _answer(self, asked: dict[str, Any] | list[dict[str, Any]]) -> tuple[int, str, bytes]:
-        """What is said to one question or to a batch; a `Raw` instead of one answer is instead of all."""
+        """The answer to one request or to a batch. A `Raw` in a batch replaces the whole answer."""
         try:
             if isinstance(asked, dict):
                 self.singles.append(asked["method"])

@@ -1,4 +1,4 @@
-"""Requests for signatures as an honest chain makes them, for tests to change one thing at a time."""
+"""Requests for signatures as an honest chain makes them. Tests change one thing at a time."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +39,7 @@ DEPOSITS = {
 
 @dataclass
 class Clock:
-    """A clock that stands still until it is moved."""
+    """A clock that moves only when a test moves it."""
 
     at_ms: int = NOW_MS
 
@@ -48,7 +48,7 @@ class Clock:
 
 
 def honest(chain: str, purpose: Purpose) -> tuple[Transfer, EvmTransaction | TronTransaction]:
-    """What an honest request for this purpose moves, and the transaction that does it."""
+    """An honest transfer for this purpose, and the transaction that makes it."""
     wallet, deposit, token = WALLETS[chain], DEPOSITS[chain], TOKENS[chain]
     recipient, units, word = {
         "payout": (RECIPIENT, 100 * USDT, "USDT"),
@@ -77,7 +77,7 @@ def honest(chain: str, purpose: Purpose) -> tuple[Transfer, EvmTransaction | Tro
 
 
 def encode(transaction: EvmTransaction | TronTransaction) -> bytes:
-    """The bytes that are to be signed."""
+    """The bytes to sign."""
     if isinstance(transaction, EvmTransaction):
         return evm_transactions.encode_unsigned(transaction)
     return tron_transactions.encode_raw(transaction)
@@ -85,7 +85,7 @@ def encode(transaction: EvmTransaction | TronTransaction) -> bytes:
 
 @dataclass
 class Asking:
-    """A request in the making: `made` changes the transaction, `said` the transfer, `rest` the request."""
+    """Builds a request: `made` changes the transaction, `said` the transfer, `rest` the request."""
 
     chain: str = ERC20
     purpose: Purpose = "payout"
@@ -95,7 +95,7 @@ class Asking:
     rest: dict[str, Any] = field(default_factory=dict)
 
     def request(self) -> SigningRequest:
-        """The request with its changes."""
+        """The request with these changes."""
         transfer, transaction = honest(self.chain, self.purpose)
         source = PLACE if self.purpose in ("sweep", "top_up") else None
         request = SigningRequest(
@@ -112,7 +112,7 @@ class Asking:
 def pay(
     payout_id: int, amount: int, *, chain: str = ERC20, recipient: bytes = RECIPIENT, **made: Any
 ) -> SigningRequest:
-    """An honest payout of `amount` USDT, its transaction changed by `made`."""
+    """An honest payout of `amount` USDT. `made` changes its transaction."""
     units = amount * USDT
     call = {"call_data": transfer_call(recipient, units), **made}
     return Asking(chain, "payout", payout_id, call, {"recipient": recipient, "amount_units": units}).request()

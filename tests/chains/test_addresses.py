@@ -1,4 +1,4 @@
-"""Both written forms of an address, and derivation against the vectors of BIP32 and of known wallets."""
+"""Both text forms of an address, and derivation checked with the vectors of BIP32 and of known wallets."""
 
 import hashlib
 
@@ -187,7 +187,7 @@ def test_a_text_without_a_right_checksum_is_refused(text: str) -> None:
 # --- BIP32 ---
 
 H = 2**31
-# Seed, then path by path (H + i is hardened) the extended public keys that BIP32 prints.
+# Each seed, and the extended public keys that BIP32 prints for its paths (H + i is hardened).
 BIP32_VECTORS = [
     (
         "000102030405060708090a0b0c0d0e0f",

@@ -1,4 +1,4 @@
-"""One number out of several nodes' answers: the harmless side of two, and without one outlier of three."""
+"""Agreement on one number: two nodes give the harmless value, three give the value without one outlier."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Many questions in one: a batch's answers are sorted to their questions, or it is no answer."""
+"""JSON-RPC batches: each answer is matched to its request, or the whole batch counts as no answer."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ Answer = Callable[[list[dict[str, Any]]], bytes]
 
 
 async def ask(answer: Answer, count: int = 3) -> list[int | CallReverted]:
-    """What is read of a node that answers a batch so."""
+    """The results read from a node that answers a batch like this."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -157,7 +157,7 @@ async def answer_latest_alone(forward: Forward, params: list[Any]) -> Any:
 
 
 def test_no_question_is_left_running_after_the_first_failure(evm: EvmScene) -> None:
-    """The node refuses the first block's receipts and never answers for the others."""
+    """The node refuses the first block's receipts and never answers the other requests."""
 
     async def story() -> None:
         async with NodeProxy(evm.node.url) as proxy, evm.chain(proxy.url) as chain:
@@ -182,6 +182,6 @@ def test_no_question_is_left_running_after_the_first_failure(evm: EvmScene) -> N
 
 
 def questions_under_way() -> list[str]:
-    """Tasks that neither serve as a node nor run the test."""
+    """Names of tasks that neither serve as a node nor run the test."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     return [text for text in map(repr, others) if "NodeProxy" not in text]

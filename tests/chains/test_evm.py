@@ -1,4 +1,4 @@
-"""Payouts on a real EVM node: how they are made, what hinders them, and what the chain makes of them."""
+"""Payouts on a real EVM node: how they are built, what blocks them, and how their state is judged."""
 
 import asyncio
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ GWEI = 10**9
 
 
 async def obstacle_of(evm: EvmScene, ordered: Payout, **rules: Any) -> str:
-    """The kind of obstacle that both looking and building meet; nothing may be signed."""
+    """The kind of obstacle. Both the check and the building must find it, and nothing may be signed."""
     async with evm.chain(**rules) as chain:
         with pytest.raises(Blocked) as looked:
             await chain.check_payable(ordered.transfer)
@@ -204,8 +204,8 @@ def test_a_transfer_that_reverts_is_dead_only_when_that_is_final(evm: EvmScene) 
         async with evm.chain() as chain:
             ordered = payout()
             signed = await send(chain, ordered)
-            # The token blacklists the wallet while its transaction waits, which therefore reverts. The
-            # issuer's one offers more and goes first.
+            # The token blacklists the wallet while its transaction is pending, so the transaction reverts.
+            # The issuer's transaction offers a higher fee and is mined first.
             evm.token.do("addBlackList(address)", WALLET)
             evm.node.mine()
             verdict = await chain.judge(ordered, [signed])
@@ -225,7 +225,7 @@ def test_a_stuck_payout_is_outbid_by_an_eighth_and_only_one_of_both_counts(evm: 
         async with evm.chain() as chain:
             ordered = payout()
             first = await chain.build(ordered, [])
-            # Nobody takes it: it is not even in the waiting room.
+            # It was never broadcast, so no node has it in its mempool.
             evm.node.mine(4)
             assert await chain.judge(ordered, [first]) == Pending()
             evm.node.mine()
@@ -285,7 +285,7 @@ def test_a_payout_behind_another_is_not_stuck_itself(evm: EvmScene) -> None:
             signed = await send(chain, behind)
             evm.node.mine(9)
             assert await chain.judge(behind, [signed]) == Pending()
-            # The place before it is filled with nothing, after which it goes its way.
+            # A cancel transaction uses the nonce before it. Then the payout can be mined.
             cancel = await chain.build_cancel(0, [])
             await chain.broadcast(cancel.raw)
             transaction, _ = parse_signed(cancel.raw)
@@ -312,7 +312,7 @@ def test_a_cancel_transaction_is_outbid_like_a_payout(evm: EvmScene) -> None:
 
 def test_a_deep_reorganisation_takes_a_payout_back_and_the_same_bytes_pay_again_once(evm: EvmScene) -> None:
     async def story() -> None:
-        # An exchange's own rule: final with 12 blocks above it.
+        # The operator's own rule: final with 12 blocks above it.
         async with evm.chain(finality=12) as chain:
             ordered = payout()
             evm.node.mine(12)
@@ -321,7 +321,7 @@ def test_a_deep_reorganisation_takes_a_payout_back_and_the_same_bytes_pay_again_
             assert await chain.judge(ordered, [signed]) == Pending()
             evm.node.reorganise(10)
             assert await chain.balance(RECIPIENT) == 0
-            # Gone without a trace: stuck, never dead.
+            # The chain no longer has the transaction. That makes it stuck, never dead.
             assert await chain.judge(ordered, [signed]) == Pending(stuck=True)
             await chain.broadcast(signed.raw)
             evm.node.mine(13)
@@ -338,7 +338,7 @@ def test_a_nonce_spent_by_an_unknown_transaction_is_proven_by_that_transaction(e
             signed = await send(chain, ordered)
             evm.node.mine()
             foreign = evm.foreign(0, OTHER)
-            # Another branch, in which the wallet's place went to something else.
+            # A reorganisation. In the new branch a foreign transaction uses the wallet's nonce.
             evm.node.reorganise(1, [(foreign, 0)])
             assert await chain.judge(ordered, [signed]) == Pending()
             evm.node.mine(5)

@@ -1,4 +1,6 @@
-"""Orders judged after a database was restored or a setting changed: what paid them is not known any more."""
+"""Orders judged after a database was restored or a setting changed: the service no longer knows what paid
+them.
+"""
 
 from tests.chains.evm_liars import play
 from tests.chains.evm_scene import EvmScene, payout
@@ -30,7 +32,7 @@ def test_an_order_paid_by_bytes_that_a_restored_database_lost_never_looks_dead(e
 def test_an_order_is_not_judged_on_another_chain_than_it_was_signed_for(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         signed = await chain.build(ORDERED, [])
-        # The other chain knows our key too, and this place there was used by something else.
+        # Our key is used on the other chain too, and there a foreign transaction used this nonce.
         await chain.broadcast(evm.foreign(0))
         evm.settle()
         assert isinstance(await chain.judge(ORDERED, [signed]), Dead)
@@ -45,7 +47,7 @@ def test_an_order_is_not_judged_on_another_chain_than_it_was_signed_for(evm: Evm
 
 
 def test_an_order_behind_unused_nonces_says_so(evm: EvmScene) -> None:
-    """A node that named too high a next place when the wallet was first looked at."""
+    """A node gave too high a nonce when the wallet was first read."""
     beyond = payout(nonce=7)
 
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
@@ -53,7 +55,7 @@ def test_an_order_behind_unused_nonces_says_so(evm: EvmScene) -> None:
         await chain.broadcast(signed.raw)
         evm.node.mine(evm.rules.stuck_blocks)
         assert await chain.judge(beyond, [signed]) == Pending()
-        # Ten times as long as what is called stuck, to the block.
+        # The alert comes after exactly ten times `stuck_blocks`.
         evm.node.mine(evm.rules.stuck_blocks * 9 - 1)
         assert await chain.judge(beyond, [signed]) == Pending()
         evm.node.mine(1)

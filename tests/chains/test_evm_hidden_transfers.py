@@ -1,4 +1,4 @@
-"""Nodes that hide a transfer: what a block's receipts leave out does not count as "no transfers"."""
+"""Nodes that hide a transfer: an incomplete list of receipts never counts as "no transfers"."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +33,7 @@ Receipts = list[dict[str, Any]]
 
 
 def leave_out(hide: Callable[[Receipts], Receipts]) -> Behaviour:
-    """A node whose receipts of a block are not all there."""
+    """A node that leaves receipts of a block out."""
 
     async def answer(forward: Forward, params: list[Any]) -> Any:
         return hide(await forward(RECEIPTS, *params))
@@ -52,7 +52,7 @@ def without_logs_of(recipient: bytes) -> Callable[[Receipts], Receipts]:
 
 
 def give_two(evm: EvmScene) -> int:
-    """Transfers to Alice and to Bob in one final block; its number."""
+    """Transfers to Alice and Bob in one final block. Returns the block's number."""
     call = "transfer(address,uint256)"
     for nonce, recipient in enumerate((ALICE, BOB)):
         evm.node.ask("eth_sendRawTransaction", "0x" + evm.foreign(nonce, to=recipient, units=5).hex())
@@ -153,7 +153,7 @@ def test_a_node_that_takes_no_batches_is_asked_for_each_block(
         truth = await chain.transfers(0, number)
         proxies[0].refuses_batches = refusal
         assert await chain.transfers(0, number) == truth
-        # Nor are batches tried again for every stretch.
+        # The chain remembers this and does not try batches again.
         batches_before = len(proxies[0].batches)
         assert await chain.transfers(0, number) == truth
         assert len(proxies[0].batches) == batches_before

@@ -1,4 +1,6 @@
-"""Nodes that lie, lag, prune, fall silent or disagree: a paid order never looks dead, nor a dead one paid."""
+"""Nodes that lie, lag, prune, hang or disagree: a paid order never looks dead, and a dead order never
+looks paid.
+"""
 
 from typing import Any
 
@@ -43,7 +45,7 @@ def falsify(method: str, **fields: Any) -> Behaviour:
 
 
 def lag(height: int) -> dict[str, Behaviour]:
-    """A node that has not got further than a height, and takes what lies beyond for not existing."""
+    """A node that lags at this height and says that later blocks do not exist."""
 
     async def block(forward: Forward, params: list[Any]) -> Any:
         tags = {"latest": height, "pending": height, "finalized": height - 2}
@@ -112,7 +114,7 @@ def test_a_node_that_hides_receipts_and_transactions_proves_nothing(evm: EvmScen
 
 
 def test_an_invented_transaction_at_our_nonce_is_no_proof(evm: EvmScene) -> None:
-    """Both nodes say that another transaction took the place; but they can't sign for our wallet."""
+    """Both nodes say that another transaction used the nonce, but they can't sign for our wallet."""
 
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         signed = await pay(evm, chain)
@@ -199,7 +201,7 @@ def test_a_pruned_node_never_makes_a_paid_order_look_dead(evm: EvmScene) -> None
         assert isinstance(seen, Pending)
         assert seen.alert is not None
         assert "no receipt" in seen.alert
-        # Nor when it has even thrown the old blocks away.
+        # The same if the nodes have also pruned the old blocks.
         for proxy in proxies:
             proxy.behaviours[BLOCK] = lose_old_blocks(evm.node.height() - 5)
         lost = await verdict(chain, signed)
@@ -231,7 +233,7 @@ def test_one_node_alone_can_not_kill_with_a_false_revert(evm: EvmScene) -> None:
 
 
 def test_one_node_alone_can_not_pay_with_a_false_receipt(evm: EvmScene) -> None:
-    """Nothing was ever sent; one of two nodes shows a receipt and a block for it all the same."""
+    """Nothing was ever sent. One of two nodes shows a receipt and a block for it."""
 
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         paid = await pay(evm, chain)
@@ -325,7 +327,7 @@ def test_a_foreign_transaction_must_be_shown_by_every_node(evm: EvmScene) -> Non
         proxies[2].mend()
         asked = [proxy.asked.count(RECEIPT) for proxy in proxies]
         assert isinstance(await verdict(chain, signed), Dead)
-        # Each was asked twice for the receipt of what we signed.
+        # Each node was asked twice for the receipt of the transaction that we signed.
         assert [proxy.asked.count(RECEIPT) for proxy in proxies] == [times + 2 for times in asked]
 
     play(evm, 3, story)
@@ -352,7 +354,7 @@ def test_a_second_look_that_finds_otherwise_is_no_verdict(evm: EvmScene) -> None
 
 @pytest.mark.parametrize("whose", ["another key's", "another place's"])
 def test_a_real_transaction_of_another_sender_or_nonce_is_no_proof(evm: EvmScene, whose: str) -> None:
-    """Its hash and signature are right; a node only says that it is of our wallet, in our place."""
+    """Its hash and signature are right. A node only claims that our wallet sent it with our nonce."""
 
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         stranger = PrivateKey()

@@ -1,4 +1,4 @@
-"""What a receipt's logs must be for an order to count as paid: exactly one of ours, of the token."""
+"""The logs with which an order counts as paid: exactly one log of our transfer, from the token."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -61,7 +61,7 @@ def test_an_exact_log_beside_another_of_ours_is_not_the_order(evm: EvmScene) -> 
         show(proxy, [exact, other])
         seen = await chain.judge(ORDERED, [signed])
         assert isinstance(seen, Final)
-        # Although the recipient got what was ordered: both legs are told.
+        # The recipient got the ordered amount, but the verdict names both transfers.
         assert not seen.is_exactly(ORDERED.transfer)
         assert [transfer_log.amount_units for transfer_log in seen.transfer_logs] == [
             ORDERED.transfer.amount_units,

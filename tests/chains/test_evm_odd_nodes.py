@@ -1,4 +1,4 @@
-"""Nodes that fall silent after accepting, refuse, or lie about what comes before a signature."""
+"""Nodes that hang after accepting a transaction, refuse it, or lie before a signature is made."""
 
 import asyncio
 from typing import Any
@@ -50,7 +50,7 @@ def test_a_node_that_accepts_and_then_falls_silent_takes_the_transfer_once(evm: 
             proxy.behaviours["eth_sendRawTransaction"] = swallow
             with pytest.raises(ChainAway, match="no answer within 1 s"):
                 await impatient.broadcast(signed.raw)
-            # However long the node took to accept them: they are there by now.
+            # The node accepts the transaction after the timeout. Wait until it is there.
             while await chain.next_nonce(1, is_first=False) == 0:
                 evm.node.height()
             proxy.mend()
@@ -142,7 +142,7 @@ def test_a_lie_about_fees_is_bounded_by_the_cap(evm: EvmScene) -> None:
 
 
 def test_a_tip_that_one_of_two_nodes_invents_is_not_paid(evm: EvmScene) -> None:
-    """The whole tip is paid, below the cap too; of the base fee the chain takes only its own."""
+    """The chain takes the whole tip, also below the cap. Of the base fee it takes only the actual one."""
 
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         proxies[1].always("eth_feeHistory", fees(10**9, 2 * 10**9))

@@ -1,4 +1,6 @@
-"""Transactions as a real node shows them, made by eth-account: proven by their hash and signature, or not."""
+"""Transactions as a real node shows them, made by eth-account: their hash and signature prove them, or
+not.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""What a watcher reads of a real EVM node: blocks, finality, Transfer logs; and what it must not believe."""
+"""What a watcher reads from a real EVM node: blocks, finality, Transfer logs; and what it must not
+believe.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -39,7 +41,7 @@ def play(evm: EvmScene, story: Callable[[EvmChain, NodeProxy, NodeProxy], Awaita
 
 
 def change_logs(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Behaviour:
-    """Every log of a block's receipts, falsified."""
+    """Change every log in a block's receipts."""
 
     async def answer(forward: Forward, params: list[Any]) -> Any:
         found = await forward(RECEIPTS, *params)
@@ -84,7 +86,7 @@ def test_every_transfer_is_seen_once_in_the_chains_order(evm: EvmScene) -> None:
         assert await chain.transfers(last + 1, last) == []
         evm.settle()
         assert await chain.transfers(first, last) == seen
-        # A preview of three blocks with transfers from one node, then the final ones from both.
+        # Three blocks with transfers: unconfirmed from one node, then final from both.
         assert one.asked.count(RECEIPTS) == 6
         assert two.asked.count(RECEIPTS) == 3
 
@@ -164,14 +166,14 @@ def test_a_node_that_has_not_got_so_far_does_not_say_that_nothing_came(evm: EvmS
 
         one.behaviours[BLOCK] = behind
         one.always(RECEIPTS, [])
-        # Not final: the node that has the block is asked.
+        # The block is not final yet: the node that has it is asked.
         assert len(await chain.transfers(first, first)) == 1
         two.behaviours[BLOCK] = behind
         with pytest.raises(NodeRefused, match="has no block"):
             await chain.transfers(first, first)
         two.mend()
         evm.settle()
-        # Final on one node only: that is not enough.
+        # Final on one of two nodes is not enough.
         with pytest.raises(ChainAway, match="not got so far"):
             await chain.transfers(first, first)
 

@@ -1,4 +1,6 @@
-"""EVM bytes against eth-account and web3, which know nothing of ours, and what a strict reader refuses."""
+"""EVM bytes compared with eth-account and web3, which share no code with us, and what a strict parser
+refuses.
+"""
 
 import pytest
 from coincurve import PrivateKey
@@ -115,7 +117,7 @@ def test_no_other_bytes_are_read(transaction: EvmTransaction, data: st.DataObjec
         read, signature = parse_signed(changed)
     except ValueError:
         return
-    # What is still a transaction is another one, in its one form.
+    # If the changed bytes still parse, they are another transaction in its only valid encoding.
     assert join(encode_unsigned(read), signature) == changed
     assert (read, signature) != parse_signed(raw)
 

@@ -1,4 +1,4 @@
-"""What two nodes have called final is not told again on the word of one: who lies would be credited."""
+"""Facts that two nodes called final are never overruled by one node: a liar could get a false credit."""
 
 from typing import Any
 

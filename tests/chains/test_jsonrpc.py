@@ -1,4 +1,4 @@
-"""Nodes that do not answer as they should: the next one is asked, or a text says so without secrets."""
+"""Nodes that answer wrongly: the next node is asked, or an error says so without secrets."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

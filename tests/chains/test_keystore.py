@@ -1,4 +1,4 @@
-"""The folder of keys: made once, private, opened whole or not at all, and silent about what it holds."""
+"""The keystore folder: created once, private, opened completely or not at all, and never shows a secret."""
 
 import json
 import stat
@@ -41,7 +41,7 @@ KNOWN_SEED = bytes.fromhex(
 
 
 def make(folder: Path) -> dict[str, bytes]:
-    """A whole keystore; gives the addresses."""
+    """A complete keystore. Returns the addresses."""
     return {name: create_key(folder, name, PASSPHRASE, cost=QUICK) for name in (ERC20, TRC20, SEED)}
 
 

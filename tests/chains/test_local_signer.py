@@ -1,4 +1,4 @@
-"""The signer with the keys: signatures that other implementations accept, and nothing else that leaves it."""
+"""The local signer: other implementations accept its signatures, and no secret leaves it."""
 
 import io
 from pathlib import Path

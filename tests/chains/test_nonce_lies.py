@@ -1,4 +1,6 @@
-"""How many transactions the wallet has sent: two nodes agree, or one shows the last one; else nothing."""
+"""How many transactions the wallet has sent: two nodes agree or one shows the last transaction. Otherwise
+the nonce is unknown.
+"""
 
 from typing import Any
 
@@ -18,12 +20,12 @@ PRUNED = Refusal(-32000, "missing trie node 0f00 (path ) state is not available"
 
 
 def claim(proxy: NodeProxy, count: int) -> None:
-    """A node that claims so many transactions of everybody, at every block."""
+    """The node claims this count for every account and block."""
     proxy.always(COUNT, hex(count))
 
 
 def claim_now(proxy: NodeProxy, count: int) -> None:
-    """A node that claims so many now, and tells the truth about every older block."""
+    """The node claims this count for now, and tells the truth about older blocks."""
     head: list[str] = []
 
     async def answer(forward: Forward, params: list[Any]) -> Any:
@@ -34,7 +36,7 @@ def claim_now(proxy: NodeProxy, count: int) -> None:
 
 
 async def steal(evm: EvmScene, count: int = 1, depth: int = 4) -> None:
-    """Somebody else with our key sends so many transactions, which are in blocks so deep now."""
+    """A stranger with our key sends `count` transactions. The last one is `depth` blocks deep."""
     for nonce in range(count):
         evm.node.ask("eth_sendRawTransaction", "0x" + evm.foreign(nonce).hex())
         evm.node.mine()
@@ -57,7 +59,7 @@ def test_one_node_that_counts_too_many_moves_nothing(evm: EvmScene, count: int, 
         evm.settle()
         lie(proxies[0], 1_000)
         assert await goes_on(chain, 1) == 1
-        # Nothing that the platform gave out has to be proven, whatever the node says of it.
+        # A nonce that the platform assigned itself needs no proof from a node.
         assert await goes_on(chain, 1_000) == 1_000
         if count < 3:
             with pytest.raises(Blocked, match="Configure two nodes"):
@@ -80,7 +82,7 @@ def test_a_new_wallet_has_nothing_to_show(evm: EvmScene) -> None:
 def test_a_wallet_that_was_used_before_is_proven_by_its_last_transaction(evm: EvmScene, count: int) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         await steal(evm, 3, depth=17)
-        # The other one lags, and shows none of them.
+        # The other node lags and shows none of them.
         if count == 2:
             claim(proxies[1], 0)
         assert await is_first(chain) == 3
@@ -95,7 +97,7 @@ def test_what_two_nodes_say_is_believed_without_proof(evm: EvmScene) -> None:
             claim(proxy, 5)
         assert await goes_on(chain, 1) == 5
         assert await is_first(chain) == 5
-        # A third that counts even more changes nothing about that.
+        # A third node with an even higher count changes nothing.
         claim(proxies[2], 9)
         assert await goes_on(chain, 1) == 5
         assert await is_first(chain) == 5
@@ -110,7 +112,7 @@ def test_two_nodes_that_differ_begin_nothing_but_go_on_by_the_platforms_own_coun
         with pytest.raises(Blocked, match="7 and 5 transactions") as blocked:
             await is_first(chain)
         assert blocked.value.obstacle.kind == "node"
-        # Both say at least 5, and that is more than was given out.
+        # Both say at least 5, which is more than the platform has assigned.
         assert await goes_on(chain, 3) == 5
         assert await goes_on(chain, 6) == 6
 
@@ -145,7 +147,7 @@ def test_a_pruned_node_proves_only_what_it_still_has(evm: EvmScene) -> None:
         assert await goes_on(chain, 0) == 0
         with pytest.raises(Blocked):
             await is_first(chain)
-        # The way out that the obstacle names: a transaction of nothing, which it shows.
+        # The way out that the obstacle names: send an empty transaction, which the node can show.
         evm.node.ask("eth_sendRawTransaction", "0x" + evm.foreign(1, units=0).hex())
         evm.node.mine(5)
         assert await is_first(chain) == 2

@@ -1,4 +1,4 @@
-"""The sandbox's chains, with a ledger in memory and a clock that the tests move."""
+"""The sandbox's chains with a ledger in memory and a clock that tests move."""
 
 import asyncio
 from collections.abc import Callable
@@ -26,7 +26,7 @@ CHAINS = pytest.mark.parametrize("name", ["ERC20", "TRC20"])
 
 @dataclass
 class MemoryLedger:
-    """What the chains accepted, by chain and hash."""
+    """Accepted transfers, by chain and hash."""
 
     accepted: dict[tuple[str, str], AcceptedTransfer] = field(default_factory=dict)
 
@@ -58,7 +58,7 @@ def payout_on(
 
 
 async def judge_over_time(name: str, recipient: bytes, moments_ms: list[int]) -> list[Verdict]:
-    """The verdicts on one transfer, so long after its broadcast."""
+    """The verdicts on one transfer at these times after its broadcast."""
     clock = Clock()
     chain = chain_of(name, clock=clock)
     signed = await chain.build(payout_on(name, recipient), [])

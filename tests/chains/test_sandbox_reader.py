@@ -1,4 +1,4 @@
-"""The sandbox's chains as deposits read them: a block for each arrival, final by itself."""
+"""The sandbox's chains as deposits read them: one block for each transfer, final once its confirmation time has passed."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -12,8 +12,8 @@ SENDER, RECIPIENT = b"s" * 20, b"r" * 20
 
 
 @dataclass
-class Kept:
-    """A record in memory, of one chain."""
+class MemoryLedger:
+    """A ledger in memory, for one chain."""
 
     transfers: list[SandboxDeposit] = field(default_factory=list)
 
@@ -32,21 +32,21 @@ class Kept:
 
 
 @pytest.fixture
-def kept() -> Kept:
-    kept = Kept()
-    kept.add(5, 1000)
-    kept.add(7, 2000)
-    kept.add(9, 2000, SENDER)
-    return kept
+def ledger() -> MemoryLedger:
+    ledger = MemoryLedger()
+    ledger.add(5, 1000)
+    ledger.add(7, 2000)
+    ledger.add(9, 2000, SENDER)
+    return ledger
 
 
-def reader(kept: Kept, now_ms: int = 3000, chain: str = "ERC20") -> SandboxReader:
-    return SandboxReader(chain, kept, confirm_ms=1500, clock=lambda: now_ms)
+def reader(ledger: MemoryLedger, now_ms: int = 3000, chain: str = "ERC20") -> SandboxReader:
+    return SandboxReader(chain, ledger, confirm_ms=1500, clock=lambda: now_ms)
 
 
-def test_blocks_follow_each_other_from_the_first(kept: Kept) -> None:
+def test_blocks_follow_each_other_from_the_first(ledger: MemoryLedger) -> None:
     async def read() -> list[Block | None]:
-        return [await reader(kept).block(number) for number in range(5)]
+        return [await reader(ledger).block(number) for number in range(5)]
 
     genesis, *blocks, none = asyncio.run(read())
     assert none is None
@@ -59,18 +59,18 @@ def test_blocks_follow_each_other_from_the_first(kept: Kept) -> None:
 
 
 @pytest.mark.parametrize(("now_ms", "final"), [(2499, 0), (2500, 1), (3499, 1), (3500, 3)])
-def test_a_block_is_final_once_its_time_has_passed(kept: Kept, now_ms: int, final: int) -> None:
-    assert asyncio.run(reader(kept, now_ms).head()).number == 3
-    assert asyncio.run(reader(kept, now_ms).final()).number == final
+def test_a_block_is_final_once_its_time_has_passed(ledger: MemoryLedger, now_ms: int, final: int) -> None:
+    assert asyncio.run(reader(ledger, now_ms).head()).number == 3
+    assert asyncio.run(reader(ledger, now_ms).final()).number == final
 
 
 def test_an_empty_chain_has_its_first_block() -> None:
-    assert asyncio.run(reader(Kept()).head()) == asyncio.run(reader(Kept()).final())
+    assert asyncio.run(reader(MemoryLedger()).head()) == asyncio.run(reader(MemoryLedger()).final())
 
 
-def test_arrivals_are_in_the_blocks_that_the_chain_shows(kept: Kept) -> None:
+def test_arrivals_are_in_the_blocks_that_the_chain_shows(ledger: MemoryLedger) -> None:
     async def read() -> None:
-        chain = reader(kept)
+        chain = reader(ledger)
         for transfer in await chain.transfers(1, 3):
             block = await chain.block(transfer.block_number)
             assert block is not None
@@ -80,9 +80,9 @@ def test_arrivals_are_in_the_blocks_that_the_chain_shows(kept: Kept) -> None:
     asyncio.run(read())
 
 
-def test_what_an_address_has_got_is_its_balance(kept: Kept) -> None:
+def test_what_an_address_has_got_is_its_balance(ledger: MemoryLedger) -> None:
     async def read() -> None:
-        chain = reader(kept)
+        chain = reader(ledger)
         assert await chain.balance(RECIPIENT) == 12
         assert await chain.balance(RECIPIENT, await chain.block(1)) == 5
         assert await chain.coin_balance(RECIPIENT) == 0
@@ -91,7 +91,7 @@ def test_what_an_address_has_got_is_its_balance(kept: Kept) -> None:
     asyncio.run(read())
 
 
-def test_hashes_have_the_form_of_their_chain_and_are_all_different(kept: Kept) -> None:
+def test_hashes_have_the_form_of_their_chain_and_are_all_different(ledger: MemoryLedger) -> None:
     erc20 = [name_transaction("ERC20", number) for number in range(3)]
     trc20 = [name_transaction("TRC20", number) for number in range(3)]
     assert all(name.startswith("0x") and len(name) == 66 for name in erc20)

@@ -1,4 +1,4 @@
-"""The Web3 Secret Storage form: the definition's own vectors, another implementation's files, tampering."""
+"""The Web3 Secret Storage format: the definition's vectors, files of another implementation, tampering."""
 
 import json
 from typing import Any
@@ -74,7 +74,7 @@ def test_another_passphrase_opens_nothing() -> None:
 
 
 def change(sealed: bytes, **changes: Any) -> bytes:
-    """The document with some of its members changed, wherever they stand."""
+    """Change members of the document at any depth."""
     document = json.loads(sealed)
     for part in (document, document["crypto"], document["crypto"]["kdfparams"]):
         part.update({name: value for name, value in changes.items() if name in part})

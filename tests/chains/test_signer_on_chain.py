@@ -1,4 +1,6 @@
-"""The real signer and the real chains together: what either makes, the other takes, and the chain counts."""
+"""The real signer and the real chains together: each accepts what the other makes, and the chain counts
+it.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -31,7 +33,7 @@ DEPOSIT = derive_account(SEED, 60, PLACE.account).child(0).child(PLACE.index).pu
 
 @asynccontextmanager
 async def remote_signer(evm: EvmScene, folder: Path) -> AsyncIterator[RemoteSigner]:
-    """A signer behind a socket that has the scene's hot wallet and the seed."""
+    """A signer behind a socket, with the scene's hot wallet and the seed."""
     limits = ChainLimits(evm.token.address, FEE_CAP, CHAIN_ID)
     rules = SigningRules({ERC20: limits}, 100 * USDT, 200 * USDT)
     server = SignerServer(LocalSigner(Keystore(folder, {ERC20: KEY.secret}, SEED), rules), folder / "s")
@@ -114,7 +116,7 @@ def test_a_deposit_address_is_topped_up_and_swept(evm: EvmScene, tmp_path: Path)
 
 @pytest.fixture
 def tron() -> Iterator[TronScene]:
-    """Two honest nodes."""
+    """Two honest TRON nodes."""
     with open_tron() as scene:
         yield scene
 
@@ -132,7 +134,7 @@ def test_a_tron_payout_is_signed_anew_once_the_first_has_lapsed(tron: TronScene,
         clock.at_ms = (await chain.head()).time_ms
         first = await chain.build(ordered, [])
         tron.network.mine()
-        # Nobody has stored the first, as after a crash; the signer remembers it all the same.
+        # The first signature was not stored, as after a crash. The signer still remembers it.
         with pytest.raises((Blocked, SigningRefused), match="has not expired yet"):
             await chain.build(ordered, [])
         tron.let_expire()

@@ -1,4 +1,4 @@
-"""A signer behind a Unix socket: the same answers as beside it, one user alone, peers that misbehave."""
+"""A signer behind a Unix socket: same answers as in process, one user only, peers that misbehave."""
 
 import asyncio
 import os
@@ -211,14 +211,14 @@ async def test_an_answer_that_is_none_is_no_signature(
 
 
 class Broken:
-    """A signer with a fault of its own."""
+    """A signer that fails."""
 
     async def wallets(self) -> Mapping[str, bytes]:
-        """Away."""
+        """Always away."""
         raise SignerAway("its keys are in the safe")
 
     async def sign(self, request: SigningRequest) -> bytes:
-        """A fault."""
+        """Fails with a message that holds a secret."""
         raise RuntimeError("the secret is swordfish")
 
 
@@ -249,7 +249,7 @@ async def test_one_other_user_may_ask_where_it_is_named(open_path: Path, local: 
 
 @pytest.fixture
 def open_path() -> Iterator[Path]:
-    """A place for a socket that every user may pass to."""
+    """A folder for a socket that every user may enter."""
     folder = Path(tempfile.mkdtemp(prefix="merchant-wallet-signer-"))
     folder.chmod(0o711)
     yield folder / "signer.sock"
@@ -257,7 +257,7 @@ def open_path() -> Iterator[Path]:
 
 
 def _ask_as(uid: int, path: Path) -> str:
-    """What a client that runs as another user is told."""
+    """The answer to a client that runs as another user."""
     account = Account(uid, uid)
     drop = become(account, keep_search=not can_read(account, [Path(sys.executable).resolve()]))
     asked = [sys.executable, "-c", ASK, str(path)]

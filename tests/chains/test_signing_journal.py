@@ -19,7 +19,7 @@ PAYMENT_LIMIT, HOUR_LIMIT = 1_000 * USDT, 2_500 * USDT
 def payment(
     payout_id: int, amount: int = 100, *, at_ms: int = NOW_MS, nonce: int | None = 0, **changes: Any
 ) -> Payment:
-    """A payment on ERC20 at a place of the wallet."""
+    """A payment on ERC20 with a nonce."""
     values: dict[str, Any] = {
         "at_ms": at_ms,
         "payout_id": payout_id,
@@ -33,7 +33,7 @@ def payment(
 
 
 def tron(payout_id: int, amount: int, at_ms: int, life_ms: int = 60_000) -> Payment:
-    """A payment on TRC20 that expires a while later."""
+    """A payment on TRC20 that expires after `life_ms`."""
     made = payment(payout_id, amount, at_ms=at_ms, chain=TRC20, nonce=None, expires_ms=at_ms + life_ms)
     return Payment(**{**{f: getattr(made, f) for f in made.__struct_fields__}, "digest": f"{at_ms}".encode()})
 
@@ -141,7 +141,7 @@ def test_an_operator_lets_an_order_be_signed_anew_for_the_same_recipient(
     for each in (journal, open_journal(path)):
         with pytest.raises(SigningRefused, match="at place 6 before"):
             each.admit(payment(1, 1_000, nonce=5))
-        # Both signatures count: the signer takes nobody's word on what was paid.
+        # Both signatures count: the signer does not believe that one was never paid.
         with pytest.raises(SigningRefused, match="2000 are signed"):
             each.admit(payment(2, 1_000, nonce=7))
 

@@ -1,4 +1,4 @@
-"""What a signer may sign: the honest request of each purpose, and each way in which one can lie."""
+"""What a signer may sign: the honest request of each purpose, and each way to lie in one."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ HONEST: list[tuple[str, Purpose]] = [
 
 
 def read(asking: Asking) -> ParsedRequest:
-    """What the rules make of a request; the deposit address is the one of its source."""
+    """The rules' reading of a request. The deposit address is derived from its source."""
     request = asking.request()
     deposit = DEPOSITS[asking.chain] if request.source else None
     return read_request(request, RULES.chains[asking.chain], WALLETS[asking.chain], deposit)
@@ -165,7 +165,7 @@ def test_no_single_flipped_bit_is_signed_as_the_same_payment(chain: str) -> None
             parsed = read(Asking(chain, rest={"unsigned": bytes(flipped)}))
         except SigningRefused:
             continue
-        # Fees below the cap, places and times are the chain's to choose; whom and how much is not.
+        # The chain may choose fees below the cap, nonces and times, but neither recipient nor amount.
         assert parsed.digest != honest_reading.digest
         assert moved(chain, bytes(flipped)) == (TOKENS[chain], RECIPIENT, 100 * USDT)
         free += 1
@@ -173,7 +173,7 @@ def test_no_single_flipped_bit_is_signed_as_the_same_payment(chain: str) -> None
 
 
 def moved(chain: str, unsigned: bytes) -> tuple[bytes | None, bytes, int]:
-    """The contract that bytes call, whom it pays and how much."""
+    """The contract that the bytes call, the recipient and the amount."""
     if chain == ERC20:
         made = evm_transactions.parse_unsigned(unsigned)
         return made.to, *evm_transactions.parse_transfer_call(made.call_data)

@@ -1,4 +1,4 @@
-"""A token with more decimals than the ledger: orders are exact, parts of a unit are kept apart."""
+"""A token with more decimals than the ledger: orders are exact, fractions of a unit are counted apart."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""The fee that the token's issuer can switch on: nothing is signed while any node says it is in force."""
+"""A fee that the token's issuer can switch on: nothing is signed while any node reports it."""
 
 import asyncio
 from typing import Any
@@ -35,7 +35,7 @@ MAXIMUM_FEE = "0x35390714"
 
 
 async def obstacle_of(chain: EvmChain, ordered: Payout = ORDERED) -> Obstacle:
-    """What keeps a payout from being signed, the same at the first look and right before signing."""
+    """What blocks a payout. The check and the building must find the same obstacle."""
     with pytest.raises(Blocked) as blocked:
         await chain.check_payable(ordered.transfer)
     with pytest.raises(Blocked) as at_building:
@@ -53,7 +53,7 @@ async def obstacle_of(chain: EvmChain, ordered: Payout = ORDERED) -> Obstacle:
         (25 * USDT, 10, None, 25_000),
         (1_000_000 * USDT, 10, 50 * USDT, 50 * USDT),
         (25 * USDT, 10, 0, 0),
-        # The contract rounds down, so of the smallest amounts nothing is kept.
+        # The contract rounds down, so the smallest amounts pay no fee.
         (999, 10, 50 * USDT, 0),
         (1_000, 10, 50 * USDT, 1),
     ],
@@ -80,7 +80,7 @@ def test_a_fee_in_force_is_an_obstacle_and_nothing_is_signed(evm: EvmScene) -> N
             assert obstacle.kind == "token_fee"
             assert "0.025 of 25 USDT would not arrive" in obstacle.cause
             assert evm.signer.asked == []
-            # A rate whose maximum is nothing takes nothing.
+            # With a maximum of zero the rate takes nothing.
             evm.token.do(SET_FEE, 10, 0)
             assert (await send(chain, ORDERED)).tx_hash
             evm.settle()
@@ -132,7 +132,7 @@ def test_a_token_without_a_fee_function_takes_none(evm: EvmScene) -> None:
 
 
 def test_a_fee_that_comes_after_signing_shows_every_leg_of_the_transaction(evm: EvmScene) -> None:
-    """The fee is switched on between the last question and the block: the payout arrives short."""
+    """The fee is switched on after the last check and before the block: less than ordered arrives."""
 
     async def story() -> None:
         async with evm.chain() as chain:
@@ -200,7 +200,7 @@ def test_one_failed_batch_does_not_end_batches_for_ever(
         assert proxies[0].batches[asked_before:] == [["eth_call"] * 6]
         singles_before = proxies[0].singles.count("eth_call")
         await chain.check_payable(ORDERED.transfer)
-        # The simulated transfer is a question of its own.
+        # The simulated transfer is a request of its own, outside the batch.
         assert proxies[0].singles.count("eth_call") == singles_before + 1
 
     play(evm, 1, story)

@@ -1,4 +1,4 @@
-"""Payouts on TRON: built, signed, handed to nodes, and seen paid."""
+"""Payouts on TRON: built, signed, broadcast and paid."""
 
 from typing import Any
 
@@ -152,7 +152,7 @@ def test_a_duplicate_answer_proves_nothing(tron: TronScene) -> None:
             server.switches.refuses = "SERVER_BUSY"
         with pytest.raises(ChainAway, match="SERVER_BUSY"):
             await tron.chain.broadcast(signed.raw)
-        # The very same nodes now say that they have it, and nobody does.
+        # The same nodes now answer that they have it, but no node has.
         await tron.chain.broadcast(signed.raw)
         tron.network.settle()
         assert is_calm(await tron.judge(PAYOUT, signed))

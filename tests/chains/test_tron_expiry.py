@@ -1,4 +1,4 @@
-"""Proof on TRON that what was signed is void, and everything that is none."""
+"""Proof on TRON that a signed transaction has expired, and what is no proof."""
 
 import hashlib
 from typing import Any
@@ -105,7 +105,8 @@ def test_a_transaction_in_the_last_block_that_could_hold_it_is_found(tron: TronS
         signed = await tron.sign(PAYOUT)
         tron.network.mine(2 * BODIES_AT_ONCE)
         await tron.chain.broadcast(signed.raw)
-        # No block for longer than it lives: the next one still takes it, at a time past its expiration.
+        # No block for longer than its lifetime. The next block still takes it, although its own time is past
+        # the expiration.
         tron.network.mine(interval_ms=tron.rules.lifetime_ms + tron.rules.grace_ms + 60_000)
         tron.network.settle()
         assert isinstance(await tron.judge(PAYOUT, signed), Final)

@@ -1,4 +1,6 @@
-"""A node that lies, be it asked first: it sets neither the funds nor the block that payouts name."""
+"""A lying node, even if it is asked first, decides neither the balance nor the block that payouts refer
+to.
+"""
 
 from typing import Any
 
@@ -28,14 +30,14 @@ def test_funds_are_told_by_whoever_answers(tron: TronScene) -> None:
 
 @pytest.mark.parametrize("liar", [0, 1])
 def test_no_payout_refers_to_a_block_that_one_node_has_invented(tron: TronScene, liar: int) -> None:
-    """It would be taken by nobody, and never be proven void."""
+    """No node would accept such a payout, and it could never be proven expired."""
 
     def invent(path: str, question: dict[str, Any], answer: Any) -> Any:
         if not isinstance(answer, dict) or "blockID" not in answer:
             return answer
         numbers = answer["block_header"]["raw_data"]
         if not path.startswith("/walletsolidity"):
-            # A little behind the other, so that its word is the second newest.
+            # A little older than the other node's, so that its answer is the second newest.
             older = {**numbers, "timestamp": numbers["timestamp"] - 1}
             return {**answer, "block_header": {"raw_data": older}}
         return {**answer, "blockID": answer["blockID"][:16] + "ab" * 24}

@@ -1,4 +1,4 @@
-"""Questions to TRON nodes: what counts as an answer, and what is said of one that does not."""
+"""Requests to TRON nodes: what counts as an answer, and how a bad answer is reported."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @pytest.fixture(scope="module")
 def network() -> Iterator[TronNetwork]:
-    """One node with a few blocks; each test leaves it honest."""
+    """One node with a few blocks. It is honest again after each test."""
     with run_network(solid_lag=3) as made:
         made.mine(10)
         yield made
@@ -25,7 +25,7 @@ def network() -> Iterator[TronNetwork]:
 
 @pytest.fixture
 def switches(network: TronNetwork) -> Iterator[Switches]:
-    """How the node misbehaves."""
+    """The node's faults."""
     yield network.servers[0].switches
     network.servers[0].switches.edit = None
 

@@ -1,4 +1,4 @@
-"""What tronweb, which shares no code with us, says of our bytes and of the double that we test with."""
+"""What tronweb, which shares no code with us, says about our bytes and about our fake node."""
 
 import hashlib
 import json
@@ -90,7 +90,7 @@ def ask_tronweb(given: list[dict[str, str]]) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def answers() -> list[dict[str, Any]]:
-    """What tronweb says of each of TRANSACTIONS."""
+    """What tronweb answers for each of TRANSACTIONS."""
     return ask_tronweb([give(transaction) for transaction in TRANSACTIONS])
 
 
@@ -118,7 +118,7 @@ def test_tronweb_writes_the_same_bytes_id_and_signature(answers: list[dict[str, 
         assert said["txid"] == given["txid"]
         assert said["is_whole"] is True
         assert said["signer"] == said["owner"] == "41" + OWNER.hex()
-        # Both sign deterministically (RFC 6979) in the lower half; only v is written in another way.
+        # Both sign deterministically (RFC 6979) with a low s. Only v is written differently.
         assert said["r_and_s"] == given["signature_hex"][:128]
         assert said["envelope_raw_data_hex"] == given["raw_data_hex"]
         assert said["envelope_signatures"] == [given["signature_hex"]]
@@ -139,7 +139,7 @@ def test_tronweb_would_notice_what_is_wrong() -> None:
 
 @pytest.fixture
 def seen() -> Iterator[dict[str, Any]]:
-    """What tronweb sees as a client of the double, while blocks are made for it."""
+    """What tronweb sees as a client of the fake node, while blocks are made for it."""
     install()
     payer = key_of("tronweb's payer")
     with run_network() as network:

@@ -1,4 +1,4 @@
-"""What keeps a payout on TRON from being signed."""
+"""What prevents a payout on TRON from being signed."""
 
 from typing import Any
 
@@ -139,7 +139,7 @@ def test_a_fee_taking_token_is_not_paid_with(tron: TronScene) -> None:
 
 
 def test_one_node_that_tells_of_a_fee_or_a_pause_is_enough_to_wait(tron: TronScene) -> None:
-    """The other lags or lies: what it hides would make payouts arrive short, or fail."""
+    """The other node lags or lies. If it were believed, payouts would arrive short or fail."""
 
     def hide(path: str, question: dict[str, Any], answer: Any) -> Any:
         if question.get("function_selector") in ("basisPointsRate()", "paused()"):

@@ -1,4 +1,4 @@
-"""The TRON chain as deposits and reconciliation read it, on honest and on other nodes."""
+"""The TRON chain as deposits and reconciliation read it, from honest and from faulty nodes."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from merchant_wallet.chains.tron.chain import TronReader
 
 
 def payer_of(scene: TronScene) -> PrivateKey:
-    """Somebody with tokens, who is no wallet of ours."""
+    """An account with tokens that is no wallet of ours."""
     key = key_of("payer")
     scene.network.fund(address_of(key), units=WALLET_UNITS, sun=WALLET_SUN)
     scene.network.settle()

@@ -1,4 +1,4 @@
-"""The bytes of TRON transactions: known ones, there and back, and everything that must not be read."""
+"""The bytes of TRON transactions: known ones, round trips, and bytes that must be refused."""
 
 import hashlib
 
@@ -147,7 +147,7 @@ def test_nothing_may_follow(transaction: TronTransaction, extra: bytes) -> None:
 
 
 def field_of(number: int, content: bytes | int) -> bytes:
-    """One field, as anybody may write it."""
+    """One encoded field, also in an invalid form."""
     if isinstance(content, int):
         return bytes([number << 3]) + bytes([content])
     length = len(content)

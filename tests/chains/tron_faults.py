@@ -1,4 +1,4 @@
-"""Ways in which a TRON node is wrong, and what a test may say of the verdict about it."""
+"""Faults of a TRON node, and what a verdict about them may be."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def is_alarmed(verdict: object) -> bool:
 
 
 def drain(scene: TronScene) -> None:
-    """Have the wallet's tokens gone before what it signed gets into a block."""
+    """Move the wallet's tokens away before its signed transaction is mined."""
     call_data = transfer_call(OTHER, scene.network.balance(scene.wallet))
     scene.network.fake.operate(scene.wallet, scene.network.token, call_data)
     scene.network.fake.holds_back = True

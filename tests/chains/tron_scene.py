@@ -1,4 +1,4 @@
-"""A network of TRON doubles with a funded hot wallet, and the product's chain on its nodes."""
+"""A network of fake TRON nodes with a funded hot wallet, and the product's chain on them."""
 
 import asyncio
 import hashlib
@@ -33,7 +33,7 @@ def key_of(name: str) -> PrivateKey:
 
 @dataclass
 class KeySigner:
-    """Signs whatever it is asked to, and keeps what that was."""
+    """Signs everything and records the requests."""
 
     key: PrivateKey
     requests: list[SigningRequest] = field(default_factory=list)
@@ -48,7 +48,7 @@ class KeySigner:
 
 @dataclass
 class TronScene:
-    """What a test plays with; `play` runs its steps and closes the connections."""
+    """A TRON network and the product's chain. `play` runs a test's steps and closes the connections."""
 
     network: TronNetwork
     rules: TronRules
@@ -66,7 +66,7 @@ class TronScene:
         return asyncio.run(whole())
 
     def with_rules(self, **changes: Any) -> TronChain:
-        """The same chain under other rules."""
+        """The same chain with other rules."""
         fields = {name: getattr(self.rules, name) for name in self.rules.__struct_fields__} | changes
         return TronChain(TronRules(**fields), self.chain.nodes, wallet=self.wallet, signer=self.signer)
 
@@ -74,7 +74,7 @@ class TronScene:
         return await self.chain.build(payout, [])
 
     async def pay(self, payout: Payout) -> SignedTransfer:
-        """Sign, broadcast and mine; not irreversible yet."""
+        """Sign, broadcast and mine. The block is not irreversible yet."""
         signed = await self.sign(payout)
         await self.chain.broadcast(signed.raw)
         self.network.mine()
@@ -95,7 +95,7 @@ def payout_of(payout_id: int = 1, recipient: bytes = RECIPIENT, amount_units: in
 
 @contextmanager
 def open_tron(nodes: int = 2) -> Iterator[TronScene]:
-    """A scene whose wallet holds tokens and TRX, with everything irreversible."""
+    """A scene whose wallet holds tokens and TRX. Everything is irreversible."""
     with run_network(nodes, solid_lag=SOLID_LAG) as network:
         signer = KeySigner(key_of("hot wallet"))
         wallet = address_of(signer.key)
