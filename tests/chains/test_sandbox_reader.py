@@ -1,4 +1,4 @@
-"""The sandbox's chains as deposits read them: one block for each transfer, final once its confirmation time has passed."""
+"""The sandbox chains as deposits read them: one block for each transfer, final after `confirm_ms`."""
 
 import asyncio
 from dataclasses import dataclass, field
