@@ -41,7 +41,7 @@ NOBODY = 65534
 ASK = """
 import asyncio, sys
 from pathlib import Path
-from merchant_wallet.chains.signer_socket import RemoteSigner
+from merchant_wallet.chains.keys.signer_socket import RemoteSigner
 print(sorted(asyncio.run(RemoteSigner(Path(sys.argv[1])).wallets())))
 """
 
