@@ -19,7 +19,7 @@ from merchant_wallet.book.outcomes import Adjusted
 from merchant_wallet.book.reads import COLUMNS
 from merchant_wallet.book.state import Posting
 from merchant_wallet.console import book_export, verifier
-from merchant_wallet.console.books import tell_lines
+from merchant_wallet.console.books import list_statement_lines
 from merchant_wallet.console.request import COOKIE
 from merchant_wallet.console.verifier import Verification
 from merchant_wallet.reporting.entries import EntryLine
@@ -68,9 +68,9 @@ def test_an_accounts_statement_shows_what_came_and_went_and_what_was_left(shop: 
 def test_an_entry_that_pays_twice_has_two_lines_the_last_one_first() -> None:
     row = EntryLine(1, 7, "settle", None, 5, 0, "hold:USDT", "chain:ERC20:USDT", "USDT", 90)
     postings = [Posting(3, 8, "USDT", 90, 10, -90), Posting(3, 4, "USDT", 10, 0, 10)]
-    lines = tell_lines(3, [row], {7: postings})
+    lines = list_statement_lines(3, [row], {7: postings})
     assert [(line.signed_units, line.balance_units) for line in lines] == [(-10, 0), (-90, 10)]
-    others = tell_lines(4, [row], {7: postings})
+    others = list_statement_lines(4, [row], {7: postings})
     assert [(line.signed_units, line.balance_units) for line in others] == [(10, 10)]
 
 

@@ -11,9 +11,9 @@ from merchant_wallet.console.order_timeline import (
     CURRENT,
     TODO,
     WRONG,
-    Life,
-    Moment,
-    tell_life,
+    Timeline,
+    TimelineEvent,
+    build_timeline,
 )
 from merchant_wallet.console.withdrawal_order import Transfer
 from merchant_wallet.reporting.callbacks import Callback
@@ -50,11 +50,11 @@ def tell(
     callbacks: tuple[Callback, ...] = (),
     names: bool = True,
     me: str = "merchant:shop",
-) -> list[Moment]:
-    return tell_life(Life(made, steps(made.status), transfers, callbacks, names, me))
+) -> list[TimelineEvent]:
+    return build_timeline(Timeline(made, steps(made.status), transfers, callbacks, names, me))
 
 
-def titles(moments: list[Moment]) -> list[str]:
+def titles(moments: list[TimelineEvent]) -> list[str]:
     return [moment.title for moment in moments]
 
 

@@ -11,7 +11,7 @@ from tests.journeys.orders import ADDRESSES, withdrawal
 
 from merchant_wallet.book.commands import Approve, Fail, Settle, TakeUp
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.console.screening import Usual
+from merchant_wallet.console.screening import UsualAmount
 
 CREATE = "createMerchantWithdrawOrder"
 QUEUE = "/console/withdrawals"
@@ -384,4 +384,4 @@ def test_an_order_far_above_what_is_usual_is_pointed_out(till: Till, people: Peo
 
 @pytest.mark.parametrize(("orders", "units", "times"), [(2, 20, 0), (0, 0, 0), (3, 30, 6), (3, 0, 0)])
 def test_what_is_usual_takes_a_few_payouts_to_know(orders: int, units: int, times: int) -> None:
-    assert Usual(orders, units).times(60) == times
+    assert UsualAmount(orders, units).times(60) == times

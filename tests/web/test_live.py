@@ -9,7 +9,7 @@ from tests.crash.shop import run
 
 from merchant_wallet.web import live
 from merchant_wallet.web.connections import Away
-from merchant_wallet.web.live import MAX_OF_ONE, Hub, Over, TooMany, write_event
+from merchant_wallet.web.live import MAX_OF_ONE, Hub, SessionEnded, TooManyStreams, write_event
 
 QUICK_S = 0.001
 
@@ -135,7 +135,7 @@ def test_streams_end_when_the_server_stops() -> None:
         assert await anext(told) == 1
         books.ending = True
         assert [state async for state in told] == []
-        with pytest.raises(TooMany):
+        with pytest.raises(TooManyStreams):
             hub.follow("alice", "session")
 
     run(scenario())
@@ -158,12 +158,12 @@ def test_one_wallet_can_not_take_every_stream(monkeypatch: pytest.MonkeyPatch) -
         pages = [hub.follow("alice", "session") for _ in range(MAX_OF_ONE)]
         for page in pages:
             assert await anext(page) == 1
-        with pytest.raises(TooMany):
+        with pytest.raises(TooManyStreams):
             hub.follow("alice", "session")
         bob = hub.follow("bob", "session")
         assert await anext(bob) == 2
         monkeypatch.setattr(live, "MAX_STREAMS", len(hub))
-        with pytest.raises(TooMany):
+        with pytest.raises(TooManyStreams):
             hub.follow("carol", "session")
         for page in (*pages, bob):
             await page.aclose()
@@ -238,7 +238,7 @@ def test_the_streams_of_a_session_that_is_over_end_and_others_go_on(monkeypatch:
         phone, tablet = hub.follow("alice", "phone"), hub.follow("alice", "tablet")
         assert [await anext(phone), await anext(tablet)] == [1, 1]
         books.over = {"phone"}
-        with pytest.raises(Over):
+        with pytest.raises(SessionEnded):
             await anext(phone)
         assert ["phone", "tablet"] in books.checked, "one question for all"
         books.balances["alice"] = 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import merchant_wallet
 from merchant_wallet.web.languages import Language
-from merchant_wallet.web.refusals import tell_refusal
+from merchant_wallet.web.refusals import translate_refusal
 
 SOURCE = Path(merchant_wallet.__file__).parent
 WITHOUT_MERCHANT = ("connection.py", "routes.py", "codes.py")
@@ -34,9 +34,9 @@ def is_translated(msg: str) -> bool:
     """Whether the Chinese page translates it with the same placeholders, and the English page leaves it as
     it is.
     """
-    told = tell_refusal(Language.ZH, msg)
+    told = translate_refusal(Language.ZH, msg)
     is_chinese = any("\u4e00" <= letter <= "\u9fff" for letter in told)
-    return is_chinese and told.count("X7") == msg.count("X7") and tell_refusal(Language.EN, msg) == msg
+    return is_chinese and told.count("X7") == msg.count("X7") and translate_refusal(Language.EN, msg) == msg
 
 
 def test_every_refusal_has_its_chinese() -> None:
@@ -53,6 +53,6 @@ def test_a_refusal_without_chinese_would_be_found() -> None:
 
 def test_what_the_request_said_is_not_translated() -> None:
     msg = "amount must have at most 2 decimals"
-    assert tell_refusal(Language.ZH, msg) == "amount 最多 2 位小数"
-    assert tell_refusal(Language.ZH, "{field} is {odd") == "{field} is {odd"
-    assert tell_refusal(Language.ZH, "of an older version") == "of an older version"
+    assert translate_refusal(Language.ZH, msg) == "amount 最多 2 位小数"
+    assert translate_refusal(Language.ZH, "{field} is {odd") == "{field} is {odd"
+    assert translate_refusal(Language.ZH, "of an older version") == "of an older version"

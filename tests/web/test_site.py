@@ -22,7 +22,7 @@ from merchant_wallet.web.connections import Away
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.csrf import Forged
 from merchant_wallet.web.forms import BadForm
-from merchant_wallet.web.live import TooMany
+from merchant_wallet.web.live import TooManyStreams
 from merchant_wallet.web.rate_limiter import AUTHENTICATED, BURST, PageRateLimiter
 from merchant_wallet.web.responses import Responses
 from merchant_wallet.web.site import ERROR_TEMPLATE, Site
@@ -84,7 +84,7 @@ def make_site(handler: Handler, path: str = "/wallet/page") -> Site:
         (Forged(SECRET), 403),
         (Away(SECRET), 503),
         (Unavailable(SECRET), 503),
-        (TooMany(SECRET), 503),
+        (TooManyStreams(SECRET), 503),
         (RuntimeError(SECRET), 500),
     ],
 )

@@ -22,7 +22,7 @@ from merchant_wallet.book.writer import CommandFailed, Unavailable
 from merchant_wallet.console import flash
 from merchant_wallet.console.filter_values import find_scope
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
-from merchant_wallet.console.proposal_forms import REFUSALS, find_reason_error, tell_refusal
+from merchant_wallet.console.proposal_forms import REFUSALS, describe_refusal, find_reason_error
 from merchant_wallet.console.request import (
     POST,
     Connection,
@@ -115,7 +115,7 @@ async def propose(request: ConsoleRequest, conn: Connection) -> Response:
             )
             await _record(request, conn, "propose", made, after=_describe(made))
     except ProposalRefused as refused:
-        return _show_form(request, refill(form, FIELDS, problem=tell_refusal(request, refused)))
+        return _show_form(request, refill(form, FIELDS, problem=describe_refusal(request, refused)))
     return request.redirect(url_of(made), N_("Proposed. Another person must accept it."))
 
 
@@ -145,7 +145,7 @@ async def accept(request: ConsoleRequest, conn: Connection) -> Response:
         return request.redirect(url_of(found), _explain(found, refused, request), tone=flash.WARN)
     except (Unavailable, CommandFailed):
         return request.redirect(url_of(found), UNKNOWN, tone=flash.BAD)
-    return await _tell(request, conn, done, "accept")
+    return await _redirect_with_outcome(request, conn, done, "accept")
 
 
 async def carry_out(request: ConsoleRequest, conn: Connection) -> Response:
@@ -157,7 +157,7 @@ async def carry_out(request: ConsoleRequest, conn: Connection) -> Response:
         return request.redirect(url_of(found), DECIDED, tone=flash.WARN)
     except (Unavailable, CommandFailed):
         return request.redirect(url_of(found), UNKNOWN, tone=flash.BAD)
-    return await _tell(request, conn, done, "carry_out")
+    return await _redirect_with_outcome(request, conn, done, "carry_out")
 
 
 async def refuse(request: ConsoleRequest, conn: Connection) -> Response:
@@ -270,7 +270,9 @@ def _ask(request: ConsoleRequest) -> proposals.Ask:
     return ask
 
 
-async def _tell(request: ConsoleRequest, conn: Connection, done: Proposal, what: str) -> Response:
+async def _redirect_with_outcome(
+    request: ConsoleRequest, conn: Connection, done: Proposal, what: str
+) -> Response:
     after = {"state": done.state, "entryId": done.entry_id, "outcome": done.outcome}
     await _record(request, conn, what, done, after=after)
     if done.entry_id is not None:

@@ -37,7 +37,7 @@ class Difference(msgspec.Struct, frozen=True):
     after: str | None
 
 
-class EntryShown(msgspec.Struct, frozen=True):
+class AuditEntryView(msgspec.Struct, frozen=True):
     """An entry with its changes."""
 
     entry: AuditEntry
@@ -66,7 +66,7 @@ async def show_log(request: ConsoleRequest, conn: Connection) -> Response:
         "console/audit.html",
         active="audit",
         state=state,
-        rows=[EntryShown(row, tell_differences(row)) for row in shown],
+        rows=[AuditEntryView(row, list_differences(row)) for row in shown],
         next=last and str(last.audit_no),
     )
 
@@ -76,7 +76,7 @@ async def show_entry(request: ConsoleRequest, conn: Connection) -> Response:
     found = await records.show(conn, read_id(request, "audit_no"))
     if found is None:
         raise HTTPException(404)
-    row = EntryShown(found, tell_differences(found))
+    row = AuditEntryView(found, list_differences(found))
     return request.page("console/audit_entry.html", active="audit", row=row)
 
 
@@ -108,18 +108,18 @@ async def find_first(conn: Connection, at_ms: int) -> int:
     return low
 
 
-def tell_differences(entry: AuditEntry) -> list[Difference]:
+def list_differences(entry: AuditEntry) -> list[Difference]:
     """The changed facts of an entry. Facts that are the same before and after are left out."""
     before, after = entry.before or {}, entry.after or {}
     names = [*before, *(name for name in after if name not in before)]
     return [
-        Difference(name, _tell(before, name), _tell(after, name))
+        Difference(name, _format_fact(before, name), _format_fact(after, name))
         for name in names
         if name not in before or name not in after or before[name] != after[name]
     ]
 
 
-def _tell(facts: dict[str, Any], name: str) -> str | None:
+def _format_fact(facts: dict[str, Any], name: str) -> str | None:
     if name not in facts:
         return None
     value = facts[name]

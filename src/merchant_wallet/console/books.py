@@ -17,7 +17,7 @@ from merchant_wallet.book.chart import CHAIN_OF_KIND, FIXED, FIXED_BY_ID, SUBUSE
 from merchant_wallet.book.reads import AccountView, BookView
 from merchant_wallet.book.state import Posting
 from merchant_wallet.console.filter_values import open_page, read_day, read_end
-from merchant_wallet.console.journal_lines import KINDS, tell_postings
+from merchant_wallet.console.journal_lines import KINDS, list_posting_lines
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
@@ -83,7 +83,7 @@ def _list_accounts(request: ConsoleRequest, book: BookView) -> list[AccountView]
     return [one for one in own if is_listed(one.kind, one.balance_units, chains)]
 
 
-def tell_meaning(request: ConsoleRequest, kind: str) -> str:
+def describe_account(request: ConsoleRequest, kind: str) -> str:
     """What an account of a kind is for."""
     if kind in CHAIN_OF_KIND:
         return request.translate(CHAIN_MEANING, chain=CHAIN_OF_KIND[kind])
@@ -102,7 +102,7 @@ async def show_book(request: ConsoleRequest, conn: Connection) -> Response:
         book=book,
         accounts=_list_accounts(request, book),
         held=held,
-        meanings={kind: tell_meaning(request, kind) for kind in (*MEANINGS, *CHAIN_OF_KIND)},
+        meanings={kind: describe_account(request, kind) for kind in (*MEANINGS, *CHAIN_OF_KIND)},
         state=state,
         page=await _list_entries(conn, merchant.merchant_id, state, None),
         kinds=KINDS,
@@ -123,11 +123,11 @@ async def show_account(request: ConsoleRequest, conn: Connection) -> Response:
         active="books",
         merchant=merchant,
         account=account,
-        meaning=tell_meaning(request, account.kind),
+        meaning=describe_account(request, account.kind),
         user=await _find_user(conn, merchant.merchant_id, account),
         state=state,
         page=page,
-        lines=tell_lines(account.account_id, page.rows, postings),
+        lines=list_statement_lines(account.account_id, page.rows, postings),
         kinds=KINDS,
         choices=_list_kinds(request),
     )
@@ -146,7 +146,7 @@ async def show_entry(request: ConsoleRequest, conn: Connection) -> Response:
         merchant=merchant,
         entry=shown.entry,
         kind=KINDS.get(shown.entry.kind, shown.entry.kind),
-        postings=tell_postings(shown.entry),
+        postings=list_posting_lines(shown.entry),
         facts=facts,
         hash=shown.entry.hash.hex(),
         previous=shown.previous_hash.hex(),
@@ -174,17 +174,19 @@ def entry_url_of(merchant_id: int, entry_id: int | str) -> str:
     return f"{url_of(merchant_id)}/entries/{entry_id}"
 
 
-def tell_lines(account_id: int, rows: Sequence[EntryLine], postings: dict[int, list[Posting]]) -> list[Line]:
+def list_statement_lines(
+    account_id: int, rows: Sequence[EntryLine], postings: dict[int, list[Posting]]
+) -> list[Line]:
     """What each entry did to an account, newest first. An entry with two postings has two lines. Pure."""
     lines = []
     for row in rows:
         for one in reversed(postings.get(row.entry_id, [])):
             if account_id in (one.source_id, one.target_id):
-                lines.append(_tell_line(account_id, row, one))
+                lines.append(_make_line(account_id, row, one))
     return lines
 
 
-def _tell_line(account_id: int, row: EntryLine, one: Posting) -> Line:
+def _make_line(account_id: int, row: EntryLine, one: Posting) -> Line:
     pays = one.source_id == account_id
     counter_id = one.target_id if pays else one.source_id
     return Line(

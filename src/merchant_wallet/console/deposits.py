@@ -48,7 +48,7 @@ MEANINGS: Final = {
 }
 
 
-class Shown(msgspec.Struct, frozen=True):
+class DepositView(msgspec.Struct, frozen=True):
     """A deposit with its addresses as text."""
 
     line: DepositLine
@@ -111,9 +111,9 @@ async def _list(request: ConsoleRequest, conn: Connection, state: TableState) ->
     return await open_page(oversight.list_deposits(conn, wanted, after=state.after, limit=PAGE_ROWS))
 
 
-def _show(lines: tuple[DepositLine, ...]) -> list[Shown]:
+def _show(lines: tuple[DepositLine, ...]) -> list[DepositView]:
     return [
-        Shown(line, format_address(line.chain, line.sender), format_address(line.chain, line.address))
+        DepositView(line, format_address(line.chain, line.sender), format_address(line.chain, line.address))
         for line in lines
     ]
 

@@ -42,7 +42,7 @@ class PostingLine(msgspec.Struct, frozen=True):
     amount_units: int
 
 
-def tell_postings(entry: Entry) -> list[PostingLine]:
+def list_posting_lines(entry: Entry) -> list[PostingLine]:
     """An entry's postings in order."""
     return [
         PostingLine(

@@ -22,18 +22,18 @@ from merchant_wallet.console.fee_preview import (
 )
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.merchant_settings import (
-    Overtaken,
+    ChangedMeanwhile,
     change,
     explain,
     find_errors,
     mark_texts,
-    tell,
+    redirect_after_change,
 )
 from merchant_wallet.console.merchants import ONE, load, url_of
 from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.rates import (
     NO_RATE,
-    Wanted,
+    RequestedChange,
     format_band,
     list_proposed,
     name_field,
@@ -80,12 +80,12 @@ async def change_rate(request: ConsoleRequest, conn: Connection) -> Response:
         return await _show(request, conn, merchant, FormState(request.form.kept(), errors))
     number = merchant.merchant_id
     try:
-        wanted = Wanted(do, direction, rate_e8, number, max_age_ms)
-        proposed = await change_line(request, conn, wanted)
+        requested = RequestedChange(do, direction, rate_e8, number, max_age_ms)
+        proposed = await change_line(request, conn, requested)
     except Unproposed as unproposed:
         return await _show(request, conn, merchant, refill_unproposed(request, direction, unproposed))
     except RateRefused:
-        errors = {name_field(direction): await _tell_pump(request, conn, number, direction)}
+        errors = {name_field(direction): await _describe_arbitrage(request, conn, number, direction)}
         return await _show(request, conn, merchant, FormState(request.form.kept(), errors))
     if proposed is not None:
         return proposal_forms.redirect_to(request, proposed)
@@ -103,15 +103,15 @@ async def change_fees(request: ConsoleRequest, conn: Connection) -> Response:
         return await _show(request, conn, merchant, FormState(typed, errors), request.form.text("marks"))
     try:
         changed = await change(request, conn, merchant.merchant_id, texts)
-    except Overtaken as overtaken:
-        refused = FormState(typed, explain(request, overtaken))
-        return await _show(request, conn, merchant, refused, overtaken.marks)
+    except ChangedMeanwhile as changed_meanwhile:
+        refused = FormState(typed, explain(request, changed_meanwhile))
+        return await _show(request, conn, merchant, refused, changed_meanwhile.marks)
     except Unproposed as unproposed:
         kept = {**typed, FEES_REASON: request.form.text(proposal_forms.REASON)}
         errors = {FEES_REASON: text} if (text := unproposed.errors.get(proposal_forms.REASON)) else {}
         refused = FormState(kept, errors, unproposed.problem)
         return await _show(request, conn, merchant, refused, request.form.text("marks"))
-    return tell(request, f"{url_of(merchant.merchant_id)}/rates", changed)
+    return redirect_after_change(request, f"{url_of(merchant.merchant_id)}/rates", changed)
 
 
 async def show_preview(request: ConsoleRequest, conn: Connection) -> Response:
@@ -176,7 +176,9 @@ def _read_conditions(
     )
 
 
-async def _tell_pump(request: ConsoleRequest, conn: Connection, merchant_id: int, direction: str) -> str:
+async def _describe_arbitrage(
+    request: ConsoleRequest, conn: Connection, merchant_id: int, direction: str
+) -> str:
     opposite = next(other for other in DIRECTIONS if other != direction)
     back = (await rates.read_effective(conn, merchant_id))[opposite].rate_e8
     return (

@@ -18,7 +18,7 @@ from merchant_wallet.reporting.paging import cut
 PAGE_ROWS: Final = 25
 
 
-class RefusalShown(msgspec.Struct, frozen=True):
+class RefusalView(msgspec.Struct, frozen=True):
     """A refused request, and its string to sign; None if the request is not stored completely."""
 
     request: RefusedRequest
@@ -42,7 +42,7 @@ async def show_refusals(request: ConsoleRequest, conn: Connection) -> Response:
         active="merchants",
         merchant=merchant,
         tab="refusals",
-        rows=[RefusalShown(row, _signed_text(row, merchant.sign_method)) for row in shown],
+        rows=[RefusalView(row, _signed_text(row, merchant.sign_method)) for row in shown],
         next=last and last.refused_no,
         is_first=before_no is None,
     )

@@ -51,7 +51,7 @@ class Changed(NamedTuple):
     proposed: ProposedChange | None
 
 
-class Overtaken(Exception):
+class ChangedMeanwhile(Exception):
     """Somebody else has changed the same settings. `moved` has their present values by name.
 
     `marks` goes into the form when it is shown again. Saving it once more then overwrites.
@@ -82,9 +82,13 @@ async def change_settings(request: ConsoleRequest, conn: Connection) -> Response
     typed |= {proposal_forms.REASON: request.form.text(proposal_forms.REASON)}
     try:
         changed = await change(request, conn, merchant.merchant_id, texts)
-    except Overtaken as overtaken:
+    except ChangedMeanwhile as changed_meanwhile:
         return await _show(
-            request, conn, merchant, FormState(typed, explain(request, overtaken)), overtaken.marks
+            request,
+            conn,
+            merchant,
+            FormState(typed, explain(request, changed_meanwhile)),
+            changed_meanwhile.marks,
         )
     except Unproposed as unproposed:
         refused = FormState(typed, unproposed.errors, unproposed.problem)
@@ -93,10 +97,10 @@ async def change_settings(request: ConsoleRequest, conn: Connection) -> Response
         # Every value was checked above. Only this rule needs the book.
         refused = FormState(typed, {"currency-mode": request.translate(_MODE_STAYS)})
         return await _show(request, conn, merchant, refused, request.form.text("marks"))
-    return tell(request, f"{url_of(merchant.merchant_id)}/settings", changed)
+    return redirect_after_change(request, f"{url_of(merchant.merchant_id)}/settings", changed)
 
 
-def tell(request: ConsoleRequest, url: str, changed: Changed) -> Response:
+def redirect_after_change(request: ConsoleRequest, url: str, changed: Changed) -> Response:
     """Redirect to a page with a message about what was saved and proposed."""
     if changed.proposed is not None:
         told = _SAVED_AND_PROPOSED if changed.after else proposal_forms.PROPOSED
@@ -119,7 +123,7 @@ async def change(
         held = await store.change_settings(conn, request.context.keyring, merchant_id, {})
         now = setting_fields.to_texts(setting_fields.show_fields(held.before))
         if moved := {name: now[name] for name in typed if _mark(now[name]) != marks[name]}:
-            raise Overtaken(moved, _join(marks | {name: _mark(text) for name, text in moved.items()}))
+            raise ChangedMeanwhile(moved, _join(marks | {name: _mark(text) for name, text in moved.items()}))
         proposed = await _propose_loosened(request, conn, held.before, typed)
         if proposed is not None:
             typed = {name: text for name, text in typed.items() if name not in proposed.after}
@@ -149,9 +153,9 @@ async def _propose_loosened(
     return await proposal_forms.propose(request, conn, guards.SET, subject, was, becomes, before.merchant_id)
 
 
-def explain(request: ConsoleRequest, overtaken: Overtaken) -> dict[str, str]:
+def explain(request: ConsoleRequest, changed_meanwhile: ChangedMeanwhile) -> dict[str, str]:
     """The message beside each field that somebody else has changed."""
-    return {name: request.translate(_MOVED, now=now) for name, now in overtaken.moved.items()}
+    return {name: request.translate(_MOVED, now=now) for name, now in changed_meanwhile.moved.items()}
 
 
 def mark_texts(merchant: Merchant) -> str:
@@ -176,7 +180,7 @@ def find_errors(request: ConsoleRequest, texts: Mapping[str, str]) -> dict[str, 
     """The error of each field, in the user's language."""
     errors = {}
     for name, error in setting_fields.find_errors(texts).items():
-        errors[name] = _tell_why(request, error) if texts[name] else request.translate(_REQUIRED)
+        errors[name] = _describe_error(request, error) if texts[name] else request.translate(_REQUIRED)
     if not request.context.settings.sandbox:
         for name in _SECURE:
             if "http://" in texts.get(name, "").lower() and name not in errors:
@@ -184,7 +188,7 @@ def find_errors(request: ConsoleRequest, texts: Mapping[str, str]) -> dict[str, 
     return errors
 
 
-def _tell_why(request: ConsoleRequest, error: ValueError) -> str:
+def _describe_error(request: ConsoleRequest, error: ValueError) -> str:
     """The error of a value: in English the parser's own words, in other languages which part is wrong."""
     if request.client.language is Language.EN:
         return request.translate(_REFUSED, why=error)

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 from psycopg import AsyncConnection
 
-from merchant_wallet.console.wait_reasons import for_merchant, tell_halt
+from merchant_wallet.console.wait_reasons import describe_halt, for_merchant
 from merchant_wallet.reporting.halts import FROZEN as FROZEN_ORDERS
 from merchant_wallet.reporting.halts import ROLLBACK, Halt, list_halts
 from merchant_wallet.web.languages import N_
@@ -60,10 +60,10 @@ Source = Callable[[Connection, int | None], Awaitable[Sequence[Notice]]]
 """Returns the notices for one merchant's user, or with None for the platform's staff."""
 
 
-async def tell_payouts(conn: Connection, merchant_id: int | None) -> list[Notice]:
+async def list_payout_notices(conn: Connection, merchant_id: int | None) -> list[Notice]:
     """What stops payouts."""
     halts = await list_halts(conn, merchant_id)
-    told = [_tell(halt) if merchant_id is None else _tell_merchant(halt) for halt in halts]
+    told = [_make_notice(halt) if merchant_id is None else _make_merchant_notice(halt) for halt in halts]
     return _merge(told)
 
 
@@ -81,8 +81,8 @@ def _merge(told: Sequence[Notice]) -> list[Notice]:
     return list(merged.values())
 
 
-def _tell(halt: Halt) -> Notice:
-    reason = tell_halt(halt)
+def _make_notice(halt: Halt) -> Notice:
+    reason = describe_halt(halt)
     text = ORDERS_FROZEN if halt.kind == FROZEN_ORDERS else reason.text
     return Notice(
         reason.tone,
@@ -99,8 +99,8 @@ def _tell(halt: Halt) -> Notice:
     )
 
 
-def _tell_merchant(halt: Halt) -> Notice:
-    reason = for_merchant(tell_halt(halt))
+def _make_merchant_notice(halt: Halt) -> Notice:
+    reason = for_merchant(describe_halt(halt))
     assert reason is not None, "whatever halts payouts has words for merchants"
     return Notice(
         reason.tone,
@@ -114,7 +114,7 @@ def _tell_merchant(halt: Halt) -> Notice:
     )
 
 
-SOURCES: Final[tuple[Source, ...]] = (tell_payouts,)
+SOURCES: Final[tuple[Source, ...]] = (list_payout_notices,)
 
 
 class Banner(msgspec.Struct, frozen=True):

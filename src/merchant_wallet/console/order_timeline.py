@@ -64,7 +64,7 @@ STATUS_WORDS: Final[Mapping[int, str]] = {
 }
 
 
-class Signed(Protocol):
+class SignedTransfer(Protocol):
     """What the timeline shows of a signed transfer."""
 
     @property
@@ -77,7 +77,7 @@ class Signed(Protocol):
     def broadcast_ms(self) -> int | None: ...
 
 
-class Moment(msgspec.Struct, frozen=True):
+class TimelineEvent(msgspec.Struct, frozen=True):
     """One point of the timeline. `note` is shown as it is, `code` as a hash to copy. `word` is translated."""
 
     title: str
@@ -89,103 +89,105 @@ class Moment(msgspec.Struct, frozen=True):
     code: str = ""
 
 
-class Life(msgspec.Struct, frozen=True):
+class Timeline(msgspec.Struct, frozen=True):
     """The input of the timeline. Without `names` only `me` is named. `waits` says why the order waits."""
 
     order: Withdrawal
     steps: Sequence[Step]
-    transfers: Sequence[Signed]
+    transfers: Sequence[SignedTransfer]
     callbacks: Sequence[Callback]
     names: bool
     me: str
     waits: str = ""
 
 
-def tell_life(life: Life) -> list[Moment]:
+def build_timeline(timeline: Timeline) -> list[TimelineEvent]:
     """The points of the timeline, what comes next last."""
-    past = sorted([*_tell_steps(life), *_tell_approvals(life), *_tell_transfers(life)], key=_at)
-    return [*past, *_tell_told(life), *_tell_rest(life)]
+    past = sorted([*_list_steps(timeline), *_list_approvals(timeline), *_list_transfers(timeline)], key=_at)
+    return [*past, *_list_callbacks(timeline), *_list_remaining(timeline)]
 
 
-def _at(moment: Moment) -> int:
+def _at(moment: TimelineEvent) -> int:
     assert moment.at_ms is not None
     return moment.at_ms
 
 
-def _tell_steps(life: Life) -> list[Moment]:
+def _list_steps(timeline: Timeline) -> list[TimelineEvent]:
     return [
-        Moment(
+        TimelineEvent(
             TITLES[step.to_status],
             step.at_ms,
             WRONG if step.to_status == FAILED else DONE,
-            note=_tell_cause(life, step),
-            code=(life.order.tx_hash or "") if step.to_status == PAID else "",
+            note=_describe_cause(timeline, step),
+            code=(timeline.order.tx_hash or "") if step.to_status == PAID else "",
         )
-        for step in life.steps
+        for step in timeline.steps
     ]
 
 
-def _tell_cause(life: Life, step: Step) -> str:
+def _describe_cause(timeline: Timeline, step: Step) -> str:
     """The cause, if it says more than the step itself: of a failure or a cancellation."""
     if step.to_status == FAILED:
         return step.cause
     if step.to_status == CANCELLED:
-        return _name(life, canceller_of(step.cause))
+        return _name(timeline, canceller_of(step.cause))
     return ""
 
 
-def _name(life: Life, actor: str) -> str:
-    return actor if life.names or actor == life.me else ""
+def _name(timeline: Timeline, actor: str) -> str:
+    return actor if timeline.names or actor == timeline.me else ""
 
 
-def _tell_approvals(life: Life) -> list[Moment]:
-    order = life.order
+def _list_approvals(timeline: Timeline) -> list[TimelineEvent]:
+    order = timeline.order
     if order.approved_ms is None:
         return []
     if order.approved_by == BY_LIMIT:
-        return [Moment(NEEDS_NO_WORD, order.approved_ms)]
+        return [TimelineEvent(NEEDS_NO_WORD, order.approved_ms)]
     names = [name for name in (order.first_approved_by, order.approved_by) if name]
     return [
-        Moment(APPROVED, order.approved_ms, note=", ".join(filter(None, (_name(life, n) for n in names))))
+        TimelineEvent(
+            APPROVED, order.approved_ms, note=", ".join(filter(None, (_name(timeline, n) for n in names)))
+        )
     ]
 
 
-def _tell_transfers(life: Life) -> list[Moment]:
+def _list_transfers(timeline: Timeline) -> list[TimelineEvent]:
     moments = []
-    for one in life.transfers:
+    for one in timeline.transfers:
         number: Mapping[str, str | int] = {"number": one.attempt_no}
-        moments.append(Moment(SIGNED, one.signed_ms, values=number, code=one.tx_hash))
+        moments.append(TimelineEvent(SIGNED, one.signed_ms, values=number, code=one.tx_hash))
         if one.broadcast_ms is not None:
-            moments.append(Moment(SENT, one.broadcast_ms, values=number))
+            moments.append(TimelineEvent(SENT, one.broadcast_ms, values=number))
     return moments
 
 
-def _tell_told(life: Life) -> list[Moment]:
+def _list_callbacks(timeline: Timeline) -> list[TimelineEvent]:
     """The callbacks of the order, each at the time when its status was reached."""
     moments = []
-    for one in life.callbacks:
+    for one in timeline.callbacks:
         if one.state == "delivered":
-            moments.append(Moment(TO_BE_TOLD, one.delivered_ms, word=STATUS_WORDS[one.status]))
+            moments.append(TimelineEvent(TO_BE_TOLD, one.delivered_ms, word=STATUS_WORDS[one.status]))
         elif one.state == "dead_letter":
-            moments.append(Moment(GIVEN_UP, state=WRONG, values={"count": one.attempt_no}))
+            moments.append(TimelineEvent(GIVEN_UP, state=WRONG, values={"count": one.attempt_no}))
         elif one.state == "paused":
-            moments.append(Moment(PAUSED, state=WRONG))
+            moments.append(TimelineEvent(PAUSED, state=WRONG))
         else:
-            moments.append(Moment(TELLING, state=CURRENT, word=STATUS_WORDS[one.status]))
+            moments.append(TimelineEvent(TELLING, state=CURRENT, word=STATUS_WORDS[one.status]))
     return moments
 
 
-def _tell_rest(life: Life) -> list[Moment]:
+def _list_remaining(timeline: Timeline) -> list[TimelineEvent]:
     """What comes next. The first point is what happens now."""
-    order = life.order
+    order = timeline.order
     if order.status == PENDING and order.approved_ms is None:
         first = order.first_approved_by
-        given = [] if first is None else [Moment(FIRST_YES, note=_name(life, first))]
+        given = [] if first is None else [TimelineEvent(FIRST_YES, note=_name(timeline, first))]
         title = WAITS_FOR_SECOND if first is not None else WAITS_FOR_ONE
-        waits = Moment(title, state=CURRENT, word="" if approvals_needed(order) == 1 else TWO)
-        return [*given, waits, Moment(TO_BE_PAID, state=TODO), Moment(TO_BE_TOLD, state=TODO)]
+        waits = TimelineEvent(title, state=CURRENT, word="" if approvals_needed(order) == 1 else TWO)
+        return [*given, waits, TimelineEvent(TO_BE_PAID, state=TODO), TimelineEvent(TO_BE_TOLD, state=TODO)]
     if order.status in (PENDING, PROCESSING):
-        sent = any(one.broadcast_ms is not None for one in life.transfers)
-        now = Moment(TO_BE_FINAL if sent else TO_BE_PAID, state=CURRENT, note=life.waits)
-        return [now, Moment(TO_BE_TOLD, state=TODO)]
-    return [Moment(TO_BE_REFUNDED, state=CURRENT)] if order.status == FAILED else []
+        sent = any(one.broadcast_ms is not None for one in timeline.transfers)
+        now = TimelineEvent(TO_BE_FINAL if sent else TO_BE_PAID, state=CURRENT, note=timeline.waits)
+        return [now, TimelineEvent(TO_BE_TOLD, state=TODO)]
+    return [TimelineEvent(TO_BE_REFUNDED, state=CURRENT)] if order.status == FAILED else []

@@ -41,7 +41,7 @@ LINES: Final = (
 """The series of the chart of volumes: label, and the kind of entry whose amounts and fees are summed."""
 
 
-class PayoutsShown(msgspec.Struct, frozen=True):
+class PayoutsView(msgspec.Struct, frozen=True):
     """What stops payouts: the stopped chains, and how many orders wait."""
 
     stopped: tuple[str, ...]
@@ -55,7 +55,7 @@ class PayoutsShown(msgspec.Struct, frozen=True):
         return self.held + self.queued
 
 
-class ChainShown(msgspec.Struct, frozen=True):
+class ChainView(msgspec.Struct, frozen=True):
     """One chain: its hot wallet, its gas as text, and the last comparison of books and chain.
 
     `is_failed`: the comparison could not be made. `halts`: what stops its payouts.
@@ -116,11 +116,11 @@ async def _read_state(request: ConsoleRequest, conn: Connection) -> dict[str, An
     return shown
 
 
-async def read_payouts(conn: Connection, halts: Sequence[Halt]) -> PayoutsShown:
+async def read_payouts(conn: Connection, halts: Sequence[Halt]) -> PayoutsView:
     """The orders that wait because of these halts."""
     stopped = tuple(sorted({one.chain for one in halts if one.stops_chain}))
     queued: list[Queued] = await count_queued(conn, list(stopped)) if stopped else []
-    return PayoutsShown(
+    return PayoutsView(
         stopped,
         sum(one.orders for one in halts),
         sum(one.orders for one in queued),
@@ -128,7 +128,7 @@ async def read_payouts(conn: Connection, halts: Sequence[Halt]) -> PayoutsShown:
     )
 
 
-async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequence[Halt]) -> list[ChainShown]:
+async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequence[Halt]) -> list[ChainView]:
     wallets = {wallet.chain: wallet for wallet in await hot_wallet_store.list_wallets(conn)}
     shown = []
     for chain in request.context.chains:
@@ -138,11 +138,11 @@ async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequenc
         address = "" if wallet is None else format_address(chain, wallet.address)
         told = document or {}
         shown.append(
-            ChainShown(
+            ChainView(
                 chain=chain,
                 wallet=wallet,
                 address=address,
-                coin=_tell_coin(chain, address, document),
+                coin=_describe_coin(chain, address, document),
                 compared_ms=at_ms,
                 is_sound=told.get("sound"),
                 is_failed=told.get("cause") is not None,
@@ -152,7 +152,7 @@ async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequenc
     return shown
 
 
-def _tell_coin(chain: str, address: str, document: dict[str, Any] | None) -> str | None:
+def _describe_coin(chain: str, address: str, document: dict[str, Any] | None) -> str | None:
     """A hot wallet's balance of its chain's own coin, to four decimals; None if it was never read."""
     if document is None or "coin" not in document:
         return None

@@ -39,7 +39,7 @@ NOT_STOPPED: Final = N_("Payouts on {chain} were neither stopped nor frozen; not
 STOPPED_BEFORE: Final = N_("You had stopped it before; nothing was changed.")
 
 
-class ChainShown(msgspec.Struct, frozen=True):
+class ChainView(msgspec.Struct, frozen=True):
     """One chain: its wallet, what stops its payouts, and the approved orders that no worker has taken up."""
 
     chain: str
@@ -135,13 +135,13 @@ async def _show(
     )
 
 
-async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequence[Halt]) -> list[ChainShown]:
+async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequence[Halt]) -> list[ChainView]:
     """The connected chains, and all others that have data."""
     wallets = {wallet.chain: wallet for wallet in await hot_wallet_store.list_wallets(conn)}
     known = {*request.context.chains, *wallets, *(halt.chain for halt in halts)}
     queued = {one.chain: one for one in await count_queued(conn, list(CODES))}
     return [
-        ChainShown(
+        ChainView(
             chain,
             wallets.get(chain),
             format_address(chain, wallets[chain].address) if chain in wallets else "",

@@ -112,16 +112,16 @@ async def propose(
             merchant_id=merchant_id,
         )
     except ProposalRefused as refused:
-        raise Unproposed({}, tell_refusal(request, refused)) from None
+        raise Unproposed({}, describe_refusal(request, refused)) from None
 
 
-def tell_refusal(request: ConsoleRequest, refused: ProposalRefused) -> str:
+def describe_refusal(request: ConsoleRequest, refused: ProposalRefused) -> str:
     """Why a proposal or a decision was refused, in the user's language."""
     known = REFUSALS.get(refused.refusal) or NAMING_REFUSALS.get(refused.refusal)
     return request.translate(known or OTHERWISE, **refused.values, why=refused)
 
 
-def tell_outcome(request: ConsoleRequest, change: ProposedChange) -> str:
+def describe_outcome(request: ConsoleRequest, change: ProposedChange) -> str:
     """Why a proposal failed, or the reason of its refusal; otherwise empty."""
     if change.outcome is None or change.state != decisions.FAILED:
         return change.outcome or ""

@@ -21,9 +21,9 @@ from merchant_wallet.console.operators import show_password
 from merchant_wallet.console.proposal_forms import (
     PROPOSALS,
     REASON,
+    describe_outcome,
+    describe_refusal,
     find_reason_error,
-    tell_outcome,
-    tell_refusal,
     url_of,
 )
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
@@ -95,7 +95,7 @@ async def accept(request: ConsoleRequest, conn: Connection) -> Response:
         )
     except ProposalRefused as refused:
         return await _show(
-            request, conn, await _find(request, conn), FormState(problem=tell_refusal(request, refused))
+            request, conn, await _find(request, conn), FormState(problem=describe_refusal(request, refused))
         )
     if isinstance(done.shown, NewOperator):
         return show_password(request, done.shown, MADE[found.kind])
@@ -117,7 +117,7 @@ async def refuse(request: ConsoleRequest, conn: Connection) -> Response:
             conn, found.proposal_no, request.form.text(REASON), person=request.person, at_ms=request.at_ms
         )
     except ProposalRefused as refused:
-        return request.redirect(url_of(found), tell_refusal(request, refused), tone=flash.WARN)
+        return request.redirect(url_of(found), describe_refusal(request, refused), tone=flash.WARN)
     return request.redirect(url_of(found), N_("Refused: nothing is changed."))
 
 
@@ -128,7 +128,7 @@ async def withdraw(request: ConsoleRequest, conn: Connection) -> Response:
     try:
         await changes.withdraw(conn, found.proposal_no, person=request.person, at_ms=request.at_ms)
     except ProposalRefused as refused:
-        return request.redirect(url_of(found), tell_refusal(request, refused), tone=flash.WARN)
+        return request.redirect(url_of(found), describe_refusal(request, refused), tone=flash.WARN)
     return request.redirect(url_of(found), N_("Withdrawn: nothing is changed."))
 
 
@@ -159,7 +159,7 @@ async def _show(
         waits=request.at_ms < request.person.counts_ms,
         deciders=[] if right is None else _list_deciders(people, right, found, request.at_ms),
         names=await name_merchants(conn, [found]),
-        outcome=tell_outcome(request, found),
+        outcome=describe_outcome(request, found),
     )
 
 

@@ -55,7 +55,7 @@ class RateForm(msgspec.Struct, frozen=True):
     is_old: bool
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class RequestedChange(msgspec.Struct, frozen=True):
     """The change that a form asks for. `do` is one of DOES."""
 
     do: str
@@ -65,14 +65,14 @@ class Wanted(msgspec.Struct, frozen=True):
     max_age_ms: int | None
 
 
-class Own(msgspec.Struct, frozen=True):
+class MerchantRate(msgspec.Struct, frozen=True):
     """A merchant's own rate or pause."""
 
     name: str
     line: RateLine
 
 
-class Change(msgspec.Struct, frozen=True):
+class HistoryLine(msgspec.Struct, frozen=True):
     """A past change, with its merchant's name; empty for the platform."""
 
     name: str
@@ -92,9 +92,9 @@ async def change_rate(request: ConsoleRequest, conn: Connection) -> Response:
     rate_e8, max_age_ms, errors = read_typed(request, direction) if do == "set" else (0, None, {})
     if rate_e8 is None or errors:
         return await _show(request, conn, FormState(request.form.kept(), errors))
-    wanted = Wanted(do, direction, rate_e8, PLATFORM, max_age_ms)
+    requested = RequestedChange(do, direction, rate_e8, PLATFORM, max_age_ms)
     try:
-        proposed = await change(request, conn, wanted)
+        proposed = await change(request, conn, requested)
     except RateRefused:
         told = await _explain(request, conn, RateLine(PLATFORM, direction, rate_e8))
         return await _show(request, conn, FormState(request.form.kept(), {name_field(direction): told}))
@@ -105,22 +105,24 @@ async def change_rate(request: ConsoleRequest, conn: Connection) -> Response:
     return request.redirect(RATES, N_("Saved. It holds from the next exchange on."))
 
 
-async def change(request: ConsoleRequest, conn: Connection, wanted: Wanted) -> ProposedChange | None:
+async def change(
+    request: ConsoleRequest, conn: Connection, requested: RequestedChange
+) -> ProposedChange | None:
     """Change a rate with a record in the audit log. Returns the proposal if a second person is needed.
 
     Raises RateRefused, Unproposed.
     """
-    direction, scope = wanted.direction, wanted.merchant_id
+    direction, scope = requested.direction, requested.merchant_id
     async with conn.transaction():
         await rates.lock_rates(conn)
         line, subject = await rates.find_line(conn, scope, direction), guards.name_subject(direction)
-        if await _needs_two(request, conn, wanted):
-            await _try_out(request, conn, wanted)
-            facts = await _describe_proposed(conn, line, wanted)
+        if await _needs_two(request, conn, requested):
+            await _try_out(request, conn, requested)
+            facts = await _describe_proposed(conn, line, requested)
             return await proposal_forms.propose(request, conn, guards.SET, subject, *facts, scope or None)
-        before, done = guards.describe(line), guards.describe(await _apply(request, conn, wanted))
+        before, done = guards.describe(line), guards.describe(await _apply(request, conn, requested))
         await record_change(
-            request, conn, f"rate.{wanted.do}", subject, scope or None, before=before, after=done
+            request, conn, f"rate.{requested.do}", subject, scope or None, before=before, after=done
         )
     return None
 
@@ -131,42 +133,44 @@ def refill_unproposed(request: ConsoleRequest, direction: str, unproposed: Unpro
     return FormState(request.form.kept(), errors, unproposed.problem)
 
 
-async def _needs_two(request: ConsoleRequest, conn: Connection, wanted: Wanted) -> bool:
+async def _needs_two(request: ConsoleRequest, conn: Connection, requested: RequestedChange) -> bool:
     settings = request.context.settings
-    if not settings.needs_two_people or wanted.do not in (SET, REMOVE):
+    if not settings.needs_two_people or requested.do not in (SET, REMOVE):
         return False
-    rate_e8 = wanted.rate_e8 if wanted.do == SET else None
+    rate_e8 = requested.rate_e8 if requested.do == SET else None
     return await guards.needs_two(
         conn,
-        wanted.direction,
+        requested.direction,
         rate_e8,
-        wanted.merchant_id,
+        requested.merchant_id,
         at_ms=request.at_ms,
         band_e8=settings.rate_band,
     )
 
 
-async def _describe_proposed(conn: Connection, line: RateLine, wanted: Wanted) -> tuple[Facts, Facts]:
+async def _describe_proposed(
+    conn: Connection, line: RateLine, requested: RequestedChange
+) -> tuple[Facts, Facts]:
     """The facts of the proposal: before and after."""
-    if wanted.do == REMOVE:
+    if requested.do == REMOVE:
         return await guards.describe_removal(conn, line)
-    return guards.describe(line), guards.describe_wanted(wanted.rate_e8, wanted.max_age_ms)
+    return guards.describe(line), guards.describe_wanted(requested.rate_e8, requested.max_age_ms)
 
 
-async def _try_out(request: ConsoleRequest, conn: Connection, wanted: Wanted) -> None:
+async def _try_out(request: ConsoleRequest, conn: Connection, requested: RequestedChange) -> None:
     """Check a change with the rule that will carry it out, then roll it back. Raises RateRefused."""
     async with conn.transaction(force_rollback=True):
-        await _apply(request, conn, wanted)
+        await _apply(request, conn, requested)
 
 
-async def _apply(request: ConsoleRequest, conn: Connection, wanted: Wanted) -> RateLine:
-    direction, scope = wanted.direction, wanted.merchant_id
-    if wanted.do == SET:
-        age_ms = wanted.max_age_ms
-        return await rates.set_rate(conn, direction, wanted.rate_e8, scope, age_ms, at_ms=request.at_ms)
-    if wanted.do == REMOVE:
+async def _apply(request: ConsoleRequest, conn: Connection, requested: RequestedChange) -> RateLine:
+    direction, scope = requested.direction, requested.merchant_id
+    if requested.do == SET:
+        age_ms = requested.max_age_ms
+        return await rates.set_rate(conn, direction, requested.rate_e8, scope, age_ms, at_ms=request.at_ms)
+    if requested.do == REMOVE:
         return await rates.remove_rate(conn, direction, scope, at_ms=request.at_ms)
-    return await rates.pause(conn, direction, scope, wanted.do == "pause", at_ms=request.at_ms)
+    return await rates.pause(conn, direction, scope, requested.do == "pause", at_ms=request.at_ms)
 
 
 async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState = EMPTY_FORM) -> Response:
@@ -179,7 +183,11 @@ async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState
         status=200 if form_state.ok else 422,
         form_state=form_state,
         forms=[_form(request, await rates.find_line(conn, PLATFORM, direction)) for direction in DIRECTIONS],
-        own=[Own(await _name(conn, one.merchant_id), one) for one in lines if one.merchant_id != PLATFORM],
+        own=[
+            MerchantRate(await _name(conn, one.merchant_id), one)
+            for one in lines
+            if one.merchant_id != PLATFORM
+        ],
         state=state,
         history=history,
         next=last and str(last.change.change_no),
@@ -205,7 +213,7 @@ def _subject(direction: str) -> str:
     return guards.name_subject(direction)
 
 
-async def _read_history(request: ConsoleRequest, conn: Connection, state: TableState) -> list[Change]:
+async def _read_history(request: ConsoleRequest, conn: Connection, state: TableState) -> list[HistoryLine]:
     word = state.get("merchant")
     scope = PLATFORM if word == "platform" else await find_scope(request, conn, word)
     if word and word != "platform" and scope == PLATFORM:
@@ -213,7 +221,7 @@ async def _read_history(request: ConsoleRequest, conn: Connection, state: TableS
     before_no = read_number(state.after) if state.after else None
     found = await rates.list_history(conn, merchant_id=scope, before_no=before_no, limit=PAGE_ROWS + 1)
     names = {number: await _name(conn, number) for number in {one.merchant_id for one in found}}
-    return [Change(names[one.merchant_id], one) for one in found]
+    return [HistoryLine(names[one.merchant_id], one) for one in found]
 
 
 async def _name(conn: Connection, merchant_id: int) -> str:
@@ -241,14 +249,14 @@ def read_typed(request: ConsoleRequest, direction: str) -> tuple[int | None, int
     return rate_e8, max_age_ms, errors
 
 
-async def _explain(request: ConsoleRequest, conn: Connection, wanted: RateLine) -> str:
+async def _explain(request: ConsoleRequest, conn: Connection, requested: RateLine) -> str:
     """Why a rate was refused: which merchant's loop would make money, and the largest possible rate."""
     lines = {(one.merchant_id, one.direction): one for one in await rates.list_rates(conn)}
-    lines[PLATFORM, wanted.direction] = wanted
+    lines[PLATFORM, requested.direction] = requested
     arbitrage = rates.find_arbitrage(lines, sorted({PLATFORM, *(number for number, _ in lines)}))
     if arbitrage is None:
         return request.translate(NO_RATE)
-    back = arbitrage.kfb_usdt_e8 if wanted.direction == rates.USDT_TO_KFB else arbitrage.usdt_kfb_e8
+    back = arbitrage.kfb_usdt_e8 if requested.direction == rates.USDT_TO_KFB else arbitrage.usdt_kfb_e8
     largest = format_rate(ONE // back)
     if arbitrage.merchant_id == PLATFORM:
         return request.translate(ARBITRAGE, largest=largest)

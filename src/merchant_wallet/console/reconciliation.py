@@ -36,7 +36,7 @@ MEANINGS: Final = {
 """Every kind of difference in words."""
 
 
-class ChainShown(msgspec.Struct, frozen=True):
+class ChainView(msgspec.Struct, frozen=True):
     """A chain with its last successful comparison and the failed ones after it."""
 
     chain: str
@@ -97,10 +97,10 @@ def parse_signed(text: str) -> int:
     return -parse_units(text[1:]) if text.startswith("-") else parse_units(text)
 
 
-async def _read_last(conn: Connection, chain: str) -> ChainShown:
+async def _read_last(conn: Connection, chain: str) -> ChainView:
     rows = await records.page_results(conn, chain, limit=PAGE_ROWS)
     failed = rows[0] if rows and rows[0].cause is not None else None
-    return ChainShown(chain, next((row for row in rows if row.cause is None), None), failed)
+    return ChainView(chain, next((row for row in rows if row.cause is None), None), failed)
 
 
 def _read_chain(request: ConsoleRequest) -> str:

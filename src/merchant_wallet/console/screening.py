@@ -35,7 +35,7 @@ LARGE: Final = N_("{times} times the usual amount")
 SAME_DAY: Final = N_("{count} orders to it today")
 
 
-class Note(msgspec.Struct, frozen=True):
+class ScreeningNote(msgspec.Struct, frozen=True):
     """One note: the English text with its values, and its tone."""
 
     tone: str
@@ -43,7 +43,7 @@ class Note(msgspec.Struct, frozen=True):
     values: Mapping[str, str | int] = {}
 
 
-class Screened(msgspec.Struct, frozen=True):
+class ScreenedOrder(msgspec.Struct, frozen=True):
     """An order with what is known of its address. `paid` counts payments to it."""
 
     order: OrderLine
@@ -53,10 +53,10 @@ class Screened(msgspec.Struct, frozen=True):
     last_ms: int | None
     others: int
     is_complete: bool
-    notes: tuple[Note, ...]
+    notes: tuple[ScreeningNote, ...]
 
 
-class Usual(msgspec.Struct, frozen=True):
+class UsualAmount(msgspec.Struct, frozen=True):
     """The number and the sum of a merchant's payouts of the last days."""
 
     orders: int
@@ -67,7 +67,9 @@ class Usual(msgspec.Struct, frozen=True):
         return amount_units * self.orders // self.units if self.orders >= USUAL_LEAST and self.units else 0
 
 
-async def screen(request: ConsoleRequest, conn: Connection, lines: Sequence[OrderLine]) -> list[Screened]:
+async def screen(
+    request: ConsoleRequest, conn: Connection, lines: Sequence[OrderLine]
+) -> list[ScreenedOrder]:
     """The orders with their notes, in the same order."""
     usual = {
         number: await _read_usual(request, conn, number) for number in {one.merchant_id for one in lines}
@@ -77,18 +79,18 @@ async def screen(request: ConsoleRequest, conn: Connection, lines: Sequence[Orde
 
 
 async def _screen(
-    request: ConsoleRequest, conn: Connection, order: OrderLine, usual: Usual, hot: frozenset[bytes]
-) -> Screened:
+    request: ConsoleRequest, conn: Connection, order: OrderLine, usual: UsualAmount, hot: frozenset[bytes]
+) -> ScreenedOrder:
     history = await orders.show_address(conn, order.address, request.merchant_id)
     paid = [one for one in history.sums if one.status == PAID]
     notes = [*await _note_owner(request, conn, order, hot)]
     if not paid:
-        notes.append(Note("warn", NEW_ADDRESS))
+        notes.append(ScreeningNote("warn", NEW_ADDRESS))
     if (times := usual.times(order.amount_units)) >= LARGE_TIMES:
-        notes.append(Note("warn", LARGE, {"times": times}))
+        notes.append(ScreeningNote("warn", LARGE, {"times": times}))
     if (count := await _count_today(request, conn, order)) > 1:
-        notes.append(Note("warn", SAME_DAY, {"count": count}))
-    return Screened(
+        notes.append(ScreeningNote("warn", SAME_DAY, {"count": count}))
+    return ScreenedOrder(
         order=order,
         paid=sum(one.orders for one in paid),
         paid_units=sum(one.amount_units for one in paid),
@@ -105,10 +107,12 @@ def _count_others(history: AddressHistory, order: OrderLine) -> int:
     return len({one.merchant_id for one in history.sums} - {order.merchant_id})
 
 
-async def _read_usual(request: ConsoleRequest, conn: Connection, merchant_id: int) -> Usual:
+async def _read_usual(request: ConsoleRequest, conn: Connection, merchant_id: int) -> UsualAmount:
     rows = await figures.total(conn, request.at_ms // DAY_MS - USUAL_DAYS, merchant_id)
     paid = [row for row in rows if (row.kind, row.currency) == ("settle", USDT)]
-    return Usual(sum(row.entries for row in paid), sum(row.amount_units + row.fee_units for row in paid))
+    return UsualAmount(
+        sum(row.entries for row in paid), sum(row.amount_units + row.fee_units for row in paid)
+    )
 
 
 async def _count_today(request: ConsoleRequest, conn: Connection, order: OrderLine) -> int:
@@ -120,7 +124,7 @@ async def _count_today(request: ConsoleRequest, conn: Connection, order: OrderLi
 
 async def _note_owner(
     request: ConsoleRequest, conn: Connection, order: OrderLine, hot: frozenset[bytes]
-) -> tuple[Note, ...]:
+) -> tuple[ScreeningNote, ...]:
     """Whether the address belongs to the platform: a payout should not go there."""
     try:
         _, address = parse_wallet_address(order.address)
@@ -128,10 +132,10 @@ async def _note_owner(
         # An old order with an invalid address, which none of our addresses equals.
         return ()
     if address in hot:
-        return (Note("bad", OF_HOT_WALLET),)
+        return (ScreeningNote("bad", OF_HOT_WALLET),)
     if users := await sub_users.find_sub_users(conn, order.address, request.merchant_id, limit=1):
-        return (Note("bad", OF_SUB_USER, {"name": users[0].ext_user_id}),)
+        return (ScreeningNote("bad", OF_SUB_USER, {"name": users[0].ext_user_id}),)
     owners = await fetch(conn, deposits.QUERIES["find_owner"].text, {"address": address})
     if any(request.merchant_id in (None, row["merchant_id"]) for row in owners):
-        return (Note("bad", OF_MERCHANT),)
+        return (ScreeningNote("bad", OF_MERCHANT),)
     return ()

@@ -39,7 +39,7 @@ ICONS: Final[Mapping[str, str]] = {
 }
 
 
-class Found(msgspec.Struct, frozen=True):
+class SearchResult(msgspec.Struct, frozen=True):
     """A result in the list, with its URL; empty if it has no page."""
 
     kind: str
@@ -54,13 +54,13 @@ async def show_search(request: ConsoleRequest, conn: Connection) -> Response:
     """The results for a word."""
     word = request.http.query_params.get("q", "").strip()
     hits = await oversight.search(conn, word, request.merchant_id)
-    found = [_tell(request, hit) for hit in drop_doubles(hits)]
+    found = [_make_result(request, hit) for hit in drop_duplicates(hits)]
     if len(found) == 1 and found[0].url:
         return request.context.responses.redirect(found[0].url)
     return request.page("console/search.html", search=word[: oversight.MAX_CHARACTERS], found=found)
 
 
-def drop_doubles(hits: Sequence[Hit]) -> list[Hit]:
+def drop_duplicates(hits: Sequence[Hit]) -> list[Hit]:
     """The results without entries that opened an order which is a result too: they have the order's id.
     Pure.
     """
@@ -81,10 +81,10 @@ def url_of(hit: Hit) -> str:
     return urls.get(hit.kind, "")
 
 
-def _tell(request: ConsoleRequest, hit: Hit) -> Found:
+def _make_result(request: ConsoleRequest, hit: Hit) -> SearchResult:
     # An entry's label is its kind in words. Other labels are names that somebody chose.
     label = request.translate(KINDS.get(hit.label, hit.label)) if hit.kind == oversight.ENTRY else hit.label
-    return Found(NAMES[hit.kind], ICONS[hit.kind], label, hit.key, url_of(hit), hit.merchant_id)
+    return SearchResult(NAMES[hit.kind], ICONS[hit.kind], label, hit.key, url_of(hit), hit.merchant_id)
 
 
 ROUTES: Final = (Page(SEARCH, show_search, Right.READ, own_book=True),)

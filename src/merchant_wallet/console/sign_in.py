@@ -84,7 +84,7 @@ async def show_sign_in(request: Request, context: PageContext) -> Response:
     )
 
 
-async def take_password(request: Request, context: PageContext) -> Response:
+async def submit_password(request: Request, context: PageContext) -> Response:
     """Judge name and password, and go on to the second step."""
     form = await _read_own_form(request, context)
     name, back = form.text("name")[:_MAX_NAME], read_return_path(form.text("back"))
@@ -109,7 +109,7 @@ async def take_password(request: Request, context: PageContext) -> Response:
                 at_ms=at_ms,
             )
     response = context.responses.redirect(_with_back(ENROL if enrols else CODE, back))
-    _keep(response, PENDING_COOKIE, token, context)
+    _set_cookie(response, PENDING_COOKIE, token, context)
     return response
 
 
@@ -118,7 +118,7 @@ async def show_code(request: Request, context: PageContext) -> Response:
     async with context.connections.take() as conn:
         pending = await _read_pending(request, context, conn)
     if pending is None:
-        return _begin_again(request, context)
+        return _restart(request, context)
     back = read_return_path(request.query_params.get("back", ""))
     if not pending.operator.enrolled:
         return context.responses.redirect(_with_back(ENROL, back))
@@ -126,35 +126,35 @@ async def show_code(request: Request, context: PageContext) -> Response:
     return _show(request, context, template, back=back, who=pending.operator)
 
 
-async def take_code(request: Request, context: PageContext) -> Response:
+async def submit_code(request: Request, context: PageContext) -> Response:
     """Judge the second factor. If it is right, the user is signed in."""
     form = await _read_own_form(request, context)
     back, is_recovery = read_return_path(form.text("back")), "recovery" in form
     async with context.connections.take() as conn:
         pending = await _read_pending(request, context, conn)
         if pending is None:
-            return _begin_again(request, context)
+            return _restart(request, context)
         who = pending.operator
         if not who.enrolled:
             return context.responses.redirect(_with_back(ENROL, back))
         try:
-            outcome = await _judge_second(request, context, conn, who, form)
+            outcome = await _check_second_factor(request, context, conn, who, form)
         except OperatorRefused:
             # An owner has reset the account meanwhile: there is no second factor any more.
-            return _begin_again(request, context)
+            return _restart(request, context)
         if not isinstance(outcome, Passed):
             template = "console/recovery.html" if is_recovery else "console/code.html"
             return _refuse(request, context, outcome, _WRONG_CODE, template, back=back, who=who)
         by = "recovery code" if is_recovery else "code"
         try:
-            token, failed = await _let_in(request, context, conn, pending, by=by)
+            token, failed = await _open_session(request, context, conn, pending, by=by)
         except sessions.SessionOver:
-            return _begin_again(request, context)
+            return _restart(request, context)
         left = await authentication.count_recovery_codes(conn, who.operator_id) if is_recovery else None
-    return _send_in(context, back, token, _tell_arrival(left, failed))
+    return _redirect_signed_in(context, back, token, _describe_sign_in(left, failed))
 
 
-async def _judge_second(
+async def _check_second_factor(
     request: Request, context: PageContext, conn: Connection, who: Operator, form: Form
 ) -> authentication.Second:
     """Judge the form's code or recovery code. Raises OperatorRefused."""
@@ -166,7 +166,9 @@ async def _judge_second(
     )
 
 
-def _send_in(context: PageContext, back: str, token: str, said: flash.FlashMessage | None) -> Response:
+def _redirect_signed_in(
+    context: PageContext, back: str, token: str, said: flash.FlashMessage | None
+) -> Response:
     """Redirect to the requested page with the session's cookie and a flash message."""
     response = context.responses.redirect(back)
     if said is not None:
@@ -180,42 +182,42 @@ async def show_enrolment(request: Request, context: PageContext) -> Response:
     async with context.connections.take() as conn:
         pending = await _read_pending(request, context, conn)
         if pending is None:
-            return _begin_again(request, context)
+            return _restart(request, context)
         if pending.operator.enrolled:
             return context.responses.redirect(CODE)
         try:
             enrolment = await _open_enrolment(context, conn, pending.operator)
         except OperatorRefused:
-            return _begin_again(request, context)
+            return _restart(request, context)
     back = read_return_path(request.query_params.get("back", ""))
     shown = _describe_enrolment(enrolment)
     return _show(request, context, "console/enrol.html", back=back, who=pending.operator, **shown)
 
 
-async def take_enrolment(request: Request, context: PageContext) -> Response:
+async def submit_enrolment(request: Request, context: PageContext) -> Response:
     """Judge the first code. If it is right, the user is signed in and sees the recovery codes once."""
     form = await _read_own_form(request, context)
     back = read_return_path(form.text("back"))
     async with context.connections.take() as conn:
         pending = await _read_pending(request, context, conn)
         if pending is None or pending.operator.enrolled:
-            return _begin_again(request, context)
+            return _restart(request, context)
         who = pending.operator
         try:
             enrolment = await _open_enrolment(context, conn, who)
             outcome = await _confirm(request, context, conn, who, form.text("code"))
         except OperatorRefused:
             # Another browser has finished the enrolment, or an owner has reset the account.
-            return _begin_again(request, context)
+            return _restart(request, context)
         if not isinstance(outcome, Passed):
             shown = _describe_enrolment(enrolment)
             return _refuse(
                 request, context, outcome, _WRONG_CODE, "console/enrol.html", back=back, who=who, **shown
             )
         try:
-            token, failed = await _let_in(request, context, conn, pending, by="first code")
+            token, failed = await _open_session(request, context, conn, pending, by="first code")
         except sessions.SessionOver:
-            return _begin_again(request, context)
+            return _restart(request, context)
     response = _show_codes(request, context, who, back, outcome.recovery_codes, failed)
     _start_session(response, token, context)
     return response
@@ -265,7 +267,7 @@ async def _confirm(
     )
 
 
-async def _let_in(
+async def _open_session(
     request: Request, context: PageContext, conn: Connection, pending: sessions.Session, by: str
 ) -> tuple[str, Failures | None]:
     """Replace the pending session by a full one.
@@ -298,7 +300,7 @@ async def _let_in(
     return token, failed
 
 
-def _tell_arrival(codes_left: int | None, failed: Failures | None) -> flash.FlashMessage | None:
+def _describe_sign_in(codes_left: int | None, failed: Failures | None) -> flash.FlashMessage | None:
     """The message after a sign-in: how many recovery codes are left, and failures since the last one."""
     values: dict[str, object] = {}
     if codes_left is not None:
@@ -325,7 +327,7 @@ def _show(
         **values,
     }
     response = context.responses.page(template, client.language, shown, status=status)
-    _keep(response, VISIT_COOKIE, visit, context)
+    _set_cookie(response, VISIT_COOKIE, visit, context)
     return response
 
 
@@ -343,7 +345,7 @@ def _show_codes(
     failed: Failures | None,
 ) -> Response:
     """The recovery codes, shown once, and the failures since the last sign-in."""
-    told = _tell_arrival(None, failed)
+    told = _describe_sign_in(None, failed)
     language = context.client(request).language
     text = "" if told is None else translate(language, told.text, **told.values)
     return _show(
@@ -359,13 +361,13 @@ def _refuse(
     template: str,
     **values: object,
 ) -> Response:
-    problem, status, headers = _tell(request, context, outcome, text)
+    problem, status, headers = _describe_failure(request, context, outcome, text)
     response = _show(request, context, template, status=status, problem=problem, **values)
     response.headers.update(headers)
     return response
 
 
-def _tell(
+def _describe_failure(
     request: Request, context: PageContext, outcome: authentication.SignIn | authentication.Second, text: str
 ) -> tuple[str, int, dict[str, str]]:
     """The error in the client's language, with the response's status and headers."""
@@ -376,7 +378,7 @@ def _tell(
     return translate(language, text), 422, {}
 
 
-def _begin_again(request: Request, context: PageContext) -> Response:
+def _restart(request: Request, context: PageContext) -> Response:
     """Redirect to the first step: no password was shown, or it took too long."""
     problem = translate(context.client(request).language, _TOO_LATE)
     back = read_return_path(request.query_params.get("back", ""))
@@ -407,7 +409,7 @@ def _start_session(response: Response, token: str, context: PageContext) -> None
         response.delete_cookie(name, path=SIGN_IN, httponly=True, samesite="strict")
 
 
-def _keep(response: Response, name: str, value: str, context: PageContext) -> None:
+def _set_cookie(response: Response, name: str, value: str, context: PageContext) -> None:
     response.set_cookie(
         name, value, path=SIGN_IN, httponly=True, samesite="strict", secure=context.responses.secure
     )
@@ -423,10 +425,10 @@ def _agent(request: Request) -> str:
 
 ROUTES: Final = (
     PublicPage(SIGN_IN, show_sign_in),
-    PublicPage(SIGN_IN, take_password, POST),
+    PublicPage(SIGN_IN, submit_password, POST),
     PublicPage(CODE, show_code),
-    PublicPage(CODE, take_code, POST),
+    PublicPage(CODE, submit_code, POST),
     PublicPage(ENROL, show_enrolment),
-    PublicPage(ENROL, take_enrolment, POST),
+    PublicPage(ENROL, submit_enrolment, POST),
     Page(SIGN_OUT, sign_out, None, POST),
 )

@@ -86,13 +86,13 @@ def find_reason(
     values = {"chain": order.chain}
     stops = [one for one in halts if one.stops_chain and one.chain == order.chain]
     if rollback := next((one for one in stops if one.kind == ROLLBACK), None):
-        return tell_halt(rollback)
+        return describe_halt(rollback)
     if order.frozen_cause is not None:
         return Reason("bad", FROZEN, values, why=order.frozen_cause, since_ms=order.frozen_ms)
     if order.status == PENDING and not order.is_merchant_active:
         return Reason("warn", SUSPENDED, values)
     if stops and order.status != FAILED and not order.signed_no:
-        return tell_halt(stops[0])
+        return describe_halt(stops[0])
     return _find_obstacle(order, now_ms, values) or _foresee(order, halts)
 
 
@@ -101,7 +101,7 @@ def _foresee(order: OrderLine, halts: Sequence[Halt]) -> Reason | None:
     if order.approved_ms is not None or order.status != PENDING:
         return None
     others = (one for one in halts if one.kind in CHAIN_WIDE and one.chain == order.chain)
-    return next((tell_halt(one) for one in others), None)
+    return next((describe_halt(one) for one in others), None)
 
 
 def find_reasons(
@@ -122,7 +122,7 @@ def find_reasons(
     return found
 
 
-def tell_halt(halt: Halt) -> Reason:
+def describe_halt(halt: Halt) -> Reason:
     """A halt as the reason of the orders that wait for it."""
     values = {"chain": halt.chain}
     if halt.stops_chain:

@@ -29,13 +29,13 @@ from merchant_wallet.console.request import (
     record_change,
 )
 from merchant_wallet.console.screening import screen
-from merchant_wallet.console.withdrawals import QUEUE, tell_reasons, url_of
+from merchant_wallet.console.withdrawals import QUEUE, list_reasons, url_of
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import orders
 from merchant_wallet.reporting.orders import OrderLine
 from merchant_wallet.reporting.paging import read_number
 from merchant_wallet.web.languages import N_
-from merchant_wallet.web.refusals import tell_refusal
+from merchant_wallet.web.refusals import translate_refusal
 from merchant_wallet.withdrawals import payouts
 
 APPROVE: Final = "approve"
@@ -94,7 +94,7 @@ async def cancel(request: ConsoleRequest, conn: Connection) -> Response:
 async def refund(request: ConsoleRequest, conn: Connection) -> Response:
     """Refund a failed order."""
     order = await find_order(request, conn, read_id(request, "order_id"))
-    return _tell(request, await _decide_one(request, conn, order, REFUND))
+    return _redirect_to_order(request, await _decide_one(request, conn, order, REFUND))
 
 
 async def thaw(request: ConsoleRequest, conn: Connection) -> Response:
@@ -137,13 +137,13 @@ async def _decide(request: ConsoleRequest, conn: Connection, what: str) -> Respo
             active="withdrawals",
             what=what,
             rows=await screen(request, conn, chosen),
-            reasons=await tell_reasons(request, conn, chosen, if_approved=True),
+            reasons=await list_reasons(request, conn, chosen, if_approved=True),
             total_units=sum(order.amount_units for order in chosen),
         )
     decided = [await _decide_one(request, conn, order, what) for order in chosen]
     if request.form.text("back") == "order":
-        return _tell(request, decided[0])
-    return _tell_all(request, decided, what)
+        return _redirect_to_order(request, decided[0])
+    return _show_results(request, decided, what)
 
 
 async def _read_chosen(request: ConsoleRequest, conn: Connection) -> list[OrderLine]:
@@ -171,12 +171,12 @@ async def _decide_one(request: ConsoleRequest, conn: Connection, order: OrderLin
         return Decided(order, flash.GOOD, DONE[what])
     if outcome.approved_ms is None:
         return Decided(order, flash.GOOD, FIRST_OF_TWO)
-    return await _tell_approved(request, conn, order)
+    return await _describe_approved(request, conn, order)
 
 
-async def _tell_approved(request: ConsoleRequest, conn: Connection, order: OrderLine) -> Decided:
+async def _describe_approved(request: ConsoleRequest, conn: Connection, order: OrderLine) -> Decided:
     """What an approval means now: the order is paid, or it waits for something."""
-    reason = (await tell_reasons(request, conn, [order], if_approved=True)).get(order.order_id)
+    reason = (await list_reasons(request, conn, [order], if_approved=True)).get(order.order_id)
     if reason is None:
         return Decided(order, flash.GOOD, APPROVED)
     told = request.translate(reason.text, **reason.values)
@@ -196,14 +196,16 @@ def _command(request: ConsoleRequest, order: OrderLine, what: str) -> Command:
 def _explain(request: ConsoleRequest, order: OrderLine, refusal: Refusal) -> Decided:
     if refusal.name is not None and refusal.name in TOLD:
         return Decided(order, flash.WARN, TOLD[refusal.name])
-    return Decided(order, flash.BAD, REFUSED, {"reason": tell_refusal(request.client.language, refusal.msg)})
+    return Decided(
+        order, flash.BAD, REFUSED, {"reason": translate_refusal(request.client.language, refusal.msg)}
+    )
 
 
-def _tell(request: ConsoleRequest, decided: Decided) -> Response:
+def _redirect_to_order(request: ConsoleRequest, decided: Decided) -> Response:
     return request.redirect(url_of(decided.order.order_id), decided.text, tone=decided.tone, **decided.values)
 
 
-def _tell_all(request: ConsoleRequest, decided: Sequence[Decided], what: str) -> Response:
+def _show_results(request: ConsoleRequest, decided: Sequence[Decided], what: str) -> Response:
     return request.page(
         "console/withdrawals_decided.html",
         active="withdrawals",

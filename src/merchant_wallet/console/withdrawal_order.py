@@ -26,10 +26,10 @@ from merchant_wallet.book.rules.withdrawals import (
 )
 from merchant_wallet.book.state import Entry
 from merchant_wallet.console.callbacks import AttemptLine, show_attempts
-from merchant_wallet.console.journal_lines import PostingLine, tell_postings
-from merchant_wallet.console.order_timeline import Life, tell_life
+from merchant_wallet.console.journal_lines import PostingLine, list_posting_lines
+from merchant_wallet.console.order_timeline import Timeline, build_timeline
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
-from merchant_wallet.console.screening import Screened, screen
+from merchant_wallet.console.screening import ScreenedOrder, screen
 from merchant_wallet.console.wait_reasons import Reason, find_reasons
 from merchant_wallet.console.withdrawal_decisions import ONE, find_order
 from merchant_wallet.operators.roles import Right
@@ -62,7 +62,7 @@ class Transfer(msgspec.Struct, frozen=True):
     broadcast_ms: int | None
 
 
-class Told(msgspec.Struct, frozen=True):
+class CallbackDelivery(msgspec.Struct, frozen=True):
     """A callback about the order, and each attempt to deliver it."""
 
     callback: Callback
@@ -89,7 +89,7 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
     found = await reads.show_withdrawal(conn, line.merchant_id, line.order_id)
     assert found is not None, "an order is never deleted"
     order, is_staff = found.order, request.merchant_id is None
-    told = await _read_told(conn, line.merchant_id, order)
+    told = await _read_deliveries(conn, line.merchant_id, order)
     stored = await payouts.read_signed(conn, line.merchant_id, line.order_id)
     transfers = [
         Transfer(one.attempt_no, one.signed.tx_hash, one.signed.raw.hex(), one.signed_ms, one.broadcast_ms)
@@ -98,13 +98,13 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
     payout = await payouts.show_payout(conn, line.merchant_id, line.order_id) if is_staff else None
     [reason, later] = await _find_reasons(request, conn, line)
     now = "" if reason is None else request.translate(reason.text, **reason.values)
-    life = tell_life(
-        Life(order, found.steps, transfers, [one.callback for one in told], is_staff, request.actor, now)
+    timeline = build_timeline(
+        Timeline(order, found.steps, transfers, [one.callback for one in told], is_staff, request.actor, now)
     )
     shown: dict[str, Any] = {
         "line": line,
         "order": order,
-        "life": life,
+        "life": timeline,
         "reason": reason,
         "later": later,
         "needed": approvals_needed(order),
@@ -143,7 +143,7 @@ def _digest(shown: Mapping[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode({**shown, "payout": calm})).hexdigest()[:16]
 
 
-async def _screen(request: ConsoleRequest, conn: Connection, line: OrderLine) -> Screened:
+async def _screen(request: ConsoleRequest, conn: Connection, line: OrderLine) -> ScreenedOrder:
     return (await screen(request, conn, [line]))[0]
 
 
@@ -162,14 +162,14 @@ def _name_approvers(order: Withdrawal, is_staff: bool) -> list[str]:
     return [name for name in (order.first_approved_by, order.approved_by) if name] if is_staff else []
 
 
-async def _read_told(conn: Connection, merchant_id: int, order: Withdrawal) -> list[Told]:
+async def _read_deliveries(conn: Connection, merchant_id: int, order: Withdrawal) -> list[CallbackDelivery]:
     """The callbacks of the order, in order."""
     told = []
     for status in sorted(CALLED_BACK):
         callback = await callbacks.find_callback(conn, f"evt_{order.order_id}_{status}", merchant_id)
         if callback is not None:
             attempts = await callbacks.list_attempts(conn, callback)
-            told.append(Told(callback, show_attempts(reversed(attempts))))
+            told.append(CallbackDelivery(callback, show_attempts(reversed(attempts))))
     return told
 
 
@@ -177,7 +177,7 @@ async def _read_postings(conn: Connection, merchant_id: int, order: Withdrawal) 
     """The postings of the entry that opened the order, and of the one that released its hold."""
     opening = await reads.read_entry(conn, merchant_id, order.order_id)
     releasing = await _find_release(conn, merchant_id, order)
-    return [line for entry in (opening, releasing) if entry is not None for line in tell_postings(entry)]
+    return [line for entry in (opening, releasing) if entry is not None for line in list_posting_lines(entry)]
 
 
 async def _find_release(conn: Connection, merchant_id: int, order: Withdrawal) -> Entry | None:

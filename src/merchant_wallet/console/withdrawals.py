@@ -34,7 +34,7 @@ def url_of(order_id: int | str) -> str:
     return f"{QUEUE}/{order_id}"
 
 
-async def tell_reasons(
+async def list_reasons(
     request: ConsoleRequest, conn: Connection, lines: Sequence[OrderLine], *, if_approved: bool = False
 ) -> dict[int, Reason]:
     """Why each order waits. `if_approved`: also those that would wait after an approval."""
@@ -57,7 +57,7 @@ async def show_queue(request: ConsoleRequest, conn: Connection) -> Response:
         state=state,
         page=page,
         rows=await screen(request, conn, page.rows),
-        reasons=await tell_reasons(request, conn, page.rows, if_approved=True),
+        reasons=await list_reasons(request, conn, page.rows, if_approved=True),
     )
 
 
@@ -87,7 +87,7 @@ async def show_all(request: ConsoleRequest, conn: Connection) -> Response:
         tab="all",
         state=state,
         page=page,
-        reasons=await tell_reasons(request, conn, page.rows),
+        reasons=await list_reasons(request, conn, page.rows),
         statuses=orders.STATUSES,
         chain_choices=[(code, code) for code in request.context.settings.shown_chains],
         sorted_by={name: replace(state, sort=f"{DESCENDING}{name}").first for name in orders.SORTS},

@@ -23,7 +23,7 @@ from merchant_wallet.wallet_site.pending_deposits import Wallet, read_versions
 from merchant_wallet.wallet_site.request import open_request
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.forms import Form
-from merchant_wallet.web.live import EventStream, Hub, Over, write_event
+from merchant_wallet.web.live import EventStream, Hub, SessionEnded, write_event
 from merchant_wallet.web.templates import show_money
 
 PATH = "/wallet/events"
@@ -71,7 +71,7 @@ def make_events_route(context: PageContext, hub: WalletHub) -> Route:
         asked = http.query_params
         known = State(-1, _read_id(asked.get("entry", "")), asked.get("deposits", ""))
         states = hub.follow((request.merchant_id, request.user_id), key)
-        return EventStream(_tell(states, known), headers)
+        return EventStream(_stream(states, known), headers)
 
     return Route(PATH, follow, methods=["GET"])
 
@@ -80,7 +80,7 @@ async def _end() -> AsyncIterator[str]:
     yield ENDED
 
 
-async def _tell(states: AsyncIterator[State | None], known: State) -> AsyncIterator[str]:
+async def _stream(states: AsyncIterator[State | None], known: State) -> AsyncIterator[str]:
     async with aclosing(states):  # type: ignore[type-var]  # the hub's streams can be closed
         try:
             async for state in states:
@@ -89,7 +89,7 @@ async def _tell(states: AsyncIterator[State | None], known: State) -> AsyncItera
                         yield event
                     known = state
                 yield BEAT
-        except Over:
+        except SessionEnded:
             yield ENDED
 
 

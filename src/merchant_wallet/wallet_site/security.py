@@ -127,7 +127,7 @@ async def _attempt(
             )
         }
     except PinLocked as error:
-        return {compared: _tell_lock(request, error.until_ms)}
+        return {compared: _describe_lock(request, error.until_ms)}
     except PinMissing as error:
         return {compared: request.translate(str(error))}
     except PinRefused as error:
@@ -135,7 +135,7 @@ async def _attempt(
     return {}
 
 
-def _tell_lock(request: WalletRequest, until_ms: int) -> str:
+def _describe_lock(request: WalletRequest, until_ms: int) -> str:
     minutes = -(-(until_ms - request.at_ms) // _MINUTE_MS)
     if minutes < 60:
         return request.translate(N_("Too many wrong PINs. Try again in {count} min."), count=minutes)
@@ -167,5 +167,5 @@ def _page(
         errors=defaultdict(str, errors),
         kept=kept,
         used_units=wallet.day_debited_units if is_today else 0,
-        lock=_tell_lock(request, wallet.pin_locked_until_ms) if locked else "",
+        lock=_describe_lock(request, wallet.pin_locked_until_ms) if locked else "",
     )

@@ -47,11 +47,11 @@ OPEN_ENDED: Final = "merchant_wallet.open_ended"
 """Marks, in its scope, a request whose answer goes on until the client leaves."""
 
 
-class TooMany(Exception):
+class TooManyStreams(Exception):
     """This process follows as many pages as it can."""
 
 
-class Over(Exception):
+class SessionEnded(Exception):
     """The session of a stream has ended."""
 
 
@@ -89,8 +89,8 @@ class Hub(Generic[Key, State, Ticket]):
         self._followers: dict[Key, dict[asyncio.Queue[State | _End], Ticket]] = {}
         self._known: dict[Key, State] = {}
         self._count = 0
-        self._looking: asyncio.Task[None] | None = None
-        self._looked_s: float | None = None
+        self._polling: asyncio.Task[None] | None = None
+        self._polled_s: float | None = None
         self._closed = False
 
     def __len__(self) -> int:
@@ -106,15 +106,15 @@ class Hub(Generic[Key, State, Ticket]):
         caller that leaves earlier closes the generator.
         """
         if self._closed or self._count >= MAX_STREAMS or len(self._followers.get(key, ())) >= MAX_OF_ONE:
-            raise TooMany("as many pages are open as are followed here")
+            raise TooManyStreams("as many pages are open as are followed here")
         return self._follow(key, ticket)
 
     async def _follow(self, key: Key, ticket: Ticket) -> AsyncGenerator[State | None, None]:
         queue: asyncio.Queue[State | _End] = asyncio.Queue(8)
         self._followers.setdefault(key, {})[queue] = ticket
         self._count += 1
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._keep_looking())
+        if self._polling is None:
+            self._polling = asyncio.create_task(self._poll())
         if key in self._known and self._is_fresh():
             queue.put_nowait(self._known[key])
         ends = asyncio.get_running_loop().time() + LIFETIME_S
@@ -128,7 +128,7 @@ class Hub(Generic[Key, State, Ticket]):
                         yield None
                     continue
                 if told is _End.OVER:
-                    raise Over
+                    raise SessionEnded
                 if isinstance(told, _End):
                     return
                 was_told = True
@@ -139,13 +139,13 @@ class Hub(Generic[Key, State, Ticket]):
     def _is_fresh(self) -> bool:
         """Whether the last successful query is at most one heartbeat old."""
         now_s = asyncio.get_running_loop().time()
-        return self._looked_s is not None and now_s - self._looked_s <= BEAT_S + self._interval_s
+        return self._polled_s is not None and now_s - self._polled_s <= BEAT_S + self._interval_s
 
-    def _note_look(self) -> None:
+    def _note_poll(self) -> None:
         """After a successful query: if there was a gap, send the state to all pages again."""
         if not self._is_fresh():
             self._known.clear()
-        self._looked_s = asyncio.get_running_loop().time()
+        self._polled_s = asyncio.get_running_loop().time()
 
     def _leave(self, key: Key, queue: "asyncio.Queue[State | _End]") -> None:
         self._count -= 1
@@ -154,7 +154,7 @@ class Hub(Generic[Key, State, Ticket]):
             del self._followers[key]
             self._known.pop(key, None)
 
-    async def _keep_looking(self) -> None:
+    async def _poll(self) -> None:
         loop = asyncio.get_running_loop()
         checked_s = loop.time()
         try:
@@ -167,17 +167,17 @@ class Hub(Generic[Key, State, Ticket]):
                         await self._end_those_over()
                         checked_s = loop.time()
                     states = await self._look(list(self._followers))
-                    self._note_look()
-                    self._tell(states)
+                    self._note_poll()
+                    self._publish(states)
                 except Away as error:
-                    self._looked_s = None
+                    self._polled_s = None
                     log.warning("open pages could not be told; trying again", reason=str(error))
                 except Exception:
-                    self._looked_s = None
+                    self._polled_s = None
                     log.exception("open pages could not be told; trying again")
                 await asyncio.sleep(self._interval_s)
         finally:
-            self._looking = None
+            self._polling = None
 
     async def _end_those_over(self) -> None:
         asked = {ticket for queues in self._followers.values() for ticket in queues.values()}
@@ -187,7 +187,7 @@ class Hub(Generic[Key, State, Ticket]):
                 if ticket in over:
                     _put(queue, _End.OVER)
 
-    def _tell(self, states: Mapping[Key, State]) -> None:
+    def _publish(self, states: Mapping[Key, State]) -> None:
         for key, state in states.items():
             if self._known.get(key) == state or key not in self._followers:
                 continue
@@ -204,9 +204,9 @@ class Hub(Generic[Key, State, Ticket]):
     async def close(self) -> None:
         """End every stream."""
         self._end()
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+        if self._polling is not None:
+            self._polling.cancel()
+            await asyncio.gather(self._polling, return_exceptions=True)
 
 
 def _put(queue: asyncio.Queue[State | _End], told: State | _End) -> None:

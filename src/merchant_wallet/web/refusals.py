@@ -41,7 +41,7 @@ FORMS: Final = (
 """Sentences with a field, a number or a word of the request."""
 
 
-def tell_refusal(language: Language, msg: str) -> str:
+def translate_refusal(language: Language, msg: str) -> str:
     """A refusal's `msg` in a language."""
     if language is Language.EN:
         return msg

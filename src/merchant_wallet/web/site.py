@@ -28,7 +28,7 @@ from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.csrf import Forged
 from merchant_wallet.web.forms import BadForm
 from merchant_wallet.web.languages import N_, translate
-from merchant_wallet.web.live import TooMany
+from merchant_wallet.web.live import TooManyStreams
 from merchant_wallet.web.rate_limiter import AUTHENTICATED
 
 log = structlog.get_logger("pages")
@@ -123,7 +123,7 @@ class Site:
         except Exception as error:
             log.error("page failed", request_id=request_id, path=hide_link(scope["path"]), exc_info=error)
             if not status:
-                await self._tell(Request(scope, receive), 500)(scope, receive, send_noted)
+                await self._error_page(Request(scope, receive), 500)(scope, receive, send_noted)
         finally:
             took_s = time.monotonic() - began_s
             self._context.access_log.write_other(request_id, scope["path"], status, source, took_s)
@@ -138,9 +138,9 @@ class Site:
         brings_token = is_page and bool(self._cookie) and self._cookie in Request(scope).cookies
         wait_s = self._context.rate_limiter.admit(source, brings_token=brings_token)
         if wait_s:
-            return self._tell(Request(scope), 429, {"retry-after": str(wait_s)}), False
+            return self._error_page(Request(scope), 429, {"retry-after": str(wait_s)}), False
         if not is_page:
-            return self._tell(Request(scope), 404), False
+            return self._error_page(Request(scope), 404), False
         return self._application, brings_token
 
     def _find_page(self, request: Request) -> str:
@@ -157,7 +157,9 @@ class Site:
             path, _, _ = path.rpartition("/")
         return self._home
 
-    def _tell(self, request: Request, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    def _error_page(
+        self, request: Request, status: int, headers: Mapping[str, str] | None = None
+    ) -> Response:
         title, text = TEXTS.get(status, TEXTS[500])
         client = self._context.client(request)
         values = {
@@ -184,7 +186,7 @@ class Site:
             async def handle(request: Request, error: Exception) -> Response:
                 if status == 503:
                     log.warning("not available", request_id=request.scope["request_id"], reason=str(error))
-                return self._tell(request, status, headers)
+                return self._error_page(request, status, headers)
 
             return handle
 
@@ -193,7 +195,7 @@ class Site:
             if self._home and error.status_code == 405 and request.method == "GET":
                 page = quote(self._find_page(request))
                 return self._context.responses.redirect(page, self._frame_ancestors)
-            return self._tell(request, error.status_code, error.headers)
+            return self._error_page(request, error.status_code, error.headers)
 
         async def on_leaving(request: Request, error: Exception) -> Response:
             # The client has left.
@@ -207,5 +209,5 @@ class Site:
             Forged: on(403),
             Away: on(503, {"retry-after": "2"}),
             Unavailable: on(503, {"retry-after": "2"}),
-            TooMany: on(503, {"retry-after": "10"}),
+            TooManyStreams: on(503, {"retry-after": "10"}),
         }

@@ -16,7 +16,7 @@ from merchant_wallet.base.money import format_rate, format_units
 from merchant_wallet.web.browsers import name_browser
 from merchant_wallet.web.languages import Language, read_words, translate
 from merchant_wallet.web.live import BEAT_S
-from merchant_wallet.web.refusals import tell_refusal
+from merchant_wallet.web.refusals import translate_refusal
 from merchant_wallet.web.static import find_url
 
 _SHORT_HEAD: Final = 8
@@ -105,7 +105,7 @@ def show_day(at_ms: int) -> str:
 
 def show_refusal(msg: str, lang: str) -> str:
     """A refusal of the interface in the page's language."""
-    return tell_refusal(Language(lang), msg)
+    return translate_refusal(Language(lang), msg)
 
 
 def shorten(text: str, head: int = _SHORT_HEAD, tail: int = _SHORT_TAIL) -> Markup:
