@@ -1,4 +1,4 @@
-"""Sweeps on real chains of the development kind, with a database and a signer that keeps its rules."""
+"""Sweeps on real development chains, with a database and a signer that enforces its rules."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -22,7 +22,7 @@ def evm() -> Iterator[EvmScene]:
 
 @pytest.fixture
 def tron() -> Iterator[TronScene]:
-    """Two honest TRON nodes with the same."""
+    """Two honest TRON nodes with the token and a funded hot wallet."""
     with open_tron() as scene:
         yield scene
 

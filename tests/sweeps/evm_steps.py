@@ -1,4 +1,4 @@
-"""What tests of sweeping do on the real EVM node: pay in, let turns and blocks go by, look."""
+"""What tests of sweeping do on the real EVM node: deposit, run workers, mine blocks, read."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ async def pay_in(scene: SweepScene, evm: EvmScene, index: int, units: int) -> by
 
 
 async def finish(scene: SweepScene, evm: EvmScene, *workers: SweepWorker, rounds: int = 12) -> list[str]:
-    """Turns and blocks until nothing is under way."""
+    """Run the workers and mine blocks until no sweep is open."""
     for _ in range(rounds):
         for worker in workers:
             await worker.follow(with_unsigned=True)
@@ -39,7 +39,7 @@ async def finish(scene: SweepScene, evm: EvmScene, *workers: SweepWorker, rounds
 
 
 def transfers_to_wallet(evm: EvmScene) -> list[int]:
-    """Every Transfer to the hot wallet but the one that funded it."""
+    """Every transfer to the hot wallet except the one that funded it."""
     wanted = {
         "fromBlock": "0x0",
         "address": "0x" + evm.token.address.hex(),

@@ -1,7 +1,7 @@
-"""A sweeper in its own process that ends or stops itself by a signal at a named point; the tests start it.
+"""A sweeper in its own process that kills or stops itself by a signal at a given point. Tests start it.
 
 Arguments: database URL, the point, the signal's name, and a file that says where the chain is. A point is
-`before` or `after`, then the errand, then what is done for it: `after top_up broadcast`.
+`before` or `after`, then the kind of sweep transaction, then the step: `after top_up broadcast`.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ PAUSE_S = 0.05
 
 
 class KillPoint:
-    """Sends this process the signal when it comes to the point named, once; a stopped one may go on."""
+    """Sends this process the signal at the given point, once. A stopped process may be resumed."""
 
     def __init__(self, point: str, signal_name: str) -> None:
         self.point = point
@@ -102,7 +102,7 @@ class KillableSweeper:
 
 
 def open_real(where: dict[str, Any], folder: Path) -> tuple[str, Sweeper]:
-    """The chain that the file says."""
+    """The chain that the file describes."""
     token = bytes.fromhex(where["token"])
     if where["chain"] == ERC20:
         return ERC20, open_evm(folder, where["urls"][0], token)
@@ -113,7 +113,7 @@ def open_real(where: dict[str, Any], folder: Path) -> tuple[str, Sweeper]:
 async def sweep_until_killed(
     url: str, point: str, signal_name: str, where: dict[str, Any], folder: Path
 ) -> None:
-    """Decide on what there is and take it to its end, as `sweep run` does."""
+    """Plan, decide and finish all sweeps, as `sweep run` does."""
     chain, sweeper = open_real(where, folder)
     killable = KillableSweeper(sweeper, KillPoint(point, signal_name))
     async with AsyncExitStack() as closing:

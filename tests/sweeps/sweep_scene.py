@@ -1,4 +1,4 @@
-"""A yard: a merchant whose addresses come from the tests' seed, and what carries its sweeps out."""
+"""A merchant whose deposit addresses come from the tests' seed, and the workers that sweep them."""
 
 import json
 from collections.abc import Mapping
@@ -44,12 +44,12 @@ POLICY = {
     ERC20: SweepPolicy(3_000 * USDT, 10**18, RATE_SCALE // 10, 20 * USDT, 10, 2 * 10**16),
     TRC20: SweepPolicy(USDT // 4, 10**6, RATE_SCALE // 10, 20 * USDT, 10, 60_000_000),
 }
-"""A coin costs 3000 and 0.25 USDT; a tenth may be burnt."""
+"""A coin costs 3000 USDT on ERC20 and 0.25 USDT on TRC20. A tenth of the amount may be burnt."""
 
 
 @dataclass
 class Clock:
-    """It stands still until a test moves it."""
+    """A clock that moves only when a test moves it."""
 
     now_ms: int = NOW_MS
 
@@ -58,13 +58,13 @@ class Clock:
 
 
 def address_of(index: int, chain: str = ERC20, *, branch: int = 0) -> bytes:
-    """A deposit address of the merchant's."""
+    """A deposit address of the merchant."""
     account = derive_account(SEED, COIN_TYPES[chain], ACCOUNT)
     return account.child(branch).child(index).public().address()
 
 
 def open_evm(folder: Path, url: str, token: bytes, **rules: Any) -> EvmSweeper:
-    """Sweeping on a development node, with the signer that real keys have."""
+    """A sweeper on a development node, with a signer that has real keys."""
     made = EvmRules(chain_id=CHAIN_ID, token=token, **{"stuck_blocks": 5, **rules})
     policy = ChainLimits(token, made.fee_cap_wei, CHAIN_ID)
     signer = LocalSigner(Keystore(folder, HOT_KEYS, SEED), SigningRules({ERC20: policy}, USDT, USDT))
@@ -76,7 +76,7 @@ def open_evm(folder: Path, url: str, token: bytes, **rules: Any) -> EvmSweeper:
 def open_tron(
     folder: Path, urls: list[str], rules: TronRules, *, kind: type[TronSweeper] = TronSweeper
 ) -> TronSweeper:
-    """The same on TRON's double."""
+    """A sweeper on the fake TRON network."""
     policy = ChainLimits(rules.token, rules.fee_cap_sun)
     signer = LocalSigner(Keystore(folder, HOT_KEYS, SEED), SigningRules({TRC20: policy}, USDT, USDT))
     wallet = Keystore(folder, HOT_KEYS).wallets()[TRC20]
@@ -86,7 +86,7 @@ def open_tron(
 
 @dataclass
 class SweepScene:
-    """The database of one merchant with deposits, and runners made on demand."""
+    """The database of one merchant with deposits, and sweep workers made on demand."""
 
     url: str
     connection: AsyncConnection
@@ -95,7 +95,7 @@ class SweepScene:
     deposits: int = 0
 
     async def connect(self) -> AsyncConnection:
-        """A connection of the worker side."""
+        """A database connection as the workers have it."""
         return await connect(as_worker(self.url))
 
     async def rows(self, statement: LiteralString, *parameters: object) -> list[tuple[Any, ...]]:
@@ -105,7 +105,7 @@ class SweepScene:
     async def deposit(
         self, index: int, units: int, chain: str = ERC20, *, status: str = "credited", branch: int = 0
     ) -> bytes:
-        """Write down that a deposit reached an address; the chain is the test's to move."""
+        """Insert a deposit to an address. The test moves the money on the chain itself."""
         address, user_id = address_of(index, chain, branch=branch), None if branch else 9_000 + index
         if user_id is not None:
             await self._add_user(index, user_id)
@@ -149,7 +149,7 @@ class SweepScene:
         return await worker.open(chain, plan, POLICY[chain], "tests")
 
     async def shown(self) -> list[SweepShown]:
-        """All sweeps, the oldest first."""
+        """All sweeps, oldest first."""
         return list(reversed(await store.list_sweeps(self.connection)))
 
     async def steps(self) -> list[str]:
@@ -157,7 +157,7 @@ class SweepScene:
 
 
 async def open_sweep_scene(url: str, closing: AsyncExitStack) -> SweepScene:
-    """A fresh one."""
+    """A scene on an empty database."""
     connection = await closing.enter_async_context(await connect(url))
     scene = SweepScene(url, connection, closing, Clock())
     await scene.rows(
@@ -180,7 +180,7 @@ async def open_sweep_scene(url: str, closing: AsyncExitStack) -> SweepScene:
 
 
 async def give_account(scene: SweepScene) -> None:
-    """The merchant's account out of the pool, and its own addresses."""
+    """Give the merchant an account from the pool and its own addresses."""
     for chain in COIN_TYPES:
         own = address_of(0, chain, branch=1)
         await scene.rows("insert into merchant_address values (%s, %s, %s)", MERCHANT_ID, chain, own)

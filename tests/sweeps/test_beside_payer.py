@@ -1,4 +1,6 @@
-"""Sweeper and payer on one hot wallet at once: one line of places, everybody paid once, everything swept."""
+"""Sweeper and payer on one hot wallet at once: nonces without gaps, every order paid once, everything
+swept.
+"""
 
 import asyncio
 from collections import Counter
@@ -56,7 +58,7 @@ async def play(url: str, evm: EvmScene, chain: EvmChain, folder: Path) -> None:
         nonces = await scene.rows("select nonce, purpose from wallet_nonce order by nonce")
         assert [nonce for nonce, _ in nonces] == list(range(ORDERS + SWEEPS))
         assert Counter(purpose for _, purpose in nonces) == {"payout": ORDERS, "top_up": SWEEPS}
-        # The payer takes none of the fuel's places for a stranger's.
+        # The payer recognises the top-ups' nonces as ours.
         await shop.order(10 * USDT, ADDRESS)
         clock.advance(60_000)
         await shop.turn(payer)

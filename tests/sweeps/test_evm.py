@@ -1,4 +1,4 @@
-"""Sweeping on a real EVM node: what moves, what it costs to the wei, and what stands in its way."""
+"""Sweeping on a real EVM node: what moves, what it costs to the wei, and what blocks it."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -60,7 +60,7 @@ def test_two_addresses_are_emptied_and_every_wei_is_accounted_for(
         totals = await store.sum_sweeps(scene.connection, ERC20)
         assert (totals.moved_units, totals.open_units) == (sum(paid.values()), 0)
         assert totals.burnt + totals.topped_up == spent + sum(sweep.token_fee or 0 for sweep in sweeps)
-        # Nothing is left to do, and nothing was left over that would be done again.
+        # Nothing is left to sweep.
         assert await scene.begin(worker) == []
 
     in_scene(scenario)
@@ -79,7 +79,7 @@ def test_coin_that_an_address_has_is_used_and_no_top_up_is_sent(
         [sweep] = await scene.shown()
         assert (sweep.top_up, sweep.top_up_tx_hash) == (0, None)
         assert coin(evm, WALLET) == before
-        # What comes later is swept by another, at the address's next place.
+        # A later deposit is swept by a new sweep, with the address's next nonce.
         await pay_in(scene, evm, 0, 80 * USDT)
         await scene.begin(worker)
         assert await finish(scene, evm, worker) == ["done", "done"]
@@ -143,7 +143,7 @@ def test_a_free_nonce_below_a_top_up_is_cancelled_so_that_it_goes_through(
         )
         await scene.begin(worker)
         await worker.follow(with_unsigned=True)
-        # A payout gives its place back after the fuel was signed.
+        # A payout gives its nonce back after the top-up was signed.
         await scene.rows(
             "insert into wallet_nonce (chain, wallet, nonce, purpose, since_ms)"
             " values ('ERC20', %s, 0, 'free', %s)",
@@ -203,7 +203,7 @@ def test_when_fees_rise_above_the_share_the_sweep_waits_and_nothing_is_burnt(
         [sweep] = await scene.shown()
         assert "gas costs" in (sweep.obstacle or "")
         assert await scene.rows("select count(*) from sweep_signed where kind = 'token'") == [(0,)]
-        # What was put there is judged anew once fees have fallen.
+        # The sweep is judged again once fees have fallen.
         evm.node.set_base_fee(GWEI // 10)
         evm.node.mine()
         assert await finish(scene, evm, worker) == ["done"]
@@ -232,7 +232,7 @@ def test_nothing_leaves_a_hot_wallet_that_is_halted(
         assert "odd" in (sweep.obstacle or "")
         assert await scene.rows("select count(*) from sweep_signed") == [(0,)]
         assert await scene.rows("select count(*) from wallet_nonce") == [(0,)]
-        # It is given up after a while, and planned anew.
+        # The sweep is dropped after a while, and planned again.
         scene.clock.now_ms += 600_000
         await worker.follow(with_unsigned=True)
         assert await scene.steps() == ["dropped"]
@@ -281,7 +281,7 @@ def test_an_address_that_the_token_refuses_is_hindered_and_costs_nothing(
 def test_nothing_is_swept_while_the_token_takes_a_fee(
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:
-    """Neither planned, nor topped_up when it was begun before, nor signed when it was topped_up before."""
+    """Neither planned, nor topped up if it was begun before, nor signed if it was topped up before."""
 
     async def scenario(scene: SweepScene) -> None:
         worker = scene.worker({ERC20: open_it(evm, tmp_path)})
@@ -301,7 +301,7 @@ def test_nothing_is_swept_while_the_token_takes_a_fee(
             assert "takes a fee" in (sweep.obstacle or "")
             assert await scene.rows("select count(*) from sweep_signed") == [(signed,)]
             evm.token.do("setParams(uint256,uint256)", 0, 0)
-            # The fuel.
+            # The top-up.
             await worker.follow(with_unsigned=True)
             evm.settle()
             if not signed:
@@ -320,7 +320,7 @@ def test_a_fee_that_comes_after_signing_fails_the_sweep_and_the_cause_names_ever
         address = await pay_in(scene, evm, 0, 70 * USDT)
         evm.node.fund(address, 10**16)
         await scene.begin(worker)
-        # In the very block, before the sweep: the issuer offers more for its gas.
+        # In the same block, before the sweep: the issuer pays more for gas.
         await worker.follow(with_unsigned=True)
         switch = evm.token.call_data("setParams(uint256,uint256)", 10, 49)
         evm.node.send_as(evm.token.issuer, evm.token.address, switch)
@@ -364,7 +364,7 @@ def test_a_sweep_that_reverts_fails_with_its_cost_and_is_tried_again_only_on_dem
             await worker.follow(with_unsigned=True)
             evm.settle()
         await worker.follow()
-        # In the very block, before the sweep: the issuer offers more for its gas.
+        # In the same block, before the sweep: the issuer pays more for gas.
         evm.node.send_as(
             evm.token.issuer, evm.token.address, evm.token.call_data("addBlackList(address)", address)
         )

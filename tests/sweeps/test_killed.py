@@ -1,4 +1,4 @@
-"""A sweeper killed at every step, or frozen and let go on: each address is topped_up and emptied once."""
+"""A sweeper killed at every step, or frozen and resumed: each address is topped up and emptied once."""
 
 import asyncio
 import json
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 STEPS = ("after draft", "after sign", "before broadcast", "after broadcast", "after judge", "after fee_of")
 POINTS = [f"{step.split()[0]} {kind} {step.split()[1]}" for kind in ("top_up", "token") for step in STEPS]
-"""In their order: decided, signed and not committed, committed, sent, judged, about to be written down."""
+"""In order: decided, signed and not committed, committed, sent, judged, about to be stored."""
 AMOUNTS = [70 * USDT, 80 * USDT]
 
 
 @dataclass
-class Field:
-    """A chain with deposits on it, whichever it is."""
+class SweptChain:
+    """A chain with deposits, EVM or TRON."""
 
     chain: str
     file: Path
@@ -41,22 +41,22 @@ class Field:
 
 
 @pytest.fixture(params=[ERC20, TRC20])
-def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Field:
-    """A field on a real EVM node, and one on the double of TRON."""
+def swept(request: pytest.FixtureRequest, tmp_path: Path) -> SweptChain:
+    """A real EVM node or the fake TRON network."""
     file = tmp_path / "where.json"
     if request.param == ERC20:
         evm: EvmScene = request.getfixturevalue("evm")
         where: dict[str, Any] = {"chain": ERC20, "urls": [evm.node.url], "token": evm.token.address.hex()}
-        made = Field(ERC20, file, evm.settle, lambda: evm.token.balance(WALLET), evm.token.give, HELD)
+        made = SweptChain(ERC20, file, evm.settle, lambda: evm.token.balance(WALLET), evm.token.give, HELD)
     else:
         tron: TronScene = request.getfixturevalue("tron")
         network = tron.network
         where = {"chain": TRC20, "urls": network.urls, "token": network.token.hex()}
         where |= {"chain_id": tron.rules.chain_id}
-        made = Field(
+        made = SweptChain(
             TRC20,
             file,
-            # Quick blocks, so that nothing lapses while a process starts.
+            # Quick blocks, so that nothing expires while a process starts.
             lambda: network.mine(SOLID_LAG + 1, interval_ms=10),
             lambda: network.balance(tron.wallet),
             lambda address, units: network.fund(address, units=units),
@@ -66,19 +66,19 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Field:
     return made
 
 
-async def pay_in(scene: SweepScene, field: Field) -> None:
+async def pay_in(scene: SweepScene, swept: SweptChain) -> None:
     for index, units in enumerate(AMOUNTS):
-        field.give(await scene.deposit(index, units, field.chain), units)
-    field.settle()
+        swept.give(await scene.deposit(index, units, swept.chain), units)
+    swept.settle()
 
 
-async def meet(scene: SweepScene, field: Field, point: str, sent: str) -> ForkedProcess:
-    """A sweeper that comes to its point while blocks are made."""
-    child = fork_program("tests.sweeps.killable_sweeper", scene.url, point, sent, str(field.file))
+async def meet(scene: SweepScene, swept: SweptChain, point: str, sent: str) -> ForkedProcess:
+    """Start a sweeper and mine blocks until it reaches its point."""
+    child = fork_program("tests.sweeps.killable_sweeper", scene.url, point, sent, str(swept.file))
     scene.closing.callback(child.end)
     finished = asyncio.create_task(asyncio.to_thread(child.wait_for_state))
     while not finished.done():
-        await asyncio.to_thread(field.settle)
+        await asyncio.to_thread(swept.settle)
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(finished), 0.05)
     wanted = STOPPED if sent == "SIGSTOP" else -signal.Signals[sent]
@@ -86,50 +86,50 @@ async def meet(scene: SweepScene, field: Field, point: str, sent: str) -> Forked
     return child
 
 
-async def finish(scene: SweepScene, field: Field) -> None:
-    """Another sweeper brings everything to its end."""
-    chain, sweeper = open_real(json.loads(field.file.read_text()), field.file.parent)
+async def finish(scene: SweepScene, swept: SweptChain) -> None:
+    """Another sweeper finishes everything."""
+    chain, sweeper = open_real(json.loads(swept.file.read_text()), swept.file.parent)
     worker = scene.worker({chain: sweeper})
     await scene.begin(worker, chain)
     for _ in range(12):
         await worker.follow(with_unsigned=True)
         if not await store.count_open(scene.connection, chain):
             return
-        field.settle()
+        swept.settle()
 
 
-async def see_swept_once(scene: SweepScene, field: Field) -> None:
-    """Everything arrived, by one signature a step, and no place of the wallet is without its bytes."""
-    assert field.held_by_wallet() == field.first_held + sum(AMOUNTS)
+async def see_swept_once(scene: SweepScene, swept: SweptChain) -> None:
+    """Everything arrived, each step was signed once, and the wallet's nonces have no gap."""
+    assert swept.held_by_wallet() == swept.first_held + sum(AMOUNTS)
     assert await scene.steps() == ["done"] * len(AMOUNTS)
     signed = await scene.rows("select kind, count(*) from sweep_signed group by kind order by kind")
     assert signed == [("token", len(AMOUNTS)), ("top_up", len(AMOUNTS))]
     nonces = await scene.rows("select nonce from wallet_nonce where purpose = 'top_up' order by nonce")
-    assert nonces == ([(0,), (1,)] if field.chain == ERC20 else [])
+    assert nonces == ([(0,), (1,)] if swept.chain == ERC20 else [])
 
 
-def test_a_sweeper_killed_at_every_step_moves_everything_once(in_scene: "InScene", ground: Field) -> None:
+def test_a_sweeper_killed_at_every_step_moves_everything_once(in_scene: "InScene", swept: SweptChain) -> None:
     async def scenario(scene: SweepScene) -> None:
-        await pay_in(scene, ground)
+        await pay_in(scene, swept)
         for point in POINTS:
-            await meet(scene, ground, point, "SIGKILL")
-        await finish(scene, ground)
-        await see_swept_once(scene, ground)
+            await meet(scene, swept, point, "SIGKILL")
+        await finish(scene, swept)
+        await see_swept_once(scene, swept)
 
     in_scene(scenario)
 
 
 @pytest.mark.parametrize("point", ["after top_up draft", "before top_up broadcast", "before token fee_of"])
 def test_a_frozen_sweeper_that_wakes_up_late_changes_nothing(
-    in_scene: "InScene", ground: Field, point: str
+    in_scene: "InScene", swept: SweptChain, point: str
 ) -> None:
     async def scenario(scene: SweepScene) -> None:
-        await pay_in(scene, ground)
-        child = await meet(scene, ground, point, "SIGSTOP")
-        await finish(scene, ground)
+        await pay_in(scene, swept)
+        child = await meet(scene, swept, point, "SIGSTOP")
+        await finish(scene, swept)
         child.resume()
         assert await asyncio.to_thread(child.wait_for_state) == 0
-        ground.settle()
-        await see_swept_once(scene, ground)
+        swept.settle()
+        await see_swept_once(scene, swept)
 
     in_scene(scenario)

@@ -1,4 +1,4 @@
-"""What a plan says: by tables, and for any addresses and any prices."""
+"""What a plan says: by examples, and for any addresses and prices."""
 
 import msgspec
 import pytest
@@ -20,7 +20,7 @@ from merchant_wallet.custody.sweeps.plan import (
 USDT = 1_000_000
 ETH = 10**18
 GWEI = 10**9
-# An ETH costs 3000 USDT, so that a USDT buys 333,333 gwei.
+# An ETH costs 3000 USDT, so one USDT buys 333,333 gwei.
 POLICY = SweepPolicy(
     coin_price_units=3_000 * USDT,
     coin_scale=ETH,
@@ -29,7 +29,7 @@ POLICY = SweepPolicy(
     at_once=3,
     fee_cap=ETH // 50,
 )
-# 100,000 gwei (0.30 USDT) to move the token, 20,000 gwei (0.06 USDT) to send coin there.
+# 100,000 gwei (0.30 USDT) to move the token, 20,000 gwei (0.06 USDT) to send the coin there.
 FEES = Quote(held=0, token_fee=100_000 * GWEI, top_up_fee=20_000 * GWEI)
 
 
@@ -40,13 +40,13 @@ def candidate(units: int, *, number: int = 1, quote: Quote | None = FEES, **othe
 @pytest.mark.parametrize(
     ("usdt", "held_gwei", "verdict", "top_up_gwei", "cost_usdt", "share"),
     [
-        # what is there, coin there already, verdict, coin to send, cost, share
+        # Token amount, coin there already, verdict, coin to send, cost, share.
         (19, 0, "small", 0, None, None),
         (20, 0, "dear", 100_000, "0.36", "0.018"),
         (35, 0, "dear", 100_000, "0.36", "0.01028572"),
         (36, 0, "sweep", 100_000, "0.36", "0.01"),
         (3_600, 0, "sweep", 100_000, "0.36", "0.0001"),
-        # Coin that is there already costs as much as any, but sending it doesn't.
+        # Coin that is there already costs the same when it is burnt, but nothing to send.
         (30, 100_000, "sweep", 0, "0.3", "0.01"),
         (36, 99_999, "sweep", 1, "0.36", "0.01"),
         (29, 500_000, "dear", 0, "0.3", "0.01034483"),
@@ -63,10 +63,10 @@ def test_an_address_is_worth_sweeping_when_it_costs_no_more_than_the_share(
 
 
 def test_what_the_share_leaves_is_room_to_outbid_and_no_more() -> None:
-    # A hundredth of 360 USDT is 3.60, for 1,200,000 gwei; 100,000 of them are the token's.
+    # One percent of 360 USDT is 3.60 USDT, or 1,200,000 gwei. The token transfer takes 100,000 of them.
     assert judge(candidate(360 * USDT), POLICY).top_up_fee_limit == 1_100_000 * GWEI
     assert judge(candidate(36 * USDT), POLICY).top_up_fee_limit == 20_000 * GWEI
-    # The chain's own fee cap holds all the same.
+    # The chain's own fee cap applies too.
     assert judge(candidate(100_000 * USDT), POLICY).top_up_fee_limit == POLICY.fee_cap
     held = msgspec.structs.replace(FEES, held=ETH)
     assert judge(candidate(360 * USDT, quote=held), POLICY).top_up_fee_limit == 0
@@ -146,7 +146,7 @@ def test_whatever_there_is_a_plan_keeps_its_rules(
         assert units > 0
         assert price is not None
         assert quote is not None
-        # All that can ever be burnt, outbidding included, is worth no more than the share.
+        # The most that can be burnt, replacements included, is worth no more than the share.
         most = (one.top_up_fee_limit if one.top_up else 0) + quote.token_fee
         assert worth_units(most, price, laid_down.coin_scale) * RATE_SCALE <= units * laid_down.share_e8
         assert one.cost <= most

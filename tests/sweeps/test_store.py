@@ -1,4 +1,6 @@
-"""What is remembered: one who goes on, one who begins anew; places and bytes together or not at all."""
+"""The stored state of sweeps: one open sweep for an address, nonces and bytes stored together or not at
+all.
+"""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -23,8 +25,8 @@ WALLET = bytes(range(40, 60))
 GWEI = 10**9
 
 
-class ToldDraft:
-    """Signs without a key, remembers the places it was given, or refuses."""
+class FakeDraft:
+    """Signs without a key and records the nonces that it gets, or refuses."""
 
     def __init__(self, name: str, refusal: Exception | None = None) -> None:
         self.name = name
@@ -66,7 +68,7 @@ async def open_one(scene: SweepScene, index: int, *, held: int = 0, at_once: int
     )
 
 
-async def sign(scene: SweepScene, sweep: Sweep, draft: ToldDraft, *, attempt_no: int = 1) -> SignedTransfer:
+async def sign(scene: SweepScene, sweep: Sweep, draft: FakeDraft, *, attempt_no: int = 1) -> SignedTransfer:
     return await store.sign(
         scene.connection,
         sweep,
@@ -92,8 +94,8 @@ def test_an_address_has_one_sweep_at_a_time_and_a_chain_so_many(in_scene: "InSce
 def test_who_read_an_older_version_signs_nothing_and_takes_no_nonce(in_scene: "InScene") -> None:
     async def scenario(scene: SweepScene) -> None:
         [sweep] = await begin(scene, 0)
-        await sign(scene, sweep, ToldDraft("first"))
-        late = ToldDraft("late")
+        await sign(scene, sweep, FakeDraft("first"))
+        late = FakeDraft("late")
         with pytest.raises(SweepMovedOn):
             await sign(scene, sweep, late)
         with pytest.raises(SweepMovedOn):
@@ -112,7 +114,7 @@ def test_a_signature_that_fails_takes_no_nonce(in_scene: "InScene", refusal: Exc
     async def scenario(scene: SweepScene) -> None:
         [sweep] = await begin(scene, 0)
         with pytest.raises(type(refusal)):
-            await sign(scene, sweep, ToldDraft("refused", refusal))
+            await sign(scene, sweep, FakeDraft("refused", refusal))
         assert await scene.rows("select nonce from wallet_nonce") == []
         assert await scene.rows("select next_nonce from hot_wallet") == [(4,)]
         assert await store.list_open(scene.connection, ERC20) == [sweep]
@@ -123,9 +125,9 @@ def test_a_signature_that_fails_takes_no_nonce(in_scene: "InScene", refusal: Exc
 def test_many_at_once_get_different_nonces(in_scene: "InScene") -> None:
     async def scenario(scene: SweepScene) -> None:
         sweeps = await begin(scene, *range(5))
-        drafts = [ToldDraft(str(sweep.sweep_id)) for sweep in sweeps]
+        drafts = [FakeDraft(str(sweep.sweep_id)) for sweep in sweeps]
 
-        async def sign_alone(sweep: Sweep, draft: ToldDraft) -> None:
+        async def sign_alone(sweep: Sweep, draft: FakeDraft) -> None:
             async with await scene.connect() as connection:
                 await store.sign(
                     connection,
@@ -147,7 +149,7 @@ def test_coin_that_other_top_ups_may_take_is_promised(in_scene: "InScene") -> No
     async def scenario(scene: SweepScene) -> None:
         first, second = await begin(scene, 0, 1)
         assert (first.promised, second.promised) == (0, 2 * first.top_up)
-        await sign(scene, first, ToldDraft("first"))
+        await sign(scene, first, FakeDraft("first"))
         [first, second] = await store.list_open(scene.connection, ERC20)
         await store.end_tx(scene.connection, first, "0xfirst4", 5, NOW_MS)
         [first, second] = await store.list_open(scene.connection, ERC20)
@@ -159,7 +161,7 @@ def test_coin_that_other_top_ups_may_take_is_promised(in_scene: "InScene") -> No
 def test_a_fault_of_the_wallet_freezes_it_with_the_sweep(in_scene: "InScene") -> None:
     async def scenario(scene: SweepScene) -> None:
         [sweep] = await begin(scene, 0)
-        await sign(scene, sweep, ToldDraft("first"))
+        await sign(scene, sweep, FakeDraft("first"))
         [sweep] = await store.list_open(scene.connection, ERC20)
         await store.fail(scene.connection, sweep, "dead", 3, NOW_MS, wallet_fault="a stranger's nonce")
         assert await scene.rows("select frozen_cause from hot_wallet") == [("a stranger's nonce",)]
@@ -168,7 +170,7 @@ def test_a_fault_of_the_wallet_freezes_it_with_the_sweep(in_scene: "InScene") ->
         await open_one(scene, 1, held=10**18)
         [token] = await store.list_open(scene.connection, ERC20)
         with pytest.raises(Blocked, match="frozen"):
-            await sign(scene, token, ToldDraft("token"))
+            await sign(scene, token, FakeDraft("token"))
 
     in_scene(scenario)
 
@@ -176,13 +178,13 @@ def test_a_fault_of_the_wallet_freezes_it_with_the_sweep(in_scene: "InScene") ->
 def test_only_what_was_never_signed_is_dropped(in_scene: "InScene") -> None:
     async def scenario(scene: SweepScene) -> None:
         signed, unsigned = await begin(scene, 0, 1)
-        await sign(scene, signed, ToldDraft("first"))
+        await sign(scene, signed, FakeDraft("first"))
         assert await store.drop_unsigned(scene.connection, ERC20, NOW_MS - 1, NOW_MS) == 0
         assert await store.drop_unsigned(scene.connection, ERC20, NOW_MS, NOW_MS) == 1
         assert await scene.steps() == ["top_up", "dropped"]
-        # Whoever was about to sign it comes too late.
+        # A worker that was about to sign it comes too late.
         with pytest.raises(SweepMovedOn):
-            await sign(scene, unsigned, ToldDraft("late"))
+            await sign(scene, unsigned, FakeDraft("late"))
 
     in_scene(scenario)
 
@@ -192,8 +194,8 @@ def test_a_known_wallet_is_never_replaced_and_a_nonce_never_given_twice(in_scene
         [sweep] = await begin(scene, 0)
         other = bytes(range(60, 80))
         assert await store.open_wallet(scene.connection, ERC20, other) == (WALLET, True)
-        await sign(scene, sweep, ToldDraft("first"))
-        # As when an operator has thawed the wallet and the chain has not seen our last transaction yet.
+        await sign(scene, sweep, FakeDraft("first"))
+        # As if an operator had thawed the wallet before the chain has our last transaction.
         await scene.rows("update hot_wallet set next_nonce = null")
         await store.set_first_nonce(scene.connection, ERC20, WALLET, 2)
         assert await scene.rows("select next_nonce from hot_wallet") == [(5,)]
@@ -234,12 +236,12 @@ def test_no_sweep_is_begun_signed_or_taken_further_while_a_sign_of_a_rollback_st
         assert await store.list_open(scene.connection, ERC20) == []
         assert await open_one(scene, 3) is None
         for sweep in direct:
-            draft = ToldDraft("x")
+            draft = FakeDraft("x")
             with pytest.raises(SweepMovedOn):
                 await sign(scene, sweep, draft)
             assert draft.nonces == []
         await scene.connection.execute("delete from rollback_sign")
         assert await store.list_open(scene.connection, ERC20) == direct
-        assert (await sign(scene, direct[1], ToldDraft("x"))).raw == b"x at 9"
+        assert (await sign(scene, direct[1], FakeDraft("x"))).raw == b"x at 9"
 
     in_scene(scenario)

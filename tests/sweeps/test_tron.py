@@ -1,4 +1,4 @@
-"""Sweeping on the double of TRON: TRX is sent there and burnt; a second signature follows on proof alone."""
+"""Sweeping on the fake TRON network: TRX is sent and burnt, and a second signature needs proof."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.sweeps.conftest import InScene
 
 TRANSFER_SUN = 6_428_500
-"""What the double burns for a transfer to somebody who has the token."""
+"""What the fake network burns for a transfer to a recipient that has the token."""
 
 
 def make_runner(scene: SweepScene, tron: TronScene, folder: Path) -> SweepWorker:
@@ -33,7 +33,7 @@ async def pay_in(scene: SweepScene, tron: TronScene, index: int, units: int) -> 
 
 
 async def finish(scene: SweepScene, tron: TronScene, *workers: SweepWorker) -> list[str]:
-    """Turns and blocks until nothing is under way."""
+    """Run the workers and mine blocks until no sweep is open."""
     for _ in range(12):
         for worker in workers:
             await worker.follow(with_unsigned=True)
@@ -50,7 +50,7 @@ def test_addresses_without_an_account_are_topped_up_and_emptied(
         workers = [make_runner(scene, tron, tmp_path) for _ in range(2)]
         addresses = [await pay_in(scene, tron, index, (70 + index) * USDT) for index in range(3)]
         [*plan] = await scene.plan(TRC20, workers[0].sweepers[TRC20])
-        # An address that never had TRX costs the chain's fee for a new account too.
+        # An address that never had TRX also costs the chain's fee for a new account.
         assert {(one.verdict, one.top_up_fee) for one in plan} == {("sweep", 270_000 + 1_100_000)}
         await scene.begin(workers[0], TRC20)
         assert await finish(scene, tron, *workers) == ["done"] * 3
@@ -166,7 +166,7 @@ def test_a_transfer_that_fails_on_the_chain_fails_the_sweep_with_what_it_burnt(
         await worker.follow(with_unsigned=True)
         tron.network.settle()
         await worker.follow()
-        # Paused after the look and before the block.
+        # The token is paused after the check and before the block.
         fake.holds_back = True
         await worker.follow()
         tron.network.pause()
@@ -184,7 +184,7 @@ def test_a_transfer_that_fails_on_the_chain_fails_the_sweep_with_what_it_burnt(
 def test_nothing_is_swept_while_the_token_takes_a_fee(
     in_scene: "InScene", tron: TronScene, tmp_path: Path
 ) -> None:
-    """Neither planned, nor topped_up when it was begun before, nor signed when it was topped_up before."""
+    """Neither planned, nor topped up if it was begun before, nor signed if it was topped up before."""
 
     async def scenario(scene: SweepScene) -> None:
         worker = make_runner(scene, tron, tmp_path)
@@ -216,7 +216,7 @@ def test_nothing_is_swept_while_the_token_takes_a_fee(
 
 
 class LosingSweeper(TronSweeper):
-    """Its nodes take what they are handed, and the answer is lost."""
+    """Its nodes accept every transaction, but the answer is lost."""
 
     async def broadcast(self, raw: bytes) -> None:
         await super().broadcast(raw)

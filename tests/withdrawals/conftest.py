@@ -1,4 +1,4 @@
-"""A shop: one merchant's book on a real database, its writer, and payers made on demand, all on one clock."""
+"""One merchant's book on a real database, its writer, and payers made on demand, all with one clock."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -56,7 +56,7 @@ TRC20_ADDRESS = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
 
 @dataclass
 class Clock:
-    """The shop's clock: it stands still until a test moves it."""
+    """A clock that moves only when a test moves it."""
 
     now_ms: int = START_MS
 
@@ -68,7 +68,7 @@ class Clock:
 
 
 class ScriptedChain:
-    """A chain that says what a test tells it to, and remembers what it was handed."""
+    """A chain that answers what a test sets, and records what it is given."""
 
     wallet = bytes(range(40, 60))
     has_nonces = False
@@ -92,11 +92,11 @@ class ScriptedChain:
         self.may_judge.set()
 
     def final(self, transfer: Transfer | None = None) -> Final:
-        """That the first transfer it built is final, or that another moved in its place."""
+        """Final: the first transfer that it built, or another transfer in its place."""
         return Final(transfer or self.built[0].transfer, self.signed[0].tx_hash)
 
     def final_of(self, payout_id: int) -> Final:
-        """That the transfer it built for this payout is final."""
+        """Final: the transfer that it built for this payout."""
         index = next(i for i, payout in enumerate(self.built) if payout.payout_id == payout_id)
         return Final(self.built[index].transfer, self.signed[index].tx_hash)
 
@@ -141,7 +141,7 @@ class ScriptedChain:
 
 @dataclass
 class Shop:
-    """One merchant with 1000 USDT, whose withdrawals up to 100 USDT need no approval."""
+    """One merchant with 1000 USDT. Its withdrawals up to 100 USDT need no approval."""
 
     url: str
     connection: AsyncConnection
@@ -152,7 +152,7 @@ class Shop:
     orders: int = 0
 
     async def connect(self) -> AsyncConnection:
-        """A connection of the worker side."""
+        """A database connection as the workers have it."""
         return await connect(as_worker(self.url))
 
     def worker_connection(self) -> WorkerConnection:
@@ -169,7 +169,9 @@ class Shop:
         return ScriptedChain(verdict, name)
 
     def fake(self, kind: str) -> FakeChain:
-        """The fake chain of this shop, `sequenced` for ERC20 or `expiring` for TRC20; always the same one."""
+        """This shop's fake chain: `sequenced` for ERC20 or `expiring` for TRC20. Its state is the same at
+        every call.
+        """
         return open_fake(kind, self.folder / kind)
 
     def fakes(self) -> dict[str, Chain]:
@@ -187,7 +189,9 @@ class Shop:
         chains: Mapping[str, Chain] | None = None,
         **settings: Any,
     ) -> Payer:
-        """A payer with the sandbox's chains, with one told chain for both, or with the chains given."""
+        """A payer with the sandbox's chains, with one scripted chain for both names, or with the given
+        chains.
+        """
         book = settings.pop("book", self.book)
         chosen = chains or ({"ERC20": told, "TRC20": told} if told else self.chains())
         payer = Payer(self.connect, book, chosen, clock=self.clock, **settings)
@@ -205,7 +209,7 @@ class Shop:
     async def order(
         self, amount: int = 10 * COIN, address: str = ERC20_ADDRESS, fee: int = COIN, chain: str = ""
     ) -> Withdrawal:
-        """A new order; above 100 USDT it waits for approval for an hour."""
+        """A new order. Above 100 USDT it waits up to an hour for approval."""
         self.orders += 1
         chain = chain or ("ERC20" if address.startswith("0x") else "TRC20")
         command = CreateWithdrawal(
@@ -234,13 +238,13 @@ class Shop:
         return outcome.status
 
     async def turn(self, payer: Payer) -> int:
-        """One look at the queue, and every attempt that came of it to its end."""
+        """Read the queue once, and finish every attempt that starts."""
         started = await payer.start_due()
         await payer.finish()
         return started
 
     async def pay(self, payer: Payer, order: Withdrawal) -> int:
-        """Turns until the order can go no further within some minutes; gives its status."""
+        """Run the payer until the order makes no further progress within some minutes. Returns its status."""
         for _ in range(30):
             await self.turn(payer)
             if await self.status(order) in (2, 4, 5, 6):
@@ -253,25 +257,25 @@ class Shop:
         return await cursor.fetchall() if cursor.description else []
 
     async def balances(self) -> dict[str, int]:
-        """The balances of the accounts that are not empty, by name."""
+        """Account balances by name, without those that are zero."""
         found = await self.rows("select kind || ':' || currency, balance from account where balance <> 0")
         return dict(found)
 
     async def suspend(self, status: str = "suspended") -> None:
-        """Set the merchant's status, in the way in which every change of settings is made."""
+        """Set the merchant's status, as every change of settings does."""
         async with self.connection.transaction():
             await self.rows("update book set settings_version = settings_version + 1")
             await self.rows("update merchant set status = %s", status)
 
     async def transfers(self) -> list[tuple[Any, ...]]:
-        """All that the sandbox's chains ever accepted."""
+        """Every transfer that the sandbox's chains accepted."""
         return await self.rows(
             "select chain, recipient, amount_units, tx_hash from sandbox_transfer order by tx_hash"
         )
 
 
 async def open_book(connection: AsyncConnection) -> None:
-    """Write down a merchant and its empty book."""
+    """Insert a merchant and its empty book."""
     await ensure_nonce_partitions(connection, START_MS // DAY_MS)
     await connection.execute(
         "insert into merchant (merchant_id, name, app_key, currency_mode, created_ms)"

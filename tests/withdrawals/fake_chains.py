@@ -1,9 +1,9 @@
-"""Two chains with the ways of real ones, kept in a file so that several processes see the same.
+"""Two fake chains that behave like real ones. They live in a file, so that several processes share them.
 
-`EvmLikeFake` numbers its wallet's transactions as an EVM chain does, `TronLikeFake` has none and lets a
-transaction expire as TRON does. Both have a waiting room, blocks, finality two blocks deep, a token that may
-be paused or have addresses blacklisted, and every signature is a new transaction: whoever signs an order
-twice where both can count, pays it twice.
+`EvmLikeFake` has nonces, as an EVM chain does. `TronLikeFake` has none, and its transactions expire. Both
+have a mempool, blocks, finality two blocks deep, and a token that may be paused or have addresses
+blacklisted. Each signature makes a new transaction: an order that is signed twice, where both can count, is
+paid twice.
 """
 
 import fcntl
@@ -44,7 +44,7 @@ def hash_of(raw: bytes) -> str:
 
 
 class FakeChain:
-    """What both have in common. `name` is the chain that withdrawals name."""
+    """What both chains share. `name` is the chain that withdrawals name."""
 
     has_nonces = False
     wallet = bytes(range(60, 80))
@@ -67,7 +67,7 @@ class FakeChain:
 
     @contextmanager
     def state(self) -> Iterator[State]:
-        """The chain's state for one look or change at a time."""
+        """The chain's state, locked for one read or change."""
         with self.path.with_suffix(".lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             state: State = json.loads(self.path.read_text())
@@ -76,7 +76,7 @@ class FakeChain:
             draft.write_text(json.dumps(state))
             draft.replace(self.path)
 
-    # What the payer sees.
+    # What the payer uses.
 
     async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
         with self.state() as state:
@@ -111,7 +111,7 @@ class FakeChain:
             if fee > FEE_CAP:
                 raise Blocked(Obstacle("fee", f"a fee of {fee} is above the cap"))
             height = len(state["blocks"])
-            # No two signatures are alike, as with a node's prices or a clock's moments in them.
+            # No two signatures are alike: real ones contain gas prices or times.
             tx |= {
                 "nonce": nonce,
                 "fee": fee,
@@ -122,7 +122,7 @@ class FakeChain:
         return SignedTransfer(raw, hash_of(raw), height)
 
     async def broadcast(self, raw: bytes) -> None:
-        """As a node does: what it knows, or can't take, it leaves; the caller learns nothing of it."""
+        """Like a node, it ignores a transaction that it knows or can't execute. The caller is not told."""
         tx = {**json.loads(raw), "hash": hash_of(raw)}
         with self.state() as state:
             if self._takes(state, tx):
@@ -156,10 +156,10 @@ class FakeChain:
     def _executable(self, state: State) -> list[Tx]:
         raise NotImplementedError
 
-    # What a test does to it.
+    # What tests use.
 
     def mine(self, blocks: int = 1) -> None:
-        """So many blocks, the first with all that the waiting room can execute at today's price."""
+        """Mine blocks with everything in the mempool that can be executed at today's price."""
         for _ in range(blocks):
             with self.state() as state:
                 block = self._executable(state)
@@ -168,16 +168,18 @@ class FakeChain:
                     held = state["balance"] - sum(tx["amount"] for tx in _executed([*state["blocks"], block]))
                     tx["reverted"] = tx["to"] in state["reverting"] or held < 0
                 state["blocks"].append(block)
-                # It never goes back, however short a reorganisation leaves the chain.
+                # Finality never goes back, even if a reorganisation makes the chain shorter.
                 state["final"] = max(state["final"], len(state["blocks"]) - FINALITY)
 
     def drop_pool(self) -> None:
-        """A node that forgets what waits."""
+        """Forget the mempool."""
         with self.state() as state:
             state["pool"] = []
 
     def reorganise(self, depth: int, *, keep: bool) -> None:
-        """Undo blocks; with `keep` what was in them waits again. ValueError: some was final before."""
+        """Undo blocks. With `keep` their transactions return to the mempool. ValueError: one of the blocks
+        is final.
+        """
         with self.state() as state:
             height = len(state["blocks"]) - depth
             if height < state["final"]:
@@ -192,7 +194,7 @@ class FakeChain:
             state.update(values)
 
     def steal_nonce(self, nonce: int) -> None:
-        """A stranger with our key uses a place."""
+        """A stranger with our key uses a nonce."""
         stolen = {
             "payout": None,
             "to": "00" * 20,
@@ -210,7 +212,7 @@ class FakeChain:
             return list(state["pool"])
 
     def undoable(self) -> int:
-        """How many of the newest blocks a reorganisation may still undo."""
+        """How many of the newest blocks a reorganisation may undo."""
         with self.state() as state:
             return len(state["blocks"]) - int(state["final"])
 
@@ -219,7 +221,7 @@ class FakeChain:
             return len(state["blocks"])
 
     def paid(self) -> dict[int, list[int]]:
-        """The amounts that ever moved, by order: more than one is money lost."""
+        """The amounts that were paid, by order. More than one for an order means that money was lost."""
         found: dict[int, list[int]] = {}
         with self.state() as state:
             for tx in _executed(state["blocks"]):
@@ -229,7 +231,9 @@ class FakeChain:
 
 
 class EvmLikeFake(FakeChain):
-    """As on an EVM chain: places are taken in order, a higher fee replaces what waits in the same place."""
+    """Like an EVM chain: nonces are used in order, and a higher fee replaces a waiting transaction with
+    the same nonce.
+    """
 
     has_nonces = True
 
@@ -267,7 +271,7 @@ class EvmLikeFake(FakeChain):
 
 
 class TronLikeFake(FakeChain):
-    """As on TRON: every transaction stands for itself, and is void when its block has passed."""
+    """Like TRON: transactions are independent, and one expires after its last valid block."""
 
     def _next_nonce(self, state: State, *, with_pool: bool) -> int:
         raise ValueError("no places here")
@@ -295,6 +299,6 @@ KINDS = {"sequenced": (EvmLikeFake, "ERC20"), "expiring": (TronLikeFake, "TRC20"
 
 
 def open_fake(kind: str, path: Path) -> FakeChain:
-    """The fake of this kind that is kept in the file."""
+    """The fake of this kind, stored in the file."""
     make, name = KINDS[kind]
     return make(path, name)

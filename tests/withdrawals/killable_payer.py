@@ -1,8 +1,8 @@
-"""A payer in its own process that ends or stops itself by a signal at a named point; the tests start it.
+"""A payer in its own process that kills or stops itself by a signal at a given point. Tests start it.
 
-Arguments: database URL, the clock's moment in ms, the point, the signal's name, and the folder that says
-which chains (see `make_chains`), or `sandbox`. A point is `before` or `after`, then what: a method of the
-chain or a command to the book, and the how-manieth time in this process if not the first: `after build 2`.
+Arguments: database URL, the clock's time in ms, the point, the signal's name, and the folder that says which
+chains to use (see `make_chains`), or `sandbox`. A point is `before` or `after`, then a method of the chain or
+a command to the book, then a count if it is not the first time in this process: `after build 2`.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ Answer = TypeVar("Answer")
 
 
 class KillPoint:
-    """Sends this process the signal when it comes to the point named; a stopped one may be let go on."""
+    """Sends this process the signal at the given point. A stopped process may be resumed."""
 
     def __init__(self, point: str, signal_name: str) -> None:
         self.point = point
@@ -93,7 +93,7 @@ class KillableBook:
 
 
 def make_chains(url: str, where: str, now: list[int]) -> Mapping[str, Chain]:
-    """The real chains that the folder has word of, else the fake ones in it, or the sandbox's."""
+    """The real chains if the folder names them, else the folder's fake chains, or the sandbox's."""
     if (Path(where) / real_chains.NAME).exists():
         return real_chains.open_real(Path(where))
     if where != "sandbox":
@@ -104,7 +104,7 @@ def make_chains(url: str, where: str, now: list[int]) -> Mapping[str, Chain]:
 
 
 async def pay_until_killed(url: str, now_ms: int, point: str, signal_name: str, where: str) -> None:
-    """Pay what is due, by a clock that goes from one turn to the next."""
+    """Pay what is due. The clock advances between turns."""
     kill_point, now = KillPoint(point, signal_name), [now_ms]
     book = Writer(url, connections=2, clock=lambda: now[0])
     await book.open()

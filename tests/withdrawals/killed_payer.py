@@ -1,4 +1,4 @@
-"""Starting a payer in a process of its own and seeing it killed, or frozen, at a named point."""
+"""Starts a payer in its own process and waits until it is killed or frozen at a given point."""
 
 import asyncio
 import signal
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ForkedProcess:
-    """A payer in its own process, killed or frozen at the point."""
+    """A payer in its own process that is killed or frozen at the point."""
 
     def __init__(self, shop: "Shop", point: str, sent: str, where: str) -> None:
         self.process = fork_server.fork_program(
@@ -22,14 +22,14 @@ class ForkedProcess:
         self.point = point
 
     async def run_to_point(self) -> None:
-        """Wait until it is dead, or stands still. It must not have come to its end without that."""
+        """Wait until the process is dead or frozen. It must not end normally before."""
         wanted = STOPPED if self.sent == signal.SIGSTOP else -self.sent
         assert await asyncio.to_thread(self.process.wait_for_state) == wanted, (
             f"it never came to {self.point}"
         )
 
     async def resume(self) -> None:
-        """Let a frozen one go on to its own end."""
+        """Resume a frozen process, and wait for its end."""
         if self.sent == signal.SIGSTOP:
             self.process.resume()
             assert await asyncio.to_thread(self.process.wait_for_state) == 0
@@ -42,6 +42,6 @@ async def meet(shop: "Shop", point: str, sent: str, where: str) -> ForkedProcess
     child = ForkedProcess(shop, point, sent, where)
     shop.closing.callback(child.end)
     await child.run_to_point()
-    # Past every moment that it can have written down.
+    # Later than every time that it can have stored.
     shop.clock.advance(60_000)
     return child

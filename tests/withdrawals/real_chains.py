@@ -1,4 +1,6 @@
-"""The product's own chains over the development nodes, for payers in any process, as a file says."""
+"""The product's chains over the development nodes, for payers in any process. A file says where the nodes
+are.
+"""
 
 import json
 from pathlib import Path
@@ -18,7 +20,7 @@ NAME = "real.json"
 
 
 def write_down(folder: Path, evm: EvmScene, tron: TronScene) -> None:
-    """Leave word of where the chains are."""
+    """Store where the chains are."""
     where = {
         "evm": evm.node.url,
         "evm_token": evm.token.address.hex(),
@@ -32,7 +34,7 @@ def write_down(folder: Path, evm: EvmScene, tron: TronScene) -> None:
 
 
 def open_real(folder: Path) -> dict[str, EvmChain | TronChain]:
-    """Both chains, to pay on."""
+    """Both chains for payouts."""
     where = json.loads((folder / NAME).read_text())
     evm_rules = EvmRules(
         chain_id=where["evm_chain_id"], token=bytes.fromhex(where["evm_token"]), stuck_blocks=5

@@ -1,4 +1,4 @@
-"""Expiry, against a real database."""
+"""Expiry of orders, on a real database."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -61,7 +61,7 @@ def test_all_overdue_orders_expire_in_one_turn_even_of_a_suspended_merchant(
 
 
 class FaultyBook:
-    """A book that can't judge one order."""
+    """A book that can't judge one of the orders."""
 
     def __init__(self, shop: "Shop", faulty_id: int) -> None:
         self.shop = shop

@@ -1,4 +1,4 @@
-"""What the database itself refuses a payer that was overtaken: each guard by itself, without the others."""
+"""What the database refuses a payer whose claim was taken over: each guard alone, without the others."""
 
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ WALLET = TronLikeFake.wallet
 
 
 async def hold(shop: "Shop", order_id: int | None = None, by: str = "first") -> Claim:
-    """A claim on an order, or on a new one that has its part of the hot wallet."""
+    """A claim on an order. Without `order_id` it is a new order with a reservation."""
     is_new = order_id is None
     order_id = order_id if order_id is not None else (await shop.order(address=TRON)).order_id
     now_ms = shop.clock.now_ms
@@ -40,7 +40,7 @@ async def hold(shop: "Shop", order_id: int | None = None, by: str = "first") -> 
 
 
 async def overtake(shop: "Shop", held: Claim) -> Claim:
-    """Another worker's claim on the same order, once the first has lapsed."""
+    """Another worker's claim on the same order, after the first has expired."""
     shop.clock.advance(1_000)
     return await hold(shop, held.order_id, "second")
 
@@ -71,7 +71,7 @@ def test_signed_bytes_are_stored_only_under_the_newest_fence(in_shop: "InShop") 
             await store(shop, old, 1, "the old worker's")
         assert await stored(shop) == []
         await store(shop, new, 1, "the new worker's")
-        # Nor later, under the number that would be next.
+        # Neither the used number nor the next one is accepted.
         for attempt_no in (1, 2):
             with pytest.raises(ClaimLost):
                 await store(shop, old, attempt_no, "the old worker's")
@@ -84,7 +84,7 @@ def test_signed_bytes_are_stored_only_under_the_newest_fence(in_shop: "InShop") 
 def test_signed_bytes_are_stored_only_under_the_number_that_is_next(
     in_shop: "InShop", attempt_no: int
 ) -> None:
-    """A worker that read one transfer fewer than there is would sign a second time for what was judged."""
+    """A worker that read one transfer too few would sign again what was judged already."""
 
     async def scenario(shop: "Shop") -> None:
         held = await hold(shop)

@@ -1,4 +1,4 @@
-"""The addresses that no withdrawal may go to."""
+"""Addresses that no withdrawal may go to."""
 
 import asyncio
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Resuming a chain's payouts takes back what was stopped when it was proposed, and nothing else."""
+"""Resuming a chain's payouts lifts what was stopped at the time of the proposal, and nothing else."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ async def accept(conn: Connection, proposed: ProposedChange, at_ms: int = 20) ->
 
 @asynccontextmanager
 async def stopped(database_url: str) -> AsyncIterator[Connection]:
-    """A chain that somebody stopped, whose hot wallet is frozen too; and another chain that is stopped."""
+    """A stopped chain whose hot wallet is frozen too, and another chain that is stopped."""
     async with await db.connect(database_url) as conn:
         await hot_wallet_store.open_wallet(conn, "TRC20", WALLET)
         await hot_wallet_store.freeze_wallet(conn, "TRC20", "a stranger paid", 3)

@@ -1,4 +1,4 @@
-"""A chain whose nodes hang holds up its own orders, never another chain's."""
+"""A chain whose nodes hang delays its own orders, never those of another chain."""
 
 import asyncio
 from pathlib import Path
@@ -16,7 +16,7 @@ PARALLEL = 4
 
 
 class Hanging(EvmLikeFake):
-    """Its nodes take every question and answer none until they are mended."""
+    """Its nodes accept every request and answer none until they are mended."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "ERC20")

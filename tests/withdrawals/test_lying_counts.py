@@ -1,4 +1,4 @@
-"""A node that lies about the wallet's nonces freezes nothing and moves no place; a real theft does."""
+"""A node that lies about the wallet's nonces freezes nothing and changes no nonce. A real theft does."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -30,13 +30,13 @@ def evm() -> Iterator[EvmScene]:
 
 
 async def finish(shop: "Shop", payer: "Payer", evm: EvmScene, order: "Withdrawal") -> int:
-    """Turns and blocks until the order can go no further; gives its status."""
+    """Run the payer and mine blocks until the order ends. Returns its status."""
     for _ in range(8):
         await shop.turn(payer)
         if await shop.status(order) in (2, 6):
             break
         evm.settle()
-        # So long that the wallet's funds, and with them its nonces, are asked for anew.
+        # Long enough that the payer reads the wallet's funds and nonces again.
         shop.clock.advance(50_000)
     return await shop.status(order)
 
@@ -63,7 +63,7 @@ def test_a_node_that_counts_too_many_freezes_nothing_and_payouts_go_on(
 
 
 async def lie(proxy: NodeProxy) -> None:
-    """Count far too many now, which is where a payer asks, and the truth of every block."""
+    """Claim a far too high count for now, where a payer reads it, and tell the truth for every block."""
 
     async def answer(forward: Any, params: list[Any]) -> Any:
         return "0x3e8" if params[1] == "pending" else await forward(COUNT, *params)
@@ -75,7 +75,7 @@ async def lie(proxy: NodeProxy) -> None:
 def test_a_lie_up_to_the_next_nonce_does_not_take_a_nonce_that_was_given_back(
     in_shop: "InShop", evm: EvmScene, count: int
 ) -> None:
-    """A count that covers a free place looks like a stranger's use of it."""
+    """A count beyond a free nonce looks as if a stranger had used that nonce."""
 
     async def scenario(shop: "Shop") -> None:
         async with nodes(evm, count) as (chain, proxies):
@@ -111,7 +111,7 @@ def test_a_strangers_transaction_that_the_chain_shows_freezes_the_wallet(
             evm.node.ask("eth_sendRawTransaction", "0x" + evm.foreign(1).hex())
             evm.settle()
             if count == 2:
-                # The other one hides it; one node that proves it is enough.
+                # The other node hides it. One node that proves it is enough.
                 proxies[1].always(COUNT, "0x1")
             order = await shop.order(address=RECIPIENT)
             assert await finish(shop, payer, evm, order) in (0, 1)

@@ -1,4 +1,4 @@
-"""A sandbox's database from before there were hot wallets goes on where it stood."""
+"""A sandbox database from before hot wallets existed continues where it was."""
 
 import shutil
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_what_was_signed_and_decided_before_is_kept(empty_database_url: str, tmp
             (4, 1, b"four", "h4", 14),
             (5, 1, b"five", "h5", 15),
         ]
-        # What is not final still counts against the wallet's funds, what has ended does not.
+        # What is not final still counts against the wallet's funds. What has ended does not.
         assert rows("select order_id, amount, spent_no from payout_reservation order by 1") == [
             (1, 9, None),
             (2, 9, 0),

@@ -1,4 +1,4 @@
-"""Paying where the chain numbers a wallet's transactions: places, replacements, gaps, and strangers."""
+"""Payouts on a chain with nonces: nonces, replacements, nonce gaps, and strangers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ COIN = 1_000_000
 OTHER = "0x00000000000000000000000000000000000000aa"
 
 
-class Spoiled(EvmLikeFake):
-    """The fake chain, but building goes wrong for some orders after their place was reserved.
+class FailingBuild(EvmLikeFake):
+    """The fake chain, but building fails for some orders after their nonce was reserved.
 
-    With `hold` they come to that only when it is set.
+    With `hold` set, building waits for that event before it fails.
     """
 
     def __init__(self, path: Path, errors: dict[int, Exception]) -> None:
@@ -50,9 +50,9 @@ class Spoiled(EvmLikeFake):
 
 
 async def leave_gap(shop: "Shop", error: Exception) -> "tuple[Withdrawal, Withdrawal, Payer]":
-    """Two orders: the first gives place 0 back when the second has signed for place 1."""
+    """Two orders: the first gives nonce 0 back after the second has signed with nonce 1."""
     first = await shop.order()
-    chain = Spoiled(shop.folder / "sequenced", {first.order_id: error})
+    chain = FailingBuild(shop.folder / "sequenced", {first.order_id: error})
     chain.hold = asyncio.Event()
     payer = shop.payer(chains={"ERC20": chain})
     await payer.start_due()
@@ -67,7 +67,7 @@ async def leave_gap(shop: "Shop", error: Exception) -> "tuple[Withdrawal, Withdr
 
 
 async def finish(shop: "Shop", payer: "Payer", *orders: "Withdrawal") -> list[int]:
-    """Turns and blocks until the orders can go no further; gives their statuses."""
+    """Run the payer and mine blocks until the orders end. Returns their statuses."""
     statuses: list[int] = []
     for _ in range(20):
         await shop.turn(payer)
@@ -125,7 +125,7 @@ def test_the_orders_hash_is_the_one_that_counted_be_it_replaced_or_not(in_shop: 
             shop.clock.advance(5_000)
             await shop.turn(payer)
         first, second = await read_signed(shop.connection, 1001, order.order_id)
-        # A miner who saw only the first.
+        # As if a miner had seen only the first transaction.
         chain.drop_pool()
         chain.set(fee=1_000)
         await chain.broadcast(first.signed.raw)
@@ -164,7 +164,7 @@ def test_a_recipient_that_becomes_unpayable_while_its_transfer_waits_fails_nothi
         chain.set(fee=1_100, black=[parse_address("ERC20", order.address).hex()])
         assert await finish(shop, payer, order) == [1]
         assert [waiting.kind for waiting in await list_blocked(shop.connection)] == ["stuck"]
-        # What was signed counts after all.
+        # The transaction that was signed is mined after all.
         chain.set(fee=1_000)
         shop.clock.advance(50_000)
         assert await finish(shop, payer, order) == [2]
@@ -195,7 +195,7 @@ def test_an_unused_nonce_goes_to_the_next_order(in_shop: "InShop", error: Except
     async def scenario(shop: "Shop") -> None:
         first = await shop.order()
         errors: dict[int, Exception] = {first.order_id: error}
-        payer = shop.payer(chains={"ERC20": Spoiled(shop.folder / "sequenced", errors)})
+        payer = shop.payer(chains={"ERC20": FailingBuild(shop.folder / "sequenced", errors)})
         await shop.turn(payer)
         assert await nonces(shop) == [(0, "free")]
         assert await shop.status(first) == status
@@ -220,7 +220,7 @@ def test_a_nonce_gap_is_cancelled_and_lets_later_payouts_through(in_shop: "InSho
         assert (chain.paid(), await gaps.cancel_gaps()) == ({}, 0)
         shop.clock.advance(60_000)
         assert await gaps.cancel_gaps() == 1
-        # The same bytes again while it is needed.
+        # The same bytes are sent again as long as they are needed.
         chain.drop_pool()
         assert await gaps.cancel_gaps() == 1
         assert await shop.rows("select count(*) from cancel_signed") == [(1,)]
@@ -255,7 +255,7 @@ def test_a_nonce_of_a_killed_payer_is_taken_back_even_while_payouts_are_stopped(
     async def scenario(shop: "Shop") -> None:
         chain = shop.fake("sequenced")
         order, later, _ = await leave_gap(shop, ConnectionError("the node went away"))
-        # As if it had been killed between reserving and signing.
+        # As if the payer had been killed between reserving and signing.
         await shop.rows(
             "update wallet_nonce set purpose = 'payout', merchant_id = 1001, order_id = %s where nonce = 0",
             order.order_id,
@@ -288,7 +288,7 @@ def test_a_strangers_transaction_seen_before_signing_freezes_the_wallet(in_shop:
         assert await shop.rows("select count(*) from payout_signed") == [(1,)]
         [wallet] = await list_wallets(shop.connection)
         assert "2 transactions of the hot wallet" in (wallet.frozen_cause or "")
-        # An operator has looked: the stranger's place is left out.
+        # An operator has checked the wallet: the stranger's nonce is left out.
         assert await thaw_wallet(shop.connection, "ERC20")
         shop.clock.advance(60_000)
         assert await finish(shop, payer, order) == [2]
@@ -342,8 +342,8 @@ def test_a_reorganisation_that_forgets_the_transfer_makes_the_same_bytes_go_out_
     in_shop(scenario)
 
 
-class Slow(EvmLikeFake):
-    """The fake chain, but what is built is handed out only when a test says so."""
+class SlowBuild(EvmLikeFake):
+    """The fake chain, but a built transaction is returned only when a test says so."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "ERC20")
@@ -362,7 +362,7 @@ def test_bytes_are_never_sent_for_a_nonce_that_another_payer_signed_meanwhile(
 ) -> None:
     async def scenario(shop: "Shop") -> None:
         chain, order = shop.fake("sequenced"), await shop.order()
-        slow = Slow(shop.folder / "sequenced")
+        slow = SlowBuild(shop.folder / "sequenced")
         old = shop.payer(chains={"ERC20": slow}, claim_ms=1_000)
         await old.start_due()
         await slow.building.wait()

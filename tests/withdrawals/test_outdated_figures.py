@@ -1,4 +1,4 @@
-"""Figures of a hot wallet that can't be used are told as that, and never as missing funds."""
+"""Funds of a hot wallet that are too old to use are reported as such, and never as a shortage."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ WALLET = TronLikeFake.wallet
 
 
 class Overwritten(TronLikeFake):
-    """Whenever this payer asks for the funds, another one writes down its own figures, by its own clock."""
+    """Whenever this payer reads the funds, another payer stores its own figures, with its own clock."""
 
     def __init__(self, path: Path, shop: "Shop", its_clock_ms: int) -> None:
         super().__init__(path, "TRC20")
@@ -61,7 +61,7 @@ def test_a_wallet_full_of_money_is_not_said_to_lack_it(
         assert "free" not in waiting.cause
         [wallet] = await list_wallets(shop.connection)
         assert (wallet.funds_units, chain.waiting()) == (PLENTY, [])
-        # Once the clocks agree it goes on by itself.
+        # Once the clocks agree, payouts go on by themselves.
         chain.its_clock_ms = 0
         shop.clock.advance(50_000)
         await shop.turn(payer)
@@ -72,7 +72,7 @@ def test_a_wallet_full_of_money_is_not_said_to_lack_it(
 
 
 async def hold(shop: "Shop") -> Claim:
-    """A claim on a new order whose chain's wallet is known."""
+    """A claim on a new order, whose hot wallet is stored."""
     order = await shop.order(address=TRON)
     held = await claim(
         shop.connection,
@@ -100,7 +100,7 @@ async def hold(shop: "Shop") -> Claim:
 def test_figures_count_from_the_moment_they_were_written_until_they_are_too_old(
     in_shop: "InShop", age_ms: int, expected: Outdated | None, funds_units: int
 ) -> None:
-    """With money or without: only figures that can be used tell of a shortage."""
+    """With funds or without: a shortage is reported only from figures that can be used."""
 
     async def scenario(shop: "Shop") -> None:
         held, now_ms = await hold(shop), shop.clock.now_ms

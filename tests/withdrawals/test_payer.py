@@ -1,4 +1,4 @@
-"""The payer, against a real database and real commits; time moves only when a test says so."""
+"""The payer on a real database with real commits. Time moves only when a test moves it."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +88,7 @@ def test_a_suspended_merchants_pending_orders_wait_and_those_taken_up_go_on(in_s
 
 
 class LateSuspension:
-    """The book, but the merchant is suspended in the moment between the payer's look and its taking up."""
+    """The book, but the merchant is suspended between the payer's read and its `TakeUp`."""
 
     def __init__(self, shop: "Shop") -> None:
         self.shop = shop
@@ -211,7 +211,7 @@ def test_a_transfer_that_is_pending_for_long_is_asked_about_and_sent_more_rarely
             shop.clock.advance(1)
             assert await shop.turn(payer) == 1
         assert len(chain.broadcasts) == 5
-        # New bytes are judged after they are sent, old ones before.
+        # New bytes are judged after they are sent, stored bytes before.
         assert len(chain.judged) == 5
 
     in_shop(scenario)

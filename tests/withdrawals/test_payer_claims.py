@@ -1,4 +1,4 @@
-"""Several payers at once, slow ones, stopped ones: the fence, the claims and the loop."""
+"""Several payers at once, slow payers, stopped payers: fencing tokens, claims and the loop."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -19,7 +19,7 @@ COIN = 1_000_000
 
 
 async def stall(shop: "Shop", chain: "ScriptedChain") -> Awaitable[None]:
-    """A payer that hangs while its chain builds, for longer than its claim holds."""
+    """A payer that hangs in `build` for longer than its claim lasts."""
     chain.may_build.clear()
     payer = shop.payer(chain, name="stalled", claim_ms=1_000)
     await payer.start_due()
@@ -83,7 +83,7 @@ def test_of_two_claims_at_once_one_holds_and_a_later_one_has_a_higher_fence(in_s
 def test_several_payers_at_once_pay_each_order_once(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         orders = [await shop.order(COIN * (number + 2)) for number in range(12)]
-        # Claims that lapse at once make the payers run over each other as much as they can.
+        # Claims that expire at once make the payers overtake each other as often as possible.
         payers = [shop.payer(claim_ms=0, name=f"payer {number}") for number in range(4)]
         for _ in range(20):
             await asyncio.gather(*map(shop.turn, payers))
@@ -123,7 +123,7 @@ def test_a_full_payer_looks_again_as_soon_as_there_is_room(in_shop: "InShop") ->
         chain.on_broadcast = count
         for _ in range(5):
             await shop.order()
-        # At this interval only the wake-ups can bring the payer to the fifth order.
+        # At this interval only a notification can bring the payer to the fifth order.
         running = asyncio.create_task(shop.payer(chain, parallel=1).run(stop, interval_s=3_600))
         await asyncio.wait_for(five.wait(), 60)
         stop.set()
@@ -143,7 +143,7 @@ def test_a_lost_connection_is_opened_again(in_shop: "InShop") -> None:
             " and backend_type = 'client backend'"
         )
         shop.clock.advance(20_000)
-        # The server's last words may have come already, and then nothing is asked of it.
+        # If the server's last message has arrived already, nothing is sent.
         with suppress(psycopg.OperationalError):
             await shop.turn(payer)
         assert await shop.pay(payer, order) == 2

@@ -1,7 +1,7 @@
-"""A payer that is killed, or frozen and let go on, at any point of an attempt: money moves exactly once.
+"""A payer that is killed, or frozen and resumed, at any point of an attempt: money moves exactly once.
 
-A killed one is simply gone. A frozen one wakes up after its claim has lapsed and another payer has brought
-the order to its end, and goes on with what it believed before.
+A killed payer is gone. A frozen payer wakes up after its claim has expired and another payer has finished the
+order. It goes on with what it knew before.
 """
 
 from typing import TYPE_CHECKING
@@ -35,16 +35,16 @@ FIRST_POINTS = [
 ]
 """From the claim to the first broadcast."""
 AGAIN_POINTS = ["before build", "after build", "before broadcast 2", "after broadcast 2"]
-"""Where a stuck transfer is replaced, or a void one is signed anew."""
+"""Where a stuck transfer is replaced, or an expired one is signed again."""
 END_POINTS = ["before Settle", "after Settle"]
 FAILED_POINTS = ["after judge", "before Fail", "before Refund", "after Refund"]
 WAYS = [("sequenced", "SIGKILL"), ("sequenced", "SIGSTOP"), ("expiring", "SIGSTOP")]
-"""What a killed one leaves behind is the same on both chains but for a second signature."""
+"""After a kill the state is the same on both chains, except for a second signature."""
 WAYS_AGAIN = [*WAYS, ("expiring", "SIGKILL")]
 
 
 async def finish(shop: "Shop", payer: "Payer", chain: "FakeChain", order: "Withdrawal") -> int:
-    """Turns and blocks until the order can go no further; gives its status."""
+    """Run the payer and mine blocks until the order ends. Returns its status."""
     for _ in range(40):
         await shop.turn(payer)
         if await shop.status(order) in (2, 6):
@@ -57,7 +57,7 @@ async def finish(shop: "Shop", payer: "Payer", chain: "FakeChain", order: "Withd
 async def see_paid_once(
     shop: "Shop", chain: "FakeChain", order: "Withdrawal", child: ForkedProcess, payer: "Payer"
 ) -> None:
-    """The order ends, the child wakes if it can, blocks go by, and there has been one transfer."""
+    """Finish the order, resume a frozen child, mine more blocks: there must be exactly one transfer."""
     assert await finish(shop, payer, chain, order) == 2
     await child.resume()
     for _ in range(3):
@@ -79,7 +79,7 @@ def test_a_payer_ended_before_or_while_it_sends_pays_the_order_once(
     async def scenario(shop: "Shop") -> None:
         order, chain = await shop.order(10 * COIN, ADDRESSES[kind]), shop.fake(kind)
         child = await meet(shop, point, sent, str(shop.folder))
-        # What the dead one sent is forgotten by the chain's nodes: it has to be sent again.
+        # The nodes forget what the dead payer sent, so it must be sent again.
         chain.drop_pool()
         await see_paid_once(shop, chain, order, child, shop.payer(chains=shop.fakes()))
 
@@ -95,7 +95,7 @@ def test_a_payer_ended_while_it_signs_again_pays_the_order_once(
         order, chain = await shop.order(10 * COIN, ADDRESSES[kind]), shop.fake(kind)
         payer = shop.payer(chains=shop.fakes())
         await shop.turn(payer)
-        # Its fee is too low from now on: it gets stuck, or expires.
+        # Its fee is too low from now on: the transaction gets stuck or expires.
         chain.set(fee=1_100)
         chain.mine(7)
         shop.clock.advance(60_000)
@@ -136,7 +136,7 @@ def test_a_payer_ended_while_it_gives_an_order_up_refunds_it_once(
         chain.mine(3)
         shop.clock.advance(60_000)
         child = await meet(shop, point, sent, str(shop.folder))
-        # From here on it would go through: whoever signed again would pay a refunded order.
+        # From here on a transfer would succeed: signing again would pay an order that was refunded.
         chain.set(reverting=[])
         assert await finish(shop, payer, chain, order) == 6
         await child.resume()

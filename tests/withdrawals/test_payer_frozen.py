@@ -1,4 +1,4 @@
-"""What differs from the journal or from the chain's record is frozen and moves nothing."""
+"""An order that differs from the journal, or from what the chain shows, is frozen and moves nothing."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,6 @@
-"""What the payer logs when an order fails, is refunded or frozen: operators are called by these lines."""
+"""What the payer logs when an order fails, is refunded or frozen. Alerts of operators depend on these
+lines.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ FROZEN = "payout frozen, an operator must look"
 
 
 async def log_of(shop: "Shop", chain: "ScriptedChain") -> list[dict[str, Any]]:
-    """The lines from warnings up of one turn, and what was done for good, without the claims' fences."""
+    """One turn's log lines from warning up, and those about refunds, without fencing tokens."""
     with capture_logs() as lines:
         await shop.turn(shop.payer(chain))
     wanted = ("warning", "critical")

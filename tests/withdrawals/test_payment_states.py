@@ -71,7 +71,7 @@ UNSIGNED = {
     *(State.CHECKING, State.CHECKING_RESERVED, State.CHECKING_MOVED, State.CHECKING_EXPIRED),
     *(State.SIGNING, State.SIGNING_RESERVED),
 }
-"""Where a transfer is looked at or signed although no earlier one can count."""
+"""Where a transfer is judged or signed although no earlier one can count."""
 LONGEST = 13
 """Actions of the longest attempt: reserve, sign, store, send, judge, and all of it a second time."""
 

@@ -49,21 +49,21 @@ class World:
     counted: Signature | None = None
 
     def happens(self) -> bool:
-        """Whether something comes to pass; an action that failed may have had its effect all the same."""
+        """Whether something happens. A failed action may still have had its effect."""
         return self.draw(st.booleans())
 
     def live(self) -> list[Signature]:
-        """What could be on the chain one day, if anybody sent it."""
+        """Signatures that could be on the chain one day if somebody sent them."""
         hand = [self.in_hand] if self.in_hand else []
         return [one for one in (*self.stored, *self.lost, *hand) if not one.is_void]
 
     def perform(self, state: State) -> Event:
-        """Do the state's action; the answer is one that its true effect allows."""
+        """Do the state's action. Returns an answer that its true effect allows."""
         event: Event = getattr(self, ACTIONS[state].name.lower())()
         return event
 
     def choose(self, usual: Event, *others: Event) -> Event:
-        """One of the answers, half the time the usual one, so that walks get far."""
+        """One of the answers. Half the time it is the usual one, so that walks get far."""
         return self.draw(st.sampled_from([usual] * len(others) + list(others)))
 
     def check_payable(self) -> Event:
@@ -140,7 +140,7 @@ class World:
         return Event.FINAL if self.counted is not None and event is not Event.FAILED else event
 
     def count(self, one: Signature) -> None:
-        """A block has it: what shares its nonce is void."""
+        """A block contains it: other transactions with the same nonce are void."""
         self.counted = one
         for other in (*self.stored, *self.lost):
             if self.has_nonces and other is not one and other.nonce == one.nonce:
@@ -163,7 +163,7 @@ class World:
 
 
 def attempt(world: World) -> State | None:
-    """One attempt to its end; None when it was killed."""
+    """One attempt to its end. None if it was killed."""
     state = begin(
         is_signed=bool(world.stored), is_reserved=world.reserved is not None, is_moved=world.is_moved
     )

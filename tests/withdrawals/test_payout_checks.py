@@ -1,4 +1,4 @@
-"""What the payer compares: the order with the journal, the chain's record with the order."""
+"""What the payer compares: the order with the journal, and the chain's record with the order."""
 
 import msgspec
 import pytest
@@ -113,7 +113,7 @@ def test_a_chains_record_must_be_exactly_the_transfer_that_was_ordered(change: d
 def test_a_record_of_several_legs_is_never_what_was_ordered_and_the_fault_names_each_of_them() -> None:
     ordered, wallet, issuer = plan_payout(ORDER).transfer, bytes(range(20)), bytes(range(20, 40))
     transfer_logs = (TransferLog(wallet, issuer, 500), TransferLog(wallet, ordered.recipient, 12_000_000))
-    # Even when the recipient got the whole amount.
+    # Even if the recipient got the whole amount.
     fault = find_transfer_mismatch(ordered, Final(ordered, "the hash", transfer_logs))
     assert fault == (
         f"the chain moved 0.0005 USDT from {to_tron(wallet)} to {to_tron(issuer)} "

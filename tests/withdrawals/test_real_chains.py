@@ -1,8 +1,9 @@
-"""The payer on a real EVM node and on the TRON double, killed everywhere: each order is paid exactly once.
+"""The payer on a real EVM node and on the fake TRON network, killed everywhere: each order is paid exactly
+once.
 
-Many orders on each chain; payers in processes of their own are killed one after another, each at another
-point and at another order's turn, while blocks go by. At the end the chains are read: one transfer for every
-order, of its exact amount, and nothing else; and the books say the same.
+Each chain has many orders. Payers in their own processes are killed one after another, each at another point
+and another order, while blocks are mined. At the end the test reads the chains: one transfer for each order,
+with its exact amount, and nothing else. The books must agree.
 """
 
 import asyncio
@@ -43,7 +44,9 @@ POINTS = {
     "before Settle": 4,
     "after Settle": 6,
 }
-"""Where payers die, and at which time that they come there if there are most orders."""
+"""Where payers die. The number says how many times the point is passed first, for the full number of
+orders.
+"""
 
 
 @pytest.fixture
@@ -66,7 +69,7 @@ def folder(tmp_path: Path, evm: EvmScene, tron: TronScene) -> Path:
 
 
 async def count_transfers(chain: EvmChain | TronChain) -> Counter[tuple[bytes, int]]:
-    """Whom the wallet paid how much, and how often, in all blocks there are."""
+    """How often the wallet paid each recipient each amount, in all blocks."""
     transfers = await chain.transfers(0, (await chain.head()).number)
     return Counter((one.recipient, one.amount_units) for one in transfers if one.sender == chain.wallet)
 
@@ -93,7 +96,7 @@ def test_many_orders_on_each_chain_are_paid_exactly_once_by_payers_that_keep_dyi
     in_shop: "InShop", folder: Path, evm: EvmScene, tron: TronScene, order_count: int
 ) -> None:
     async def scenario(shop: "Shop") -> None:
-        # No two have the same amount, so that each can be told from every other on its chain.
+        # No two orders have the same amount, so each can be recognised on its chain.
         orders = [
             await shop.order(2 * COIN + number * 10_000, format_address(chain, RECIPIENT))
             for number in range(order_count)

@@ -1,4 +1,4 @@
-"""Bytes that nodes no longer take, their fee being too low by now: they are replaced all the same."""
+"""Signed bytes that nodes refuse because their fee is too low by now: they are replaced."""
 
 import json
 from typing import TYPE_CHECKING
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
 
 
-class Choosy(EvmLikeFake):
-    """As nodes with a full waiting room: what pays less than the price is not let in."""
+class PriceFloorChain(EvmLikeFake):
+    """Like nodes with a full mempool: it refuses what pays less than the current price."""
 
     async def broadcast(self, raw: bytes) -> None:
         with self.state() as state:
@@ -25,14 +25,14 @@ class Choosy(EvmLikeFake):
 
 def test_what_nodes_refuse_for_its_fee_is_replaced_when_it_is_stuck(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = Choosy(shop.folder / "sequenced", "ERC20"), await shop.order()
+        chain, order = PriceFloorChain(shop.folder / "sequenced", "ERC20"), await shop.order()
         payer = shop.payer(chains={"ERC20": chain})
         await shop.turn(payer)
         chain.drop_pool()
         chain.set(fee=1_100)
         shop.clock.advance(5_000)
         await shop.turn(payer)
-        # Not stuck yet: it waits, and says why.
+        # It is not stuck yet: the order waits and its cause is shown.
         assert [waiting.kind for waiting in await list_blocked(shop.connection)] == ["fault"]
         chain.mine(STUCK_BLOCKS)
         shop.clock.advance(30_000)

@@ -1,4 +1,4 @@
-"""What is reserved of a hot wallet's funds, what stands in the way of paying, and what lapses."""
+"""Reservations of a hot wallet's funds, what blocks a payout, and transfers that expire."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ TRON = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
 
 
 async def finish(shop: "Shop", payer: "Payer", *orders: "Withdrawal", rounds: int = 20) -> list[int]:
-    """Turns and blocks on both chains until the orders can go no further; gives their statuses."""
+    """Run the payer and mine blocks on both chains until the orders end. Returns their statuses."""
     statuses: list[int] = []
     for _ in range(rounds):
         await shop.turn(payer)
@@ -81,7 +81,7 @@ def test_no_unit_is_promised_twice_by_payers_that_run_over_each_other(
             await asyncio.gather(*map(shop.turn, payers))
             chain.mine()
             shop.clock.advance(5_000)
-        # A transfer beyond the funds would have reverted, and its order failed.
+        # A transfer beyond the funds would have reverted, and its order would have failed.
         statuses = [await shop.status(order) for order in orders]
         assert (statuses.count(2), statuses.count(6)) == (5, 0)
         assert sum(len(amounts) for amounts in chain.paid().values()) == 5
@@ -90,7 +90,7 @@ def test_no_unit_is_promised_twice_by_payers_that_run_over_each_other(
 
 
 class LateFunds(TronLikeFake):
-    """The funds it tells are those of before the newest payouts, as a node that lags tells them."""
+    """It reports the funds from before the newest payouts, as a lagging node does."""
 
     told = 20 * COIN
 
@@ -104,7 +104,7 @@ def test_a_payout_counts_against_the_funds_until_they_were_asked_for_after_its_e
         payer = shop.payer(chains={"TRC20": chain})
         first = await shop.order(11 * COIN, TRON)
         await shop.turn(payer)
-        # Nothing is asked again: what was said is fresh when the first ends and the second comes.
+        # The funds are not read again: they are fresh when the first order ends and the second comes.
         chain.mine(3)
         shop.clock.advance(5_000)
         chain.told = 0
@@ -183,7 +183,8 @@ def test_what_lapsed_is_signed_anew_until_the_setting_ends_it(in_shop: "InShop")
     async def scenario(shop: "Shop") -> None:
         chain, order = shop.fake("expiring"), await shop.order(address=TRON)
         payer = shop.payer(chains=shop.fakes(), max_builds=3)
-        # At this price only what outbids all before gets into a block; here not even that.
+        # At this price a block takes only a replacement with a higher fee. The mempool is also dropped each
+        # time.
         await shop.turn(payer)
         chain.set(fee=10_000)
         for _ in range(60):
@@ -194,7 +195,7 @@ def test_what_lapsed_is_signed_anew_until_the_setting_ends_it(in_shop: "InShop")
         assert await shop.status(order) == 1
         assert len(await read_signed(shop.connection, 1001, order.order_id)) == 3
         assert await kinds(shop) == ["lapsed"]
-        # An operator allows more.
+        # An operator allows one more signature.
         patient = shop.payer(chains=shop.fakes(), max_builds=4)
         chain.mine(1)
         assert await finish(shop, patient, order) == [2]
@@ -288,7 +289,7 @@ def test_a_final_transfer_that_was_never_signed_for_the_order_freezes_it(in_shop
         [frozen] = await list_frozen(shop.connection)
         assert (frozen.order_id, await shop.status(order)) == (order.order_id, 1)
         assert "somebody else's final, which was never signed for this order" in frozen.cause
-        # Its part of the funds is not spent, and the book moved nothing.
+        # The reservation is not spent, and the book moved nothing.
         assert await shop.rows("select spent_no from payout_reservation") == [(None,)]
         assert (await shop.balances())["hold:USDT"] == order.amount_units
 

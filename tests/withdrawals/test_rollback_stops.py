@@ -1,4 +1,4 @@
-"""While a sign of a rollback stands, nothing is claimed, signed, sent, settled, filled or expired."""
+"""While a sign of a rollback stands, nothing is claimed, signed, sent, settled, cancelled or expired."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,6 @@
-"""A token fee that comes between the last question and the block: the order freezes, with every leg."""
+"""A token fee that starts between the last check and the block: the order is frozen, and every transfer is
+named.
+"""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -33,7 +35,7 @@ def test_payouts_that_arrive_short_freeze_with_every_leg_and_no_other_is_signed(
             recipient = format_address("ERC20", RECIPIENT)
             short = await shop.order(11 * COIN, recipient)
             await shop.turn(payer)
-            # In the very block, before the payout: the issuer offers more for its gas.
+            # In the same block, before the payout: the issuer pays more for gas.
             switch = evm.token.call_data(SET_FEE, 10, 49)
             evm.node.send_as(evm.token.issuer, evm.token.address, switch)
             evm.node.mine(4)
@@ -47,7 +49,7 @@ def test_payouts_that_arrive_short_freeze_with_every_leg_and_no_other_is_signed(
             assert frozen.cause.endswith(f"instead of 10 USDT on ERC20 to {recipient}")
             [hot] = await list_wallets(shop.connection)
             assert hot.frozen_cause == frozen.cause
-            # Whichever was looked at first keeps the other from being signed: the fee, or the frozen wallet.
+            # The new order is blocked by the fee or by the frozen wallet, whichever is read first.
             shop.clock.advance(50_000)
             await shop.turn(payer)
             kinds = {row.order_id: row.kind for row in await list_blocked(shop.connection)}

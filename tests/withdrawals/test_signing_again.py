@@ -1,4 +1,4 @@
-"""A payout that lapsed: when it is signed again, and how long an order that waits is left alone."""
+"""A payout that expired: when it is signed again, and how long a blocked order is left alone."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 async def obstacles(shop: "Shop") -> list[tuple[str, str]]:
-    """What each order waits for, and why."""
+    """The kind and cause of each order's obstacle."""
     return [(waiting.kind, waiting.cause) for waiting in await list_blocked(shop.connection)]
 
 
@@ -29,7 +29,7 @@ def test_while_a_chain_is_stopped_nothing_that_lapsed_is_signed_again(in_shop: "
         await shop.turn(payer)
         [(kind, cause)] = await obstacles(shop)
         assert (kind, "custody is short" in cause) == ("stopped", True)
-        # The signer was not asked: what it signs in vain would be lost to the order.
+        # The signer was not asked: a signature that is not used would count against the order.
         assert len(chain.built) == 1
         await shop.connection.execute(b"delete from payout_stop where chain = 'ERC20'")
         shop.clock.advance(60_000)

@@ -1,4 +1,4 @@
-"""An order that is frozen, or waits after a rollback, gives its hold back to nobody by itself."""
+"""An order that is frozen, or blocked after a rollback, never releases its hold by itself."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ BEHIND = RollbackSign(
 
 
 async def freeze(shop: "Shop", order: Withdrawal) -> None:
-    """What an acceptance does to an order that the signer signed more for than the database knows."""
+    """What `acceptance` does to an order for which the signer has signed more than the database knows."""
     await shop.rows(
         "insert into payout"
         " (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause, frozen_ms)"
@@ -76,7 +76,7 @@ def test_the_book_itself_takes_no_step_with_a_frozen_order_or_after_a_rollback(
         step: Command = kind(order.order_id)
         await record_signs(shop.connection, [BEHIND])
         assert await shop.ask(step) == ROLLED_BACK
-        # An acceptance freezes and deletes the signs in one transaction.
+        # `acceptance` freezes orders and deletes the signs in one transaction.
         async with shop.connection.transaction():
             await freeze(shop, order)
             await shop.rows("delete from rollback_sign")
@@ -159,8 +159,8 @@ def test_a_refund_that_a_rollback_overtakes_waits_and_is_no_fault(in_shop: "InSh
     in_shop(scenario)
 
 
-class Lifting:
-    """A connection on which a stop is lifted right after somebody found a write refused."""
+class StopLiftingConnection:
+    """A connection on which a stop is lifted right after a write was refused."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
@@ -183,7 +183,7 @@ def test_a_stop_that_is_lifted_at_once_is_no_other_wallet(in_shop: "InShop") -> 
         held = await payouts.claim(shop.connection, key, claimed_by="w", now_ms=now, until_ms=now + 9)
         assert held is not None
         await stop_payouts(shop.connection, "ERC20", "cli:ann", "a look first", now)
-        lifting: Any = Lifting(shop.connection)
+        lifting: Any = StopLiftingConnection(shop.connection)
         with pytest.raises(payouts.Halted, match="stopped for a moment"):
             await payouts.store_signed(lifting, held, "ERC20", wallet, 1, signed, now)
         with pytest.raises(WalletMoved, match="is not 0909"):

@@ -1,4 +1,4 @@
-"""Stopping a chain's payouts: nothing new is signed, what was signed goes on to its end."""
+"""Stopping a chain's payouts: nothing new is signed, and signed transfers go on to their end."""
 
 from typing import TYPE_CHECKING
 
@@ -52,7 +52,7 @@ def test_a_stop_in_the_last_moment_keeps_what_was_just_signed_from_being_sent(in
         await payer.finish()
         assert (await shop.status(order), chain.broadcasts) == (1, [])
         assert [waiting.kind for waiting in await list_blocked(shop.connection)] == ["stopped"]
-        # The signer has signed for what was reserved, and will sign for nothing else.
+        # The reservation stays: the signer has signed with it, and signs with nothing else.
         assert await shop.rows("select count(*) from payout_reservation") == [(1,)]
 
     in_shop(scenario)

@@ -1,6 +1,6 @@
-"""Everything goes wrong at once, at random: payers that are abandoned, nodes that fail after they have acted,
-forgetful waiting rooms, reorganisations, leaping fees. At the end every order is paid once, or refunded and
-never paid.
+"""Everything fails at once, at random: abandoned payers, nodes that fail after they acted, lost mempools,
+reorganisations, jumping fees. At the end every order is paid once, or it is refunded and was never
+paid.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ ADDRESSES = {
 
 
 class Flaky(FakeChain):
-    """What a fake chain's node does wrong, by a die: errors before it acted, and after, and long waits."""
+    """Random faults of a fake chain's node: errors before and after it acted, and long waits."""
 
     dice: random.Random
     calm = False
@@ -70,7 +70,7 @@ def make_flaky(kind: str, path: Path, dice: random.Random) -> FlakyEvm | FlakyTr
 
 
 async def disturb(chain: FakeChain, dice: random.Random) -> None:
-    """One thing that chains do by themselves."""
+    """One random event on the chain."""
     what = dice.randrange(8)
     if what == 0:
         chain.drop_pool()
@@ -83,7 +83,7 @@ async def disturb(chain: FakeChain, dice: random.Random) -> None:
 
 
 async def run_abandoned(payer: "Payer", dice: random.Random) -> None:
-    """A turn that may be left in the middle, as when its process dies: nobody tidies up after it."""
+    """A turn that may be abandoned in the middle, as when its process dies. Nothing cleans up after it."""
     for _ in range(dice.choice((0, 0, 100, 400, 1_000))):
         await asyncio.sleep(0)
     await payer.start_due()
@@ -97,7 +97,7 @@ async def run_abandoned(payer: "Payer", dice: random.Random) -> None:
 
 @pytest.mark.parametrize("kind", ["sequenced", "expiring"])
 def test_even_two_reorganisations_in_a_row_undo_nothing_final(tmp_path: Path, kind: str) -> None:
-    """Were it otherwise, a payout that was settled for good could leave its place empty for ever."""
+    """Otherwise a settled payout could leave its nonce unused for ever."""
     chain = open_fake(kind, tmp_path / kind)
     chain.mine(8)
     assert chain.undoable() == 2
@@ -126,7 +126,8 @@ def test_in_any_storm_every_order_is_paid_once_or_refunded(in_shop: "InShop", ki
             for number in range(2)
         ]
         for payer in payers:
-            # Connections that are only being made when their task is left would be nobody's to close.
+            # Open the connections now. A connection that is being opened when its task is cancelled would
+            # never be closed.
             await payer._queue.get()
             async with AsyncExitStack() as stack:
                 for _ in range(4):
