@@ -248,8 +248,8 @@ def test_the_workers_finish_what_was_accepted_and_left(database_url: str) -> Non
         ]
         await finish(desk.conn, 2000)
         assert await desk.entries() == [], "whoever accepted it may still be at it"
-        await finish(desk.conn, 2001 + proposals.CALM_MS)
-        await finish(desk.conn, 2002 + proposals.CALM_MS)
+        await finish(desk.conn, 2001 + proposals.UNFINISHED_AFTER_MS)
+        await finish(desk.conn, 2002 + proposals.UNFINISHED_AFTER_MS)
         done = await proposals.show(desk.conn, no)
         assert done is not None
         assert [done.entry_id] == await desk.entries()
@@ -281,10 +281,10 @@ def test_a_proposal_that_the_workers_cannot_finish_keeps_no_other_waiting(databa
         lame = Lame(database_url)
         finish = make_maintenance_tasks(Base(Settings(), database_url, Keyring(bytes(32))), lame)["proposals"]
         with pytest.raises(ExceptionGroup, match="proposals"):
-            await finish(desk.conn, 2001 + proposals.CALM_MS)
+            await finish(desk.conn, 2001 + proposals.UNFINISHED_AFTER_MS)
         await lame.close()
         assert len(await desk.entries()) == 1
-        (left,) = await proposals.list_unfinished(desk.conn, now_ms=2001 + proposals.CALM_MS)
+        (left,) = await proposals.list_unfinished(desk.conn, now_ms=2001 + proposals.UNFINISHED_AFTER_MS)
         assert left.proposal_no == stuck
 
     on_desk(database_url, story)
@@ -301,8 +301,13 @@ def test_while_the_book_is_away_a_proposal_stays_accepted(database_url: str) -> 
         shown = await proposals.show(desk.conn, no)
         assert shown is not None
         assert shown.is_unfinished
-        assert await proposals.list_unfinished(desk.conn, now_ms=100_000 + proposals.CALM_MS) == []
-        assert len(await proposals.list_unfinished(desk.conn, now_ms=100_001 + proposals.CALM_MS)) == 1
+        assert (
+            await proposals.list_unfinished(desk.conn, now_ms=100_000 + proposals.UNFINISHED_AFTER_MS) == []
+        )
+        assert (
+            len(await proposals.list_unfinished(desk.conn, now_ms=100_001 + proposals.UNFINISHED_AFTER_MS))
+            == 1
+        )
         assert (await proposals.carry_out(desk.conn, desk.ask, no)).entry_id is not None
 
     on_desk(database_url, story)

@@ -9,7 +9,7 @@ from tests.crash.shop import MASTER_KEY, open_merchant, run
 from typer.testing import CliRunner
 
 from merchant_wallet.base.capacity import (
-    MOST_WORKERS,
+    MAX_WORKERS,
     OWN_CONNECTIONS,
     SERVE_CONNECTIONS,
     WORK_CONNECTIONS,
@@ -63,6 +63,6 @@ def test_a_serve_has_no_more_connections_than_it_says() -> None:
 
 def test_the_help_says_how_many_may_run() -> None:
     said = " ".join(CliRunner().invoke(app, ["work", "--help"]).stdout.split())
-    assert MOST_WORKERS >= 5
-    assert f"enough for {MOST_WORKERS}" in said
+    assert MAX_WORKERS >= 5
+    assert f"enough for {MAX_WORKERS}" in said
     assert str(OWN_CONNECTIONS) in said

@@ -96,7 +96,7 @@ def test_a_sound_file_is_counted_and_a_missing_one_too(
 ) -> None:
     assert check(fake_writer, tmp_path) == CheckpointReport(0, False, None)
     move_and_write(fake_writer, tmp_path, 5)
-    monkeypatch.setattr(checkpoints, "LINES_AT_ONCE", 2)
+    monkeypatch.setattr(checkpoints, "LINES_PER_READ", 2)
     assert check(fake_writer, tmp_path) == CheckpointReport(5, False, None)
 
 

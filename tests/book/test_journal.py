@@ -15,8 +15,8 @@ from merchant_wallet.book.chart import ACCOUNT_ID, BELOW_ZERO_IDS, FIXED
 from merchant_wallet.book.journal import (
     FIRST_HASH,
     RangeExhausted,
-    can_pay,
-    can_take,
+    can_give,
+    can_receive,
     canonical,
     chain_hash,
     next_id,
@@ -127,17 +127,17 @@ def test_an_account_pays_what_it_has_unless_it_may_go_below_zero(account: object
     (account_id,) = (a.account_id for a in FIXED if a is account)
     draft = draft_of(Ledger())
     draft.balances[account_id] = 5
-    assert can_pay(draft, account_id, 5)
-    assert can_pay(draft, account_id, 6) is (account_id in BELOW_ZERO_IDS)
+    assert can_give(draft, account_id, 5)
+    assert can_give(draft, account_id, 6) is (account_id in BELOW_ZERO_IDS)
 
 
 def test_a_balance_takes_up_to_the_limit_in_either_direction() -> None:
     draft = draft_of(Ledger())
     draft.balances[MERCHANT_KFB] = 5
-    assert can_take(draft, MERCHANT_KFB, MAX_BALANCE_UNITS - 5)
-    assert not can_take(draft, MERCHANT_KFB, MAX_BALANCE_UNITS - 4)
-    assert can_take(draft, MERCHANT_KFB, -MAX_BALANCE_UNITS - 5)
-    assert not can_take(draft, MERCHANT_KFB, -MAX_BALANCE_UNITS - 6)
+    assert can_receive(draft, MERCHANT_KFB, MAX_BALANCE_UNITS - 5)
+    assert not can_receive(draft, MERCHANT_KFB, MAX_BALANCE_UNITS - 4)
+    assert can_receive(draft, MERCHANT_KFB, -MAX_BALANCE_UNITS - 5)
+    assert not can_receive(draft, MERCHANT_KFB, -MAX_BALANCE_UNITS - 6)
 
 
 def test_ids_go_over_to_the_next_range_without_a_gap() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import COMMAND, Wallet, clean_environment
 
-from merchant_wallet.audit.checkpointing.keys import settle_signer
+from merchant_wallet.audit.checkpointing.keys import open_service_signer
 from merchant_wallet.audit.checkpointing.signing import write_checkpoints
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.db import connect
@@ -36,7 +36,7 @@ def shop(wallet: Wallet) -> Wallet:
 async def checkpoint(wallet: Wallet, at_ms: int) -> int:
     base = make_base(load_settings(wallet.variables), wallet.url)
     async with await connect(wallet.url) as conn:
-        signer = await settle_signer(conn, base.settings, base.keyring.derive(OLD_KEY), at_ms)
+        signer = await open_service_signer(conn, base.settings, base.keyring.derive(OLD_KEY), at_ms)
         return await write_checkpoints(conn, signer, base.checkpoint_dir, at_ms)
 
 

@@ -303,7 +303,11 @@ def test_the_live_part_answers_nothing_while_nothing_has_changed(till: Till, peo
 
 def test_a_failed_order_tells_why_and_is_refunded_by_hand(till: Till, people: People) -> None:
     order, operator = till.order("60"), people.seat("operator")
-    for command in (Approve(order, "cli:ann"), TakeUp(order), Fail(order, "the token refuses <b>it</b>")):
+    for command in (
+        Approve(order, "cli:ann"),
+        TakeUp(order),
+        Fail(order, "the token refuses <b>it</b>"),
+    ):
         till.shop.ask_book(command)
     page = operator.page(f"{QUEUE}/{order}")
     assert "the token refuses &lt;b&gt;it&lt;/b&gt;" in page

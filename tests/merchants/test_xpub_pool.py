@@ -95,5 +95,5 @@ async def test_in_the_sandbox_no_account_is_taken_and_such_merchants_are_strange
     assert await xpub_pool.account_of(conn, merchant_id) is None
     assert await xpub_pool.read_size(conn) == (1, 1)
     real = (await open_merchant(conn, "Real")).merchant.merchant_id
-    assert await xpub_pool.find_strangers(conn) == [merchant_id]
+    assert await xpub_pool.find_merchants_without_account(conn) == [merchant_id]
     assert await xpub_pool.account_of(conn, real) == 0

@@ -118,7 +118,7 @@ def test_a_book_that_is_gone_is_behind_and_others_are_not(
     assert checkpoint(fake_writer, folder) == 3
     for table in ("posting", "entry", "account", "book"):
         fake_writer.tamper(f"delete from {table} where merchant_id = 1002")
-    monkeypatch.setattr(comparison, "BOOKS_AT_ONCE", 2)
+    monkeypatch.setattr(comparison, "BOOKS_PER_QUERY", 2)
     assert found(compare(fake_writer, folder)) == [(1002, "book", "behind")]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.book.fake_writer import START_MS, FakeWriter, on
 
-from merchant_wallet.audit.checkpointing.keys import open_or_create_signer, settle_signer
+from merchant_wallet.audit.checkpointing.keys import open_or_create_signer, open_service_signer
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.settings import Settings
@@ -16,20 +16,20 @@ from merchant_wallet.processes.web import run_serve
 OLD_KEY = b"o" * 32
 
 
-def settle(fake_writer: FakeWriter, settings: Settings) -> CheckpointSigner:
-    return on(fake_writer.url, lambda conn: settle_signer(conn, settings, OLD_KEY, START_MS))
+def open_signer(fake_writer: FakeWriter, settings: Settings) -> CheckpointSigner:
+    return on(fake_writer.url, lambda conn: open_service_signer(conn, settings, OLD_KEY, START_MS))
 
 
 def test_the_first_worker_makes_the_key_and_names_it_in_two_places(
     fake_writer: FakeWriter, tmp_path: Path
 ) -> None:
     settings = Settings(data=tmp_path)
-    signer = settle(fake_writer, settings)
+    signer = open_signer(fake_writer, settings)
     assert (tmp_path / "checkpoint.key").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "checkpoints" / PUBLIC_KEY_FILE).read_text() == signer.public_key.hex() + "\n"
     keys = on(fake_writer.url, lambda conn: load_keys(conn, settings.checkpoint_folder, OLD_KEY))
     assert keys == signer.keys
-    assert settle(fake_writer, settings).public_key == signer.public_key
+    assert open_signer(fake_writer, settings).public_key == signer.public_key
     assert fake_writer.run("select count(*) from checkpoint_key").fetchall() == [(1,)]
 
 
@@ -37,37 +37,37 @@ def test_a_folder_or_a_database_that_lost_the_public_key_gets_it_again(
     fake_writer: FakeWriter, tmp_path: Path
 ) -> None:
     settings = Settings(data=tmp_path)
-    signer = settle(fake_writer, settings)
+    signer = open_signer(fake_writer, settings)
     (tmp_path / "checkpoints" / PUBLIC_KEY_FILE).unlink()
-    settle(fake_writer, settings)
+    open_signer(fake_writer, settings)
     assert (tmp_path / "checkpoints" / PUBLIC_KEY_FILE).exists()
     fake_writer.run("delete from checkpoint_key")
     keys = on(fake_writer.url, lambda conn: load_keys(conn, settings.checkpoint_folder, OLD_KEY))
     assert keys.public_key == signer.public_key
-    settle(fake_writer, settings)
+    open_signer(fake_writer, settings)
     assert fake_writer.run("select public_key from checkpoint_key").fetchall() == [(signer.public_key,)]
 
 
 def test_a_worker_with_another_key_or_none_does_not_start(fake_writer: FakeWriter, tmp_path: Path) -> None:
-    settle(fake_writer, Settings(data=tmp_path / "one"))
+    open_signer(fake_writer, Settings(data=tmp_path / "one"))
     elsewhere = Settings(data=tmp_path / "two")
     with pytest.raises(ConfigError, match="is not there"):
-        settle(fake_writer, elsewhere)
+        open_signer(fake_writer, elsewhere)
     assert not (tmp_path / "two").exists()
     with pytest.raises(ConfigError, match="is not the one"):
-        settle(fake_writer, Settings(data=tmp_path / "two", checkpoint_key=bytes(range(32))))
+        open_signer(fake_writer, Settings(data=tmp_path / "two", checkpoint_key=bytes(range(32))))
     key = (tmp_path / "one" / "checkpoint.key").read_text().strip()
-    settle(fake_writer, Settings(data=tmp_path / "two", checkpoint_key=bytes.fromhex(key)))
+    open_signer(fake_writer, Settings(data=tmp_path / "two", checkpoint_key=bytes.fromhex(key)))
     key_file = tmp_path / "one" / "checkpoint.key"
-    settle(fake_writer, Settings(data=tmp_path / "three", checkpoint_key_file=key_file))
+    open_signer(fake_writer, Settings(data=tmp_path / "three", checkpoint_key_file=key_file))
     assert not (tmp_path / "three" / "checkpoint.key").exists()
 
 
 def test_a_key_that_others_can_read_is_refused(fake_writer: FakeWriter, tmp_path: Path) -> None:
-    settle(fake_writer, Settings(data=tmp_path))
+    open_signer(fake_writer, Settings(data=tmp_path))
     (tmp_path / "checkpoint.key").chmod(0o640)
     with pytest.raises(ConfigError, match="chmod 600"):
-        settle(fake_writer, Settings(data=tmp_path))
+        open_signer(fake_writer, Settings(data=tmp_path))
 
 
 def test_a_key_is_never_shown(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from psycopg import AsyncConnection
 from tests.book.fake_writer import COIN, MERCHANT_ID, START_MS, FakeWriter, on
 
-from merchant_wallet.audit.checkpointing.keys import settle_signer
+from merchant_wallet.audit.checkpointing.keys import open_service_signer
 from merchant_wallet.audit.checkpointing.signing import read_heads, write_checkpoints
 from merchant_wallet.audit.rollback.comparison import Comparison
 from merchant_wallet.base.settings import Settings
@@ -43,7 +43,7 @@ def folder(fake_writer: FakeWriter, tmp_path: Path) -> Path:
 
 
 def settle(fake_writer: FakeWriter, data: Path) -> None:
-    on(fake_writer.url, lambda conn: settle_signer(conn, Settings(data=data), OLD_KEY, START_MS))
+    on(fake_writer.url, lambda conn: open_service_signer(conn, Settings(data=data), OLD_KEY, START_MS))
 
 
 def check(fake_writer: FakeWriter, folder: Path) -> CheckpointReport:
@@ -146,7 +146,7 @@ def test_a_line_that_was_never_signed_is_sealed_by_nobody(
 
 def test_books_get_signed_lines_after_the_seal(fake_writer: FakeWriter, folder: Path, tmp_path: Path) -> None:
     async def go_on(conn: AsyncConnection) -> int:
-        signer = await settle_signer(conn, Settings(data=tmp_path), OLD_KEY, START_MS)
+        signer = await open_service_signer(conn, Settings(data=tmp_path), OLD_KEY, START_MS)
         return await write_checkpoints(conn, signer, folder, START_MS, interval_ms=0)
 
     settle(fake_writer, tmp_path)

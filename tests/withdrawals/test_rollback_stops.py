@@ -11,7 +11,7 @@ from merchant_wallet.audit.rollback.signs import (
     Kind,
     RollbackSign,
     Subject,
-    is_standing,
+    has_open_sign,
     list_signs,
     record_signs,
 )
@@ -127,13 +127,13 @@ def test_no_order_expires_while_a_sign_stands(in_shop: "InShop") -> None:
 
 def test_signs_are_listed_oldest_first_and_the_first_cause_of_each_stays(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        assert (await list_signs(shop.connection), await is_standing(shop.connection)) == ([], False)
+        assert (await list_signs(shop.connection), await has_open_sign(shop.connection)) == ([], False)
         audit = RollbackSign(0, "audit", "diverged", "another hash of entry 7", START_MS - 5)
         later = RollbackSign(1001, "book", "diverged", "another cause", START_MS + 9)
         assert await record_signs(shop.connection, [BEHIND, audit]) == [BEHIND, audit]
         assert await record_signs(shop.connection, [later]) == []
         assert await list_signs(shop.connection) == [audit, BEHIND]
-        assert await is_standing(shop.connection)
+        assert await has_open_sign(shop.connection)
 
     in_shop(scenario)
 

@@ -181,12 +181,12 @@ async def refuse(
     conn: Connection, proposal_no: int, reason: str, *, person: Person, at_ms: int
 ) -> ProposedChange:
     """Refuse an open proposal. Raises ProposalRefused."""
-    return await _say_no(conn, proposal_no, REFUSED, person, at_ms, check_reason(reason))
+    return await _reject(conn, proposal_no, REFUSED, person, at_ms, check_reason(reason))
 
 
 async def withdraw(conn: Connection, proposal_no: int, *, person: Person, at_ms: int) -> ProposedChange:
     """Withdraw one's own open proposal. Raises ProposalRefused."""
-    return await _say_no(conn, proposal_no, WITHDRAWN, person, at_ms, None)
+    return await _reject(conn, proposal_no, WITHDRAWN, person, at_ms, None)
 
 
 async def show(conn: Connection, proposal_no: int) -> ProposedChange | None:
@@ -241,7 +241,7 @@ async def _carry_out(
         return await kind.apply(conn, change, at_ms)
 
 
-async def _say_no(
+async def _reject(
     conn: Connection, proposal_no: int, state: str, person: Person, at_ms: int, outcome: str | None
 ) -> ProposedChange:
     async with conn.transaction():

@@ -38,7 +38,7 @@ from merchant_wallet.book.commands import Adjust, Command
 from merchant_wallet.book.outcomes import Adjusted, Outcome
 
 QUERIES: Final = Queries(Path(__file__).with_name("proposals.sql"))
-CALM_MS: Final = 60_000
+UNFINISHED_AFTER_MS: Final = 60_000
 """An acceptance counts as unfinished only after this time. Until then its own process may finish it."""
 
 Ask = Callable[[int, Command], Awaitable[Outcome]]
@@ -168,7 +168,9 @@ async def list_decided(
 
 async def list_unfinished(conn: AsyncConnection, *, now_ms: int, limit: int = 50) -> list[Proposal]:
     """Acceptances older than a minute without the book's answer. They should be carried out again."""
-    return await _fetch(conn, "list_unfinished", {"before_ms": now_ms - CALM_MS, "page": check_limit(limit)})
+    return await _fetch(
+        conn, "list_unfinished", {"before_ms": now_ms - UNFINISHED_AFTER_MS, "page": check_limit(limit)}
+    )
 
 
 async def take(

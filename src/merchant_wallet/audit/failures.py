@@ -27,7 +27,7 @@ FACTORS: Final = (PASSWORD, CODE, RECOVERY_CODE, PIN)
 NOBODY: Final = "a name that nobody has"
 MINUTE_MS: Final = 60_000
 KEPT_MS: Final = 90 * 86_400_000
-MOST: Final = 20
+MAX_ROWS_PER_MINUTE: Final = 20
 """At most this many rows a minute have their own source address."""
 PAGE_ROWS: Final = 200
 PLATFORM: Final = 0
@@ -62,7 +62,7 @@ async def count_failure(
         "source": source[:MAX_SOURCE] or UNKNOWN,
         "merchant_id": merchant_id or PLATFORM,
         "at_ms": at_ms,
-        "most": MOST,
+        "most": MAX_ROWS_PER_MINUTE,
     }
     row = await (await conn.execute(QUERIES["count_failure"].text, values)).fetchone()
     if row is not None and row[0] == 1:

@@ -14,5 +14,5 @@ SERVE_CONNECTIONS: Final = 60
 """The most that one `serve` opens with the default `WALLET_CONNECTIONS`."""
 WORK_CONNECTIONS: Final = 45
 """The most that one `work` opens, under load."""
-MOST_WORKERS: Final = (OWN_CONNECTIONS - RESERVED - COMMANDS - SERVE_CONNECTIONS) // WORK_CONNECTIONS
+MAX_WORKERS: Final = (OWN_CONNECTIONS - RESERVED - COMMANDS - SERVE_CONNECTIONS) // WORK_CONNECTIONS
 """How many `work` processes the own PostgreSQL of one `up` supports, including its own."""

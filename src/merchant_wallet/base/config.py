@@ -60,7 +60,7 @@ def load_settings(
     return settings
 
 
-def spell_out(env: Mapping[str, str]) -> dict[str, str]:
+def add_file_settings(env: Mapping[str, str]) -> dict[str, str]:
     """The same environment plus the settings file's values, for a process that can't read the file.
 
     Raises as `load_settings`.

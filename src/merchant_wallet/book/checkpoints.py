@@ -29,7 +29,7 @@ from merchant_wallet.book.verification.replay import position_of
 from merchant_wallet.book.verification.violations import Violation
 
 QUERIES: Final = Queries(Path(__file__).with_name("checkpoints.sql"))
-LINES_AT_ONCE: Final = 1000
+LINES_PER_READ: Final = 1000
 # Longer than any checkpoint. So a file of another kind is not read into memory as one line.
 MAX_LINE_BYTES: Final = 1024
 
@@ -214,7 +214,7 @@ def read_lines(path: Path, offset: int) -> tuple[list[bytes], int, bool]:
         return lines, offset, False
     with path.open("rb") as file:
         file.seek(offset)
-        while len(lines) < LINES_AT_ONCE and (line := file.readline(MAX_LINE_BYTES)):
+        while len(lines) < LINES_PER_READ and (line := file.readline(MAX_LINE_BYTES)):
             if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
                 return lines, offset, True
             lines.append(line)

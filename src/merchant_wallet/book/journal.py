@@ -2,7 +2,7 @@
 
 Rules:
 - An entry gets the book's next id and the time of the book's clock.
-- No posting takes an account below its floor. Callers ask `can_pay` first; here it is asserted.
+- No posting takes an account below its floor. Callers ask `can_give` first; here it is asserted.
 - An entry's hash covers the hash before it and the entry's canonical form.
 - In the canonical form texts have their length and numbers end with `;`. So no two entries have the same
   form.
@@ -37,12 +37,12 @@ def next_id(draft: Draft) -> int:
     return ids.compose(draft.range_no, draft.counter)
 
 
-def can_pay(draft: Draft, account_id: int, amount_units: int) -> bool:
+def can_give(draft: Draft, account_id: int, amount_units: int) -> bool:
     """Whether the account can give this amount: its balance is enough, or it may go below zero."""
     return account_id in BELOW_ZERO_IDS or draft.balances[account_id] >= amount_units
 
 
-def can_take(draft: Draft, account_id: int, amount_units: int) -> bool:
+def can_receive(draft: Draft, account_id: int, amount_units: int) -> bool:
     """Whether the balance stays within its limits after this amount (negative: subtracted) is added."""
     return -MAX_BALANCE_UNITS <= draft.balances[account_id] + amount_units <= MAX_BALANCE_UNITS
 

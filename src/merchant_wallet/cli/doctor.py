@@ -275,7 +275,7 @@ async def _check_keys(conn: Any, settings: Settings) -> Finding:
         wallets = await open_signer(settings).wallets()
     except (ConfigError, SignerAway) as error:
         return Finding("keys", str(error), "start the signer, or correct its settings")
-    if strangers := await xpub_pool.find_strangers(conn):
+    if strangers := await xpub_pool.find_merchants_without_account(conn):
         text = f"merchants were opened in the sandbox and have addresses of its: {strangers}"
         return Finding("keys", text, "open them anew in a database of their own, where real money is")
     free = (await xpub_pool.read_size(conn)).free

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from merchant_wallet.base.capacity import MOST_WORKERS, OWN_CONNECTIONS, WORK_CONNECTIONS
+from merchant_wallet.base.capacity import MAX_WORKERS, OWN_CONNECTIONS, WORK_CONNECTIONS
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.session import find_database, read_running, read_settings
@@ -77,7 +77,7 @@ def serve(data: DataOption = None) -> None:
     help=f"""Run the workers alone: payouts, expiry, maintenance, checkpoints. Any number may run.
 
     Each opens up to {WORK_CONNECTIONS} database connections under load, and closes what it does not use.
-    The PostgreSQL that `up` brings along takes {OWN_CONNECTIONS}: enough for {MOST_WORKERS} `work`,
+    The PostgreSQL that `up` brings along takes {OWN_CONNECTIONS}: enough for {MAX_WORKERS} `work`,
     the one of `up` among them.
 
     \b

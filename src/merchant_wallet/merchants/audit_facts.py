@@ -13,10 +13,10 @@ _OTHER_NAMES: Final = {"networks": "allowedNetworks"}
 
 def settings_facts(merchant: Merchant) -> dict[str, Any]:
     """Every setting, by the name of its fact."""
-    return {name_fact(name): _tell(setting, merchant) for name, setting in SETTINGS.items()}
+    return {name_fact(name): _fact_of(setting, merchant) for name, setting in SETTINGS.items()}
 
 
-def tell_changes(before: Merchant, after: Merchant) -> tuple[dict[str, Any], dict[str, Any]]:
+def changed_facts(before: Merchant, after: Merchant) -> tuple[dict[str, Any], dict[str, Any]]:
     """The settings that differ: their old and their new values."""
     was, became = settings_facts(before), settings_facts(after)
     changed = [name for name in became if became[name] != was[name]]
@@ -29,7 +29,7 @@ def name_fact(setting: str) -> str:
     return _OTHER_NAMES.get(setting, first + "".join(map(str.title, further)))
 
 
-def _tell(setting: Setting, merchant: Merchant) -> str | int | bool | list[str] | None:
+def _fact_of(setting: Setting, merchant: Merchant) -> str | int | bool | list[str] | None:
     value = getattr(merchant, setting.column)
     if isinstance(value, frozenset | tuple):
         return sorted(map(str, value))

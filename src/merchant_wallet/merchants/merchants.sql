@@ -131,7 +131,7 @@ update book set next_range = %(range_no)s::int where merchant_id = %(merchant_id
 -- Books near the end of their range without a further one.
 select merchant_id from book where next_range is null and id_counter >= %(counter)s::bigint order by merchant_id;
 
--- name: find_outermost
+-- name: find_first_and_last
 -- The first and the last merchant. Their secrets show whether the master key is right.
 select min(merchant_id) as oldest, max(merchant_id) as newest from merchant;
 

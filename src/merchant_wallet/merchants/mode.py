@@ -17,7 +17,7 @@ async def require_mode(settings: Settings, connection: xpub_pool.Connection) -> 
             "WALLET_SANDBOX is not false, and this database has merchants with real money: their orders "
             "would be paid with nothing. Set WALLET_SANDBOX=false, or name another database."
         )
-    if not settings.sandbox and (strangers := await xpub_pool.find_strangers(connection)):
+    if not settings.sandbox and (strangers := await xpub_pool.find_merchants_without_account(connection)):
         raise ConfigError(
             "WALLET_SANDBOX is false, and merchants of this database were opened in the sandbox: "
             f"{strangers}. Open them anew in a database of their own, where real money is."

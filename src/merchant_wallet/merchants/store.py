@@ -143,9 +143,9 @@ async def settings_version(conn: Connection, merchant_id: int) -> int | None:
     return None if row is None else int(row["settings_version"])
 
 
-async def find_outermost(conn: Connection) -> list[int]:
+async def find_first_and_last(conn: Connection) -> list[int]:
     """The ids of the oldest and the newest merchant. Fewer if there are fewer merchants."""
-    row = await _expect(conn, "find_outermost", {})
+    row = await _expect(conn, "find_first_and_last", {})
     return sorted({row["oldest"], row["newest"]} - {None})
 
 

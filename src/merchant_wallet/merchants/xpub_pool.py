@@ -80,10 +80,10 @@ async def account_of(conn: Connection, merchant_id: int) -> int | None:
     return None if row is None else int(row["account_no"])
 
 
-async def find_strangers(conn: Connection) -> list[int]:
+async def find_merchants_without_account(conn: Connection) -> list[int]:
     """The first few merchants whose addresses come from no account of the pool."""
     async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(QUERIES["find_strangers"].text)
+        await cursor.execute(QUERIES["find_merchants_without_account"].text)
         return [row["merchant_id"] async for row in cursor]
 
 

@@ -27,7 +27,7 @@ select count(*) as accounts, count(*) filter (where merchant_id is null) as free
 -- The account of a merchant. Sweeps find the keys of its deposit addresses by this number.
 select account_no from account_pool where merchant_id = %(merchant_id)s::bigint;
 
--- name: find_strangers
+-- name: find_merchants_without_account
 -- Merchants whose addresses come from no account of the pool. They were opened in the sandbox, and the signer lacks their keys.
 select m.merchant_id from merchant m
  where not exists (select from account_pool a where a.merchant_id = m.merchant_id)

@@ -91,7 +91,7 @@ async def settle_master_key(settings: Settings, url: str) -> None:
     """
     async with await db.connect(url) as connection:
         await require_mode(settings, connection)
-        merchants = await store.find_outermost(connection)
+        merchants = await store.find_first_and_last(connection)
         held = settings.master_key or (settings.data / MASTER_KEY_FILE).exists()
         if merchants and not held:
             raise ConfigError(

@@ -24,7 +24,12 @@ from typing import Final
 import structlog
 
 import merchant_wallet
-from merchant_wallet.base.config import ConfigError, load_key_file, load_or_create_master_key, spell_out
+from merchant_wallet.base.config import (
+    ConfigError,
+    add_file_settings,
+    load_key_file,
+    load_or_create_master_key,
+)
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.postgres.privileges import (
     CAP_NET_BIND_SERVICE,
@@ -230,7 +235,7 @@ def _can_read(user: SideUser, paths: Sequence[Path]) -> bool:
 def make_environment(settings: Settings, environment: Mapping[str, str], side: str) -> dict[str, str]:
     """The environment of a side that can't read root's files. Raises ConfigError, KeystoreError."""
     master_key = settings.master_key or load_or_create_master_key(settings.data)
-    told = spell_out(environment)
+    told = add_file_settings(environment)
     told |= {
         "HOME": NO_HOME,
         "WALLET_MASTER_KEY": master_key.hex(),

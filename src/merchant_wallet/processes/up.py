@@ -28,7 +28,7 @@ import structlog
 from psycopg.conninfo import conninfo_to_dict
 
 from merchant_wallet import postgres
-from merchant_wallet.audit.checkpointing.keys import settle_signer
+from merchant_wallet.audit.checkpointing.keys import open_service_signer
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import ConfigError
@@ -222,7 +222,7 @@ class ProcessSupervisor:
         """Check the checkpoint key here, where a person reads the error, before the workers refuse it."""
         old_key = make_base(self._settings, url).keyring.derive(OLD_KEY)
         async with await db.connect(url) as connection:
-            await settle_signer(connection, self._settings, old_key, now_ms())
+            await open_service_signer(connection, self._settings, old_key, now_ms())
 
     def _find_database(self) -> str:
         """The owner's URL. If none was set, start the own PostgreSQL, with a role for each side."""

@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.approvals import proposals
 from merchant_wallet.audit import records as audit
-from merchant_wallet.audit.checkpointing.keys import settle_signer
+from merchant_wallet.audit.checkpointing.keys import open_service_signer
 from merchant_wallet.audit.checkpointing.task import CheckpointTask
 from merchant_wallet.audit.failures import write_failures
 from merchant_wallet.base import db
@@ -160,7 +160,7 @@ async def open_checkpoint_task(base: Base) -> CheckpointTask:
     """Compares and signs checkpoints. Raises ConfigError if the key is not the service's."""
     settings, old_key = base.settings, base.keyring.derive(OLD_KEY)
     async with await db.connect(base.url) as connection:
-        signer = await settle_signer(connection, settings, old_key, now_ms())
+        signer = await open_service_signer(connection, settings, old_key, now_ms())
     record = None if settings.sandbox else keys_folder(settings) / JOURNAL
     return CheckpointTask(signer, base.checkpoint_dir, record)
 

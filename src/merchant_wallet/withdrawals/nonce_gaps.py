@@ -81,7 +81,7 @@ class NonceGapWorker:
 
     async def _find_gaps(self, name: str, chain: Chain) -> list[int]:
         connection, now = await self._worker_connection.get(), self._clock()
-        if await hot_wallet_store.is_frozen(connection, name) or await signs.is_standing(connection):
+        if await hot_wallet_store.is_frozen(connection, name) or await signs.has_open_sign(connection):
             return []
         before_ms = now - self._patience_ms
         parameters = {"chain": name, "wallet": chain.wallet, "now_ms": now, "before_ms": before_ms}

@@ -92,10 +92,10 @@ class EvidenceSources(msgspec.Struct, frozen=True):
 
 async def find_all_signs(conn: Connection, sources: EvidenceSources, now_ms: int) -> list[RollbackSign]:
     """The open signs, and those that a comparison finds now. Raises OSError, `psycopg.Error`."""
-    standing = await signs.list_signs(conn)
-    known = {(sign.merchant_id, sign.subject) for sign in standing}
+    open_signs = await signs.list_signs(conn)
+    known = {(sign.merchant_id, sign.subject) for sign in open_signs}
     found = await _compare(conn, sources, now_ms)
-    return standing + [sign for sign in found if (sign.merchant_id, sign.subject) not in known]
+    return open_signs + [sign for sign in found if (sign.merchant_id, sign.subject) not in known]
 
 
 async def _compare(conn: Connection, sources: EvidenceSources, now_ms: int) -> list[RollbackSign]:
@@ -124,13 +124,13 @@ async def accept(
     await _record_found(conn, sources, request.at_ms, new_key=new_signer is not None)
     payments = await _read_payments(sources)
     async with signs.locked(conn):
-        standing = await signs.list_signs(conn)
-        if not standing:
+        open_signs = await signs.list_signs(conn)
+        if not open_signs:
             raise NothingToAccept
         if new_signer is None:
             await _require_key(conn, sources)
         accepted = await _move_evidence(
-            conn, sources.folder, standing, request, new_key=new_signer is not None
+            conn, sources.folder, open_signs, request, new_key=new_signer is not None
         )
         if new_signer is not None:
             await _start_new_key(conn, sources, new_signer, request.at_ms)
@@ -162,7 +162,7 @@ async def _record_found(conn: Connection, sources: EvidenceSources, now_ms: int,
                 RollbackSign(NO_MERCHANT, "key", "diverged", "the checkpoint key is being replaced", now_ms)
             )
         await signs.record_signs(conn, found)
-        if not await signs.is_standing(conn):
+        if not await signs.has_open_sign(conn):
             raise NothingToAccept
 
 
@@ -213,7 +213,7 @@ def _name_files(folder: Path, found: Sequence[RollbackSign], new_key: bool) -> l
 async def _move_evidence(
     conn: Connection,
     folder: Path,
-    standing: Sequence[RollbackSign],
+    open_signs: Sequence[RollbackSign],
     request: AcceptanceRequest,
     *,
     new_key: bool,
@@ -221,10 +221,10 @@ async def _move_evidence(
     """Move the files of the signs, and list them with the files that an interrupted acceptance moved."""
     told = await audit.list_entries(conn, action=ACTION, limit=MAX_ACCEPTANCES)
     named = {str((entry.after or {}).get("evidence")) for entry in told}
-    target = choose_folder(folder, min(sign.since_ms for sign in standing), named)
-    names = await asyncio.to_thread(_name_files, folder, standing, new_key)
+    target = choose_folder(folder, min(sign.since_ms for sign in open_signs), named)
+    names = await asyncio.to_thread(_name_files, folder, open_signs, new_key)
     files = await asyncio.to_thread(move, folder, names, target)
-    accepted = Accepted(list(standing), files, target if files else None)
+    accepted = Accepted(list(open_signs), files, target if files else None)
     if files:
         await asyncio.to_thread(write_list, target, _list(accepted, request))
     return accepted

@@ -42,7 +42,7 @@ def open_or_create_signer(settings: Settings, old_key: bytes) -> CheckpointSigne
     return CheckpointSigner(settings.checkpoint_key or load_or_create_key_file(path, KEY_NAME), old_key)
 
 
-async def settle_signer(
+async def open_service_signer(
     conn: AsyncConnection[Any], settings: Settings, old_key: bytes, now_ms: int
 ) -> CheckpointSigner:
     """Open the service's signer at a worker's start, and make sure that its key is the service's.

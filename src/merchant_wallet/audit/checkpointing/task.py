@@ -46,16 +46,16 @@ class CheckpointTask:
         self.found_count = len(await self._find_signs(conn, at_ms))
         if self.found_count:
             await self._record(conn, at_ms)
-        standing = await signs.list_signs(conn)
+        open_signs = await signs.list_signs(conn)
         self.compared.set()
-        if standing:
+        if open_signs:
             log.error(
                 "payouts stopped: the database was rolled back, an operator must look",
-                signs=len(standing),
-                cause=standing[0].cause,
-                since_ms=standing[0].since_ms,
+                signs=len(open_signs),
+                cause=open_signs[0].cause,
+                since_ms=open_signs[0].since_ms,
             )
-        await self._write(conn, at_ms, {(sign.subject, sign.merchant_id) for sign in standing})
+        await self._write(conn, at_ms, {(sign.subject, sign.merchant_id) for sign in open_signs})
 
     async def _find_signs(self, conn: AsyncConnection, at_ms: int) -> list[RollbackSign]:
         found = await self._comparison.find_signs(conn, at_ms)
@@ -94,11 +94,11 @@ class CheckpointTask:
         log.error("no checkpoints are written: the checkpoint key was replaced, restart this worker")
         return True
 
-    async def _write(self, conn: AsyncConnection, at_ms: int, standing: set[tuple[str, int]]) -> None:
-        subjects = {subject for subject, _ in standing}
+    async def _write(self, conn: AsyncConnection, at_ms: int, open_signs: set[tuple[str, int]]) -> None:
+        subjects = {subject for subject, _ in open_signs}
         if "key" in subjects or await self._is_replaced(conn):
             return
-        behind = {merchant_id for subject, merchant_id in standing if subject == "book"}
+        behind = {merchant_id for subject, merchant_id in open_signs if subject == "book"}
         await write_checkpoints(conn, self._signer, self._folder, at_ms, without=behind)
         if "audit" not in subjects:
             await write_audit_checkpoint(conn, self._signer, self._folder, at_ms)

@@ -25,7 +25,7 @@ from merchant_wallet.book.checkpoint_keys import CheckpointKeys, load_keys
 from merchant_wallet.book.checkpoints import Checkpoint, Tail, read_tail
 
 QUERIES: Final = Queries(Path(__file__).with_name("comparison.sql"))
-BOOKS_AT_ONCE: Final = 500
+BOOKS_PER_QUERY: Final = 500
 SUFFIX: Final = ".jsonl"
 
 Connection = AsyncConnection[Any]
@@ -64,8 +64,8 @@ class Comparison:
             if last.checkpoint is not None and last.problem is None
         ]
         books = [checkpoint for checkpoint in sound if checkpoint.merchant_id != NO_MERCHANT]
-        for start in range(0, len(books), BOOKS_AT_ONCE):
-            signs += await _compare_books(conn, books[start : start + BOOKS_AT_ONCE], now_ms)
+        for start in range(0, len(books), BOOKS_PER_QUERY):
+            signs += await _compare_books(conn, books[start : start + BOOKS_PER_QUERY], now_ms)
         logs = [checkpoint for checkpoint in sound if checkpoint.merchant_id == NO_MERCHANT]
         return signs + await _compare_log(conn, logs, now_ms)
 

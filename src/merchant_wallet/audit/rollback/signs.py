@@ -51,9 +51,9 @@ async def list_signs(conn: Connection) -> list[RollbackSign]:
     return [RollbackSign(*row) for row in await cursor.fetchall()]
 
 
-async def is_standing(conn: Connection) -> bool:
+async def has_open_sign(conn: Connection) -> bool:
     """Whether any sign is open. Then nothing may be signed or paid."""
-    cursor = await conn.execute(QUERIES["is_standing"].text)
+    cursor = await conn.execute(QUERIES["has_open_sign"].text)
     row = await cursor.fetchone()
     return row is not None and bool(row[0])
 

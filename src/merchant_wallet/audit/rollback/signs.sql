@@ -4,7 +4,7 @@
 -- All open signs, oldest first.
 select merchant_id, subject, kind, cause, since_ms from rollback_sign order by since_ms, merchant_id, subject;
 
--- name: is_standing
+-- name: has_open_sign
 -- Whether any sign is open, which stops payouts.
 select exists (select from rollback_sign);
 

@@ -15,7 +15,7 @@ from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.money import exchange_units
 from merchant_wallet.book.chart import CHAIN_ID_OF, EXCHANGE_ID_OF, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import CreditDeposit
-from merchant_wallet.book.journal import can_take, post, record
+from merchant_wallet.book.journal import can_receive, post, record
 from merchant_wallet.book.outcomes import (
     ADDRESS_UNKNOWN,
     ARRIVES_AS_ZERO,
@@ -83,7 +83,7 @@ def callback_of(entry_id: int, at_ms: int) -> CallbackDue:
 
 def _credit_as_sent(draft: Draft, deposit: Deposit, command: CreditDeposit, target_id: int) -> Outcome:
     source_id, amount = CHAIN_ID_OF[deposit.key.chain], deposit.amount_units
-    if not (can_take(draft, source_id, -amount) and can_take(draft, target_id, amount)):
+    if not (can_receive(draft, source_id, -amount) and can_receive(draft, target_id, amount)):
         return BALANCE_LIMIT
     posting = post(draft, source_id, target_id, USDT, amount)
     return _record(draft, deposit, command, (posting,), 0)
@@ -99,7 +99,7 @@ def _credit_exchanged(draft: Draft, deposit: Deposit, command: CreditDeposit, us
         return ARRIVES_AS_ZERO
     source_id, bought_id, sold_id = CHAIN_ID_OF[deposit.key.chain], EXCHANGE_ID_OF[USDT], EXCHANGE_ID_OF[KFB]
     moves = ((source_id, -amount), (bought_id, amount), (sold_id, -arrival), (user_id, arrival))
-    if not all(can_take(draft, account_id, units) for account_id, units in moves):
+    if not all(can_receive(draft, account_id, units) for account_id, units in moves):
         return BALANCE_LIMIT
     postings = (
         post(draft, source_id, bought_id, USDT, amount),

@@ -10,7 +10,7 @@ from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.money import RATE_SCALE, exchange_units
 from merchant_wallet.book.chart import EXCHANGE_ID_OF, MERCHANT_ID_OF
 from merchant_wallet.book.commands import Exchange
-from merchant_wallet.book.journal import can_take, post, record
+from merchant_wallet.book.journal import can_receive, post, record
 from merchant_wallet.book.outcomes import (
     ARRIVES_AS_ZERO,
     BALANCE_LIMIT,
@@ -85,11 +85,11 @@ def _refuse(draft: Draft, command: Exchange, arrival: int) -> Refusal | None:
         return POSITION_LIMIT
     if draft.balances[MERCHANT_ID_OF[command.send_currency]] < command.amount_units:
         return INSUFFICIENT
-    takes = can_take(draft, MERCHANT_ID_OF[command.receive_currency], arrival)
-    takes = takes and can_take(draft, EXCHANGE_ID_OF[command.send_currency], command.amount_units)
+    takes = can_receive(draft, MERCHANT_ID_OF[command.receive_currency], arrival)
+    takes = takes and can_receive(draft, EXCHANGE_ID_OF[command.send_currency], command.amount_units)
     return (
         None
-        if takes and can_take(draft, EXCHANGE_ID_OF[command.receive_currency], -arrival)
+        if takes and can_receive(draft, EXCHANGE_ID_OF[command.receive_currency], -arrival)
         else BALANCE_LIMIT
     )
 

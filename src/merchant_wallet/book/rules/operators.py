@@ -15,7 +15,7 @@ from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.chart import ADJUSTMENT_ID_OF, FEES_ID_OF, MERCHANT_ID_OF
 from merchant_wallet.book.commands import Adjust, WithdrawFees
-from merchant_wallet.book.journal import can_pay, can_take, post, record
+from merchant_wallet.book.journal import can_give, can_receive, post, record
 from merchant_wallet.book.outcomes import (
     BALANCE_LIMIT,
     INSUFFICIENT,
@@ -149,9 +149,9 @@ def _move(
 ) -> Outcome:
     if amount <= 0:
         return NOTHING_TO_MOVE
-    if not can_pay(draft, source, amount):
+    if not can_give(draft, source, amount):
         return INSUFFICIENT
-    if not (can_take(draft, target, amount) and can_take(draft, source, -amount)):
+    if not (can_receive(draft, target, amount) and can_receive(draft, source, -amount)):
         return BALANCE_LIMIT
     posting = post(draft, source, target, currency, amount)
     entry = record(draft, kind, (posting,), mc_order_id=name, facts=facts)

@@ -6,7 +6,7 @@ from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.money import MAX_BALANCE_UNITS, fee_units
 from merchant_wallet.book.chart import FEES_ID_OF, MERCHANT_ID_OF
 from merchant_wallet.book.commands import MerchantToUser, UserToMerchant
-from merchant_wallet.book.journal import can_take, post, record
+from merchant_wallet.book.journal import can_receive, post, record
 from merchant_wallet.book.outcomes import (
     ADDRESS_UNKNOWN,
     BALANCE_LIMIT,
@@ -71,7 +71,7 @@ def move_merchant_to_user(draft: Draft, command: MerchantToUser) -> Outcome:
     merchant_id = MERCHANT_ID_OF[currency]
     if draft.balances[merchant_id] < amount:
         return INSUFFICIENT
-    if not can_take(draft, user_id, amount):
+    if not can_receive(draft, user_id, amount):
         return BALANCE_LIMIT
     postings = (post(draft, merchant_id, user_id, currency, amount),)
     return _record(draft, MERCHANT_TO_USER, command.mc_order_id, user_id, postings, 0, 0)
@@ -102,8 +102,8 @@ def _refuse_debit(draft: Draft, sub_user: SubUser, command: UserToMerchant, fee:
     if draft.balances[sub_user.user_id] < amount:
         return INSUFFICIENT
     currency = command.currency
-    takes = can_take(draft, MERCHANT_ID_OF[currency], amount - fee)
-    takes = takes and (not fee or can_take(draft, FEES_ID_OF[currency], fee))
+    takes = can_receive(draft, MERCHANT_ID_OF[currency], amount - fee)
+    takes = takes and (not fee or can_receive(draft, FEES_ID_OF[currency], fee))
     return None if takes else BALANCE_LIMIT
 
 

@@ -27,7 +27,7 @@ from merchant_wallet.book.commands import (
     Settle,
     TakeUp,
 )
-from merchant_wallet.book.journal import can_take, next_id, post, record
+from merchant_wallet.book.journal import can_receive, next_id, post, record
 from merchant_wallet.book.outcomes import (
     ADDRESS_NOT_ALLOWED,
     BALANCE_LIMIT,
@@ -125,7 +125,7 @@ def _refuse(draft: Draft, command: CreateWithdrawal, fee: int) -> Refusal | None
         return WITHDRAW_DAY_LIMIT
     if draft.balances[MERCHANT_USDT_ID] < command.amount_units:
         return INSUFFICIENT
-    return None if can_take(draft, HOLD_ID, command.amount_units) else BALANCE_LIMIT
+    return None if can_receive(draft, HOLD_ID, command.amount_units) else BALANCE_LIMIT
 
 
 def _open(draft: Draft, command: CreateWithdrawal, fee: int) -> Withdrawal:
@@ -271,8 +271,8 @@ def settle(draft: Draft, command: Settle) -> Outcome:
         return ORDER_UNKNOWN
     if (withdrawal.status, PAID) not in LEGAL_STEPS:
         return illegal(withdrawal, "settled")
-    takes = can_take(draft, CHAIN_ID_OF[withdrawal.chain], withdrawal.arrival_units)
-    if not (takes and can_take(draft, FEES_ID_OF[USDT], withdrawal.fee_units)):
+    takes = can_receive(draft, CHAIN_ID_OF[withdrawal.chain], withdrawal.arrival_units)
+    if not (takes and can_receive(draft, FEES_ID_OF[USDT], withdrawal.fee_units)):
         return BALANCE_LIMIT
     postings: tuple[Posting, ...] = (
         post(draft, HOLD_ID, CHAIN_ID_OF[withdrawal.chain], USDT, withdrawal.arrival_units),
@@ -307,7 +307,7 @@ def _step(draft: Draft, order_id: int, status: int, cause: str, release: str | N
     if (withdrawal.status, status) not in LEGAL_STEPS:
         return illegal(withdrawal, f"moved to status {status}")
     if release is not None:
-        if not can_take(draft, MERCHANT_USDT_ID, withdrawal.amount_units):
+        if not can_receive(draft, MERCHANT_USDT_ID, withdrawal.amount_units):
             return BALANCE_LIMIT
         postings = (post(draft, HOLD_ID, MERCHANT_USDT_ID, USDT, withdrawal.amount_units),)
         facts = msgspec.json.encode({"orderId": order_id}).decode()
