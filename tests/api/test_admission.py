@@ -1,4 +1,4 @@
-"""Which connection goes for a new one."""
+"""Which connection is closed to make room for a new one."""
 
 from dataclasses import dataclass, field
 from ipaddress import ip_network
@@ -10,7 +10,7 @@ PROXIES = (ip_network("10.0.0.0/8"),)
 
 @dataclass(eq=False)
 class AdmittedConnection:
-    """A connection that is idle, slow or busy as a test says."""
+    """A connection that is idle, slow or busy, as a test says."""
 
     state: ClientWait | None
     gone: bool = False
@@ -23,8 +23,8 @@ class AdmittedConnection:
 
 
 @dataclass
-class Door:
-    """An admission and its clock."""
+class AdmissionUnderTest:
+    """An admission with a clock that tests move."""
 
     most: int = 100
     most_of_source: int = 3
@@ -37,7 +37,9 @@ class Door:
     def come(
         self, peer: str, idle_s: float | None = 100.0, *, is_slow: bool = False
     ) -> AdmittedConnection | None:
-        """A connection that has waited for so long, or None for one that is busy; None when it is refused."""
+        """A new connection that has been idle for `idle_s`, or is busy with None. Returns None if it is
+        refused.
+        """
         state = None if idle_s is None else ClientWait(is_slow, self.now_s - idle_s)
         new = AdmittedConnection(state)
         if not self.admission.admit(new, peer):
@@ -46,101 +48,101 @@ class Door:
         return new
 
     def gone(self) -> list[int]:
-        """Which of those that came had to go, in the order in which they came."""
+        """The numbers of the connections that were closed, in the order of their arrival."""
         return [number for number, held in enumerate(self.held) if held.gone]
 
 
 def test_a_source_at_its_limit_gets_a_new_one_for_its_own_longest_idle() -> None:
-    door = Door()
-    door.come("192.0.2.1", 999)
+    under_test = AdmissionUnderTest()
+    under_test.come("192.0.2.1", 999)
     for idle_s in (50, 70, 60):
-        door.come("192.0.2.2", idle_s)
-    assert door.come("192.0.2.2") is not None
-    assert door.gone() == [2]
-    assert len(door.admission) == 4
+        under_test.come("192.0.2.2", idle_s)
+    assert under_test.come("192.0.2.2") is not None
+    assert under_test.gone() == [2]
+    assert len(under_test.admission) == 4
 
 
 def test_slow_ones_go_before_idle_ones() -> None:
-    door = Door()
-    door.come("192.0.2.2", 500)
-    door.come("192.0.2.2", 2, is_slow=True)
-    door.come("192.0.2.2", 3, is_slow=True)
-    door.come("192.0.2.2")
-    assert door.gone() == [2]
+    under_test = AdmissionUnderTest()
+    under_test.come("192.0.2.2", 500)
+    under_test.come("192.0.2.2", 2, is_slow=True)
+    under_test.come("192.0.2.2", 3, is_slow=True)
+    under_test.come("192.0.2.2")
+    assert under_test.gone() == [2]
 
 
 def test_what_is_answered_stays_and_the_new_one_is_refused() -> None:
-    door = Door()
+    under_test = AdmissionUnderTest()
     for _ in range(3):
-        assert door.come("192.0.2.2", None)
-    assert door.come("192.0.2.2") is None
-    assert door.come("192.0.2.3")
-    assert (door.gone(), door.admission.refused, door.admission.closed) == ([], 1, 0)
+        assert under_test.come("192.0.2.2", None)
+    assert under_test.come("192.0.2.2") is None
+    assert under_test.come("192.0.2.3")
+    assert (under_test.gone(), under_test.admission.refused, under_test.admission.closed) == ([], 1, 0)
 
 
 def test_nobody_goes_in_the_first_second() -> None:
-    door = Door()
+    under_test = AdmissionUnderTest()
     for more_s in (0.25, 0.125, 0.0):
-        door.come("192.0.2.2", MIN_IDLE_S / 2 + more_s)
-    assert door.come("192.0.2.2") is None
-    door.now_s += MIN_IDLE_S / 4
-    assert door.come("192.0.2.2")
-    assert door.gone() == [0]
+        under_test.come("192.0.2.2", MIN_IDLE_S / 2 + more_s)
+    assert under_test.come("192.0.2.2") is None
+    under_test.now_s += MIN_IDLE_S / 4
+    assert under_test.come("192.0.2.2")
+    assert under_test.gone() == [0]
 
 
 def test_addresses_of_one_ipv6_subscriber_are_one_source() -> None:
-    door = Door()
+    under_test = AdmissionUnderTest()
     for number in range(3):
-        door.come(f"2001:db8:0:1:{number}::1", 10 - number)
-    door.come("2001:db8:0:2::1", 999)
-    door.come("2001:db8:0:1:ffff::1")
-    door.come("::ffff:192.0.2.2")
-    door.come("192.0.2.2")
-    assert door.gone() == [0]
+        under_test.come(f"2001:db8:0:1:{number}::1", 10 - number)
+    under_test.come("2001:db8:0:2::1", 999)
+    under_test.come("2001:db8:0:1:ffff::1")
+    under_test.come("::ffff:192.0.2.2")
+    under_test.come("192.0.2.2")
+    assert under_test.gone() == [0]
 
 
 def test_trusted_proxies_have_no_limit_of_their_own_and_0_sets_none() -> None:
-    door = Door()
-    assert all([door.come("10.1.2.3") for _ in range(50)])
-    free = Door(most_of_source=0)
+    under_test = AdmissionUnderTest()
+    assert all([under_test.come("10.1.2.3") for _ in range(50)])
+    free = AdmissionUnderTest(most_of_source=0)
     assert all([free.come("192.0.2.2") for _ in range(50)])
-    assert door.gone() == free.gone() == []
+    assert under_test.gone() == free.gone() == []
 
 
 def test_when_all_are_taken_one_of_the_largest_source_goes() -> None:
-    door = Door(most=6, most_of_source=4)
-    door.come("192.0.2.1", 9999)
-    door.come("10.0.0.1", 9999)
+    under_test = AdmissionUnderTest(most=6, most_of_source=4)
+    under_test.come("192.0.2.1", 9999)
+    under_test.come("10.0.0.1", 9999)
     for idle_s in (5, 7, 6, 4):
-        door.come("192.0.2.2", idle_s)
-    assert door.come("192.0.2.3")
-    assert door.gone() == [3]
-    assert len(door.admission) == 6
+        under_test.come("192.0.2.2", idle_s)
+    assert under_test.come("192.0.2.3")
+    assert under_test.gone() == [3]
+    assert len(under_test.admission) == 6
 
 
 def test_a_proxys_go_last() -> None:
-    door = Door(most=3, most_of_source=4)
+    under_test = AdmissionUnderTest(most=3, most_of_source=4)
     for idle_s in (300, 200):
-        door.come("10.0.0.1", idle_s)
-    door.come("192.0.2.1", 2)
-    door.come("192.0.2.2", None)
-    assert door.gone() == [2]
-    door.come("192.0.2.3", None)
-    assert door.gone() == [0, 2]
+        under_test.come("10.0.0.1", idle_s)
+    under_test.come("192.0.2.1", 2)
+    under_test.come("192.0.2.2", None)
+    assert under_test.gone() == [2]
+    under_test.come("192.0.2.3", None)
+    assert under_test.gone() == [0, 2]
 
 
 def test_one_that_was_found_and_then_used_stays() -> None:
-    door = Door(most_of_source=3)
+    under_test = AdmissionUnderTest(most_of_source=3)
     for idle_s in (9, 8, 7):
-        door.come("192.0.2.2", idle_s)
-    door.come("192.0.2.2", None)
-    door.held[1].state = ClientWait(is_slow=False, since_s=door.now_s)
-    door.come("192.0.2.2", None)
-    assert door.gone() == [0, 2]
+        under_test.come("192.0.2.2", idle_s)
+    under_test.come("192.0.2.2", None)
+    under_test.held[1].state = ClientWait(is_slow=False, since_s=under_test.now_s)
+    under_test.come("192.0.2.2", None)
+    assert under_test.gone() == [0, 2]
 
 
 def test_a_flood_is_not_a_look_for_each() -> None:
-    door, looks = Door(most=10**6, most_of_source=10 * BATCH), 0
+    under_test, looks = AdmissionUnderTest(most=10**6, most_of_source=10 * BATCH), 0
 
     class Counted(AdmittedConnection):
         def client_wait(self) -> ClientWait | None:
@@ -150,11 +152,11 @@ def test_a_flood_is_not_a_look_for_each() -> None:
 
     crowd = 10 * BATCH
     for number in range(crowd):
-        assert door.admission.admit(Counted(ClientWait(False, float(number))), "192.0.2.2")
+        assert under_test.admission.admit(Counted(ClientWait(False, float(number))), "192.0.2.2")
     for _ in range(BATCH):
-        assert door.admission.admit(Counted(None), "192.0.2.2")
+        assert under_test.admission.admit(Counted(None), "192.0.2.2")
     assert looks <= crowd + BATCH
-    busy = Door(most=10**6, most_of_source=crowd)
+    busy = AdmissionUnderTest(most=10**6, most_of_source=crowd)
     for _ in range(crowd):
         busy.admission.admit(Counted(None), "192.0.2.2")
     looks = 0
@@ -167,15 +169,15 @@ def test_a_flood_is_not_a_look_for_each() -> None:
 
 
 def test_a_handed_over_one_keeps_its_place_and_nothing_is_left_behind() -> None:
-    door = Door()
-    old, new = door.come("192.0.2.2", 5), AdmittedConnection(ClientWait(False, 0.0))
+    under_test = AdmissionUnderTest()
+    old, new = under_test.come("192.0.2.2", 5), AdmittedConnection(ClientWait(False, 0.0))
     assert old is not None
-    door.admission.hand_over(old, new)
-    assert len(door.admission) == 1
-    door.admission.release(old)
-    assert len(door.admission) == 1
-    door.admission.release(new)
-    door.admission.release(new)
-    door.admission.hand_over(new, old)
-    assert len(door.admission) == 0
-    assert door.admission._sources == {}
+    under_test.admission.hand_over(old, new)
+    assert len(under_test.admission) == 1
+    under_test.admission.release(old)
+    assert len(under_test.admission) == 1
+    under_test.admission.release(new)
+    under_test.admission.release(new)
+    under_test.admission.hand_over(new, old)
+    assert len(under_test.admission) == 0
+    assert under_test.admission._sources == {}

@@ -1,4 +1,6 @@
-"""Connections of the operations: order, limits, deadlines; clients send in pieces, ahead, or too much."""
+"""Connections of the operations: order, limits, timeouts. Clients send in pieces, ahead of answers, or too
+much.
+"""
 
 import asyncio
 import time
@@ -127,7 +129,7 @@ async def _send_all(client: Client, raw: bytes) -> None:
     try:
         await client.send(raw)
     except ConnectionError:
-        # The server need not read what it has refused already.
+        # The server need not read the rest of what it has refused.
         return
 
 
@@ -294,7 +296,7 @@ def test_a_body_that_does_not_come_is_answered_in_time_and_an_idle_connection_cl
 
 
 def test_while_it_refuses_new_work_its_answers_say_that_the_connection_ends() -> None:
-    """A client that kept the connection would find it cut with its next request on the way."""
+    """A client that kept the connection would lose its next request when the server stops."""
 
     async def scenario(server: EchoServer) -> None:
         server.dependencies.in_flight.draining = True

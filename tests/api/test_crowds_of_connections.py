@@ -1,4 +1,4 @@
-"""One source takes all the connections it can get, and a merchant elsewhere notices nothing."""
+"""One source opens every connection that it can, and a merchant elsewhere notices nothing."""
 
 import asyncio
 import resource
@@ -33,20 +33,20 @@ GET_STREAM = b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def is_slow(held: AdmittedConnection) -> bool:
-    """Whether a request is half there on a connection."""
+    """Whether a connection has a request that arrived only in part."""
     waiting = held.client_wait()
     return waiting is not None and waiting.is_slow
 
 
 async def is_served(client: Client, body: bytes) -> bool:
-    """Whether a request is carried out on this connection."""
+    """Whether a request is answered on this connection."""
     await client.send(post(body))
     status, _, answer = await client.read_answer()
     return (status, answer) == (200, body)
 
 
 async def connect_raw(server: EchoServer, source: str) -> socket.socket:
-    """A connection that says nothing."""
+    """A connection that sends nothing."""
     connection = socket.socket()
     connection.setblocking(False)
     connection.bind((source, 0))
@@ -56,7 +56,7 @@ async def connect_raw(server: EchoServer, source: str) -> socket.socket:
 
 def test_nine_thousand_connections_from_one_address_are_no_merchants_trouble() -> None:
     files = raise_file_limit(2 * FLOOD + OWN_FILES)
-    # Both ends of each are in this process. Where fewer files may be open, the flood is smaller.
+    # Both ends of each connection are in this process. If fewer files may be open, the flood is smaller.
     count = min(FLOOD, (files - OWN_FILES) // 2)
     if count < 2 * SOURCE_CONNECTIONS:
         pytest.skip(f"{files} files may be open here, too few for a flood")
@@ -119,7 +119,7 @@ def test_live_streams_and_requests_under_way_stay_when_all_places_are_taken(
 
     async def scenario(server: EchoServer) -> None:
         stream = await server.connect(OTHER)
-        # The next request, half there, makes no slow one of it.
+        # A next request that arrived only in part does not make this connection slow.
         await stream.send(GET_STREAM + GET_PAGE[:20])
         assert b"200 OK" in await stream.reader.readuntil(b"first")
         server.echo.holds = True

@@ -1,4 +1,4 @@
-"""The signature debugger, as tables: what people get wrong, and what they are told."""
+"""The signature debugger, as tables: common mistakes and what the debugger says about them."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ BODY = msgspec.json.encode(FIELDS).decode()
 
 
 def kinds(found: Diagnosis) -> list[str]:
-    """The kinds of what was found, but for a missing signature where none was given."""
+    """The kinds of findings, except `sign-missing`."""
     return [finding.kind for finding in found.findings if finding.kind != "sign-missing"]
 
 
@@ -38,12 +38,12 @@ def with_fields(**fields: Any) -> str:
 
 
 def signed(**fields: Any) -> str:
-    """What a body with further fields has to sign."""
+    """The string to sign for a body with further fields."""
     return string_to_sign(PATH, {**FIELDS, **fields})
 
 
 def theirs(text: str, body: str = BODY, method: Method = HMAC, **more: Any) -> list[str]:
-    """What is found when this is the string that they signed."""
+    """The findings if this is the string that the client signed."""
     return kinds(diagnose(PATH, body, method, their_text=text, **more))
 
 

@@ -1,4 +1,4 @@
-"""The signature debugger's tries: in which way a signature was made, and that nothing secret comes out."""
+"""The signature debugger tries how a wrong signature was made, and reveals no secret."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""Where a request comes from, as a chain of proxies tells it."""
+"""The client's address behind a chain of proxies."""
 
 from ipaddress import ip_network
 

@@ -1,4 +1,4 @@
-"""Each check of the gate by itself: at its bounds, with its code, its sentence and what it gives back."""
+"""Each check of the gate alone: its bounds, its code, its message and what it returns."""
 
 import json
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -33,7 +33,7 @@ SHOP = but()
 
 
 class Time:
-    """Both clocks of a gate; the monotonic one is in seconds."""
+    """Both clocks of a gate. The monotonic one is in seconds."""
 
     now_ms = NOW_MS
     now_s = 100.0
@@ -46,7 +46,7 @@ def make_gate(time: Time | None = None, **settings: Any) -> Gate:
 
 
 def fields(**changes: Any) -> Fields:
-    """The fields of a request; None leaves one out."""
+    """The fields of a request. None removes a field."""
     sent = {"appKey": "mk_shop", "timestamp": NOW_MS, "nonceStr": "n1", **changes}
     return parse_body("application/json", json.dumps(sent).encode())
 
@@ -84,7 +84,7 @@ def test_a_signed_request_gives_the_caller_and_the_secret_that_matched() -> None
 def test_a_signature_of_another_secret_or_path_does_not_match(method: str, sent: dict[str, str]) -> None:
     merchant = but(sign_method=method)
     if method == "MD5" and "path" in sent:
-        # The weakness of the method: its text has no path.
+        # The weakness of MD5 signatures: the signed text has no path.
         assert make_gate().authenticate(merchant, PATH, signed(merchant, **sent), HERE)
         return
     assert refusal(merchant, signed(merchant, **sent)).code == SIGNATURE_MISMATCH

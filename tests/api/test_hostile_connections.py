@@ -1,4 +1,4 @@
-"""Connections of clients that lie, stall, ask for other protocols or send what is no request."""
+"""Hostile clients: they lie, stall, ask for other protocols or send what is no request."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ GET_PAGE = b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def _is_refusal(answer: tuple[int, dict[str, str], bytes], status: int, code: int) -> bool:
-    """Whether an answer is the envelope of a refusal, with what every answer bears."""
+    """Whether an answer is a refusal's envelope with the headers of every answer."""
     envelope = json.loads(answer[2])
     assert envelope["data"] is None
     assert envelope["msg"]
@@ -34,7 +34,7 @@ def _is_refusal(answer: tuple[int, dict[str, str], bytes], status: int, code: in
 
 
 def test_an_offer_of_another_protocol_is_declined_and_the_request_carried_out() -> None:
-    """As Java's own client sends its first request to an address without TLS (RFC 9110 section 7.8)."""
+    """Java's client sends its first request like this to an address without TLS (RFC 9110 section 7.8)."""
 
     async def scenario(server: EchoServer) -> None:
         client = await server.connect()
@@ -90,7 +90,7 @@ def test_a_client_that_ends_in_the_middle_of_a_request_is_let_go() -> None:
 
 
 def test_what_comes_behind_the_body_is_no_header() -> None:
-    """Fields behind a body are the sender's, whatever a proxy wrote above it (RFC 9110 section 6.5.1)."""
+    """Trailer fields come from the client, even behind a proxy that sets headers (RFC 9110 section 6.5.1)."""
 
     async def scenario(server: EchoServer) -> None:
         head = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 192.0.2.7\r\n"
@@ -168,7 +168,7 @@ def test_a_header_without_end_is_cut_off(start: bytes) -> None:
 
 
 async def _send_on(client: Client, piece: bytes, most: int) -> int:
-    """Send a piece again and again until the connection breaks; gives how many bytes went out."""
+    """Send a piece again and again until the connection breaks. Returns the number of bytes sent."""
     sent = 0
     try:
         while sent < most:
@@ -241,7 +241,7 @@ def test_connections_of_pages_count_among_those_that_may_be_open() -> None:
 
 @pytest.mark.parametrize("count", [520, 3000])
 def test_any_number_of_offers_at_once_is_declined_one_after_the_other(count: int) -> None:
-    """Each was once a call within the call before, until Python had no more room for them."""
+    """Once each was handled by a call nested in the one before, until Python's recursion limit."""
 
     async def scenario(server: EchoServer) -> None:
         client = await server.connect()
@@ -255,7 +255,7 @@ def test_any_number_of_offers_at_once_is_declined_one_after_the_other(count: int
 
 
 def test_an_offer_does_not_change_what_is_asked_for() -> None:
-    """A GET behind an operation's request closes the connection; its offer makes no POST of it."""
+    """A GET after an operation's request closes the connection. `Upgrade` does not make it a POST."""
 
     async def scenario(server: EchoServer) -> None:
         client = await server.connect()

@@ -1,4 +1,4 @@
-"""Work waits its turn: in order, a few pieces between two looks at the sockets, money before reads."""
+"""The scheduler: work runs in order, a few pieces in each turn of the event loop, writes before reads."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ MONEY, READ = False, True
 
 
 def _watch_turns(put: Callable[[Scheduler, list[str]], None], turns: int) -> list[list[str]]:
-    """What was done in each of the first turns after `put` put its work."""
+    """What ran in each of the first turns after `put` added its work."""
 
     async def scenario() -> list[list[str]]:
         done: list[str] = []
@@ -62,7 +62,7 @@ def test_a_flood_of_transfers_leaves_reads_their_share() -> None:
     assert first == ["transfer"] * (CALLBACKS_PER_TURN - 1) + ["read"]
 
 
-def test_nonces_that_transfers_do_not_need_go_to_reads() -> None:
+def test_slots_that_transfers_do_not_need_go_to_reads() -> None:
     def put(scheduler: Scheduler, done: list[str]) -> None:
         _put(scheduler, done, READ, ["read"] * 100)
         _put(scheduler, done, MONEY, ["transfer"])

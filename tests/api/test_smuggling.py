@@ -1,4 +1,4 @@
-"""Requests whose end two readers could see at different places are refused, and the connection with them."""
+"""Requests whose end is ambiguous are refused, and their connection is closed."""
 
 import json
 
@@ -69,12 +69,12 @@ NEXT = post(b"smuggled")
 
 
 def request(path: str, rest: str, version: str = "1.1") -> bytes:
-    """A request up to its framing, and then as it is given."""
+    """A request's start, followed by `rest` unchanged."""
     return f"POST {path} HTTP/{version}\r\nHost: x\r\n{rest}".encode()
 
 
 async def is_refused(client: Client) -> bool:
-    """Whether a client is told that this is no request, and nothing after it is looked at."""
+    """Whether the client gets a refusal, and nothing after it is read."""
     status, headers, body = await client.read_answer()
     assert json.loads(body)["code"] == 40000
     return status == 400 and headers["connection"] == "close" and await client.is_closed()

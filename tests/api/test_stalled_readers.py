@@ -1,4 +1,4 @@
-"""Clients that ask for a page and then take nothing of it, or take it slowly."""
+"""Clients that request a page and then read nothing of it, or read it slowly."""
 
 import asyncio
 import time
@@ -16,11 +16,11 @@ from merchant_wallet.web.connection import WRITE_TIMEOUT_S, PageConnection
 
 PIECE = b"x" * 65_536
 LONG_BYTES = 50_000_000
-"""More than what systems take for a client that reads nothing."""
+"""More than the operating system buffers for a client that reads nothing."""
 
 
 class Pages:
-    """A page without end and a long one; tells when the one without end was left."""
+    """An endless page and a long page. `left` is set when the endless page ends."""
 
     def __init__(self) -> None:
         self.left = asyncio.Event()
@@ -35,7 +35,7 @@ class Pages:
         try:
             while True:
                 yield PIECE
-                # As whoever reads a database does.
+                # As a page that reads from the database does.
                 await asyncio.sleep(0)
         finally:
             self.left.set()
@@ -47,13 +47,15 @@ class Pages:
 
 @pytest.fixture(autouse=True)
 def _nobody_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test says itself what time it is."""
+    """No timer checks timeouts. Each test calls the check with its own time."""
     monkeypatch.setattr(listener, "TICK_S", 3600.0)
 
 
 async def ask(server: EchoServer, path: str, headers: str = "") -> tuple[Client, PageConnection]:
-    """Ask for a page and read its beginning; gives the server's side once it waits for the client."""
-    # A small window: the less the systems hold between the two.
+    """Request a page and read its headers. Returns the client, and the server's connection once its
+    buffers are full.
+    """
+    # A small window, so that the operating system buffers little between the two.
     reader, writer = await asyncio.open_connection(HOST, server.port, limit=4096)
     client = Client(reader, writer)
     server.clients.append(client)
@@ -66,7 +68,7 @@ async def ask(server: EchoServer, path: str, headers: str = "") -> tuple[Client,
 
 
 async def settle(connection: PageConnection) -> None:
-    """Wait until the systems between the two take nothing more."""
+    """Wait until the operating system's buffers between the two are full."""
     taken = -1
     while taken != connection._count_taken() or not connection.transport.get_write_buffer_size():
         taken = connection._count_taken()
@@ -98,7 +100,7 @@ def test_a_reader_that_takes_a_little_now_and_then_goes_on() -> None:
         now_s = time.monotonic()
         for turn in range(4):
             connection.check_timeouts(now_s + turn * (WRITE_TIMEOUT_S - 1))
-            # More is made at once, so that as much waits as before.
+            # The server writes more at once, so as much waits as before.
             await client.reader.readexactly(20 * len(PIECE))
             await settle(connection)
         connection.check_timeouts(now_s + 4 * (WRITE_TIMEOUT_S - 1))
@@ -129,7 +131,7 @@ def test_an_answer_that_nobody_takes_keeps_no_connection_that_was_closed() -> No
 def test_where_the_kernel_does_not_tell_a_reader_goes_on_while_less_and_less_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # As of a kernel whose structure ends before that.
+    # As on a kernel whose `tcp_info` is shorter.
     monkeypatch.setattr(page_connection, "_BYTES_ACKED_AT", 4096)
     pages = Pages()
 

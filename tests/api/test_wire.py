@@ -1,4 +1,4 @@
-"""What a body may be, how its values are kept, how fields are checked, and what an answer looks like."""
+"""Bodies: which are accepted, how values are kept, how fields are checked, and the form of an answer."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A mall: several merchants' books on a real database, one writer, messengers on demand, all on one clock."""
+"""Several merchants' books on a real database, one writer, callback senders on demand, all with one clock."""
 
 import asyncio
 import hmac
@@ -45,7 +45,7 @@ ADDRESS = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
 
 @dataclass
 class Clock:
-    """The mall's clock: it stands still until a test moves it."""
+    """A clock that moves only when a test moves it."""
 
     now_ms: int = START_MS
 
@@ -57,19 +57,19 @@ class Clock:
 
 
 async def to_loopback(host: str, port: int) -> Sequence[str]:
-    """A name server to which every name is this machine."""
+    """A name resolver that resolves every name to this machine."""
     return ["127.0.0.1"]
 
 
 def make_client(timeout_s: float = 10.0) -> CallbackClient:
-    """A sender as in a sandbox, for names that all lead to this machine."""
+    """A client with a sandbox's rules, which resolves every name to this machine."""
     return CallbackClient(
         Guard(to_loopback, LOOPBACK, http_allowed=True), ssl.create_default_context(), timeout_s=timeout_s
     )
 
 
 def verify_sign(request: Received, secret: str) -> bool:
-    """Judge a callback's `sign` as a merchant would, from the text alone."""
+    """Check a callback's `sign` as a merchant does, from the body's text alone."""
     fields = request.fields
     lines = [
         f"{name}={fields[name]}" for name in sorted(fields) if name != "sign" and fields[name] is not None
@@ -80,7 +80,9 @@ def verify_sign(request: Received, secret: str) -> bool:
 
 @dataclass
 class CallbackScene:
-    """Merchants with 1000 USDT each; their endpoints are all one receiver, told apart by the host's name."""
+    """Merchants with 1000 USDT each. One receiver serves all their endpoints and tells them apart by host
+    name.
+    """
 
     url: str
     connection: AsyncConnection
@@ -129,7 +131,7 @@ class CallbackScene:
         return outcome
 
     async def cancelled(self, opened: NewMerchant, url: str | None = None) -> str:
-        """An order that was cancelled; gives the event that tells of it."""
+        """An order that was cancelled. Returns the id of its callback's event."""
         order = await self.order(opened, url)
         await self.ask(opened, Cancel(order.order_id, "test"))
         return f"evt_{order.order_id}_4"
@@ -141,13 +143,13 @@ class CallbackScene:
         return order
 
     async def paid(self, opened: NewMerchant) -> Withdrawal:
-        """An order that was paid, by the transaction 0xfeed."""
+        """An order that was paid, with the transaction 0xfeed."""
         order = await self.taken_up(opened)
         await self.ask(opened, Settle(order.order_id, "0xfeed"))
         return order
 
     async def failed(self, opened: NewMerchant, *, refund: bool = True) -> Withdrawal:
-        """An order that can't be paid, which a moment later is given back: two events."""
+        """An order that failed and, with `refund`, is refunded a moment later: two events."""
         order = await self.taken_up(opened)
         await self.ask(opened, Fail(order.order_id, "the recipient is blacklisted"))
         if refund:
@@ -164,17 +166,17 @@ class CallbackScene:
         return made
 
     async def connect(self) -> AsyncConnection:
-        """A connection of the worker side."""
+        """A database connection as the workers have it."""
         return await connect(as_worker(self.url))
 
     async def turn(self, sender: CallbackSender) -> int:
-        """One look at the queue, and every attempt that came of it to its end."""
+        """Read the queue once, and finish every attempt that starts."""
         begun = await sender.start_due()
         await sender.finish()
         return begun
 
     async def deliver(self, sender: CallbackSender) -> int:
-        """Turns until nothing is due now; gives how many attempts were made."""
+        """Repeat turns until nothing is due now. Returns the number of attempts."""
         attempts = 0
         while begun := await self.turn(sender):
             attempts += begun
@@ -207,7 +209,7 @@ async def _with_scene(url: str, scenario: Scenario) -> None:
 
 @pytest.fixture
 def in_scene(database_url: str) -> InScene:
-    """Runs a scenario in a fresh mall."""
+    """Runs a scenario in a fresh scene."""
 
     def run(scenario: Scenario) -> None:
         asyncio.run(_with_scene(database_url, scenario))

@@ -1,8 +1,7 @@
-"""A messenger in a process of its own that kills itself (SIGKILL) at one step, the n-th time it comes there.
+"""A callback sender in its own process, which kills itself (SIGKILL) at one step.
 
-Its arguments: database URL, step, how often it passes the step first. Steps are around what the messenger
-works with, not inside it: `claim` before and after, `send` before and after, `note` before and after. Without
-a step it works until nothing is due and ends.
+Arguments: database URL, step, how often the step is passed first. A step is before or after what the sender
+calls: `claim`, `send` or `note`. Without a step it works until nothing is due, and ends.
 """
 
 import asyncio
@@ -24,13 +23,13 @@ from merchant_wallet.merchants.keys import Keyring
 
 STEPS: Final = tuple(f"{when} {what}" for what in ("claim", "send", "note") for when in ("before", "after"))
 CLAIM_MS: Final = 300
-"""Long for what is sent here, and short to wait for when its messenger has died."""
+"""Long enough for a delivery here, and short enough to wait for after its sender has died."""
 
 T = TypeVar("T")
 
 
 class KillPoint:
-    """Comes at a step, after it was passed so many times."""
+    """Kills this process at a step, after it was passed a number of times."""
 
     def __init__(self, step: str, passes: int) -> None:
         self._step = step
@@ -44,7 +43,7 @@ class KillPoint:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     async def around(self, what: str, work: Callable[..., Awaitable[T]], *given: Any, **named: Any) -> T:
-        """Do something, with a step before and one after it."""
+        """Call `work`, with a step before and a step after it."""
         self.pass_by(f"before {what}")
         done = await work(*given, **named)
         self.pass_by(f"after {what}")
@@ -52,20 +51,20 @@ class KillPoint:
 
 
 class KillableClient:
-    """A sender with steps around it."""
+    """A callback client with a step before and after each request."""
 
     def __init__(self, kill_point: KillPoint) -> None:
         self._death = kill_point
         self._sender = make_client()
 
     async def send(self, url: str, payload: Payload) -> Answer:
-        """Send a letter to a URL."""
+        """Send a payload to a URL."""
         return await self._death.around("send", self._sender.send, url, payload)
 
 
 async def work(url: str, kill_point: KillPoint) -> None:
-    """Deliver until nothing is left that could become due within moments."""
-    # What a module of ours gives away by name can be stood before without a hook in it.
+    """Deliver until nothing is due and nothing will be due within moments."""
+    # The sender calls these by name in the module, so they can be replaced there.
     outbox.claim = partial(kill_point.around, "claim", outbox.claim)
     outbox.record_success = partial(kill_point.around, "note", outbox.record_success)
     outbox.record_failure = partial(kill_point.around, "note", outbox.record_failure)

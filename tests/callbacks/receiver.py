@@ -1,4 +1,4 @@
-"""A merchant's endpoint: a real HTTP server on loopback that keeps what it gets and misbehaves when asked."""
+"""A merchant's endpoint: a real HTTP server on loopback that records requests and misbehaves on demand."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ Behaviour = Callable[["Received", Writer], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Received:
-    """One request as it came; header names in lower case."""
+    """One request as it arrived. Header names are in lower case."""
 
     line: str
     headers: dict[str, str]
@@ -29,17 +29,17 @@ class Received:
 
     @property
     def event_id(self) -> str:
-        """Which event it tells of."""
+        """The event's id."""
         return str(self.fields["eventId"])
 
     @property
     def host(self) -> str:
-        """The name that was asked for, without a port."""
+        """The host name of the request, without a port."""
         return self.headers["host"].partition(":")[0]
 
 
 def answer(status: int = 200, body: bytes = b"success", extra: str = "") -> Behaviour:
-    """Answers like a well-behaved server."""
+    """Answers correctly with this status and body."""
 
     async def behave(request: Received, writer: Writer) -> None:
         head = f"HTTP/1.1 {status} Whatever\r\nContent-Length: {len(body)}\r\n{extra}\r\n"
@@ -54,7 +54,7 @@ async def hang(request: Received, writer: Writer) -> None:
 
 
 def raw(*pieces: bytes, again: bytes = b"") -> Behaviour:
-    """Sends these bytes, then one piece again and again, for ever, if there is one."""
+    """Sends these bytes, then repeats one piece for ever if there is one."""
 
     async def behave(request: Received, writer: Writer) -> None:
         for piece in pieces:
@@ -69,7 +69,9 @@ def raw(*pieces: bytes, again: bytes = b"") -> Behaviour:
 
 @dataclass
 class Receiver:
-    """The endpoint: `behave` answers, `behaviours` by host name first. `received` is all that came."""
+    """The endpoint. It answers by `behaviours` of the host name, else by `behave`. `received` has every
+    request.
+    """
 
     port: int = 0
     behave: Behaviour = field(default_factory=answer)
@@ -81,7 +83,7 @@ class Receiver:
 
     @property
     def events(self) -> list[str]:
-        """The events told, in the order they came."""
+        """The events' ids, in the order of arrival."""
         return [request.event_id for request in self.received]
 
     def url(self, host: str = "shop.test", path: str = "/notify") -> str:
@@ -89,7 +91,7 @@ class Receiver:
         return f"http://{host}:{self.port}{path}"
 
     async def next_request(self, patience_s: float = 0.2) -> None:
-        """Wait until a request comes, or for so long."""
+        """Wait until a request arrives, at most this long."""
         self.came.clear()
         try:
             await asyncio.wait_for(self.came.wait(), patience_s)
@@ -125,7 +127,7 @@ async def _read(reader: asyncio.StreamReader) -> Received:
 
 @asynccontextmanager
 async def open_receiver(tls: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
-    """A receiver that listens until the block ends; then whatever still hangs there is cut."""
+    """A receiver that listens until the block ends. Connections that are open then are cut."""
     receiver = Receiver()
     tasks: set[asyncio.Task[None]] = set()
 

@@ -1,4 +1,4 @@
-"""The life of a callback: every state with every event, in the table and in the statements of the outbox."""
+"""The life of a callback: every state with every event, in the table and in the outbox's SQL statements."""
 
 from collections.abc import Awaitable, Callable
 
@@ -89,7 +89,7 @@ async def claim_one(scene: CallbackScene) -> Claim:
 
 
 async def state_after(scene: CallbackScene, claim: Claim, before: State, happen: Happen) -> State:
-    """The state that a statement leaves a callback in."""
+    """The state in which a statement leaves a callback."""
     await scene.rows("update callback set state = %s, delivered_ms = 1", before.value)
     await happen(scene.connection, claim)
     [(after,)] = await scene.rows("select state from callback")

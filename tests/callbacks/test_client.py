@@ -1,4 +1,6 @@
-"""One request to an endpoint that behaves, or not: always an answer, in time, and never more than wanted."""
+"""One request to a good or bad endpoint: there is always a result, in time, and no more is read than
+needed.
+"""
 
 import asyncio
 import datetime
@@ -32,7 +34,7 @@ OK_HEAD = b"HTTP/1.1 200 OK\r\n"
 def send(
     behave: Behaviour, url: str = "http://shop.test:{port}/n?a=1", timeout_s: float = 10.0
 ) -> tuple[Answer, Receiver]:
-    """What comes of a letter to an endpoint that behaves like this."""
+    """The result of sending a payload to an endpoint that behaves like this."""
 
     async def scenario() -> tuple[Answer, Receiver]:
         async with open_receiver() as receiver:
@@ -161,7 +163,7 @@ def test_a_forbidden_address_is_never_connected_to() -> None:
 
 
 def _names(*turns: str) -> Callable[[str, int], Awaitable[Sequence[str]]]:
-    """A name server that says another address each time it is asked; the last one for ever."""
+    """A name resolver with another answer each time. The last answer stays."""
     said = list(turns)
 
     async def resolve(host: str, port: int) -> Sequence[str]:
@@ -197,7 +199,7 @@ def test_another_of_the_hosts_addresses_is_tried_when_one_takes_no_connection() 
 
 
 def make_certificate(folder: Path, *names: x509.GeneralName) -> Path:
-    """A certificate for these names that is its own authority; key and certificate in one file."""
+    """A self-signed certificate for these names. Key and certificate are in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
     today = datetime.datetime.now(datetime.UTC)
@@ -222,7 +224,9 @@ def make_certificate(folder: Path, *names: x509.GeneralName) -> Path:
 
 
 def send_secretly(path: Path, host: str, authority: Path | None) -> tuple[Answer, list[str | None], int]:
-    """A letter over TLS: the answer, the names that the client asked for, the requests made."""
+    """Send over TLS. Returns the result, the names that the client asked for (SNI), and the number of
+    requests.
+    """
     asked: list[str | None] = []
 
     async def scenario() -> tuple[Answer, list[str | None], int]:
@@ -247,7 +251,7 @@ def test_the_certificate_is_judged_by_the_urls_name_though_the_connection_goes_t
 
 
 def test_a_certificate_of_another_name_gets_no_letter(tmp_path: Path) -> None:
-    # The address is in the certificate, the name is not: it is the name that counts.
+    # The certificate has the address but not the name, and the name is what counts.
     path = make_certificate(
         tmp_path, x509.DNSName("other.test"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
     )

@@ -1,4 +1,4 @@
-"""Callbacks about deposits: what they say and where they go."""
+"""Callbacks about deposits: their content and their URL."""
 
 from tests.callbacks.conftest import START_MS, CallbackScene, InScene, verify_sign
 
@@ -9,13 +9,13 @@ from merchant_wallet.merchants.store import NewMerchant
 
 
 async def own_address(scene: CallbackScene) -> bytes:
-    """The only merchant's deposit address on TRC20."""
+    """The deposit address on TRC20 of the only merchant."""
     (row,) = await scene.rows("select address from merchant_address where chain = 'TRC20'")
     return bytes(row[0])
 
 
 async def credit(scene: CallbackScene, shop: NewMerchant, units: int) -> Credited:
-    """A deposit to the merchant's own address that was final and is credited now."""
+    """Credit a final deposit to the merchant's own address."""
     merchant_id, address = shop.merchant.merchant_id, await own_address(scene)
     await scene.rows(
         "insert into deposit (merchant_id, chain, tx_hash, log_index, block_number, block_hash, sender,"

@@ -1,4 +1,4 @@
-"""Which addresses callbacks may go to."""
+"""Which addresses callbacks may be sent to."""
 
 import asyncio
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ PUBLIC_6 = "2606:2800:220:1:248:1893:25c8:1946"
 
 
 def find(url: str, *found: str, networks: Sequence[Network] = (), http_allowed: bool = False) -> Target:
-    """What a guard makes of a URL whose host has these addresses."""
+    """The guard's decision about a URL whose host has these addresses."""
 
     async def resolve(host: str, port: int) -> Sequence[str]:
         return found

@@ -1,4 +1,4 @@
-"""Who gets a place among the attempts under way."""
+"""How many attempts each host may have at once."""
 
 from merchant_wallet.callbacks.host_concurrency import (
     MOST_KEPT,
@@ -11,7 +11,7 @@ from merchant_wallet.callbacks.host_concurrency import (
 
 
 def acquire_all(hosts: HostConcurrency, host: str) -> int:
-    """How many places a host gets."""
+    """The number of slots that a host gets."""
     count = 0
     while hosts.acquire(host):
         count += 1
@@ -19,7 +19,7 @@ def acquire_all(hosts: HostConcurrency, host: str) -> int:
 
 
 def show(hosts: HostConcurrency, host: str, latency_ms: int) -> None:
-    """Let a host answer once, after so long."""
+    """Let a host answer once, with this latency."""
     assert hosts.acquire(host)
     hosts.release(host, latency_ms)
 

@@ -1,4 +1,4 @@
-"""kill -9 at every step of a delivery: every final status is delivered at least once, under one event id."""
+"""kill -9 at every step of a delivery: each final status is delivered at least once, with one event id."""
 
 import asyncio
 import signal
@@ -10,11 +10,11 @@ from tests.callbacks.killable_sender import STEPS
 from tests.fork_server import fork_program
 
 PASSES = (0, 1)
-"""Two messengers side by side, of which one dies at once and the other a little later."""
+"""Two senders at once: one dies at once, the other a little later."""
 
 
-async def run_messenger(scene: CallbackScene, step: str, passes: int) -> int | str:
-    """A messenger in a process of its own; gives how it ended."""
+async def run_sender(scene: CallbackScene, step: str, passes: int) -> int | str:
+    """Run a sender in its own process. Returns its exit status."""
     child = fork_program("tests.callbacks.killable_sender", scene.url, step, str(passes))
     try:
         return await asyncio.to_thread(child.wait_for_state)
@@ -23,7 +23,7 @@ async def run_messenger(scene: CallbackScene, step: str, passes: int) -> int | s
 
 
 async def make_events(scene: CallbackScene) -> set[str]:
-    """Orders in every final status; gives all events that are to be told."""
+    """Orders in every final status. Returns the ids of all their events."""
     shop, other = await scene.open_merchant("Shop"), await scene.open_merchant("Other")
     events = {await scene.cancelled(merchant) for merchant in (shop, other) for _ in range(4)}
     for merchant in (shop, other):
@@ -34,17 +34,17 @@ async def make_events(scene: CallbackScene) -> set[str]:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_messenger_killed_at_any_step_loses_nothing(in_scene: InScene, step: str) -> None:
+def test_a_sender_killed_at_any_step_loses_nothing(in_scene: InScene, step: str) -> None:
     async def scenario(scene: CallbackScene) -> None:
         events = await make_events(scene)
-        ended = await asyncio.gather(*(run_messenger(scene, step, passes) for passes in PASSES))
+        ended = await asyncio.gather(*(run_sender(scene, step, passes) for passes in PASSES))
         assert ended == [-signal.SIGKILL, -signal.SIGKILL]
-        assert await run_messenger(scene, "", 0) == 0
+        assert await run_sender(scene, "", 0) == 0
         told = Counter(scene.receiver.events)
         assert told.keys() == events
         assert set((await scene.states()).values()) == {"delivered"}
         assert await scene.rows("select count(*) from withdrawal where notified_ms is null") == [(0,)]
-        # Whoever died before he could note what he sent has it sent again; nobody else does.
+        # Only attempts whose sender died before recording the result are sent again.
         unfinished = await scene.rows("select count(*) from callback_attempt where latency_ms is null")
         attempts = await scene.rows("select count(*) from callback_attempt")
         assert attempts[0][0] == len(events) + unfinished[0][0]
@@ -63,8 +63,8 @@ def test_one_orders_callbacks_stay_in_order_across_deaths(in_scene: InScene) -> 
         order = await scene.failed(await scene.open_merchant())
         failed, refunded = f"evt_{order.order_id}_3", f"evt_{order.order_id}_6"
         for step in ("after send", "before note"):
-            assert await run_messenger(scene, step, 0) == -signal.SIGKILL
-        assert await run_messenger(scene, "", 0) == 0
+            assert await run_sender(scene, step, 0) == -signal.SIGKILL
+        assert await run_sender(scene, "", 0) == 0
         assert scene.receiver.events == [failed, failed, failed, refunded]
 
     in_scene(scenario)

@@ -1,4 +1,4 @@
-"""What an operator decides about callbacks: pause, resume, send again."""
+"""An operator's decisions about callbacks: pause, resume, send again."""
 
 from tests.callbacks.conftest import START_MS, CallbackScene, InScene
 from tests.callbacks.receiver import hang
@@ -8,7 +8,7 @@ from merchant_wallet.reporting.callbacks import count_by_state
 
 
 async def undelivered(scene: CallbackScene) -> dict[str, int]:
-    """How many callbacks stand in each state short of delivery."""
+    """The number of undelivered callbacks by state."""
     return {one.state: one.callbacks for one in await count_by_state(scene.connection) if one.callbacks}
 
 

@@ -1,4 +1,4 @@
-"""What the database itself refuses of callbacks, and claims side by side."""
+"""What the database refuses about callbacks, and claims made at once."""
 
 import asyncio
 

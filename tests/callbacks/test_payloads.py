@@ -1,4 +1,4 @@
-"""What a callback says, and its two signatures."""
+"""A callback's content and its two signatures."""
 
 import base64
 import hashlib
@@ -72,7 +72,7 @@ txnTime=1763712000000"""
 
 
 def write(event: WithdrawalEvent = PAID, merchant: Merchant = MERCHANT) -> dict[str, object]:
-    """The fields of the body that tells of an order."""
+    """The body's fields for an order's event."""
     payload = build_payload(merchant, f"evt_{event.order_id}_{event.status}", event.fields(), "n1", NOW_MS)
     fields: dict[str, object] = json.loads(payload.body)
     return fields

@@ -1,4 +1,4 @@
-"""Delivery: what a merchant gets, when again, in which order, and that a dead endpoint slows nobody else."""
+"""Delivery: what a merchant gets, when again, in which order. A dead endpoint slows no other down."""
 
 import asyncio
 from collections import Counter
@@ -297,7 +297,7 @@ def test_ten_merchants_whose_endpoints_hang_slow_down_none_of_the_forty_others(i
         live = {event for host, told in events.items() if host.startswith("live") for event in told}
         stop = asyncio.Event()
         running = asyncio.create_task(scene.sender(timeout_s=20.0).run(stop, interval_s=0.02))
-        # Those that hang are given up after 20 seconds, so nothing of what follows waits for them.
+        # Requests to hanging endpoints time out after 20 seconds. The others must not wait for that.
         async with asyncio.timeout(18):
             while {event for event, state in (await scene.states()).items() if state == "delivered"} != live:
                 await scene.receiver.next_request()
@@ -327,7 +327,7 @@ def test_a_host_gets_no_more_at_once_than_its_share(in_scene: InScene) -> None:
     in_scene(scenario)
 
 
-def test_a_messenger_that_is_told_to_stop_finishes_what_is_under_way(in_scene: InScene) -> None:
+def test_a_sender_that_is_told_to_stop_finishes_what_is_under_way(in_scene: InScene) -> None:
     async def scenario(scene: CallbackScene) -> None:
         event = await scene.cancelled(await scene.open_merchant())
         may_answer = asyncio.Event()

@@ -1,4 +1,4 @@
-"""A town: two merchants' books on a real database, a chain that does as it is told, watchers, creditors."""
+"""Two merchants' books on a real database, a fake chain, watchers and crediting workers."""
 
 import asyncio
 import hashlib
@@ -37,7 +37,7 @@ SENDER = b"S" * 20
 
 @dataclass
 class Clock:
-    """The town's clock: it stands still until a test moves it."""
+    """A clock that moves only when a test moves it."""
 
     now_ms: int = START_MS
 
@@ -49,7 +49,7 @@ class Clock:
 
 
 def address(name: str, chain: str = "ERC20") -> bytes:
-    """The deposit address of a sub-user, or of a merchant, by its name."""
+    """The deposit address of a sub-user or a merchant, derived from its name."""
     return hashlib.sha256(f"{name} on {chain}".encode()).digest()[:20]
 
 
@@ -77,7 +77,7 @@ class FakeChainReader:
         self.mine()
 
     def mine(self, *sent: tuple[bytes, int], blocks: int = 1) -> list[str]:
-        """Blocks on top, the first with these transfers (recipient, units); gives their hashes."""
+        """Mine blocks. The first has these transfers (recipient, units). Returns their transaction hashes."""
         hashes = []
         for number in range(len(self.blocks), len(self.blocks) + blocks):
             parent = self.blocks[-1].hash if self.blocks else "0x"
@@ -91,7 +91,9 @@ class FakeChainReader:
         return hashes
 
     def put(self, block: Block, tx_hash: str, recipient: bytes, units: int, index: int) -> str:
-        """Let a block hold a transfer: the next log of its transaction, at a place among the block's logs."""
+        """Add a transfer to a block: the next log of its transaction, with this index among the block's
+        logs.
+        """
         logs = self.logs[block.hash]
         place = sum(log.tx_hash == tx_hash for log in logs)
         where = (place, block.number, block.hash)
@@ -101,9 +103,10 @@ class FakeChainReader:
         return tx_hash
 
     def reorganise(self, depth: int, keep: bool = False, later: int = 0) -> None:
-        """Another branch from `depth` blocks below on, one block longer, with the same transfers if kept.
+        """Replace the newest `depth` blocks by a branch that is one block longer. With `keep` it has the
+        same transfers.
 
-        Kept transfers come `later` blocks later than they did, at another place among their block's logs.
+        Kept transfers come `later` blocks later than before, with another index among their block's logs.
         """
         gone = self.blocks[-depth:]
         del self.blocks[-depth:]
@@ -148,7 +151,9 @@ class FakeChainReader:
 
 @dataclass
 class DepositScene:
-    """The shop has Anna (KFB) and Ulla (USDT), the café has Otto; each merchant has addresses of its own."""
+    """Two merchants with addresses of their own: the shop with Anna (KFB) and Ulla (USDT), the café with
+    Otto.
+    """
 
     url: str
     connection: AsyncConnection
@@ -158,7 +163,7 @@ class DepositScene:
     wallets: dict[str, SubUserFound] = field(default_factory=dict)
 
     async def connect(self) -> AsyncConnection:
-        """A connection of the worker side."""
+        """A database connection as the workers have it."""
         return await connect(as_worker(self.url))
 
     def watcher(self, chain: FakeChainReader, **settings: Any) -> Watcher:
@@ -181,7 +186,7 @@ class DepositScene:
         return found
 
     async def catch_up(self, watcher: Watcher) -> None:
-        """Turns until nothing waits to be read."""
+        """Run the watcher until it has nothing more to read."""
         while await watcher.follow():
             pass
 
@@ -190,7 +195,7 @@ class DepositScene:
         return await cursor.fetchall() if cursor.description else []
 
     async def standing(self, tx_hash: str) -> str:
-        """How the one deposit of a transaction stands; `nothing` where there is none."""
+        """The state of a transaction's only deposit; `nothing` if there is none."""
         return (
             (await self.deposit(tx_hash)).status
             if await find_deposits(self.connection, tx_hash)
@@ -202,7 +207,7 @@ class DepositScene:
         return shown
 
     async def balances(self, merchant_id: int = SHOP) -> dict[str, int]:
-        """The balances of the accounts that are not empty, sub-users' by their own names."""
+        """Account balances without those that are zero. A sub-user's account has the sub-user's name."""
         found = await self.rows(
             "select coalesce(s.ext_user_id, a.kind || ':' || a.currency), a.balance from account a"
             " left join sub_user s on s.merchant_id = a.merchant_id and s.user_id = a.account_id"
@@ -212,7 +217,7 @@ class DepositScene:
         return dict(found)
 
     async def set_rate(self, rate_e8: int | None, *, paused: bool = False) -> None:
-        """The platform's rate from USDT to KFB."""
+        """Set the platform's rate from USDT to KFB."""
         await self.rows(
             "insert into rate (merchant_id, usdt_kfb_e8, usdt_kfb_set_ms, usdt_kfb_paused)"
             " values (0, %s, %s, %s) on conflict (merchant_id) do update"
@@ -223,7 +228,7 @@ class DepositScene:
         )
 
     async def expect_sound(self) -> None:
-        """Both books verify."""
+        """Both books must verify."""
         for merchant_id in (SHOP, CAFE):
             report = await verify_book(self.connection, merchant_id)
             assert report.ok, report.violation
@@ -256,7 +261,7 @@ async def _open_merchant(connection: AsyncConnection, merchant_id: int, name: st
 async def visit(
     url: str, scenario: Callable[[DepositScene], Awaitable[None]], *, is_new: bool = False
 ) -> None:
-    """Run a scenario in the town of a database, which is built first where there is none yet."""
+    """Run a scenario on a database. With `is_new` its merchants and books are created first."""
     async with AsyncExitStack() as closing:
         connection = await closing.enter_async_context(await connect(url))
         clock = Clock()
@@ -284,7 +289,7 @@ InScene = Callable[[Callable[[DepositScene], Awaitable[None]]], None]
 
 @pytest.fixture
 def in_scene(database_url: str) -> InScene:
-    """Runs a scenario in a fresh town."""
+    """Runs a scenario in a fresh scene."""
 
     def run(scenario: Callable[[DepositScene], Awaitable[None]]) -> None:
         asyncio.run(visit(database_url, scenario, is_new=True))

@@ -1,7 +1,7 @@
-"""Watcher and creditor in a process of their own that is killed at a named point; the tests start it.
+"""Watcher and crediting worker in their own process, which is killed at a given point. Tests start it.
 
-Arguments: database URL and the point. The chain is the sandbox's, its transfers final at once. A point is
-`before` or `after`, then a call to the chain or to the book, and the how-manieth time: `after transfers 2`.
+Arguments: database URL and the point. The chain is the sandbox's; its transfers are final at once. A point is
+`before` or `after`, then a call to the chain or the book, then a count: `after transfers 2`.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ TURNS = 12
 
 
 class KillPoint:
-    """Kills this process at the point named."""
+    """Kills this process at the given point."""
 
     def __init__(self, point: str) -> None:
         self.point = point
@@ -49,7 +49,7 @@ class KillPoint:
 
 
 class DyingReader(SandboxReader):
-    """The sandbox's chain, at the calls to which the process may die."""
+    """The sandbox's chain. The process may die before or after its calls."""
 
     kill_point: KillPoint
 
@@ -61,7 +61,7 @@ class DyingReader(SandboxReader):
 
 
 class KillableBook:
-    """A book at the asking of which the process may die."""
+    """A book. The process may die before or after its calls."""
 
     def __init__(self, book: Writer, kill_point: KillPoint) -> None:
         self.book = book
@@ -72,7 +72,7 @@ class KillableBook:
 
 
 async def work_until_killed(url: str, point: str) -> None:
-    """Watch and credit until there is nothing left to do, or the end."""
+    """Watch and credit until nothing is left to do, or until killed."""
     worker_connection, kill_point = WorkerConnection(partial(connect, url)), KillPoint(point)
     reader = DyingReader("ERC20", SandboxDeposits(worker_connection), confirm_ms=0, clock=lambda: START_MS)
     reader.kill_point = kill_point

@@ -1,4 +1,4 @@
-"""Crediting: dust, rates that are missing, who is told, and what happens when the book can't be asked."""
+"""Crediting: dust, missing rates, which callbacks are due, and a book that can't be asked."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,7 +23,7 @@ from merchant_wallet.reporting.deposits import DepositFilter, list_deposits, sum
 
 
 async def arrive(scene: DepositScene, chain: FakeChainReader, *sent: tuple[str, int]) -> list[str]:
-    """Let transfers arrive and become final; gives their hashes."""
+    """Let transfers arrive and become final. Returns their hashes."""
     hashes = chain.mine(*[(address(name, chain.name), units) for name, units in sent])
     chain.mine(blocks=FINAL_DEPTH)
     await scene.catch_up(scene.watcher(chain))
@@ -103,7 +103,7 @@ def test_dust_is_kept_until_what_lies_at_its_address_is_enough(in_scene: InScene
         assert (await scene.balances())["ulla"] == COIN
         assert {await scene.standing(sent) for sent in (first[0], second)} == {"credited"}
         assert {await scene.standing(sent) for sent in first[1:]} == {"dust"}
-        # The dust of before counts no more.
+        # Dust that was credited no longer counts.
         (third,) = await arrive(scene, chain, ("ulla", COIN // 2))
         assert await scene.standing(third) == "dust"
         await scene.expect_sound()
@@ -157,8 +157,8 @@ def test_a_merchant_is_told_where_its_settings_ask_for_it(in_scene: InScene, url
 
 
 @dataclass
-class ToldBook:
-    """A book that is asked as a test says."""
+class FakeBook:
+    """A book whose answers a test sets."""
 
     ask: Callable[[int, Submission], Awaitable[Outcome]]
 
@@ -176,7 +176,7 @@ def test_a_url_that_is_set_while_a_deposit_is_credited_is_heeded(in_scene: InSce
             return await scene.book.submit(merchant_id, submission)
 
         await arrive(scene, FakeChainReader(), ("ulla", 5 * COIN))
-        crediting_worker = CreditingWorker(scene.connect, ToldBook(set_url_first), clock=scene.clock)
+        crediting_worker = CreditingWorker(scene.connect, FakeBook(set_url_first), clock=scene.clock)
         assert await crediting_worker.credit_due() == 0
         assert crediting_worker.wake.is_set()
         assert await crediting_worker.credit_due() == 1
@@ -194,7 +194,7 @@ def test_a_book_that_can_not_be_asked_keeps_no_other_from_being_credited(in_scen
             return await scene.book.submit(merchant_id, submission)
 
         (otto, _) = await arrive(scene, FakeChainReader(), ("otto", COIN), ("ulla", COIN))
-        crediting_worker = CreditingWorker(scene.connect, ToldBook(break_for_one), clock=scene.clock)
+        crediting_worker = CreditingWorker(scene.connect, FakeBook(break_for_one), clock=scene.clock)
         assert await crediting_worker.credit_due() == 1
         await crediting_worker.close()
         assert "out of order" in ((await scene.deposit(otto)).cause or "")
@@ -224,11 +224,11 @@ def test_a_deposit_that_can_not_be_postponed_leaves_no_other_half_credited(in_sc
             return outcome
 
         await arrive(scene, FakeChainReader(), ("otto", COIN), ("ulla", COIN))
-        crediting_worker = CreditingWorker(scene.connect, ToldBook(ask), clock=clock)
+        crediting_worker = CreditingWorker(scene.connect, FakeBook(ask), clock=clock)
         with pytest.raises(OSError, match="no clock"):
             await crediting_worker.credit_due()
         await crediting_worker.close()
-        # The turn ended after both: nothing of it runs beside the next turn.
+        # The turn ended after both answers: nothing of it runs beside the next turn.
         assert answered == [SHOP]
 
     in_scene(scenario)
@@ -241,7 +241,7 @@ def test_a_credit_whose_answer_was_lost_is_not_given_again(in_scene: InScene) ->
             raise ConnectionError("no answer")
 
         (sent,) = await arrive(scene, FakeChainReader(), ("ulla", COIN))
-        crediting_worker = CreditingWorker(scene.connect, ToldBook(lose_the_answer), clock=scene.clock)
+        crediting_worker = CreditingWorker(scene.connect, FakeBook(lose_the_answer), clock=scene.clock)
         assert await crediting_worker.credit_due() == 0
         await crediting_worker.close()
         scene.clock.advance(REST_MS)

@@ -1,4 +1,4 @@
-"""The life of a deposit: every state with every event, in the table and in the statements of the database."""
+"""The life of a deposit: every state with every event, in the table and in the SQL statements."""
 
 from collections.abc import Callable
 from typing import Any
@@ -63,9 +63,9 @@ def test_only_a_final_and_pending_deposit_is_credited_and_that_once_for_good() -
     arrows = {(before, event, after) for before, row in STEPS.items() for event, after in row.items()}
     assert {arrow[:2] for arrow in arrows if arrow[2] is State.CREDITED} == {(State.PENDING, Event.CREDITED)}
     assert {arrow for arrow in arrows if arrow[0] in (State.CREDITED, State.DROPPED)} == set()
-    # What was settled is never seen or undone again.
+    # A settled deposit is never seen or undone again.
     assert not [arrow for arrow in arrows if arrow[0] in SETTLED and arrow[2] in UNSETTLED]
-    # Out of the hands of a person only a person leads.
+    # Only a person's decision leads out of `held`.
     assert {event for before, event, after in arrows if before is State.HELD and after is not State.HELD} == {
         Event.RELEASED,
         Event.DROPPED,
@@ -84,7 +84,7 @@ async def arrive(scene: DepositScene) -> dict[str, Any]:
 
 
 async def put(scene: DepositScene, state: State) -> None:
-    """Have the deposit stand in a state, whatever was before."""
+    """Set the deposit's state, whatever it was before."""
     await scene.rows(
         "update deposit set status = %s, final_ms = case when %s then 1 end, cause = null,"
         " decided_by = case when %s then 'ann' end, decided_ms = case when %s then 1 end",
@@ -101,7 +101,7 @@ async def run(scene: DepositScene, name: str, key: dict[str, Any], **values: obj
 
 
 async def write(scene: DepositScene, name: str, key: dict[str, Any], status: str) -> None:
-    """Run the statement that writes transfers of blocks, as if the transfer were read again."""
+    """Run the statement that stores transfers of blocks, as if the transfer were read again."""
     plurals = ("merchant_ids", "user_ids", "log_indexes", "block_log_indexes", "tx_hashes", "block_hashes")
     [row] = await scene.rows(
         "select merchant_id, user_id, log_index, block_log_index, tx_hash, block_hash, address, block_number,"
@@ -113,7 +113,7 @@ async def write(scene: DepositScene, name: str, key: dict[str, Any], status: str
 
 
 async def credit(scene: DepositScene, key: dict[str, Any]) -> None:
-    """Run the book's statement, which fails the batch unless the deposit is pending."""
+    """Run the book's statement. It fails the batch unless the deposit is pending."""
     text = store.QUERIES["update_deposits"].text.encode()
     values = (1001, ["ERC20"], [key["tx_hash"]], [0], "pending", 1)
     try:

@@ -1,4 +1,4 @@
-"""Where a chain is begun to be read, gaps after downtime, many addresses, reading again: all is read."""
+"""Where reading of a chain begins, gaps after downtime, many addresses, rescans: every block is read."""
 
 import pytest
 from tests.deposits.conftest import (

@@ -1,4 +1,4 @@
-"""Histories of a chain drawn at random: whatever it does before its blocks are final, the books are right."""
+"""Random histories of a chain: whatever happens before blocks are final, the books are right."""
 
 import asyncio
 from collections import Counter
@@ -35,9 +35,9 @@ numbers = count(1)
 async def live(
     scene: DepositScene, history: list[tuple[str, object, object]]
 ) -> tuple[FakeChainReader, Counter[str]]:
-    """A chain of this history from its beginning to the day when all of it is final."""
+    """Play this history on a new chain, until all of it is final."""
     number = next(numbers)
-    # A chain of its own, whose blocks and transactions have names that no other example's have.
+    # A new chain, whose blocks and transactions have names that no earlier example has.
     await scene.rows("delete from chain_cursor")
     await scene.rows("delete from chain_block")
     await scene.rows("delete from deposit where status = 'dust'")
@@ -52,7 +52,7 @@ async def live(
             chain.mine(*[(address(name), units) for name, units in first], blocks=second)
         elif kind == "reorganise":
             assert isinstance(first, int)
-            # Nothing that somebody may have seen as final is taken back.
+            # Blocks that a watcher may have seen as final are never taken back.
             depth = min(first, len(chain.blocks) - 1)
             if depth:
                 chain.reorganise(depth, keep=bool(second))
@@ -84,7 +84,7 @@ async def balances(scene: DepositScene) -> Counter[str]:
 
 
 def brought(chain: FakeChainReader) -> Counter[str]:
-    """What the branch that became final holds for each of ours."""
+    """What each of our addresses received in the final branch."""
     logs = [log for block in chain.blocks for log in chain.logs[block.hash]]
     return Counter(
         {name: sum(log.amount_units for log in logs if log.recipient == address(name)) for name in NAMES[:2]}
@@ -92,7 +92,7 @@ def brought(chain: FakeChainReader) -> Counter[str]:
 
 
 async def dust(scene: DepositScene) -> Counter[str]:
-    """What lies at each address and is too little."""
+    """The dust at each address."""
     found = await scene.rows(
         "select address, sum(amount)::bigint from deposit where status = 'dust' group by 1"
     )

@@ -1,4 +1,4 @@
-"""Watcher and creditor killed at any point: what arrived is credited all the same, and once."""
+"""Watcher and crediting worker killed at any point: each deposit is still credited, and once."""
 
 import asyncio
 import signal
@@ -30,7 +30,7 @@ TRANSFERS = 5
 
 
 def work(url: str, point: str) -> int | str:
-    """Let a process work until it dies at the point, or has done all; its exit status."""
+    """Run a process until it dies at the point or has done everything. Returns its exit status."""
     child = fork_program("tests.deposits.killable_watcher", url, point)
     try:
         return child.wait_for_state()

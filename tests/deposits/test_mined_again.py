@@ -1,6 +1,6 @@
 """Transactions that are mined again in another block after broken finality: credited once, or held.
 
-After a final block has left the chain an operator has the chain read again (`deposits rescan`).
+After a final block has left the chain, an operator has the chain read again (`deposits rescan`).
 """
 
 import asyncio
@@ -31,7 +31,7 @@ FROM_OLD_BLOCK = "update deposit set log_index = block_log_index"
 async def settle_and_credit(
     scene: DepositScene, chain: FakeChainReader, *sent: tuple[bytes, int]
 ) -> list[str]:
-    """Transfers in one block that is final, all that can be credited is."""
+    """Transfers in one final block. Everything that can be credited is credited."""
     hashes = chain.mine(*sent)
     chain.mine(blocks=FINAL_DEPTH)
     await scene.catch_up(scene.watcher(chain))
@@ -49,7 +49,7 @@ async def rescan(scene: DepositScene, chain: FakeChainReader, after: int = 0) ->
 
 
 async def move(chain: FakeChainReader, transfer: TokenTransfer, **fields: Any) -> None:
-    """The transfer again, in the newest block."""
+    """Mine the transfer again, in the newest block."""
     block = chain.blocks[-1]
     values = {name: getattr(transfer, name) for name in TokenTransfer.__struct_fields__}
     values |= {"block_number": block.number, "block_hash": block.hash, "block_log_index": 7, **fields}
@@ -63,7 +63,7 @@ async def rows_of(scene: DepositScene, tx_hash: str) -> list[tuple[Any, ...]]:
 
 
 async def break_finality(chain: FakeChainReader) -> TokenTransfer:
-    """Every block is replaced; gives the one transfer that was in them."""
+    """Replace every block. Returns the one transfer that was in them."""
     ((transfer,)) = [log for block in chain.blocks for log in chain.logs[block.hash]]
     chain.reorganise(len(chain.blocks) - 1)
     return transfer
@@ -135,7 +135,7 @@ def test_a_deposit_that_waits_for_a_rate_is_held_when_its_block_leaves_the_chain
         shown = await scene.deposit(sent)
         assert (shown.status, shown.cause) == ("held", "its block 1 has left the chain")
         assert await scene.balances() == {}
-        # It comes again later: still a person decides.
+        # It is mined again later: still a person must decide.
         await move(chain, transfer)
         chain.mine(blocks=FINAL_DEPTH)
         await rescan(scene, chain)
@@ -190,7 +190,7 @@ def test_a_credited_transfer_that_is_nowhere_any_more_says_so_until_it_comes_aga
 
 
 def test_a_deposit_with_a_name_of_before_is_known_again_and_never_credited_twice(in_scene: InScene) -> None:
-    """Names of before are places in the block: two transfers of one transaction, at the places 5 and 6."""
+    """Old keys have the index in the block: here two transfers of one transaction, at 5 and 6."""
 
     async def scenario(scene: DepositScene) -> None:
         chain = FakeChainReader()
@@ -204,14 +204,14 @@ def test_a_deposit_with_a_name_of_before_is_known_again_and_never_credited_twice
         await scene.crediting_worker().credit_due()
         assert await rows_of(scene, "0xold") == [(5, "credited", 25 * COIN)]
         await scene.register("late", "USDT")
-        # In the same block it is the same transfer, and the other one is new.
+        # In the same block the first is the same transfer, and the other one is new.
         await rescan(scene, chain)
         assert await rows_of(scene, "0xold") == [(1, "credited", 25 * COIN), (5, "credited", 25 * COIN)]
         assert {name: (await scene.balances())[name] for name in ("ulla", "late")} == {
             "ulla": 25 * COIN,
             "late": 25 * COIN,
         }
-        # In another block nobody can tell: both wait.
+        # In another block it can't be known which is which: both wait.
         logs = chain.logs[block.hash]
         chain.reorganise(len(chain.blocks) - 1)
         for log in logs:
@@ -231,7 +231,7 @@ def test_a_deposit_with_a_name_of_before_is_known_again_and_never_credited_twice
 
 
 def test_another_transfer_of_a_transaction_that_was_mined_again_waits_for_a_person(in_scene: InScene) -> None:
-    """It went to an address that nobody had when the first one was credited."""
+    """It went to an address that belonged to nobody when the first transfer was credited."""
 
     async def scenario(scene: DepositScene) -> None:
         chain = FakeChainReader()
@@ -278,7 +278,7 @@ def test_a_preview_may_bring_something_else_to_another_merchant_after_a_reorgani
 
 
 async def put_second(scene: DepositScene, sent: str, block_hash: str) -> CreditDeposit:
-    """A second deposit of a transaction, in another block, as if the watcher had let it through."""
+    """A second deposit of a transaction, in another block, as if the watcher had accepted it."""
     key = DepositKey("ERC20", sent, 1)
     await scene.rows(
         "insert into deposit (merchant_id, chain, tx_hash, log_index, block_number, block_hash, sender,"

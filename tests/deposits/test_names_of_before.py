@@ -1,4 +1,4 @@
-"""The migration that names deposits by their transactions: what was credited before keeps its name."""
+"""The migration to keys with the index in the transaction: what was credited before keeps its key."""
 
 import shutil
 from pathlib import Path
@@ -67,7 +67,7 @@ def test_credited_deposits_keep_their_names_and_a_second_credit_shows(
         ]
         [(cause,)] = rows(b"select cause from deposit where tx_hash = 'twice' and cause is not null")
         assert "credited from a second block" in cause
-        # The preview of the chain whose names have changed is read anew.
+        # Unconfirmed blocks of the chain whose keys changed are read again.
         assert rows(b"select chain, head_number from chain_cursor order by 1") == [
             ("ERC20", 90),
             ("TRC20", 99),

@@ -1,4 +1,4 @@
-"""Deposits on a real EVM node and on the double of a TRON node: what was sent is what is credited."""
+"""Deposits on a real EVM node and on a fake TRON node: what was sent is what is credited."""
 
 from collections.abc import Iterator
 
@@ -30,14 +30,14 @@ def tron() -> Iterator[TronScene]:
 
 
 async def rescan(scene: DepositScene, name: str, reader: Reader, after: int) -> None:
-    """What `deposits rescan` writes."""
+    """What `deposits rescan` stores."""
     block = await reader.block(after)
     assert block is not None
     assert await deposit_store.rewind_cursor(scene.connection, name, block, scene.clock())
 
 
 def go_ahead(evm: EvmScene) -> None:
-    """Somebody's transaction with a log, which pays so much that it is the first one of the next block."""
+    """A stranger's transaction with a log. Its high fee makes it the first of the next block."""
     payer = "0x" + address("a payer").hex()
     evm.node.fund(address("a payer"))
     evm.node.ask("anvil_impersonateAccount", payer)
@@ -175,7 +175,7 @@ def test_transfers_on_a_tron_chain_are_seen_settled_and_credited(in_scene: InSce
 def test_a_transfer_that_a_reorganisation_below_finality_moved_is_credited_once(
     in_scene: InScene, evm: EvmScene
 ) -> None:
-    """It was the first log of its block, and is the second one of another block after it."""
+    """It was the first log of its block. Now it is the second log of another block."""
 
     async def scenario(scene: DepositScene) -> None:
         async with evm.chain() as reader:

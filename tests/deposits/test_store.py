@@ -1,4 +1,6 @@
-"""A batch's deposits in the database: read as they stand, credited by one row, refused where two would be."""
+"""A batch's deposits in the database: read as they are, credited by one row, refused where there would be
+two.
+"""
 
 from collections.abc import Sequence
 
@@ -26,7 +28,7 @@ ABOUT_DEPOSITS = {b"read_deposits", b"insert_credits", b"update_deposits"}
 
 
 def listen(connection: PipelineConnection) -> list[bytes]:
-    """The names of the statements that go over a link from now on."""
+    """Record the names of the statements that this connection runs from now on."""
     names: list[bytes] = []
     run = connection.run
 
@@ -106,7 +108,7 @@ def test_the_database_refuses_a_second_credit_whatever_the_rules_believe(
         try:
             batch = [Submission(command)]
             draft = await store.open_draft(connection, SHOP, read_set_of(batch), scene.clock())
-            # The rules are made to believe that nothing was credited.
+            # Change the draft, so that the rules see no earlier credit.
             for key, deposit in draft.deposits.items():
                 values = {
                     name: getattr(deposit, name) for name in ("key", "address", "amount_units", "block_hash")

@@ -1,4 +1,4 @@
-"""The watcher on a chain that does as it is told: what is seen, settled, undone, and never twice."""
+"""The watcher on a fake chain: deposits are seen, settled, undone, and never counted twice."""
 
 import asyncio
 
@@ -116,7 +116,7 @@ def test_a_final_read_settles_what_the_preview_had_wrong(in_scene: InScene) -> N
         watcher = scene.watcher(chain)
         (gone,) = chain.mine((address("ulla"), 5 * COIN))
         await scene.catch_up(watcher)
-        # The branch changes and becomes final before the watcher looks again.
+        # The branch changes and becomes final before the watcher reads again.
         chain.reorganise(1)
         (come,) = chain.mine((address("anna"), 3 * COIN))
         chain.mine(blocks=10)

@@ -28,10 +28,10 @@ PAID_TO = bytes.fromhex(RECIPIENT[2:])
 
 @dataclass
 class Ledger:
-    """A chain of final blocks with transfers, that answers as it is told to.
+    """A chain of final blocks with transfers, which answers as a test sets.
 
-    `lag`: so many of the next balances are those of the block before. `grows`: transfers that come in a
-    further block each, whenever the newest final block is asked for. Without a past a balance is the newest.
+    `lag`: this many of the next balances are those of the block before. `grows`: transfers that are mined one
+    by one, each time the newest final block is read. Without `keeps_past` a balance is always the newest.
     """
 
     name: str = "ERC20"
@@ -46,7 +46,9 @@ class Ledger:
     most_at_once: int = 0
 
     def put(self, *sent: tuple[bytes, bytes, int], tx_hash: str | None = None) -> str:
-        """A final block with these transfers (sender, recipient, units); gives the first one's hash."""
+        """Mine a final block with these transfers (sender, recipient, units). Returns the transaction
+        hash.
+        """
         number = len(self.blocks)
         name = tx_hash or f"0xt{number}.{self.name}"
         self.blocks.append(
@@ -99,7 +101,7 @@ class Ledger:
 
 @dataclass
 class ReconciliationScene:
-    """The books of a deposit scene, both chains, and a reconciler over them."""
+    """The books of a deposit scene, both chains, and a reconciler for them."""
 
     deposits: DepositScene
     chains: dict[str, Ledger]
@@ -129,13 +131,13 @@ class ReconciliationScene:
         return dict(found)
 
     async def lines(self, name: str = "ERC20") -> dict[str, str]:
-        """The effect of each kind of line; nothing else may be unexplained."""
+        """The effect of each kind of line. Nothing else may be unexplained."""
         compared = await self.compare(name)
         assert compared["unexplained"] == "0"
         return {line["kind"]: line["effect"] for line in compared["lines"]}
 
     async def credit(self, units: int) -> None:
-        """Money by an operator's word."""
+        """An operator credits money."""
         await self.deposits.book.submit(SHOP, Submission(Adjust("USDT", units, "opening", "op", None)))
 
     async def record(self, direction: str, units: int, tx_hash: str, chain: str = "ERC20") -> None:
@@ -151,14 +153,14 @@ class ReconciliationScene:
         )
 
     async def fund(self, units: int) -> str:
-        """An operator fills the hot wallet, records it, and the shop is credited as much."""
+        """An operator fills the hot wallet and records it. The shop is credited with the same amount."""
         tx_hash = self.chain.put((STRANGER, HOT, units))
         await self.record("IN", units, tx_hash)
         await self.credit(units)
         return tx_hash
 
     async def sign(self, units: int) -> tuple[int, str]:
-        """An order as the payer leaves it once it is signed: its id and the transfer's hash."""
+        """An order as the payer leaves it after signing. Returns its id and the transfer's hash."""
         self.orders += 1
         command = CreateWithdrawal(
             mc_order_id=str(self.orders),
@@ -204,7 +206,7 @@ class ReconciliationScene:
         assert isinstance(outcome, Withdrawal)
 
     async def watch(self) -> None:
-        """What the watcher and the creditor do until nothing is left to do."""
+        """Run the watcher and the crediting worker until nothing is left to do."""
         for chain in self.chains.values():
             watcher = self.deposits.watcher(chain)  # type: ignore[arg-type] # Two chains that read alike.
             await self.deposits.catch_up(watcher)
@@ -216,7 +218,7 @@ InReconciliation = Callable[[Callable[[ReconciliationScene], Awaitable[None]]], 
 
 @pytest.fixture
 def in_reconciliation(in_scene: InScene) -> InReconciliation:
-    """Runs a scenario in a fresh vault whose hot wallets are known and whose chains were looked at once."""
+    """Runs a scenario in a fresh scene, with known hot wallets and one sound reconciliation done."""
 
     def run(scenario: Callable[[ReconciliationScene], Awaitable[None]]) -> None:
         async def begin(deposits: DepositScene) -> None:

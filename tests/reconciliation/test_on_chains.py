@@ -1,4 +1,4 @@
-"""Reconciliation over real nodes: an EVM node, and the double of a TRON one."""
+"""Reconciliation over real nodes: an EVM node and the fake TRON network."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -29,14 +29,14 @@ FUNDED = 1000 * COIN
 
 @pytest.fixture
 def evm() -> Iterator[EvmScene]:
-    """A real node, whose token has a hot wallet with 1000 USDT."""
+    """A real EVM node with the token and a hot wallet with 1000 USDT."""
     with EvmDevnet() as node:
         yield open_scene(node)
 
 
 @pytest.fixture
 def tron() -> Iterator[TronScene]:
-    """The double, likewise."""
+    """The fake TRON network with the same."""
     with open_tron(nodes=1) as scene:
         yield scene
 
@@ -54,7 +54,7 @@ async def follow_money(
     wallet: bytes,
     give: Callable[[bytes, int, bytes | None], None],
 ) -> None:
-    """What happens to a service's money; `give` moves units for good, from the issuer by default."""
+    """Play what happens to a service's money. `give` moves units finally, by default from the issuer."""
     reconciler = make_reconciler(scene, name, custody_reader)
 
     async def compare() -> tuple[bool, str, dict[str, str]]:
@@ -104,7 +104,7 @@ def test_money_is_followed_on_a_real_evm_node(evm: EvmScene, in_scene: InScene) 
 
 
 class NamedChain(EvmChain):
-    """A chain that tells its name as a watcher of the tests wants it."""
+    """A chain with the name that the tests' watcher expects."""
 
     name = "ERC20"
 
@@ -112,7 +112,7 @@ class NamedChain(EvmChain):
 def test_a_deposit_that_the_only_node_hides_is_found_by_the_balance_of_its_address(
     evm: EvmScene, in_scene: InScene
 ) -> None:
-    """The node leaves the transfer out of logs, receipts and header alike."""
+    """The node leaves the transfer out of logs, receipts and header."""
 
     async def scenario(scene: DepositScene) -> None:
         async with nodes(evm, 1) as (chain, (proxy,)):
@@ -143,7 +143,7 @@ def test_a_deposit_that_the_only_node_hides_is_found_by_the_balance_of_its_addre
                 "holds": "25",
                 "should": "0",
             }
-            # An honest node, and the blocks read again: the books have it.
+            # With an honest node the blocks are read again, and the books get the deposit.
             proxy.mend()
             before = await chain.block(hidden - 1)
             assert before is not None
@@ -181,8 +181,8 @@ def test_a_tron_balance_is_taken_back_to_the_block(tron: TronScene) -> None:
 
 
 def test_an_address_that_never_rests_is_left_for_another_time(evm: EvmScene) -> None:
-    class Restive:
-        """A chain on which a block becomes final with every question."""
+    class GrowingChain:
+        """A chain on which a block becomes final with every read."""
 
         def __init__(self, chain: EvmChain) -> None:
             self._chain = chain
@@ -200,7 +200,7 @@ def test_an_address_that_never_rests_is_left_for_another_time(evm: EvmScene) -> 
     async def run() -> None:
         async with evm.chain() as chain:
             block = await chain.final()
-            restive = CustodyReader(Restive(chain), keeps_past=False)  # type: ignore[arg-type] # It hands all else on.
+            restive = CustodyReader(GrowingChain(chain), keeps_past=False)  # type: ignore[arg-type] # It hands all else on.
             with pytest.raises(BalanceMoved):
                 await read_balances(restive, {STRANGER}, block)
 

@@ -1,4 +1,4 @@
-"""Books against chain: every difference has its line, or is called unexplained."""
+"""Books compared with the chain: every difference has its line, or is reported as unexplained."""
 
 import asyncio
 
@@ -90,7 +90,7 @@ def test_a_payout_is_explained_until_its_book_has_settled_it(in_reconciliation: 
         assert compared["underWay"] == {"count": 1, "amount": "40"}
         scene.chain.put((HOT, PAID_TO, 40 * COIN), tx_hash=tx_hash)
         assert await scene.lines() == {"payout unsettled": "-40"}
-        # Still so when nothing new is on the chain.
+        # The same when the chain has nothing new.
         assert await scene.lines() == {"payout unsettled": "-40"}
         await scene.settle(order_id, tx_hash)
         assert await scene.lines() == {}
@@ -167,7 +167,7 @@ def test_a_treasury_movement_recorded_with_a_wrong_amount_is_unexplained(
         tx_hash = scene.chain.put((STRANGER, HOT, 100 * COIN))
         await scene.record("IN", 90 * COIN, tx_hash)
         assert (await scene.compare())["unexplained"] == "10"
-        # The mistake is taken back, and what was meant recorded.
+        # The mistaken record is removed, and the right one added.
         await scene.record("OUT", 90 * COIN, tx_hash)
         await scene.record("IN", 100 * COIN, tx_hash)
         assert (await scene.compare())["sound"] is True
@@ -267,7 +267,7 @@ def test_when_less_is_held_than_is_owed_payouts_stop_on_every_chain(
         tx_hash = scene.chain.put((STRANGER, HOT, 30 * COIN))
         await scene.record("IN", 30 * COIN, tx_hash)
         assert (await scene.reconcile())["sound"] is True
-        # Only an operator lifts it.
+        # Only an operator lifts the stop.
         assert len(await list_stops(scene.deposits.connection)) == 2
         for chain in scene.chains:
             stopped = await read_stopped(scene.deposits.connection, chain)
@@ -323,7 +323,7 @@ def test_a_chain_that_is_away_is_told_and_the_other_is_compared(in_reconciliatio
         found = {each["chainType"]: each for each in document["chains"]}
         assert found["ERC20"]["cause"] == "no node answers"
         assert (found["TRC20"]["sound"], document["sound"]) == (True, False)
-        # Nothing is said of all custody by half of it, and nothing stops.
+        # One chain alone says nothing about the whole custody, so nothing is stopped.
         assert document["custody"]["shortage"] is None
         assert await list_stops(scene.deposits.connection) == []
         rows = await scene.deposits.rows(
@@ -362,7 +362,8 @@ def test_a_chain_without_a_past_is_compared_while_it_moves_on(in_reconciliation:
         scene.chain.put((STRANGER, address("ulla"), 8 * COIN))
         await scene.watch()
         scene.chain.keeps_past = False
-        # After the search and the comparison's own question: one more block while balances are read.
+        # The search and the comparison read the final block first. Then one more block while balances are
+        # read.
         scene.chain.grows = [
             (STRANGER, STRANGER, 1),
             (STRANGER, STRANGER, 1),
@@ -415,7 +416,7 @@ def test_two_thousand_addresses_are_asked_for_a_few_dozen_at_a_time(
         compared = await scene.compare()
         assert compared["depositAddresses"] == 2000
         [(given,)] = await scene.deposits.rows("select count(*) from given_address")
-        # The known ones, the hot wallet, and those that nothing is known to have reached.
+        # The known addresses, the hot wallet, and given addresses without any known deposit.
         assert len(scene.chain.asked) == 2001 + given
         assert 1 < scene.chain.most_at_once <= 32
 

@@ -1,4 +1,4 @@
-"""Surveys of balances: deposits that no log shows, and addresses that hold more or less than they should."""
+"""Surveys of balances find deposits that no log shows, and addresses with more or less than expected."""
 
 import pytest
 from tests.reconciliation.conftest import (
@@ -16,7 +16,7 @@ from merchant_wallet.custody.records import read_survey
 
 
 def hide(chain: Ledger) -> None:
-    """From now on the chain's logs lack the newest block's transfers; its balances have them."""
+    """From now on the chain's logs lack the newest block's transfers. Its balances have them."""
     hidden = len(chain.blocks) - 1
     honest = chain.transfers
 
