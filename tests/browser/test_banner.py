@@ -53,7 +53,7 @@ def test_every_page_of_both_sites_says_that_this_is_the_sandbox(
         expect(wallet.locator(".sandbox-strip")).to_contain_text(SANDBOX[language])
         expect(wallet.locator(".sandbox-strip")).to_be_in_viewport()
         assert_fits(wallet, screen)
-    console = open_signed_in(visits, people.seat("owner"), screen, language=language, theme=theme)
+    console = open_signed_in(visits, people.signed_in("owner"), screen, language=language, theme=theme)
     for path in ("/console", QUEUE, "/console/nothing", "/console/account"):
         console.goto(path)
         expect(console.locator(".sandbox-strip")).to_contain_text(SANDBOX[language])
@@ -82,7 +82,7 @@ def test_a_stop_stands_over_the_page_before_anybody_approves(
     order, held = till.order("60", chain="TRC20"), till.order("7200", chain="TRC20")
     hold(till, held, obstacle_kind="funds", obstacle_cause="the hot wallet holds less", obstacle_ms=5)
     stop(till.platform)
-    page = open_signed_in(visits, people.seat("owner"), screen, language=language, theme=theme)
+    page = open_signed_in(visits, people.signed_in("owner"), screen, language=language, theme=theme)
     for path in ("/console", QUEUE, f"{QUEUE}/all", f"{QUEUE}/{order}", PAYOUTS):
         page.goto(path)
         banner = page.locator(".banner")
@@ -101,7 +101,7 @@ def test_a_stop_stands_over_the_page_before_anybody_approves(
 def test_a_stop_appears_on_a_page_that_is_open_and_goes_with_its_end(
     visits: Visits, people: People, till: Till
 ) -> None:
-    page = open_signed_in(visits, people.seat("operator"))
+    page = open_signed_in(visits, people.signed_in("operator"))
     page.goto("/console/debugger")
     expect(page.locator("#banner")).to_be_attached()
     stop(till.platform)
@@ -114,7 +114,7 @@ def test_an_operator_stops_payouts_and_an_approved_order_says_that_it_waits(
     visits: Visits, people: People, till: Till
 ) -> None:
     order = till.order("61", chain="TRC20", mcOrderId="INV-STOPPED")
-    page = open_signed_in(visits, people.seat("operator", name="mei.stops"))
+    page = open_signed_in(visits, people.signed_in("operator", name="mei.stops"))
     page.goto(PAYOUTS)
     page.get_by_role("region", name="TRC20").get_by_role("button", name="Stop payouts").click()
     dialog = page.get_by_role("dialog", name="Stop payouts on TRC20?")

@@ -17,7 +17,7 @@ from tests.browser.conftest import (
     Visits,
     each_look,
 )
-from tests.console.conftest import PASSWORD, People, Visitor
+from tests.console.conftest import PASSWORD, ConsoleUser, People
 from tests.journeys.conftest import DAY_MS, Platform, Shop
 
 from merchant_wallet.console.request import COOKIE
@@ -116,26 +116,31 @@ def busy_shop(platform: Platform) -> Shop:
 
 
 def open_signed_in(
-    visits: Visits, visitor: Visitor, screen: Screen = DESKTOP, *, language: str = "en", theme: str = "light"
+    visits: Visits,
+    person: ConsoleUser,
+    screen: Screen = DESKTOP,
+    *,
+    language: str = "en",
+    theme: str = "light",
 ) -> Page:
     """Open a page with an operator's session."""
-    url = f"http://127.0.0.1:{visitor.platform.port}"
+    url = f"http://127.0.0.1:{person.platform.port}"
     page = visits.open(screen, url=url, language=language, theme=theme)
     page.context.add_cookies(
-        [{"name": COOKIE, "value": visitor.http.cookies[COOKIE], "url": f"{url}/console", "httpOnly": True}]
+        [{"name": COOKIE, "value": person.http.cookies[COOKIE], "url": f"{url}/console", "httpOnly": True}]
     )
     return page
 
 
-def enrol(page: Page, visitor: Visitor) -> None:
+def enrol(page: Page, person: ConsoleUser) -> None:
     """Sign in for the first time, by typing."""
     page.goto("/console")
-    page.get_by_label("Name").fill(visitor.name)
+    page.get_by_label("Name").fill(person.name)
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("button", name="Continue").click()
     page.get_by_text("Can't scan it?").click()
-    visitor.secret = page.locator("[data-secret]").inner_text()
-    page.get_by_label("The six digits it shows now").fill(visitor.code())
+    person.secret = page.locator("[data-secret]").inner_text()
+    page.get_by_label("The six digits it shows now").fill(person.code())
     page.get_by_role("button", name="Confirm").click()
 
 
@@ -175,7 +180,7 @@ def test_an_owner_signs_in_for_the_first_time_and_comes_back(
 def test_a_merchant_is_opened_and_priced_with_a_preview(
     visits: Visits, people: People, busy_shop: Shop, check_axe: CheckAxe
 ) -> None:
-    page = open_signed_in(visits, people.seat("operator"))
+    page = open_signed_in(visits, people.signed_in("operator"))
     page.goto("/console/merchants")
     page.get_by_role("link", name="New merchant").click()
     page.get_by_label("Name").fill("Lantern & Sons")
@@ -207,7 +212,7 @@ def test_a_merchant_is_opened_and_priced_with_a_preview(
 
 
 def test_settings_that_are_wrong_keep_what_was_typed(visits: Visits, people: People, busy_shop: Shop) -> None:
-    page = open_signed_in(visits, people.seat("operator"))
+    page = open_signed_in(visits, people.signed_in("operator"))
     page.goto(f"/console/merchants/{busy_shop.merchant_id}/settings")
     page.get_by_label("Limit a day").fill("plenty")
     page.get_by_label("Networks that requests may come from").fill("127.0.0.0/8\n999.1.1.1")
@@ -228,7 +233,7 @@ def test_settings_that_are_wrong_keep_what_was_typed(visits: Visits, people: Peo
 def test_a_step_that_hurts_asks_first_and_keys_are_enough(
     visits: Visits, people: People, busy_shop: Shop
 ) -> None:
-    page = open_signed_in(visits, people.seat("operator"))
+    page = open_signed_in(visits, people.signed_in("operator"))
     page.goto(f"/console/merchants/{busy_shop.merchant_id}")
     opener = page.get_by_role("button", name="Suspend", exact=True)
     opener.focus()
@@ -251,7 +256,7 @@ def test_a_step_that_hurts_asks_first_and_keys_are_enough(
 def test_the_overview_changes_while_it_is_looked_at(
     visits: Visits, people: People, busy_shop: Shop, shot: Shot
 ) -> None:
-    page = open_signed_in(visits, people.seat("owner", name="ana"))
+    page = open_signed_in(visits, people.signed_in("owner", name="ana"))
     page.goto("/console")
     held = page.locator("#overview-state .stat-value").first
     before = held.inner_text()
@@ -268,7 +273,7 @@ def test_the_overview_changes_while_it_is_looked_at(
 def test_a_chart_with_a_long_legend_leaves_room_for_its_table(
     visits: Visits, people: People, busy_shop: Shop
 ) -> None:
-    page = open_signed_in(visits, people.seat("owner"), PHONE)
+    page = open_signed_in(visits, people.signed_in("owner"), PHONE)
     page.goto("/console")
     expect(page.locator(".u-legend").first).to_contain_text("To sub-users")
     page.get_by_text("Show as a table").first.click()
@@ -278,7 +283,7 @@ def test_a_chart_with_a_long_legend_leaves_room_for_its_table(
 def test_filters_that_are_left_empty_stay_out_of_the_address(
     visits: Visits, people: People, busy_shop: Shop
 ) -> None:
-    page = open_signed_in(visits, people.seat("owner"))
+    page = open_signed_in(visits, people.signed_in("owner"))
     page.goto(f"/console/books/{busy_shop.merchant_id}")
     page.get_by_label("Kind").select_option("withdraw")
     page.get_by_role("button", name="Apply").click()
@@ -290,7 +295,7 @@ def test_filters_that_are_left_empty_stay_out_of_the_address(
 def test_a_refused_request_is_looked_into_in_the_debugger(
     visits: Visits, people: People, busy_shop: Shop, check_axe: CheckAxe
 ) -> None:
-    page = open_signed_in(visits, people.seat("auditor"))
+    page = open_signed_in(visits, people.signed_in("auditor"))
     page.goto(f"/console/merchants/{busy_shop.merchant_id}/refusals")
     page.locator("summary", has_text="getMerchantBalance").first.click()
     check_axe(page)
@@ -338,7 +343,7 @@ def test_nobody_is_kept_out_of_any_page(
     language: str,
     theme: str,
 ) -> None:
-    owner = people.seat("owner")
+    owner = people.signed_in("owner")
     page = open_signed_in(visits, owner, screen, language=language, theme=theme)
     for path in paths_of(busy_shop):
         answer = page.goto(path)
@@ -352,7 +357,7 @@ def test_nobody_is_kept_out_of_any_page(
 
 
 def test_nothing_sticks_out_on_the_narrowest_phone(visits: Visits, people: People, busy_shop: Shop) -> None:
-    page = open_signed_in(visits, people.seat("owner"), NARROW)
+    page = open_signed_in(visits, people.signed_in("owner"), NARROW)
     for path in paths_of(busy_shop):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW.width, path

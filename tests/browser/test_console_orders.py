@@ -21,7 +21,7 @@ from tests.browser.conftest import (
     each_look,
 )
 from tests.browser.test_console import enrol, open_signed_in, people
-from tests.console.conftest import People, Visitor
+from tests.console.conftest import ConsoleUser, People
 from tests.console.test_adjustments import propose
 from tests.console.test_callbacks import tell_one, try_once
 from tests.console.test_deposits import arrive
@@ -87,10 +87,10 @@ def till(platform: Platform, notify_url: str) -> Till:
     return till
 
 
-def sign_in(visits: Visits, visitor: Visitor) -> Page:
+def sign_in(visits: Visits, person: ConsoleUser) -> Page:
     """Sign in for the first time, by typing, up to the overview."""
-    page = visits.open(DESKTOP, url=f"http://127.0.0.1:{visitor.platform.port}")
-    enrol(page, visitor)
+    page = visits.open(DESKTOP, url=f"http://127.0.0.1:{person.platform.port}")
+    enrol(page, person)
     page.get_by_role("link", name="I have kept them").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
     return page
@@ -114,7 +114,7 @@ def test_two_people_approve_a_large_withdrawal_and_watch_it_being_paid_and_told(
     shot(ann, "console-approvals")
     ann.goto(f"{QUEUE}/{order}")
     expect(ann.get_by_role("button", name="Approve")).to_have_count(0)
-    ben = open_signed_in(visits, people.seat("owner", name="jonas"))
+    ben = open_signed_in(visits, people.signed_in("owner", name="jonas"))
     ben.goto(f"{QUEUE}/{order}")
     ben.get_by_role("button", name="Approve").click()
     dialog = ben.get_by_role("dialog", name="Approve this order?")
@@ -139,7 +139,7 @@ def test_two_people_approve_a_large_withdrawal_and_watch_it_being_paid_and_told(
 def test_a_bulk_decision_tells_each_orders_outcome(visits: Visits, people: People, till: Till) -> None:
     names = ("BULK-1", "BULK-2")
     orders = [till.order("60", mcOrderId=name) for name in names]
-    page = open_signed_in(visits, people.seat("operator"))
+    page = open_signed_in(visits, people.signed_in("operator"))
     page.goto(f"{QUEUE}?merchant={till.shop.merchant_id}")
     expect(page.get_by_role("button", name="Cancel orders")).to_be_disabled()
     for name in names:
@@ -148,7 +148,7 @@ def test_a_bulk_decision_tells_each_orders_outcome(visits: Visits, people: Peopl
     page.get_by_role("button", name="Cancel orders").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Cancel 2 orders?")
     # Meanwhile another operator has cancelled one of them.
-    people.seat("operator").post(f"{QUEUE}/cancel", {"order": str(orders[0]), "confirmed": "1"})
+    people.signed_in("operator").post(f"{QUEUE}/cancel", {"order": str(orders[0]), "confirmed": "1"})
     page.get_by_role("button", name="Cancel orders").click()
     expect(page.get_by_text("1 of 2 went through")).to_be_visible()
     expect(page.get_by_role("row", name="BULK-1")).to_contain_text("the order has moved on meanwhile")
@@ -159,7 +159,7 @@ def test_on_a_phone_the_question_before_an_approval_is_a_line_and_not_a_column(
     visits: Visits, people: People, till: Till
 ) -> None:
     order = till.order("60", mcOrderId="INV-2026-0830")
-    page = open_signed_in(visits, people.seat("operator"), PHONE)
+    page = open_signed_in(visits, people.signed_in("operator"), PHONE)
     page.goto(f"{QUEUE}/{order}")
     page.get_by_role("button", name="Approve").click()
     title = page.get_by_role("heading", name="Approve this order?")
@@ -168,7 +168,7 @@ def test_on_a_phone_the_question_before_an_approval_is_a_line_and_not_a_column(
 
 
 def test_an_auditor_finds_nothing_to_press(visits: Visits, people: People, till: Till) -> None:
-    page = open_signed_in(visits, people.seat("auditor"))
+    page = open_signed_in(visits, people.signed_in("auditor"))
     order = till.order("61")
     for path in (QUEUE, f"{QUEUE}/{order}", "/console/rates", "/console/adjustments", "/console/callbacks"):
         page.goto(path)
@@ -180,7 +180,7 @@ def test_an_auditor_finds_nothing_to_press(visits: Visits, people: People, till:
 def test_a_merchants_user_sees_nothing_of_another_merchant(
     visits: Visits, people: People, till: Till
 ) -> None:
-    page = open_signed_in(visits, people.seat("merchant", till.shop.merchant_id))
+    page = open_signed_in(visits, people.signed_in("merchant", till.shop.merchant_id))
     for path in (
         QUEUE,
         f"{QUEUE}/all",
@@ -201,7 +201,7 @@ def test_a_merchants_user_sees_nothing_of_another_merchant(
 def test_a_statement_is_read_filtered_and_taken_home(
     visits: Visits, people: People, till: Till, tmp_path: Path, shot: Shot
 ) -> None:
-    page = open_signed_in(visits, people.seat("operator"))
+    page = open_signed_in(visits, people.signed_in("operator"))
     page.goto("/console/books")
     page.get_by_role("link", name="Harbour Tea & Coffee").click()
     page.get_by_role("link", name="merchant:USDT", exact=True).click()
@@ -221,7 +221,7 @@ def test_a_statement_is_read_filtered_and_taken_home(
 
 
 def test_a_book_is_verified_while_one_looks_on(visits: Visits, people: People, till: Till) -> None:
-    page = open_signed_in(visits, people.seat("auditor"))
+    page = open_signed_in(visits, people.signed_in("auditor"))
     page.goto(f"/console/books/{till.shop.merchant_id}")
     page.get_by_role("link", name="Verify").click()
     page.get_by_role("button", name="Verify now").click()
@@ -229,7 +229,7 @@ def test_a_book_is_verified_while_one_looks_on(visits: Visits, people: People, t
 
 
 def test_an_adjustment_goes_from_one_person_to_another(visits: Visits, people: People, till: Till) -> None:
-    ann = open_signed_in(visits, people.seat("operator"))
+    ann = open_signed_in(visits, people.signed_in("operator"))
     ann.goto("/console/adjustments")
     ann.get_by_role("link", name="Propose one").click()
     ann.get_by_label("Merchant").fill("Harbour Tea & Coffee")
@@ -242,7 +242,7 @@ def test_an_adjustment_goes_from_one_person_to_another(visits: Visits, people: P
     ann.get_by_label("Amount").fill("12.5")
     ann.get_by_role("button", name="Propose").click()
     expect(ann.locator(".toast")).to_contain_text("Another person must accept it.")
-    ben = open_signed_in(visits, people.seat("owner"))
+    ben = open_signed_in(visits, people.signed_in("owner"))
     ben.goto(ann.url)
     ben.get_by_role("button", name="Accept", exact=True).click()
     ben.get_by_role("dialog").get_by_role("button", name="Accept and carry out").click()
@@ -253,7 +253,7 @@ def test_an_adjustment_goes_from_one_person_to_another(visits: Visits, people: P
 def pages_with_content(platform: Platform, till: Till) -> list[str]:
     """Every page about money, each with content."""
     made = People(platform)
-    shop, operator = till.shop, made.seat("operator")
+    shop, operator = till.shop, made.signed_in("operator")
     event = tell_one(shop, "dead_letter")
     try_once(shop, event, 500, b"<html><h1>Internal Server Error</h1></html>", "HTTP status 500")
     tx_hash = arrive(shop, "undone")
@@ -304,7 +304,7 @@ def test_nobody_is_kept_out_of_any_page_about_money(
     language: str,
     theme: str,
 ) -> None:
-    page = open_signed_in(visits, people.seat("owner"), screen, language=language, theme=theme)
+    page = open_signed_in(visits, people.signed_in("owner"), screen, language=language, theme=theme)
     for path in pages_with_content:
         answer = page.goto(path)
         assert answer is not None
@@ -317,7 +317,7 @@ def test_nobody_is_kept_out_of_any_page_about_money(
 def test_nothing_about_money_sticks_out_on_the_narrowest_phone(
     visits: Visits, people: People, pages_with_content: list[str]
 ) -> None:
-    page = open_signed_in(visits, people.seat("owner"), NARROW)
+    page = open_signed_in(visits, people.signed_in("owner"), NARROW)
     for path in pages_with_content:
         page.goto(path)
         width = page.evaluate("document.documentElement.scrollWidth")

@@ -109,7 +109,7 @@ def open_console(visits: Visits, people: People, service: Service, path: str, *l
     """A console page of the service in the other process."""
     screen, language, theme = look
     page = visits.open(screen, url=service.url, language=language, theme=theme)
-    cookie = people.seat("owner").http.cookies[COOKIE]
+    cookie = people.signed_in("owner").http.cookies[COOKIE]
     page.context.add_cookies(
         [{"name": COOKIE, "value": cookie, "url": f"{service.url}/console", "httpOnly": True}]
     )

@@ -33,7 +33,7 @@ def test_a_higher_limit_is_proposed_at_a_desk_and_accepted_on_a_phone(
     visits: Visits, people: People, platform: Platform, check_axe: CheckAxe
 ) -> None:
     shop = platform.open_merchant(name="Harbour Tea & Coffee")
-    ann, bob = people.seat("operator", name="ann.lee"), people.seat("operator", name="bob.wu")
+    ann, bob = people.signed_in("operator", name="ann.lee"), people.signed_in("operator", name="bob.wu")
     visits.allow("422")
     desk = open_signed_in(visits, ann, DESKTOP)
     desk.goto(f"/console/merchants/{shop.merchant_id}/settings")
@@ -73,7 +73,7 @@ def test_each_page_fits_its_screen_in_both_languages_and_themes(
     theme: str,
 ) -> None:
     shop = platform.open_merchant(name="Quayside Books")
-    owner, other = people.seat("owner"), people.newcomer("auditor")
+    owner, other = people.signed_in("owner"), people.newcomer("auditor")
     assert other.operator is not None
     answer = owner.post(
         f"/console/operators/{other.operator.operator_id}/role",

@@ -26,7 +26,7 @@ _names = count(1)
 
 
 @dataclass
-class Visitor:
+class ConsoleUser:
     """One browser at the console. It keeps cookies, fills in forms, and follows redirects only with
     `follow`.
     """
@@ -125,13 +125,13 @@ class People:
 
     def __init__(self, platform: Platform) -> None:
         self.platform = platform
-        self.made: list[Visitor] = []
+        self.made: list[ConsoleUser] = []
 
-    def stranger(self, **headers: str) -> Visitor:
+    def stranger(self, **headers: str) -> ConsoleUser:
         """A visitor who is not signed in."""
-        return self._keep(Visitor(self.platform, headers=headers))
+        return self._keep(ConsoleUser(self.platform, headers=headers))
 
-    def newcomer(self, role: str = "operator", merchant_id: int | None = None, name: str = "") -> Visitor:
+    def newcomer(self, role: str = "operator", merchant_id: int | None = None, name: str = "") -> ConsoleUser:
         """An operator who has never signed in."""
         name = name or f"{role}{next(_names)}"
         at_ms = self.platform.clock()
@@ -140,24 +140,24 @@ class People:
                 conn, name, role, password=PASSWORD, merchant_id=merchant_id, at_ms=at_ms
             )
         )
-        return self._keep(Visitor(self.platform, made.operator))
+        return self._keep(ConsoleUser(self.platform, made.operator))
 
-    def seat(self, role: str, merchant_id: int | None = None, name: str = "") -> Visitor:
+    def signed_in(self, role: str, merchant_id: int | None = None, name: str = "") -> ConsoleUser:
         """A signed-in operator. The session is opened directly, without the pages of signing in."""
-        visitor = self.newcomer(role, merchant_id, name)
-        return self.give_session(visitor)
+        person = self.newcomer(role, merchant_id, name)
+        return self.give_session(person)
 
-    def meet(self, operator: Operator) -> Visitor:
+    def meet(self, operator: Operator) -> ConsoleUser:
         """A visitor for an operator that another operator created; not signed in yet."""
-        return self._keep(Visitor(self.platform, operator))
+        return self._keep(ConsoleUser(self.platform, operator))
 
-    def again(self, known: Visitor) -> Visitor:
+    def again(self, known: ConsoleUser) -> ConsoleUser:
         """The same operator in another browser, signed in there too."""
-        return self.give_session(self._keep(Visitor(self.platform, known.operator)))
+        return self.give_session(self._keep(ConsoleUser(self.platform, known.operator)))
 
-    def give_session(self, visitor: Visitor) -> Visitor:
+    def give_session(self, person: ConsoleUser) -> ConsoleUser:
         """Open a session for a visitor."""
-        at_ms, operator = self.platform.clock(), visitor.operator
+        at_ms, operator = self.platform.clock(), person.operator
         assert operator is not None
         token = self.platform.operate(
             lambda conn: sessions.open_session(
@@ -169,16 +169,16 @@ class People:
                 at_ms=at_ms,
             )
         )
-        visitor.http.cookies.set(COOKIE, token, domain="127.0.0.1", path="/console")
-        return visitor
+        person.http.cookies.set(COOKIE, token, domain="127.0.0.1", path="/console")
+        return person
 
-    def _keep(self, visitor: Visitor) -> Visitor:
-        self.made.append(visitor)
-        return visitor
+    def _keep(self, person: ConsoleUser) -> ConsoleUser:
+        self.made.append(person)
+        return person
 
     def leave(self) -> None:
-        for visitor in self.made:
-            visitor.http.close()
+        for person in self.made:
+            person.http.close()
 
 
 @pytest.fixture

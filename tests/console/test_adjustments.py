@@ -1,7 +1,7 @@
 """Adjustments in the console: one operator proposes, another carries out, and nothing is booked twice."""
 
 import pytest
-from tests.console.conftest import People, Visitor, tell
+from tests.console.conftest import ConsoleUser, People, tell
 from tests.journeys.conftest import Platform, Shop, replace_rule
 
 from merchant_wallet.approvals import proposals
@@ -26,15 +26,15 @@ def fill(shop: Shop, **changes: str) -> dict[str, str]:
     }
 
 
-def propose(visitor: Visitor, shop: Shop, **changes: str) -> str:
+def propose(person: ConsoleUser, shop: Shop, **changes: str) -> str:
     """Propose an adjustment. Returns the URL of the proposal's page."""
-    answer = visitor.post(f"{ADJUSTMENTS}/new", fill(shop, **changes))
+    answer = person.post(f"{ADJUSTMENTS}/new", fill(shop, **changes))
     assert answer.status_code == 303, tell(answer.text)
     return str(answer.headers["location"])
 
 
 def test_a_proposal_moves_nothing_until_another_person_accepts_it(shop: Shop, people: People) -> None:
-    ann, ben = people.seat("operator"), people.seat("owner")
+    ann, ben = people.signed_in("operator"), people.signed_in("owner")
     url = propose(ann, shop)
     assert shop.balances()[0] == "1000"
     assert "Another person must accept it." in tell(ann.page(url))
@@ -53,7 +53,7 @@ def test_a_proposal_moves_nothing_until_another_person_accepts_it(shop: Shop, pe
 def test_an_acceptance_that_was_refused_is_closed_in_the_audit_log(
     platform: Platform, shop: Shop, people: People
 ) -> None:
-    ann, ben = people.seat("operator"), people.seat("owner")
+    ann, ben = people.signed_in("operator"), people.signed_in("owner")
     url = propose(ann, shop)
     assert ann.operator is not None
     number = ann.operator.operator_id
@@ -70,7 +70,7 @@ def test_an_acceptance_that_was_refused_is_closed_in_the_audit_log(
 
 
 def test_one_name_at_two_doors_is_one_person(shop: Shop, people: People) -> None:
-    ann = people.seat("operator")
+    ann = people.signed_in("operator")
     made = shop.platform.operate(
         lambda conn: proposals.propose(
             conn, shop.merchant_id, "USDT", 5, "x", proposed_by=f"cli:{ann.name.upper()}", at_ms=1
@@ -81,7 +81,7 @@ def test_one_name_at_two_doors_is_one_person(shop: Shop, people: People) -> None
 
 
 def test_each_step_is_in_the_audit_log(shop: Shop, people: People) -> None:
-    ann, ben = people.seat("operator"), people.seat("owner")
+    ann, ben = people.signed_in("operator"), people.signed_in("owner")
     url = propose(ann, shop, direction="debit")
     ben.post(f"{url}/accept")
     found = shop.platform.rows(
@@ -96,8 +96,8 @@ def test_each_step_is_in_the_audit_log(shop: Shop, people: People) -> None:
 
 
 def test_what_the_book_refuses_is_told_with_its_sentence(shop: Shop, people: People) -> None:
-    url = propose(people.seat("operator"), shop, direction="debit", amount="5000")
-    ben = people.seat("owner")
+    url = propose(people.signed_in("operator"), shop, direction="debit", amount="5000")
+    ben = people.signed_in("owner")
     told = tell(ben.follow(ben.post(f"{url}/accept")).text)
     assert "The book refused it" in told
     assert "more than the available balance" in told
@@ -108,7 +108,7 @@ def test_what_the_book_refuses_is_told_with_its_sentence(shop: Shop, people: Peo
 
 
 def test_a_refusal_needs_a_reason_and_whoever_proposed_reads_it(shop: Shop, people: People) -> None:
-    ann, ben = people.seat("operator"), people.seat("owner")
+    ann, ben = people.signed_in("operator"), people.signed_in("owner")
     url = propose(ann, shop)
     empty = ben.post(f"{url}/refuse", {"reason": "  "})
     assert empty.status_code == 422
@@ -120,7 +120,7 @@ def test_a_refusal_needs_a_reason_and_whoever_proposed_reads_it(shop: Shop, peop
 
 
 def test_one_takes_back_ones_own_and_nobody_elses(shop: Shop, people: People) -> None:
-    ann, ben = people.seat("operator"), people.seat("owner")
+    ann, ben = people.signed_in("operator"), people.signed_in("owner")
     url = propose(ann, shop)
     assert "It was decided meanwhile" in tell(ben.follow(ben.post(f"{url}/withdraw")).text)
     assert "Waits for a second person" in tell(ann.page(url))
@@ -130,8 +130,8 @@ def test_one_takes_back_ones_own_and_nobody_elses(shop: Shop, people: People) ->
 def test_an_acceptance_whose_outcome_nobody_knows_is_found_out_and_moves_once(
     shop: Shop, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = propose(people.seat("operator"), shop)
-    ben = people.seat("owner")
+    url = propose(people.signed_in("operator"), shop)
+    ben = people.signed_in("owner")
 
     def break_down(draft: Draft, command: Adjust) -> Outcome:
         raise RuntimeError("a fault of the rule")
@@ -163,7 +163,7 @@ def test_an_acceptance_whose_outcome_nobody_knows_is_found_out_and_moves_once(
 def test_what_is_wrong_is_said_beside_its_field_and_what_was_typed_stays(
     shop: Shop, people: People, changes: dict[str, str], told: str
 ) -> None:
-    answer = people.seat("operator").post(f"{ADJUSTMENTS}/new", fill(shop, **changes))
+    answer = people.signed_in("operator").post(f"{ADJUSTMENTS}/new", fill(shop, **changes))
     assert answer.status_code == 422
     assert told in tell(answer.text)
     assert "goodwill, ticket 12" in answer.text or "reason" in changes
@@ -171,16 +171,16 @@ def test_what_is_wrong_is_said_beside_its_field_and_what_was_typed_stays(
 
 def test_a_wallet_of_another_currency_is_no_account(shop: Shop, people: People) -> None:
     shop.user("player-7", "10")
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     answer = operator.post(f"{ADJUSTMENTS}/new", fill(shop, sub_user="player-7"))
     assert "holds another currency" in tell(answer.text)
-    ben, url = people.seat("owner"), propose(operator, shop, sub_user="player-7", currency="KFB")
+    ben, url = people.signed_in("owner"), propose(operator, shop, sub_user="player-7", currency="KFB")
     ben.post(f"{url}/accept")
     assert shop.user_balance("player-7") == "35"
 
 
 def test_lists_say_what_waits_and_what_was_decided(shop: Shop, platform: Platform, people: People) -> None:
-    ann, ben = people.seat("operator"), people.seat("owner")
+    ann, ben = people.signed_in("operator"), people.signed_in("owner")
     waits, done = (
         propose(ann, shop, reason="the one that waits"),
         propose(ann, shop, reason="the one refused"),
@@ -193,10 +193,10 @@ def test_lists_say_what_waits_and_what_was_decided(shop: Shop, platform: Platfor
 
 
 def test_auditors_look_and_merchants_are_not_told(shop: Shop, people: People) -> None:
-    url, auditor = propose(people.seat("operator"), shop), people.seat("auditor")
+    url, auditor = propose(people.signed_in("operator"), shop), people.signed_in("auditor")
     assert "data-opens" not in auditor.page(url).split('id="main"')[1]
     for what in ("accept", "refuse", "withdraw", "carry-out"):
         assert auditor.post(f"{url}/{what}", {"reason": "x"}).status_code == 403
-    user = people.seat("merchant", shop.merchant_id)
+    user = people.signed_in("merchant", shop.merchant_id)
     for path in (ADJUSTMENTS, url, f"{ADJUSTMENTS}/new"):
         assert user.get(path).status_code == 404

@@ -47,7 +47,7 @@ def test_a_long_verification_keeps_nobody_waiting_and_runs_once(
     people: People, hold_verification: tuple[threading.Event, threading.Event]
 ) -> None:
     begun, leave = hold_verification
-    auditor, other = people.seat("auditor"), people.seat("auditor")
+    auditor, other = people.signed_in("auditor"), people.signed_in("auditor")
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(auditor.page, "/console/audit/verify")
         try:
@@ -64,11 +64,11 @@ def test_a_long_verification_keeps_nobody_waiting_and_runs_once(
 def test_the_log_is_filtered_by_who_what_whom_and_when(
     platform: Platform, people: People, shop: Shop, clock: Clock
 ) -> None:
-    operator, auditor = people.seat("operator"), people.seat("auditor")
+    operator, auditor = people.signed_in("operator"), people.signed_in("auditor")
     url = f"/console/merchants/{shop.merchant_id}/status"
     operator.post(url, {"status": "suspended"})
     clock.advance(24 * HOUR_MS)
-    operator = people.seat("operator", name="second.one")
+    operator = people.signed_in("operator", name="second.one")
     auditor = people.again(auditor)
     operator.post(url, {"status": "active"})
     whom = f"merchant={shop.merchant_id}"
@@ -97,7 +97,7 @@ def test_what_a_sub_user_sets_itself_is_shown_with_who_it_was(
     platform.operate(
         lambda conn: pins.set_first(conn, shop.merchant_id, user_id, "482913", clock(), source="192.0.2.9")
     )
-    shown = tell(people.seat("auditor").page("/console/audit?actor=sub-user:player-7"))
+    shown = tell(people.signed_in("auditor").page("/console/audit?actor=sub-user:player-7"))
     for text in ("sub-user:player-7", "sub_user.set_pin", "192.0.2.9", "hasPin"):
         assert text in shown
     assert "482913" not in shown
@@ -105,7 +105,7 @@ def test_what_a_sub_user_sets_itself_is_shown_with_who_it_was(
 
 def test_the_log_goes_on_page_by_page(people: People, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("merchant_wallet.console.audit_log.PAGE_ROWS", 2)
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     for status in ("suspended", "active", "suspended", "active", "suspended"):
         operator.post(f"/console/merchants/{shop.merchant_id}/status", {"status": status})
     page, seen = operator.page(f"/console/audit?merchant={shop.merchant_id}"), 0
@@ -121,9 +121,9 @@ def test_the_log_goes_on_page_by_page(people: People, shop: Shop, monkeypatch: p
 def test_a_log_that_somebody_changed_is_told_to_be_not_whole(
     platform: Platform, people: People, shop: Shop
 ) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     operator.post(f"/console/merchants/{shop.merchant_id}/status", {"status": "suspended"})
-    auditor = people.seat("auditor")
+    auditor = people.signed_in("auditor")
     assert "Nothing is wrong" in auditor.page("/console/audit/verify")
     [(number, actor)] = platform.rows(
         "select audit_no, actor from audit_entry order by audit_no desc limit 1"
@@ -137,7 +137,7 @@ def test_a_log_that_somebody_changed_is_told_to_be_not_whole(
 
 
 def test_one_entry_shows_all_of_a_change(people: People, shop: Shop, platform: Platform) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     operator.post(f"/console/merchants/{shop.merchant_id}/status", {"status": "suspended"})
     [(number,)] = platform.rows("select max(audit_no) from audit_entry")
     page = operator.page(f"/console/audit/{number}")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.console.conftest import People, Visitor, tell
+from tests.console.conftest import ConsoleUser, People, tell
 from tests.console.test_withdrawals import QUEUE, Till, audit, decide, till
 from tests.journeys.conftest import Platform
 
@@ -50,18 +50,18 @@ def read_banner(page: str) -> str:
     return tell(page.split('id="banner"')[1].split('<div class="console-page"')[0].partition(">")[2])
 
 
-def banner(visitor: Visitor, path: str) -> str:
-    return read_banner(visitor.page(path))
+def banner(person: ConsoleUser, path: str) -> str:
+    return read_banner(person.page(path))
 
 
 def test_while_nothing_is_stopped_there_is_no_banner(people: People) -> None:
-    assert banner(people.seat("operator"), "/console") == ""
+    assert banner(people.signed_in("operator"), "/console") == ""
 
 
 def test_a_stop_is_told_on_every_page_with_who_why_and_since_when(till: Till, people: People) -> None:
     order = till.order("60", chain="TRC20")
     stop(till.platform)
-    owner = people.seat("owner")
+    owner = people.signed_in("owner")
     merchant = f"/console/merchants/{till.shop.merchant_id}"
     for path in (
         "/console",
@@ -84,7 +84,7 @@ def test_a_frozen_wallet_is_told_like_a_stop(till: Till, people: People) -> None
         "update hot_wallet set frozen_cause = 'a stranger paid', frozen_ms = 5 where chain = 'ERC20'"
     )
     assert "The hot wallet on ERC20 is frozen a stranger paid · since" in banner(
-        people.seat("auditor"), "/console/audit"
+        people.signed_in("auditor"), "/console/audit"
     )
 
 
@@ -94,7 +94,7 @@ def test_a_rolled_back_database_is_told_on_every_page_and_at_each_order(till: Ti
         "insert into rollback_sign values (%s, 'book', 'behind', 'the book has 5 entries of 7', 5)",
         till.shop.merchant_id,
     )
-    operator, user = people.seat("operator"), people.seat("merchant", till.shop.merchant_id)
+    operator, user = people.signed_in("operator"), people.signed_in("merchant", till.shop.merchant_id)
     for path in ("/console", "/console/operators", f"{QUEUE}/{order}"):
         told = banner(operator, path)
         assert told.count("The database was rolled back or rewritten: nothing is paid") == 1, path
@@ -109,7 +109,7 @@ def test_an_obstacle_and_frozen_orders_are_told_where_money_is_looked_at(till: T
     waits, frozen = till.order("60", chain="TRC20"), till.order("70", chain="TRC20")
     hold(till, waits, obstacle_kind="funds", obstacle_cause="holds 1 of 2", obstacle_ms=5)
     hold(till, frozen, frozen_cause="the journal says another address", frozen_ms=6)
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     for path in ("/console", QUEUE, PAYOUTS, "/console/reconciliation"):
         told = banner(operator, path)
         assert "The hot wallet on TRC20 holds too little One order waits. holds 1 of 2" in told, path
@@ -121,7 +121,7 @@ def test_an_obstacle_and_frozen_orders_are_told_where_money_is_looked_at(till: T
 
 
 def test_the_overview_does_not_say_that_there_is_nothing_to_do(till: Till, people: People) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     assert "stopped on" not in tell(operator.page("/console"))
     order = till.order("40", chain="TRC20")
     stop(till.platform)
@@ -132,7 +132,7 @@ def test_the_overview_does_not_say_that_there_is_nothing_to_do(till: Till, peopl
 
 
 def test_an_approval_says_that_nothing_is_paid_while_the_chain_is_stopped(till: Till, people: People) -> None:
-    order, operator = till.order("60", chain="TRC20"), people.seat("operator")
+    order, operator = till.order("60", chain="TRC20"), people.signed_in("operator")
     assert "It is paid at once" in tell(operator.page(f"{QUEUE}/{order}"))
     stop(till.platform)
     page = tell(operator.page(f"{QUEUE}/{order}"))
@@ -152,20 +152,20 @@ def test_an_approval_says_that_nothing_is_paid_while_the_chain_is_stopped(till: 
 def test_of_several_orders_each_is_told_whether_it_will_wait(till: Till, people: People) -> None:
     waits, goes = till.order("60", chain="TRC20"), till.order("60", chain="ERC20")
     stop(till.platform)
-    asked = people.seat("operator").post(f"{QUEUE}/approve", {"order": [str(waits), str(goes)]})
+    asked = people.signed_in("operator").post(f"{QUEUE}/approve", {"order": [str(waits), str(goes)]})
     assert "Those with a reason beside them will not be paid at once" in tell(asked.text)
     assert asked.text.count("cell-reason") == 1
 
 
 def test_a_suspended_merchants_approved_order_says_so(till: Till, people: People) -> None:
-    order, operator = till.order("60"), people.seat("operator")
+    order, operator = till.order("60"), people.signed_in("operator")
     till.shop.ask_book(Approve(order, "cli:ann"))
     operator.post(f"/console/merchants/{till.shop.merchant_id}/status", {"status": "suspended"})
     assert "The merchant is suspended" in tell(operator.page(f"{QUEUE}/{order}"))
 
 
 def test_a_page_that_was_open_before_the_stop_gets_the_band(till: Till, people: People) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     page = operator.page("/console/debugger")
     part = page.split('hx-get="')[1].split('"')[0].replace("&amp;", "&")
     assert part.startswith("/console/band?")
@@ -179,7 +179,7 @@ def test_a_merchants_user_is_told_of_its_own_orders_without_names_and_causes(
 ) -> None:
     stop(till.platform, "TRC20", "operator:mei.lin", "Quayside Books moves too much")
     stop(till.platform, "TRC20", "reconciliation", "12 USDT are missing")
-    user = people.seat("merchant", till.shop.merchant_id)
+    user = people.signed_in("merchant", till.shop.merchant_id)
     assert banner(user, "/console") == "", "none of its orders is on that chain"
     order = till.order("40", chain="TRC20")
     pages = {path: user.page(path) for path in ("/console", f"{QUEUE}/all", f"{QUEUE}/{order}")}
@@ -205,10 +205,10 @@ def test_a_merchants_user_reads_how_many_orders_wait_whatever_each_waits_for(
         )
     for chain in ("TRC20", "ERC20"):
         hold(till, till.order("40", chain=chain), frozen_cause="the journal says else", frozen_ms=3)
-    told = banner(people.seat("merchant", till.shop.merchant_id), "/console")
+    told = banner(people.signed_in("merchant", till.shop.merchant_id), "/console")
     assert "The platform can't pay on TRC20 at the moment 5 orders wait." in told
     assert "The platform is looking into this payment 2 orders wait." in told
-    theirs = banner(people.seat("operator"), "/console")
+    theirs = banner(people.signed_in("operator"), "/console")
     assert "The hot wallet on TRC20 holds too little 3 orders wait." in theirs
     assert "The network fee on TRC20 is too high 2 orders wait." in theirs
 
@@ -220,7 +220,7 @@ def test_a_merchants_user_reads_of_frozen_and_hindered_orders_of_its_own_alone(
     other.fund("USDT", "100")
     theirs = Till(till.platform, other)
     hold(theirs, theirs.order("60"), obstacle_kind="fuel", obstacle_cause="0.1 ETH", obstacle_ms=5)
-    user = people.seat("merchant", till.shop.merchant_id)
+    user = people.signed_in("merchant", till.shop.merchant_id)
     assert banner(user, "/console") == ""
     hold(till, till.order("60"), frozen_cause="the journal says another address", frozen_ms=5)
     page = user.page("/console")
@@ -229,7 +229,7 @@ def test_a_merchants_user_reads_of_frozen_and_hindered_orders_of_its_own_alone(
 
 
 def test_one_person_stops_payouts_with_a_reason_that_the_audit_log_keeps(till: Till, people: People) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     subject_before = len(audit(till.platform, "wallet TRC20"))
     refused = operator.post(f"{PAYOUTS}/TRC20/stop", {"reason": " "})
     assert refused.status_code == 422
@@ -248,7 +248,7 @@ def test_one_person_stops_payouts_with_a_reason_that_the_audit_log_keeps(till: T
 
 def test_in_the_sandbox_one_person_lets_payouts_go_on(till: Till, people: People) -> None:
     stop(till.platform)
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     told = operator.follow(operator.post(f"{PAYOUTS}/TRC20/resume", {"reason": "it was a drill"}))
     assert "Payouts on TRC20 go on." in tell(told.text)
     assert banner(operator, "/console") == ""
@@ -262,6 +262,6 @@ def test_an_order_whose_transfer_is_signed_goes_on_and_does_not_say_that_it_wait
     till.shop.ask_book(TakeUp(order))
     hold(till, order, signed_no=1)
     stop(till.platform)
-    page = people.seat("operator").page(f"{QUEUE}/{order}")
+    page = people.signed_in("operator").page(f"{QUEUE}/{order}")
     assert "Payouts on TRC20 are stopped" in read_banner(page)
     assert "Payouts on TRC20 are stopped" not in tell(page.split('class="console-page"')[1])

@@ -48,7 +48,7 @@ def last_facts(platform: Platform, action: str) -> tuple[Any, ...]:
 
 
 def test_of_two_who_give_a_role_the_second_sees_the_firsts(platform: Platform, people: People) -> None:
-    owner, other = people.seat("owner"), people.newcomer("operator")
+    owner, other = people.signed_in("owner"), people.newcomer("operator")
     assert other.operator is not None
     number = other.operator.operator_id
     overtake(
@@ -63,7 +63,7 @@ def test_of_two_who_give_a_role_the_second_sees_the_firsts(platform: Platform, p
 def test_of_two_who_disable_an_operator_the_second_disables_nobody(
     platform: Platform, people: People
 ) -> None:
-    owner, other = people.seat("owner"), people.newcomer("operator")
+    owner, other = people.signed_in("owner"), people.newcomer("operator")
     assert other.operator is not None
     number = other.operator.operator_id
     overtake(
@@ -78,7 +78,7 @@ def test_of_two_who_disable_an_operator_the_second_disables_nobody(
 def test_of_two_who_suspend_a_merchant_the_second_suspends_nobody(
     platform: Platform, people: People, shop: Shop
 ) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     overtake(
         platform,
         [
@@ -97,7 +97,7 @@ def test_of_two_who_change_a_sub_users_controls_the_second_sees_the_firsts(
     platform: Platform, people: People, shop: Shop
 ) -> None:
     user = shop.user("alice")
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     overtake(
         platform,
         [
@@ -113,7 +113,7 @@ def test_of_two_who_change_a_sub_users_controls_the_second_sees_the_firsts(
 
 
 def test_of_two_who_pause_a_rate_the_second_sees_the_firsts(platform: Platform, people: People) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     overtake(
         platform,
         ["lock table rate in share row exclusive mode", "update rate set usdt_kfb_paused = true"],

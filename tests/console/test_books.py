@@ -53,7 +53,7 @@ def test_an_accounts_statement_shows_what_came_and_went_and_what_was_left(shop: 
     shop.client.do(
         "transferFromUserToMerchant", extUserId="player-7", currency="KFB", amount="40", mcOrderId="t-1"
     )
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     page = operator.page(f"{url_of(shop)}/accounts/{user['userId']}")
     told = tell(page)
     assert "player-7" in told
@@ -79,7 +79,7 @@ def test_statements_are_filtered_by_kind_day_and_order_id(shop: Shop, people: Pe
     shop.client.do(
         "transferFromUserToMerchant", extUserId="player-7", currency="KFB", amount="40", mcOrderId="t-1"
     )
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
 
     def kinds(query: str) -> list[str]:
         rows = tell(operator.page(f"{url_of(shop)}{query}").split('id="entries"')[1].split("</form>")[1])
@@ -96,7 +96,7 @@ def test_pages_of_entries_go_on_by_key_and_back_again(platform: Platform, people
     shop = platform.open_merchant()
     for number in range(60):
         shop.ask_book(Adjust("USDT", 1_000_000 + number, f"n{number}", "cli:ann", None))
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     first = operator.page(url_of(shop))
     follow = first.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&")
     second = operator.page(follow)
@@ -113,13 +113,13 @@ def test_one_entry_shows_balances_facts_its_hash_and_the_one_before(shop: Shop, 
     found = shop.platform.rows(
         "select hash from entry where merchant_id = %s order by entry_id desc limit 2", shop.merchant_id
     )
-    page = people.seat("auditor").page(f"{url_of(shop)}/entries/{done.entry_id}")
+    page = people.signed_in("auditor").page(f"{url_of(shop)}/entries/{done.entry_id}")
     assert found[0][0].hex() in page
     assert found[1][0].hex() in page
     assert "&lt;i&gt;goodwill&lt;/i&gt;" in page
     assert "1,005.00" in tell(page)
     assert "operator:ann" in page
-    own = people.seat("merchant", shop.merchant_id).page(f"{url_of(shop)}/entries/{done.entry_id}")
+    own = people.signed_in("merchant", shop.merchant_id).page(f"{url_of(shop)}/entries/{done.entry_id}")
     assert "goodwill" in own
     assert "operator:ann" not in own
 
@@ -128,7 +128,7 @@ def test_a_merchants_user_goes_to_its_own_book_and_finds_no_other(shop: Shop, pe
     other = shop.platform.open_merchant(name="A Book Nobody May Know")
     other.fund("USDT", "777")
     entry = shop.platform.rows("select entry_id from entry where merchant_id = %s", other.merchant_id)[0][0]
-    user = people.seat("merchant", shop.merchant_id)
+    user = people.signed_in("merchant", shop.merchant_id)
     assert user.get(BOOKS).headers["location"] == url_of(shop)
     for path in ("", "/accounts/1", f"/entries/{entry}", "/export", "/verify", "/verify/state"):
         assert user.get(f"{url_of(other)}{path}").status_code == 404, path
@@ -139,7 +139,7 @@ def test_a_merchants_user_goes_to_its_own_book_and_finds_no_other(shop: Shop, pe
 
 @pytest.mark.parametrize("path", ["/accounts/0", "/accounts/12", "/accounts/99999999999", "/entries/1"])
 def test_what_is_not_in_the_book_is_not_there(shop: Shop, people: People, path: str) -> None:
-    assert people.seat("operator").get(f"{url_of(shop)}{path}").status_code == 404
+    assert people.signed_in("operator").get(f"{url_of(shop)}{path}").status_code == 404
 
 
 def test_a_download_has_every_posting_the_oldest_first(shop: Shop, people: People) -> None:
@@ -147,7 +147,7 @@ def test_a_download_has_every_posting_the_oldest_first(shop: Shop, people: Peopl
     shop.client.do(
         "transferFromUserToMerchant", extUserId="=cmd()", currency="KFB", amount="40", mcOrderId="=1+1"
     )
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     answer = operator.get(f"{url_of(shop)}/export?account=merchant:KFB&form=csv")
     assert answer.headers["content-type"].startswith("text/csv")
     name = f"book-{shop.merchant_id}-merchant-KFB.csv"
@@ -164,7 +164,7 @@ def test_a_download_has_every_posting_the_oldest_first(shop: Shop, people: Peopl
 
 @pytest.mark.parametrize("query", ["form=xml", "account=nobody", "account=subuser:99999"])
 def test_no_download_of_what_there_is_not(shop: Shop, people: People, query: str) -> None:
-    assert people.seat("operator").get(f"{url_of(shop)}/export?{query}").status_code == 404
+    assert people.signed_in("operator").get(f"{url_of(shop)}/export?{query}").status_code == 404
 
 
 def test_a_download_of_a_large_book_takes_no_more_memory_than_of_a_small_one(
@@ -172,7 +172,7 @@ def test_a_download_of_a_large_book_takes_no_more_memory_than_of_a_small_one(
 ) -> None:
     shop = platform.open_merchant()
     platform.rows(FILL.read_text(), shop.merchant_id, FILL_ROWS)
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     operator.get(f"{url_of(shop)}/export?from=2100-01-01")
     before_kb, most_kb, size, lines = rss_kb(), 0, 0, 0
     with operator.http.stream("GET", f"{url_of(shop)}/export?form=csv") as answer:
@@ -192,7 +192,7 @@ def test_only_so_many_downloads_run_at_once(
     for limit in ("MOST_AT_ONCE", "MOST_OF_ONE"):
         with monkeypatch.context() as patch:
             patch.setattr(book_export, limit, 0)
-            answer = people.seat("operator").get(f"{url_of(shop)}/export")
+            answer = people.signed_in("operator").get(f"{url_of(shop)}/export")
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "30")
 
 
@@ -201,7 +201,7 @@ def test_a_download_that_nobody_reads_ends_and_frees_its_connection(
 ) -> None:
     shop = platform.open_merchant()
     platform.rows(FILL.read_text(), shop.merchant_id, FILL_ROWS)
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     operator.page("/console")
     idle = platform.rows(CONNECTIONS)
     cookie = f"{COOKIE}={operator.http.cookies[COOKIE]}"
@@ -220,7 +220,7 @@ def test_a_download_that_nobody_reads_ends_and_frees_its_connection(
 
 
 def test_a_sound_book_is_found_sound(shop: Shop, people: People) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     operator.follow(operator.post(f"{url_of(shop)}/verify"))
     wait_until(lambda: "The book is sound" in operator.page(f"{url_of(shop)}/verify/state"), "verified")
     assert f"{shop.entry_count()} entries were replayed" in tell(operator.page(f"{url_of(shop)}/verify"))
@@ -234,7 +234,7 @@ def test_a_book_that_somebody_changed_is_found_out_and_the_rule_is_named(
     platform.rows(
         "update account set balance = balance + 1 where merchant_id = %s and account_id = 1", shop.merchant_id
     )
-    auditor = people.seat("auditor")
+    auditor = people.signed_in("auditor")
     auditor.follow(auditor.post(f"{url_of(shop)}/verify"))
     wait_until(lambda: "The book has a fault" in auditor.page(f"{url_of(shop)}/verify/state"), "verified")
     told = tell(auditor.page(f"{url_of(shop)}/verify"))
@@ -258,7 +258,7 @@ def test_one_verification_at_a_time_and_it_ends_when_asked_to(
         return wait
 
     monkeypatch.setattr(verifier, "_note", hold)
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     other = shop.platform.open_merchant()
     operator.post(f"{url_of(shop)}/verify")
     assert begun.wait(60)
@@ -272,7 +272,7 @@ def test_one_verification_at_a_time_and_it_ends_when_asked_to(
 
 
 def test_books_are_listed_with_what_they_hold(shop: Shop, people: People) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     found = tell(operator.page(f"{BOOKS}?q={shop.merchant_id}"))
     assert "1,000.00" in found
     assert "No merchant fits" in operator.page(f"{BOOKS}?q=nobody-is-called-so")

@@ -48,7 +48,7 @@ def careful(shop: Shop) -> Shop:
 
 
 def test_what_was_not_taken_is_shown_first_and_the_rest_on_demand(careful: Shop, people: People) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     events = {state: tell_one(careful, state) for state in ("due", "dead_letter", "paused")}
     done = tell_one(careful)
     careful.platform.rows(
@@ -70,7 +70,7 @@ def test_what_was_not_taken_is_shown_first_and_the_rest_on_demand(careful: Shop,
 def test_each_attempt_shows_status_time_and_the_first_bytes_as_text(careful: Shop, people: People) -> None:
     event = tell_one(careful)
     try_once(careful, event, 500, b"<script>alert(1)</script>\x00\x1b[31m\xff", "HTTP status 500")
-    page = people.seat("operator").page(f"{CALLBACKS}/{event}")
+    page = people.signed_in("operator").page(f"{CALLBACKS}/{event}")
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "\x1b" not in page
@@ -95,7 +95,7 @@ def test_what_can_not_be_seen_is_shown_as_such(answer: bytes, shown: str) -> Non
 
 
 def test_one_is_sent_again_and_all_that_were_given_up(careful: Shop, people: People) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     parked = [tell_one(careful, "dead_letter") for _ in range(2)]
     told = operator.follow(operator.post(f"{CALLBACKS}/{parked[0]}/resend"))
     assert "It is sent at once" in tell(told.text)
@@ -112,7 +112,7 @@ def test_one_is_sent_again_and_all_that_were_given_up(careful: Shop, people: Peo
 
 
 def test_one_is_paused_and_resumed_and_what_has_moved_on_is_left_alone(careful: Shop, people: People) -> None:
-    operator, event = people.seat("operator"), tell_one(careful)
+    operator, event = people.signed_in("operator"), tell_one(careful)
     operator.post(f"{CALLBACKS}/{event}/pause")
     assert state_of(careful, event) == "paused"
     told = operator.follow(operator.post(f"{CALLBACKS}/{event}/pause"))
@@ -122,7 +122,7 @@ def test_one_is_paused_and_resumed_and_what_has_moved_on_is_left_alone(careful: 
 
 
 def test_a_paused_merchant_is_named_until_it_is_resumed(careful: Shop, people: People) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     told = operator.follow(operator.post(f"{CALLBACKS}/merchants/{careful.merchant_id}/pause"))
     assert "is sent nothing" in tell(told.text)
     again = operator.follow(operator.post(f"{CALLBACKS}/merchants/{careful.merchant_id}/pause"))
@@ -138,7 +138,7 @@ def test_a_merchants_user_resends_its_own_and_can_do_nothing_else(
     other = platform.open_merchant(approval_limit="0")
     other.fund("USDT", "100")
     foreign, mine = tell_one(other, "dead_letter"), tell_one(careful, "dead_letter")
-    user = people.seat("merchant", careful.merchant_id)
+    user = people.signed_in("merchant", careful.merchant_id)
     assert foreign not in user.page(f"{CALLBACKS}?state=all&merchant={other.merchant_id}")
     assert user.get(f"{CALLBACKS}/{foreign}").status_code == 404
     assert user.post(f"{CALLBACKS}/{foreign}/resend").status_code == 404
@@ -151,7 +151,7 @@ def test_a_merchants_user_resends_its_own_and_can_do_nothing_else(
 
 
 def test_an_auditor_reads_and_changes_nothing(careful: Shop, people: People) -> None:
-    event, auditor = tell_one(careful, "dead_letter"), people.seat("auditor")
+    event, auditor = tell_one(careful, "dead_letter"), people.signed_in("auditor")
     assert "data-opens" not in auditor.page(f"{CALLBACKS}/{event}").split('id="main"')[1]
     assert auditor.post(f"{CALLBACKS}/{event}/resend").status_code == 403
     assert state_of(careful, event) == "dead_letter"
@@ -159,4 +159,4 @@ def test_an_auditor_reads_and_changes_nothing(careful: Shop, people: People) -> 
 
 @pytest.mark.parametrize("event", ["evt_1_2", "nonsense", "evt_99999999999999999999_2", "merchants"])
 def test_what_was_never_told_is_not_there(people: People, event: str) -> None:
-    assert people.seat("operator").get(f"{CALLBACKS}/{event}").status_code == 404
+    assert people.signed_in("operator").get(f"{CALLBACKS}/{event}").status_code == 404

@@ -30,7 +30,7 @@ def form_of(shop: Shop, fields: dict[str, Any], **more: str) -> dict[str, str]:
 def test_a_right_signature_is_told_to_be_right_and_no_secret_is_shown(people: People, shop: Shop) -> None:
     fields = request_of(shop)
     fields["sign"] = shop.client.sign(PATH, fields)
-    page = people.seat("operator").post(DEBUGGER, form_of(shop, fields)).text
+    page = people.signed_in("operator").post(DEBUGGER, form_of(shop, fields)).text
     assert "The signature is right" in tell(page)
     assert shop.client.secret not in page
 
@@ -39,7 +39,7 @@ def test_it_is_told_that_the_older_secret_was_used(people: People, shop: Shop) -
     fields = request_of(shop)
     fields["sign"] = shop.client.sign(PATH, fields)
     secret = shop.rotate_secret()
-    page = people.seat("auditor").post(DEBUGGER, form_of(shop, fields)).text
+    page = people.signed_in("auditor").post(DEBUGGER, form_of(shop, fields)).text
     assert "older of the two secrets" in tell(page)
     assert secret not in page
 
@@ -47,7 +47,7 @@ def test_it_is_told_that_the_older_secret_was_used(people: People, shop: Shop) -
 def test_a_computed_signature_is_never_shown(people: People, shop: Shop) -> None:
     fields = request_of(shop)
     right = shop.client.sign(PATH, fields)
-    page = people.seat("operator").post(DEBUGGER, form_of(shop, {**fields, "sign": "0" * 32})).text
+    page = people.signed_in("operator").post(DEBUGGER, form_of(shop, {**fields, "sign": "0" * 32})).text
     assert "fits neither secret" in tell(page)
     assert right not in page
     assert right[:12] not in page
@@ -57,7 +57,7 @@ def test_the_first_place_that_differs_is_shown_in_both_strings(people: People, s
     fields = request_of(shop)
     ours = string_to_sign(PATH, fields)
     theirs = ours.replace("n1", "nl")
-    page = people.seat("operator").post(DEBUGGER, form_of(shop, fields, string=theirs)).text
+    page = people.signed_in("operator").post(DEBUGGER, form_of(shop, fields, string=theirs)).text
     assert "They differ first at line 3, character 11" in tell(page)
     assert "<mark>1</mark>" in page
     assert "<mark>l</mark>" in page
@@ -80,14 +80,16 @@ def test_lines_are_marked_where_they_differ(ours: str, theirs: str, marked: list
 def test_hostile_text_is_shown_as_text(people: People, shop: Shop) -> None:
     hostile = "<script>alert(1)</script>"
     fields = request_of(shop, mcOrderId=hostile)
-    page = people.seat("operator").post(DEBUGGER, form_of(shop, fields, string=hostile, sign=hostile)).text
+    page = (
+        people.signed_in("operator").post(DEBUGGER, form_of(shop, fields, string=hostile, sign=hostile)).text
+    )
     assert hostile not in page
     assert "&lt;script&gt;" in page
 
 
 def test_what_was_pasted_stays_when_something_is_missing(people: People, shop: Shop) -> None:
     form = {"merchant": "no such merchant", "path": PATH, "body": "", "string": "a\n b ", "sign": "abc"}
-    answer = people.seat("operator").post(DEBUGGER, form)
+    answer = people.signed_in("operator").post(DEBUGGER, form)
     assert answer.status_code == 422
     for kept in ("no such merchant", PATH, "a\n b ", "abc"):
         assert kept in answer.text
@@ -101,18 +103,18 @@ def test_a_merchants_user_has_its_own_secrets_tried_whatever_it_names(
     own = platform.open_merchant()
     fields = request_of(shop)
     fields["sign"] = shop.client.sign(PATH, fields)
-    visitor = people.seat("merchant", own.merchant_id)
-    page = visitor.post(DEBUGGER, form_of(shop, fields)).text
+    person = people.signed_in("merchant", own.merchant_id)
+    page = person.post(DEBUGGER, form_of(shop, fields)).text
     assert "fits neither secret" in tell(page), "those of the other merchant were not tried"
     assert "signature is right" not in tell(page)
     mine = request_of(own)
     mine["sign"] = own.client.sign(PATH, mine)
-    assert "The signature is right" in tell(visitor.post(DEBUGGER, form_of(own, mine)).text)
+    assert "The signature is right" in tell(person.post(DEBUGGER, form_of(own, mine)).text)
 
 
 def test_a_refused_request_opens_in_the_debugger(platform: Platform, people: People, shop: Shop) -> None:
     shop.client.expect(40101, "getMerchantBalance", sign="f" * 32, remark="two words")
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     url = f"/console/merchants/{shop.merchant_id}/refusals"
     wait_until(lambda: "40101" in operator.page(url), "the refusal is written down")
     page = operator.page(url)
@@ -130,11 +132,11 @@ def test_a_refused_request_of_another_merchant_does_not_open(
     platform: Platform, people: People, shop: Shop
 ) -> None:
     shop.client.expect(40101, "getMerchantBalance", sign="f" * 32, remark="not for others")
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     url = f"/console/merchants/{shop.merchant_id}/refusals"
     wait_until(lambda: "not for others" in operator.page(url), "the refusal is written down")
     link = operator.page(url).split('href="/console/debugger?')[1].split('"')[0].replace("&amp;", "&")
-    other = people.seat("merchant", platform.open_merchant().merchant_id)
+    other = people.signed_in("merchant", platform.open_merchant().merchant_id)
     assert "not for others" not in other.page(f"/console/debugger?{link}")
 
 

@@ -44,7 +44,7 @@ def own_address(shop: Shop) -> bytes:
 
 
 def test_a_deposit_is_followed_from_its_block_to_its_credit(shop: Shop, people: People) -> None:
-    operator, mine = people.seat("operator"), f"{DEPOSITS}?merchant={shop.merchant_id}"
+    operator, mine = people.signed_in("operator"), f"{DEPOSITS}?merchant={shop.merchant_id}"
     tx_hash = arrive(shop, "seen")
     assert "Confirming" in tell(operator.page(mine).split("<tbody>")[1])
     shop.platform.rows("update deposit set status = 'pending', final_ms = 2 where tx_hash = %s", tx_hash)
@@ -59,7 +59,7 @@ def test_a_deposit_is_followed_from_its_block_to_its_credit(shop: Shop, people: 
 
 
 def test_deposits_are_filtered_by_status_address_transaction_and_day(shop: Shop, people: People) -> None:
-    operator, dust, seen = people.seat("operator"), arrive(shop, "dust"), arrive(shop, "seen")
+    operator, dust, seen = people.signed_in("operator"), arrive(shop, "dust"), arrive(shop, "seen")
 
     def listed(query: str) -> list[str]:
         page = operator.page(f"{DEPOSITS}?merchant={shop.merchant_id}{query}")
@@ -80,7 +80,7 @@ def test_a_merchants_user_finds_its_own_deposits_alone(
 ) -> None:
     other = platform.open_merchant()
     foreign, mine = arrive(other, "seen"), arrive(shop, "seen")
-    user = people.seat("merchant", shop.merchant_id)
+    user = people.signed_in("merchant", shop.merchant_id)
     for query in (
         "",
         f"?merchant={other.merchant_id}",
@@ -95,7 +95,7 @@ def test_a_merchants_user_finds_its_own_deposits_alone(
 
 def test_a_transaction_leads_to_the_explorer_that_the_settings_name(shop: Shop, people: People) -> None:
     tx_hash = arrive(shop, "seen")
-    page = people.seat("auditor").page(f"{DEPOSITS}/ERC20/{tx_hash}/0")
+    page = people.signed_in("auditor").page(f"{DEPOSITS}/ERC20/{tx_hash}/0")
     link = f'href="https://scan.example/tx/{tx_hash}?utm=a&amp;b" target="_blank" rel="noopener noreferrer"'
     assert link in page
 
@@ -106,8 +106,8 @@ def test_a_merchants_user_is_told_no_cause_and_no_command_of_the_platforms(
 ) -> None:
     tx_hash = arrive(shop, status)
     shop.platform.rows("update deposit set cause = 'the desk has 3 KFB' where tx_hash = %s", tx_hash)
-    told = tell(people.seat("merchant", shop.merchant_id).page(f"{DEPOSITS}/ERC20/{tx_hash}/0"))
+    told = tell(people.signed_in("merchant", shop.merchant_id).page(f"{DEPOSITS}/ERC20/{tx_hash}/0"))
     assert "The platform is looking into this deposit" in told
     for secret in ("the desk has", "deposits release", "deposits drop", "A person must decide"):
         assert secret not in told
-    assert "the desk has 3 KFB" in tell(people.seat("operator").page(f"{DEPOSITS}/ERC20/{tx_hash}/0"))
+    assert "the desk has 3 KFB" in tell(people.signed_in("operator").page(f"{DEPOSITS}/ERC20/{tx_hash}/0"))

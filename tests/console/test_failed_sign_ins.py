@@ -2,7 +2,7 @@
 
 import pytest
 from structlog.testing import capture_logs
-from tests.console.conftest import SIGN_IN, People, Visitor, tell
+from tests.console.conftest import SIGN_IN, ConsoleUser, People, tell
 from tests.journeys.conftest import DAY_MS, Clock, Platform
 
 from merchant_wallet.audit import failures, records
@@ -21,13 +21,13 @@ def _time_passes(platform: Platform, clock: Clock) -> None:
     platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
 
 
-def fail(visitor: Visitor, name: str, password: str = "not the password") -> None:
+def fail(person: ConsoleUser, name: str, password: str = "not the password") -> None:
     """Try to sign in under a name with a wrong password."""
-    answer = visitor.post(SIGN_IN, {"name": name, "password": password}, seen=SIGN_IN)
+    answer = person.post(SIGN_IN, {"name": name, "password": password}, seen=SIGN_IN)
     assert answer.status_code == 422
 
 
-def meet(people: People, known: Visitor) -> Visitor:
+def meet(people: People, known: ConsoleUser) -> ConsoleUser:
     """The same operator in another browser, with the same authenticator, not signed in."""
     assert known.operator is not None
     found = people.meet(known.operator)

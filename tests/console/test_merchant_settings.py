@@ -26,7 +26,7 @@ def test_saving_what_stands_there_changes_nothing(platform: Platform, people: Pe
         deposit_notify_url="http://127.0.0.1:9/deposits",
         frame_origins="https://shop.example",
     )
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     before = platform.rows("select * from merchant where merchant_id = %s", shop.merchant_id)
     answer = operator.post(url_of(shop, "/settings"), settings_form(operator, shop))
     assert "Nothing was changed" in tell(operator.follow(answer).text)
@@ -37,7 +37,7 @@ def test_saving_what_stands_there_changes_nothing(platform: Platform, people: Pe
 def test_a_change_holds_from_the_next_request_on_and_is_told_before_and_after(
     platform: Platform, people: People, shop: Shop
 ) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     form = settings_form(operator, shop) | {
         "name": "Tea House",
         "daily-limit": "250.5",
@@ -92,7 +92,7 @@ def test_every_setting_can_be_changed(platform: Platform, people: People, shop: 
         "frame-origins": "https://shop.example",
         "deposit-notify-url": "http://127.0.0.1:9/deposits",
     }
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     form = {**settings_form(operator, shop), **typed}
     del form["auto-register"]
     answer = operator.post(url_of(shop, "/settings"), form)
@@ -103,7 +103,7 @@ def test_every_setting_can_be_changed(platform: Platform, people: People, shop: 
 
 
 def test_what_somebody_else_has_changed_meanwhile_is_not_undone(people: People, shop: Shop) -> None:
-    mei, ann = people.seat("operator"), people.seat("operator")
+    mei, ann = people.signed_in("operator"), people.signed_in("operator")
     path, stale = url_of(shop, "/settings"), settings_form(mei, shop)
     mei.follow(ann.post(path, settings_form(ann, shop) | {"daily-limit": "500", "rate-limit": "7"}))
     # A refused form in between makes no difference.
@@ -116,7 +116,7 @@ def test_what_somebody_else_has_changed_meanwhile_is_not_undone(people: People, 
 
 
 def test_who_changes_what_somebody_else_has_just_changed_is_told_first(people: People, shop: Shop) -> None:
-    mei, ann = people.seat("operator"), people.seat("operator")
+    mei, ann = people.signed_in("operator"), people.signed_in("operator")
     path, stale = url_of(shop, "/settings"), settings_form(mei, shop)
     ann.post(path, settings_form(ann, shop) | {"daily-limit": "500"})
     asked = mei.post(path, stale | {"daily-limit": "9000", "rate-limit": "7"})
@@ -131,7 +131,7 @@ def test_who_changes_what_somebody_else_has_just_changed_is_told_first(people: P
 
 
 def test_fees_are_not_undone_either(people: People, shop: Shop) -> None:
-    mei, ann = people.seat("operator"), people.seat("operator")
+    mei, ann = people.signed_in("operator"), people.signed_in("operator")
     stale = fees_form(mei, shop, transfer_fee_rate="0.02", withdraw_fee_rate="0", withdraw_fee_min="0")
     fees = fees_form(ann, shop, transfer_fee_rate="0.01", withdraw_fee_rate="0", withdraw_fee_min="2")
     ann.post(url_of(shop, "/fees"), fees)
@@ -143,7 +143,7 @@ def test_fees_are_not_undone_either(people: People, shop: Shop) -> None:
 def test_what_is_wrong_is_said_of_every_field_and_what_was_typed_stays(
     platform: Platform, people: People, shop: Shop
 ) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     typed = {
         "withdraw-fee-rate": "1.5",
         "approval-limit": "-1",
@@ -178,7 +178,7 @@ def test_what_is_wrong_is_said_of_every_field_and_what_was_typed_stays(
 
 
 def test_the_currencies_stay_once_the_book_has_an_entry(people: People, shop: Shop) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     form = settings_form(operator, shop) | {"currency-mode": "USDT", "name": "Renamed"}
     answer = operator.post(url_of(shop, "/settings"), form)
     assert answer.status_code == 422

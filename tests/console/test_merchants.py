@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from tests.console.conftest import People, Visitor, tell
+from tests.console.conftest import ConsoleUser, People, tell
 from tests.journeys.conftest import Platform, Shop
 
 from merchant_wallet.base.money import parse_units
@@ -33,15 +33,15 @@ def marks_of(page: str) -> str:
     return str(re.findall(r'name="marks" value="([^"]*)"', page)[0])
 
 
-def fees_form(visitor: Visitor, shop: Shop, **typed: str) -> dict[str, str]:
+def fees_form(person: ConsoleUser, shop: Shop, **typed: str) -> dict[str, str]:
     """The fees form with some fields filled in."""
     fees = {name.replace("_", "-"): text for name, text in typed.items()}
-    return {"marks": marks_of(visitor.page(url_of(shop, "/rates"))), **fees}
+    return {"marks": marks_of(person.page(url_of(shop, "/rates"))), **fees}
 
 
-def settings_form(visitor: Visitor, shop: Shop) -> dict[str, Any]:
+def settings_form(person: ConsoleUser, shop: Shop) -> dict[str, Any]:
     """The settings form as the page shows it."""
-    page = visitor.page(url_of(shop, "/settings"))
+    page = person.page(url_of(shop, "/settings"))
     form: dict[str, Any] = {"marks": marks_of(page)}
     for name, value in re.findall(r'<input class="input"[^>]* name="([a-z-]+)"[^>]* value="([^"]*)"', page):
         form[name] = value
@@ -57,7 +57,7 @@ def settings_form(visitor: Visitor, shop: Shop) -> dict[str, Any]:
 def test_a_merchant_is_opened_and_its_secrets_work_and_are_shown_once(
     platform: Platform, people: People
 ) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     answer = operator.post(f"{MERCHANTS}/new", {"name": "Corner Shop", "currency-mode": "USDT"})
     assert answer.status_code == 200
     app_key = re.findall(r">(mk_test_[a-z0-9]{12})<", answer.text)[0]
@@ -83,7 +83,7 @@ def test_a_merchant_is_opened_and_its_secrets_work_and_are_shown_once(
 
 
 def test_loading_the_answer_again_opens_no_second_merchant(people: People) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     form = {"name": "Twice", "currency-mode": "KFB"}
     assert operator.post(f"{MERCHANTS}/new", form).status_code == 200
     again = operator.post(f"{MERCHANTS}/new", form)
@@ -94,7 +94,7 @@ def test_loading_the_answer_again_opens_no_second_merchant(people: People) -> No
 
 @pytest.mark.parametrize("name", ["", "   ", "12345", "x" * 129, "bell\x07"])
 def test_a_name_that_is_none_stays_in_the_form_with_the_rule(people: People, name: str) -> None:
-    answer = people.seat("operator").post(f"{MERCHANTS}/new", {"name": name, "currency-mode": "USDT"})
+    answer = people.signed_in("operator").post(f"{MERCHANTS}/new", {"name": name, "currency-mode": "USDT"})
     assert answer.status_code == 422
     assert "1 to 128 printable characters" in answer.text
     assert re.search(r'value="USDT"[^>]* checked', answer.text)
@@ -103,7 +103,7 @@ def test_a_name_that_is_none_stays_in_the_form_with_the_rule(people: People, nam
 def test_names_are_shown_as_text_everywhere(platform: Platform, people: People) -> None:
     shop = platform.open_merchant(name=HOSTILE)
     user = shop.client.do("getMerchantCustomer", extUserId="<i>player</i>")
-    owner = people.seat("owner")
+    owner = people.signed_in("owner")
     paths = [
         MERCHANTS,
         f"{MERCHANTS}?q=Sons",
@@ -121,7 +121,7 @@ def test_names_are_shown_as_text_everywhere(platform: Platform, people: People) 
 
 
 def test_a_secret_is_changed_without_an_outage(platform: Platform, people: People, shop: Shop) -> None:
-    merchant_user = people.seat("merchant", shop.merchant_id)
+    merchant_user = people.signed_in("merchant", shop.merchant_id)
     answer = merchant_user.post(url_of(shop, "/secrets/rotate"))
     assert answer.status_code == 200
     (secret,) = re.findall(r">([A-Za-z0-9]{32})<", answer.text)
@@ -144,7 +144,7 @@ def test_a_secret_is_changed_without_an_outage(platform: Platform, people: Peopl
 def test_a_suspended_merchant_is_refused_until_it_is_resumed(
     platform: Platform, people: People, shop: Shop
 ) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     told = operator.follow(operator.post(url_of(shop, "/status"), {"status": "suspended"})).text
     assert "is suspended" in tell(told)
     assert shop.client.call("getMerchantBalance").code != 200
@@ -157,7 +157,7 @@ def test_a_suspended_merchant_is_refused_until_it_is_resumed(
 
 @pytest.mark.parametrize("form", [{}, {"status": ""}, {"status": "on"}])
 def test_a_status_that_is_none_resumes_nobody(people: People, shop: Shop, form: dict[str, str]) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     operator.post(url_of(shop, "/status"), {"status": "suspended"})
     assert operator.post(url_of(shop, "/status"), form).status_code == 400
     assert "Suspended" in tell(operator.page(url_of(shop)))
@@ -165,7 +165,7 @@ def test_a_status_that_is_none_resumes_nobody(people: People, shop: Shop, form: 
 
 
 def test_fees_are_set_beside_the_preview(platform: Platform, people: People, shop: Shop) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     typed = fees_form(
         operator, shop, transfer_fee_rate="0.01", withdraw_fee_rate="0.004", withdraw_fee_min="2"
     )
@@ -186,7 +186,7 @@ def test_fees_are_set_beside_the_preview(platform: Platform, people: People, sho
 
 
 def test_the_preview_tells_what_the_interface_answers(people: People, shop: Shop) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     typed = {"transfer-fee-rate": "0.0125", "withdraw-fee-rate": "0.0033", "withdraw-fee-min": "1.5"}
     query = {"amount": "123.45", **typed, "rate-usdt-kfb": "7.01234567", "rate-kfb-usdt": ""}
     part = tell(operator.get(url_of(shop, "/preview"), params=query).text)
@@ -202,7 +202,7 @@ def test_the_preview_tells_what_the_interface_answers(people: People, shop: Shop
 
 @pytest.mark.parametrize("amount", ["", "0", "-1", "1e3", "1,000", "abc", "1.0000001", "9" * 60])
 def test_an_amount_that_is_none_previews_nothing(people: People, shop: Shop, amount: str) -> None:
-    answer = people.seat("operator").get(url_of(shop, "/preview"), params={"amount": amount})
+    answer = people.signed_in("operator").get(url_of(shop, "/preview"), params={"amount": amount})
     assert answer.status_code == 200
     assert "Type an amount" in answer.text
 
@@ -223,7 +223,7 @@ def test_a_preview_says_what_would_be_refused() -> None:
 def test_a_rate_of_its_own_is_set_paused_and_taken_away(
     platform: Platform, people: People, shop: Shop
 ) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     usdt = {"direction": "USDT:KFB"}
 
     def exchange() -> Any:
@@ -249,7 +249,7 @@ def test_a_rate_of_its_own_is_set_paused_and_taken_away(
 def test_a_rate_that_would_make_money_in_a_loop_is_refused_with_the_largest_that_can_be(
     people: People, shop: Shop
 ) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     form = {"direction": "USDT:KFB", "do": "set", "rate-usdt-kfb": "7.2", "rate-usdt-kfb-age": "60"}
     answer = operator.post(url_of(shop, "/rates"), form)
     assert answer.status_code == 422
@@ -273,14 +273,14 @@ def test_a_rate_that_is_none_is_refused_beside_its_field(
     people: People, shop: Shop, typed: dict[str, str], field: str
 ) -> None:
     form = {"direction": "USDT:KFB", "do": "set", **typed}
-    answer = people.seat("operator").post(url_of(shop, "/rates"), form)
+    answer = people.signed_in("operator").post(url_of(shop, "/rates"), form)
     assert answer.status_code == 422
     assert f'id="field-{field}-error"' in answer.text
 
 
 def test_merchants_are_found_by_key_id_and_part_of_the_name(platform: Platform, people: People) -> None:
     shop = platform.open_merchant(name="Quince and Quill")
-    auditor = people.seat("auditor")
+    auditor = people.signed_in("auditor")
     for word in ("quill", shop.client.app_key, str(shop.merchant_id)):
         assert "Quince and Quill" in auditor.page(f"{MERCHANTS}?q={word}"), word
     assert "No merchant fits" in auditor.page(f"{MERCHANTS}?q=nobody-of-this-name")
@@ -293,7 +293,7 @@ def test_the_list_goes_on_page_by_page_and_keeps_its_state_in_the_url(
     monkeypatch.setattr("merchant_wallet.console.merchant_list.PAGE_ROWS", 2)
     for letter in "abcde":
         platform.open_merchant(name=f"Zz shop {letter}")
-    auditor = people.seat("auditor")
+    auditor = people.signed_in("auditor")
     seen: list[str] = []
     url = f"{MERCHANTS}?sort=-name"
     page = auditor.page(f"{MERCHANTS}?sort=name")
@@ -312,7 +312,7 @@ def test_the_list_goes_on_page_by_page_and_keeps_its_state_in_the_url(
 
 
 def test_a_merchant_nobody_has_is_not_there(people: People) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     for number in ("0", "987654321", "9" * 30):
         assert operator.get(f"{MERCHANTS}/{number}").status_code == 404
         assert operator.post(f"{MERCHANTS}/{number}/settings").status_code == 404

@@ -9,7 +9,7 @@ import re
 from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
-from tests.console.conftest import People, Visitor
+from tests.console.conftest import ConsoleUser, People
 from tests.console.test_rights import PAGES, Scene, name, scene
 from tests.journeys.conftest import Platform
 
@@ -58,10 +58,10 @@ QUERIES = (
 )
 
 
-def fetch(visitor: Visitor, method: str, path: str, form: dict[str, str] | None = None) -> tuple[int, str]:
+def fetch(person: ConsoleUser, method: str, path: str, form: dict[str, str] | None = None) -> tuple[int, str]:
     """Request exactly this path, which no library rewrites. Returns the status and the `Location` header."""
-    connection = http.client.HTTPConnection("127.0.0.1", visitor.platform.port, timeout=30)
-    headers = {"Cookie": f"{COOKIE}={visitor.http.cookies.get(COOKIE)}"}
+    connection = http.client.HTTPConnection("127.0.0.1", person.platform.port, timeout=30)
+    headers = {"Cookie": f"{COOKIE}={person.http.cookies.get(COOKIE)}"}
     body = None
     if form is not None:
         headers["Content-Type"] = "application/x-www-form-urlencoded"
@@ -76,9 +76,9 @@ def fetch(visitor: Visitor, method: str, path: str, form: dict[str, str] | None 
         connection.close()
 
 
-def check(visitor: Visitor, method: str, path: str, form: dict[str, str] | None = None) -> None:
+def check(person: ConsoleUser, method: str, path: str, form: dict[str, str] | None = None) -> None:
     """Check that a request is answered without a fault and redirects only within the console."""
-    status, location = fetch(visitor, method, path, form)
+    status, location = fetch(person, method, path, form)
     assert 200 <= status < 500, f"{method} {path[:200]}: {status}"
     assert location.isascii(), path
     assert location.isprintable(), path
@@ -87,40 +87,40 @@ def check(visitor: Visitor, method: str, path: str, form: dict[str, str] | None 
 
 @pytest.mark.parametrize("what", TEXTS)
 def test_an_odd_text_in_a_path_is_a_page_that_is_not_there(what: str, people: People, scene: Scene) -> None:
-    visitor = people.seat("owner")
+    person = people.signed_in("owner")
     for page in PAGES:
         places = re.findall(r"\{[^}]+\}", page.path)
         for place in places:
             around = page.path.split(place)
             path = quote(TEXTS[what], safe="").join(scene.fill(part, scene.shop) for part in around)
-            check(visitor, "GET", path[:8000])
-            check(visitor, "POST", path[:8000], {"csrf": visitor.token()})
+            check(person, "GET", path[:8000])
+            check(person, "POST", path[:8000], {"csrf": person.token()})
 
 
 @pytest.mark.parametrize("what", TEXTS)
 def test_an_odd_text_in_a_query_is_no_fault(what: str, people: People, scene: Scene) -> None:
-    visitor = people.seat("owner")
+    person = people.signed_in("owner")
     text = quote(TEXTS[what][:500])
     for page in PAGES:
         if page.method == "GET":
             path = scene.fill(page.path, scene.shop)
-            check(visitor, "GET", f"{path}?{'&'.join(f'{query}={text}' for query in QUERIES)}")
+            check(person, "GET", f"{path}?{'&'.join(f'{query}={text}' for query in QUERIES)}")
 
 
 def test_a_null_in_any_single_query_is_no_fault(people: People, scene: Scene) -> None:
-    visitor = people.seat("owner")
+    person = people.signed_in("owner")
     for page in PAGES:
         if page.method == "GET" and "{" not in page.path:
             for query in QUERIES:
-                check(visitor, "GET", f"{page.path}?{query}=%00")
+                check(person, "GET", f"{page.path}?{query}=%00")
 
 
 @pytest.fixture(scope="module")
 def field_names(platform: Platform) -> list[str]:
     """The names of all fields in all forms."""
     people = People(platform)
-    scene, visitor = Scene(platform, people), people.seat("owner")
-    pages = [visitor.get(scene.fill(page.path, scene.shop)).text for page in PAGES if page.method == "GET"]
+    scene, person = Scene(platform, people), people.signed_in("owner")
+    pages = [person.get(scene.fill(page.path, scene.shop)).text for page in PAGES if page.method == "GET"]
     people.leave()
     return sorted({name for text in pages for name in re.findall(r'name="([a-z_-]+)"', text)} - {"csrf"})
 
@@ -129,11 +129,11 @@ def field_names(platform: Platform) -> list[str]:
 def test_an_odd_text_in_a_form_is_no_fault(
     what: str, people: People, scene: Scene, field_names: list[str]
 ) -> None:
-    visitor = people.seat("owner")
+    person = people.signed_in("owner")
     assert len(field_names) > 20
     for page in PAGES:
         if page.method == "POST" and "sign-out" not in page.path:
-            again = people.again(visitor)
+            again = people.again(person)
             form = {"csrf": again.token(), **dict.fromkeys(field_names, TEXTS[what])}
             check(again, "POST", scene.fill(page.path, scene.shop), form)
 

@@ -16,7 +16,7 @@ def test_resuming_takes_a_second_person_and_a_reason(till: Till, people: People)
     order = till.order("40", chain="TRC20")
     stop(till.platform, "TRC20", "reconciliation", "12 USDT are missing")
     stop(till.platform, "TRC20", "operator:carol", CAUSE)
-    ann, ben = people.seat("operator"), people.seat("operator")
+    ann, ben = people.signed_in("operator"), people.signed_in("operator")
     before = len(audit(till.platform, "wallet TRC20"))
     refused = ann.post(f"{PAYOUTS}/TRC20/resume", {"reason": ""})
     assert refused.status_code == 422
@@ -40,7 +40,7 @@ def test_resuming_takes_a_second_person_and_a_reason(till: Till, people: People)
 
 def test_a_chain_that_was_stopped_again_after_the_proposal_stays_stopped(till: Till, people: People) -> None:
     stop(till.platform)
-    ann, ben = people.seat("operator"), people.seat("operator")
+    ann, ben = people.signed_in("operator"), people.signed_in("operator")
     proposal = ann.post(f"{PAYOUTS}/TRC20/resume", {"reason": WHY}).headers["location"]
     stop(till.platform, "TRC20", "reconciliation", "12 USDT are missing")
     told = ben.follow(ben.post(f"{proposal}/accept"))
@@ -50,7 +50,7 @@ def test_a_chain_that_was_stopped_again_after_the_proposal_stays_stopped(till: T
 
 
 def test_what_is_not_stopped_can_not_be_resumed(till: Till, people: People) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     told = operator.follow(operator.post(f"{PAYOUTS}/ERC20/resume", {"reason": WHY}))
     assert "neither stopped nor frozen" in tell(told.text)
     assert "Propose to resume" not in tell(operator.page(PAYOUTS))
@@ -59,7 +59,7 @@ def test_what_is_not_stopped_can_not_be_resumed(till: Till, people: People) -> N
 
 def test_an_auditor_reads_who_stopped_what_and_is_offered_nothing(till: Till, people: People) -> None:
     stop(till.platform)
-    page = people.seat("auditor").page(PAYOUTS)
+    page = people.signed_in("auditor").page(PAYOUTS)
     assert f"Stopped by cli:ann {CAUSE}" in tell(page)
     assert "data-opens" not in page.split('<div class="console-page"')[1]
 
@@ -71,7 +71,7 @@ def shown_dialogs(page: str) -> list[str]:
 
 def test_the_dialog_that_was_sent_opens_again_with_what_was_typed(till: Till, people: People) -> None:
     stop(till.platform)
-    ann = people.seat("operator")
+    ann = people.signed_in("operator")
     long = "a" * 501
     resumed = ann.post(f"{PAYOUTS}/TRC20/resume", {"reason": long})
     assert (resumed.status_code, shown_dialogs(resumed.text)) == (422, ["resume-TRC20"])
@@ -83,7 +83,7 @@ def test_the_dialog_that_was_sent_opens_again_with_what_was_typed(till: Till, pe
 
 def test_a_reason_is_kept_when_the_word_does_not_count_yet(till: Till, people: People) -> None:
     stop(till.platform)
-    ann = people.seat("operator")
+    ann = people.signed_in("operator")
     till.platform.rows("insert into operator_wait values (%s, 1, 4000000000000, 'reset')", ann.name)
     refused = people.again(ann).post(f"{PAYOUTS}/TRC20/resume", {"reason": WHY})
     assert (refused.status_code, shown_dialogs(refused.text)) == (422, ["resume-TRC20"])
@@ -92,6 +92,6 @@ def test_a_reason_is_kept_when_the_word_does_not_count_yet(till: Till, people: P
 
 
 def test_a_stop_says_truly_who_reads_its_reason(till: Till, people: People) -> None:
-    page = tell(people.seat("operator").page(PAYOUTS))
+    page = tell(people.signed_in("operator").page(PAYOUTS))
     assert "All of the platform's people read it." in page
     assert "Everybody" not in page

@@ -5,7 +5,7 @@ from html import unescape
 from typing import Any
 
 import pytest
-from tests.console.conftest import PASSWORD, SIGN_IN, People, Visitor, tell
+from tests.console.conftest import PASSWORD, SIGN_IN, ConsoleUser, People, tell
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
@@ -26,7 +26,7 @@ def _time_passes(platform: Platform, clock: Clock) -> None:
     platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
 
 
-def actions(platform: Platform, actor: Visitor) -> list[str]:
+def actions(platform: Platform, actor: ConsoleUser) -> list[str]:
     """The actions of one operator, oldest first."""
     assert actor.operator is not None
     rows = platform.rows(
@@ -35,22 +35,22 @@ def actions(platform: Platform, actor: Visitor) -> list[str]:
     return [action for (action,) in rows]
 
 
-def is_signed_in(visitor: Visitor) -> bool:
+def is_signed_in(person: ConsoleUser) -> bool:
     """Whether the visitor is signed in."""
-    return visitor.get("/console").status_code == 200
+    return person.get("/console").status_code == 200
 
 
-def number_of(visitor: Visitor) -> int:
+def number_of(person: ConsoleUser) -> int:
     """An operator's id."""
-    assert visitor.operator is not None
-    return visitor.operator.operator_id
+    assert person.operator is not None
+    return person.operator.operator_id
 
 
 # Operators -----------------------------------------------------------------------------------------------
 
 
 def test_a_new_operator_signs_in_with_the_password_shown_once(platform: Platform, people: People) -> None:
-    owner = people.seat("owner")
+    owner = people.signed_in("owner")
     answer = owner.post(f"{OPERATORS}/new", {"name": "mei.lin", "role": "auditor", "merchant": ""})
     assert answer.status_code == 200
     (password,) = re.findall(r">([A-Za-z0-9]{20})<", answer.text)
@@ -67,7 +67,7 @@ def test_a_new_operator_signs_in_with_the_password_shown_once(platform: Platform
 def test_a_merchants_user_belongs_to_the_merchant_that_was_named(
     platform: Platform, people: People, shop: Shop
 ) -> None:
-    owner = people.seat("owner")
+    owner = people.signed_in("owner")
     form = {"name": "their.user", "role": "merchant", "merchant": shop.client.app_key}
     assert owner.post(f"{OPERATORS}/new", form).status_code == 200
     rows = platform.rows("select role, merchant_id from operator where name = 'their.user'")
@@ -87,7 +87,7 @@ def test_a_merchants_user_belongs_to_the_merchant_that_was_named(
 def test_what_is_wrong_with_a_new_operator_is_said_and_what_was_typed_stays(
     platform: Platform, people: People, form: dict[str, str], field: str, text: str
 ) -> None:
-    answer = people.seat("owner").post(f"{OPERATORS}/new", form)
+    answer = people.signed_in("owner").post(f"{OPERATORS}/new", form)
     assert answer.status_code == 422
     assert text in answer.text, field
     assert f'value="{form["name"]}"' in answer.text
@@ -95,14 +95,14 @@ def test_what_is_wrong_with_a_new_operator_is_said_and_what_was_typed_stays(
 
 
 def test_a_name_that_is_taken_is_refused_whatever_its_case(people: People) -> None:
-    owner, known = people.seat("owner"), people.seat("auditor")
+    owner, known = people.signed_in("owner"), people.signed_in("auditor")
     answer = owner.post(f"{OPERATORS}/new", {"name": known.name.upper(), "role": "auditor"})
     assert answer.status_code == 422
     assert "of this name already" in answer.text
 
 
 def test_another_role_holds_from_the_next_request_on(platform: Platform, people: People) -> None:
-    owner, other = people.seat("owner"), people.seat("operator")
+    owner, other = people.signed_in("owner"), people.signed_in("operator")
     assert other.get("/console/merchants/new").status_code == 200
     owner.post(f"{OPERATORS}/{number_of(other)}/role", {"role": "auditor", "merchant": ""})
     assert other.get("/console/merchants/new").status_code == 403
@@ -111,7 +111,7 @@ def test_another_role_holds_from_the_next_request_on(platform: Platform, people:
 
 
 def test_who_is_disabled_is_out_at_once(platform: Platform, people: People) -> None:
-    owner, other = people.seat("owner"), people.seat("operator")
+    owner, other = people.signed_in("owner"), people.signed_in("operator")
     owner.post(f"{OPERATORS}/{number_of(other)}/status", {"status": "disabled"})
     assert not is_signed_in(other)
     assert owner.post(f"{OPERATORS}/{number_of(other)}/status", {"status": ""}).status_code == 400
@@ -122,7 +122,7 @@ def test_who_is_disabled_is_out_at_once(platform: Platform, people: People) -> N
 
 
 def test_the_last_owner_stays_one(platform: Platform, people: People) -> None:
-    owner = people.seat("owner")
+    owner = people.signed_in("owner")
     platform.rows("update operator set status = 'disabled' where role = 'owner' and name <> %s", owner.name)
     url = f"{OPERATORS}/{number_of(owner)}"
     for path, form in (("/status", {"status": "disabled"}), ("/role", {"role": "auditor"})):
@@ -133,7 +133,7 @@ def test_the_last_owner_stays_one(platform: Platform, people: People) -> None:
 
 
 def test_who_is_reset_sets_up_everything_anew(people: People, clock: Clock) -> None:
-    owner, other = people.seat("owner"), people.newcomer("operator")
+    owner, other = people.signed_in("owner"), people.newcomer("operator")
     other.enrol()
     answer = owner.post(f"{OPERATORS}/{number_of(other)}/reset")
     (other.password,) = re.findall(r">([A-Za-z0-9]{20})<", answer.text)
@@ -143,7 +143,7 @@ def test_who_is_reset_sets_up_everything_anew(people: People, clock: Clock) -> N
 
 
 def test_an_owner_ends_sessions_and_stays_in(people: People) -> None:
-    owner, other = people.seat("owner"), people.seat("operator")
+    owner, other = people.signed_in("owner"), people.signed_in("operator")
     second = people.again(owner)
     owner.post(f"{OPERATORS}/{number_of(other)}/end-sessions")
     assert not is_signed_in(other)
@@ -156,7 +156,7 @@ def test_an_owner_ends_sessions_and_stays_in(people: People) -> None:
 
 
 def test_a_new_password_ends_all_other_sessions(platform: Platform, people: People) -> None:
-    mei = people.seat("operator")
+    mei = people.signed_in("operator")
     second = people.again(mei)
     form = {"old": PASSWORD, "new": NEW_PASSWORD, "again": NEW_PASSWORD}
     told = mei.follow(mei.post(f"{ACCOUNT}/password", form)).text
@@ -182,7 +182,7 @@ def test_a_new_password_ends_all_other_sessions(platform: Platform, people: Peop
 def test_why_a_password_was_not_changed_is_said_and_none_is_shown(
     platform: Platform, people: People, form: dict[str, str], text: str
 ) -> None:
-    mei = people.seat("operator")
+    mei = people.signed_in("operator")
     answer = mei.post(f"{ACCOUNT}/password", form)
     assert answer.status_code == 422
     assert text in answer.text
@@ -191,7 +191,7 @@ def test_why_a_password_was_not_changed_is_said_and_none_is_shown(
 
 
 def test_the_present_password_can_not_be_tried_out_from_inside(people: People) -> None:
-    mei = people.seat("operator")
+    mei = people.signed_in("operator")
     form = {"old": "guess", "new": NEW_PASSWORD, "again": NEW_PASSWORD}
     answers = [mei.post(f"{ACCOUNT}/password", form) for _ in range(7)]
     assert [answer.status_code for answer in answers][-1] == 429
@@ -215,8 +215,8 @@ def test_new_recovery_codes_take_the_password(platform: Platform, people: People
 
 
 def test_sessions_are_listed_and_ended_one_by_one(people: People) -> None:
-    mei = people.seat("operator")
-    second, third, stranger = people.again(mei), people.again(mei), people.seat("operator")
+    mei = people.signed_in("operator")
+    second, third, stranger = people.again(mei), people.again(mei), people.signed_in("operator")
     page = mei.page(ACCOUNT)
     ids = re.findall(r'name="session" value="([0-9a-f]{64})"', page)
     assert len(ids) == 2, "one's own has no button"
@@ -231,7 +231,7 @@ def test_sessions_are_listed_and_ended_one_by_one(people: People) -> None:
 
 
 def test_language_and_theme_are_kept_for_every_browser(people: People) -> None:
-    mei = people.seat("operator")
+    mei = people.signed_in("operator")
     mei.post(f"{ACCOUNT}/look", {"language": "zh-CN", "theme": "dark"})
     elsewhere = people.again(mei)
     page = elsewhere.page("/console")
@@ -256,21 +256,21 @@ def player(shop: Shop) -> dict[str, Any]:
 def test_a_sub_user_is_found_by_any_id_and_address(
     people: People, shop: Shop, player: dict[str, Any]
 ) -> None:
-    auditor, own = people.seat("auditor"), people.seat("merchant", shop.merchant_id)
-    for visitor in (auditor, own):
+    auditor, own = people.signed_in("auditor"), people.signed_in("merchant", shop.merchant_id)
+    for person in (auditor, own):
         for word in ("player-7", player["userId"], player["address"], player["tronAddress"]):
-            page = visitor.page(f"/console/sub-users?q={word}&merchant={shop.merchant_id}")
+            page = person.page(f"/console/sub-users?q={word}&merchant={shop.merchant_id}")
             assert f'/console/merchants/{shop.merchant_id}/users/{player["userId"]}"' in page, word
         begins = f"/console/sub-users?q=play&by=ext&merchant={shop.merchant_id}"
-        assert f"/users/{player['userId']}" in visitor.page(begins)
+        assert f"/users/{player['userId']}" in person.page(begins)
         named = f"/console/sub-users?q=PLAY&by=name&merchant={shop.merchant_id}"
-        assert f"/users/{player['userId']}" in visitor.page(named)
+        assert f"/users/{player['userId']}" in person.page(named)
 
 
 def test_a_merchants_user_finds_no_sub_user_of_another_merchant(
     platform: Platform, people: People, shop: Shop, player: dict[str, Any]
 ) -> None:
-    other = people.seat("merchant", platform.open_merchant().merchant_id)
+    other = people.signed_in("merchant", platform.open_merchant().merchant_id)
     for word in ("player-7", player["userId"], player["address"], player["tronAddress"]):
         for merchant in ("", str(shop.merchant_id)):
             page = other.page(f"/console/sub-users?q={word}&merchant={merchant}")
@@ -281,7 +281,7 @@ def test_a_merchants_user_finds_no_sub_user_of_another_merchant(
 def test_limits_and_pauses_hold_from_the_next_debit_on(
     platform: Platform, people: People, shop: Shop, player: dict[str, Any]
 ) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     url = f"/console/merchants/{shop.merchant_id}/users/{player['userId']}"
 
     def debit(amount: str) -> int:
@@ -321,7 +321,7 @@ def test_a_pin_is_taken_away_and_never_shown(
         "update sub_user set pin_hash = '$argon2id$x', pin_set_ms = 1 where user_id = %s",
         int(player["userId"]),
     )
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     url = f"/console/merchants/{shop.merchant_id}/users/{player['userId']}"
     page = operator.page(url)
     assert "Reset the PIN" in page
@@ -337,7 +337,7 @@ ODD_IDS = ("a/b", "a b", "a?b#c", "100%", "中文", "..", ".", "x&y=z", "../../2
 
 
 def test_odd_ids_of_sub_users_lead_to_their_pages(people: People, shop: Shop) -> None:
-    operator, own = people.seat("operator"), f"/console/merchants/{shop.merchant_id}"
+    operator, own = people.signed_in("operator"), f"/console/merchants/{shop.merchant_id}"
     for name in ODD_IDS:
         shop.client.do("getMerchantCustomer", extUserId=name)
     page = operator.page(f"/console/sub-users?merchant={shop.merchant_id}")
@@ -352,11 +352,11 @@ def test_odd_ids_of_sub_users_lead_to_their_pages(people: People, shop: Shop) ->
 def test_a_sub_users_former_address_leads_to_the_page(
     platform: Platform, people: People, shop: Shop, player: dict[str, Any]
 ) -> None:
-    operator, own = people.seat("operator"), f"/console/merchants/{shop.merchant_id}"
+    operator, own = people.signed_in("operator"), f"/console/merchants/{shop.merchant_id}"
     answer = operator.get(f"{own}/sub-users/player-7")
     assert (answer.status_code, answer.headers["location"]) == (303, f"{own}/users/{player['userId']}")
     assert operator.get(f"{own}/sub-users/nobody").status_code == 404
-    other = people.seat("merchant", platform.open_merchant().merchant_id)
+    other = people.signed_in("merchant", platform.open_merchant().merchant_id)
     assert other.get(f"{own}/sub-users/player-7").status_code == 404
     assert other.get(f"{own}/users/{player['userId']}").status_code == 404
     assert operator.post(f"{own}/sub-users/player-7", {"do": "pause"}, seen="/console").status_code == 405
@@ -372,7 +372,7 @@ def test_a_merchants_user_sees_its_own_books_figures_alone(
 ) -> None:
     rich = platform.open_merchant(name="Rich House")
     rich.fund("USDT", "987654.321")
-    own, auditor = people.seat("merchant", shop.merchant_id), people.seat("auditor")
+    own, auditor = people.signed_in("merchant", shop.merchant_id), people.signed_in("auditor")
     page = own.page("/console")
     assert "1,000.00" in page
     assert "987,654.32" not in page
@@ -388,7 +388,7 @@ def test_a_merchants_user_sees_its_own_books_figures_alone(
 
 
 def test_the_open_page_is_told_only_what_has_changed(people: People, shop: Shop) -> None:
-    own = people.seat("merchant", shop.merchant_id)
+    own = people.signed_in("merchant", shop.merchant_id)
     version = re.findall(r"/console/state\?seen=([0-9a-f]+)", own.page("/console"))[0]
     assert own.get(f"/console/state?seen={version}").status_code == 204
     shop.fund("USDT", "1")
@@ -401,7 +401,7 @@ def test_the_open_page_is_told_only_what_has_changed(people: People, shop: Shop)
 
 @pytest.mark.parametrize("query", ["?days=7", "?days=90&currency=KFB", "?days=abc&currency=EUR", "?days=-1"])
 def test_the_range_of_the_charts_stands_in_the_url(people: People, query: str) -> None:
-    page = people.seat("auditor").page(f"/console{query}")
+    page = people.signed_in("auditor").page(f"/console{query}")
     current = re.findall(r'aria-current="true">([^<]+)<', page)
     expected = {"?days=7": ["USDT", "7 days"], "?days=90&currency=KFB": ["KFB", "90 days"]}
     assert current == expected.get(query, ["USDT", "30 days"])
@@ -410,7 +410,7 @@ def test_the_range_of_the_charts_stands_in_the_url(people: People, query: str) -
 def test_figures_that_are_late_are_said_to_be(
     people: People, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    auditor = people.seat("auditor")
+    auditor = people.signed_in("auditor")
     shop.fund("USDT", "1")
     assert "Figures are late" not in auditor.page("/console"), "a few are on their way, as always"
     monkeypatch.setattr(overview, "FIGURES_LATE", 1)

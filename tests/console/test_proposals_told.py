@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from tests.console.conftest import People, Visitor, tell
+from tests.console.conftest import ConsoleUser, People, tell
 from tests.console.test_two_people import OPERATORS, WHY, accept, proposal_of, set_
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 
@@ -28,13 +28,13 @@ def facts(page: str) -> dict[str, tuple[str, str]]:
     return {tell(cells[0]): (tell(cells[1]), tell(cells[2])) for cells in rows}
 
 
-def in_chinese(visitor: Visitor) -> Visitor:
-    visitor.http.headers["accept-language"] = "zh-CN"
-    return visitor
+def in_chinese(person: ConsoleUser) -> ConsoleUser:
+    person.http.headers["accept-language"] = "zh-CN"
+    return person
 
 
 def test_a_limit_or_a_list_that_is_taken_away_is_told_as_none_at_all(shop: Shop, people: People) -> None:
-    ann, bob = people.seat("operator"), people.seat("operator")
+    ann, bob = people.signed_in("operator"), people.signed_in("operator")
     set_(ann, shop, allowed_addresses=ADDRESS, daily_limit="7000")
     url = proposal_of(set_(ann, shop, allowed_addresses="", daily_limit="", reason=WHY))
     assert facts(bob.page(url)) == {
@@ -50,7 +50,7 @@ def test_a_limit_or_a_list_that_is_taken_away_is_told_as_none_at_all(shop: Shop,
 def test_roles_statuses_and_merchants_are_told_in_words(
     platform: Platform, shop: Shop, people: People
 ) -> None:
-    ann, bob = people.seat("owner"), people.seat("owner")
+    ann, bob = people.signed_in("owner"), people.signed_in("owner")
     form = {"name": "shop.desk", "role": "merchant", "merchant": str(shop.merchant_id), "reason": WHY}
     url = proposal_of(ann.post(f"{OPERATORS}/new", form))
     name = platform.rows("select name from merchant where merchant_id = %s", shop.merchant_id)[0][0]
@@ -67,14 +67,14 @@ def test_roles_statuses_and_merchants_are_told_in_words(
     assert facts(bob.page(enabled))["状态"] == ("已禁用", "启用")
 
 
-def refusal_of(answer: Any, visitor: Visitor) -> str:
-    return tell(answer.text if answer.status_code == 422 else visitor.follow(answer).text)
+def refusal_of(answer: Any, person: ConsoleUser) -> str:
+    return tell(answer.text if answer.status_code == 422 else person.follow(answer).text)
 
 
 def test_why_a_decision_is_refused_is_told_in_chinese(
     shop: Shop, people: People, clock: Clock, platform: Platform
 ) -> None:
-    ann, bob, eve = (people.seat("operator") for _ in range(3))
+    ann, bob, eve = (people.signed_in("operator") for _ in range(3))
     done = proposal_of(set_(ann, shop, approval_limit="5000", reason=WHY))
     open_ = proposal_of(set_(ann, shop, approval_limit="6000", reason=WHY))
     in_chinese(eve)
@@ -89,7 +89,7 @@ def test_why_a_decision_is_refused_is_told_in_chinese(
 
 
 def test_why_a_proposal_failed_is_told_with_its_rules_own_words(platform: Platform, people: People) -> None:
-    ann, bob = people.seat("operator"), people.seat("operator")
+    ann, bob = people.signed_in("operator"), people.signed_in("operator")
     form = {
         "direction": "USDT:KFB",
         "do": "set",

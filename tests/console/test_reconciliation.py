@@ -39,7 +39,7 @@ def test_each_difference_is_told_with_its_reason(platform: Platform, people: Peo
     stolen = Movement("0x" + "cd" * 32, 0, True, 55, bytes(19) + b"\1", bytes(19) + b"\2", 7 * COIN)
     keep(platform, [], 100 * COIN, 1000)
     keep(platform, [JudgedMovement(stolen, at_hot=True, is_booked=False)], 93 * COIN, 2000)
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     first = tell(operator.page(RECONCILIATION))
     assert "Transfers from an address of ours that nobody has recorded" in first
     assert "−7.00 USDT" in first
@@ -61,7 +61,7 @@ def test_a_comparison_that_could_not_be_made_says_why_beside_the_last_that_was(
             conn, "ERC20", None, document, is_sound=False, cause="no node answers", now_ms=4000
         )
     )
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     told = tell(operator.page(RECONCILIATION))
     assert "no node answers" in told
     assert "Books match the chain" in told
@@ -73,7 +73,7 @@ def test_a_comparison_that_could_not_be_made_says_why_beside_the_last_that_was(
 def test_history_goes_on_by_key(platform: Platform, people: People) -> None:
     for number in range(35):
         keep(platform, [], 100 * COIN, 10_000 + number)
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     first = operator.page(f"{RECONCILIATION}/ERC20")
     second = operator.page(first.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&"))
     seen = [page.split("<tbody>")[1].split("</tbody>")[0].count("<tr>") for page in (first, second)]
@@ -83,11 +83,11 @@ def test_history_goes_on_by_key(platform: Platform, people: People) -> None:
 
 @pytest.mark.parametrize("path", ["/BTC", "/ERC20/999999", "/BTC/1"])
 def test_what_was_never_compared_is_not_there(people: People, path: str) -> None:
-    assert people.seat("operator").get(f"{RECONCILIATION}{path}").status_code == 404
+    assert people.signed_in("operator").get(f"{RECONCILIATION}{path}").status_code == 404
 
 
 def test_it_is_the_platforms_own_affair(people: People, platform: Platform) -> None:
-    user = people.seat("merchant", platform.open_merchant().merchant_id)
+    user = people.signed_in("merchant", platform.open_merchant().merchant_id)
     for path in ("", "/ERC20", "/ERC20/1"):
         assert user.get(f"{RECONCILIATION}{path}").status_code == 404
 

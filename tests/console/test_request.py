@@ -27,19 +27,19 @@ ROLES = ("owner", "operator", "auditor", "merchant")
 def test_every_entry_of_the_menu_leads_to_a_page_that_names_it_as_the_present_one(
     people: People, shop: Shop, role: str
 ) -> None:
-    visitor = people.seat(role, shop.merchant_id if role == "merchant" else None)
-    menu = re.findall(r'class="side-link" href="([^"]+)"', visitor.page("/console"))
+    person = people.signed_in(role, shop.merchant_id if role == "merchant" else None)
+    menu = re.findall(r'class="side-link" href="([^"]+)"', person.page("/console"))
     assert len(menu) >= 8
     for url in menu:
-        answer = visitor.get(url)
+        answer = person.get(url)
         # A merchant's user has only one book and is redirected to it.
-        page = (visitor.follow(answer) if answer.status_code == 303 else answer).text
+        page = (person.follow(answer) if answer.status_code == 303 else answer).text
         present = re.findall(r'class="side-link" href="([^"]+)" aria-current="page"', page)
         assert present == [url], url
 
 
 def test_no_page_is_kept_or_framed_or_runs_what_is_not_ours(people: People, shop: Shop) -> None:
-    owner = people.seat("owner")
+    owner = people.signed_in("owner")
     for path in ("/console", SIGN_IN, "/console/no-such-page", f"/console/merchants/{shop.merchant_id}"):
         headers = owner.get(path).headers
         policy = headers.get("content-security-policy", "")
@@ -52,14 +52,14 @@ def test_no_page_is_kept_or_framed_or_runs_what_is_not_ours(people: People, shop
 
 
 def test_no_page_has_a_script_or_a_style_inside(people: People, shop: Shop) -> None:
-    owner = people.seat("owner")
+    owner = people.signed_in("owner")
     for path in ("/console", "/console/account", f"/console/merchants/{shop.merchant_id}/settings"):
         page = owner.page(path)
         assert not re.search(r"<script(?![^>]* src=)|<style| style=| on[a-z]+=\"|javascript:", page), path
 
 
 def test_a_note_is_told_once(people: People, shop: Shop) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     answer = operator.post(f"/console/merchants/{shop.merchant_id}/status", {"status": "suspended"})
     assert "is suspended" in tell(operator.follow(answer).text)
     assert "is suspended: its" not in tell(operator.follow(answer).text)
@@ -189,7 +189,7 @@ NAMES = (
 
 
 def test_whatever_stands_in_a_url_no_page_breaks(people: People, scene: Scene) -> None:
-    owner = people.seat("owner")
+    owner = people.signed_in("owner")
     for page in PAGES:
         if page.method != "GET":
             continue
@@ -202,7 +202,7 @@ def test_whatever_stands_in_a_url_no_page_breaks(people: People, scene: Scene) -
 
 
 def test_whatever_stands_in_a_form_no_page_breaks(people: People, scene: Scene) -> None:
-    owner = people.seat("owner")
+    owner = people.signed_in("owner")
     for page in PAGES:
         if page.method != "POST" or page.path.startswith(("/console/account", "/console/sign-out")):
             continue

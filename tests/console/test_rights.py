@@ -8,7 +8,7 @@ import re
 
 import pytest
 from tests.console import money_scene
-from tests.console.conftest import SIGN_IN, People, Visitor
+from tests.console.conftest import SIGN_IN, ConsoleUser, People
 from tests.journeys.conftest import Platform, Shop
 
 from merchant_wallet.console.request import Page, PublicPage
@@ -111,21 +111,21 @@ def scene(platform: Platform, people: People) -> Scene:
     """The records that the routes name."""
     found = Scene(platform, people)
     # So that the audit log has an entry.
-    answer = people.seat("operator").post(
+    answer = people.signed_in("operator").post(
         f"/console/merchants/{found.shop.merchant_id}/status", {"status": "active"}
     )
     assert answer.status_code == 303
     return found
 
 
-def ask(visitor: Visitor, page: Page, path: str) -> int:
+def ask(person: ConsoleUser, page: Page, path: str) -> int:
     """The status that a visitor's request gets."""
     if page.method == "GET":
-        return visitor.get(path).status_code
-    session = visitor.get("/console/account").text if name(page) in FORMS else ""
+        return person.get(path).status_code
+    session = person.get("/console/account").text if name(page) in FORMS else ""
     found = re.search(r'name="session" value="([0-9a-f]{64})"', session)
     form = {FORMS[name(page)]: found[1]} if found else {}
-    return visitor.post(path, form).status_code
+    return person.post(path, form).status_code
 
 
 def test_every_route_has_a_row_and_every_row_a_route() -> None:
@@ -137,12 +137,12 @@ def test_every_route_has_a_row_and_every_row_a_route() -> None:
 def test_each_role_is_let_in_where_its_rights_reach(
     platform: Platform, people: People, scene: Scene, role: str
 ) -> None:
-    person = people.seat(role, scene.shop.merchant_id if role == "merchant" else None)
+    operator = people.signed_in(role, scene.shop.merchant_id if role == "merchant" else None)
     for page in PAGES:
-        visitor = people.again(person)
+        person = people.again(operator)
         if name(page) in FORMS:
-            people.again(person)
-        status = ask(visitor, page, scene.fill(page.path, scene.shop))
+            people.again(operator)
+        status = ask(person, page, scene.fill(page.path, scene.shop))
         if role in ROWS[name(page)].split():
             assert status not in TOLD_NO, f"{role} {name(page)}: {status}"
             assert status < 500, f"{role} {name(page)}: {status}"
@@ -156,14 +156,14 @@ def test_a_merchants_user_is_not_told_that_another_merchant_exists(
     platform: Platform, people: People, scene: Scene
 ) -> None:
     own = platform.open_merchant()
-    visitor = people.seat("merchant", own.merchant_id)
+    person = people.signed_in("merchant", own.merchant_id)
     for page in PAGES:
         if "merchant_id" not in page.path:
             continue
         theirs = scene.fill(page.path, scene.shop)
         nobodys = re.sub(r"/(\d+)", "/987654321", theirs, count=1)
         for path in (theirs, nobodys):
-            assert ask(visitor, page, path) == 404, f"{name(page)} {path}"
+            assert ask(person, page, path) == 404, f"{name(page)} {path}"
 
 
 def test_who_is_not_signed_in_is_sent_to_sign_in_and_nothing_happens(
@@ -183,7 +183,7 @@ def test_who_is_not_signed_in_is_sent_to_sign_in_and_nothing_happens(
 
 
 def test_a_form_that_is_not_our_own_changes_nothing(platform: Platform, people: People, scene: Scene) -> None:
-    owner, thief = people.seat("owner"), people.seat("owner")
+    owner, thief = people.signed_in("owner"), people.signed_in("owner")
     before = platform.rows("select count(*) from audit_entry")
     for page in PAGES:
         if page.method != "POST":
@@ -200,7 +200,7 @@ def test_a_form_that_is_not_our_own_changes_nothing(platform: Platform, people: 
 
 
 def test_an_auditor_is_shown_no_form_that_changes_a_merchant(people: People, scene: Scene) -> None:
-    auditor, operator = people.seat("auditor"), people.seat("operator")
+    auditor, operator = people.signed_in("auditor"), people.signed_in("operator")
     for path in ("", "/settings", "/rates", f"/users/{scene.user['userId']}"):
         url = f"/console/merchants/{scene.shop.merchant_id}{path}"
         forms = re.findall(r'<form[^>]* method="post" action="(/[^"]*)"', auditor.page(url))

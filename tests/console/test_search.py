@@ -25,7 +25,7 @@ def order_id(shop: Shop) -> int:
 def test_whatever_names_one_thing_leads_straight_to_it(shop: Shop, people: People, order_id: int) -> None:
     shop.user("player/7 ü", "10")
     tx_hash = arrive(shop, "seen")
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     app_key, address, user_id = shop.platform.rows(
         "select m.app_key, u.evm_address, u.user_id from merchant m join sub_user u using (merchant_id)"
         " where merchant_id = %s",
@@ -51,7 +51,7 @@ def test_what_several_merchants_named_so_is_listed(
     other = platform.open_merchant(approval_limit="0")
     other.fund("USDT", "100")
     other.client.do("createMerchantWithdrawOrder", **withdrawal("an-order-of-mine", "60", "ERC20"))
-    page = people.seat("operator").page(f"{SEARCH}?q=an-order-of-mine")
+    page = people.signed_in("operator").page(f"{SEARCH}?q=an-order-of-mine")
     assert f"/console/withdrawals/{order_id}" in page
     # The entry that created an order has the order's id. Listing it too would show the order twice.
     assert "/entries/" not in page
@@ -62,16 +62,16 @@ def test_a_merchants_user_finds_nothing_of_others(
     shop: Shop, platform: Platform, people: People, order_id: int
 ) -> None:
     other = platform.open_merchant(name="A Merchant To Be Kept Quiet")
-    user = people.seat("merchant", other.merchant_id)
+    user = people.signed_in("merchant", other.merchant_id)
     for word in (order_id, "an-order-of-mine", f"evt_{order_id}_4", shop.merchant_id):
         page = user.page(f"{SEARCH}?q={word}")
         assert "Nothing has this name" in page
-    stranger = people.seat("merchant", shop.merchant_id)
+    stranger = people.signed_in("merchant", shop.merchant_id)
     assert "Nothing has this name" in stranger.page(f"{SEARCH}?q=Kept Quiet")
 
 
 def test_nothing_found_says_what_is_looked_for(people: People) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     assert "What are you looking for?" in operator.page(SEARCH)
     page = operator.page(f'{SEARCH}?q="><img src=x>')
     assert "<img" not in page
@@ -80,4 +80,6 @@ def test_nothing_found_says_what_is_looked_for(people: People) -> None:
 
 
 def test_the_box_in_the_bar_keeps_the_word(people: People) -> None:
-    assert 'value="nothing-is-called-so"' in people.seat("operator").page(f"{SEARCH}?q=nothing-is-called-so")
+    assert 'value="nothing-is-called-so"' in people.signed_in("operator").page(
+        f"{SEARCH}?q=nothing-is-called-so"
+    )

@@ -7,8 +7,8 @@ import pytest
 from tests.console.conftest import (
     PASSWORD,
     SIGN_IN,
+    ConsoleUser,
     People,
-    Visitor,
     csrf_of,
     secret_of,
     tell,
@@ -35,18 +35,18 @@ def _time_passes(clock: Clock) -> None:
 
 
 @pytest.fixture
-def mei(people: People, clock: Clock) -> Visitor:
+def mei(people: People, clock: Clock) -> ConsoleUser:
     """An operator with a password and an authenticator, not signed in."""
-    visitor = people.newcomer()
-    assert visitor.enrol().status_code == 200
-    visitor.http.cookies.clear()
+    person = people.newcomer()
+    assert person.enrol().status_code == 200
+    person.http.cookies.clear()
     clock.advance(MINUTE_MS)
-    return visitor
+    return person
 
 
-def is_signed_in(visitor: Visitor) -> bool:
+def is_signed_in(person: ConsoleUser) -> bool:
     """Whether the visitor is signed in."""
-    return visitor.get("/console").status_code == 200
+    return person.get("/console").status_code == 200
 
 
 def test_a_key_that_somebody_saw_who_came_before_is_not_the_one_that_counts(people: People) -> None:
@@ -124,7 +124,7 @@ def test_a_wrong_first_code_keeps_the_page_and_the_key(people: People) -> None:
     assert re.findall(r"data-secret>(\w+)<", page) == re.findall(r"data-secret>(\w+)<", answer.text)
 
 
-def test_both_factors_get_one_in_and_the_password_alone_nowhere(mei: Visitor) -> None:
+def test_both_factors_get_one_in_and_the_password_alone_nowhere(mei: ConsoleUser) -> None:
     code_page = mei.follow(mei.show_password())
     assert "six digits" in code_page.text
     assert not is_signed_in(mei)
@@ -133,7 +133,7 @@ def test_both_factors_get_one_in_and_the_password_alone_nowhere(mei: Visitor) ->
     assert is_signed_in(mei)
 
 
-def test_a_session_is_a_new_one_after_each_factor(mei: Visitor) -> None:
+def test_a_session_is_a_new_one_after_each_factor(mei: ConsoleUser) -> None:
     mei.http.cookies.set(COOKIE, "planted-by-somebody", domain="127.0.0.1", path="/console")
     mei.follow(mei.show_password())
     pending = mei.http.cookies["console_pending"]
@@ -141,7 +141,7 @@ def test_a_session_is_a_new_one_after_each_factor(mei: Visitor) -> None:
     token = mei.http.cookies[COOKIE]
     assert token not in ("planted-by-somebody", pending)
     assert "console_pending" not in mei.http.cookies
-    thief = Visitor(mei.platform)
+    thief = ConsoleUser(mei.platform)
     for name, path, value in (
         ("console_pending", SIGN_IN, pending),
         (COOKIE, "/console", pending),
@@ -154,7 +154,7 @@ def test_a_session_is_a_new_one_after_each_factor(mei: Visitor) -> None:
     thief.http.close()
 
 
-def test_the_cookies_stay_with_the_console_and_with_our_own_pages(mei: Visitor) -> None:
+def test_the_cookies_stay_with_the_console_and_with_our_own_pages(mei: ConsoleUser) -> None:
     shown = mei.show_password()
     passed = mei.post(f"{SIGN_IN}/code", {"code": mei.code()}, seen=f"{SIGN_IN}/code")
     kept = [*shown.headers.get_list("set-cookie"), *passed.headers.get_list("set-cookie")]
@@ -165,10 +165,10 @@ def test_the_cookies_stay_with_the_console_and_with_our_own_pages(mei: Visitor) 
     assert any(cookie.startswith(f"{COOKIE}=") and "Path=/console;" in cookie for cookie in kept)
 
 
-def test_a_code_is_taken_once(mei: Visitor, people: People) -> None:
+def test_a_code_is_taken_once(mei: ConsoleUser, people: People) -> None:
     code = mei.code()
     assert mei.sign_in().status_code == 303
-    other = Visitor(mei.platform, mei.operator, secret=mei.secret)
+    other = ConsoleUser(mei.platform, mei.operator, secret=mei.secret)
     other.follow(other.show_password())
     answer = other.post(f"{SIGN_IN}/code", {"code": code}, seen=f"{SIGN_IN}/code")
     assert answer.status_code == 422
@@ -194,7 +194,7 @@ def test_a_recovery_code_stands_in_for_the_authenticator_once(people: People, cl
     assert "8 of 10 codes are left" in tell(newcomer.page("/console/account"))
 
 
-def test_what_is_wrong_is_told_the_same_for_a_name_nobody_has(mei: Visitor, people: People) -> None:
+def test_what_is_wrong_is_told_the_same_for_a_name_nobody_has(mei: ConsoleUser, people: People) -> None:
     wrong = people.stranger()
     texts = []
     for name in (mei.name, "nobody-of-this-name"):
@@ -207,7 +207,7 @@ def test_what_is_wrong_is_told_the_same_for_a_name_nobody_has(mei: Visitor, peop
 
 
 def test_a_name_nobody_has_costs_the_same_hash(
-    people: People, mei: Visitor, monkeypatch: pytest.MonkeyPatch
+    people: People, mei: ConsoleUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str | None] = []
     verify = passwords.verify_password
@@ -223,8 +223,8 @@ def test_a_name_nobody_has_costs_the_same_hash(
     assert [kept is None for kept in asked] == [False, True]
 
 
-def test_a_disabled_operator_is_told_what_everybody_is(mei: Visitor, people: People) -> None:
-    owner = people.seat("owner")
+def test_a_disabled_operator_is_told_what_everybody_is(mei: ConsoleUser, people: People) -> None:
+    owner = people.signed_in("owner")
     assert mei.operator is not None
     url = f"/console/operators/{mei.operator.operator_id}/status"
     assert owner.post(url, {"status": "disabled"}).status_code == 303
@@ -233,7 +233,7 @@ def test_a_disabled_operator_is_told_what_everybody_is(mei: Visitor, people: Peo
     assert "do not belong together" in answer.text
 
 
-def test_after_several_wrong_tries_one_waits_and_is_told_how_long(mei: Visitor, clock: Clock) -> None:
+def test_after_several_wrong_tries_one_waits_and_is_told_how_long(mei: ConsoleUser, clock: Clock) -> None:
     right, mei.password = mei.password, "not the password"
     answers = [mei.show_password() for _ in range(7)]
     waiting = next(answer for answer in answers if answer.status_code == 429)
@@ -245,7 +245,7 @@ def test_after_several_wrong_tries_one_waits_and_is_told_how_long(mei: Visitor, 
     assert mei.show_password().status_code == 303
 
 
-def test_codes_can_not_be_tried_out(mei: Visitor) -> None:
+def test_codes_can_not_be_tried_out(mei: ConsoleUser) -> None:
     mei.follow(mei.show_password())
     statuses = [
         mei.post(f"{SIGN_IN}/code", {"code": f"{guess:06d}"}, seen=f"{SIGN_IN}/code").status_code
@@ -255,7 +255,7 @@ def test_codes_can_not_be_tried_out(mei: Visitor) -> None:
     assert 303 not in statuses
 
 
-def test_ten_minutes_after_the_password_one_begins_again(mei: Visitor, clock: Clock) -> None:
+def test_ten_minutes_after_the_password_one_begins_again(mei: ConsoleUser, clock: Clock) -> None:
     mei.follow(mei.show_password())
     clock.advance(sessions.PENDING_MS)
     answer = mei.http.post(f"{SIGN_IN}/code", data={"csrf": csrf_of(mei.page(SIGN_IN)), "code": mei.code()})
@@ -263,7 +263,7 @@ def test_ten_minutes_after_the_password_one_begins_again(mei: Visitor, clock: Cl
     assert "begin again" in answer.text
 
 
-def test_a_session_ends_when_it_is_not_used_and_after_twelve_hours(mei: Visitor, clock: Clock) -> None:
+def test_a_session_ends_when_it_is_not_used_and_after_twelve_hours(mei: ConsoleUser, clock: Clock) -> None:
     mei.sign_in()
     clock.advance(sessions.IDLE_MS - 1)
     assert is_signed_in(mei)
@@ -279,14 +279,14 @@ def test_a_session_ends_when_it_is_not_used_and_after_twelve_hours(mei: Visitor,
 
 
 def test_a_page_that_asks_by_itself_keeps_no_session_alive(people: People, clock: Clock) -> None:
-    visitor = people.seat("operator")
+    person = people.signed_in("operator")
     for _ in range(3):
         clock.advance(sessions.IDLE_MS // 2)
-        visitor.get("/console/state")
-    assert not is_signed_in(visitor)
+        person.get("/console/state")
+    assert not is_signed_in(person)
 
 
-def test_signing_out_ends_the_session_itself(mei: Visitor) -> None:
+def test_signing_out_ends_the_session_itself(mei: ConsoleUser) -> None:
     mei.sign_in()
     token = mei.http.cookies[COOKIE]
     assert mei.post("/console/sign-out").headers["location"] == SIGN_IN
@@ -294,7 +294,7 @@ def test_signing_out_ends_the_session_itself(mei: Visitor) -> None:
     assert not is_signed_in(mei)
 
 
-def test_a_form_of_another_browser_signs_nobody_in(mei: Visitor, people: People) -> None:
+def test_a_form_of_another_browser_signs_nobody_in(mei: ConsoleUser, people: People) -> None:
     stranger = people.stranger()
     theirs = csrf_of(stranger.page(SIGN_IN))
     form = {"csrf": theirs, "name": mei.name, "password": PASSWORD}
@@ -305,7 +305,7 @@ def test_a_form_of_another_browser_signs_nobody_in(mei: Visitor, people: People)
     assert mei.post(SIGN_IN, form, seen=SIGN_IN, headers=cross).status_code == 403
 
 
-def test_after_signing_in_one_comes_back_to_the_page_asked_for(mei: Visitor) -> None:
+def test_after_signing_in_one_comes_back_to_the_page_asked_for(mei: ConsoleUser) -> None:
     asked = "/console/sub-users?q=player-7&by=ext"
     answer = mei.get(asked)
     sign_in = answer.headers["location"]
@@ -340,7 +340,7 @@ def test_after_signing_in_one_comes_back_to_the_page_asked_for(mei: Visitor) -> 
         "",
     ],
 )
-def test_nobody_is_sent_out_of_the_console(mei: Visitor, text: str) -> None:
+def test_nobody_is_sent_out_of_the_console(mei: ConsoleUser, text: str) -> None:
     assert read_return_path(text) == HOME
     if "\x00" in text:
         return
@@ -357,7 +357,7 @@ def test_pages_of_the_console_can_be_come_back_to(text: str) -> None:
     assert read_return_path(text) == text
 
 
-def test_signing_in_and_out_stands_in_the_audit_log(mei: Visitor, platform: Platform) -> None:
+def test_signing_in_and_out_stands_in_the_audit_log(mei: ConsoleUser, platform: Platform) -> None:
     mei.sign_in()
     mei.post("/console/sign-out")
     rows = platform.rows(

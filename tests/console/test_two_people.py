@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.console.conftest import People, Visitor, tell
+from tests.console.conftest import ConsoleUser, People, tell
 from tests.console.test_merchants import settings_form
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 from tests.journeys.orders import withdrawal
@@ -28,10 +28,10 @@ def _time_passes(platform: Platform, clock: Clock) -> None:
     platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
 
 
-def set_(visitor: Visitor, shop: Shop, **changed: str) -> Any:
+def set_(person: ConsoleUser, shop: Shop, **changed: str) -> Any:
     """Save the settings form."""
-    form = settings_form(visitor, shop) | {name.replace("_", "-"): text for name, text in changed.items()}
-    return visitor.post(f"/console/merchants/{shop.merchant_id}/settings", form)
+    form = settings_form(person, shop) | {name.replace("_", "-"): text for name, text in changed.items()}
+    return person.post(f"/console/merchants/{shop.merchant_id}/settings", form)
 
 
 def limits(platform: Platform, shop: Shop) -> tuple[Any, ...]:
@@ -44,9 +44,9 @@ def limits(platform: Platform, shop: Shop) -> tuple[Any, ...]:
     return tuple(int(value) for value in found[0])
 
 
-def accept(visitor: Visitor, url: str) -> Any:
+def accept(person: ConsoleUser, url: str) -> Any:
     """Accept a proposal on its page."""
-    return visitor.post(f"{url}/accept")
+    return person.post(f"{url}/accept")
 
 
 def proposal_of(answer: Any) -> str:
@@ -65,7 +65,7 @@ def last_entry(platform: Platform) -> tuple[Any, ...]:
 
 
 def test_one_operator_alone_cannot_raise_both_limits(platform: Platform, shop: Shop, people: People) -> None:
-    ann, bob = people.seat("operator"), people.seat("operator")
+    ann, bob = people.signed_in("operator"), people.signed_in("operator")
     answer = set_(ann, shop, approval_limit="500000", second_approval_limit="1000000", reason=WHY)
     url = proposal_of(answer)
     assert limits(platform, shop) == (1000, 100000)
@@ -89,7 +89,7 @@ def test_one_operator_alone_cannot_raise_both_limits(platform: Platform, shop: S
 def test_what_tightens_a_guard_holds_at_once_and_needs_no_reason(
     platform: Platform, shop: Shop, people: People
 ) -> None:
-    ann = people.seat("operator")
+    ann = people.signed_in("operator")
     answer = set_(ann, shop, approval_limit="500", daily_limit="7000", name="Shop by the sea")
     assert answer.headers["location"] == f"/console/merchants/{shop.merchant_id}/settings"
     assert limits(platform, shop)[0] == 500
@@ -103,7 +103,7 @@ def test_what_tightens_a_guard_holds_at_once_and_needs_no_reason(
 def test_what_needs_a_second_person_is_proposed_and_the_rest_is_saved(
     platform: Platform, shop: Shop, people: People
 ) -> None:
-    ann = people.seat("operator")
+    ann = people.signed_in("operator")
     blank = set_(ann, shop, approval_limit="2000", second_approval_limit="50000")
     assert blank.status_code == 422
     assert "needs your reason" in tell(blank.text)
@@ -116,7 +116,7 @@ def test_what_needs_a_second_person_is_proposed_and_the_rest_is_saved(
 def test_an_allow_list_is_widened_or_taken_away_by_two(
     platform: Platform, shop: Shop, people: People
 ) -> None:
-    ann, bob = people.seat("operator"), people.seat("operator")
+    ann, bob = people.signed_in("operator"), people.signed_in("operator")
     first, second = "0x" + "1" * 40, "0x" + "2" * 40
     saved = set_(ann, shop, allowed_addresses=f"{first}\n{second}")
     assert saved.headers["location"].endswith("/settings"), "a first list narrows"
@@ -135,7 +135,7 @@ def test_an_allow_list_is_widened_or_taken_away_by_two(
 def test_a_fee_moves_within_the_band_by_one_person_and_small_steps_do_not_add_up(
     platform: Platform, shop: Shop, people: People, clock: Clock
 ) -> None:
-    ann = people.seat("operator")
+    ann = people.signed_in("operator")
     url = f"/console/merchants/{shop.merchant_id}/fees"
 
     def set_fee(rate: str) -> Any:
@@ -153,13 +153,13 @@ def test_a_fee_moves_within_the_band_by_one_person_and_small_steps_do_not_add_up
     again = people.again(ann)
     ann.http.cookies.update(again.http.cookies)
     assert set_fee("0.06").headers["location"].endswith("/rates")
-    bob = people.seat("operator")
+    bob = people.signed_in("operator")
     bob.follow(accept(bob, proposal_of(set_fee("0.2"))))
     proposal_of(set_fee("0.1"))
 
 
 def test_a_rate_beyond_the_band_of_a_day_needs_two(platform: Platform, people: People) -> None:
-    ann, bob = people.seat("operator"), people.seat("operator")
+    ann, bob = people.signed_in("operator"), people.signed_in("operator")
 
     def set_rate(rate: str, do: str = "set") -> Any:
         form = {"direction": "USDT:KFB", "do": do, "rate-usdt-kfb": rate, "rate-usdt-kfb-age": ""}
@@ -192,7 +192,7 @@ def test_a_rate_beyond_the_band_of_a_day_needs_two(platform: Platform, people: P
 def test_whoever_accepts_that_an_own_rate_is_removed_sees_the_rate_that_comes_into_force(
     platform: Platform, shop: Shop, people: People
 ) -> None:
-    ann, bob = people.seat("operator"), people.seat("operator")
+    ann, bob = people.signed_in("operator"), people.signed_in("operator")
     shop.set_rate("USDT:KFB", "5")
 
     def remove(reason: str) -> Any:
@@ -218,7 +218,7 @@ def test_whoever_accepts_that_an_own_rate_is_removed_sees_the_rate_that_comes_in
 
 
 def test_a_rate_that_two_people_moved_far_can_be_set_again_by_one(platform: Platform, people: People) -> None:
-    ann, bob = people.seat("operator"), people.seat("operator")
+    ann, bob = people.signed_in("operator"), people.signed_in("operator")
 
     def set_rate(rate: str, age: str) -> Any:
         form = {"direction": "USDT:KFB", "do": "set", "rate-usdt-kfb": rate, "rate-usdt-kfb-age": age}
@@ -233,7 +233,7 @@ def test_a_rate_that_two_people_moved_far_can_be_set_again_by_one(platform: Plat
 def test_operators_are_made_reset_enabled_and_promoted_by_two_owners(
     platform: Platform, people: People, clock: Clock
 ) -> None:
-    ann, bob, eve = people.seat("owner"), people.seat("owner"), people.seat("operator")
+    ann, bob, eve = people.signed_in("owner"), people.signed_in("owner"), people.signed_in("operator")
     form = {"name": "second.ann", "role": "owner", "merchant": "", "reason": WHY}
     url = proposal_of(ann.post(f"{OPERATORS}/new", form))
     count = "select count(*) from operator where name = 'second.ann'"
@@ -264,7 +264,7 @@ def test_operators_are_made_reset_enabled_and_promoted_by_two_owners(
 def test_a_second_account_of_ones_own_does_not_help_at_once(
     platform: Platform, shop: Shop, people: People, clock: Clock
 ) -> None:
-    ann, bob = people.seat("owner"), people.seat("owner")
+    ann, bob = people.signed_in("owner"), people.signed_in("owner")
     form = {"name": f"ann2-{shop.merchant_id}", "role": "owner", "merchant": "", "reason": WHY}
     accept(bob, proposal_of(ann.post(f"{OPERATORS}/new", form)))
     made = platform.operate(lambda conn: records.show(conn, form["name"]))
@@ -328,7 +328,11 @@ def test_a_word_waits_anew_once_the_second_factor_is_set_up(
 def test_a_proposal_is_refused_with_a_reason_or_withdrawn(
     platform: Platform, shop: Shop, people: People, clock: Clock
 ) -> None:
-    ann, bob, auditor = people.seat("operator"), people.seat("operator"), people.seat("auditor")
+    ann, bob, auditor = (
+        people.signed_in("operator"),
+        people.signed_in("operator"),
+        people.signed_in("auditor"),
+    )
     url = proposal_of(set_(ann, shop, approval_limit="5000", reason=WHY))
     assert f"{url}" in auditor.page(PROPOSALS)
     assert bob.name in tell(auditor.page(url)), "the page says who may decide"
@@ -349,7 +353,11 @@ def test_a_proposal_is_refused_with_a_reason_or_withdrawn(
 def test_a_proposal_of_a_kind_that_is_not_known_is_shown_refused_and_withdrawn_but_not_accepted(
     platform: Platform, people: People, clock: Clock
 ) -> None:
-    ann, bob, auditor = people.seat("operator"), people.seat("operator"), people.seat("auditor")
+    ann, bob, auditor = (
+        people.signed_in("operator"),
+        people.signed_in("operator"),
+        people.signed_in("auditor"),
+    )
 
     def propose(number: int) -> str:
         person = Person(f"operator:{ann.name}", "192.0.2.1")
@@ -381,7 +389,7 @@ def test_a_proposal_of_a_kind_that_is_not_known_is_shown_refused_and_withdrawn_b
 
 
 def test_in_chinese_the_pages_say_the_same(platform: Platform, shop: Shop, people: People) -> None:
-    ann = people.seat("operator")
+    ann = people.signed_in("operator")
     url = proposal_of(set_(ann, shop, approval_limit="5000", reason=WHY))
     ann.http.headers["accept-language"] = "zh-CN"
     assert "等待第二人" in tell(ann.page(PROPOSALS))

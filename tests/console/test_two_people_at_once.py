@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.console.conftest import People, Visitor
+from tests.console.conftest import ConsoleUser, People
 from tests.console.test_before_and_after import overtake
 from tests.journeys.conftest import DAY_MS, Clock, Platform
 
@@ -25,15 +25,15 @@ def _time_passes(platform: Platform, clock: Clock) -> None:
     platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
 
 
-def number_of(visitor: Visitor) -> int:
-    assert visitor.operator is not None
-    return visitor.operator.operator_id
+def number_of(person: ConsoleUser) -> int:
+    assert person.operator is not None
+    return person.operator.operator_id
 
 
 def test_an_operator_who_is_disabled_meanwhile_is_let_in_again_by_two(
     platform: Platform, people: People
 ) -> None:
-    ann, eve = people.seat("owner"), people.seat("owner")
+    ann, eve = people.signed_in("owner"), people.signed_in("owner")
     one = number_of(eve)
     answers: list[httpx.Response] = []
 
@@ -49,7 +49,7 @@ def test_an_operator_who_is_disabled_meanwhile_is_let_in_again_by_two(
 
 
 def test_a_role_that_was_lowered_meanwhile_is_given_back_by_two(platform: Platform, people: People) -> None:
-    ann, eve = people.seat("owner"), people.seat("operator")
+    ann, eve = people.signed_in("owner"), people.signed_in("operator")
     one = number_of(eve)
     answers: list[httpx.Response] = []
 

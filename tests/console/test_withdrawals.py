@@ -5,7 +5,7 @@ end.
 from dataclasses import dataclass
 
 import pytest
-from tests.console.conftest import People, Visitor, tell
+from tests.console.conftest import ConsoleUser, People, tell
 from tests.journeys.conftest import DAY_MS, Platform, Shop
 from tests.journeys.orders import ADDRESSES, withdrawal
 
@@ -81,9 +81,9 @@ def audit(platform: Platform, subject: str) -> list[tuple[str, str]]:
     ]
 
 
-def decide(visitor: Visitor, what: str, *orders: int, **fields: str) -> str:
+def decide(person: ConsoleUser, what: str, *orders: int, **fields: str) -> str:
     """Decide about orders. Returns the text of the page that shows the results."""
-    answer = visitor.post(
+    answer = person.post(
         f"{QUEUE}/{what}", {"order": [str(one) for one in orders], "confirmed": "1", **fields}
     )
     assert answer.status_code == 200, tell(answer.text)
@@ -94,7 +94,7 @@ def test_the_queue_names_what_waits_with_its_whole_address_and_leaves_the_rest_o
     till: Till, people: People
 ) -> None:
     waits, goes = till.order("60"), till.order("40")
-    page = people.seat("operator").page(f"{QUEUE}?merchant={till.shop.merchant_id}")
+    page = people.signed_in("operator").page(f"{QUEUE}?merchant={till.shop.merchant_id}")
     assert f'value="{waits}"' in page
     assert f"{QUEUE}/{goes}" not in page
     assert ADDRESSES["ERC20"] in tell(page)
@@ -104,7 +104,7 @@ def test_the_oldest_order_comes_first_and_the_next_page_goes_on_where_the_first_
     till: Till, people: People
 ) -> None:
     made = [till.order("60") for _ in range(22)]
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     first = operator.page(f"{QUEUE}?merchant={till.shop.merchant_id}")
     assert first.index(f'value="{made[0]}"') < first.index(f'value="{made[1]}"')
     assert f'value="{made[20]}"' not in first
@@ -115,11 +115,11 @@ def test_the_oldest_order_comes_first_and_the_next_page_goes_on_where_the_first_
 
 def test_nothing_waits_says_so_and_where_the_limits_are_set(platform: Platform, people: People) -> None:
     shop = platform.open_merchant()
-    assert "Nothing waits for approval" in people.seat("merchant", shop.merchant_id).page(QUEUE)
+    assert "Nothing waits for approval" in people.signed_in("merchant", shop.merchant_id).page(QUEUE)
 
 
 def test_an_order_is_asked_about_once_more_before_it_is_approved(till: Till, people: People) -> None:
-    order, operator = till.order("60"), people.seat("operator")
+    order, operator = till.order("60"), people.signed_in("operator")
     asked = operator.post(f"{QUEUE}/approve", {"order": str(order)})
     assert asked.status_code == 200
     assert "Approve this order?" in tell(asked.text)
@@ -133,7 +133,7 @@ def test_an_order_is_asked_about_once_more_before_it_is_approved(till: Till, peo
 
 
 def test_a_large_order_takes_two_different_people(till: Till, people: People) -> None:
-    order, ann, ben = till.order("500"), people.seat("operator"), people.seat("owner")
+    order, ann, ben = till.order("500"), people.signed_in("operator"), people.signed_in("owner")
     assert "First of two approvals given" in decide(ann, "approve", order)
     assert till.approvers(order) == (f"operator:{ann.name}", None)
     page = ben.page(f"{QUEUE}?merchant={till.shop.merchant_id}")
@@ -147,14 +147,14 @@ def test_a_large_order_takes_two_different_people(till: Till, people: People) ->
 
 
 def test_one_name_at_two_doors_is_one_person(till: Till, people: People) -> None:
-    order, ann = till.order("500"), people.seat("operator")
+    order, ann = till.order("500"), people.signed_in("operator")
     till.shop.ask_book(Approve(order, f"cli:{ann.name.upper()}"))
     assert "You have approved it already" in decide(ann, "approve", order)
     assert till.approvers(order)[1] is None
 
 
 def test_of_several_orders_each_is_told_what_became_of_it(till: Till, people: People) -> None:
-    good, gone, operator = till.order("60"), till.order("70"), people.seat("operator")
+    good, gone, operator = till.order("60"), till.order("70"), people.signed_in("operator")
     decide(operator, "cancel", gone)
     told = decide(operator, "approve", good, gone)
     assert "1 of 2 went through" in told
@@ -169,12 +169,12 @@ def test_of_several_orders_each_is_told_what_became_of_it(till: Till, people: Pe
 def test_cancelled_money_is_back_at_the_merchant(till: Till, people: People) -> None:
     order = till.order("60")
     assert till.shop.balances()[0] == "4940"
-    assert "back in the merchant's balance" in decide(people.seat("operator"), "cancel", order)
+    assert "back in the merchant's balance" in decide(people.signed_in("operator"), "cancel", order)
     assert till.shop.balances()[0] == "5000"
 
 
 def test_a_form_without_orders_and_a_form_that_names_none_change_nothing(till: Till, people: People) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     told = operator.follow(operator.post(f"{QUEUE}/approve", {"confirmed": "1"}))
     assert "Choose at least one order first." in tell(told.text)
     assert operator.post(f"{QUEUE}/approve", {"order": "1; drop", "confirmed": "1"}).status_code == 400
@@ -182,7 +182,7 @@ def test_a_form_without_orders_and_a_form_that_names_none_change_nothing(till: T
 
 
 def test_a_merchants_user_gives_up_its_own_order_and_no_other(till: Till, people: People) -> None:
-    mine, user = till.order("60"), people.seat("merchant", till.shop.merchant_id)
+    mine, user = till.order("60"), people.signed_in("merchant", till.shop.merchant_id)
     other = till.platform.open_merchant(approval_limit="0")
     other.fund("USDT", "100")
     foreign = int(other.client.do(CREATE, **withdrawal("1", "60", "ERC20"))["orderId"])
@@ -199,7 +199,7 @@ def test_a_merchants_user_gives_up_its_own_order_and_no_other(till: Till, people
 
 
 def test_a_merchants_user_gives_up_nothing_that_may_have_been_paid(till: Till, people: People) -> None:
-    order, user = till.order("60"), people.seat("merchant", till.shop.merchant_id)
+    order, user = till.order("60"), people.signed_in("merchant", till.shop.merchant_id)
     sign = "insert into rollback_sign values (0, 'audit', 'behind', 'it has fewer entries', 1)"
     till.platform.rows(sign)
     told = decide(user, "cancel", order, even_frozen="1")
@@ -214,7 +214,7 @@ def test_a_merchants_user_gives_up_nothing_that_may_have_been_paid(till: Till, p
 
 
 def test_the_platform_gives_up_a_frozen_order_when_it_confirms_just_that(till: Till, people: People) -> None:
-    order, operator = till.order("60"), people.seat("operator")
+    order, operator = till.order("60"), people.signed_in("operator")
     till.freeze(order)
     assert 'name="even_frozen"' in operator.page(f"{QUEUE}/{order}")
     asked = operator.post(f"{QUEUE}/cancel", {"order": str(order)})
@@ -226,7 +226,7 @@ def test_the_platform_gives_up_a_frozen_order_when_it_confirms_just_that(till: T
 
 
 def test_an_auditor_sees_the_queue_and_is_offered_nothing(till: Till, people: People) -> None:
-    order, auditor = till.order("60"), people.seat("auditor")
+    order, auditor = till.order("60"), people.signed_in("auditor")
     page = auditor.page(f"{QUEUE}?merchant={till.shop.merchant_id}")
     assert 'type="checkbox"' not in page
     assert "data-opens" not in auditor.page(f"{QUEUE}/{order}").split('id="order-state"')[1]
@@ -236,7 +236,7 @@ def test_an_auditor_sees_the_queue_and_is_offered_nothing(till: Till, people: Pe
 
 
 def test_what_there_is_to_know_stands_beside_the_order(till: Till, people: People) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     till.shop.user("player-7")
     own = till.platform.rows(
         "select evm_address from sub_user where merchant_id = %s", till.shop.merchant_id
@@ -260,8 +260,8 @@ def test_an_address_that_other_merchants_paid_shows_to_the_platform_alone(till: 
     other.fund("USDT", "100")
     other.client.do(CREATE, **{**withdrawal("1", "60", "ERC20"), "address": address})
     order = till.order("60", address=address)
-    assert "other merchants: 1" in tell(people.seat("operator").page(f"{QUEUE}/{order}"))
-    own = people.seat("merchant", till.shop.merchant_id)
+    assert "other merchants: 1" in tell(people.signed_in("operator").page(f"{QUEUE}/{order}"))
+    own = people.signed_in("merchant", till.shop.merchant_id)
     for page in (own.page(f"{QUEUE}/{order}"), own.page(QUEUE), own.page(f"{ALL}?address={address}")):
         assert "other merchants" not in tell(page)
         assert "A Shop Nobody May Know" not in page
@@ -269,7 +269,7 @@ def test_an_address_that_other_merchants_paid_shows_to_the_platform_alone(till: 
 
 def test_an_orders_page_tells_its_life_with_times_causes_and_hashes(till: Till, people: People) -> None:
     tx_hash, order = "0x" + "ab" * 32, till.order("500")
-    ann, ben = people.seat("operator"), people.seat("owner")
+    ann, ben = people.signed_in("operator"), people.signed_in("owner")
     decide(ann, "approve", order)
     decide(ben, "approve", order)
     till.shop.ask_book(TakeUp(order))
@@ -285,13 +285,13 @@ def test_an_orders_page_tells_its_life_with_times_causes_and_hashes(till: Till, 
     assert f"evt_{order}_2" in told
     assert ["Withdrawal created" in told, "Withdrawal paid" in told] == [True, True]
     assert "hold:USDT" in told
-    own = tell(people.seat("merchant", till.shop.merchant_id).page(f"{QUEUE}/{order}"))
+    own = tell(people.signed_in("merchant", till.shop.merchant_id).page(f"{QUEUE}/{order}"))
     assert "Taken up" in own
     assert f"operator:{ann.name}" not in own
 
 
 def test_the_live_part_answers_nothing_while_nothing_has_changed(till: Till, people: People) -> None:
-    order, operator = till.order("60"), people.seat("operator")
+    order, operator = till.order("60"), people.signed_in("operator")
     page = operator.page(f"{QUEUE}/{order}")
     part = page.split('id="order-state"')[1].split('hx-get="')[1].split('"')[0]
     assert operator.get(part).status_code == 204
@@ -302,7 +302,7 @@ def test_the_live_part_answers_nothing_while_nothing_has_changed(till: Till, peo
 
 
 def test_a_failed_order_tells_why_and_is_refunded_by_hand(till: Till, people: People) -> None:
-    order, operator = till.order("60"), people.seat("operator")
+    order, operator = till.order("60"), people.signed_in("operator")
     for command in (
         Approve(order, "cli:ann"),
         TakeUp(order),
@@ -317,7 +317,7 @@ def test_a_failed_order_tells_why_and_is_refunded_by_hand(till: Till, people: Pe
 
 
 def test_a_frozen_payout_says_why_and_goes_on_when_it_is_thawed(till: Till, people: People) -> None:
-    order, operator = till.order("60"), people.seat("operator")
+    order, operator = till.order("60"), people.signed_in("operator")
     till.platform.rows(
         "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause,"
         " frozen_ms) values (%s, %s, 1, 'a worker', 0, 'the journal says another address', 5)",
@@ -325,7 +325,7 @@ def test_a_frozen_payout_says_why_and_goes_on_when_it_is_thawed(till: Till, peop
         order,
     )
     assert "the journal says another address" in operator.page(f"{QUEUE}/{order}")
-    user = people.seat("merchant", till.shop.merchant_id)
+    user = people.signed_in("merchant", till.shop.merchant_id)
     assert "another address" not in user.page(f"{QUEUE}/{order}")
     assert "Thawed" in tell(operator.follow(operator.post(f"{QUEUE}/{order}/thaw")).text)
     assert audit(till.platform, f"order {order}") == [(f"operator:{operator.name}", "withdrawal.thaw")]
@@ -335,7 +335,7 @@ def test_a_frozen_payout_says_why_and_goes_on_when_it_is_thawed(till: Till, peop
 def test_all_orders_are_filtered_sorted_and_paged_by_the_url(till: Till, people: People) -> None:
     small, large = till.order("60"), till.order("90", chain="TRC20")
     gone = till.order("70")
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     decide(operator, "cancel", gone)
     own = f"merchant={till.shop.merchant_id}"
 
@@ -357,7 +357,7 @@ def test_all_orders_are_filtered_sorted_and_paged_by_the_url(till: Till, people:
 
 
 def test_hostile_texts_in_filters_and_ids_stay_texts(till: Till, people: People) -> None:
-    operator = people.seat("operator")
+    operator = people.signed_in("operator")
     page = operator.page(f'{ALL}?address="><script>alert(1)</script>&merchant=%3Cb%3E&id=%00')
     assert "<script>alert" not in page
     assert operator.get(f"{QUEUE}/99999999999999999999999").status_code == 404
@@ -369,7 +369,7 @@ def test_an_order_to_a_merchants_own_deposit_address_is_pointed_out(till: Till, 
         till.shop.merchant_id,
     )
     order = till.order("60", address="0x" + bytes(found[0][0]).hex())
-    assert "Our own deposit address" in tell(people.seat("operator").page(f"{QUEUE}/{order}"))
+    assert "Our own deposit address" in tell(people.signed_in("operator").page(f"{QUEUE}/{order}"))
 
 
 def test_an_order_far_above_what_is_usual_is_pointed_out(till: Till, people: People) -> None:
@@ -381,7 +381,7 @@ def test_an_order_far_above_what_is_usual_is_pointed_out(till: Till, people: Peo
         day - 1,
     )
     usual, large = till.order("60", address=OTHER_ADDRESS), till.order("490")
-    page = people.seat("operator")
+    page = people.signed_in("operator")
     assert "6 times the usual amount" in tell(page.page(f"{QUEUE}/{usual}"))
     assert "49 times the usual amount" in tell(page.page(f"{QUEUE}/{large}"))
 

@@ -200,6 +200,6 @@ def test_whoever_tries_tokens_out_waits(name: str, path: str, own_platform: RunP
 
 
 def test_whoever_loads_the_pages_files_over_and_over_waits(own_platform: RunPlatform) -> None:
-    with own_platform(page_rate_limit=1) as platform, visit(platform, "") as visitor:
-        refused = ask_until_refused(visitor, static.find_url("base.css"))
+    with own_platform(page_rate_limit=1) as platform, visit(platform, "") as person:
+        refused = ask_until_refused(person, static.find_url("base.css"))
         assert int(refused.headers["retry-after"]) >= 1
