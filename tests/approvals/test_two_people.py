@@ -147,7 +147,9 @@ def test_a_word_that_does_not_count_yet_approves_nothing() -> None:
     assert (order.approved_by, order.approved_counts_ms) == (BOB, 5)
     assert find_approval_violation(order) is None
     for change in ({"first_approved_ms": LAST_MS - 1}, {"approved_counts_ms": LAST_MS + 1}):
-        assert "counted from" in str(find_approval_violation(msgspec.structs.replace(order, **change)))
+        assert "approvals count from" in str(
+            find_approval_violation(msgspec.structs.replace(order, **change))
+        )
 
 
 def test_a_third_yes_changes_nothing() -> None:

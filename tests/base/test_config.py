@@ -183,7 +183,7 @@ def test_a_file_gives_settings_and_the_environment_wins(tmp_path: Path) -> None:
         ("[port]\nnumber = 1", "port in .* must be text"),
         ("trusted_proxies = [1]", "must be text"),
         ("port = = 1", "is not TOML"),
-        ('keystore_passphrase = "swordfish"', "keystore_passphrase must not stand in .*wallet.toml"),
+        ('keystore_passphrase = "swordfish"', "keystore_passphrase must not be set in .*wallet.toml"),
     ],
 )
 def test_a_file_that_breaks_a_rule_is_refused_by_name(tmp_path: Path, content: str, complaint: str) -> None:

@@ -134,9 +134,9 @@ def test_first_starts_at_the_same_moment_make_the_table_of_migrations_once(
 @pytest.mark.parametrize(
     ("names", "complaint"),
     [
-        (["0002_late"], "number 0001 should"),
-        (["0001_a", "0003_c"], "number 0002 should"),
-        (["0001_a", "0001_b"], "number 0002 should"),
+        (["0002_late"], "the place of number 0001"),
+        (["0001_a", "0003_c"], "the place of number 0002"),
+        (["0001_a", "0001_b"], "the place of number 0002"),
         (["1_a"], "NNNN_name"),
         (["0001-a"], "NNNN_name"),
     ],

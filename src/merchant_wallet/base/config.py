@@ -131,7 +131,7 @@ def _read_file(path: Path | None) -> dict[str, str]:
     given = {name: text for name, text in texts.items() if text}
     for name in given:
         if not SETTINGS[name].in_file:
-            raise ConfigError(f"{name} must not stand in {path}, which every part of the service reads.")
+            raise ConfigError(f"{name} must not be set in {path}, since all processes read that file.")
     secret = [name for name in given if SETTINGS[name].secret]
     if secret and readable_by_all:
         raise ConfigError(f"{path} holds {secret[0]} and can be read by everybody: chmod 640 it.")

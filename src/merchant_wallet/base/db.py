@@ -194,7 +194,7 @@ class Queries(Mapping[str, Query]):
         used: set[str] = set()
         for kind, part in _read_parts(path):
             if part.name in self._queries or part.name in fragments:
-                raise QueryFileError(f"{path.name}: the name {part.name} stands twice")
+                raise QueryFileError(f"{path.name}: the name {part.name} occurs twice")
             (self._queries if kind == "name" else fragments)[part.name] = _fill(path, part, fragments, used)
         if unused := fragments.keys() - used:
             raise QueryFileError(f"{path.name}: the fragment {min(unused)} is never used")
@@ -221,7 +221,7 @@ def _read_parts(path: Path) -> Iterator[tuple[str, Query]]:
         elif begun is not None:
             lines.append(line)
         elif line.strip() and not line.startswith("--"):
-            raise QueryFileError(f"{path.name}: SQL stands before the first name: {line.strip()!r}")
+            raise QueryFileError(f"{path.name}: there is SQL before the first name: {line.strip()!r}")
     if begun is not None:
         yield begun[0], _make_query(path, begun[1], lines)
 

@@ -106,7 +106,7 @@ async def _drop_day(connection: AsyncConnection, day: int) -> bool:
             await connection.execute(timeout)
             await connection.execute(_TEXTS["drop_nonce_day"], {"day": day})
     except (errors.LockNotAvailable, errors.DeadlockDetected):
-        log.info("nonces of a past day are in use, they are dropped later", day=day)
+        log.info("a past day's nonce partition is in use, it is dropped later", day=day)
         return False
     return True
 

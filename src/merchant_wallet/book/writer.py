@@ -156,7 +156,7 @@ class Writer:
             left = list(batch)
             while queue:
                 left += queue.take(len(queue) + 1)
-            _fail_all(left, CommitUnknown("the writer broke off"))
+            _fail_all(left, CommitUnknown("the writer failed"))
 
     async def _commit(self, merchant_id: int, batch: Sequence[PendingCommand]) -> None:
         """Commit a batch. If it fails, commit its halves. Every command gets its outcome or an error."""
@@ -213,7 +213,7 @@ class Writer:
         raise AssertionError("unreachable")
 
     async def _add_partition(self, make_partition: MakePartition, day: int) -> None:
-        log.warning("the nonces of this day have no partition, it is made now", day=day)
+        log.warning("this day has no nonce partition, creating it", day=day)
         try:
             await make_partition(day)
         except psycopg.Error as error:
@@ -309,7 +309,7 @@ class Writer:
         except Unavailable:
             raise
         except Exception as error:
-            raise CommitUnknown(f"asking for a batch's fate failed: {error!r}") from error
+            raise CommitUnknown(f"the look-up of a batch failed: {error!r}") from error
 
     async def _look_up_commit(self, draft: Draft, batch_id: str, lost: Exception) -> bool:
         """Whether the batch was committed. Raises CommitUnknown when the database stays away."""

@@ -66,7 +66,7 @@ def read_migrations(folder: Path = MIGRATIONS) -> list[Migration]:
         found.append(Migration(int(named[1]), path.stem, path.read_text(encoding="utf-8")))
     for number, migration in enumerate(found, start=1):
         if migration.version != number:
-            raise MigrationError(f"{migration.name} stands where number {number:04} should")
+            raise MigrationError(f"{migration.name} has the place of number {number:04}")
     return found
 
 

@@ -40,7 +40,7 @@ class RollbackMonitor:
             async with await self._connect() as connection:
                 self.signs = await self._comparison.find_signs(connection, self._clock())
         except PermissionError as error:
-            log.info("checkpoints are compared by the workers alone", reason=str(error))
+            log.info("only the workers compare checkpoints", reason=str(error))
             return
         for sign in self.signs:
             log.error(

@@ -81,7 +81,7 @@ def find_approval_violation(order: Withdrawal) -> str | None:
         (last, order.approved_ms, order.approved_counts_ms),
     ):
         if counts_ms is not None and (at_ms is None or at_ms < counts_ms):
-            return f"approved by {name} at {at_ms or 'no moment'}, whose word counted from {counts_ms} on"
+            return f"approved by {name} at {at_ms or 'no moment'}, whose approvals count from {counts_ms} on"
     if (last is None) != (order.approved_ms is None):
         return f"approved by {last or 'nobody'} at {order.approved_ms or 'no moment'}"
     if not needs_two(order):

@@ -209,7 +209,7 @@ async def _check_waits(cursor: psycopg.AsyncCursor[Any], where: dict[str, int]) 
     early = await find_early_approval(cursor, where["merchant_id"], 0, HIGHEST_ID)
     if early is not None:
         raise_violation(
-            "approval", f"{early[1]} approved it while that person's word did not count", order_id=early[0]
+            "approval", f"{early[1]} approved it before that person's approvals counted", order_id=early[0]
         )
 
 
@@ -303,7 +303,7 @@ def _check_orphans(page: Page) -> None:
     ):
         if rows:
             stray = min(rows)
-            raise_violation("orphan", f"a row of {name} stands without its entry {stray}", entry_id=stray)
+            raise_violation("orphan", f"a row of {name} has no entry {stray}", entry_id=stray)
 
 
 def _check_book(replay: Replay, book: BookRow) -> None:
