@@ -21,7 +21,7 @@ SETTINGS = ("fsync=off", "listen_addresses=", "shared_buffers=32MB", "max_connec
 
 
 class Cluster:
-    """One server in a folder of its own, reached by its socket as the superuser."""
+    """One server in its own folder. Tests connect through its socket as the superuser."""
 
     def __init__(self, root: Path, name: str) -> None:
         self.folder = DataFolder(root / name)
@@ -40,7 +40,7 @@ class Cluster:
             os.chown(path, self.programs.account.uid, self.programs.account.gid)
 
     def initialize(self) -> None:
-        """Make an empty cluster."""
+        """Create an empty cluster."""
         choices = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-sync"]
         self.programs.run("initdb", [*choices, f"--pgdata={self.folder.cluster}"], self.folder)
 
@@ -50,7 +50,7 @@ class Cluster:
         self.programs.run("pg_basebackup", [*source, "-D", str(self.folder.cluster)], self.folder)
 
     def start(self) -> None:
-        """Start and wait until it answers."""
+        """Start, and wait until it answers."""
         place = ["-D", str(self.folder.cluster), "-k", str(self.sockets)]
         chosen = [part for setting in SETTINGS for part in ("-c", setting)]
         with open_log(self.folder) as output:
@@ -58,18 +58,18 @@ class Cluster:
         self.until("select true")
 
     def url(self, database: str = "postgres") -> str:
-        """Where this one is."""
+        """This cluster's URL."""
         return f"postgresql://postgres@/{database}?host={quote(str(self.sockets), safe='')}"
 
     def execute(self, statement: str, database: str = "postgres") -> object:
-        """Run a statement; its first value, if it gives any."""
+        """Run a statement. Returns its first value, if any."""
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             cursor = connection.execute(statement.encode())
             row = cursor.fetchone() if cursor.description else None
             return row[0] if row else None
 
     def until(self, question: str) -> None:
-        """Wait until a question is answered with true."""
+        """Wait until a query returns true."""
         ends = time.monotonic() + TIMEOUT_S
         while not self._says(question):
             assert time.monotonic() < ends, f"never so: {question}\n{self.folder.log_since(0)}"
@@ -82,7 +82,7 @@ class Cluster:
             return False
 
     def forbid_writes(self) -> None:
-        """Take no more writes, from sessions that are open either, and keep them open."""
+        """Refuse writes in every session, also in open ones, and keep the sessions open."""
         self.execute("alter system set default_transaction_read_only = on")
         self.execute("select pg_reload_conf()")
 
@@ -91,7 +91,7 @@ class Cluster:
         assert self.execute("select pg_promote(wait_seconds => 60)") is True
 
     def kill(self) -> None:
-        """End at once, as with the machine's power."""
+        """Stop at once, as at a power failure."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGQUIT)
@@ -100,7 +100,7 @@ class Cluster:
 
 @contextmanager
 def lone_cluster() -> Iterator[Cluster]:
-    """A server with nothing in it, where a test is the superuser."""
+    """An empty server on which tests are the superuser."""
     root = make_folder("wallet-one-")
     cluster = Cluster(root, "a")
     try:
@@ -134,6 +134,6 @@ def primary_and_standby(database: str) -> Iterator[tuple[Cluster, Cluster, str]]
 
 
 def until_replayed(primary: Cluster, standby: Cluster) -> None:
-    """Wait until the standby has all that the primary wrote."""
+    """Wait until the standby has replayed everything that the primary wrote."""
     position = primary.execute("select pg_current_wal_lsn()::text")
     standby.until(f"select pg_last_wal_replay_lsn() >= '{position}'::pg_lsn")

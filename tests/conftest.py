@@ -31,7 +31,7 @@ from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import migrate
 
-# A busy machine is no fault: no property is timed.
+# A busy machine is no fault: no property has a deadline.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 
@@ -74,12 +74,12 @@ LONGEST = (
     "book/test_tampering.py",
     "book/test_writer.py",
 )
-"""The files that take longest, the longest first; workers take whole files, in this order."""
+"""The longest files, in order. Workers take whole files."""
 
 
 @dataclass
 class SharedPostgres:
-    """The run's server: `url` leads to its database `wallet`, which no test should write to."""
+    """The run's server. `url` is its database `wallet`, to which no test should write."""
 
     root: Path
     url: str
@@ -88,16 +88,16 @@ class SharedPostgres:
     made: int = 0
 
     def url_of(self, name: str) -> str:
-        """The same server, another database."""
+        """The URL of another database on this server."""
         return self.url.replace("/wallet?", f"/{name}?")
 
     def execute(self, statement: str) -> None:
-        """Run one statement on the server's own database."""
+        """Run one statement in the server's own database."""
         self.admin.execute(statement.encode())
 
     @contextmanager
     def database(self, template: str) -> Iterator[str]:
-        """A database of this worker's own, made as a copy and dropped at the end."""
+        """A database for this worker: a copy, dropped at the end."""
         self.made += 1
         name = f"test_{self.worker}_{self.made}"
         self.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY = FILE_COPY")
@@ -111,7 +111,7 @@ class SharedPostgres:
         self.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
     def prepare_template(self) -> None:
-        """Migrate the database that tests get copies of, once per run."""
+        """Migrate the template database, once per run."""
         done = self.root / "template"
         with _locked(self.root / "start.lock"):
             if not done.exists():
@@ -122,7 +122,7 @@ class SharedPostgres:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the run's folder once: all its workers find the same server, and two runs at once do not."""
+    """Choose the run's folder once. All workers of a run share one server, and two runs do not."""
     told = getattr(config, "workerinput", {}).get("run_folder")
     config.stash[RUN_FOLDER] = Path(told) if told else _choose_folder()
 
@@ -134,13 +134,13 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest files: begun last, one would keep one worker busy alone."""
+    """Begin with the longest files. If one began last, a single worker would be busy at the end."""
     ranks = {Path(__file__).parent / name: rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Wait until the server is gone, so that a finished run has left nothing running."""
+    """Wait until the server has stopped, so that a finished run leaves nothing running."""
     if hasattr(config, "workerinput"):
         return
     root = config.stash[RUN_FOLDER]
@@ -152,7 +152,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _choose_folder() -> Path:
-    # Not pytest's own folder: that one is closed to `nobody`, as which root starts PostgreSQL.
+    # pytest's own folder is closed to `nobody`, and as root PostgreSQL runs as `nobody`.
     return find_base() / f"merchant-wallet-tests-{uuid.uuid4().hex}"
 
 
@@ -184,14 +184,14 @@ def _find_or_start(root: Path) -> str:
                 (root / "failed").touch()
                 raise RuntimeError(f"no PostgreSQL for the tests:\n{(root / 'keeper.log').read_text()}")
             time.sleep(0.02)
-        # It outlives this worker; whoever is last is the one it waits for.
+        # The keeper outlives this worker. It stops after the last worker.
         keeper.returncode = 0
         return url.read_text()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _loggers_follow_their_configuration() -> Iterator[None]:
-    """Keep no logger bound to what it first wrote with, which in one process is another test's stream."""
+    """Loggers are not cached. A cached logger would keep writing to another test's stream."""
     configure = structlog.configure
 
     def configure_without_cache(**chosen: Any) -> None:
@@ -199,7 +199,7 @@ def _loggers_follow_their_configuration() -> Iterator[None]:
 
     for renderer in structlog.get_config()["processors"]:
         if isinstance(renderer, structlog.dev.ConsoleRenderer):
-            # As the service prints them: the default takes seconds to draw boxes around each frame's locals.
+            # As the service prints them. The default takes seconds to draw each frame's locals.
             renderer.exception_formatter = structlog.dev.plain_traceback
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(structlog, "configure", configure_without_cache)
@@ -208,7 +208,7 @@ def _loggers_follow_their_configuration() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _logs_are_the_modules_own(_loggers_follow_their_configuration: None) -> Iterator[None]:
-    """Begin each file with the log as it is before anything sets it up."""
+    """Reset the log configuration before and after each file."""
     structlog.reset_defaults()
     yield
     structlog.reset_defaults()
@@ -216,7 +216,7 @@ def _logs_are_the_modules_own(_loggers_follow_their_configuration: None) -> Iter
 
 @pytest.fixture(scope="session")
 def postgres(request: pytest.FixtureRequest) -> Iterator[SharedPostgres]:
-    """The run's PostgreSQL, started by the first that asks."""
+    """The run's PostgreSQL. The first worker that needs it starts it."""
     root = request.config.stash[RUN_FOLDER]
     root.mkdir(mode=0o711, exist_ok=True)
     with (root / "users.lock").open("a") as users:
@@ -239,6 +239,6 @@ def database_url(postgres: SharedPostgres) -> Iterator[str]:
 
 @pytest.fixture
 def empty_database_url(postgres: SharedPostgres) -> Iterator[str]:
-    """A fresh database with nothing in it."""
+    """A fresh, empty database."""
     with postgres.database("template0") as url:
         yield url

@@ -1,4 +1,4 @@
-"""A listener with one operation and one page, and clients that send it bytes."""
+"""A listener with one operation and one page, and clients that send bytes to it."""
 
 import asyncio
 import sys
@@ -28,7 +28,7 @@ TIMEOUT_S = 10.0
 
 
 class EchoEndpoint(Endpoint):
-    """Answers with what was asked, at once or when it is let go."""
+    """Answers with the request's body, at once or when a test says so."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, OperationRequest]] = []
@@ -36,54 +36,54 @@ class EchoEndpoint(Endpoint):
         self.only_reads = False
 
     def handle(self, method: str, request: OperationRequest) -> None:
-        """Keep the call; answer it unless calls are held."""
+        """Record the request, and answer it unless `holds` is set."""
         self.requests.append((method, request))
         if not self.holds:
             self.answer(request)
 
     def answer(self, request: OperationRequest) -> None:
-        """Answer a call that was held."""
+        """Answer a request."""
         request.reply(200, request.body[:100], request.request_id, ())
 
     def refuse_incomplete(self, request: OperationRequest, refusal: Refusal) -> None:
-        """Answer a call that never came whole."""
+        """Answer a request that did not arrive completely."""
         status, body, headers = write_refusal(refusal)
         request.reply(status, body, request.request_id, headers)
 
 
 class Client:
-    """Bytes to the server and back."""
+    """A connection that sends bytes and reads answers."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self._writer = writer
 
     async def send(self, raw: bytes) -> None:
-        """Send bytes as they are."""
+        """Send bytes unchanged."""
         self._writer.write(raw)
         await self._writer.drain()
 
     async def read_answer(self) -> tuple[int, dict[str, str], bytes]:
-        """One answer: status, headers, body."""
+        """Read one answer: status, headers, body."""
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
         body = await self.reader.readexactly(int(headers.get("content-length", "0")))
         return int(head[0].split(" ")[1]), headers, body
 
     async def read_until_closed(self) -> bytes:
-        """All that comes until the server closes."""
+        """Everything that arrives until the server closes."""
         return await self.reader.read()
 
     async def is_closed(self) -> bool:
-        """Whether the server sends nothing more and closes; waits for it."""
+        """Wait until the server closes. False if it sends something first."""
         return await self.reader.read(1) == b""
 
     def end(self) -> None:
-        """Send nothing more, and go on reading."""
+        """Close the sending side and keep reading."""
         self._writer.write_eof()
 
     def close(self) -> None:
-        """Go away."""
+        """Close the connection."""
         self._writer.close()
 
 
@@ -98,14 +98,14 @@ class EchoServer:
         self.clients: list[Client] = []
 
     async def connect(self, source: str = HOST) -> Client:
-        """A new client, which comes from an address of this machine."""
+        """A new client that connects from this address of the machine."""
         client = Client(*await asyncio.open_connection(HOST, self.port, local_addr=(source, 0)))
         self.clients.append(client)
         return client
 
 
 def post(body: bytes = b"{}", headers: str = "", path: str = PATH, length: int | None = None) -> bytes:
-    """An operation's request."""
+    """A request for the operation."""
     size = len(body) if length is None else length
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n"
     return f"{head}{headers}\r\n".encode() + body
@@ -124,7 +124,7 @@ def run_server(
     further: Sequence[Route] = (),
     timeout_s: float = TIMEOUT_S,
 ) -> None:
-    """Listen, play the scenario, stop; nothing may be left open."""
+    """Listen, run the scenario, stop. No connection may stay open."""
 
     async def whole() -> None:
         echo = EchoEndpoint()
@@ -152,7 +152,7 @@ def run_server(
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds that the server brings about."""
-    # What is waited for happens in the server, which tells nobody.
+    """Wait until a condition in the server is true."""
+    # Nothing notifies the test, so it polls.
     while not holds():  # noqa: ASYNC110
         await asyncio.sleep(0.005)

@@ -1,9 +1,9 @@
-"""Fork server for tests that kill processes: it has imported their programs and forks one in a moment.
+"""Fork server for tests that kill processes: it has imported their programs and forks quickly.
 
-To start Python and import a program takes about half a second, and these tests kill hundreds of processes.
+Starting Python and importing a program takes about half a second, and these tests kill hundreds of processes.
 The fork server of a pytest worker starts with its first child and ends with the worker. A monitor process
-waits for each child and reports its state. It does not reap the child before the test lets go, so the pid is
-not reused.
+waits for each child and reports its state. It reaps the child only when the test lets go, so the pid is not
+reused.
 """
 
 import atexit
@@ -27,7 +27,7 @@ PROGRAMS: Final = (
     "tests.sweeps.killable_sweeper",
     "tests.withdrawals.killable_payer",
 )
-"""Each has a function `main` that takes its arguments."""
+"""Each has a function `main` that takes the arguments."""
 STOPPED: Final = "stopped"
 TIMEOUT_S: Final = 120.0
 
@@ -48,7 +48,7 @@ class ForkedProcess:
             raise
 
     def wait_for_state(self) -> int | str:
-        """Wait for what becomes of it: `STOPPED`, or how it ended, as a return code."""
+        """Wait until it stops or ends. Returns `STOPPED` or a return code."""
         state = self._states.readline().decode().strip()
         if state == STOPPED:
             return STOPPED
@@ -56,11 +56,11 @@ class ForkedProcess:
         return int(state)
 
     def resume(self) -> None:
-        """Let one that is stopped go on."""
+        """Resume a stopped process."""
         os.kill(self.pid, signal.SIGCONT)
 
     def end(self) -> None:
-        """Kill it if it still lives, and let go of it."""
+        """Kill it if it lives, and let it be reaped."""
         try:
             if not self._ended:
                 os.kill(self.pid, signal.SIGKILL)
@@ -79,7 +79,7 @@ def fork_program(program: str, *arguments: str) -> ForkedProcess:
 
 @cache
 def _fork_server() -> socket.socket:
-    """The socket on which this process's fork server takes orders."""
+    """The socket of this process's fork server."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         server = subprocess.Popen(
@@ -87,11 +87,11 @@ def _fork_server() -> socket.socket:
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"},
             stdin=subprocess.DEVNULL,
-            # A Ctrl-C is the worker's to hear.
+            # A Ctrl-C is for the worker only.
             start_new_session=True,
             pass_fds=[theirs.fileno()],
         )
-    # It ends by itself, when this process has closed its side by ending.
+    # The fork server ends when this process ends and closes the socket.
     server.returncode = 0
     atexit.register(ours.close)
     return ours
@@ -100,7 +100,7 @@ def _fork_server() -> socket.socket:
 def _serve(orders: socket.socket) -> None:
     for program in PROGRAMS:
         import_module(program)
-    # Minders are nobody's to wait for.
+    # Nobody waits for monitor processes.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         order, (told,), _, _ = _receive(orders)
@@ -133,7 +133,7 @@ def _monitor_child(test: socket.socket, program: str, *arguments: str) -> NoRetu
             continue
         sign = 1 if seen.si_code == os.CLD_EXITED else -1
         test.sendall(f"{sign * seen.si_status}\n".encode())
-        # Until the test lets go it is not reaped.
+        # The child is not reaped until the test lets go.
         test.recv(1)
         os._exit(0)
 

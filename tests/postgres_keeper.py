@@ -1,7 +1,7 @@
-"""Keeps one PostgreSQL for all the processes of one test run. Run as a program by `conftest.py`.
+"""Keeps one PostgreSQL for all processes of a test run. `conftest.py` starts it as a program.
 
-It stops the server when the last of them has let go of the lock on `users.lock`, in whatever way that process
-ended, so nothing is left behind even by a run that was killed.
+It stops the server when the last process has released the lock on `users.lock`. The lock is released even if
+a process is killed, so no run leaves a server behind.
 """
 
 import fcntl
@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from merchant_wallet import postgres
 
-# A test database need not outlive the machine's power. Statistics are gathered by the tests that need them.
+# A test database need not survive a power failure. Tests that need statistics collect them.
 OVERRIDES = {
     "fsync": "off",
     "full_page_writes": "off",
@@ -21,7 +21,7 @@ OVERRIDES = {
     "max_wal_size": "1GB",
     "max_connections": "200",
     "shared_buffers": "128MB",
-    # From root, the sides of an `up` connect as users of their own.
+    # If root runs the tests, the sides of an `up` connect as other users.
     "unix_socket_permissions": "0777",
 }
 

@@ -1,7 +1,7 @@
-"""The database roles of the two sides, for services that tests start on the run's shared PostgreSQL.
+"""The database roles of the two sides, for services that tests start on the shared PostgreSQL.
 
-`as_web` and `as_worker` turn the owner's URL into a side's. A test sets the stage as the owner; the side that
-it tests connects as itself, so that a missing grant is found.
+`as_web` and `as_worker` change the owner's URL to a side's URL. A test prepares data as the owner. The side
+under test connects with its own role, so that a missing grant is found.
 """
 
 import os
@@ -15,7 +15,7 @@ from merchant_wallet.postgres.data_folder import DataFolder
 def store_passwords(data: Path) -> None:
     """Read the roles' passwords from the data folder of the shared server.
 
-    They go into the environment, since some tests run a side in a program of their own.
+    They go into the environment, because some tests run a side in its own process.
     """
     for role in (WEB_ROLE, WORKER_ROLE):
         os.environ[_variable(role)] = DataFolder(data).password(role).read_text().strip()
@@ -26,19 +26,19 @@ def _variable(role: str) -> str:
 
 
 def as_web(url: str) -> str:
-    """The same database for the web side's role."""
+    """The same database with the web side's role."""
     return _replace(url, WEB_ROLE)
 
 
 def as_worker(url: str) -> str:
-    """The same database for the worker side's role."""
+    """The same database with the worker side's role."""
     return _replace(url, WORKER_ROLE)
 
 
 def _replace(url: str, role: str) -> str:
     cluster_of_its_own = "postgresql://postgres@"
     if url.startswith(cluster_of_its_own):
-        # It trusts whoever may open its socket, and so asks for no password.
+        # This cluster trusts everyone who can open its socket, so it needs no password.
         return url.replace(cluster_of_its_own, f"postgresql://{role}@", 1)
     owner = r"^postgresql://wallet(:[^@]*)?@"
     replaced, count = re.subn(owner, f"postgresql://{role}:{os.environ[_variable(role)]}@", url)

@@ -1,4 +1,4 @@
-"""What is read from wrk and /proc, and how goals are judged."""
+"""What the benchmark reads from wrk and /proc, and how it judges goals."""
 
 import os
 

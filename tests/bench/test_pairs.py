@@ -1,4 +1,6 @@
-"""Speeds in pairs of windows: what is taken, in which order, and what share and interval they show."""
+"""Speeds in pairs of windows: what is measured, in which order, and the share and interval computed from
+it.
+"""
 
 import asyncio
 import itertools
@@ -14,7 +16,9 @@ ALONE, BESIDE = 1000.0, 900.0
 
 
 class Machine:
-    """Transfers for so many windows, slower by a tenth beside a visitor, on a machine that becomes faster."""
+    """A machine that gets faster with each window and ends after `windows`. It is a tenth slower during a
+    visit.
+    """
 
     def __init__(self, windows: int) -> None:
         self.left = windows

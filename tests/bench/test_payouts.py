@@ -1,4 +1,4 @@
-"""Payouts as they are measured: every order is signed, stored and sent once, on both chains."""
+"""The payout benchmark: every order is signed, stored and sent once, on both chains."""
 
 from pathlib import Path
 

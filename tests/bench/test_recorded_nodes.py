@@ -1,4 +1,6 @@
-"""The record that deposits are measured on: in the development nodes' forms, and credited to the last."""
+"""The recorded nodes of the deposit benchmark: same forms as the development nodes, and every deposit is
+credited.
+"""
 
 import asyncio
 import json
@@ -19,7 +21,7 @@ OWN = [bytes([number]) * 20 for number in range(3)]
 
 
 def form_of(answer: Any) -> Any:
-    """What an answer consists of, whatever its texts and numbers say; a list's entries are all alike."""
+    """The structure of an answer without its values. A list's entries all have the same form."""
     if isinstance(answer, dict):
         return {name: form_of(value) for name, value in answer.items()}
     if isinstance(answer, list):

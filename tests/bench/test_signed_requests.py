@@ -1,4 +1,4 @@
-"""Prepared requests: what they hold, that they are signed, that none is prepared twice."""
+"""Prepared requests: their content, their signatures, and that none is prepared twice."""
 
 import random
 from pathlib import Path
@@ -35,7 +35,7 @@ CAST = MerchantSet({"both": [PLAYER, OTHER]})
 
 
 def read_request(request: bytes) -> tuple[str, Fields]:
-    """The path and the fields of a request, its length checked."""
+    """A request's path and fields. Checks its length."""
     head, _, body = request.partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")
     assert f"Content-Length: {len(body)}" in lines
@@ -43,7 +43,7 @@ def read_request(request: bytes) -> tuple[str, Fields]:
 
 
 def read_records(path: Path) -> list[bytes]:
-    """The requests of a slice."""
+    """The requests in a slice's file."""
     content, records = path.read_bytes(), []
     while content:
         length = int(content[:5])

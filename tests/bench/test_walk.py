@@ -1,5 +1,6 @@
-"""`wrk` with `walk.lua` against a small server: no prepared request is sent twice, codes are counted, and a
-run can be watched."""
+"""`wrk` with `walk.lua` against a small server: no request is sent twice, codes are counted, and a run can
+be watched.
+"""
 
 import os
 import shutil
@@ -26,8 +27,8 @@ SECONDS = 60
 """Never reached: the run ends when its requests are used up."""
 
 
-class Ledger(BaseHTTPRequestHandler):
-    """Notes every body, and refuses one that it has seen."""
+class RecordingHandler(BaseHTTPRequestHandler):
+    """Records every body and refuses one that it has seen."""
 
     protocol_version = "HTTP/1.1"
     seen: list[bytes]
@@ -48,11 +49,11 @@ class Ledger(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *args: object) -> None:
-        """Nothing is logged."""
+        """No log lines in the tests' output."""
 
 
-class Desk(ThreadingHTTPServer):
-    """Says nothing of wrk's hanging up in the middle of an answer when its run ends."""
+class QuietServer(ThreadingHTTPServer):
+    """Ignores the connections that wrk cuts when its run ends."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):
@@ -61,8 +62,8 @@ class Desk(ThreadingHTTPServer):
 
 @pytest.fixture
 def server() -> Iterator[ThreadingHTTPServer]:
-    Ledger.seen = []
-    running = Desk(("127.0.0.1", 0), Ledger)
+    RecordingHandler.seen = []
+    running = QuietServer(("127.0.0.1", 0), RecordingHandler)
     thread = threading.Thread(target=running.serve_forever)
     thread.start()
     yield running
@@ -87,10 +88,15 @@ def test_each_request_is_sent_at_most_once_and_every_code_is_counted(
     address = f"http://127.0.0.1:{server.server_port}"
     result = WrkRun(program, address, tmp_path / "slice", CONNECTIONS, SECONDS).wait()
     assert result.used_up
-    assert len(set(Ledger.seen)) == len(Ledger.seen) >= result.answered >= REQUESTS - CONNECTIONS
-    # Requests under way when the run ends were seen by the server and not answered in time to be counted.
+    assert (
+        len(set(RecordingHandler.seen))
+        == len(RecordingHandler.seen)
+        >= result.answered
+        >= REQUESTS - CONNECTIONS
+    )
+    # When the run ends, the server has seen some requests whose answers came too late to be counted.
     assert set(result.refusals) == {"40900"}
-    assert result.refusals["40900"] <= sum(body.endswith(b"7") for body in Ledger.seen)
+    assert result.refusals["40900"] <= sum(body.endswith(b"7") for body in RecordingHandler.seen)
 
 
 def test_a_run_is_watched_until_its_requests_are_used_up(server: ThreadingHTTPServer, tmp_path: Path) -> None:
@@ -121,4 +127,4 @@ def test_a_run_is_watched_until_its_requests_are_used_up(server: ThreadingHTTPSe
     assert seen_running == [True]
     assert rows == [row]
     assert (row.used_up, row.failures) == (True, 0)
-    assert len(Ledger.seen) >= row.answers >= REQUESTS - CONNECTIONS
+    assert len(RecordingHandler.seen) >= row.answers >= REQUESTS - CONNECTIONS

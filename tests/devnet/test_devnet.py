@@ -1,4 +1,4 @@
-"""The development chains as whoever types `make devnet` meets them, and that they leave nothing behind."""
+"""The development chains as `make devnet` runs them. They leave nothing behind."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ CUSTOMERS = ("0x00000000000000000000000000000000000000aa", "TJRyWwFs9wTFGZg3JbrV
 
 @contextmanager
 def devnet(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """`python -m devnet`, ended at the end."""
+    """`python -m devnet`, stopped at the end."""
     process = subprocess.Popen(
         [sys.executable, "-m", "devnet", "--block-time", "0.05", *arguments],
         cwd=ROOT,
@@ -49,7 +49,7 @@ def line_of(process: subprocess.Popen[str]) -> str:
 
 
 def order(process: subprocess.Popen[str], text: str) -> str:
-    """Write a line to its standard input; what it prints then."""
+    """Write a line to its standard input. Returns the line that it prints."""
     assert process.stdin is not None
     process.stdin.write(text + "\n")
     process.stdin.flush()
@@ -57,7 +57,7 @@ def order(process: subprocess.Popen[str], text: str) -> str:
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that a process started and that live."""
+    """The living child processes of a process."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -1,4 +1,4 @@
-"""Counting requests: one number each, from which codes and times are made."""
+"""Request counters: one number for each request, from which codes and latencies are read."""
 
 from merchant_wallet.observability.counters import LAST_BUCKET, RequestCounters
 

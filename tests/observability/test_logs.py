@@ -1,4 +1,4 @@
-"""Log lines: what a traceback shows, and what a sink that fails does to the service."""
+"""Log lines: what a traceback shows, and what a failing log sink does to the service."""
 
 import asyncio
 import io

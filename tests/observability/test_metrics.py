@@ -1,4 +1,4 @@
-"""What is shown at /metrics, by a page of a real database, and to whom."""
+"""The /metrics page of a real database, and who may read it."""
 
 import asyncio
 import re
@@ -31,7 +31,7 @@ Shown = dict[tuple[str, tuple[str, ...]], float]
 
 
 class Queue:
-    """A writer's numbers."""
+    """A writer's counters."""
 
     batch_count = 3
     command_count = 40
@@ -44,7 +44,7 @@ def read_page(page: bytes) -> Shown:
     shown = {}
     for family in text_string_to_metric_families(page.decode()):
         for sample in family.samples:
-            # Labels come sorted; the table's order reads better.
+            # The parser sorts labels. The table's order reads better.
             names = [*LABELS[family.name], *(["le"] if sample.name.endswith("_bucket") else [])]
             assert sorted(names) == sorted(sample.labels)
             shown[sample.name, tuple(sample.labels[name] for name in names)] = sample.value
@@ -130,7 +130,7 @@ def test_every_metric_of_the_table_can_be_seen_and_no_other(
     assert shown["wallet_reconciliation_sound", ("ERC20",)] == 0
     assert shown["wallet_hot_wallet_fuel_coins", ("ERC20",)] == 1.5
     assert shown["wallet_nonce_days_ahead", ()] == 20000 - NOW_MS // 86_400_000
-    # 200 merchants have one range each, and the book has something in every standing.
+    # 200 merchants have one range each. The large book has an order in every status.
     assert shown["wallet_id_ranges_left", ()] == 2**20 - 1 - 200
     assert shown["wallet_orders", ("approval",)] > 0
     assert shown["wallet_order_oldest_seconds", ("approval",)] > 10**9
@@ -152,7 +152,7 @@ def test_money_is_what_the_accounts_hold(database_url: str, connection: psycopg.
     shown = show(database_url)
     assert shown["wallet_money_coins", ("chain:ERC20", "USDT")] == -9
     assert shown["wallet_money_coins", ("merchant", "USDT")] == 4
-    # Nobody reads a million sub-users: theirs is what is missing to nothing.
+    # Sub-users' accounts are too many to read: their sum is what the other balances lack to zero.
     assert shown["wallet_money_coins", ("subuser", "USDT")] == 5
 
 
@@ -252,7 +252,7 @@ def fetch(
     networks: tuple[Network, ...] = LOOPBACK,
     trusted: tuple[Network, ...] = (),
 ) -> int:
-    """The status that a reader gets."""
+    """The status for a scraper from this address."""
 
     async def run() -> int:
         application = Starlette(routes=[make_route(_say, networks, trusted)])

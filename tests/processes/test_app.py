@@ -1,4 +1,4 @@
-"""What is settled before anything starts."""
+"""What is checked before anything starts."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""No process that holds a key leaves a core dump or shows its memory to another process of its user."""
+"""A process that holds a key leaves no core dump, and no other process of its user can read its memory."""
 
 import os
 import shutil
@@ -31,13 +31,13 @@ def _uid(pid: int) -> int:
 
 
 def _is_dumpable(pid: int) -> bool:
-    """Whether the process's own user may read its memory: the file belongs to root otherwise (proc(5))."""
+    """Whether the process's own user may read its memory. If not, root owns the file (proc(5))."""
     assert _uid(pid) != 0, "root's files look the same either way"
     return Path(f"/proc/{pid}/mem").stat().st_uid == _uid(pid)
 
 
 def _ordinary() -> "tuple[Account | None, bool]":
-    """An account that is not root's, and whether it needs help to reach this Python."""
+    """An account other than root, and whether it needs an extra right to reach this Python."""
     if not IS_ROOT:
         return None, False
     return NOBODY, not can_read(NOBODY, [Path(sys.executable), Path(sys.executable).resolve()])

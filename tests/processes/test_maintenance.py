@@ -1,4 +1,4 @@
-"""Maintenance, against a real database."""
+"""Maintenance tasks, on a real database."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Play money and money: a database that was used for the one is refused to the other."""
+"""Sandbox and live mode: a database that was used in one mode is refused in the other."""
 
 import asyncio
 from pathlib import Path

@@ -18,7 +18,7 @@ BOTH = {"WALLET_ERC20_RPC": "http://127.0.0.1:1/key", "WALLET_TRC20_RPC": "http:
 
 
 class Keys:
-    """A signer with keys for some chains, which signs nothing."""
+    """A signer with keys for some chains. It signs nothing."""
 
     def __init__(self, *chains: str) -> None:
         self._wallets = dict.fromkeys(chains, WALLET)

@@ -1,4 +1,4 @@
-"""The worker side's paying part: real chains are paid on once they fit, and with everything in its place."""
+"""The payout workers: they pay on real chains once these pass the checks, with every part configured."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -71,7 +71,7 @@ def test_a_worker_that_is_stopped_while_the_chains_do_not_fit_ends_without_payin
 
 @asynccontextmanager
 async def opened(url: str, environment: dict[str, str]) -> AsyncIterator[PayoutWorkers]:
-    """The paying part as the worker makes it from its environment."""
+    """The payout workers, as the worker side makes them from its environment."""
     base = make_base(load_settings(environment), as_worker(url))
     connect, writer = partial(db.connect, base.url), make_writer(base, connections=2)
     await writer.open()
@@ -121,7 +121,7 @@ def test_the_wallets_that_pay_are_known_before_the_first_order(in_shop: InShop) 
         assert [(each.chain, each.address) for each in await list_wallets(shop.connection)] == [
             ("ERC20", chain.wallet)
         ]
-        # A worker with another key takes over only once nothing of the old one is under way.
+        # A worker with another key replaces the wallet only once nothing of the old one is open.
         await shop.order()
         payer = shop.payer(chain)
         await payer.start_due()

@@ -1,4 +1,6 @@
-"""The note that a running `up` leaves for commands: what is in it, who may read it, when it goes."""
+"""The runtime file that a running `up` leaves for commands: its content, who may read it, when it is
+removed.
+"""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""As which users the two sides run when root runs `up`: what each reaches is tried as that user."""
+"""Which users the two sides run as when root runs `up`. The tests try what each user can reach."""
 
 import os
 import shutil
@@ -45,7 +45,7 @@ as_root = pytest.mark.skipif(not IS_ROOT, reason="an ordinary user runs both sid
 
 
 def _ids(pid: int, name: str) -> set[int]:
-    """The numbers in a line of a process's status."""
+    """The numbers in one line of a process's status."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return {int(number) for line in lines if line.startswith(f"{name}:") for number in line.split()[1:]}
 
@@ -56,7 +56,7 @@ def _capabilities(pid: int) -> int:
 
 
 def _can(user: SideUser, *command: object) -> bool:
-    """Whether a command succeeds as a user who keeps none of root's rights."""
+    """Whether a command succeeds as a user without any of root's rights."""
     drop = become(user.account, keep_search=False, groups=user.groups)
     quiet = subprocess.DEVNULL
     tried = subprocess.run(
@@ -117,7 +117,8 @@ def test_the_web_side_reaches_nothing_that_is_the_workers_or_roots(service: Serv
     assert not _can(web, "touch", service.data / "made")
     assert not _can(web, "kill", "-0", service.side("work"))
 
-    # The worker side has its keystore, and no more of root's and PostgreSQL's than the web side.
+    # The worker side can read its keystore, and otherwise no more of root's and PostgreSQL's files than the
+    # web side.
     assert _can(worker, "cat", keys / "signed.jsonl")
     assert _can(worker, "test", "-w", checkpoint)
     for path in (service.data / "postgres.password", service.data / "postgres" / "PG_VERSION", passphrase):
@@ -151,7 +152,7 @@ def test_roots_folder_works_for_an_ordinary_user_once_it_is_his(service: Service
 
     subprocess.run(["chown", "-R", "65534:65534", str(service.data.parent)], check=True)
     ordinary = become(NOBODY, keep_search=not can_read(NOBODY, [Path(PROGRAM)]))
-    # Root may run it once in between: it stays the user's, and so do the files that root makes in it.
+    # Root runs it once in between. The data and all new files still belong to the user.
     for before in (ordinary, None, ordinary):
         service.start(before=before)
         assert {_user_of(service.side(side)).account.uid for side in ("serve", "work")} == {NOBODY.uid}
@@ -335,7 +336,7 @@ def test_each_side_is_told_its_secrets_and_no_others(folder: Path) -> None:
         "WALLET_QUEUE_LIMIT": "9",
         "WALLET_ERC20_RPC": "http://node",
     }
-    # What is for workers alone, `up` keeps back besides.
+    # `up` also keeps back what only workers need.
     assert web == {**common, "WALLET_KEYSTORE_PASSPHRASE_FILE": str(passphrase)}
     assert worker == {
         **common,

@@ -1,4 +1,4 @@
-"""Which signer the settings call for, and that the web side can have none."""
+"""Which signer the settings select, and that the web side can have none."""
 
 import asyncio
 import os
@@ -93,7 +93,7 @@ def test_the_web_side_refuses_to_know_the_passphrase() -> None:
 
 
 def test_a_serving_web_side_has_loaded_no_code_that_opens_keys(database_url: str, tmp_path: Path) -> None:
-    """The process tells at its end, by Python's own hook, which modules it ever loaded."""
+    """At its end the process reports every module that it ever loaded, by Python's own hook."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(
         "import atexit, os, sys\n"

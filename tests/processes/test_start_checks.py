@@ -1,4 +1,4 @@
-"""What `serve` and `work` see to before they begin: a database that is there, with the schema they know."""
+"""What `serve` and `work` wait for before they begin: a reachable database with the right schema."""
 
 import asyncio
 from collections.abc import Callable
@@ -39,7 +39,7 @@ async def _prepare(folder: Path, url: str, stop: asyncio.Event | None = None) ->
 def _begin_while(
     folder: Path, url: str, then: Callable[[asyncio.Event], None]
 ) -> tuple[Base | None, list[Any]]:
-    """Begin, do something once it has said that it waits; what came of it, and the log."""
+    """Begin, and call `then` once it has logged that it waits. Returns what it began with, and the log."""
 
     async def scenario() -> tuple[Base | None, list[Any]]:
         stop = asyncio.Event()
@@ -66,7 +66,7 @@ def test_a_database_that_is_not_there_yet_is_waited_for(
         tmp_path, database_url, lambda _: postgres.execute(f"ALTER DATABASE {name}_later RENAME TO {name}")
     )
     assert base is not None
-    # A server was there and refused: that is said as an error, and tried again all the same.
+    # A server refused the connection: that is logged as an error, and tried again.
     assert [line["log_level"] for line in log] == ["error"]
     assert "refuses this service" in log[0]["event"]
     assert "does not exist" in log[0]["reason"]

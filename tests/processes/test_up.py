@@ -1,4 +1,4 @@
-"""`merchant-wallet up` from start to stop: what it says, what it leaves, who may run it, from where."""
+"""`merchant-wallet up` from start to stop: what it prints, what it leaves, who may run it, from where."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ STOPPED_AFTER = 200
 
 
 def _balance(service: Service) -> dict[str, object]:
-    """The merchant's balance, asked over HTTP."""
+    """The merchant's balance over HTTP."""
     client = Client(service.url, service.app_key, service.secret)
     return run(client.ask_once("getMerchantBalance"))
 
@@ -93,13 +93,13 @@ def test_a_new_folder_becomes_a_service(service: Service) -> None:
 
     assert _balance(service)["code"] == 40100
     assert stat.S_IMODE((service.data / "master.key").stat().st_mode) == 0o600
-    # The mode follows, sooner or later.
+    # The line about the mode comes later, at no fixed position.
     told = dict(line.split(": ", 1) for line in service.said[:4])
     assert list(told) == ["operator", "password", "console", "ready"]
     assert (told["operator"], told["console"]) == ("admin", f"{service.url}/console")
     assert service.stop() == 0
 
-    # The second start finds the operator, and shows its password no more.
+    # The second start finds the operator and does not show its password again.
     service.said.clear()
     service.start()
     assert service.said[0].startswith("ready: ")
@@ -108,7 +108,7 @@ def test_a_new_folder_becomes_a_service(service: Service) -> None:
 
 
 def _load_and_stop(service: Service) -> Client:
-    """Ask it to stop in the middle of load; what the merchant's program heard."""
+    """Stop it under load. Returns the merchant's client with what it got."""
     client = Client(service.url, service.app_key, service.secret)
 
     async def scenario() -> None:
@@ -129,7 +129,7 @@ def test_asked_to_stop_under_load_it_finishes_what_it_took_and_refuses_the_rest(
     client = _load_and_stop(service)
 
     _insist_nothing_left(service)
-    # Each request is answered with its outcome, told 50300, or not taken at all; nothing else is ever said.
+    # Each request gets its outcome, 50300 or a cut connection, and nothing else.
     assert set(client.heard) <= {200, 50300, CUT_SHORT}
     assert 50300 in client.heard
     assert STOPPED_AFTER <= len(client.answers) < ORDERS
@@ -146,7 +146,7 @@ async def _orders(service: Service) -> set[str]:
 
 def test_the_terminals_interrupt_stops_it_in_order(service: Service) -> None:
     leader, follower = pty.openpty()
-    # `setsid --ctty`: a session with this terminal, so that its Ctrl-C goes to the foreground group.
+    # `setsid --ctty`: a session with this terminal. Its Ctrl-C goes to the foreground process group.
     process = subprocess.Popen(
         ["setsid", "--ctty", "--wait", *service.command()],
         env=service.environment(),
@@ -229,7 +229,7 @@ def test_a_port_that_is_taken_is_named(service: Service, prepared_folder: tuple[
     other = Service(parent / "data", service.app_key, service.secret)
     service.start()
     try:
-        # It waits for the port, as it would for its own predecessor, and has it once that is free.
+        # It waits for the port, as it does for a predecessor, and gets it once it is free.
         starting = threading.Thread(target=other.start, args=(service.port,))
         starting.start()
         wait_until(lambda: (other.data / "runtime.json").exists(), "the second one's database runs")
@@ -246,7 +246,8 @@ def test_a_port_that_is_taken_is_named(service: Service, prepared_folder: tuple[
 @pytest.mark.skipif(not IS_ROOT, reason="an ordinary user runs it in all the other tests")
 def test_an_ordinary_user_runs_it(ordinary: Service) -> None:
     account = Account(NOBODY, NOBODY)
-    # An interpreter under /root is out of an ordinary user's reach: this one may pass through, and no more.
+    # An ordinary user can't reach an interpreter below /root. This one keeps the right to search folders, and
+    # no more.
     reaches = can_read(account, [Path(sys.executable), Path(sys.executable).resolve()])
     ordinary.start(before=become(account, keep_search=not reaches))
 
@@ -295,7 +296,7 @@ def test_pauses_between_starts_grow_up_to_a_limit(monkeypatch: pytest.MonkeyPatc
         pauses.append(child._due_s - now_s[0])
     assert pauses == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
 
-    # One that ran well for a while begins anew.
+    # After running well for a while the pause is short again.
     monkeypatch.setattr(child, "_process", _Ended())
     monkeypatch.setattr(child, "_started_s", now_s[0] - 31)
     child.check_process({}, -1)
@@ -319,7 +320,7 @@ def test_a_side_that_can_not_become_its_user_is_tried_again() -> None:
     child.check_process({}, 0)
     assert child._process is None
     assert child._due_s > 0
-    # The next attempt waits for its pause.
+    # The next attempt waits until its pause is over.
     child.check_process({}, 0)
     assert child._process is None
 

@@ -1,4 +1,4 @@
-"""The web side in a process: ready when it answers, draining when told to stop, gone with its parent."""
+"""The web side's process: ready when it answers, draining when it stops, gone with its parent."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ def _make_base(url: str, folder: Path, **settings: str) -> Base:
 
 
 class Running:
-    """A server in this event loop, and a merchant's program that calls it."""
+    """A server in this event loop, and a merchant's client that calls it."""
 
     def __init__(self, url: str, client: Client, stop: asyncio.Event, served: asyncio.Task[None]) -> None:
         self.url = url
@@ -51,7 +51,7 @@ class Running:
 
 
 async def _run(base: Base, scenario: Callable[[Running], Awaitable[None]]) -> None:
-    """Open a funded merchant, serve, play the scenario, stop."""
+    """Open a funded merchant, serve, run the scenario, stop."""
     opened = await open_merchant(base.url)
     writer = Writer(base.url)
     await writer.submit(opened.merchant.merchant_id, Submission(Adjust(KFB, FUNDS, "opening", "test", None)))
@@ -76,7 +76,7 @@ async def _hold_book(connection: AsyncConnection) -> None:
 
 
 async def _until_under_way(url: str) -> None:
-    """Wait until the writer waits for the book."""
+    """Wait until the writer waits for the book's lock."""
     query = (
         "select 1 from pg_stat_activity where application_name = 'merchant-wallet writer'"
         " and datname = current_database() and wait_event_type = 'Lock'"
@@ -111,7 +111,7 @@ def test_told_to_stop_it_finishes_what_it_took_and_refuses_what_is_new(
             taken = asyncio.create_task(client.credit_all(["taken"], until_answered=False))
             await _until_under_way(database_url)
             running.stop.set()
-            # Refused at once, not only when the book is free.
+            # It is refused at once, and does not wait for the book.
             refused = await client.ask_once("getMerchantBalance")
             assert not taken.done()
             assert not running.served.done()

@@ -1,4 +1,4 @@
-"""The last refused requests of each merchant: what is kept of them, for how long, and what never is."""
+"""Each merchant's last refused requests: what is stored, for how long, and what is never stored."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ FORM = "application/x-www-form-urlencoded"
 
 @dataclass
 class Sent:
-    """A request as an endpoint knows it."""
+    """A request as an endpoint sees it."""
 
     app_key: str
     request_id: str = "req_1"
@@ -36,10 +36,10 @@ class Sent:
 
 
 @asynccontextmanager
-async def open_notebook(
+async def open_buffer(
     url: str, *, max_waiting: int = 1000
 ) -> AsyncIterator[tuple[RefusedRequestBuffer, AsyncConnection]]:
-    """A buffer whose clock stands still and that writes when told to; and a connection to look with."""
+    """A buffer whose clock stands still and that writes on demand, and a connection to read with."""
     buffer = RefusedRequestBuffer(partial(connect, url), clock=lambda: 1763712000000, max_waiting=max_waiting)
     async with await connect(url) as conn:
         yield buffer, conn
@@ -66,7 +66,7 @@ def test_a_refused_request_is_kept_with_reason_source_and_fields_in_their_order(
             + b"a" * 32
             + b'"}'
         )
-        async with open_notebook(database_url) as (buffer, conn):
+        async with open_buffer(database_url) as (buffer, conn):
             buffer.add(PATH, WRONG, Sent(shop.app_key, body=body))
             assert await listed(conn, shop) == []
             await buffer.flush()
@@ -114,7 +114,7 @@ def test_what_is_kept_of_a_body(
 def test_a_request_of_which_a_field_was_left_out_has_no_text_to_sign(database_url: str) -> None:
     async def scenario() -> None:
         (shop,) = await open_merchants(database_url, "Shop")
-        async with open_notebook(database_url) as (buffer, conn):
+        async with open_buffer(database_url) as (buffer, conn):
             for body in (b'{"a":"1","secret":"s"}', b'{"a":[1]}', b'{"a":"\\u0000"}'):
                 buffer.add(PATH, WRONG, Sent(shop.app_key, body=body))
             await buffer.flush()
@@ -127,7 +127,7 @@ def test_a_request_of_which_a_field_was_left_out_has_no_text_to_sign(database_ur
 def test_each_merchant_keeps_its_own_last_hundred(database_url: str) -> None:
     async def scenario() -> None:
         shop, other = await open_merchants(database_url, "Shop", "Other")
-        async with open_notebook(database_url) as (buffer, conn):
+        async with open_buffer(database_url) as (buffer, conn):
             buffer.add(PATH, WRONG, Sent(other.app_key, "other"))
             for batch in range(3):
                 for number in range(60):
@@ -145,7 +145,7 @@ def test_each_merchant_keeps_its_own_last_hundred(database_url: str) -> None:
 def test_an_unknown_key_is_nobodys(database_url: str) -> None:
     async def scenario() -> None:
         (shop,) = await open_merchants(database_url, "Shop")
-        async with open_notebook(database_url) as (buffer, conn):
+        async with open_buffer(database_url) as (buffer, conn):
             buffer.add(PATH, WRONG, Sent("nobody"))
             buffer.add(PATH, WRONG, Sent(shop.app_key))
             await buffer.flush()
@@ -158,7 +158,7 @@ def test_an_unknown_key_is_nobodys(database_url: str) -> None:
 def test_a_flood_of_one_merchant_costs_that_merchants_oldest(database_url: str) -> None:
     async def scenario() -> None:
         shop, other = await open_merchants(database_url, "Shop", "Other")
-        async with open_notebook(database_url) as (buffer, conn):
+        async with open_buffer(database_url) as (buffer, conn):
             buffer.add(PATH, WRONG, Sent(other.app_key, "other"))
             for number in range(KEPT + 30):
                 buffer.add(PATH, WRONG, Sent(shop.app_key, f"r{number}"))
@@ -173,7 +173,7 @@ def test_a_flood_of_one_merchant_costs_that_merchants_oldest(database_url: str) 
 def test_what_waits_is_bounded_over_all_merchants(database_url: str) -> None:
     async def scenario() -> None:
         shop, other, third = await open_merchants(database_url, "Shop", "Other", "Third")
-        async with open_notebook(database_url, max_waiting=4) as (buffer, conn):
+        async with open_buffer(database_url, max_waiting=4) as (buffer, conn):
             for merchant, name in ((shop, "s1"), (shop, "s2"), (other, "o1"), (other, "o2")):
                 buffer.add(PATH, WRONG, Sent(merchant.app_key, name))
             buffer.add(PATH, WRONG, Sent(other.app_key, "o3"))
@@ -215,7 +215,7 @@ def test_while_somebody_holds_the_turn_for_long_notes_are_dropped_and_later_ones
 ) -> None:
     async def scenario() -> None:
         (shop,) = await open_merchants(database_url, "Shop")
-        async with open_notebook(database_url) as (buffer, conn):
+        async with open_buffer(database_url) as (buffer, conn):
             async with await connect(database_url) as other, other.transaction():
                 await other.execute(QUERIES["lock_writers"].text)
                 buffer.add(PATH, WRONG, Sent(shop.app_key, "lost"))
@@ -257,7 +257,7 @@ def test_a_write_that_is_under_way_is_finished_before_the_end(database_url: str)
 def test_odd_headers_cost_nobody_a_note(database_url: str) -> None:
     async def scenario() -> None:
         (shop,) = await open_merchants(database_url, "Shop")
-        async with open_notebook(database_url) as (buffer, conn):
+        async with open_buffer(database_url) as (buffer, conn):
             odd = Sent(shop.app_key, "odd", "\0\ud800", f"{JSON}; x={'y' * 200}\0")
             buffer.add(PATH, Refusal(40005, "address: \0"), odd)
             buffer.add(PATH, WRONG, Sent(shop.app_key, "plain"))
@@ -308,7 +308,7 @@ def test_what_is_noted_is_written_without_being_asked(database_url: str) -> None
 def test_a_list_has_at_most_a_hundred(database_url: str) -> None:
     async def scenario() -> None:
         (shop,) = await open_merchants(database_url, "Shop")
-        async with open_notebook(database_url) as (buffer, conn):
+        async with open_buffer(database_url) as (buffer, conn):
             for number in range(5):
                 buffer.add(PATH, WRONG, Sent(shop.app_key, f"r{number}"))
             await buffer.flush()

@@ -1,4 +1,4 @@
-"""A bazaar: shops whose books were made by the writer, on a clock that stands still until a test moves it."""
+"""Merchants with books made by the writer. Their clock moves only when a test moves it."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ EVM_ADDRESS = "0x52908400098527886E0F7030069857D2E4169EE7"
 
 @dataclass
 class Clock:
-    """The bazaar's clock."""
+    """A clock that moves only when a test moves it."""
 
     now_ms: int = START_MS
 
@@ -50,8 +50,8 @@ class Clock:
 
 
 @dataclass
-class Bazaar:
-    """Shops with 1000 USDT and 1000 KFB each."""
+class ReportingScene:
+    """Merchants with 1000 USDT and 1000 KFB each."""
 
     url: str
     conn: Connection
@@ -61,7 +61,7 @@ class Bazaar:
     made: int = 0
 
     async def open_shop(self, name: str) -> int:
-        """A merchant's id."""
+        """Open a merchant. Returns its id."""
         opened = await store.create(
             self.conn, self.keyring, name, seed=self.keyring.sandbox_seed(), at_ms=self.clock()
         )
@@ -71,14 +71,14 @@ class Bazaar:
         return shop
 
     async def ask(self, shop: int, command: Command) -> Outcome:
-        """What the book says, which is never no."""
+        """Submit a command, which the book must accept. Returns the outcome."""
         outcome = await self.writer.submit(shop, Submission(command))
         assert not isinstance(outcome, Refusal), outcome
         self.clock.advance_s(1)
         return outcome
 
     async def register(self, shop: int, ext_user_id: str, currency: str = "KFB") -> SubUserFound:
-        """A sub-user whose addresses are numbers."""
+        """A sub-user whose addresses are made from its number."""
         self.made += 1
         evm, tron = evm_of(self.made), tron_of(self.made)
         outcome = await self.ask(shop, Register(ext_user_id, currency, self.made, evm, tron))
@@ -86,12 +86,12 @@ class Bazaar:
         return outcome
 
     async def pay_out(self, shop: int, user: SubUserFound, units: int) -> None:
-        """The shop's money to a sub-user."""
+        """Transfer from the merchant to a sub-user."""
         self.made += 1
         await self.ask(shop, MerchantToUser(f"out-{self.made}", user.evm_address, user.currency, units))
 
     async def charge(self, shop: int, user: SubUserFound, units: int, fee_rate_e8: int = 0) -> None:
-        """A sub-user's money to the shop."""
+        """Transfer from a sub-user to the merchant."""
         self.made += 1
         name = f"in-{self.made}"
         await self.ask(shop, UserToMerchant(name, user.ext_user_id, user.currency, units, fee_rate_e8, False))
@@ -99,7 +99,7 @@ class Bazaar:
     async def order(
         self, shop: int, units: int = 10 * COIN, *, address: str = TRON_ADDRESS, needs_word: bool = True
     ) -> Withdrawal:
-        """A withdrawal with a fee of one coin."""
+        """A withdrawal with a fee of one coin. `needs_word` says whether it needs approval."""
         self.made += 1
         command = CreateWithdrawal(
             mc_order_id=f"w-{self.made}",
@@ -119,7 +119,7 @@ class Bazaar:
         return outcome
 
     async def settle(self, shop: int, order: Withdrawal, tx_hash: str = "hash") -> None:
-        """The order is paid."""
+        """Pay an order."""
         for command in (
             Approve(order.order_id, "operator"),
             TakeUp(order.order_id),
@@ -128,7 +128,7 @@ class Bazaar:
             await self.ask(shop, command)
 
     async def refund(self, shop: int, order: Withdrawal) -> None:
-        """The order can never be paid and is given back."""
+        """Fail and refund an order."""
         for command in (
             Approve(order.order_id, "operator"),
             TakeUp(order.order_id),
@@ -138,7 +138,7 @@ class Bazaar:
             await self.ask(shop, command)
 
     async def cancel(self, shop: int, order: Withdrawal) -> None:
-        """The order is given up."""
+        """Cancel an order."""
         await self.ask(shop, Cancel(order.order_id, "operator"))
 
     async def add_deposit(
@@ -150,7 +150,7 @@ class Bazaar:
         status: str = "credited",
         user_id: int | None = None,
     ) -> None:
-        """A deposit as the watcher and the creditor leave it."""
+        """Insert a deposit, as the watcher and the crediting worker leave it."""
         self.clock.advance_s(1)
         address = tron_of(shop) if user_id is None else tron_of(user_id % 1000)
         is_final = status not in ("seen", "undone")
@@ -188,14 +188,14 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def bazaar(database_url: str) -> AsyncIterator[Bazaar]:
-    """A bazaar without shops."""
+async def scene(database_url: str) -> AsyncIterator[ReportingScene]:
+    """A scene without merchants."""
     clock = Clock()
     async with await connect(database_url) as conn:
         await ensure_nonce_partitions(conn, clock() // DAY_MS)
         writer = Writer(database_url, connections=2, clock=clock)
         await writer.open()
         try:
-            yield Bazaar(database_url, conn, writer, clock)
+            yield ReportingScene(database_url, conn, writer, clock)
         finally:
             await writer.close()

@@ -1,4 +1,4 @@
-"""What lists show, for tests that need one row of it."""
+"""Rows of lists, for tests that need one row."""
 
 from merchant_wallet.reporting.orders import OrderLine
 

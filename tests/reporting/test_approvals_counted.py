@@ -1,4 +1,4 @@
-"""How many people approved an order: a list counts as the book's rules do, which decide."""
+"""How many people approved an order: lists count it as the book's rules do."""
 
 import msgspec
 import pytest

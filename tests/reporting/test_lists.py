@@ -1,7 +1,7 @@
-"""Deposits, callbacks, entries, merchants and sub-users as operators look for them, of several shops."""
+"""Deposits, callbacks, entries, merchants and sub-users of several merchants, as operators search them."""
 
 import pytest
-from tests.reporting.conftest import COIN, TRON_ADDRESS, Bazaar, evm_of, tron_of
+from tests.reporting.conftest import COIN, TRON_ADDRESS, ReportingScene, evm_of, tron_of
 
 from merchant_wallet.base.addresses import to_eip55, to_tron
 from merchant_wallet.book.journal import FIRST_HASH
@@ -22,16 +22,16 @@ from merchant_wallet.reporting.paging import Page, read_rows
 pytestmark = pytest.mark.anyio
 
 
-async def test_deposits_are_found_by_status_chain_merchant_and_transaction(bazaar: Bazaar) -> None:
-    shop, stall = await bazaar.open_shop("Shop"), await bazaar.open_shop("Stall")
-    user = await bazaar.register(shop, "alice")
-    await bazaar.add_deposit(shop, "t1")
-    await bazaar.add_deposit(shop, "t2", chain="ERC20", status="seen", user_id=user.user_id)
-    noon = bazaar.clock() + 1
-    await bazaar.add_deposit(stall, "t3", status="dust")
+async def test_deposits_are_found_by_status_chain_merchant_and_transaction(scene: ReportingScene) -> None:
+    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
+    user = await scene.register(shop, "alice")
+    await scene.add_deposit(shop, "t1")
+    await scene.add_deposit(shop, "t2", chain="ERC20", status="seen", user_id=user.user_id)
+    noon = scene.clock() + 1
+    await scene.add_deposit(stall, "t3", status="dust")
 
     async def hashes(**wanted: object) -> list[str]:
-        page = await deposits.list_deposits(bazaar.conn, DepositFilter(**wanted))  # type: ignore[arg-type]
+        page = await deposits.list_deposits(scene.conn, DepositFilter(**wanted))  # type: ignore[arg-type]
         return [line.tx_hash for line in page.rows]
 
     assert await hashes() == ["t3", "t2", "t1"]
@@ -41,9 +41,9 @@ async def test_deposits_are_found_by_status_chain_merchant_and_transaction(bazaa
     assert await hashes(merchant_id=stall, statuses=("seen",)) == []
     assert await hashes(from_ms=noon) == ["t3"]
     assert await hashes(to_ms=noon, statuses=("credited",)) == ["t1"]
-    (found,) = await deposits.find_deposits(bazaar.conn, "t2")
+    (found,) = await deposits.find_deposits(scene.conn, "t2")
     assert (found.ext_user_id, found.merchant_name, found.credited_units) == ("alice", "Shop", None)
-    assert await deposits.find_deposits(bazaar.conn, "t2", stall) == []
+    assert await deposits.find_deposits(scene.conn, "t2", stall) == []
     with pytest.raises(ValueError, match="status is one of seen"):
         await hashes(statuses=("lost",))
 
@@ -53,34 +53,34 @@ async def test_deposits_are_found_by_status_chain_merchant_and_transaction(bazaa
     [("seen", 104, 5), ("seen", 90, 0), ("undone", 104, None), ("seen", None, None)],
 )
 async def test_confirmations_count_a_deposits_own_block(
-    bazaar: Bazaar, status: str, head: int | None, expected: int | None
+    scene: ReportingScene, status: str, head: int | None, expected: int | None
 ) -> None:
-    await bazaar.add_deposit(await bazaar.open_shop("Shop"), "t1", status=status)
-    await bazaar.conn.execute("update deposit set block_number = 100")
-    await bazaar.conn.execute("delete from chain_cursor")
+    await scene.add_deposit(await scene.open_shop("Shop"), "t1", status=status)
+    await scene.conn.execute("update deposit set block_number = 100")
+    await scene.conn.execute("delete from chain_cursor")
     if head is not None:
-        await bazaar.conn.execute(
+        await scene.conn.execute(
             "insert into chain_cursor (chain, final_number, final_hash, head_number, head_hash, moved_ms)"
             " values ('TRC20', 80, 'h', %s, 'h', 1)",
             [head],
         )
-    (found,) = await deposits.find_deposits(bazaar.conn, "t1")
+    (found,) = await deposits.find_deposits(scene.conn, "t1")
     assert found.confirmations == expected
 
 
-async def test_a_sub_users_deposits_are_read_page_by_page(bazaar: Bazaar) -> None:
-    shop = await bazaar.open_shop("Shop")
-    alice, bob = await bazaar.register(shop, "alice"), await bazaar.register(shop, "bob")
+async def test_a_sub_users_deposits_are_read_page_by_page(scene: ReportingScene) -> None:
+    shop = await scene.open_shop("Shop")
+    alice, bob = await scene.register(shop, "alice"), await scene.register(shop, "bob")
     for number in range(5):
         status = "seen" if number % 2 else "credited"
-        await bazaar.add_deposit(shop, f"a{number}", status=status, user_id=alice.user_id)
-        await bazaar.add_deposit(shop, f"b{number}", user_id=bob.user_id)
+        await scene.add_deposit(shop, f"a{number}", status=status, user_id=alice.user_id)
+        await scene.add_deposit(shop, f"b{number}", user_id=bob.user_id)
 
     async def hashes(limit: int, *statuses: str) -> list[str]:
         wanted = DepositFilter(shop, statuses, user_id=alice.user_id)
 
         async def read(after: str | None, rows: int) -> Page[DepositLine]:
-            return await deposits.list_deposits(bazaar.conn, wanted, after=after, limit=min(rows, 2))
+            return await deposits.list_deposits(scene.conn, wanted, after=after, limit=min(rows, 2))
 
         return [line.tx_hash for line in await read_rows(read, limit)]
 
@@ -89,50 +89,50 @@ async def test_a_sub_users_deposits_are_read_page_by_page(bazaar: Bazaar) -> Non
     assert await hashes(10, "seen") == ["a3", "a1"]
 
 
-async def test_deposits_at_an_address_are_its_owners(bazaar: Bazaar) -> None:
-    shop, stall = await bazaar.open_shop("Shop"), await bazaar.open_shop("Stall")
-    user = await bazaar.register(shop, "alice")
+async def test_deposits_at_an_address_are_its_owners(scene: ReportingScene) -> None:
+    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
+    user = await scene.register(shop, "alice")
     for number, status in enumerate(("dust", "credited", "credited")):
-        await bazaar.add_deposit(shop, f"t{number}", status=status, user_id=user.user_id)
-    row = await (await bazaar.conn.execute("select address from deposit limit 1")).fetchone()
+        await scene.add_deposit(shop, f"t{number}", status=status, user_id=user.user_id)
+    row = await (await scene.conn.execute("select address from deposit limit 1")).fetchone()
     assert row is not None
     (address,) = row
-    await bazaar.conn.execute(
+    await scene.conn.execute(
         "insert into given_address values (%s, %s) on conflict do nothing", [address, shop]
     )
 
     async def hashes(merchant_id: int | None, *statuses: str, limit: int = 50) -> list[str]:
         wanted = DepositFilter(merchant_id, statuses, address=address)
-        page = await deposits.list_deposits(bazaar.conn, wanted, limit=limit)
+        page = await deposits.list_deposits(scene.conn, wanted, limit=limit)
         return [line.tx_hash for line in page.rows]
 
     assert await hashes(None) == await hashes(shop) == ["t2", "t1", "t0"]
     assert await hashes(None, "dust", limit=1) == ["t0"]
     assert await hashes(stall) == []
-    nobody = await deposits.list_deposits(bazaar.conn, DepositFilter(address=bytes(20)))
+    nobody = await deposits.list_deposits(scene.conn, DepositFilter(address=bytes(20)))
     assert nobody.rows == ()
 
 
-async def test_callbacks_are_found_by_state_merchant_kind_and_last_answer(bazaar: Bazaar) -> None:
-    shop, stall = await bazaar.open_shop("Shop"), await bazaar.open_shop("Stall")
+async def test_callbacks_are_found_by_state_merchant_kind_and_last_answer(scene: ReportingScene) -> None:
+    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
     for merchant_id in (shop, stall, shop):
-        await bazaar.cancel(merchant_id, await bazaar.order(merchant_id))
-    everything = (await callbacks.list_callbacks(bazaar.conn, CallbackFilter())).rows
+        await scene.cancel(merchant_id, await scene.order(merchant_id))
+    everything = (await callbacks.list_callbacks(scene.conn, CallbackFilter())).rows
     newest, other, oldest = everything
     assert [line.merchant_name for line in everything] == ["Shop", "Stall", "Shop"]
     assert newest.url == "https://example.com/notify"
-    await bazaar.conn.execute(
+    await scene.conn.execute(
         "update callback set state = 'dead_letter', attempt_no = 2 where event_id = %s", [oldest.event_id]
     )
     for attempt_no, http_status in ((1, 500), (2, 404)):
-        await bazaar.conn.execute(
+        await scene.conn.execute(
             "insert into callback_attempt (merchant_id, order_id, status, attempt_no, at_ms, http_status)"
             " values (%s, %s, %s, %s, 1, %s)",
             [shop, oldest.order_id, oldest.status, attempt_no, http_status],
         )
 
     async def events(**wanted: object) -> list[str]:
-        page = await callbacks.list_callbacks(bazaar.conn, CallbackFilter(**wanted))  # type: ignore[arg-type]
+        page = await callbacks.list_callbacks(scene.conn, CallbackFilter(**wanted))  # type: ignore[arg-type]
         return [line.event_id for line in page.rows]
 
     assert await events(states=("due",)) == [newest.event_id, other.event_id]
@@ -140,35 +140,33 @@ async def test_callbacks_are_found_by_state_merchant_kind_and_last_answer(bazaar
     assert await events(http_status=500) == await events(event_type="deposit") == []
     assert await events(merchant_id=stall) == [other.event_id]
     assert await events(merchant_id=shop, states=("dead_letter", "due")) == [newest.event_id, oldest.event_id]
-    found = await callbacks.find_callback(bazaar.conn, oldest.event_id)
+    found = await callbacks.find_callback(scene.conn, oldest.event_id)
     assert found is not None
     assert (found.attempt_no, found.http_status) == (2, 404)
-    assert await callbacks.find_callback(bazaar.conn, oldest.event_id, stall) is None
-    attempts = await callbacks.list_attempts(bazaar.conn, found)
+    assert await callbacks.find_callback(scene.conn, oldest.event_id, stall) is None
+    attempts = await callbacks.list_attempts(scene.conn, found)
     assert [attempt.http_status for attempt in attempts] == [404, 500]
-    counts = {
-        one.state: (one.callbacks, one.oldest_ms) for one in await callbacks.count_by_state(bazaar.conn)
-    }
+    counts = {one.state: (one.callbacks, one.oldest_ms) for one in await callbacks.count_by_state(scene.conn)}
     assert counts == {
         "due": (2, other.created_ms),
         "dead_letter": (1, oldest.created_ms),
         "paused": (0, None),
     }
-    own = await callbacks.count_by_state(bazaar.conn, stall)
+    own = await callbacks.count_by_state(scene.conn, stall)
     assert [one.callbacks for one in own] == [1, 0, 0]
 
 
-async def test_entries_are_found_by_kind_account_period_and_order_id(bazaar: Bazaar) -> None:
-    shop, stall = await bazaar.open_shop("Shop"), await bazaar.open_shop("Stall")
-    alice, bob = await bazaar.register(shop, "alice"), await bazaar.register(shop, "bob")
-    await bazaar.pay_out(shop, alice, 10 * COIN)
-    noon = bazaar.clock()
-    await bazaar.charge(shop, alice, 5 * COIN, fee_rate_e8=10_000_000)
-    await bazaar.pay_out(shop, bob, COIN)
-    order = await bazaar.order(shop)
+async def test_entries_are_found_by_kind_account_period_and_order_id(scene: ReportingScene) -> None:
+    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
+    alice, bob = await scene.register(shop, "alice"), await scene.register(shop, "bob")
+    await scene.pay_out(shop, alice, 10 * COIN)
+    noon = scene.clock()
+    await scene.charge(shop, alice, 5 * COIN, fee_rate_e8=10_000_000)
+    await scene.pay_out(shop, bob, COIN)
+    order = await scene.order(shop)
 
     async def kinds(**wanted: object) -> list[str]:
-        page = await entries.list_entries(bazaar.conn, shop, EntryFilter(**wanted))  # type: ignore[arg-type]
+        page = await entries.list_entries(scene.conn, shop, EntryFilter(**wanted))  # type: ignore[arg-type]
         return [line.kind for line in page.rows]
 
     opening = ["register", "register", "adjust", "adjust"]
@@ -186,20 +184,20 @@ async def test_entries_are_found_by_kind_account_period_and_order_id(bazaar: Baz
         await kinds(kinds=("gift",))
     with pytest.raises(ValueError, match="is no account"):
         await kinds(account="piggy bank")
-    (line,) = await entries.find_entries(bazaar.conn, order.mc_order_id)
+    (line,) = await entries.find_entries(scene.conn, order.mc_order_id)
     assert (line.source, line.target, line.amount_units) == ("merchant:USDT", "hold:USDT", 10 * COIN)
-    assert await entries.find_entries(bazaar.conn, order.mc_order_id, stall) == []
+    assert await entries.find_entries(scene.conn, order.mc_order_id, stall) == []
 
 
-async def test_an_account_is_walked_through_although_entries_touch_it_twice(bazaar: Bazaar) -> None:
-    shop = await bazaar.open_shop("Shop")
-    alice = await bazaar.register(shop, "alice")
+async def test_an_account_is_walked_through_although_entries_touch_it_twice(scene: ReportingScene) -> None:
+    shop = await scene.open_shop("Shop")
+    alice = await scene.register(shop, "alice")
     for _ in range(4):
-        await bazaar.pay_out(shop, alice, 10 * COIN)
-        await bazaar.charge(shop, alice, 5 * COIN, fee_rate_e8=10_000_000)
+        await scene.pay_out(shop, alice, 10 * COIN)
+        await scene.charge(shop, alice, 5 * COIN, fee_rate_e8=10_000_000)
     wanted, after, found = EntryFilter(account=f"subuser:{alice.user_id}"), None, []
     while True:
-        page = await entries.list_entries(bazaar.conn, shop, wanted, after=after, limit=3)
+        page = await entries.list_entries(scene.conn, shop, wanted, after=after, limit=3)
         found += [line.entry_id for line in page.rows]
         if (after := page.next) is None:
             break
@@ -207,28 +205,28 @@ async def test_an_account_is_walked_through_although_entries_touch_it_twice(baza
     assert found == sorted(set(found), reverse=True)
 
 
-async def test_an_entry_is_shown_with_the_hash_it_is_chained_to(bazaar: Bazaar) -> None:
-    shop, stall = await bazaar.open_shop("Shop"), await bazaar.open_shop("Stall")
-    lines = (await entries.list_entries(bazaar.conn, shop, EntryFilter())).rows
-    second, first = [await entries.show_entry(bazaar.conn, shop, line.entry_id) for line in lines]
+async def test_an_entry_is_shown_with_the_hash_it_is_chained_to(scene: ReportingScene) -> None:
+    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
+    lines = (await entries.list_entries(scene.conn, shop, EntryFilter())).rows
+    second, first = [await entries.show_entry(scene.conn, shop, line.entry_id) for line in lines]
     assert first is not None
     assert second is not None
     assert first.previous_hash == FIRST_HASH
     assert second.previous_hash == first.entry.hash
     assert second.entry.postings[0].amount_units == 1000 * COIN
-    assert await entries.show_entry(bazaar.conn, stall, first.entry.entry_id) is None
+    assert await entries.show_entry(scene.conn, stall, first.entry.entry_id) is None
 
 
 async def test_a_statement_is_exported_in_pieces_that_join_to_the_whole(
-    bazaar: Bazaar, monkeypatch: pytest.MonkeyPatch
+    scene: ReportingScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop = await bazaar.open_shop("Shop")
-    alice = await bazaar.register(shop, "alice")
+    shop = await scene.open_shop("Shop")
+    alice = await scene.register(shop, "alice")
     for _ in range(3):
-        await bazaar.pay_out(shop, alice, 10 * COIN)
+        await scene.pay_out(shop, alice, 10 * COIN)
 
     async def pieces(**wanted: str) -> list[bytes]:
-        return [piece async for piece in export.stream_statement(bazaar.conn, shop, **wanted)]  # type: ignore[arg-type]
+        return [piece async for piece in export.stream_statement(scene.conn, shop, **wanted)]  # type: ignore[arg-type]
 
     whole = await pieces()
     assert len(whole) == 1
@@ -247,31 +245,31 @@ async def test_a_statement_is_exported_in_pieces_that_join_to_the_whole(
         await pieces(account="subuser:999999")
 
 
-async def test_merchants_are_listed_with_what_they_hold(bazaar: Bazaar) -> None:
-    shop, stall = await bazaar.open_shop("Shop"), await bazaar.open_shop("Arcade")
-    alice = await bazaar.register(shop, "alice")
-    await bazaar.pay_out(shop, alice, 100 * COIN)
-    await bazaar.order(shop, 30 * COIN)
-    await bazaar.conn.execute("update merchant set status = 'suspended' where merchant_id = %s", [stall])
-    await rollup.advance_all(bazaar.conn, bazaar.clock())
-    first, second = (await merchants.list_merchants(bazaar.conn)).rows
+async def test_merchants_are_listed_with_what_they_hold(scene: ReportingScene) -> None:
+    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Arcade")
+    alice = await scene.register(shop, "alice")
+    await scene.pay_out(shop, alice, 100 * COIN)
+    await scene.order(shop, 30 * COIN)
+    await scene.conn.execute("update merchant set status = 'suspended' where merchant_id = %s", [stall])
+    await rollup.advance_all(scene.conn, scene.clock())
+    first, second = (await merchants.list_merchants(scene.conn)).rows
     assert (first.merchant_id, second.merchant_id) == (shop, stall)
     assert (first.usdt_units, first.kfb_units, first.hold_units) == (970 * COIN, 900 * COIN, 30 * COIN)
     assert (first.sub_users, first.sub_user_kfb_units, first.sub_user_usdt_units) == (1, 100 * COIN, 0)
     assert (first.entry_count, second.sub_users, second.sub_user_kfb_units) == (5, 0, 0)
-    assert await merchants.show_merchant(bazaar.conn, shop) == first
-    assert await merchants.show_merchant(bazaar.conn, shop - 1) is None
-    by_name = await merchants.list_merchants(bazaar.conn, sort="name", limit=1)
+    assert await merchants.show_merchant(scene.conn, shop) == first
+    assert await merchants.show_merchant(scene.conn, shop - 1) is None
+    by_name = await merchants.list_merchants(scene.conn, sort="name", limit=1)
     assert [line.name for line in by_name.rows] == ["Arcade"]
-    rest = await merchants.list_merchants(bazaar.conn, sort="name", after=by_name.next, limit=1)
+    rest = await merchants.list_merchants(scene.conn, sort="name", after=by_name.next, limit=1)
     assert [line.name for line in rest.rows] == ["Shop"]
     assert rest.next is None
-    active = await merchants.list_merchants(bazaar.conn, statuses=["active"])
+    active = await merchants.list_merchants(scene.conn, statuses=["active"])
     assert [line.name for line in active.rows] == ["Shop"]
 
 
-async def test_merchants_are_found_by_id_key_and_part_of_the_name(bazaar: Bazaar) -> None:
-    shop, stall = await bazaar.open_shop("Corner Shop"), await bazaar.open_shop("shop")
+async def test_merchants_are_found_by_id_key_and_part_of_the_name(scene: ReportingScene) -> None:
+    shop, stall = await scene.open_shop("Corner Shop"), await scene.open_shop("shop")
     for word, expected in (
         (str(shop), [shop]),
         ("SHOP", [stall, shop]),
@@ -280,16 +278,16 @@ async def test_merchants_are_found_by_id_key_and_part_of_the_name(bazaar: Bazaar
         ("\0", []),
         (" ", []),
     ):
-        found = await merchants.find_merchants(bazaar.conn, word)
+        found = await merchants.find_merchants(scene.conn, word)
         assert [one.merchant_id for one in found] == expected
-    (found_one,) = await merchants.find_merchants(bazaar.conn, str(stall))
-    assert [one.merchant_id for one in await merchants.find_merchants(bazaar.conn, found_one.app_key)] == [
+    (found_one,) = await merchants.find_merchants(scene.conn, str(stall))
+    assert [one.merchant_id for one in await merchants.find_merchants(scene.conn, found_one.app_key)] == [
         stall
     ]
 
 
-async def test_sub_users_are_listed_by_the_beginning_of_a_name_over_all_shops(bazaar: Bazaar) -> None:
-    shop, stall = await bazaar.open_shop("Shop"), await bazaar.open_shop("Stall")
+async def test_sub_users_are_listed_by_the_beginning_of_a_name_over_all_shops(scene: ReportingScene) -> None:
+    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
     for merchant_id, name in (
         (shop, "bob"),
         (stall, "Alice"),
@@ -297,14 +295,14 @@ async def test_sub_users_are_listed_by_the_beginning_of_a_name_over_all_shops(ba
         (stall, "alina"),
         (shop, "al%"),
     ):
-        await bazaar.register(merchant_id, name)
-    alina = (await sub_users.find_sub_users(bazaar.conn, "alina"))[0]
-    await bazaar.conn.execute("update sub_user set username = 'Alix' where user_id = %s", [alina.user_id])
+        await scene.register(merchant_id, name)
+    alina = (await sub_users.find_sub_users(scene.conn, "alina"))[0]
+    await scene.conn.execute("update sub_user set username = 'Alix' where user_id = %s", [alina.user_id])
 
     async def names(*, limit: int = 2, **wanted: object) -> list[str]:
         found, after = [], None
         while True:
-            page = await sub_users.list_sub_users(bazaar.conn, after=after, limit=limit, **wanted)  # type: ignore[arg-type]
+            page = await sub_users.list_sub_users(scene.conn, after=after, limit=limit, **wanted)  # type: ignore[arg-type]
             found += [line.ext_user_id for line in page.rows]
             if (after := page.next) is None:
                 return found
@@ -321,30 +319,30 @@ async def test_sub_users_are_listed_by_the_beginning_of_a_name_over_all_shops(ba
         await names(ext_prefix="a", name_prefix="a")
 
 
-async def test_sub_users_by_name_are_walked_backwards_too(bazaar: Bazaar) -> None:
-    shop, stall = await bazaar.open_shop("Shop"), await bazaar.open_shop("Stall")
+async def test_sub_users_by_name_are_walked_backwards_too(scene: ReportingScene) -> None:
+    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
     for merchant_id, name in ((shop, "a1"), (stall, "a1"), (shop, "a2"), (stall, "a3"), (shop, "b")):
-        await bazaar.register(merchant_id, name)
+        await scene.register(merchant_id, name)
     for by in ("ext_prefix", "name_prefix"):
         wanted = {by: "a"}
-        first = await sub_users.list_sub_users(bazaar.conn, **wanted, limit=1)  # type: ignore[arg-type]
-        second = await sub_users.list_sub_users(bazaar.conn, **wanted, after=first.next, limit=1)  # type: ignore[arg-type]
-        third = await sub_users.list_sub_users(bazaar.conn, **wanted, after=second.next, limit=2)  # type: ignore[arg-type]
+        first = await sub_users.list_sub_users(scene.conn, **wanted, limit=1)  # type: ignore[arg-type]
+        second = await sub_users.list_sub_users(scene.conn, **wanted, after=first.next, limit=1)  # type: ignore[arg-type]
+        third = await sub_users.list_sub_users(scene.conn, **wanted, after=second.next, limit=2)  # type: ignore[arg-type]
         assert [line.ext_user_id for line in third.rows] == ["a2", "a3"]
         assert third.next is None
-        back = await sub_users.list_sub_users(bazaar.conn, **wanted, after=third.previous, limit=1)  # type: ignore[arg-type]
+        back = await sub_users.list_sub_users(scene.conn, **wanted, after=third.previous, limit=1)  # type: ignore[arg-type]
         assert back.rows == second.rows
-        back = await sub_users.list_sub_users(bazaar.conn, **wanted, after=back.previous, limit=1)  # type: ignore[arg-type]
+        back = await sub_users.list_sub_users(scene.conn, **wanted, after=back.previous, limit=1)  # type: ignore[arg-type]
         assert back.rows == first.rows
 
 
-async def test_a_sub_user_is_found_by_id_name_and_either_address(bazaar: Bazaar) -> None:
-    shop, stall = await bazaar.open_shop("Shop"), await bazaar.open_shop("Stall")
-    alice, other = await bazaar.register(shop, "alice"), await bazaar.register(stall, "alice")
-    tricky = await bazaar.register(stall, str(alice.user_id))
+async def test_a_sub_user_is_found_by_id_name_and_either_address(scene: ReportingScene) -> None:
+    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
+    alice, other = await scene.register(shop, "alice"), await scene.register(stall, "alice")
+    tricky = await scene.register(stall, str(alice.user_id))
 
     async def found(word: str, merchant_id: int | None = None) -> list[int]:
-        return [line.user_id for line in await sub_users.find_sub_users(bazaar.conn, word, merchant_id)]
+        return [line.user_id for line in await sub_users.find_sub_users(scene.conn, word, merchant_id)]
 
     assert await found("alice") == [alice.user_id, other.user_id]
     assert await found("alice", stall) == [other.user_id]
@@ -353,4 +351,4 @@ async def test_a_sub_user_is_found_by_id_name_and_either_address(bazaar: Bazaar)
     assert await found(to_eip55(evm_of(1))) == await found(to_tron(tron_of(1))) == [alice.user_id]
     assert await found(to_eip55(evm_of(1)), stall) == []
     assert await found(TRON_ADDRESS) == await found("9" * 30) == await found("\0") == []
-    assert await sub_users.show_sub_user(bazaar.conn, stall, alice.user_id) is None
+    assert await sub_users.show_sub_user(scene.conn, stall, alice.user_id) is None

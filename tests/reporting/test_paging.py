@@ -1,10 +1,10 @@
-"""Keys of pages: what they hold, what is refused, and lists that are walked to their end and back."""
+"""Page keys: what they contain, which are refused, and lists that are read to the end and back."""
 
 import base64
 import json
 
 import pytest
-from tests.reporting.conftest import COIN, Bazaar
+from tests.reporting.conftest import COIN, ReportingScene
 
 from merchant_wallet.reporting import orders
 from merchant_wallet.reporting.orders import OrderFilter, OrderLine
@@ -72,11 +72,11 @@ def test_a_query_turned_around_reads_the_other_way_and_turned_again_is_itself() 
     assert turn("(a) >= (%(key_0)s::text) order by a asc") == "(a) <= (%(key_0)s::text) order by a desc"
 
 
-async def walk(bazaar: Bazaar, wanted: OrderFilter, *, sort: str, limit: int) -> list[Page[OrderLine]]:
-    """All pages of a list from its first to its last."""
-    pages = [await orders.list_orders(bazaar.conn, wanted, sort=sort, limit=limit)]
+async def walk(scene: ReportingScene, wanted: OrderFilter, *, sort: str, limit: int) -> list[Page[OrderLine]]:
+    """All pages of a list, from first to last."""
+    pages = [await orders.list_orders(scene.conn, wanted, sort=sort, limit=limit)]
     while (after := pages[-1].next) is not None:
-        pages.append(await orders.list_orders(bazaar.conn, wanted, sort=sort, after=after, limit=limit))
+        pages.append(await orders.list_orders(scene.conn, wanted, sort=sort, after=after, limit=limit))
     return pages
 
 
@@ -84,38 +84,38 @@ async def walk(bazaar: Bazaar, wanted: OrderFilter, *, sort: str, limit: int) ->
 @pytest.mark.parametrize("sort", ["created", "amount"])
 @pytest.mark.parametrize("limit", [1, 2, 3, 6, 7, 8])
 async def test_a_list_walked_to_its_end_and_back_shows_every_row_once(
-    bazaar: Bazaar, sort: str, limit: int
+    scene: ReportingScene, sort: str, limit: int
 ) -> None:
-    shops = [await bazaar.open_shop("Shop"), await bazaar.open_shop("Stall")]
-    made = [await bazaar.order(shops[n % 2], (20 - n // 2) * COIN) for n in range(7)]
-    await bazaar.settle(shops[0], made[2])
+    shops = [await scene.open_shop("Shop"), await scene.open_shop("Stall")]
+    made = [await scene.order(shops[n % 2], (20 - n // 2) * COIN) for n in range(7)]
+    await scene.settle(shops[0], made[2])
     by_amount = sorted(made, key=lambda order: (order.amount_units, order.order_id), reverse=True)
     expected = [order.order_id for order in (by_amount if sort == "amount" else reversed(made))]
-    pages = await walk(bazaar, OrderFilter(), sort=sort, limit=limit)
+    pages = await walk(scene, OrderFilter(), sort=sort, limit=limit)
     assert [line.order_id for page in pages for line in page.rows] == expected
     assert len(pages) == -(-7 // limit)
     assert pages[0].previous is None
     for before, page in zip(reversed(pages[:-1]), reversed(pages), strict=False):
         assert page.previous is not None
         back = await orders.list_orders(
-            bazaar.conn, OrderFilter(), sort=sort, after=page.previous, limit=limit
+            scene.conn, OrderFilter(), sort=sort, after=page.previous, limit=limit
         )
         assert back.rows == before.rows
         assert back.next == before.next
 
 
 @pytest.mark.anyio
-async def test_going_back_beyond_the_beginning_shows_the_first_page_whole(bazaar: Bazaar) -> None:
-    shop = await bazaar.open_shop("Shop")
+async def test_going_back_beyond_the_beginning_shows_the_first_page_whole(scene: ReportingScene) -> None:
+    shop = await scene.open_shop("Shop")
     for _ in range(3):
-        await bazaar.order(shop)
-    first = await orders.list_orders(bazaar.conn, OrderFilter(), limit=2)
-    second = await orders.list_orders(bazaar.conn, OrderFilter(), after=first.next, limit=2)
-    await bazaar.order(shop)
+        await scene.order(shop)
+    first = await orders.list_orders(scene.conn, OrderFilter(), limit=2)
+    second = await orders.list_orders(scene.conn, OrderFilter(), after=first.next, limit=2)
+    await scene.order(shop)
     assert second.previous is not None
-    back = await orders.list_orders(bazaar.conn, OrderFilter(), after=second.previous, limit=2)
+    back = await orders.list_orders(scene.conn, OrderFilter(), after=second.previous, limit=2)
     assert back.rows == first.rows
-    again = await orders.list_orders(bazaar.conn, OrderFilter(), after=back.previous, limit=2)
+    again = await orders.list_orders(scene.conn, OrderFilter(), after=back.previous, limit=2)
     assert len(again.rows) == 2
     assert again.previous is None
     assert again.rows[0].order_id > first.rows[0].order_id
@@ -124,20 +124,20 @@ async def test_going_back_beyond_the_beginning_shows_the_first_page_whole(bazaar
 @pytest.mark.anyio
 @pytest.mark.parametrize(("strides", "sizes"), [(1, [1, 0, 0, 1]), (2, [1, 0, 1]), (3, [1, 1])])
 async def test_a_page_whose_filter_finds_little_says_where_it_stopped(
-    bazaar: Bazaar, monkeypatch: pytest.MonkeyPatch, strides: int, sizes: list[int]
+    scene: ReportingScene, monkeypatch: pytest.MonkeyPatch, strides: int, sizes: list[int]
 ) -> None:
     monkeypatch.setattr("merchant_wallet.reporting.paging.STRIDE", 3)
     monkeypatch.setattr("merchant_wallet.reporting.paging.STRIDES", strides)
-    shop = await bazaar.open_shop("Shop")
-    made = [await bazaar.order(shop, (90 if n in (0, 9) else 10) * COIN) for n in range(10)]
-    pages = await walk(bazaar, OrderFilter(least_units=50 * COIN), sort="created", limit=1)
+    shop = await scene.open_shop("Shop")
+    made = [await scene.order(shop, (90 if n in (0, 9) else 10) * COIN) for n in range(10)]
+    pages = await walk(scene, OrderFilter(least_units=50 * COIN), sort="created", limit=1)
     assert [len(page.rows) for page in pages] == sizes
     assert [line.order_id for page in pages for line in page.rows] == [made[9].order_id, made[0].order_id]
     back = pages[-1]
     found = []
     while back.previous is not None:
         back = await orders.list_orders(
-            bazaar.conn, OrderFilter(least_units=50 * COIN), after=back.previous, limit=1
+            scene.conn, OrderFilter(least_units=50 * COIN), after=back.previous, limit=1
         )
         found += [line.order_id for line in back.rows]
     assert set(found) == {made[9].order_id}
@@ -146,16 +146,16 @@ async def test_a_page_whose_filter_finds_little_says_where_it_stopped(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("limit", [0, -1, 201])
-async def test_a_page_is_bounded(bazaar: Bazaar, limit: int) -> None:
+async def test_a_page_is_bounded(scene: ReportingScene, limit: int) -> None:
     with pytest.raises(ValueError, match="limit is between 1 and 200"):
-        await orders.list_orders(bazaar.conn, OrderFilter(), limit=limit)
+        await orders.list_orders(scene.conn, OrderFilter(), limit=limit)
 
 
 @pytest.mark.anyio
-async def test_the_key_of_another_order_is_refused(bazaar: Bazaar) -> None:
-    shop = await bazaar.open_shop("Shop")
+async def test_the_key_of_another_order_is_refused(scene: ReportingScene) -> None:
+    shop = await scene.open_shop("Shop")
     for _ in range(2):
-        await bazaar.order(shop)
-    page = await orders.list_orders(bazaar.conn, OrderFilter(), limit=1)
+        await scene.order(shop)
+    page = await orders.list_orders(scene.conn, OrderFilter(), limit=1)
     with pytest.raises(ValueError, match="after is not a place in the list orders by amount"):
-        await orders.list_orders(bazaar.conn, OrderFilter(), sort="amount", after=page.next, limit=1)
+        await orders.list_orders(scene.conn, OrderFilter(), sort="amount", after=page.next, limit=1)

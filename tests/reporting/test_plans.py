@@ -1,6 +1,6 @@
-"""No list, search or figure reads a growing table whole in a large book, forwards or backwards.
+"""In a large book, no list, search or figure reads a growing table completely, in either direction.
 
-The plans are those the planner likes best, with nothing switched off.
+The plans are those that the planner prefers, with nothing switched off.
 """
 
 import re
@@ -43,7 +43,7 @@ GROWING = (
     "daily_figure",
 )
 FEW = ("payout_frozen_open", "payout_blocked", "callback_due", "callback_stopped", "withdrawal_unapproved")
-"""Indexes of the few rows that wait, which may be read from end to end."""
+"""Partial indexes of few, unfinished rows. They may be read completely."""
 FILL = Path(__file__).parents[1].joinpath("large_book.sql").read_text()
 
 
@@ -62,7 +62,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def read_whole(connection: psycopg.Connection, text: str) -> list[str]:
-    """The growing tables that a plan reads from end to end, be it along an index."""
+    """The growing tables that a plan reads completely, also along an index."""
     names: list[str] = []
 
     def number(found: re.Match[str]) -> str:

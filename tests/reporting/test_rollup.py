@@ -1,10 +1,10 @@
-"""The rollup: every entry is in the figures once, whoever adds, however often, whatever happens meanwhile."""
+"""The rollup: every entry is counted once, whoever adds, however often, whatever happens meanwhile."""
 
 import asyncio
 from collections import Counter
 
 import pytest
-from tests.reporting.conftest import COIN, Bazaar
+from tests.reporting.conftest import COIN, ReportingScene
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.book import reads
@@ -18,41 +18,41 @@ pytestmark = pytest.mark.anyio
 DAY = 20_000
 
 
-async def live_a_day(bazaar: Bazaar, shop: int) -> None:
-    """Something of everything."""
-    user = await bazaar.register(shop, "alice")
-    await bazaar.pay_out(shop, user, 100 * COIN)
-    await bazaar.charge(shop, user, 50 * COIN, fee_rate_e8=10_000_000)
-    await set_rate(bazaar.conn, USDT_TO_KFB, 7_00000000, at_ms=bazaar.clock())
-    await bazaar.ask(shop, Exchange(None, "USDT", "KFB", 10 * COIN, None, None))
-    paid, void, dropped = await bazaar.order(shop), await bazaar.order(shop), await bazaar.order(shop)
-    await bazaar.settle(shop, paid, f"hash of {shop}")
-    await bazaar.refund(shop, void)
-    await bazaar.cancel(shop, dropped)
-    await bazaar.ask(shop, WithdrawFees("USDT", None, "to the owners", "test"))
+async def live_a_day(scene: ReportingScene, shop: int) -> None:
+    """One entry of every kind."""
+    user = await scene.register(shop, "alice")
+    await scene.pay_out(shop, user, 100 * COIN)
+    await scene.charge(shop, user, 50 * COIN, fee_rate_e8=10_000_000)
+    await set_rate(scene.conn, USDT_TO_KFB, 7_00000000, at_ms=scene.clock())
+    await scene.ask(shop, Exchange(None, "USDT", "KFB", 10 * COIN, None, None))
+    paid, void, dropped = await scene.order(shop), await scene.order(shop), await scene.order(shop)
+    await scene.settle(shop, paid, f"hash of {shop}")
+    await scene.refund(shop, void)
+    await scene.cancel(shop, dropped)
+    await scene.ask(shop, WithdrawFees("USDT", None, "to the owners", "test"))
 
 
-async def told(bazaar: Bazaar, shop: int | None) -> dict[tuple[str, str], tuple[int, int, int]]:
+async def told(scene: ReportingScene, shop: int | None) -> dict[tuple[str, str], tuple[int, int, int]]:
     return {
         (one.kind, one.currency): (one.entries, one.amount_units, one.fee_units)
-        for one in await figures.total(bazaar.conn, 0, shop)
+        for one in await figures.total(scene.conn, 0, shop)
     }
 
 
-async def counted(bazaar: Bazaar, shops: list[int]) -> Counter[tuple[str, str]]:
-    """What moved in each kind and currency, fees and all, counted from the statements."""
+async def counted(scene: ReportingScene, shops: list[int]) -> Counter[tuple[str, str]]:
+    """What moved by kind and currency, fees included, counted from the statements."""
     moved: Counter[tuple[str, str]] = Counter()
     for shop in shops:
-        async for row in reads.statement(bazaar.conn, shop):
+        async for row in reads.statement(scene.conn, shop):
             moved[row.kind, row.currency] += max(0, row.amount_units)
     return moved
 
 
-async def test_a_days_figures_are_what_the_statement_adds_up_to(bazaar: Bazaar) -> None:
-    shop = await bazaar.open_shop("Shop")
-    await live_a_day(bazaar, shop)
-    assert await rollup.advance(bazaar.conn, shop, bazaar.clock()) == 13
-    assert await told(bazaar, shop) == {
+async def test_a_days_figures_are_what_the_statement_adds_up_to(scene: ReportingScene) -> None:
+    shop = await scene.open_shop("Shop")
+    await live_a_day(scene, shop)
+    assert await rollup.advance(scene.conn, shop, scene.clock()) == 13
+    assert await told(scene, shop) == {
         ("adjust", "KFB"): (1, 1000 * COIN, 0),
         ("adjust", "USDT"): (1, 1000 * COIN, 0),
         ("register", "KFB"): (1, 0, 0),
@@ -66,93 +66,93 @@ async def test_a_days_figures_are_what_the_statement_adds_up_to(bazaar: Bazaar) 
         ("cancel", "USDT"): (1, 10 * COIN, 0),
         ("fee_withdraw", "USDT"): (1, COIN, 0),
     }
-    sums = {key: amount + fee for key, (_, amount, fee) in (await told(bazaar, shop)).items() if amount}
-    assert sums == await counted(bazaar, [shop])
+    sums = {key: amount + fee for key, (_, amount, fee) in (await told(scene, shop)).items() if amount}
+    assert sums == await counted(scene, [shop])
 
 
-async def test_days_are_kept_apart_and_everybodys_are_added_up(bazaar: Bazaar) -> None:
-    shop, stall = await bazaar.open_shop("Shop"), await bazaar.open_shop("Stall")
-    await rollup.advance_all(bazaar.conn, bazaar.clock())
-    bazaar.clock.advance_s(DAY_MS // 1000)
-    await bazaar.ask(stall, Adjust("USDT", 5 * COIN, "more", "test", None))
-    await rollup.advance_all(bazaar.conn, bazaar.clock())
-    days = [
-        (one.day, one.entries, one.amount_units // COIN) for one in await figures.volume(bazaar.conn, DAY)
-    ]
+async def test_days_are_kept_apart_and_everybodys_are_added_up(scene: ReportingScene) -> None:
+    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
+    await rollup.advance_all(scene.conn, scene.clock())
+    scene.clock.advance_s(DAY_MS // 1000)
+    await scene.ask(stall, Adjust("USDT", 5 * COIN, "more", "test", None))
+    await rollup.advance_all(scene.conn, scene.clock())
+    days = [(one.day, one.entries, one.amount_units // COIN) for one in await figures.volume(scene.conn, DAY)]
     assert days == [(DAY, 2, 2000), (DAY, 2, 2000), (DAY + 1, 1, 5)]
-    assert [one.day for one in await figures.volume(bazaar.conn, DAY + 1, stall)] == [DAY + 1]
-    assert await figures.volume(bazaar.conn, DAY + 1, shop) == []
-    assert [one.day for one in await figures.volume(bazaar.conn, DAY, shop, until_day=DAY)] == [DAY, DAY]
+    assert [one.day for one in await figures.volume(scene.conn, DAY + 1, stall)] == [DAY + 1]
+    assert await figures.volume(scene.conn, DAY + 1, shop) == []
+    assert [one.day for one in await figures.volume(scene.conn, DAY, shop, until_day=DAY)] == [DAY, DAY]
 
 
 @pytest.mark.parametrize("batch", [1, 2, 6, 13, 14])
-async def test_batches_of_any_size_add_up_to_the_same(bazaar: Bazaar, batch: int) -> None:
-    shop = await bazaar.open_shop("Shop")
-    await live_a_day(bazaar, shop)
-    assert await rollup.advance_all(bazaar.conn, bazaar.clock(), batch=batch, rest_s=0) == 13
-    in_pieces = await told(bazaar, shop)
-    assert await rollup.advance_all(bazaar.conn, bazaar.clock(), batch=batch, rest_s=0) == 0
-    assert await rollup.advance(bazaar.conn, shop, bazaar.clock()) == 0
-    await bazaar.conn.execute("truncate daily_figure, figure_cursor")
-    await rollup.advance(bazaar.conn, shop, bazaar.clock())
-    assert await told(bazaar, shop) == in_pieces == await told(bazaar, None)
+async def test_batches_of_any_size_add_up_to_the_same(scene: ReportingScene, batch: int) -> None:
+    shop = await scene.open_shop("Shop")
+    await live_a_day(scene, shop)
+    assert await rollup.advance_all(scene.conn, scene.clock(), batch=batch, rest_s=0) == 13
+    in_pieces = await told(scene, shop)
+    assert await rollup.advance_all(scene.conn, scene.clock(), batch=batch, rest_s=0) == 0
+    assert await rollup.advance(scene.conn, shop, scene.clock()) == 0
+    await scene.conn.execute("truncate daily_figure, figure_cursor")
+    await rollup.advance(scene.conn, shop, scene.clock())
+    assert await told(scene, shop) == in_pieces == await told(scene, None)
 
 
-async def test_several_who_add_up_at_once_while_the_shops_trade_count_each_entry_once(bazaar: Bazaar) -> None:
-    shops = [await bazaar.open_shop(name) for name in ("Shop", "Stall", "Cart")]
+async def test_several_who_add_up_at_once_while_the_shops_trade_count_each_entry_once(
+    scene: ReportingScene,
+) -> None:
+    shops = [await scene.open_shop(name) for name in ("Shop", "Stall", "Cart")]
     over = asyncio.Event()
 
     async def add_up() -> None:
-        async with await connect(bazaar.url) as conn:
+        async with await connect(scene.url) as conn:
             while not over.is_set():
-                await rollup.advance_all(conn, bazaar.clock(), batch=3, rest_s=0)
+                await rollup.advance_all(conn, scene.clock(), batch=3, rest_s=0)
 
     adding = [asyncio.create_task(add_up()) for _ in range(3)]
-    await asyncio.gather(*[live_a_day(bazaar, shop) for shop in shops[:1]])
+    await asyncio.gather(*[live_a_day(scene, shop) for shop in shops[:1]])
     await asyncio.gather(
         *[
-            bazaar.ask(shop, Adjust("USDT", COIN, f"number {number}", "test", None))
+            scene.ask(shop, Adjust("USDT", COIN, f"number {number}", "test", None))
             for number in range(60)
             for shop in shops
         ]
     )
     over.set()
     await asyncio.gather(*adding)
-    await rollup.advance_all(bazaar.conn, bazaar.clock())
-    moved = await counted(bazaar, shops)
+    await rollup.advance_all(scene.conn, scene.clock())
+    moved = await counted(scene, shops)
     assert {
-        key: amount + fee for key, (_, amount, fee) in (await told(bazaar, None)).items() if amount
+        key: amount + fee for key, (_, amount, fee) in (await told(scene, None)).items() if amount
     } == moved
-    assert (await told(bazaar, shops[2]))["adjust", "USDT"][0] == 61
-    assert (await figures.pulse(bazaar.conn)).figures_behind == 0
+    assert (await told(scene, shops[2]))["adjust", "USDT"][0] == 61
+    assert (await figures.pulse(scene.conn)).figures_behind == 0
 
 
-async def test_a_rollup_that_dies_before_its_commit_has_added_nothing(bazaar: Bazaar) -> None:
-    shop = await bazaar.open_shop("Shop")
-    conn = await connect(bazaar.url)
+async def test_a_rollup_that_dies_before_its_commit_has_added_nothing(scene: ReportingScene) -> None:
+    shop = await scene.open_shop("Shop")
+    conn = await connect(scene.url)
     await conn.execute("begin")
-    assert await rollup.advance(conn, shop, bazaar.clock()) == 2
+    assert await rollup.advance(conn, shop, scene.clock()) == 2
     await conn.close()
-    assert await told(bazaar, shop) == {}
-    assert await rollup.advance(bazaar.conn, shop, bazaar.clock()) == 2
-    assert (await told(bazaar, shop))["adjust", "USDT"] == (1, 1000 * COIN, 0)
+    assert await told(scene, shop) == {}
+    assert await rollup.advance(scene.conn, shop, scene.clock()) == 2
+    assert (await told(scene, shop))["adjust", "USDT"] == (1, 1000 * COIN, 0)
 
 
-async def test_a_rollup_waits_for_no_books_lock_and_holds_none(bazaar: Bazaar) -> None:
-    shop = await bazaar.open_shop("Shop")
-    async with await connect(bazaar.url) as batch, batch.transaction():
+async def test_a_rollup_waits_for_no_books_lock_and_holds_none(scene: ReportingScene) -> None:
+    shop = await scene.open_shop("Shop")
+    async with await connect(scene.url) as batch, batch.transaction():
         await batch.execute("update book set last_ms = last_ms where merchant_id = %s", [shop])
-        await bazaar.conn.execute("set lock_timeout = '5s'")
-        async with bazaar.conn.transaction():
-            assert await rollup.advance(bazaar.conn, shop, bazaar.clock()) == 2
+        await scene.conn.execute("set lock_timeout = '5s'")
+        async with scene.conn.transaction():
+            assert await rollup.advance(scene.conn, shop, scene.clock()) == 2
             await batch.execute("set local lock_timeout = '5s'")
             await batch.execute("update book set last_ms = last_ms where merchant_id = %s", [shop])
             await batch.execute("select from account where merchant_id = %s for update", [shop])
 
 
-async def test_an_entry_of_a_batch_that_is_not_committed_is_in_no_figure_yet(bazaar: Bazaar) -> None:
-    shop = await bazaar.open_shop("Shop")
-    async with await connect(bazaar.url) as batch:
+async def test_an_entry_of_a_batch_that_is_not_committed_is_in_no_figure_yet(scene: ReportingScene) -> None:
+    shop = await scene.open_shop("Shop")
+    async with await connect(scene.url) as batch:
         async with batch.transaction():
             await batch.execute(
                 "insert into entry (merchant_id, entry_id, kind, at_ms, hash)"
@@ -160,19 +160,19 @@ async def test_an_entry_of_a_batch_that_is_not_committed_is_in_no_figure_yet(baz
                 " where merchant_id = %s group by merchant_id",
                 [shop],
             )
-            assert await rollup.advance(bazaar.conn, shop, bazaar.clock()) == 2
-        assert await rollup.advance(bazaar.conn, shop, bazaar.clock()) == 1
+            assert await rollup.advance(scene.conn, shop, scene.clock()) == 2
+        assert await rollup.advance(scene.conn, shop, scene.clock()) == 1
 
 
-async def test_the_number_of_sub_users_is_how_many_were_registered(bazaar: Bazaar) -> None:
-    shop, stall = await bazaar.open_shop("Shop"), await bazaar.open_shop("Stall")
+async def test_the_number_of_sub_users_is_how_many_were_registered(scene: ReportingScene) -> None:
+    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
     for name in ("alice", "bob"):
-        await bazaar.register(shop, name)
-    await bazaar.register(stall, "alice", "USDT")
-    before = await figures.pulse(bazaar.conn)
+        await scene.register(shop, name)
+    await scene.register(stall, "alice", "USDT")
+    before = await figures.pulse(scene.conn)
     assert (before.books, before.sub_users, before.figures_behind, before.figures_ms) == (2, 0, 7, None)
-    await rollup.advance_all(bazaar.conn, bazaar.clock())
-    after = await figures.pulse(bazaar.conn)
+    await rollup.advance_all(scene.conn, scene.clock())
+    after = await figures.pulse(scene.conn)
     assert (after.books, after.sub_users, after.figures_behind) == (2, 3, 0)
-    assert after.figures_ms == bazaar.clock()
-    assert (await told(bazaar, None))["register", "USDT"] == (1, 0, 0)
+    assert after.figures_ms == scene.clock()
+    assert (await told(scene, None))["register", "USDT"] == (1, 0, 0)

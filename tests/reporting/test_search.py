@@ -1,7 +1,7 @@
-"""One box for everything that a transaction may be named by."""
+"""One search for every name of a transaction."""
 
 import pytest
-from tests.reporting.conftest import Bazaar, evm_of
+from tests.reporting.conftest import ReportingScene, evm_of
 
 from merchant_wallet.base.addresses import to_eip55
 from merchant_wallet.reporting import callbacks, entries, merchants
@@ -14,8 +14,8 @@ pytestmark = pytest.mark.anyio
 HASH = "ab" * 32
 
 
-async def sign_payout(bazaar: Bazaar, shop: int, order_id: int, tx_hash: str) -> None:
-    """What the payer writes down before it sends a transfer."""
+async def sign_payout(scene: ReportingScene, shop: int, order_id: int, tx_hash: str) -> None:
+    """What the payer stores before it sends a transfer."""
     for statement in (
         "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, signed_no)"
         " values (%(m)s, %(o)s, 1, 'payer', 0, 1)",
@@ -24,25 +24,23 @@ async def sign_payout(bazaar: Bazaar, shop: int, order_id: int, tx_hash: str) ->
         "insert into payout_signed (merchant_id, order_id, attempt_no, raw, tx_hash, built_at_block,"
         " signed_ms) values (%(m)s, %(o)s, 1, 'raw', %(h)s, 0, 0)",
     ):
-        await bazaar.conn.execute(
-            statement.encode(), {"m": shop, "o": order_id, "w": bytes(20), "h": tx_hash}
-        )
+        await scene.conn.execute(statement.encode(), {"m": shop, "o": order_id, "w": bytes(20), "h": tx_hash})
 
 
-async def kinds(bazaar: Bazaar, word: str, merchant_id: int | None = None) -> list[tuple[str, int]]:
-    return [(hit.kind, hit.merchant_id) for hit in await search(bazaar.conn, word, merchant_id)]
+async def kinds(scene: ReportingScene, word: str, merchant_id: int | None = None) -> list[tuple[str, int]]:
+    return [(hit.kind, hit.merchant_id) for hit in await search(scene.conn, word, merchant_id)]
 
 
-async def test_every_kind_of_name_leads_to_what_it_names(bazaar: Bazaar) -> None:
-    shop = await bazaar.open_shop("Shop")
-    alice = await bazaar.register(shop, "alice")
-    order = await bazaar.order(shop)
-    await bazaar.cancel(shop, order)
-    await sign_payout(bazaar, shop, order.order_id, HASH)
-    await bazaar.add_deposit(shop, "0x" + "cd" * 32, chain="ERC20")
-    event = (await callbacks.list_callbacks(bazaar.conn, CallbackFilter())).rows[0].event_id
-    cancel = (await entries.list_entries(bazaar.conn, shop, EntryFilter(kinds=("cancel",)))).rows[0]
-    (merchant,) = await merchants.find_merchants(bazaar.conn, "Shop")
+async def test_every_kind_of_name_leads_to_what_it_names(scene: ReportingScene) -> None:
+    shop = await scene.open_shop("Shop")
+    alice = await scene.register(shop, "alice")
+    order = await scene.order(shop)
+    await scene.cancel(shop, order)
+    await sign_payout(scene, shop, order.order_id, HASH)
+    await scene.add_deposit(shop, "0x" + "cd" * 32, chain="ERC20")
+    event = (await callbacks.list_callbacks(scene.conn, CallbackFilter())).rows[0].event_id
+    cancel = (await entries.list_entries(scene.conn, shop, EntryFilter(kinds=("cancel",)))).rows[0]
+    (merchant,) = await merchants.find_merchants(scene.conn, "Shop")
     both = [("order", shop), ("entry", shop)]
     expected = {
         str(shop): [("merchant", shop)],
@@ -62,18 +60,18 @@ async def test_every_kind_of_name_leads_to_what_it_names(bazaar: Bazaar) -> None
         event: [("callback", shop)],
     }
     for word, hits in expected.items():
-        assert await kinds(bazaar, f" {word} ") == hits, word
-        assert await kinds(bazaar, word, shop) == hits, word
+        assert await kinds(scene, f" {word} ") == hits, word
+        assert await kinds(scene, word, shop) == hits, word
 
 
-async def test_a_merchant_finds_nothing_of_another(bazaar: Bazaar) -> None:
-    shop, stall = await bazaar.open_shop("Shop"), await bazaar.open_shop("Stall")
-    alice = await bazaar.register(shop, "alice")
-    order = await bazaar.order(shop)
-    await bazaar.cancel(shop, order)
-    await sign_payout(bazaar, shop, order.order_id, HASH)
-    await bazaar.add_deposit(shop, "cd" * 32)
-    event = (await callbacks.list_callbacks(bazaar.conn, CallbackFilter())).rows[0].event_id
+async def test_a_merchant_finds_nothing_of_another(scene: ReportingScene) -> None:
+    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
+    alice = await scene.register(shop, "alice")
+    order = await scene.order(shop)
+    await scene.cancel(shop, order)
+    await sign_payout(scene, shop, order.order_id, HASH)
+    await scene.add_deposit(shop, "cd" * 32)
+    event = (await callbacks.list_callbacks(scene.conn, CallbackFilter())).rows[0].event_id
     words = (
         str(shop),
         "Shop",
@@ -86,20 +84,20 @@ async def test_a_merchant_finds_nothing_of_another(bazaar: Bazaar) -> None:
         event,
     )
     for word in words:
-        assert await kinds(bazaar, str(word)) != []
-        assert await kinds(bazaar, str(word), stall) == []
+        assert await kinds(scene, str(word)) != []
+        assert await kinds(scene, str(word), stall) == []
 
 
-async def test_what_two_shops_call_the_same_is_found_in_both(bazaar: Bazaar) -> None:
-    shop, stall = await bazaar.open_shop("Shop"), await bazaar.open_shop("Stall")
+async def test_what_two_shops_call_the_same_is_found_in_both(scene: ReportingScene) -> None:
+    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
     for merchant_id in (shop, stall):
-        await bazaar.register(merchant_id, "alice")
-    assert await kinds(bazaar, "alice") == [("sub-user", shop), ("sub-user", stall)]
+        await scene.register(merchant_id, "alice")
+    assert await kinds(scene, "alice") == [("sub-user", shop), ("sub-user", stall)]
 
 
 @pytest.mark.parametrize(
     "word", ["", " ", "\0", "x" * 129, "9" * 40, "0x", "%", "'; drop table entry", "0x" + "zz" * 32]
 )
-async def test_a_word_that_names_nothing_finds_nothing(bazaar: Bazaar, word: str) -> None:
-    await bazaar.open_shop("Shop")
-    assert await search(bazaar.conn, word) == []
+async def test_a_word_that_names_nothing_finds_nothing(scene: ReportingScene, word: str) -> None:
+    await scene.open_shop("Shop")
+    assert await search(scene.conn, word) == []

@@ -1,4 +1,4 @@
-"""A running platform, and a browser without a screen that opens wallets on it."""
+"""A running platform, and an HTTP client that opens wallets on it as a browser does."""
 
 import re
 import secrets
@@ -27,26 +27,26 @@ DAY_MS = 86_400_000
 
 @dataclass
 class Browser:
-    """Asks as a browser does: with cookies, without following anything by itself."""
+    """Sends requests as a browser does: with cookies. It follows no redirect by itself."""
 
     client: httpx.Client
 
     def get(self, path: str, **headers: str) -> httpx.Response:
-        """Ask for a page; headers with `_` for `-`."""
+        """Request a page. In header names `_` stands for `-`."""
         return self.client.get(path, headers=_name(headers))
 
     def part(self, path: str) -> httpx.Response:
-        """Ask for a part of a page, as htmx does."""
+        """Request a part of a page, as htmx does."""
         return self.get(path, hx_request="true")
 
     def open(self, url: str, **headers: str) -> httpx.Response:
-        """Follow a link to a wallet up to its page."""
+        """Follow a link to a wallet, and the redirect to its page."""
         answer = self.get(path_of(url), **headers)
         assert answer.status_code == 303, answer.text
         return self.get(answer.headers["location"])
 
     def send(self, path: str, page: str = "/wallet", /, **fields: str) -> httpx.Response:
-        """Send a form of a page."""
+        """Send the form of a page, with its CSRF token."""
         return self.post(path, {"csrf": read_csrf(self.get(page)), **fields})
 
     def post(self, path: str, fields: dict[str, str], **headers: str) -> httpx.Response:
@@ -64,14 +64,14 @@ def path_of(url: str) -> str:
 
 
 def read_csrf(page: httpx.Response) -> str:
-    """The token that a page bears."""
+    """The page's CSRF token."""
     found = re.search(r'<meta name="csrf" content="([0-9a-f]+)">', page.text)
     assert found is not None, page.text
     return found[1]
 
 
 def texts(page: httpx.Response) -> str:
-    """What a page says: its texts without its tags, spaces as one."""
+    """A page's text without its tags, with single spaces."""
     body = re.sub(r"(?s)<(head|script|svg)\b.*?</\1>", " ", page.text)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
@@ -81,7 +81,7 @@ NewBrowser = Callable[..., Browser]
 
 @pytest.fixture
 def new_browser(platform: Platform) -> Iterator[NewBrowser]:
-    """Makes browsers that know nothing yet, on this platform or another; headers with `_` for `-`."""
+    """Makes browsers without cookies, for this platform or another. In header names `_` stands for `-`."""
     clients: list[httpx.Client] = []
 
     def make(at: Platform = platform, **headers: str) -> Browser:
@@ -96,18 +96,18 @@ def new_browser(platform: Platform) -> Iterator[NewBrowser]:
 
 @pytest.fixture
 def browser(new_browser: NewBrowser) -> Browser:
-    """A browser that knows nothing yet."""
+    """A browser without cookies."""
     return new_browser()
 
 
 @pytest.fixture
 def other_browser(new_browser: NewBrowser) -> Browser:
-    """Somebody else's."""
+    """Another person's browser."""
     return new_browser()
 
 
 def let_arrive(shop: Shop, address: str, amount_units: int, status: str = "seen", **values: Any) -> str:
-    """Write a deposit down as the watcher would; gives its transaction's hash."""
+    """Insert a deposit, as the watcher does. Returns its transaction hash."""
     family, raw = parse_wallet_address(address)
     chain = family.key_name
     found = shop.platform.rows(

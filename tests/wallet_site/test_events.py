@@ -1,4 +1,4 @@
-"""An open page is told at once what has changed, and nothing about other wallets."""
+"""An open page gets changes at once, and nothing about other wallets."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ TOP_UP = "transferFromMerchantToUser"
 
 
 def live_url(page: httpx.Response) -> str:
-    """Where a page is told of changes."""
+    """The URL of a page's event stream."""
     found = re.search(r'data-live-url="([^"]+)"', page.text)
     assert found is not None
     return found[1].replace("&amp;", "&")
@@ -101,7 +101,7 @@ def test_without_a_session_the_stream_says_so_and_ends(browser: Browser) -> None
 def test_one_wallet_has_so_many_streams_and_those_left_count_no_more(
     shop: Shop, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Writing to a browser that has left would tell too, but only with the next beat.
+    # Without beats nothing is written. A failed write to a closed browser would also end its stream.
     monkeypatch.setattr(live, "BEAT_S", 600.0)
     url = live_url(browser.open(shop.user("alice", "1")["url"]))
     with ExitStack() as stack:
@@ -139,7 +139,7 @@ def test_an_open_page_is_told_nothing_more_once_its_session_is_over(
 
 
 def can_follow(browser: Browser, url: str) -> bool:
-    """Whether a stream is given."""
+    """Whether the stream is accepted."""
     with browser.client.stream("GET", url) as stream:
         return stream.status_code == 200
 

@@ -1,4 +1,4 @@
-"""A sub-user sees the balance and every movement of the own wallet, and of no other."""
+"""A sub-user sees the balance and every movement of its own wallet, and of no other."""
 
 import re
 

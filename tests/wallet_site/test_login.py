@@ -1,4 +1,4 @@
-"""The link opens the wallet, for a while, and nothing that it leaves behind opens another."""
+"""The link opens the wallet for a limited time, and nothing that it leaves opens another wallet."""
 
 import re
 
@@ -17,7 +17,7 @@ COOKIE_OF_HTTP = re.compile(
 
 
 def session_count(platform: Platform) -> int:
-    """How many sessions there are."""
+    """The number of sessions."""
     return int(platform.rows("select count(*) from wallet_session")[0][0])
 
 
@@ -271,6 +271,6 @@ def test_no_form_is_taken_that_is_not_of_this_sessions_own_page(
     for headers in ({"origin": "https://evil.example"}, {"sec_fetch_site": "cross-site"}):
         assert browser.post(path, {"csrf": mine}, **headers).status_code == 403
     assert browser.get("/wallet").status_code == 200
-    # Asked for as a page it does nothing, and leads to the page that it stands on.
+    # A GET of a form's URL changes nothing and redirects to the form's page.
     assert browser.get(path).headers["location"] == path.rpartition("/")[0]
     assert browser.get("/wallet").status_code == 200

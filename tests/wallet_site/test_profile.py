@@ -1,4 +1,4 @@
-"""A sub-user's own name, language and look."""
+"""A sub-user's own name, language and theme."""
 
 import pytest
 from tests.journeys.conftest import Shop

@@ -1,4 +1,4 @@
-"""Where to send deposits to, and what becomes of them."""
+"""The addresses for deposits, and the deposits' states."""
 
 import re
 
@@ -10,7 +10,7 @@ CLOCK_MS = 1_763_712_000_000
 
 
 def addresses(page: object) -> list[str]:
-    """What can be copied, in order."""
+    """What a page offers to copy, in order."""
     return re.findall(r'data-copy="([^"]+)"', getattr(page, "text", ""))
 
 

@@ -1,4 +1,4 @@
-"""What a sub-user sets holds from the merchant's next debit on, and takes the PIN."""
+"""A sub-user's settings need the PIN, and apply from the merchant's next debit on."""
 
 import pytest
 from tests.journeys.conftest import Clock, Platform, Shop
@@ -12,7 +12,7 @@ DEBITS, LIMITS, SET_PIN = f"{PAGE}/debits", f"{PAGE}/limits", f"{PAGE}/pin"
 
 
 def pay(shop: Shop, code: int, amount: str = "1") -> str:
-    """A debit by the merchant that is to be answered with this code; gives what it says."""
+    """A debit by the merchant that must get this code. Returns the message."""
     return shop.client.expect(
         code,
         "transferFromUserToMerchant",
@@ -30,7 +30,7 @@ def set_pin(browser: Browser, pin: str = PIN) -> None:
 
 
 def enter(shop: Shop, browser: Browser) -> None:
-    """Alice, who has 100 KFB, opens her wallet and sets her PIN."""
+    """Alice has 100 KFB, opens her wallet and sets her PIN."""
     browser.open(shop.user("alice", "100")["url"])
     set_pin(browser)
 

@@ -9,7 +9,7 @@ MOST_BYTES = 60_000
 
 
 def received_bytes(browser: Browser, path: str) -> tuple[int, str]:
-    """How many bytes of an answer come over the line, its head too, and its text."""
+    """The size of an answer as transferred, with headers, and its text."""
     with browser.client.stream("GET", path, headers={"accept-encoding": "gzip"}) as stream:
         head = sum(len(name) + len(value) + 4 for name, value in stream.headers.raw)
         stream.read()
