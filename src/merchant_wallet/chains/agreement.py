@@ -1,8 +1,8 @@
-"""One number out of what several nodes say, so that no single node of three moves it. Pure.
+"""One number from the answers of several nodes. No single node of three can change it. Pure.
 
 Rules:
-- With two nodes nobody knows which one is wrong, so the caller takes the side that does no harm.
-- With three or more, one outlier on that side is left out.
+- With two nodes nobody knows which one is wrong, so the caller takes the harmless side.
+- With three or more nodes one outlier on that side is ignored.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ _ENOUGH: Final = 3
 
 
 def cautious_low(said: Sequence[int]) -> int:
-    """The lowest answer; the second lowest of three or more. Raises ValueError when nobody answered."""
+    """The lowest answer, or the second lowest of three or more. Raises ValueError without answers."""
     return sorted(said)[_place(said)]
 
 
 def cautious_high(said: Sequence[int]) -> int:
-    """The highest answer; the second highest of three or more. Raises ValueError when nobody answered."""
+    """The highest answer, or the second highest of three or more. Raises ValueError without answers."""
     return sorted(said, reverse=True)[_place(said)]
 
 

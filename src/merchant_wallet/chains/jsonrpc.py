@@ -1,9 +1,11 @@
-"""JSON-RPC 2.0 over HTTP, thin: a question to one node, and its answer read into what it should be.
+"""A thin JSON-RPC 2.0 client over HTTP. It sends requests to one node and reads the results.
 
-Rules: an answer counts only when it is a JSON-RPC answer to this very question and `read` makes sense of its
-result; anything else (plain text, HTML, another id, a result of another form) is the node's failure
-(`NodeFailed`). An error object is the node's own word (`NodeRefused`); the revert of a simulated call is told
-apart from it (`CallReverted`), because every honest node answers it alike.
+Rules:
+- An answer counts only if it is a JSON-RPC response to this request and `read` understands its result.
+- Anything else (plain text, HTML, another id, a result of another form) is a failure of the node:
+  `NodeFailed`.
+- An error object is the node's own refusal: `NodeRefused`.
+- The revert of a simulated call has its own exception, `CallReverted`. Every honest node reports it.
 """
 
 import itertools
@@ -21,19 +23,19 @@ from merchant_wallet.chains.transport import (
     NodeRefused,
 )
 
-# What nodes answer when a call or an estimate reverts: geth and its kin 3, others a text with the word.
+# The error code of a reverted call or estimate: 3 in geth and its relatives. Other nodes say so in the text.
 _REVERT_CODE: Final = 3
 _SHOWN: Final = 200
 _QUANTITY: Final = re.compile("0x[0-9a-fA-F]{1,64}")
 _HASH: Final = re.compile("0x[0-9a-fA-F]{64}")
-# Python's own reader of hex digits also takes spaces.
+# `bytes.fromhex` also accepts spaces, so the form is checked first.
 _DATA: Final = re.compile("0x(?:[0-9a-fA-F]{2})*")
 
 T = TypeVar("T")
 
 
 class CallReverted(Exception):
-    """The contract refused a simulated call; the text is the node's, with the reason where it gave one."""
+    """The contract reverted a simulated call. The text is the node's, with the reason if it gave one."""
 
 
 class _Fault(msgspec.Struct):
@@ -42,7 +44,7 @@ class _Fault(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct):
-    # UNSET and null are told apart: a null result is an answer ("no such transaction").
+    # UNSET is not null: a null result is an answer ("no such transaction").
     result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     error: _Fault | None = None
     id: int | str | None = None
@@ -65,7 +67,7 @@ class JsonRpc:
         *params: object,
         limit_bytes: int = ANSWER_BYTES,
     ) -> T:
-        """One node's answer, as `read` makes it of the result (raising ValueError for what it can't be).
+        """The answer of one node, converted by `read`. `read` raises ValueError for an impossible result.
 
         Raises NodeFailed, NodeRefused, CallReverted.
         """
@@ -77,10 +79,10 @@ class JsonRpc:
     async def ask_calls(
         self, node: int, read: Callable[[Any], T], method: str, many: Sequence[Sequence[object]]
     ) -> list[T | CallReverted]:
-        """One node's answers to one method with many parameters, in their order, asked in one batch.
+        """The answers of one node to one method with many parameters, in order, in one batch.
 
-        A simulated call that reverts is one of the answers. Raises NodeFailed and NodeRefused; a node may
-        take no batches.
+        A simulated call that reverts is one of the answers. Raises NodeFailed and NodeRefused: some nodes
+        accept no batches.
         """
         numbers = [next(self._ids) for _ in many]
         questions = [
@@ -134,7 +136,7 @@ class JsonRpc:
         return NodeRefused(self.endpoints.names[node], fault.code, f"{method}: {message}")
 
     async def first(self, ask: Callable[[int], Awaitable[T]]) -> T:
-        """See `Endpoints.first`. A CallReverted is an answer and ends the round."""
+        """See `Endpoints.first`. A CallReverted is an answer and ends the loop."""
         return await self.endpoints.first(ask)
 
     async def every(self, ask: Callable[[int], Awaitable[T]]) -> list[T | NodeFailed | NodeRefused]:
@@ -150,7 +152,7 @@ def read_quantity(value: Any) -> int:
 
 
 def read_bytes(value: Any, size: int | None = None) -> bytes:
-    """JSON-RPC data (`0x` and pairs of hex digits) as bytes, of this many where it is said.
+    """JSON-RPC data (`0x` and pairs of hex digits) as bytes. `size` is the number of bytes, if it is known.
 
     Raises ValueError.
     """

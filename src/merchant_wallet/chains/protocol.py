@@ -1,8 +1,10 @@
-"""What payer, watcher and reconciliation know of a chain: it builds, takes and judges transfers, and is read.
+"""What the payer, the watcher and reconciliation use of a chain: build, send, judge and read transfers.
 
-Rules: `build` promises nothing to the world: until its bytes are broadcast no money can move. `broadcast` may
-be called any number of times with the same bytes and is never a verdict. Only `judge` tells what happened,
-and only from what the chain can no longer take back. No merchant and no SQL in here.
+Rules:
+- `build` only signs. No money can move before its bytes are broadcast.
+- `broadcast` may be called any number of times with the same bytes. Its result proves nothing.
+- Only `judge` tells what happened, and it uses only what the chain can no longer take back.
+- Nothing here knows a merchant or SQL.
 """
 
 from collections.abc import Sequence
@@ -12,7 +14,7 @@ import msgspec
 
 
 class Transfer(msgspec.Struct, frozen=True, gc=False):
-    """Money on a chain: on which one, of which currency, to which 20 bytes, how many millionths."""
+    """Money on a chain: the chain, the currency, the recipient's 20 bytes and the amount in millionths."""
 
     chain: str
     token: str
@@ -21,9 +23,9 @@ class Transfer(msgspec.Struct, frozen=True, gc=False):
 
 
 class Payout(msgspec.Struct, frozen=True, gc=False):
-    """A transfer that is to be made; `payout_id` is unique on the platform and names it for ever.
+    """A transfer that must be made. `payout_id` is unique on the platform for ever.
 
-    `nonce` is its place among the hot wallet's transactions (an EVM nonce), where the chain has places.
+    `nonce` is the EVM nonce of the transaction. It is None on chains without nonces.
     """
 
     payout_id: int
@@ -32,9 +34,9 @@ class Payout(msgspec.Struct, frozen=True, gc=False):
 
 
 class SignedTransfer(msgspec.Struct, frozen=True, gc=False):
-    """The bytes that move the money once they are broadcast, and the hash that the chain knows them by.
+    """The bytes that move the money once they are broadcast, and their hash on the chain.
 
-    `built_at_block` is the height of the chain when they were made: nothing of them is in an earlier block.
+    `built_at_block` is the chain's height at that time, so no earlier block can contain the transfer.
     """
 
     raw: bytes
@@ -43,10 +45,11 @@ class SignedTransfer(msgspec.Struct, frozen=True, gc=False):
 
 
 class Pending(msgspec.Struct, frozen=True, gc=False):
-    """Nothing final yet, or nothing known.
+    """Nothing is final yet, or nothing is known.
 
-    `check_after_ms`: when another look is worth it, if that is known. `stuck`: it has waited so long that a
-    replacement (`build` with what was signed so far) is called for. `alert`: what an operator should know.
+    `check_after_ms`: another look makes sense after this time, if it is known. `stuck`: the transfer has
+    waited so long that it must be replaced, by `build` with everything signed so far. `alert`: a text for an
+    operator.
     """
 
     check_after_ms: int | None = None
@@ -55,9 +58,9 @@ class Pending(msgspec.Struct, frozen=True, gc=False):
 
 
 class TransferLog(msgspec.Struct, frozen=True, gc=False):
-    """One Transfer log of the token: 20 bytes each for sender and recipient, and millionths.
+    """One Transfer log of the token: the 20 bytes of sender and recipient, and the amount in millionths.
 
-    `remainder` is what the log has above whole millionths, in the token's smallest units.
+    `remainder` is the part of the amount below a millionth, in the token's smallest units.
     """
 
     sender: bytes
@@ -67,11 +70,12 @@ class TransferLog(msgspec.Struct, frozen=True, gc=False):
 
 
 class Final(msgspec.Struct, frozen=True, gc=False):
-    """The chain's own final record of what one of the payout's transactions moved.
+    """The chain's final record of one of the payout's transactions.
 
-    `transfer_logs` is empty when the transaction has one Transfer log of the token, from the payer's wallet,
-    or none; without one `transfer` has 0 units. Else `transfer_logs` has them all, so the transaction is not
-    what was ordered, and `transfer` is what reached the ordered recipient from that wallet.
+    `transfer_logs` is empty if the transaction has exactly one Transfer log of the token, sent by the payer's
+    wallet, or no log at all. Without a log `transfer` has 0 units. Otherwise `transfer_logs` has all logs, so
+    the transaction is not what was ordered. Then `transfer` is what that wallet sent to the ordered
+    recipient.
     """
 
     transfer: Transfer
@@ -79,14 +83,14 @@ class Final(msgspec.Struct, frozen=True, gc=False):
     transfer_logs: tuple[TransferLog, ...] = ()
 
     def is_exactly(self, ordered: Transfer) -> bool:
-        """Whether the transaction moved what was ordered and nothing else."""
+        """Whether the transaction moved exactly the order and nothing else."""
         return not self.transfer_logs and self.transfer == ordered
 
 
 class Dead(msgspec.Struct, frozen=True, gc=False):
-    """Proof that nothing signed for the payout moved or ever will move anything, and nothing should follow.
+    """Proof that nothing signed for the payout has moved or ever will move money. Nothing more may be signed.
 
-    `wallet_fault` says why the hot wallet must not be used until an operator has looked, if that is so.
+    `wallet_fault` is set if the hot wallet must be frozen until an operator has looked. It says why.
     """
 
     cause: str
@@ -94,7 +98,7 @@ class Dead(msgspec.Struct, frozen=True, gc=False):
 
 
 class Expired(msgspec.Struct, frozen=True, gc=False):
-    """Proof that everything signed for the payout is void and moved nothing; it may be built anew."""
+    """Proof that everything signed for the payout is void and has moved nothing. It may be built again."""
 
     cause: str
 
@@ -103,10 +107,11 @@ Verdict = Pending | Final | Dead | Expired
 
 
 class Obstacle(msgspec.Struct, frozen=True, gc=False):
-    """Why nothing can be paid at the moment; the order waits.
+    """Why nothing can be paid at the moment. The order waits.
 
-    A chain's kinds: `funds`, `top_up`, `fee`, `token_fee`, `paused`, `wallet`, `node` or `limit`. A `wallet`
-    obstacle (the token has blacklisted our own wallet) freezes the wallet.
+    The kinds of a chain: `funds`, `fuel` (too little coin for the network fee), `fee`, `token_fee`, `paused`,
+    `wallet`, `node` and `limit`. `wallet` means that the token has blacklisted our own wallet. It freezes the
+    wallet.
     """
 
     kind: str
@@ -114,11 +119,11 @@ class Obstacle(msgspec.Struct, frozen=True, gc=False):
 
 
 class Unpayable(Exception):
-    """Nothing was signed, and nothing ever can be: the recipient can't be paid. The text is the cause."""
+    """The recipient can never be paid, and nothing was signed. The text is the cause."""
 
 
 class Blocked(Exception):
-    """Nothing was signed because of an obstacle that may pass; the order waits."""
+    """Nothing was signed because of an obstacle that may pass. The order waits."""
 
     def __init__(self, obstacle: Obstacle) -> None:
         super().__init__(obstacle.cause)
@@ -134,43 +139,43 @@ class Chain(Protocol):
 
     @property
     def has_nonces(self) -> bool:
-        """Whether the wallet's transactions have numbered places that must all be filled (EVM nonces)."""
+        """Whether the wallet's transactions have EVM nonces. Every nonce must be used in the end."""
 
     async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
-        """The place after the last one that the chain or its waiting room knows of this wallet.
+        """The nonce after the last one that the chain or its mempool knows of this wallet.
 
-        All places below `known` were given out by the platform (None: it knows of none). What is above
-        `known` is certain: two nodes say it, or one proves it. With `is_first` places are given out from
-        there on. Raises Hindered when that is not certain.
+        The platform has given out all nonces below `known`. It is None if the platform knows none. A result
+        above `known` is certain: two nodes say it, or one node proves it. `is_first` means that the platform
+        will give out nonces from the result on. Raises Blocked if the result is not certain.
         """
 
     async def funds(self) -> int:
-        """Units of the token that the hot wallet holds for certain: as of the last final block."""
+        """Units of the token that the hot wallet certainly holds, as of the last final block."""
 
     async def check_payable(self, transfer: Transfer) -> None:
-        """See that a transfer could be paid now. Raises Unpayable with proof, Hindered."""
+        """Check that a transfer could be paid now. Raises Unpayable with proof, Blocked."""
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        """Make and sign the transfer; nothing is sent.
+        """Build and sign the transfer. Nothing is sent.
 
-        `earlier` is everything signed for this payout before, the oldest first. On a sequenced chain the
-        result takes the same place as they do, so that at most one of them can ever count; on any other it
-        may only be asked for when `judge` has called all of them `Expired`. Raises Unpayable with proof and
-        Hindered; any other error means: try again later.
+        `earlier` has everything signed for this payout before, the oldest first. On a chain with nonces the
+        result has the same nonce, so at most one of them can count. On other chains it may be called only
+        after `judge` has called all of them `Expired`. Raises Unpayable with proof and Blocked. After any
+        other error try again later.
         """
 
     async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        """A transaction that moves nothing, for a place which no payout will take. Raises Hindered."""
+        """A transaction that moves nothing, for a nonce that no payout will use. Raises Blocked."""
 
     async def broadcast(self, raw: bytes) -> None:
-        """Hand the bytes to the chain, as often as need be. An error proves nothing about the transfer."""
+        """Send the bytes to the chain. May be repeated. An error proves nothing about the transfer."""
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
-        """What became of a payout for which all of these, and nothing else, were ever signed."""
+        """What became of a payout. `signed` has everything that was ever signed for it."""
 
 
 class Block(msgspec.Struct, frozen=True, gc=False):
-    """One block's place in its chain."""
+    """The position of a block in its chain."""
 
     number: int
     hash: str
@@ -179,12 +184,12 @@ class Block(msgspec.Struct, frozen=True, gc=False):
 
 
 class TokenTransfer(msgspec.Struct, frozen=True, gc=False):
-    """One Transfer log of our token: (chain, tx_hash, log_index) names it for ever.
+    """One Transfer log of our token. (chain, tx_hash, log_index) identifies it for ever.
 
-    `log_index` is its place among the logs of its own transaction, counted from 0. It stays the same when the
-    transaction is mined again in another block. `block_log_index` is its place among all logs of the block,
-    where the chain counts so (Ethereum's `logIndex`). `remainder` is what arrived above whole units, in the
-    token's smallest units: a token with more decimals than the ledger can move parts of a unit.
+    `log_index` is its position among the logs of its own transaction, from 0. It stays the same if the
+    transaction is mined again in another block. `block_log_index` is its position among all logs of the
+    block, if the chain counts so (Ethereum's `logIndex`). `remainder` is the part of the amount below a unit,
+    in the token's smallest units. A token with more decimals than the ledger can move parts of a unit.
     """
 
     chain: str
@@ -200,7 +205,7 @@ class TokenTransfer(msgspec.Struct, frozen=True, gc=False):
 
 
 class ChainReader(Protocol):
-    """One chain as deposits and reconciliation read it; needs no key."""
+    """A chain as deposits and reconciliation read it. It needs no key."""
 
     async def head(self) -> Block:
         """The newest block."""
@@ -209,25 +214,27 @@ class ChainReader(Protocol):
         """The newest block that the chain can no longer take back, by the configured rule."""
 
     async def block(self, number: int) -> Block | None:
-        """The block of this number on the branch that the node follows now."""
+        """The block with this number on the branch that the node follows now."""
 
     async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
-        """Every Transfer log of our token in these blocks (both ends included), in the chain's order.
+        """Every Transfer log of our token in these blocks, both ends included, in the chain's order.
 
-        Where several nodes are configured and the blocks are final, two must say the same.
-        Raises ChainDisagrees when they don't.
+        For final blocks of a chain with several nodes two nodes must agree. Raises ChainDisagrees if they
+        don't.
         """
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
-        """Whole units of the token at an address, at a final block where the node can say so, else now."""
+        """Whole units of the token at an address: at a final block if the node can answer for it, otherwise
+        now.
+        """
 
     async def coin_balance(self, address: bytes) -> int:
         """The chain's own coin at an address, in its smallest unit (wei, sun)."""
 
 
 class ChainAway(Exception):
-    """No configured node gave a usable answer; the text names what was asked and what each said."""
+    """No configured node gave a usable answer. The text says what was asked and what each node said."""
 
 
 class ChainDisagrees(Exception):
-    """Two nodes gave different answers where only one can be true; nothing may be decided on either."""
+    """Two nodes gave different answers, and only one can be true. Nothing may be decided from either."""

@@ -1,9 +1,10 @@
-"""What a chain asks a signer for: a signature over bytes, and the order's own words about what they must say.
+"""What a chain sends to a signer: bytes to sign, and what the order says about them.
 
-Rules: a signer believes no one. It parses the bytes itself and compares them with the request, with its own
-configuration and with what it has signed before; whatever does not agree is refused, never mended. A request
-holds no secret and a signer gives none away: addresses and signatures are all that ever leave it. No key
-lives in this module, so that anything may import it.
+Rules:
+- A signer trusts no one. It parses the bytes itself. It compares them with the request, its own configuration
+  and what it has signed before. It refuses every difference.
+- A request holds no secret. Only addresses and signatures leave the signer.
+- This module has no key, so every module may import it.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ Purpose = Literal["payout", "cancel", "sweep", "top_up"]
 
 
 class Source(msgspec.Struct, frozen=True, gc=False):
-    """A deposit address by its place below the seed: the key /branch/index of m/44'/coin'/account'."""
+    """A deposit address by its derivation path: the key /branch/index of m/44'/coin'/account'."""
 
     account: int
     branch: int
@@ -25,18 +26,18 @@ class Source(msgspec.Struct, frozen=True, gc=False):
 
 
 class SigningRequest(msgspec.Struct, frozen=True, gc=False):
-    """One signature that is asked for.
+    """A request for one signature.
 
-    `chain` is the chain's code; `unsigned` the bytes as that chain's transactions module encodes them.
+    `chain` is the chain's code. `unsigned` has the bytes as that chain's transactions module encodes them.
     `transfer` says what they must do:
 
-    - `payout`: the token from the hot wallet to the recipient; `payout_id` names the order for ever.
-    - `build_cancel`: nothing at all, from the hot wallet to itself, 0 units; only where places are numbered.
-    - `sweep`: the token from the deposit address `source` to the hot wallet.
-    - `top_up`: the chain's own coin, in wei or sun, from the hot wallet to the deposit address `source`; the
-      transfer's `token` is then the coin's name (`ETH`, `TRX`).
+    - `payout`: send the token from the hot wallet to the recipient. `payout_id` names the order for ever.
+    - `cancel`: send nothing from the hot wallet to itself, 0 units. Only on chains with nonces.
+    - `sweep`: send the token from the deposit address `source` to the hot wallet.
+    - `top_up`: send the chain's own coin, in wei or sun, from the hot wallet to the deposit address `source`.
+      Then the transfer's `token` is the coin's name (`ETH`, `TRX`).
 
-    For every purpose but `payout` the `payout_id` is only a name for the logs, and may be 0.
+    For every purpose but `payout` the `payout_id` is only used in logs and may be 0.
     """
 
     chain: str
@@ -48,18 +49,18 @@ class SigningRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class SigningRefused(Exception):
-    """The signer will not sign this; the text says why and holds nothing secret."""
+    """The signer refuses to sign this. The text says why and holds no secret."""
 
 
 class SignerAway(Exception):
-    """The signer could not be asked, or did not answer; nothing is known about the signature."""
+    """The signer could not be asked or did not answer. Nothing is known about the signature."""
 
 
 class Signer(Protocol):
-    """Whoever holds the keys."""
+    """The holder of the private keys."""
 
     async def wallets(self) -> Mapping[str, bytes]:
-        """The hot wallet of each chain there is a key for, 20 bytes. Raises SignerAway."""
+        """The hot wallet's 20 bytes for each chain with a key. Raises SignerAway."""
 
     async def sign(self, request: SigningRequest) -> bytes:
-        """The 65 bytes r, s, v: v is 0 or 1, s in the lower half. Raises SigningRefused, SignerAway."""
+        """The 65 bytes r, s, v. v is 0 or 1, s is in the lower half. Raises SigningRefused, SignerAway."""

@@ -1,10 +1,10 @@
-"""What sweeping knows of a chain: what emptying a deposit address costs, and the two transactions that do it.
+"""What sweeps use of a chain: the cost of emptying a deposit address, and the two transactions that do it.
 
-Rules: beside `protocol`, since only deposit addresses are swept, and those have keys of their own. A sweep is
-at most two errands: `top_up` sends the chain's coin from the hot wallet to the address, `token` sends the
-token from there to the hot wallet. As with payouts, signing promises nothing until the bytes are broadcast, a
-broadcast is no verdict, and only `judge` tells what happened. What an errand may cost is in its own bytes or
-in the coins that its sender has, so that no node's word can make it dearer.
+Rules:
+- A sweep has at most two transactions. `top_up` sends the chain's coin from the hot wallet to the address.
+  `token` sends the token from the address to the hot wallet.
+- As with payouts, signing moves nothing, a broadcast proves nothing, and only `judge` tells what happened.
+- The cost of a transaction is bounded by its own bytes or by its sender's coins. No node can raise it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,10 +22,10 @@ Kind = Literal["top_up", "token"]
 
 
 class Quote(msgspec.Struct, frozen=True, gc=False):
-    """What emptying an address takes at the very most, as fees are now, in wei or sun.
+    """The most that emptying an address can cost at the present fees, in wei or sun.
 
-    `held` is the coin that the address has, `token_fee` what moving the token may burn of it, `top_up_fee`
-    what sending coin there may burn of the hot wallet's.
+    `held` is the coin at the address. `token_fee` is what the token transfer may burn of it. `top_up_fee` is
+    what sending coin there may burn of the hot wallet's coin.
     """
 
     held: int
@@ -34,11 +34,11 @@ class Quote(msgspec.Struct, frozen=True, gc=False):
 
 
 class SweepTx(msgspec.Struct, frozen=True, gc=False):
-    """One of a sweep's transactions; `sweep_id` names the sweep on its chain for ever.
+    """One transaction of a sweep. `sweep_id` identifies the sweep on its chain for ever.
 
-    `amount` is coin in wei or sun (`top_up`), or units of the token; `fee_limit` what the chain may burn for
-    it at the most. `nonce` is its place among the sender's transactions, where the chain has such places.
-    `promised` is coin of the hot wallet's that other sweeps under way may still take.
+    `amount` is coin in wei or sun for a `top_up`, else units of the token. `fee_limit` is the most that the
+    transaction may burn. `nonce` is None on chains without nonces. `promised` is coin of the hot wallet that
+    other open sweeps may still need.
     """
 
     sweep_id: int
@@ -52,26 +52,26 @@ class SweepTx(msgspec.Struct, frozen=True, gc=False):
 
 
 class Draft(Protocol):
-    """A transaction of which only the place and the signature are missing."""
+    """A transaction that lacks only its nonce and its signature."""
 
     async def sign(self, nonce: int | None) -> SignedTransfer:
-        """Sign it; nothing is sent and no node is asked. Raises Hindered, SignerAway."""
+        """Sign it. Nothing is sent and no node is asked. Raises Blocked, SignerAway."""
 
 
 class Sweeper(Protocol):
-    """One chain whose deposit addresses are swept. What asks nodes raises ChainAway."""
+    """A chain whose deposit addresses are swept. Everything that asks nodes raises ChainAway."""
 
     @property
     def wallet(self) -> bytes:
-        """The hot wallet, to which everything is swept, 20 bytes."""
+        """The hot wallet that receives everything, 20 bytes."""
 
     @property
     def has_nonces(self) -> bool:
-        """Whether a sender's transactions have numbered places (EVM nonces)."""
+        """Whether a sender's transactions have EVM nonces."""
 
     @property
     def fee_cap(self) -> int:
-        """What one transaction may burn, and one fuelling may send, at the most: wei or sun."""
+        """The most that one transaction may burn and one top-up may send, in wei or sun."""
 
     async def final(self) -> Block:
         """The newest block that the chain can no longer take back."""
@@ -80,36 +80,36 @@ class Sweeper(Protocol):
         """Units of the token at an address (see `protocol.ChainReader.balance`)."""
 
     async def quote(self, address: bytes, amount_units: int) -> Quote:
-        """What emptying the address would cost. Raises Hindered when it can't be done now."""
+        """What emptying the address would cost. Raises Blocked if it is impossible now."""
 
     async def next_nonce(self, sender: bytes, known: int | None, *, is_first: bool) -> int:
         """See `protocol.Chain.next_nonce`, for any sender."""
 
     async def draft(self, sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> Draft:
-        """Prepare an errand, so that signing it needs no node. Raises Hindered.
+        """Prepare a transaction, so that signing it needs no node. Raises Blocked.
 
-        `earlier` is everything signed for it before, the oldest first, under the rules of
-        `protocol.Chain.build`: the same place, or all of them lapsed.
+        `earlier` has everything signed for it before, the oldest first. The rules of `protocol.Chain.build`
+        hold: the same nonce, or all of them expired.
         """
 
     async def broadcast(self, raw: bytes) -> None:
-        """Hand the bytes to the chain, as often as need be. An error proves nothing."""
+        """Send the bytes to the chain. May be repeated. An error proves nothing."""
 
     async def judge(self, sweep_tx: SweepTx, signed: Sequence[SignedTransfer]) -> Verdict:
-        """What became of an errand for which all of these, and nothing else, were ever signed."""
+        """What became of a transaction. `signed` has everything that was ever signed for it."""
 
     async def fee_of(self, tx_hash: str) -> int | None:
-        """What a transaction burnt, in wei or sun; None when no node knows of its end."""
+        """What a transaction burnt, in wei or sun. None if no node knows its end."""
 
     async def check_setup(self) -> list[str]:
-        """Sentences about what of nodes, token and clock does not fit the rules; none when all is well."""
+        """Sentences about nodes, token or clock that do not fit the rules. Empty if all is well."""
 
     async def close(self) -> None:
         """Close every connection."""
 
 
 class SweptChain(Protocol):
-    """What a sweeper has its chain answer; see `Sweeper`."""
+    """What a sweeper delegates to its chain. See `Sweeper`."""
 
     @property
     def wallet(self) -> bytes:
@@ -132,7 +132,7 @@ class SweptChain(Protocol):
 
 
 class ChainSweeper:
-    """What is the same in the `Sweeper` of every chain."""
+    """The common part of every chain's `Sweeper`."""
 
     def __init__(self, chain: SweptChain, name: str, *, coin: str, token: str) -> None:
         self._swept = chain
@@ -166,7 +166,7 @@ class ChainSweeper:
         await self._swept.close()
 
     def sender_of(self, sweep_tx: SweepTx) -> bytes:
-        """Whose transaction it is."""
+        """The sender of a transaction."""
         return self.wallet if sweep_tx.kind == TOP_UP else sweep_tx.address
 
     def transfer_of(self, sweep_tx: SweepTx) -> Transfer:
@@ -177,7 +177,7 @@ class ChainSweeper:
 
 
 async def sign_sweep(signer: Signer, sweep_tx: SweepTx, transfer: Transfer, unsigned: bytes) -> bytes:
-    """The signature of one of a sweep's transactions. Raises Blocked where it is refused, SignerAway."""
+    """The signature of one transaction of a sweep. Raises Blocked if the signer refuses, SignerAway."""
     purpose: Purpose = "top_up" if sweep_tx.kind == TOP_UP else "sweep"
     request = SigningRequest(transfer.chain, purpose, unsigned, sweep_tx.sweep_id, transfer, sweep_tx.source)
     try:
@@ -187,10 +187,10 @@ async def sign_sweep(signer: Signer, sweep_tx: SweepTx, transfer: Transfer, unsi
 
 
 class NoSigner:
-    """Stands where only questions are asked: it has no key and signs nothing."""
+    """A signer without keys, for commands that only read."""
 
     async def wallets(self) -> Mapping[str, bytes]:
-        """None."""
+        """There is none."""
         return {}
 
     async def sign(self, request: SigningRequest) -> bytes:

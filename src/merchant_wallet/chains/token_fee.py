@@ -1,7 +1,7 @@
-"""The fee that the USDT contract can take of each transfer (`basisPointsRate`, `maximumFee`). Pure.
+"""The fee that the USDT contract can take from each transfer (`basisPointsRate`, `maximumFee`). Pure.
 
 Rules:
-- The contract keeps the fee and the recipient gets less, so nothing is signed while a fee is in force.
+- The contract keeps the fee and the recipient gets less. So nothing is signed while a fee is in force.
 - A contract without these functions takes no fee.
 """
 
@@ -20,7 +20,7 @@ def fee_units(amount_units: int, basis_points: int | None, most_units: int | Non
 
 
 def require_no_fee(amount_units: int, fee: int) -> None:
-    """Raises Hindered when the contract would keep a part of the amount."""
+    """Raises Blocked if the contract would keep a part of the amount."""
     if fee:
         text = (
             f"the token's issuer takes a fee: {format_units(fee)} of {format_units(amount_units)} USDT would "

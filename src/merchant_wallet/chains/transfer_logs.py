@@ -1,8 +1,8 @@
-"""The legs of one transaction: every Transfer log of the token in it, compared with what was ordered. Pure.
+"""The Transfer logs of the token in one transaction, compared with the order. Pure.
 
 Rules:
-- A payout calls the token once, so each of the token's logs in its transaction belongs to the payout.
-- Exactly one log, from the payer's wallet, of whole units, is a plain transfer.
+- A payout calls the token once, so every log of the token in its transaction belongs to the payout.
+- Exactly one log, sent by the payer's wallet, in whole units, is a plain transfer.
 - Several logs (a token that takes a fee) or none are never what was ordered, whatever arrived.
 """
 
@@ -14,7 +14,7 @@ from merchant_wallet.chains.protocol import Final, Transfer, TransferLog
 
 
 def final_of(ordered: Transfer, wallet: bytes, transfer_logs: Sequence[TransferLog], tx_hash: str) -> Final:
-    """The record of a final transaction with these legs."""
+    """The record of a final transaction with these logs."""
     if len(transfer_logs) == 1 and transfer_logs[0].sender == wallet and not transfer_logs[0].remainder:
         moved = Transfer(
             ordered.chain, ordered.token, transfer_logs[0].recipient, transfer_logs[0].amount_units
@@ -32,7 +32,7 @@ def final_of(ordered: Transfer, wallet: bytes, transfer_logs: Sequence[TransferL
 
 
 def describe_final(final: Final) -> str:
-    """What a transaction moved, leg by leg, for an operator."""
+    """What a transaction moved, log by log, as a text for an operator."""
     moved = final.transfer
     if not final.transfer_logs and moved.amount_units == 0:
         return f"no {moved.token} on {moved.chain} ({final.tx_hash})"

@@ -1,9 +1,10 @@
-"""Nodes of a chain over HTTP: bounded questions, one node after the other or all of them at once.
+"""HTTP requests to the nodes of a chain, one node after the other or all at once.
 
-Rules: a node is never trusted to be there, to be quick, to be brief or to make sense: every answer is bounded
-in time and size, and whatever is no usable answer is a `NodeFailed`, after which the next node is asked. An
-endpoint's URL may hold an API key, so that only its host ever appears in a text. No redirect is followed and
-no proxy is taken from the environment: what is configured is what is asked.
+Rules:
+- No node is trusted to be up, fast or correct. Every answer is limited in time and size.
+- An unusable answer is a `NodeFailed`. Then the next node is asked.
+- The URL of an endpoint may hold an API key, so only its host appears in texts.
+- No redirect is followed, and no proxy is taken from the environment.
 """
 
 import asyncio
@@ -19,21 +20,22 @@ TIMEOUT_S: Final = 10.0
 ANSWER_BYTES: Final = 4 * 2**20
 # For logs and whole blocks.
 LARGE_ANSWER_BYTES: Final = 64 * 2**20
-# Payouts ask several things at once each: with fewer connections kept, new ones are opened all the time.
+# Every payout sends several requests at once. With fewer kept connections new ones would be opened all the
+# time.
 CONNECTIONS: Final = httpx.Limits(max_connections=100, max_keepalive_connections=100)
-# A node that failed is asked last for so long, so that one that hangs does not slow every question.
+# A node that failed is asked last for this long. So a node that hangs does not slow every request.
 REST_S: Final = 15.0
 AT_ONCE: Final = 100
-"""Questions of one kind that run at the same time where the caller names no number: one per connection."""
+"""Requests of one kind that run at the same time, if the caller names no number: one per connection."""
 
 K = TypeVar("K")
 T = TypeVar("T")
 
 
 async def attempt(asked: Awaitable[T]) -> T | Exception:
-    """An answer, or why there is none.
+    """An answer, or the exception.
 
-    Questions that are gathered so all end before the first failure is raised: none is left running.
+    With `gather` this lets all requests end before the first failure is raised, so none is left running.
     """
     try:
         return await asked
@@ -42,7 +44,7 @@ async def attempt(asked: Awaitable[T]) -> T | Exception:
 
 
 def answer_of(attempted: T | Exception) -> T:
-    """The answer of an attempt. Raises what went wrong."""
+    """The answer of an attempt. Raises its exception."""
     if isinstance(attempted, Exception):
         raise attempted
     return attempted
@@ -51,9 +53,9 @@ def answer_of(attempted: T | Exception) -> T:
 async def ask_together(
     ask: Callable[[K], Awaitable[T]], many: Iterable[K], *, at_once: int = AT_ONCE
 ) -> list[T]:
-    """The answers to many questions of one kind, in their order; at most `at_once` run at the same time.
+    """The answers to many requests of one kind, in their order. At most `at_once` run at the same time.
 
-    The first failure cancels the other questions. It is raised when all have ended: none is left running.
+    The first failure cancels the other requests. It is raised after all have ended, so none is left running.
     """
     turns = asyncio.Semaphore(at_once)
 
@@ -70,18 +72,18 @@ async def ask_together(
 
 
 class NodeFailed(Exception):
-    """One node gave no usable answer: away, too slow, too long, an HTTP error, or garbage."""
+    """A node gave no usable answer: it is down, too slow, its answer too long, an HTTP error or garbage."""
 
     def __init__(self, node: str, what: str) -> None:
         super().__init__(f"{node}: {what}")
 
 
 class NodeSilent(NodeFailed):
-    """Nothing came back in time: the node is away or hangs, so asking it in another form is no use."""
+    """Nothing came back in time. The node is down or hangs, so another form of the request is useless."""
 
 
 class NodeRefused(Exception):
-    """One node understood the question and answered with an error of its own."""
+    """A node understood the request and answered with an error."""
 
     def __init__(self, node: str, code: int, message: str) -> None:
         super().__init__(f"{node}: {message} ({code})")
@@ -93,13 +95,13 @@ class Endpoints:
     """The configured nodes of one chain, numbered from 0 in the order of the setting."""
 
     def __init__(self, urls: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> None:
-        """`urls` in the order of preference.
+        """`urls` are in the order of preference.
 
-        Raises ValueError when there is none, or one is not http or https.
+        Raises ValueError if there is none or one is not http or https.
         """
         if not urls:
             raise ValueError("a chain needs at least one node")
-        # Twice the same node is one node: it can't agree with itself.
+        # The same URL twice is one node: it can't agree with itself.
         self._urls = list(dict.fromkeys(map(_checked, urls)))
         self.names = _names_of(self._urls)
         self._timeout_s = timeout_s
@@ -110,20 +112,20 @@ class Endpoints:
         return len(self._urls)
 
     async def close(self) -> None:
-        """Close every connection; the next question opens new ones."""
+        """Close all connections. The next request opens new ones."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
 
     async def post(self, node: int, body: bytes, *, path: str = "", limit_bytes: int = ANSWER_BYTES) -> bytes:
-        """What one node answers to a JSON body sent to its URL and `path`. Raises NodeFailed."""
+        """The answer of one node to a JSON body sent to its URL plus `path`. Raises NodeFailed."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await self._post(node, body, path, limit_bytes)
         except TimeoutError:
             raise self._silence(node, f"no answer within {self._timeout_s:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            # The text of such an error may hold the URL; its name says enough.
+            # The text of such an error may hold the URL, so only its name is kept.
             raise self._silence(node, type(error).__name__) from None
 
     async def _post(self, node: int, body: bytes, path: str, limit_bytes: int) -> bytes:
@@ -142,7 +144,7 @@ class Endpoints:
             return bytes(content)
 
     def garbage(self, node: int, what: str) -> NodeFailed:
-        """The failure of a node whose answer makes no sense; `what` says in which way."""
+        """The failure of a node whose answer makes no sense. `what` says why."""
         return self._failure(node, what)
 
     def _failure(self, node: int, what: str) -> NodeFailed:
@@ -154,9 +156,9 @@ class Endpoints:
         return NodeSilent(self.names[node], what)
 
     async def first(self, ask: Callable[[int], Awaitable[T]]) -> T:
-        """The first usable answer, the nodes asked in their order (those that failed lately at the end).
+        """The first usable answer. Nodes are asked in order, those that failed lately at the end.
 
-        Raises ChainAway with what each said, or a node's NodeRefused when all that answered refused.
+        Raises ChainAway with what each said, or the NodeRefused of a node if all that answered refused.
         """
         failures: list[NodeFailed | NodeRefused] = []
         for node in self._order():
@@ -170,7 +172,7 @@ class Endpoints:
         raise ChainAway("; ".join(map(str, failures)))
 
     async def every(self, ask: Callable[[int], Awaitable[T]]) -> list[T | NodeFailed | NodeRefused]:
-        """What each node answers, or how it failed, in the nodes' order; all are asked at once."""
+        """The answer or the failure of each node, in the nodes' order. All are asked at once."""
 
         async def ask_one(node: int) -> T | NodeFailed | NodeRefused:
             try:
@@ -181,7 +183,7 @@ class Endpoints:
         return await ask_together(ask_one, range(len(self)))
 
     async def answers(self, ask: Callable[[int], Awaitable[T]]) -> list[T]:
-        """What all nodes that answer say, at least one, in the nodes' order. Raises ChainAway."""
+        """The answers of all nodes that answer, in the nodes' order, at least one. Raises ChainAway."""
         answers = await self.every(ask)
         usable = [answer for answer in answers if not isinstance(answer, NodeFailed | NodeRefused)]
         if not usable:
@@ -201,6 +203,6 @@ def _checked(url: str) -> str:
 
 
 def _names_of(urls: Sequence[str]) -> tuple[str, ...]:
-    """Host and port of each: what may be shown."""
+    """Host and port of each URL. Only these may be shown."""
     parts = [urlsplit(url) for url in urls]
     return tuple(f"{part.hostname}:{part.port}" if part.port else str(part.hostname) for part in parts)

@@ -32,7 +32,7 @@ class ChainWithTimeout:
         return self._chain.has_nonces
 
     async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
-        """The place after the last one that is certain. Raises Hindered."""
+        """The place after the last one that is certain. Raises Blocked."""
         return await _with_timeout(self._chain.next_nonce(known, is_first=is_first))
 
     async def funds(self) -> int:
@@ -40,15 +40,15 @@ class ChainWithTimeout:
         return await _with_timeout(self._chain.funds())
 
     async def check_payable(self, transfer: Transfer) -> None:
-        """See that a transfer could be paid now. Raises Unpayable, Hindered."""
+        """See that a transfer could be paid now. Raises Unpayable, Blocked."""
         await _with_timeout(self._chain.check_payable(transfer))
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        """Make and sign a transfer. Raises Unpayable, Hindered."""
+        """Make and sign a transfer. Raises Unpayable, Blocked."""
         return await _with_timeout(self._chain.build(payout, earlier))
 
     async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        """A transaction that moves nothing. Raises Hindered."""
+        """A transaction that moves nothing. Raises Blocked."""
         return await _with_timeout(self._chain.build_cancel(nonce, earlier))
 
     async def broadcast(self, raw: bytes) -> None:

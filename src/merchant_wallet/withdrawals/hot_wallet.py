@@ -43,7 +43,7 @@ class HotWallet:
     async def reserve(self, connection: AsyncConnection, held: Claim, amount_units: int) -> Reservation:
         """Set money, and a place where there are places, aside for an order.
 
-        Raises Hindered when the wallet holds too little or is stopped, or nobody knows what it holds; Fenced,
+        Raises Blocked when the wallet holds too little or is stopped, or nobody knows what it holds; ClaimLost,
         WalletMoved and what the chain raises.
         """
         wanted = Wanted(self.name, self.chain.wallet, self.chain.has_nonces, amount_units)

@@ -166,7 +166,7 @@ class Payer:
             )
 
     async def _try(self, held: Claim, worker_connection: WorkerConnection) -> tuple[Waits, int]:
-        """How the order is to rest now, and how many attempts in a row have failed. Raises Fenced."""
+        """How the order is to rest now, and how many attempts in a row have failed. Raises ClaimLost."""
         try:
             return await self._attempt(held, worker_connection).advance(), 0
         except ClaimLost:

@@ -217,7 +217,7 @@ async def store_signed(
 ) -> None:
     """Write signed bytes down, once for ever, as the order's `attempt_no`-th.
 
-    Raises Fenced, also when another number is next or the order was given up or frozen; Halted when the
+    Raises ClaimLost, also when another number is next or the order was given up or frozen; Halted when the
     chain's payouts or this wallet were stopped, also if they go on by now; WalletMoved. The bytes must then
     never be broadcast.
     """
@@ -261,7 +261,7 @@ async def release(
     failures: int = 0,
     obstacle: Obstacle | None = None,
 ) -> None:
-    """Give the claim up and let the order rest; the obstacle, if any, is what it waits for. Raises Fenced."""
+    """Give the claim up and let the order rest; the obstacle, if any, is what it waits for. Raises ClaimLost."""
     parameters = {
         **_name(held),
         "now_ms": now_ms,

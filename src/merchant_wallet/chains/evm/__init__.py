@@ -1,1 +1,1 @@
-"""Ethereum and chains like it: payouts, deposits and sweeps of an ERC-20 token."""
+"""Ethereum and similar chains: payouts, deposits and sweeps of an ERC-20 token."""

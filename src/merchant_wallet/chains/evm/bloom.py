@@ -1,8 +1,9 @@
-"""The bloom filter over a block's logs, as every Ethereum header has it (Yellow Paper, section 4.3.1). Pure.
+"""The bloom filter over a block's logs, which every Ethereum header has (Yellow Paper, section 4.3.1). Pure.
 
-Rules: each log adds its address and its topics. An item sets three of 2048 bits. A filter never misses an
-item that was added; it may seem to contain one that was not. Equal logs give equal filters, so the logs that
-a node shows of a block can be checked against the header.
+Rules:
+- Each log adds its address and its topics. An item sets three of 2048 bits.
+- A filter never misses an item that was added. It may seem to contain one that was not.
+- Equal logs give equal filters, so a node's logs of a block can be checked against the header.
 """
 
 from collections.abc import Iterable
@@ -34,6 +35,6 @@ def bloom_of(items: Iterable[bytes]) -> int:
 
 
 def may_contain(bloom: int, *items: bytes) -> bool:
-    """Whether all items may have been added; False is certain."""
+    """Whether all items may have been added. False is certain."""
     wanted = bloom_of(items)
     return bloom & wanted == wanted

@@ -1,9 +1,10 @@
-"""An EVM chain: payouts built, signed, sent and judged, deposits and balances read, over its nodes.
+"""An EVM chain over its nodes: builds, signs, sends and judges payouts, reads deposits and balances.
 
-Rules: the signer alone holds the key; what it gives back is checked to be the wallet's signature of the very
-bytes. Fees are bounded by the rules whatever a node says. Before anything is signed the transfer is
-simulated. What a node says about a recipient fails a payout only when two nodes say it, where two are
-configured. All of it is asked in one round, right before signing.
+Rules:
+- Only the signer holds the key. Its result must be the wallet's signature of exactly these bytes.
+- The rules limit the fees, whatever a node says.
+- Every transfer is simulated before it is signed. All checks run in one round, right before signing.
+- If two nodes are configured, both must say that a recipient can't be paid before a payout fails.
 """
 
 import asyncio
@@ -50,7 +51,7 @@ _SKEW_MS: Final = 300_000
 
 _DECIMALS_OF: Final = keccak256(b"decimals()")[:4]
 
-# What nodes say to bytes that they have, or to a place that is taken: neither an error nor a verdict.
+# Answers to bytes that a node has already, or to a used nonce. They are neither errors nor verdicts.
 _KNOWN_TEXTS: Final = (
     "already known",
     "already imported",
@@ -71,7 +72,7 @@ class EvmChain:
         wallet: bytes | None = None,
         signer: Signer | None = None,
     ) -> None:
-        """`wallet` and `signer` are what paying needs; a chain that is only read has neither."""
+        """Only payouts need `wallet` and `signer`. A chain that is only read has neither."""
         self.rules = rules
         self._nodes = EvmNodes(JsonRpc(endpoints))
         self._wallet = wallet
@@ -87,21 +88,21 @@ class EvmChain:
 
     @property
     def has_nonces(self) -> bool:
-        """True: nonces."""
+        """True."""
         return True
 
     async def close(self) -> None:
         """Close every connection."""
         await self._nodes.close()
 
-    # What a payer asks.
+    # For the payer.
 
     async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
-        """See `evm_nonces`. Raises ChainAway, Hindered."""
+        """See `nonces`. Raises ChainAway, Blocked."""
         return await next_nonce(self._nodes, self.wallet, self.rules.chain_id, known, is_first=is_first)
 
     async def funds(self) -> int:
-        """The least that nodes show at their final blocks (see `agreement`). Raises ChainAway."""
+        """The lowest balance that nodes show at their final blocks (see `agreement`). Raises ChainAway."""
 
         async def at_final(node: EvmNode) -> int:
             return await self._balance(node, self.wallet, (await final_block(node, self.rules)).number)
@@ -109,15 +110,15 @@ class EvmChain:
         return cautious_low(await self._nodes.answers(at_final))
 
     async def check_payable(self, transfer: Transfer) -> None:
-        """Pause, blacklist, funds, token fee, simulation, gas and coin, in this order.
+        """Checks pause, blacklist, funds, token fee, simulation, gas and coin, in this order.
 
-        Raises Unpayable, Hindered.
+        Raises Unpayable, Blocked.
         """
         gas, market = await self._prepare(transfer)
         self._check_cost(gas, market.offer, market.held_wei)
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        """See `protocol.Chain.build`. Raises Unpayable, Hindered, ChainAway, SignerAway."""
+        """See `protocol.Chain.build`. Raises Unpayable, Blocked, ChainAway, SignerAway."""
         if payout.nonce is None:
             raise ValueError("a payout on this chain needs its place")
         gas, market = await self._prepare(payout.transfer)
@@ -126,15 +127,15 @@ class EvmChain:
         return await self._sign(payout.nonce, earlier, self.rules.token, call, gas, market, *request)
 
     async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        """Nothing, from the wallet to itself. Raises Hindered, ChainAway, SignerAway."""
+        """A transfer of nothing from the wallet to itself. Raises Blocked, ChainAway, SignerAway."""
         nothing = Transfer(self.rules.name, self.rules.currency, self.wallet, 0)
         market = await self._market()
         return await self._sign(nonce, earlier, self.wallet, b"", _PLAIN_GAS, market, 0, nothing)
 
     async def broadcast(self, raw: bytes) -> None:
-        """Hand the bytes to every node; one that takes or knows them is enough.
+        """Send the bytes to every node. It is enough if one takes or knows them.
 
-        Raises NodeRefused with what the first one said when none does, ChainAway when none answered.
+        Otherwise raises NodeRefused with the first refusal, or ChainAway if no node answered.
         """
         answers = await self._nodes.every(lambda node: _send(node, raw))
         if any(answer is None for answer in answers):
@@ -145,11 +146,11 @@ class EvmChain:
         raise ChainAway("; ".join(map(str, answers)))
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
-        """See `evm_verdict`. Raises ChainAway."""
+        """See `verdict`. Raises ChainAway."""
         query = evm_verdict.PayoutQuery(self.rules, self.wallet, payout, signed)
         return await evm_verdict.judge(self._nodes, query)
 
-    # What a watcher and the reconciliation ask.
+    # For the watcher and reconciliation.
 
     async def head(self) -> Block:
         """The newest block of the first node that answers. Raises ChainAway."""
@@ -177,11 +178,11 @@ class EvmChain:
         return None if block is None else block.header
 
     async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
-        """See `evm_arrivals`. Raises ChainAway, ChainDisagrees, NodeRefused."""
+        """See `token_transfers`. Raises ChainAway, ChainDisagrees, NodeRefused."""
         return await read_token_transfers(self._nodes, self.rules, first, last, self._agreed_number)
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
-        """Whole units of the token. A node without that block's state answers for now. Raises ChainAway."""
+        """Whole units of the token. A node that lacks the block's state answers for now. Raises ChainAway."""
         if block is not None:
             number = block.number
             try:
@@ -191,9 +192,9 @@ class EvmChain:
         return await self._nodes.first(lambda node: self._balance(node, address, "latest"))
 
     async def balances(self, addresses: Sequence[bytes], block: Block) -> list[int]:
-        """As `balance` at a block, of many addresses, asked together.
+        """The balances of many addresses at a block, asked together. See `balance`.
 
-        Raises ChainAway, and NodeRefused where no node has the block's state.
+        Raises ChainAway. Raises NodeRefused if no node has the block's state.
         """
         calls = [BALANCE_OF + address.rjust(32, b"\0") for address in addresses]
 
@@ -208,9 +209,9 @@ class EvmChain:
         return await self._nodes.first(lambda node: node.coin_balance(address))
 
     async def check_setup(self, clock_ms: Callable[[], int] = system_clock.now_ms) -> list[str]:
-        """Sentences about what of nodes, token and clock does not fit the rules; none when all is well.
+        """Sentences about nodes, token or clock that do not fit the rules. Empty if all is well.
 
-        A node that is away is told of only when too few others answer.
+        A node that is down is mentioned only if too few others answer.
         """
         answers = await self._nodes.every(lambda node: self._check_node(node, clock_ms))
         failures = [f"{self.rules.name}: {answer}" for answer in answers if isinstance(answer, Exception)]
@@ -218,7 +219,7 @@ class EvmChain:
         return wrong + (failures if len(answers) - len(failures) < self._nodes.needed else [])
 
     async def check_chain(self) -> list[str]:
-        """Sentences about nodes of another chain, and about too few nodes that say which one theirs is."""
+        """Sentences about nodes of another chain, and about too few nodes that name their chain."""
         answers = await self._nodes.every(EvmNode.chain_id)
         failures = [f"{self.rules.name}: {answer}" for answer in answers if isinstance(answer, Exception)]
         wrong = [
@@ -246,12 +247,12 @@ class EvmChain:
             wrong.append(f"{where}: {text} this machine's clock")
         return wrong
 
-    # How a transfer is examined, priced and signed.
+    # How a transfer is checked, priced and signed.
 
     async def _prepare(self, transfer: Transfer) -> tuple[int, EvmMarket]:
-        """Everything that is asked before signing, in one round: the gas limit, and what the nodes say.
+        """Asks everything that signing needs, in one round: the gas limit, and what the nodes say.
 
-        Raises Unpayable, Hindered.
+        Raises Unpayable, Blocked.
         """
         if (transfer.chain, transfer.token) != (self.rules.name, self.rules.currency):
             raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid on {self.rules.name}")
@@ -268,7 +269,7 @@ class EvmChain:
         return await ask_market(self._nodes, self.rules, self.wallet)
 
     async def _gas(self, transfer: Transfer) -> int:
-        """The gas limit of a transfer that was simulated just now. Raises Hindered."""
+        """The gas limit of a transfer, which is simulated now. Raises Blocked."""
         call_data = self.rules.transfer_call(transfer.recipient, transfer.amount_units)
         token, rules = self.rules.token, self.rules
         try:
@@ -286,7 +287,7 @@ class EvmChain:
         return gas
 
     def _check_cost(self, gas: int, offer: Offer, held_wei: int) -> None:
-        """Whether a transaction may and can cost so much at the most. Raises Hindered."""
+        """Check that a transaction may and can cost this much. Raises Blocked."""
         cost_wei = gas * offer.max_fee
         if cost_wei > self.rules.fee_cap_wei:
             text = f"the chain may cost {cost_wei} wei, above the cap of {self.rules.fee_cap_wei}"
@@ -305,7 +306,7 @@ class EvmChain:
         payout_id: int,
         transfer: Transfer,
     ) -> SignedTransfer:
-        """A transaction at this place, outbidding the earlier ones. Raises Hindered, SignerAway."""
+        """A signed transaction with this nonce that outbids the earlier ones. Raises Blocked, SignerAway."""
         offer = market.offer
         for signed in earlier:
             transaction, _ = parse_signed(signed.raw)

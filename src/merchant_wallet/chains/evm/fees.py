@@ -1,7 +1,9 @@
-"""What a transaction offers for its gas: from the latest blocks, and over what an earlier one offered.
+"""The fee offer of a transaction: from the latest blocks, and above an earlier offer. Pure.
 
-Rules: pure; wei, whole numbers, rounded up. A replacement must offer at least an eighth more in both fees:
-nodes ask for a tenth (their waiting room's rule), and an eighth leaves room for their rounding.
+Rules:
+- Amounts are wei, whole numbers, rounded up.
+- A replacement raises both fees by at least an eighth. The mempool of nodes asks for a tenth. An eighth
+  leaves room for their rounding.
 """
 
 from collections.abc import Sequence
@@ -18,25 +20,25 @@ BASE_FEE_ROOM: Final = 2
 
 
 class Offer(msgspec.Struct, frozen=True, gc=False):
-    """Wei per unit of gas: at most this tip, at most this much in all (EIP-1559)."""
+    """Wei per unit of gas: the most for the tip, and the most in all (EIP-1559)."""
 
     max_priority_fee: int
     max_fee: int
 
 
 def suggest_offer(fees: EvmFees, least_tip: int) -> Offer:
-    """The middle tip of the latest blocks and at least `least_tip`, above a base fee that may still double.
+    """The median tip of the latest blocks, at least `least_tip`, plus twice the base fee.
 
-    Where the base fee is 0, as on BNB Smart Chain, the offer is the tip alone.
+    If the base fee is 0, as on BNB Smart Chain, the offer is the tip alone.
     """
     tip = max(_middle(fees.tips), least_tip)
     return Offer(tip, BASE_FEE_ROOM * fees.base_fee + tip)
 
 
 def agree_fees(said: Sequence[EvmFees]) -> EvmFees:
-    """What several nodes say together: the higher base fee and the lower tip.
+    """The common answer of several nodes: the higher base fee and the lower tip.
 
-    The chain itself charges the base fee, so one that is named too high costs nothing. The tip is paid.
+    The chain itself charges the base fee, so a value that is too high costs nothing. The tip is paid.
     """
     tips = [_middle(fees.tips) for fees in said]
     return EvmFees(cautious_high([fees.base_fee for fees in said]), (cautious_low(tips),))
@@ -47,7 +49,7 @@ def _middle(tips: Sequence[int]) -> int:
 
 
 def outbid(earlier: EvmTransaction, suggested: Offer) -> Offer:
-    """At least an eighth above both fees of what it replaces, and at least what is suggested now."""
+    """An offer at least an eighth above both fees of `earlier`, and not below `suggested`."""
     return Offer(
         max(_an_eighth_more(earlier.max_priority_fee), suggested.max_priority_fee),
         max(_an_eighth_more(earlier.max_fee), suggested.max_fee),

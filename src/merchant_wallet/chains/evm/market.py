@@ -1,11 +1,11 @@
-"""What every node says before something is signed: gas prices, the chain's height, the wallet's coin.
+"""What all nodes say before something is signed: gas prices, the chain's height, the wallet's coin.
 
 Rules:
-- Every configured node is asked. Of the answers the cautious one counts: `evm_fees.agree_fees` for gas, the
-  lowest height, the lowest balance. With three answers no single node decides.
-- One answer is enough, so that a payout does not wait for a node that is away. While one node alone answers,
-  it sets price, height and balance; the fee cap bounds what that can cost.
-- Two nodes that are far apart in height sign nothing: one is behind, or ahead, and nobody knows which.
+- Every configured node is asked, and the cautious answer counts: `fees.agree_fees` for gas, the lowest
+  height, the lowest balance. With three answers no single node decides.
+- One answer is enough, so a payout does not wait for a node that is down. If only one node answers, it sets
+  price, height and balance. The fee cap limits what that can cost.
+- If two nodes are far apart in height, nothing is signed. One of them is wrong, and nobody knows which.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ FEE_BLOCKS: Final = 10
 
 
 class EvmMarket(msgspec.Struct, frozen=True, gc=False):
-    """What to offer for gas, the chain's height, and the wei that the wallet holds."""
+    """The fee offer, the chain's height, and the wallet's balance in wei."""
 
     offer: Offer
     height: int
@@ -32,12 +32,12 @@ class EvmMarket(msgspec.Struct, frozen=True, gc=False):
 
 
 async def ask_fees(nodes: EvmNodes) -> EvmFees:
-    """What gas costs by all nodes that answer. Raises ChainAway."""
+    """The gas price by all nodes that answer. Raises ChainAway."""
     return agree_fees(await nodes.answers(lambda node: node.fees(FEE_BLOCKS)))
 
 
 async def ask_market(nodes: EvmNodes, rules: EvmRules, wallet: bytes) -> EvmMarket:
-    """What all nodes say now. Raises ChainAway, Hindered."""
+    """What all nodes say now. Raises ChainAway, Blocked."""
 
     async def ask(node: EvmNode) -> tuple[int, int]:
         head, held = await asyncio.gather(attempt(head_block(node)), attempt(node.coin_balance(wallet)))

@@ -1,8 +1,9 @@
-"""One EVM node as the platform questions it: each question typed, each answer read strictly.
+"""One EVM node: typed requests, strictly read answers.
 
-Rules: whatever a node answers is read into the forms below or is the node's failure (see `jsonrpc`). An
-answer about a block names the block; comparing it with other answers and other nodes is the caller's. Words
-are those of the execution API; amounts of coin are wei, times milliseconds.
+Rules:
+- An answer must have one of the forms below. Otherwise it is the node's failure (see `jsonrpc`).
+- An answer about a block names the block. The caller compares it with other answers and nodes.
+- Names come from the execution API. Amounts of coin are wei, times are milliseconds.
 """
 
 import asyncio
@@ -22,22 +23,22 @@ from merchant_wallet.chains.transport import (
     ask_together,
 )
 
-# keccak("Transfer(address,address,uint256)"), the first topic of every token transfer's log (ERC-20).
+# keccak("Transfer(address,address,uint256)"): the first topic of every Transfer log (ERC-20).
 TRANSFER_TOPIC: Final = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
-# How nodes say that they don't have a method: JSON-RPC's own codes, and that of EIP-1474.
+# How nodes say that they lack a method: JSON-RPC's own codes, and that of EIP-1474.
 NO_METHOD_CODES: Final = frozenset({-32601, -32600, -32004})
 BATCH: Final = 100
-"""Questions in one JSON-RPC batch; nodes take no more than some hundreds."""
+"""Requests in one JSON-RPC batch. Nodes accept no more than some hundreds."""
 BATCH_REST_S: Final = 300.0
-"""A node that answered single questions but not their batch gets no batch for this long."""
+"""A node that answers single requests but no batch gets no batch for this long."""
 SINGLE_AT_ONCE: Final = 8
-"""Single questions that a node gets at the same time instead of a batch."""
+"""Single requests at the same time to a node that gets no batch."""
 
 T = TypeVar("T")
 
 
 class EvmLog(msgspec.Struct, frozen=True, gc=False):
-    """One log: where it is, and what it says."""
+    """One log: its position and its content."""
 
     address: bytes
     topics: tuple[str, ...]
@@ -50,7 +51,7 @@ class EvmLog(msgspec.Struct, frozen=True, gc=False):
 
 
 class EvmReceipt(msgspec.Struct, frozen=True):
-    """What a transaction did in the block that it is in."""
+    """What a transaction did in its block."""
 
     tx_hash: str
     block_number: int
@@ -61,9 +62,9 @@ class EvmReceipt(msgspec.Struct, frozen=True):
 
 
 class EvmBlock(msgspec.Struct, frozen=True):
-    """A block and its transactions: their hashes, or the node's whole objects where those were asked for.
+    """A block and its transactions: their hashes, or whole objects if those were asked for.
 
-    `logs_bloom` is the header's filter over the block's logs (see `evm_bloom`).
+    `logs_bloom` is the header's filter over the block's logs (see `bloom`).
     """
 
     header: Block
@@ -72,14 +73,14 @@ class EvmBlock(msgspec.Struct, frozen=True):
 
 
 class EvmFees(msgspec.Struct, frozen=True, gc=False):
-    """What a unit of gas costs: the next block's base fee, and the tips of the latest blocks, in wei."""
+    """The price of a unit of gas in wei: the next block's base fee, and the tips of the latest blocks."""
 
     base_fee: int
     tips: tuple[int, ...]
 
 
 class EvmNode:
-    """The questions that one node is asked. Each raises NodeFailed and NodeRefused; `call` CallReverted."""
+    """Requests to one node. Each raises NodeFailed and NodeRefused. `call` also raises CallReverted."""
 
     def __init__(self, rpc: JsonRpc, index: int) -> None:
         self._rpc = rpc
@@ -88,19 +89,19 @@ class EvmNode:
 
     @property
     def name(self) -> str:
-        """Its host, for texts."""
+        """The node's host, for texts."""
         return self._rpc.endpoints.names[self._index]
 
     async def chain_id(self) -> int:
-        """The chain's number by EIP-155."""
+        """The chain id (EIP-155)."""
         return await self._ask(read_quantity, "eth_chainId")
 
     async def block(self, at: int | str) -> EvmBlock | None:
-        """The block of a number, a hash or a tag, with its transactions' hashes; None where there is none."""
+        """The block with a number, a hash or a tag, and its transactions' hashes. None if there is none."""
         return await self._block(at, whole=False)
 
     async def whole_block(self, at: int) -> EvmBlock | None:
-        """The same with whole transactions."""
+        """Like `block`, with whole transactions."""
         return await self._block(at, whole=True)
 
     async def _block(self, at: int | str, *, whole: bool) -> EvmBlock | None:
@@ -112,9 +113,9 @@ class EvmNode:
         return block
 
     async def blocks(self, first: int, last: int) -> list[EvmBlock]:
-        """The blocks of a range, both ends included, asked for in batches.
+        """The blocks of a range, both ends included, requested in batches.
 
-        Raises NodeRefused where one is missing.
+        Raises NodeRefused if one is missing.
         """
         found: list[EvmBlock] = []
         for start in range(first, last + 1, BATCH):
@@ -131,9 +132,9 @@ class EvmNode:
         return found
 
     async def block_receipts(self, block: EvmBlock) -> list[EvmReceipt]:
-        """The receipts of a block's transactions; one by one where the node can't give them together.
+        """The receipts of a block's transactions. One by one if the node can't give them together.
 
-        Raises NodeRefused where the node has no receipts of the block.
+        Raises NodeRefused if the node has no receipts of the block.
         """
         try:
             receipts = await self._ask(
@@ -158,14 +159,14 @@ class EvmNode:
         return found
 
     async def receipt(self, tx_hash: str) -> EvmReceipt | None:
-        """The receipt of a mined transaction; None for one that waits, or is unknown to this node."""
+        """The receipt of a mined transaction. None if it is pending or unknown to this node."""
         receipt = await self._ask(_read_receipt, "eth_getTransactionReceipt", tx_hash)
         if receipt is not None and receipt.tx_hash != tx_hash:
             raise self._rpc.endpoints.garbage(self._index, "the receipt of another transaction")
         return receipt
 
     async def count(self, address: bytes, at: int | str) -> int:
-        """How many transactions of an address are in the chain up to a block: its next nonce."""
+        """The number of transactions of an address up to a block, which is its next nonce."""
         return await self._ask(read_quantity, "eth_getTransactionCount", _hex(address), _tag(at))
 
     async def coin_balance(self, address: bytes) -> int:
@@ -173,36 +174,36 @@ class EvmNode:
         return await self._ask(read_quantity, "eth_getBalance", _hex(address), "latest")
 
     async def code(self, address: bytes) -> bytes:
-        """The contract's code at an address, empty where there is none."""
+        """The contract's code at an address. Empty if there is none."""
         return await self._ask(read_bytes, "eth_getCode", _hex(address), "latest")
 
     async def call(
         self, to: bytes, call_data: bytes, *, sender: bytes | None = None, at: int | str = "latest"
     ) -> bytes:
-        """What a contract would answer. Raises CallReverted."""
+        """The result of a simulated call. Raises CallReverted."""
         return await self._ask(read_bytes, "eth_call", _call(to, call_data, sender), _tag(at))
 
     async def call_many(self, to: bytes, many: Sequence[bytes], at: int | str) -> list[bytes]:
-        """What a contract would answer to each of these, asked together. Raises CallReverted."""
+        """The results of many simulated calls, asked together. Raises CallReverted."""
         params = [(_call(to, call_data, None), _tag(at)) for call_data in many]
         return await self._ask_many(read_bytes, "eth_call", params)
 
     async def views(self, to: bytes, many: Sequence[bytes]) -> list[bytes | None]:
-        """What a contract answers to each of these at the head, None where it reverts."""
+        """The results of many simulated calls at the head. None for a call that reverts."""
         params = [(_call(to, call_data, None), "latest") for call_data in many]
         answers = await self._ask_calls(read_bytes, "eth_call", params)
         return [None if isinstance(answer, CallReverted) else answer for answer in answers]
 
     async def estimate_gas(self, to: bytes, call_data: bytes, sender: bytes) -> int:
-        """Units of gas that a call would use now. Raises CallReverted."""
+        """The gas that a call would use now. Raises CallReverted."""
         return await self._ask(read_quantity, "eth_estimateGas", _call(to, call_data, sender))
 
     async def fees(self, blocks: int) -> EvmFees:
-        """The next block's base fee, and the median tip of each of the last so many blocks."""
+        """The next block's base fee, and the median tip of each of the last `blocks` blocks."""
         return await self._ask(_read_fees, "eth_feeHistory", hex(blocks), "latest", [50])
 
     async def send(self, raw: bytes) -> str:
-        """Hand over a signed transaction; its hash."""
+        """Send a signed transaction. Returns its hash."""
         return await self._ask(read_hash, "eth_sendRawTransaction", _hex(raw))
 
     async def _ask(self, read: Callable[[Any], T], method: str, *params: object, **bounds: int) -> T:
@@ -211,7 +212,7 @@ class EvmNode:
     async def _ask_many(
         self, read: Callable[[Any], T], method: str, many: Sequence[Sequence[object]]
     ) -> list[T]:
-        """As `_ask_calls`, but one simulated call that reverts is raised. Raises CallReverted."""
+        """Like `_ask_calls`, but raises CallReverted for a call that reverts."""
         answers = await self._ask_calls(read, method, many)
         for answer in answers:
             if isinstance(answer, CallReverted):
@@ -221,10 +222,10 @@ class EvmNode:
     async def _ask_calls(
         self, read: Callable[[Any], T], method: str, many: Sequence[Sequence[object]]
     ) -> list[T | CallReverted]:
-        """The answers to one method with many parameters, in their order; one that reverts is an answer.
+        """The answers to one method with many parameters, in their order. A revert is an answer.
 
-        They are asked in one batch, or one by one where the node answers no batch: nodes say so with an
-        error, an HTTP status or garbage. A node that is silent is not asked again.
+        They are asked in one batch. If the node answers with an error, an HTTP status or garbage, it is asked
+        one by one. A node that is silent is not asked again.
         """
         now_s = asyncio.get_running_loop().time()
         if now_s < self._batches_from_s:
@@ -235,7 +236,8 @@ class EvmNode:
             raise
         except (NodeFailed, NodeRefused):
             answers = await self._ask_singly(read, method, many)
-        # Only now it is known that the batch was at fault. One may fail by chance, so the rest has an end.
+        # Only now it is certain that the batch was the reason. One batch may fail by chance, so the pause
+        # ends.
         self._batches_from_s = now_s + BATCH_REST_S
         return answers
 
@@ -260,7 +262,9 @@ class EvmNodes:
 
     @property
     def needed(self) -> int:
-        """How many must say the same before anything is decided: two, or the one that is configured."""
+        """The number of nodes that must agree before anything is decided: two, or one if only one is
+        configured.
+        """
         return min(2, len(self.each))
 
     async def first(self, ask: Callable[[EvmNode], Awaitable[T]]) -> T:
@@ -268,11 +272,11 @@ class EvmNodes:
         return await self._rpc.first(lambda index: ask(self.each[index]))
 
     async def every(self, ask: Callable[[EvmNode], Awaitable[T]]) -> list[T | NodeFailed | NodeRefused]:
-        """Each node's answer or failure, in their order."""
+        """The answer or the failure of each node, in their order."""
         return await self._rpc.every(lambda index: ask(self.each[index]))
 
     async def answers(self, ask: Callable[[EvmNode], Awaitable[T]]) -> list[T]:
-        """What all nodes that answer say, at least one. Raises ChainAway."""
+        """The answers of all nodes that answer, at least one. Raises ChainAway."""
         return await self._rpc.endpoints.answers(lambda index: ask(self.each[index]))
 
     async def close(self) -> None:
@@ -281,7 +285,7 @@ class EvmNodes:
 
 
 def is_transfer(log: EvmLog) -> bool:
-    """Whether a log has the form of a token's Transfer: sender and recipient indexed, the amount beside."""
+    """Whether a log is a token's Transfer: sender and recipient are indexed, the amount is data."""
     return len(log.topics) == 3 and log.topics[0] == TRANSFER_TOPIC and len(log.content) == 32
 
 
@@ -295,7 +299,7 @@ def transfer_of(log: EvmLog) -> tuple[bytes, bytes, int]:
 
 
 def read_word(answer: bytes) -> int:
-    """The number that a contract's view answered with. Raises ValueError for another form."""
+    """The number that a contract's view returned. Raises ValueError for another form."""
     if len(answer) != 32:
         raise ValueError("a view's answer is one word of 32 bytes")
     return int.from_bytes(answer, "big")

@@ -1,10 +1,11 @@
-"""Which nonce a wallet has next, and which transaction has used one: what nodes claim and what they prove.
+"""A wallet's next nonce, and the transaction that used a nonce: what nodes claim and what they prove.
 
 Rules:
-- A count that two nodes name is believed. A higher one needs proof.
-- Proof is a transaction in a block of the node that uses the nonce below, signed by the wallet's own key.
-- Up to `known` nothing is proven: the platform gave out all nonces below it, so nothing follows from it.
-- A claim that is neither agreed nor proven changes nothing. Whoever is about to begin there waits instead.
+- A count that two nodes name is believed. A higher count needs proof.
+- The proof is a transaction in a block of the node. It uses the nonce below, and the wallet's own key signed
+  it.
+- Up to `known` no proof is needed: the platform gave out all nonces below it, so nothing follows from it.
+- A claim that is neither agreed nor proven changes nothing. If nonces should begin there, the order waits.
 """
 
 from collections import Counter
@@ -25,9 +26,9 @@ log = structlog.get_logger(__name__)
 async def next_nonce(
     nodes: EvmNodes, wallet: bytes, chain_id: int, known: int | None, *, is_first: bool
 ) -> int:
-    """The nonce after all that are certainly used. A claim above `known` counts when agreed or proven.
+    """The nonce after all that are certainly used. A claim above `known` must be agreed or proven.
 
-    Raises ChainAway when no node answers, Hindered when nonces are to begin there and it is not certain.
+    Raises ChainAway if no node answers. Raises Blocked if nonces should begin there and it is not certain.
     """
 
     async def claim(node: EvmNode) -> tuple[int, EvmNode]:
@@ -50,9 +51,9 @@ async def next_nonce(
 
 
 def _begin(counts: Sequence[int], needed: int) -> int:
-    """The first nonce to give out, from counts that nobody has proven. Raises Hindered."""
+    """The first nonce to give out, from counts without proof. Raises Blocked."""
     [(count, nodes)] = Counter(counts).most_common(1)
-    # A wallet that has sent nothing has nothing to show.
+    # A wallet that has sent nothing can prove nothing.
     if nodes > 1 or (needed == 1 and count == 0):
         return count
     said = " and ".join(map(str, counts))
@@ -64,7 +65,7 @@ def _begin(counts: Sequence[int], needed: int) -> int:
 
 
 async def _prove_count(node: EvmNode, wallet: bytes, chain_id: int) -> int:
-    """How many transactions of the wallet one node's chain has, if it shows the last one; else 0."""
+    """How many transactions of the wallet one node's chain has, if it shows the last one. Otherwise 0."""
     try:
         head = (await head_block(node)).number
         count = await node.count(wallet, head)
@@ -79,15 +80,15 @@ async def _prove_count(node: EvmNode, wallet: bytes, chain_id: int) -> int:
         number = await bisect(node, wallet, count - 1, low, high)
         found = await spender_in(node, wallet, chain_id, count - 1, number)
     except (NodeFailed, NodeRefused):
-        # It is away, or has no states of blocks so old.
+        # The node is down, or it has no state of such old blocks.
         return 0
     return 0 if found is None else count
 
 
 async def bisect(node: EvmNode, wallet: bytes, nonce: int, low: int, high: int) -> int:
-    """The first block after which a nonce is taken, by the node's own counts.
+    """The first block after which a nonce is used, by the node's own counts.
 
-    It is taken after block `high` and not after `low`. Raises NodeFailed, NodeRefused.
+    The nonce is used after block `high` and not after `low`. Raises NodeFailed, NodeRefused.
     """
     while high - low > 1:
         middle = (low + high) // 2
@@ -101,7 +102,7 @@ async def bisect(node: EvmNode, wallet: bytes, nonce: int, low: int, high: int) 
 async def spender_in(
     node: EvmNode, wallet: bytes, chain_id: int, nonce: int, number: int
 ) -> tuple[Block, ProvenTransaction] | None:
-    """The block of this number and the wallet's proven transaction in it that uses a nonce.
+    """The block with this number, and the wallet's proven transaction in it that uses a nonce.
 
     Raises NodeFailed, NodeRefused.
     """
@@ -116,7 +117,7 @@ async def spender_in(
 
 
 def _proven_of(shown: Any, wallet: bytes) -> ProvenTransaction | None:
-    """A transaction as a block shows it, if the wallet has proven to be its sender."""
+    """A transaction of a block, if it is proven that the wallet sent it."""
     if not isinstance(shown, dict) or shown.get("from") != "0x" + wallet.hex():
         return None
     try:

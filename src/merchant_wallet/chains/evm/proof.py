@@ -1,8 +1,9 @@
-"""Proof that a transaction which a node shows was signed by an address: its hash and signature, made anew.
+"""Proof that an address signed a transaction that a node shows. Hash and signature are computed again. Pure.
 
-Rules: pure. A node can say what it likes about who sent a transaction, but it can't sign for anybody: only
-what `prove` returns counts as sent by an address. Transactions of kinds 0, 1 and 2 are understood (EIP-155,
-EIP-2930, EIP-1559); any other is no proof.
+Rules:
+- A node can claim anything about a transaction's sender, but it can't sign for anybody. Only what `prove`
+  returns counts as sent by an address.
+- Transactions of types 0, 1 and 2 are understood (EIP-155, EIP-2930, EIP-1559). Any other type is no proof.
 """
 
 from typing import Any
@@ -16,9 +17,9 @@ from merchant_wallet.chains.jsonrpc import read_bytes, read_quantity
 
 
 class ProvenTransaction(msgspec.Struct, frozen=True, gc=False):
-    """A transaction that this address did sign. `chain_id` is None where its kind names no chain.
+    """A transaction that this address signed. `chain_id` is None if its type names no chain.
 
-    `to` is empty where a contract is made.
+    `to` is empty if the transaction creates a contract.
     """
 
     tx_hash: str
@@ -30,9 +31,9 @@ class ProvenTransaction(msgspec.Struct, frozen=True, gc=False):
 
 
 def prove(shown: Any) -> ProvenTransaction:
-    """What is certain about a transaction as a node shows it, in the execution API's JSON.
+    """What is certain about a transaction in the execution API's JSON.
 
-    Raises ValueError when it is not what its hash and signature say, or of a kind that is not understood.
+    Raises ValueError if its hash or signature does not fit, or if its type is not understood.
     """
     try:
         kind = read_quantity(shown.get("type", "0x0"))
@@ -89,7 +90,7 @@ def _numbers(shown: Any, *names: str) -> list[Item]:
 
 
 def _content(shown: Any) -> list[Item]:
-    """Recipient (none when a contract is made), value and call data."""
+    """Recipient (empty for a new contract), value and call data."""
     to = b"" if shown["to"] is None else read_bytes(shown["to"], 20)
     return [to, number_of(read_quantity(shown["value"])), read_bytes(shown["input"])]
 

@@ -1,4 +1,4 @@
-"""What an operator lays down for an EVM chain, and which of a node's blocks are final by it."""
+"""An operator's settings for an EVM chain, and which of a node's blocks are final by them."""
 
 from typing import Final
 
@@ -17,12 +17,11 @@ _USUAL: Final = CHAINS[ERC20]
 class EvmRules(msgspec.Struct, frozen=True, gc=False):
     """The rules of one chain.
 
-    `finality`: the chain's own tag `finalized`, or how many blocks must lie above a final one. `fee_cap_wei`:
-    what one payout may cost at the very most. `least_tip_wei`: what is offered for a unit of gas at least
-    above the base fee; without a tip a block's builder has no reason to take the transaction.
-    `stuck_blocks`: after so many blocks in which it could have been taken, a transaction is replaced. Gas is
-    in units: a payout offers an estimate and a quarter more, never less than `least_gas` (what is not used
-    costs nothing) and never more than `most_gas`.
+    `finality`: the chain's own tag `finalized`, or the number of blocks above a final block. `fee_cap_wei`:
+    the most that one payout may cost. `least_tip_wei`: the least tip per unit of gas above the base fee.
+    Without a tip a block's builder has no reason to take the transaction. `stuck_blocks`: a transaction that
+    could have been mined for this many blocks is replaced. Gas limits are an estimate plus a quarter, at
+    least `least_gas` (unused gas costs nothing) and at most `most_gas`.
     """
 
     chain_id: int = _USUAL.chain_id
@@ -43,7 +42,7 @@ class EvmRules(msgspec.Struct, frozen=True, gc=False):
         return count_base_units(self.token_decimals)
 
     def transfer_call(self, recipient: bytes, amount_units: int) -> bytes:
-        """The call data that moves so many units of the ledger, exactly. Raises ValueError."""
+        """The call data that moves exactly this many units of the ledger. Raises ValueError."""
         return transfer_call(recipient, amount_units * self.base_units)
 
 

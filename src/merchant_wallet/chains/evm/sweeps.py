@@ -1,9 +1,11 @@
-"""Sweeping on an EVM chain: what a deposit address costs to empty, and the two transactions that empty it.
+"""Sweeps on an EVM chain: the cost of emptying a deposit address, and the two transactions that do it.
 
-Rules: the fee limit of an errand bounds gas limit times highest fee in the very bytes, replacements too. A
-deposit address can burn no more than the coin that was sent there. The hot wallet keeps back what a payout
-may cost: sweeping must not stop paying. A token is never swept into a wallet that its issuer has blacklisted,
-which the token itself would allow, nor while the token takes a fee of its own.
+Rules:
+- The fee limit of a transaction bounds its gas limit times its highest fee. That holds for replacements too.
+- A deposit address can burn no more than the coin that was sent to it.
+- The hot wallet keeps enough coin for a payout: sweeps must not stop payouts.
+- A token is not swept into a wallet that its issuer has blacklisted, although the token would allow it. It is
+  not swept either while the token takes a fee.
 """
 
 from collections.abc import Sequence
@@ -44,12 +46,12 @@ from merchant_wallet.chains.sweeps import TOP_UP, ChainSweeper, Quote, SweepTx, 
 from merchant_wallet.chains.transport import Endpoints
 
 _PLAIN_GAS: Final = 21_000
-# The hot wallet may have been emptied by the time the token comes: a new holder's entry costs 17,100 more.
+# The hot wallet may be empty when the token arrives. A new holder's entry then costs 17,100 gas more.
 _GAS_MARGIN: Final = 25_000
 
 
 class EvmDraft(msgspec.Struct, frozen=True):
-    """See `sweeps.Draft`. `made` has its place if earlier ones were signed for it."""
+    """See `sweeps.Draft`. `made` has its nonce if something was signed for it before."""
 
     signer: Signer
     sweep_tx: SweepTx
@@ -59,7 +61,7 @@ class EvmDraft(msgspec.Struct, frozen=True):
     height: int
 
     async def sign(self, nonce: int | None) -> SignedTransfer:
-        """See `sweeps.Draft`. Raises Hindered, SignerAway, ValueError for a signature of another key."""
+        """See `sweeps.Draft`. Raises Blocked, SignerAway, ValueError for a signature of another key."""
         if nonce is None:
             raise ValueError("a transaction on this chain needs its place")
         unsigned = encode_unsigned(msgspec.structs.replace(self.made, nonce=nonce))
@@ -84,12 +86,12 @@ class EvmSweeper(ChainSweeper):
 
     @property
     def has_nonces(self) -> bool:
-        """True: nonces."""
+        """True."""
         return True
 
     @property
     def fee_cap(self) -> int:
-        """Wei."""
+        """In wei."""
         return self._rules.fee_cap_wei
 
     async def close(self) -> None:
@@ -98,18 +100,18 @@ class EvmSweeper(ChainSweeper):
         await self._nodes.close()
 
     async def quote(self, address: bytes, amount_units: int) -> Quote:
-        """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
+        """See `sweeps.Sweeper`. Raises Blocked, ChainAway."""
         gas = await self._gas(address, amount_units)
         offer = suggest_offer(await ask_fees(self._nodes), self._rules.least_tip_wei)
         held = await self._chain.coin_balance(address)
         return Quote(held, gas * offer.max_fee, _PLAIN_GAS * offer.max_fee)
 
     async def next_nonce(self, sender: bytes, known: int | None, *, is_first: bool) -> int:
-        """See `evm_nonces`. Raises ChainAway, Hindered."""
+        """See `nonces`. Raises ChainAway, Blocked."""
         return await next_nonce(self._nodes, sender, self._rules.chain_id, known, is_first=is_first)
 
     async def draft(self, sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> EvmDraft:
-        """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
+        """See `sweeps.Sweeper`. Raises Blocked, ChainAway."""
         is_top_up = sweep_tx.kind == TOP_UP
         sender = self.sender_of(sweep_tx)
         gas = await (
@@ -136,7 +138,7 @@ class EvmSweeper(ChainSweeper):
         return EvmDraft(self._signer, sweep_tx, self.transfer_of(sweep_tx), sender, made, height)
 
     async def judge(self, sweep_tx: SweepTx, signed: Sequence[SignedTransfer]) -> Verdict:
-        """See `evm_verdict`. Coin leaves no log: that its transaction succeeded is all there is to know."""
+        """See `verdict`. A coin transfer leaves no log: only the success of its transaction is known."""
         transfer = self.transfer_of(sweep_tx)
         sender = self.sender_of(sweep_tx)
         payout = Payout(sweep_tx.sweep_id, transfer, sweep_tx.nonce)
@@ -148,7 +150,7 @@ class EvmSweeper(ChainSweeper):
         return verdict
 
     async def fee_of(self, tx_hash: str) -> int | None:
-        """Gas used times its price, by the first receipt that a node has. Raises ChainAway."""
+        """Gas used times its price, from the first receipt that a node has. Raises ChainAway."""
         answers = await self._rpc.every(
             lambda node: self._rpc.ask(node, _read_fee, "eth_getTransactionReceipt", tx_hash)
         )
@@ -158,7 +160,7 @@ class EvmSweeper(ChainSweeper):
         return fees[0] if fees else None
 
     async def _affordable(self, sweep_tx: SweepTx) -> int:
-        """What the sender can burn for the errand. Raises Hindered when the hot wallet has too little."""
+        """What the sender can burn for the transaction. Raises Blocked if the hot wallet has too little."""
         if sweep_tx.kind != TOP_UP:
             return await self._chain.coin_balance(sweep_tx.address)
         held = await self._chain.coin_balance(self.wallet)
@@ -169,7 +171,7 @@ class EvmSweeper(ChainSweeper):
         return spare
 
     async def _gas(self, address: bytes, amount_units: int) -> int:
-        """The gas limit of a sweep that was simulated just now. Raises Hindered."""
+        """The gas limit of a sweep, which is simulated now. Raises Blocked."""
         token, call_data = self._rules.token, self._rules.transfer_call(self.wallet, amount_units)
         await self._check_token(address, amount_units)
         try:
@@ -183,7 +185,7 @@ class EvmSweeper(ChainSweeper):
         return gas
 
     async def _top_up_gas(self, sweep_tx: SweepTx) -> int:
-        """The gas limit of sending coin, which is of no use while the token can't follow. Raises Hindered."""
+        """The gas limit of a top-up. Raises Blocked if the token transfer after it would fail."""
         await self._check_token(sweep_tx.address, UNITS_PER_COIN)
         return _PLAIN_GAS
 
@@ -193,7 +195,7 @@ class EvmSweeper(ChainSweeper):
 
 
 def _transactions(sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> list[EvmTransaction]:
-    """What is to be replaced. Raises ValueError for what has another place than the errand."""
+    """The transactions to replace. Raises ValueError if one has another nonce."""
     transactions = [parse_signed(signed.raw)[0] for signed in earlier]
     if any(transaction.nonce != sweep_tx.nonce for transaction in transactions):
         raise ValueError("what was signed before has another place")
@@ -201,7 +203,7 @@ def _transactions(sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> list[
 
 
 def _bounded(fees: EvmFees, least_tip: int, earlier: Sequence[EvmTransaction], most: int) -> Offer:
-    """The offer to make, at most so many wei per unit of gas. Raises Hindered if none can succeed now."""
+    """The fee offer, at most `most` wei per unit of gas. Raises Blocked if no such offer can succeed now."""
     offer, least = suggest_offer(fees, least_tip), Offer(0, 0)
     for transaction in earlier:
         offer, least = outbid(transaction, offer), outbid(transaction, least)

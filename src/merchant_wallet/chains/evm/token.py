@@ -1,10 +1,10 @@
-"""What the token's contract on an EVM chain says before a transfer is signed: pause, blacklist, balance, fee.
+"""What the token's contract says before a transfer is signed: pause, blacklist, balance, fee.
 
 Rules:
-- Every configured node is asked, each in one question. Nothing is sent to the chain.
-- A function that the contract does not have reverts or answers nothing, and means no.
-- One node is enough to make a payout wait. The wallet is frozen, or an order given up, only when all nodes
-  that answer say so: two at least where several are configured.
+- Every configured node is asked, in one request each. Nothing is sent to the chain.
+- A function that the contract lacks reverts or returns nothing. That means no.
+- One node is enough to make a payout wait. The wallet is frozen, or an order fails, only if all nodes that
+  answer say so, and at least two if several are configured.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class TokenState(msgspec.Struct, frozen=True, gc=False):
 async def ask_state(
     node: EvmNode, rules: EvmRules, sender: bytes, recipient: bytes, amount_units: int
 ) -> TokenState:
-    """One node's answers about a transfer that is to be made. Raises NodeFailed, NodeRefused."""
+    """One node's answers about a planned transfer. Raises NodeFailed, NodeRefused."""
     calls = [
         _PAUSED,
         _IS_BLACKLISTED + _word(sender),
@@ -58,16 +58,16 @@ async def ask_state(
     paused, sender_refused, recipient_refused, held, basis_points, most = views
     if held is None:
         raise NodeFailed(node.name, "there is no token that tells balances")
-    # The contract counts in its own units. A part of a unit that it keeps counts as a whole one.
+    # The contract counts in its own units. If it keeps a part of a unit, it counts as a whole unit.
     fee = -(-fee_units(amount_units * rules.base_units, basis_points, most) // rules.base_units)
     held_units = held // rules.base_units
     return TokenState(bool(paused), bool(sender_refused), bool(recipient_refused), held_units, fee)
 
 
 def require_payable(states: Sequence[TokenState], needed: int, amount_units: int) -> None:
-    """Judge a payout by all nodes' answers; `needed` must say what can't be taken back.
+    """Judge a payout by all nodes' answers. `needed` nodes must confirm what can't be undone.
 
-    Raises Unpayable, Hindered.
+    Raises Unpayable, Blocked.
     """
     if any(state.is_paused for state in states):
         raise Blocked(Obstacle("paused", "the token is paused by its issuer"))
@@ -82,16 +82,16 @@ def require_payable(states: Sequence[TokenState], needed: int, amount_units: int
 
 
 def require_sweepable(states: Sequence[TokenState], amount_units: int) -> None:
-    """Judge a transfer into the hot wallet by all nodes' answers. Raises Hindered."""
+    """Judge a transfer into the hot wallet by all nodes' answers. Raises Blocked."""
     if any(state.is_recipient_refused for state in states):
         raise Blocked(Obstacle("wallet", "the token has blacklisted the hot wallet"))
     require_no_fee(amount_units, max(state.fee_units for state in states))
 
 
 def _is_certain(said: Sequence[bool], needed: int, who: str) -> bool:
-    """Whether all nodes, and enough of them, say that somebody is blacklisted.
+    """Whether all nodes, and at least `needed`, say that somebody is blacklisted.
 
-    Raises Hindered when only some do.
+    Raises Blocked if only some do.
     """
     if not any(said):
         return False

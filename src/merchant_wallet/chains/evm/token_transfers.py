@@ -1,13 +1,13 @@
 """The token's Transfer logs in a range of blocks, from one node or agreed by two.
 
 Rules:
-- Transfers are read from the receipts of each block, not from the node's log index (`eth_getLogs`): an index
-  may lag behind its own blocks, and then an empty answer looks like "no transfers".
+- Transfers are read from the receipts of each block, not from the node's log index (`eth_getLogs`). An index
+  may lag behind its blocks. Then an empty answer looks like "no transfers".
 - Receipts are read of every block whose header's bloom filter may contain a Transfer of the token.
 - Receipts are checked against the header: every transaction has one, logs are numbered without a gap, and
-  together they make exactly the header's filter. A node whose receipts don't fit is no source.
-- Every header must name the one before it as its parent.
-- A node that has not got as far as the range says nothing about it.
+  together they make exactly the header's filter. A node whose receipts don't fit is not used.
+- Every header must name the previous block as its parent.
+- A node that has not reached the range says nothing about it.
 """
 
 import itertools
@@ -47,7 +47,7 @@ async def read_token_transfers(
 ) -> list[TokenTransfer]:
     """See `protocol.ChainReader.transfers`. Raises ChainAway, ChainDisagrees, NodeRefused.
 
-    Two nodes have called the blocks up to `agreed_number` final before: those are not read as a preview.
+    Two nodes have called the blocks up to `agreed_number` final before. Those always need two nodes.
     """
     if first > last:
         return []
@@ -64,7 +64,7 @@ async def read_token_transfers(
 
 
 async def check_receipts(node: EvmNode) -> str | None:
-    """Why a node's receipts can't be read for deposits, as its newest block shows; None when they can."""
+    """Why a node's receipts can't be used for deposits, tried on its newest block. None if they can."""
     block = await node.block("latest")
     if block is None:
         return "knows no block"
@@ -76,7 +76,7 @@ async def check_receipts(node: EvmNode) -> str | None:
 
 
 async def _read_final(nodes: EvmNodes, rules: EvmRules, first: int, last: int) -> list[TokenTransfer] | None:
-    """What all nodes that call the range final say, two at least; None when no node calls it final."""
+    """What all nodes that call the range final say, at least two. None if no node calls it final."""
     answers = await nodes.every(lambda node: _read_if_final(node, rules, first, last))
     usable = [answer for answer in answers if isinstance(answer, ReadRange)]
     if not usable:
@@ -121,7 +121,7 @@ async def _read_blocks(node: EvmNode, rules: EvmRules, first: int, last: int) ->
 
 
 async def _read_headers(node: EvmNode, first: int, last: int) -> list[EvmBlock]:
-    """The blocks of a range, each the parent of the next. Raises NodeFailed, NodeRefused."""
+    """The blocks of a range. Each is the parent of the next. Raises NodeFailed, NodeRefused."""
     blocks = await node.blocks(first, last)
     for before, block in itertools.pairwise(blocks):
         if block.header.parent_hash != before.header.hash:
@@ -130,7 +130,7 @@ async def _read_headers(node: EvmNode, first: int, last: int) -> list[EvmBlock]:
 
 
 def _checked_logs(node: EvmNode, block: EvmBlock, receipts: Sequence[EvmReceipt]) -> list[tuple[int, EvmLog]]:
-    """A block's logs, each with its place in its transaction, if they are what the header says.
+    """A block's logs with their positions in their transactions, if they fit the header.
 
     Raises NodeFailed.
     """

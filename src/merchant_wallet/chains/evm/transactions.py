@@ -1,10 +1,13 @@
-"""The bytes of EVM transactions, and of the one token call that the platform makes: written, read and named.
+"""The bytes of EVM transactions and of the platform's one token call: encoded, parsed and hashed. Pure.
 
-Rules: pure; every input is explicit, so the same transaction has the same bytes and hash everywhere. Only
-what the platform itself makes can be read back: fees by EIP-1559, to a 20-byte address, an empty access list.
-What is read is written anew and must be the same bytes, so that no other form of a number or a list hides in
-what somebody is asked to sign. A signature's s is in the lower half of the curve's order (EIP-2), else anyone
-could give the same transfer a second hash.
+Rules:
+- The same transaction has the same bytes and hash everywhere.
+- Only transactions of the platform's own form can be parsed: fees by EIP-1559, a 20-byte recipient, an empty
+  access list.
+- A parsed transaction is encoded again and must give the same bytes. So no other encoding of a number or a
+  list hides in what somebody signs.
+- A signature's s is in the lower half of the curve's order (EIP-2). Otherwise anyone could give the same
+  transfer a second hash.
 """
 
 from typing import Final
@@ -15,7 +18,7 @@ from coincurve import PublicKey
 from merchant_wallet.base.addresses import keccak256
 
 SIGNATURE_BYTES: Final = 65
-# keccak("transfer(address,uint256)"), the first four bytes: the same on both chains (ERC-20, TRC-20).
+# keccak("transfer(address,uint256)"), the first four bytes. The same on EVM chains and TRON (ERC-20, TRC-20).
 TRANSFER_SELECTOR: Final = bytes.fromhex("a9059cbb")
 
 _TYPE: Final = b"\x02"
@@ -29,9 +32,9 @@ Item = bytes | list["Item"]
 
 
 class EvmTransaction(msgspec.Struct, frozen=True, gc=False):
-    """One transaction with fees by EIP-1559, without its signature.
+    """An unsigned transaction with fees by EIP-1559.
 
-    Fees are wei per unit of gas, `value` is wei. `nonce` is its place among the sender's transactions.
+    Fees are wei per unit of gas, `value` is wei.
     """
 
     chain_id: int
@@ -45,9 +48,9 @@ class EvmTransaction(msgspec.Struct, frozen=True, gc=False):
 
 
 def encode_unsigned(transaction: EvmTransaction) -> bytes:
-    """What gets hashed and signed: 0x02 and the fields in RLP (EIP-1559, EIP-2718).
+    """The bytes that are hashed and signed: 0x02 and the fields in RLP (EIP-1559, EIP-2718).
 
-    Raises ValueError for what can't be a transaction.
+    Raises ValueError for an impossible transaction.
     """
     return _TYPE + write_list(_fields_of(transaction))
 
@@ -55,7 +58,7 @@ def encode_unsigned(transaction: EvmTransaction) -> bytes:
 def parse_unsigned(unsigned: bytes) -> EvmTransaction:
     """The transaction of these bytes.
 
-    Raises ValueError for anything but the very bytes that `encode_unsigned` writes for it.
+    Raises ValueError unless `encode_unsigned` would write exactly these bytes.
     """
     transaction = _transaction_of(_read_fields(unsigned, _UNSIGNED_FIELDS))
     if encode_unsigned(transaction) != unsigned:
@@ -69,9 +72,9 @@ def signing_hash(unsigned: bytes) -> bytes:
 
 
 def join(unsigned: bytes, signature: bytes) -> bytes:
-    """The whole transaction, ready to be broadcast.
+    """The whole transaction, ready for broadcast.
 
-    `signature` is r, s and v of 0 or 1: 65 bytes. Raises ValueError.
+    `signature` has 65 bytes: r, s and v, which is 0 or 1. Raises ValueError.
     """
     transaction = parse_unsigned(unsigned)
     r, s, parity = _split(signature)
@@ -79,7 +82,7 @@ def join(unsigned: bytes, signature: bytes) -> bytes:
 
 
 def parse_signed(raw: bytes) -> tuple[EvmTransaction, bytes]:
-    """The transaction and the 65-byte signature of what `join` made.
+    """The transaction and the 65-byte signature of the result of `join`.
 
     Raises ValueError for any other bytes.
     """
@@ -95,13 +98,13 @@ def parse_signed(raw: bytes) -> tuple[EvmTransaction, bytes]:
 
 
 def recover_sender(raw: bytes) -> bytes:
-    """The 20 bytes of the address whose key signed a whole transaction. Raises ValueError."""
+    """The 20-byte address whose key signed a whole transaction. Raises ValueError."""
     transaction, signature = parse_signed(raw)
     return recover_signer(encode_unsigned(transaction), signature)
 
 
 def recover_signer(unsigned: bytes, signature: bytes) -> bytes:
-    """The 20 bytes of the address whose key made this signature of these bytes. Raises ValueError."""
+    """The 20-byte address whose key made this signature of these bytes. Raises ValueError."""
     _split(signature)
     try:
         key = PublicKey.from_signature_and_message(signature, signing_hash(unsigned), hasher=None)
@@ -112,7 +115,7 @@ def recover_signer(unsigned: bytes, signature: bytes) -> bytes:
 
 
 def hash_of(raw: bytes) -> str:
-    """The hash that the chain knows a whole transaction by: 0x and 64 hex digits."""
+    """The hash of a whole transaction on the chain: 0x and 64 hex digits."""
     return "0x" + keccak256(raw).hex()
 
 
@@ -126,7 +129,7 @@ def transfer_call(recipient: bytes, units: int) -> bytes:
 def parse_transfer_call(call_data: bytes) -> tuple[bytes, int]:
     """The recipient's 20 bytes and the units of a token transfer's call data.
 
-    Raises ValueError for any other call and for anything before, between or after its two arguments.
+    Raises ValueError for any other call, and for anything besides its two arguments.
     """
     recipient, units = call_data[16:36], int.from_bytes(call_data[36:], "big")
     if len(call_data) != 4 + 2 * _WORD or transfer_call(recipient, units) != call_data:
@@ -169,12 +172,12 @@ def _split(signature: bytes) -> tuple[int, int, int]:
     return r, s, signature[64]
 
 
-# RLP (Ethereum yellow paper, appendix B), as far as a flat list needs it. Reading forgives more than writing:
-# whoever reads writes again and compares, which is what makes it strict.
+# RLP (Ethereum yellow paper, appendix B), as far as a flat list needs it. Reading accepts more than writing
+# makes. The caller encodes again and compares, which makes it strict.
 
 
 def number_of(value: int) -> bytes:
-    """A whole number as RLP holds it: big-endian, no leading zeros, nothing for 0. Raises ValueError."""
+    """A whole number in RLP: big-endian, no leading zeros, empty for 0. Raises ValueError."""
     if not 0 <= value < 1 << 8 * _WORD:
         raise ValueError("a number of a transaction is not negative and has at most 256 bits")
     return value.to_bytes((value.bit_length() + 7) // 8, "big")
@@ -185,7 +188,7 @@ def _integer(field: bytes) -> int:
 
 
 def write_list(items: list[Item]) -> bytes:
-    """A list in RLP, its items being bytes or lists."""
+    """A list in RLP. Its items are bytes or lists."""
     content = b"".join(map(_write, items))
     return _head(len(content), 0xC0) + content
 
@@ -206,7 +209,7 @@ def _head(length: int, offset: int) -> bytes:
 
 
 def _read_fields(raw: bytes, count: int) -> list[bytes]:
-    """The fields of a transaction, an empty list being read as no bytes. Raises ValueError."""
+    """The fields of a transaction. An empty list is read as no bytes. Raises ValueError."""
     if raw[:1] != _TYPE:
         raise ValueError("not a transaction with fees by EIP-1559")
     content, end = _read(raw, 1)
@@ -220,7 +223,7 @@ def _read_fields(raw: bytes, count: int) -> list[bytes]:
 
 
 def _read(raw: bytes, at: int) -> tuple[bytes, int]:
-    """The content of the item that begins at `at`, and where the next one begins."""
+    """The content of the item at `at`, and the position of the next item."""
     first = raw[at] if at < len(raw) else 0x80
     start, length = at + 1, first & 0x3F
     if first < 0x80:

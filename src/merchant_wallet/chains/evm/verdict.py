@@ -1,11 +1,15 @@
-"""What became of a payout on an EVM chain: each node's own finding, and the verdict that they allow together.
+"""What became of a payout on an EVM chain: the finding of each node, and the verdict from all of them.
 
-Rules: a node finds something only in a block that it calls final and that is on the branch it follows. Where
-several nodes are configured, two must have found the same; one that says otherwise, rather than nothing, is
-an alert and no verdict. That a node has no receipt proves nothing: it may lag, prune or lie. That another
-transaction took the payout's nonce is proven only by that transaction, signed by the wallet's own key, in a
-final block, shown by every configured node, twice; and only where it does not pay the very same, as bytes do
-that a restored database has lost. What was signed for another chain is not judged. All else is Pending.
+Rules:
+- A node's finding counts only in a block that it calls final, on the branch that it follows.
+- If several nodes are configured, two must have found the same. A node that found something else causes an
+  alert and no verdict.
+- A missing receipt proves nothing: the node may lag, prune or lie.
+- Another transaction took the payout's nonce only if that is proven: the wallet's own key signed it, it is in
+  a final block, and every configured node shows it, twice.
+- If that other transaction pays exactly the order, there is no verdict. A restored database may have lost it.
+- What was signed for another chain is not judged.
+- Everything else is Pending.
 """
 
 from collections.abc import Sequence
@@ -31,14 +35,15 @@ from merchant_wallet.chains.protocol import (
 from merchant_wallet.chains.transfer_logs import final_of
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 
-# So many whole blocks are read, where a node has no old states to search by, before an operator is called.
+# If a node has no old state to search, this many whole blocks are read before an operator is called.
 WALKED_BLOCKS: Final = 1024
-# Who waits for earlier places so many times longer than what is called stuck waits in vain, it seems.
+# A transaction that waits for earlier nonces this many times longer than `stuck_blocks` seems to wait in
+# vain.
 LONG_WAITS: Final = 10
 
 
 class PayoutQuery(msgspec.Struct, frozen=True):
-    """The payout that is judged: who pays it, and everything that was ever signed for it."""
+    """The payout to judge: its wallet, and everything that was ever signed for it."""
 
     rules: EvmRules
     wallet: bytes
@@ -47,14 +52,14 @@ class PayoutQuery(msgspec.Struct, frozen=True):
 
     @property
     def nonce(self) -> int:
-        """The nonce that everything signed for this payout shares."""
+        """The nonce of everything that was signed for this payout."""
         if self.payout.nonce is None:
             raise ValueError("a payout on this chain has a place")
         return self.payout.nonce
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
-    """What one node shows as final, and the block that it is in. `by_all`: every node must show it, twice."""
+    """What one node shows as final, and its block. `by_all`: every node must show it, twice."""
 
     verdict: protocol.Final | Dead
     block_number: int
@@ -63,7 +68,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
 
 
 class NotFinal(msgspec.Struct, frozen=True, gc=False):
-    """That a node shows nothing final, up to which block, and why that may be odd."""
+    """A node shows nothing final up to `final_number`. `alert` says if that is odd."""
 
     final_number: int
     is_mined: bool = False
@@ -72,7 +77,7 @@ class NotFinal(msgspec.Struct, frozen=True, gc=False):
 
 
 async def judge(nodes: EvmNodes, query: PayoutQuery) -> Verdict:
-    """The verdict on a payout. Raises ChainAway only when no node answered."""
+    """The verdict on a payout. Raises ChainAway only if no node answered."""
     for signed in query.signed:
         transaction, _ = parse_signed(signed.raw)
         if transaction.chain_id != query.rules.chain_id:
@@ -95,7 +100,7 @@ async def _judge_once(nodes: EvmNodes, query: PayoutQuery) -> tuple[Verdict, boo
     alerts = [not_final.alert for not_final in not_finals if not_final.alert]
     if not findings:
         stuck = [not_final for not_final in not_finals if not_final.is_stuck]
-        # A replacement costs more, so one node alone can't ask for it.
+        # A replacement costs more, so one node alone can't cause it.
         is_stuck = len(stuck) >= nodes.needed and not any(not_final.is_mined for not_final in not_finals)
         return Pending(stuck=is_stuck, alert="; ".join(alerts) or None), False
     found = findings[0]
@@ -133,8 +138,7 @@ async def find(node: EvmNode, query: PayoutQuery) -> Finding | NotFinal:
 async def _count(node: EvmNode, wallet: bytes, number: int) -> int:
     """The wallet's next nonce after a block.
 
-    A node without that state any more says the next best: of now, where it can only be higher, and leads to
-    nothing but a search for proof.
+    A node without that state answers for now. That can only be higher, and it only starts a search for proof.
     """
     try:
         return await node.count(wallet, number)
@@ -143,7 +147,9 @@ async def _count(node: EvmNode, wallet: bytes, number: int) -> int:
 
 
 async def _wait(node: EvmNode, query: PayoutQuery, final: Block) -> NotFinal:
-    """Nothing of it is in a block: it is stuck when nothing before it is missing and it waited for long."""
+    """Nothing is in a block. The payout is stuck if no earlier nonce is missing and it has waited long
+    enough.
+    """
     head = await head_block(node)
     following = await node.count(query.wallet, "latest")
     since = query.signed[-1].built_at_block if query.signed else head.number
@@ -179,7 +185,7 @@ def _transfer_logs(rules: EvmRules, receipt: EvmReceipt) -> list[TransferLog]:
 
 
 async def _find_spender(node: EvmNode, query: PayoutQuery, final: Block) -> Finding | NotFinal:
-    """The nonce is taken in a final block, and not by what this node has receipts of: by what, then?"""
+    """A final block has used the nonce, but no known transaction did. Find the one that did."""
     taken = await _search(node, query, final)
     if taken is None:
         text = f"{node.name} says that nonce {query.nonce} is spent, and shows no transaction that did it"
@@ -204,21 +210,21 @@ async def _find_spender(node: EvmNode, query: PayoutQuery, final: Block) -> Find
 
 
 async def _search(node: EvmNode, query: PayoutQuery, final: Block) -> tuple[Block, ProvenTransaction] | None:
-    """The final block and the transaction in it that took the payout's nonce, proven; None if not found."""
+    """The final block and the proven transaction in it that used the payout's nonce. None if not found."""
     try:
         number = await _bisect(node, query, final.number)
     except NodeRefused:
-        # No states of old blocks: the blocks themselves are read.
+        # Without the state of old blocks the blocks themselves are read.
         return await _walk(node, query, final.number)
     return await _spender_in(node, query, number)
 
 
 async def _bisect(node: EvmNode, query: PayoutQuery, final_number: int) -> int:
-    """The first block after which the nonce is taken, by the node's own counts. Raises NodeRefused."""
+    """The first block after which the nonce is used, by the node's own counts. Raises NodeRefused."""
     low, high = -1, final_number
     built_at = min((signed.built_at_block for signed in query.signed), default=0)
     if 0 < built_at <= high:
-        # Usually what took it came later than what was signed; old states are asked for only if not.
+        # The nonce was usually used after signing. Older state is requested only if not.
         if await node.count(query.wallet, built_at - 1) > query.nonce:
             high = built_at - 1
         else:

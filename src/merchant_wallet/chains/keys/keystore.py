@@ -1,9 +1,11 @@
-"""The private keys of the platform: a file for each family's hot wallet, one for the deposit addresses' seed.
+"""The private keys of the platform: a file for each family's hot wallet, and one for the deposit addresses'
+seed.
 
-Rules: the folder is its owner's alone (0700, files 0600) and each file is encrypted (see `secret_storage`).
-A file is written whole or not at all, and never replaced: a key that is overwritten is money lost. Whoever
-opens the folder holds all that it holds, so it is opened by the signer alone; the web side never imports
-this. No repr, text of an error or log line here shows a secret.
+Rules:
+- Only the owner can read the folder (0700, files 0600), and each file is encrypted (see `secret_storage`).
+- A file is written whole or not at all, and it is never replaced: an overwritten key is lost money.
+- An open keystore holds all keys, so only the signer opens it. The web side never imports this.
+- No repr, error text or log line shows a secret.
 """
 
 import secrets
@@ -23,7 +25,7 @@ FOLDER: Final = "keys"
 SEED: Final = "seed"
 JOURNAL: Final = "signed.jsonl"
 NAMES: Final = (*KEY_NAMES, SEED)
-"""What a keystore may hold; each is a file of that name and `.json`."""
+"""The possible names in a keystore. Each is a file with this name and `.json`."""
 MIN_PASSPHRASE_CHARS: Final = 12
 
 _SEED_BYTES: Final = 64
@@ -32,7 +34,7 @@ _BRANCHES: Final = (0, 1)
 
 
 class KeystoreError(Exception):
-    """The keystore can't be opened or written as asked; the text is a sentence without a secret."""
+    """The keystore can't be opened or written. The text is a sentence without a secret."""
 
 
 class Keystore:
@@ -61,7 +63,9 @@ class Keystore:
         return None if secret is None else PrivateKey(secret)
 
     def deposit_key(self, chain: str, source: Source) -> PrivateKey | None:
-        """The key of a deposit address; None without a seed, for another chain or a place that has none."""
+        """The key of a deposit address. None without a seed, for another chain or for a path that has
+        no key.
+        """
         if self._seed is None or chain not in CHAINS or source.branch not in _BRANCHES:
             return None
         try:
@@ -115,7 +119,7 @@ def list_addresses(folder: Path) -> dict[str, bytes]:
 
 
 def check_passphrase(folder: Path, passphrase: str) -> None:
-    """See that a passphrase is long enough, and the one of the keys that are there. Raises KeystoreError."""
+    """Check that a passphrase is long enough and opens the existing keys. Raises KeystoreError."""
     if len(passphrase) < MIN_PASSPHRASE_CHARS:
         raise KeystoreError(
             f"The keystore's passphrase must have at least {MIN_PASSPHRASE_CHARS} characters."
@@ -126,15 +130,15 @@ def check_passphrase(folder: Path, passphrase: str) -> None:
 
 
 def create_key(folder: Path, name: str, passphrase: str, *, cost: int = SCRYPT_COST) -> bytes:
-    """Make a key at random and keep it; gives its address. Raises KeystoreError."""
+    """Create and store a random key. Returns its address. Raises KeystoreError."""
     secret = secrets.token_bytes(_SEED_BYTES) if name == SEED else PrivateKey().secret
     return store_key(folder, name, secret, passphrase, cost=cost)
 
 
 def store_key(folder: Path, name: str, secret: bytes, passphrase: str, *, cost: int = SCRYPT_COST) -> bytes:
-    """Keep a key that was made elsewhere; gives its address. Raises KeystoreError, also when there is one."""
+    """Store an existing key and return its address. Raises KeystoreError, also if the name is taken."""
     address = _check(name, secret)
-    # The data folder above is passed through by PostgreSQL, which runs as another user where this is root.
+    # PostgreSQL runs as another user if this is root. It must be able to pass through the data folder.
     folder.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     _require_private(folder)
@@ -150,7 +154,7 @@ def store_key(folder: Path, name: str, secret: bytes, passphrase: str, *, cost: 
 
 
 def read_secret(text: bytes, passphrase: str) -> bytes:
-    """The 32 bytes of a key typed as 64 hex digits, or of a key file as geth writes it.
+    """The 32 bytes of a key: from 64 hex digits, or from a key file as geth writes it.
 
     Raises KeystoreError.
     """
@@ -162,7 +166,7 @@ def read_secret(text: bytes, passphrase: str) -> bytes:
     except StorageRefused as error:
         raise KeystoreError(f"The key file can't be read: {error}.") from None
     except ValueError:
-        # The cause would quote what was typed.
+        # The original error would quote the secret.
         secret = b""
     if len(secret) != _KEY_BYTES:
         raise KeystoreError("A key is a key file of version 3, or 64 hexadecimal digits.")
@@ -183,7 +187,7 @@ def _open(folder: Path, name: str, passphrase: str) -> bytes:
 
 
 def _check(name: str, secret: bytes) -> bytes:
-    """The address of a secret of the right form. Raises KeystoreError."""
+    """The address of a secret, if its form is right. Raises KeystoreError."""
     if name not in NAMES:
         raise KeystoreError(f"A keystore has no {name!r}; it holds {', '.join(NAMES)}.")
     try:

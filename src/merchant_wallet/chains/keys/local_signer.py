@@ -1,7 +1,9 @@
 """The signer that holds the keys itself, in the process that opened the keystore.
 
-Rules: a signature leaves only for bytes that `signing_rules` has read, and one for an order only after the
-journal has it on the disk. Work is done in a thread, one signature at a time.
+Rules:
+- It signs only bytes that `signing_rules` has checked.
+- An order's signature leaves it only after the journal has written it to disk.
+- It signs in threads. The journal admits one payment at a time.
 """
 
 import asyncio
@@ -23,7 +25,7 @@ log = structlog.get_logger("signer")
 
 
 class LocalSigner:
-    """A `Signer` over an open keystore. What it signed is remembered beside the keys."""
+    """A `Signer` with an open keystore. It records its signatures beside the keys."""
 
     def __init__(self, keystore: Keystore, rules: SigningRules, clock: Callable[[], int] = now_ms) -> None:
         self._keystore = keystore
@@ -35,13 +37,13 @@ class LocalSigner:
         self._lock = threading.Lock()
 
     async def wallets(self) -> Mapping[str, bytes]:
-        """The hot wallet of each chain there is a key and a rule for."""
+        """The hot wallet of each chain with a key and a rule."""
         wallets = self._keystore.wallets()
         names = {chain: CHAINS[chain].family.key_name for chain in self._rules.chains}
         return {chain: wallets[name] for chain, name in names.items() if name in wallets}
 
     async def sign(self, request: SigningRequest) -> bytes:
-        """The signature r, s, v, 65 bytes. Raises SigningRefused, SignerAway when nothing can be recorded."""
+        """The signature r, s, v, 65 bytes. Raises SigningRefused, or SignerAway if it can't be recorded."""
         try:
             signature = await asyncio.to_thread(self._sign, request)
         except SigningRefused as refused:

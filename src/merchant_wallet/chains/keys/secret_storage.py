@@ -1,8 +1,10 @@
-"""A secret behind a passphrase: the Web3 Secret Storage definition, version 3, as geth writes its key files.
+"""A secret behind a passphrase: Web3 Secret Storage, version 3, as geth writes its key files.
 
-Rules: pure but for the random bytes that sealing needs. A file that was made elsewhere may use scrypt or
-PBKDF2; ours use scrypt. What a file asks for in memory and time is bounded before it is spent. No text of an
-error holds a part of a secret or of a passphrase.
+Rules:
+- Pure, except for the random bytes of `seal`.
+- Other programs' files may use scrypt or PBKDF2. Ours use scrypt.
+- The memory and time that a file asks for are limited before they are spent.
+- No error text holds a part of a secret or a passphrase.
 """
 
 import hmac
@@ -22,7 +24,7 @@ from merchant_wallet.base.addresses import keccak256
 
 VERSION: Final = 3
 SCRYPT_COST: Final = 2**18
-"""scrypt's N for what is sealed here: a quarter of a gibibyte and about a second for each guess."""
+"""scrypt's N for our files: 256 MiB and about a second for each guess."""
 
 _BLOCK_SIZE: Final = 8
 _DERIVED_BYTES: Final = 32
@@ -35,7 +37,7 @@ _MAX_SECRET_BYTES: Final = 64
 
 
 class StorageRefused(ValueError):
-    """A text is no secret of this form, or the passphrase does not open it; the text says which."""
+    """The text is no secret of this form, or the passphrase is wrong. The text says which."""
 
 
 class _CipherParams(msgspec.Struct, frozen=True):
@@ -43,7 +45,7 @@ class _CipherParams(msgspec.Struct, frozen=True):
 
 
 class _Derivation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """scrypt's parameters or PBKDF2's, in the names of the definition."""
+    """The parameters of scrypt or PBKDF2, with the names of the standard."""
 
     dklen: int
     salt: str
@@ -71,7 +73,7 @@ class _Sealed(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def seal(secret: bytes, passphrase: str, address: bytes, *, cost: int = SCRYPT_COST) -> bytes:
-    """The JSON document with `secret` behind `passphrase`; `address` stands in it for all to read."""
+    """The JSON document with `secret` encrypted by `passphrase`. `address` can be read without it."""
     salt, iv = secrets.token_bytes(_SALT_BYTES), secrets.token_bytes(_IV_BYTES)
     derivation = _Derivation(_DERIVED_BYTES, salt.hex(), n=cost, r=_BLOCK_SIZE, p=1)
     key = _derive("scrypt", derivation, passphrase)
@@ -97,7 +99,7 @@ def unseal(text: bytes, passphrase: str) -> bytes:
 
 
 def read_address(text: bytes) -> bytes:
-    """The address that a document names, unproven. Raises StorageRefused."""
+    """The address that a document names. It is not proven. Raises StorageRefused."""
     named = (_read(text).address or "").removeprefix("0x")
     address = _hex(named, "address")
     if len(address) != 20:
@@ -131,12 +133,12 @@ def _scrypt(asked: _Derivation, salt: bytes, passphrase: str) -> bytes:
     in_bounds = n >= 2 and n & (n - 1) == 0 and r >= 1 and 1 <= p <= _MAX_PARALLEL
     if not in_bounds or 128 * n * r > _MAX_SCRYPT_BYTES:
         raise StorageRefused("scrypt's parameters are out of bounds")
-    # Not OpenSSL's scrypt: it refuses parameters that the definition's own example has.
+    # OpenSSL's scrypt refuses the parameters of the standard's own example.
     return scrypt(passphrase, salt, _DERIVED_BYTES, n, r, p)
 
 
 def _encipher(key: bytes, iv: bytes, content: bytes) -> bytes:
-    """AES in counter mode, which is its own inverse."""
+    """AES in counter mode. Encryption and decryption are the same."""
     cipher = Cipher(AES(key[:16]), CTR(iv)).encryptor()
     return cipher.update(content) + cipher.finalize()
 

@@ -1,8 +1,10 @@
-"""A signer in a process of its own, reached over a Unix socket: the server's side and the client's.
+"""A signer in its own process, reached over a Unix socket: server and client.
 
-Rules: a frame is its length in 4 bytes, most significant first, and a JSON document of at most 64 KiB; one
-question, one answer, as often as the client likes. The socket is its owner's alone (0600), and the kernel's
-word on who is at the other end is checked as well. What can't be read ends the connection.
+Rules:
+- A frame is its length in 4 bytes, big-endian, and a JSON document of at most 64 KiB.
+- Each request has one answer. A client may send any number of requests.
+- Only the owner can open the socket (0600). The server also asks the kernel for the peer's user id.
+- Unreadable input closes the connection.
 """
 
 import asyncio
@@ -30,11 +32,11 @@ log = structlog.get_logger("signer")
 
 
 class WhoPays(msgspec.Struct, frozen=True, tag="wallets"):
-    """Asks for the hot wallets' addresses."""
+    """A request for the hot wallets' addresses."""
 
 
 class PleaseSign(msgspec.Struct, frozen=True, tag="sign"):
-    """Asks for a signature."""
+    """A request for a signature."""
 
     request: SigningRequest
 
@@ -63,11 +65,11 @@ Answer = Wallets | Signature | No
 
 
 class SocketTaken(Exception):
-    """A signer is listening at this path already."""
+    """Another signer listens at this path."""
 
 
 class SignerServer:
-    """Lets other processes of the same user ask a signer, and those of one other user that is named."""
+    """Serves a signer to processes of the same user, and of one other named user."""
 
     def __init__(self, signer: Signer, path: Path, client_uid: int | None = None) -> None:
         self._signer = signer
@@ -80,11 +82,13 @@ class SignerServer:
         """Listen. Raises SocketTaken, OSError."""
         self._server = await asyncio.start_unix_server(self._serve, sock=_bind(self._path))
         if self._client_uid is not None:
-            # The socket is still one user's alone; root needs no permission.
+            # The socket still belongs to one user. Root needs no permission.
             os.chown(self._path, self._client_uid, -1)
 
     async def close(self) -> None:
-        """Stop listening. A question under way stays without an answer; asked again, it has the same one."""
+        """Stop listening. A request in progress gets no answer. The same request later gets the same
+        signature.
+        """
         if self._server is None:
             return
         self._server.close()
@@ -101,7 +105,7 @@ class SignerServer:
             if self._admits(writer.get_extra_info("socket")):
                 await self._answer_all(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError):
-            # The client has gone; it knows what it was told.
+            # The client has gone. It knows what it has received.
             pass
         finally:
             self._clients.discard(task)
@@ -140,7 +144,7 @@ class SignerServer:
 
 
 class RemoteSigner:
-    """A `Signer` that asks the one behind a socket, a connection for each question."""
+    """A `Signer` that asks the signer behind a socket. Each request has its own connection."""
 
     def __init__(self, path: Path, timeout_s: float = TIMEOUT_S) -> None:
         self._path = path
@@ -188,14 +192,14 @@ class RemoteSigner:
 
 
 def uid_of_peer(peer: socket.socket) -> int:
-    """The user at the other end of a Unix socket, as the kernel knows it (SO_PEERCRED)."""
+    """The user id of the peer of a Unix socket, from the kernel (SO_PEERCRED)."""
     found = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
     uid: int = _PEER.unpack(found)[1]
     return uid
 
 
 def _bind(path: Path) -> socket.socket:
-    """A socket at `path` that was never open to others; one that a dead signer left is cleared away."""
+    """A socket at `path` that was never open to others. The socket of a dead signer is removed."""
     if path.is_socket():
         with socket.socket(socket.AF_UNIX) as probe:
             try:

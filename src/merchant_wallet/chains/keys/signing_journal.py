@@ -1,13 +1,14 @@
-"""What a signer has signed, in memory and in a file, and the limits that it keeps by itself.
+"""The record of a signer's signatures, in memory and in a file, and the signer's own limits.
 
-Rules: a payment stands on the disk before its signature is given out. The file is only ever appended to, one
-JSON line a signature, under its lock, so that several processes on one keystore keep one account between
-them; each reads what the others added before it judges. A last line that was never finished belongs to a
-signature that was never given out, and is cut off. A file that was changed or cut stops the signing.
-
-An order is remembered for ever, in about 200 bytes. It is paid to one recipient, once: another signature for
-it must be for the same place (EVM), or for a time after the one before has expired (TRON). Only an operator
-can say that nothing signed so far will count any more.
+Rules:
+- A payment is on disk before its signature is given out.
+- The file is only appended to, under its lock: one JSON line for each signature. Several processes on one
+  keystore share it. Each reads the others' lines before it judges.
+- An incomplete last line belongs to a signature that was never given out. It is cut off.
+- A changed or truncated file stops the signer.
+- An order is remembered for ever, in about 200 bytes. It is paid to one recipient, once. Another signature
+  for it must have the same nonce (EVM), or come after the earlier one has expired (TRON).
+- Only an operator can declare that nothing signed so far will count.
 """
 
 import fcntl
@@ -30,7 +31,7 @@ _RELEASED: Final = b""
 
 
 class Release(msgspec.Struct, frozen=True, rename="camel", tag_field="kind", tag="release"):
-    """An operator's word that nothing signed for an order so far can ever count; it may be signed anew."""
+    """An operator's declaration that nothing signed for an order can count. It may be signed again."""
 
     at_ms: int
     payout_id: int
@@ -41,7 +42,7 @@ class Release(msgspec.Struct, frozen=True, rename="camel", tag_field="kind", tag
 class Payment(
     msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, tag_field="kind", tag="payment"
 ):
-    """One signature for an order: what was signed (`digest`), of what, when, and until when it may count."""
+    """One signature for an order. `digest` is what was signed."""
 
     at_ms: int
     payout_id: int
@@ -54,13 +55,13 @@ class Payment(
 
     @property
     def words(self) -> bytes:
-        """What must never change about an order, in 16 bytes."""
+        """A 16-byte digest of what must never change about an order."""
         text = f"{self.chain};{self.recipient.hex()};{self.units}"
         return hashlib.sha256(text.encode()).digest()[:16]
 
 
 class SignedOrders:
-    """What was signed, as far as judging the next payment needs it. Pure: the moment is handed in."""
+    """The signatures so far, as needed to judge the next payment. Pure: the time is a parameter."""
 
     def __init__(self) -> None:
         self._orders: dict[int, tuple[bytes, bytes, int | None, int | None]] = {}
@@ -68,7 +69,7 @@ class SignedOrders:
         self._hour_units = 0
 
     def judge(self, payment: Payment, payment_limit_units: int, hour_limit_units: int) -> bool:
-        """Whether a payment that may be signed is new; False for bytes that were signed before.
+        """True if the payment is new and may be signed. False if the same bytes were signed before.
 
         Raises SigningRefused.
         """
@@ -92,9 +93,9 @@ class SignedOrders:
         return True
 
     def release(self, payout_id: int) -> None:
-        """Let an order be signed as if for the first time, yet for nobody else and for no other amount.
+        """Let an order be signed again, with the same recipient and amount.
 
-        Raises SigningRefused for one that was never signed.
+        Raises SigningRefused if it was never signed.
         """
         known = self._orders.get(payout_id)
         if known is None:
@@ -102,7 +103,7 @@ class SignedOrders:
         self._orders[payout_id] = (known[0], _RELEASED, None, None)
 
     def note(self, payment: Payment) -> None:
-        """Keep in mind that a payment was signed."""
+        """Record a signed payment."""
         self._settle_hour(payment.at_ms)
         if self._counts(payment):
             self._hour.append((payment.at_ms, payment.units))
@@ -119,12 +120,14 @@ class SignedOrders:
             raise SigningRefused("this order was signed before, and that signature has not expired yet")
 
     def _counts(self, payment: Payment) -> bool:
-        """Whether a payment is to be added to the hour's. One at the same place can only replace another."""
+        """Whether a payment adds to the hour's sum. A replacement at the same nonce does not."""
         known = self._orders.get(payment.payout_id)
         return payment.nonce is None or known is None or known[1] == _RELEASED
 
     def _settle_hour(self, now_ms: int) -> None:
-        """Forget what was signed an hour ago; what a clock ahead has signed in the future counts from now."""
+        """Drop what was signed more than an hour ago. Signatures from the future (a wrong clock) count from
+        now.
+        """
         if self._hour and self._hour[-1][0] > now_ms:
             self._hour = deque((min(at_ms, now_ms), units) for at_ms, units in self._hour)
         while self._hour and self._hour[0][0] <= now_ms - HOUR_MS:
@@ -132,7 +135,7 @@ class SignedOrders:
 
 
 class SigningJournal:
-    """The file and the memory made of it. Not safe between threads: its owner calls it from one at a time."""
+    """The file and its content in memory. Not thread-safe."""
 
     def __init__(self, path: Path, payment_limit_units: int, hour_limit_units: int) -> None:
         self._path = path
@@ -142,20 +145,20 @@ class SigningJournal:
         self._inode: int | None = None
 
     def admit(self, payment: Payment) -> None:
-        """Judge a payment and write it down. Raises SigningRefused, and OSError when it can't be written."""
+        """Judge a payment and record it. Raises SigningRefused. Raises OSError if it can't be written."""
         with self._locked() as descriptor:
             if self._signed_orders.judge(payment, *self._limits):
                 self._append(descriptor, payment)
 
     def release(self, release: Release) -> None:
-        """Write an operator's word down, which holds from the next payment on. Raises as `admit`."""
+        """Record an operator's declaration. It holds from the next payment on. Raises as `admit`."""
         with self._locked() as descriptor:
             self._signed_orders.release(release.payout_id)
             self._append(descriptor, release)
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """The file, open and read to its end, while no other process adds to it."""
+        """The open file, read to its end and locked against other processes."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -165,7 +168,7 @@ class SigningJournal:
             os.close(descriptor)
 
     def _catch_up(self, descriptor: int) -> None:
-        """Read what this or another process has added since the last look."""
+        """Read what this or another process has added since the last call."""
         found = os.fstat(descriptor)
         if self._inode not in (None, found.st_ino) or found.st_size < self._read_to:
             raise SigningRefused(f"the record of what was signed, {self._path}, is not the one that was read")

@@ -1,8 +1,9 @@
-"""What bytes a signer may sign: they are read here and compared with what the order says they do.
+"""What a signer may sign. The bytes are parsed and compared with what the order says. Pure.
 
-Rules: pure. The bytes are read strictly, so they mean one thing only. Everything is compared: chain id, token
-contract, recipient, amount, coins sent along, the fee that may be burnt at most. What to compare with is the
-request's for the order's own words, and the signer's own configuration for all else.
+Rules:
+- Parsing is strict, so the bytes have only one meaning.
+- Everything is compared: chain id, token contract, recipient, amount, coins, and the highest possible fee.
+- Values of the order come from the request. All other values come from the signer's own configuration.
 """
 
 from collections.abc import Mapping
@@ -20,11 +21,11 @@ from merchant_wallet.chains.tron.transactions import TronTransaction
 
 
 class ChainLimits(msgspec.Struct, frozen=True):
-    """What the signer knows of a chain by itself.
+    """The signer's own settings of a chain.
 
-    `chain_id` is in the bytes on EVM chains alone: TRON's name their chain by a reference block. `fee_cap` is
-    what one transaction may burn at most, and how much coin may be sent to a deposit address: wei or sun.
-    `base_units` is how many of the token's smallest units are one unit of an order's amount.
+    `chain_id` is only in the bytes of EVM chains. TRON's bytes name their chain by a reference block.
+    `fee_cap` is the most that one transaction may burn, and the most coin that a deposit address may get: wei
+    or sun. `base_units` is how many of the token's smallest units are one unit of an order's amount.
     """
 
     token: bytes
@@ -34,7 +35,7 @@ class ChainLimits(msgspec.Struct, frozen=True):
 
 
 class SigningRules(msgspec.Struct, frozen=True):
-    """The signer's own configuration: the chains it signs for, and its running limits in units of 10^-6."""
+    """The signer's own configuration: its chains and its limits in units of 10^-6."""
 
     chains: Mapping[str, ChainLimits]
     payment_limit_units: int
@@ -42,10 +43,10 @@ class SigningRules(msgspec.Struct, frozen=True):
 
 
 class ParsedRequest(msgspec.Struct, frozen=True):
-    """Bytes that do what the request says: what is to be signed of them, and when they can't count any more.
+    """A checked request: the digest to sign, and when it can't count any more.
 
-    `nonce` is their place among the sender's transactions (EVM), of which only one can ever count;
-    `expires_ms` the moment after which the chain takes them no more (TRON).
+    `nonce` is the EVM nonce. Only one transaction with a nonce can count. After `expires_ms` the chain takes
+    the transaction no more (TRON).
     """
 
     digest: bytes
@@ -56,9 +57,9 @@ class ParsedRequest(msgspec.Struct, frozen=True):
 def read_request(
     request: SigningRequest, limits: ChainLimits, wallet: bytes, deposit: bytes | None
 ) -> ParsedRequest:
-    """See that the bytes of a request do what it says and no more. Raises SigningRefused.
+    """Check that the bytes of a request do what it says and no more. Raises SigningRefused.
 
-    `wallet` is the chain's hot wallet, `deposit` the address at the request's source, if it has one.
+    `wallet` is the chain's hot wallet. `deposit` is the address of the request's source, if it has one.
     """
     _judge_words(request, limits, wallet, deposit)
     try:
@@ -70,7 +71,7 @@ def read_request(
 
 
 def _judge_words(request: SigningRequest, limits: ChainLimits, wallet: bytes, deposit: bytes | None) -> None:
-    """Whether what the request asks for is something that a signer does at all."""
+    """Check that a signer does such a thing at all."""
     transfer, purpose = request.transfer, request.purpose
     _require(transfer.chain == request.chain, "the transfer is one of another chain")
     _require(
@@ -129,7 +130,7 @@ def _read_tron(
 def _compare_call(
     request: SigningRequest, limits: ChainLimits, made: EvmTransaction | TronTransaction
 ) -> None:
-    """See that the bytes call our token's transfer, with the request's recipient and amount."""
+    """Check that the bytes call our token's transfer with the request's recipient and amount."""
     called = made.to if isinstance(made, EvmTransaction) else made.contract
     _require(called == limits.token, "the bytes call another contract than the token's")
     recipient, base_units = parse_transfer_call(made.call_data)

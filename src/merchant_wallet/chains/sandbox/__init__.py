@@ -1,1 +1,1 @@
-"""Chains that the service plays itself. They move no real money."""
+"""Chains that the service simulates. They move no real money."""

@@ -1,9 +1,12 @@
-"""Chains to try things out on: a transfer becomes final by itself, and two recipients have ways of their own.
+"""Simulated chains: every transfer becomes final by itself. Two recipients behave differently.
 
-Rules: nothing here is random: the same payout and seed give the same bytes and hash on every machine. The
-"signature" is an HMAC-SHA256 under a key of the seed: it shows that the service made the bytes, and it is no
-chain's signature, so the bytes are worth nothing elsewhere. The hash has the form of the chain that is
-played: keccak-256 with 0x on EVM chains, SHA-256 in plain hex on TRON. A `Ledger` keeps what was accepted.
+Rules:
+- Nothing is random: the same payout and seed give the same bytes and hash on every machine.
+- The "signature" is an HMAC-SHA256 with a key from the seed. It proves that the service made the bytes. It is
+  no chain's signature, so the bytes are worth nothing elsewhere.
+- The hash has the form of the simulated chain: keccak-256 with 0x on EVM chains, SHA-256 in plain hex on
+  TRON.
+- A `Ledger` keeps the accepted transfers.
 """
 
 import hashlib
@@ -30,13 +33,13 @@ FAILED: Final = "failed"
 FAILING_CAUSE: Final = "the sandbox lets every transfer to this address fail"
 
 ENDLESS_UNITS: Final = 10**18
-"""What the sandbox's hot wallet always holds: more than anybody can order."""
+"""The sandbox's hot wallet always holds this much: more than anybody can order."""
 
 _MAC_BYTES: Final = 32
 
 
 class Behaviour(NamedTuple):
-    """How a recipient is treated: how long until a transfer is final (None: as configured), and its end."""
+    """How transfers to a recipient end, and how long they take (None: as configured)."""
 
     confirm_ms: int | None
     verdict: str
@@ -47,11 +50,11 @@ BEHAVIOURS: Final = {
     SANDBOX_FAILING: Behaviour(None, FAILED),
     SANDBOX_SLOW: Behaviour(60_000, PAID),
 }
-"""The recipients, the same 20 bytes on both chains, that are not treated as usual."""
+"""The recipients that behave differently. They have the same 20 bytes on all chains."""
 
 
 class AcceptedTransfer(msgspec.Struct, frozen=True, gc=False):
-    """A transfer that a sandbox chain has taken; from `final_ms` on its verdict holds."""
+    """A transfer that a sandbox chain has accepted. Its verdict holds from `final_ms` on."""
 
     tx_hash: str
     transfer: Transfer
@@ -61,17 +64,17 @@ class AcceptedTransfer(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ledger(Protocol):
-    """Where the sandbox's chains keep what they accepted."""
+    """Stores the transfers that the sandbox's chains accepted."""
 
     async def accept(self, accepted: AcceptedTransfer) -> None:
-        """Keep a transfer; one whose hash is known already stays as it is."""
+        """Store a transfer. A known hash is not changed."""
 
     async def find(self, chain: str, tx_hash: str) -> AcceptedTransfer | None:
-        """The transfer of this hash on this chain."""
+        """The transfer with this hash on this chain."""
 
 
 class SandboxChain:
-    """A chain in the memory of a `Ledger` (see `protocol.Chain`)."""
+    """A chain whose state is in a `Ledger` (see `protocol.Chain`)."""
 
     def __init__(
         self, name: str, ledger: Ledger, *, seed: bytes, confirm_ms: int, clock: Callable[[], int]
@@ -84,16 +87,16 @@ class SandboxChain:
 
     @property
     def wallet(self) -> bytes:
-        """Twenty bytes of this sandbox's own; no key belongs to them."""
+        """Twenty bytes of this sandbox. They belong to no key."""
         return keccak256(self._key)[-20:]
 
     @property
     def has_nonces(self) -> bool:
-        """No: every payout stands for itself."""
+        """False."""
         return False
 
     async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
-        """Raises ValueError: there are no places here."""
+        """Raises ValueError: there are no nonces here."""
         raise ValueError(f"the sandbox's {self._name} has no numbered places")
 
     async def funds(self) -> int:
@@ -106,9 +109,9 @@ class SandboxChain:
             raise ValueError(f"a payout on {transfer.chain} can't be made on {self._name}")
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        """The one form of this payout's bytes.
+        """The only possible bytes of this payout.
 
-        Raises ValueError for another chain's payout, and for one that has been signed: nothing lapses here.
+        Raises ValueError for another chain's payout, and for a signed payout: nothing expires here.
         """
         transfer = payout.transfer
         await self.check_payable(transfer)
@@ -122,11 +125,11 @@ class SandboxChain:
         return SignedTransfer(raw, self._hash(raw))
 
     async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        """Raises ValueError: there are no places here."""
+        """Raises ValueError: there are no nonces here."""
         raise ValueError(f"the sandbox's {self._name} has no numbered places")
 
     async def broadcast(self, raw: bytes) -> None:
-        """Accept the bytes; the same again change nothing.
+        """Accept the bytes. The same bytes again change nothing.
 
         Raises ValueError for bytes that are not our own.
         """
@@ -138,7 +141,7 @@ class SandboxChain:
         await self._ledger.accept(accepted)
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
-        """Pending until a transfer's time has come, then what the recipient's behaviour says."""
+        """Pending until the transfer is final. Then the verdict of the recipient's behaviour."""
         left_ms: int | None = None
         for one in signed:
             accepted = await self._ledger.find(self._name, one.tx_hash)

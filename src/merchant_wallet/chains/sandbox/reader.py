@@ -1,8 +1,11 @@
-"""The sandbox's chains as deposits read them: what an operator lets arrive becomes final by itself.
+"""The sandbox's chains as deposits read them. A deposit by an operator becomes final by itself.
 
-Rules: each arrival is a block of its own, the hash of which follows from chain and number alone, so that no
-branch ever changes; block 0 is there from the beginning and holds nothing. A block is final once the time has
-passed after which the sandbox confirms. What arrived is kept by a `Record`.
+Rules:
+- Each deposit is a block of its own. The block's hash follows from chain and number, so no branch ever
+  changes.
+- Block 0 always exists and is empty.
+- A block is final after the sandbox's confirmation time.
+- A `Record` keeps the deposits.
 """
 
 import hashlib
@@ -19,7 +22,7 @@ HIGHEST: Final = 2**62
 
 
 class SandboxDeposit(msgspec.Struct, frozen=True, gc=False):
-    """An amount that an operator let arrive, and the block that it is alone in."""
+    """An amount that an operator deposited, and its block."""
 
     block_number: int
     sender: bytes
@@ -29,20 +32,20 @@ class SandboxDeposit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Record(Protocol):
-    """Where what arrives on the sandbox's chains is kept."""
+    """Stores the deposits on the sandbox's chains."""
 
     async def last(self, chain: str, until_ms: int = HIGHEST) -> SandboxDeposit | None:
-        """The newest arrival up to a moment."""
+        """The newest deposit up to a moment."""
 
     async def page(self, chain: str, first: int, last: int) -> list[SandboxDeposit]:
-        """The arrivals of these blocks, in order."""
+        """The deposits in these blocks, in order."""
 
     async def received(self, chain: str, recipient: bytes, last: int) -> int:
-        """Units that an address has got up to a block."""
+        """Units that an address has received up to a block."""
 
 
 class SandboxReader:
-    """One sandbox chain to be read (see `protocol.ChainReader`)."""
+    """Reads one sandbox chain (see `protocol.ChainReader`)."""
 
     def __init__(self, name: str, record: Record, *, confirm_ms: int, clock: Callable[[], int]) -> None:
         self._name = name
@@ -51,11 +54,11 @@ class SandboxReader:
         self._clock = clock
 
     async def head(self) -> Block:
-        """The block of the newest arrival."""
+        """The block of the newest deposit."""
         return self._to_block(await self._record.last(self._name))
 
     async def final(self) -> Block:
-        """The newest block whose time to be confirmed has passed."""
+        """The newest block after its confirmation time."""
         return self._to_block(await self._record.last(self._name, self._clock() - self._confirm_ms))
 
     async def block(self, number: int) -> Block | None:
@@ -66,19 +69,19 @@ class SandboxReader:
         return self._to_block(found[0]) if found else None
 
     async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
-        """What arrived in these blocks."""
+        """The deposits in these blocks."""
         return [self._to_transfer(each) for each in await self._record.page(self._name, first, last)]
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
-        """What an address has got: the sandbox never spends from one that something arrives at."""
+        """What an address has received. The sandbox never sends anything from such an address."""
         return await self._record.received(self._name, address, HIGHEST if block is None else block.number)
 
     async def coin_balance(self, address: bytes) -> int:
-        """Nothing: the sandbox's chains have no coin, and nothing there costs any."""
+        """Zero: the sandbox's chains have no coin and no fees."""
         return 0
 
     async def close(self) -> None:
-        """There is nothing to give back: the record is its owner's."""
+        """Does nothing: the record belongs to its owner."""
 
     def _to_block(self, transfer: SandboxDeposit | None) -> Block:
         number, at_ms = (0, 0) if transfer is None else (transfer.block_number, transfer.at_ms)
@@ -104,6 +107,6 @@ def name_transaction(chain: str, block_number: int) -> str:
 
 
 def _hash(chain: str, text: str) -> str:
-    """A hash in the form that the chain has, over a text of ours."""
+    """A hash in the chain's form over a text of ours."""
     message = f"merchant-wallet sandbox {chain} {text}".encode()
     return "0x" + keccak256(message).hex() if is_evm(chain) else hashlib.sha256(message).hexdigest()

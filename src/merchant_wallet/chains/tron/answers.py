@@ -1,7 +1,9 @@
-"""The shapes of what a TRON node answers, as far as anything of it is read.
+"""The parts of a TRON node's answers that are read.
 
-Rules: names are the wire's own, so that no table maps them; whatever is absent on the wire (TRON leaves out
-what is zero or empty) has its empty value here. An answer that does not fit is no answer.
+Rules:
+- Names are those of the wire, so no mapping is needed.
+- TRON leaves out zero and empty values. Such a field has its empty value here.
+- An answer that does not fit is no answer.
 """
 
 from typing import Annotated, Final
@@ -9,13 +11,13 @@ from typing import Annotated, Final
 import msgspec
 
 NO_TRANSACTIONS: Final = "0" * 64
-"""The root over a block's transactions when it has none."""
+"""The transaction root of an empty block."""
 
 Hex = Annotated[str, msgspec.Meta(pattern="^([0-9a-fA-F]{2})*$")]
 
 
 class HeaderNumbers(msgspec.Struct, frozen=True, gc=False):
-    """What a block says of itself."""
+    """The data of a block's header."""
 
     number: int = 0
     timestamp: int = 0
@@ -24,19 +26,19 @@ class HeaderNumbers(msgspec.Struct, frozen=True, gc=False):
 
 
 class Header(msgspec.Struct, frozen=True, gc=False):
-    """A block's head; the signature beside the numbers is not checked."""
+    """A block's header. Its signature is not checked."""
 
     raw_data: HeaderNumbers = HeaderNumbers()
 
 
 class Listed(msgspec.Struct, frozen=True, gc=False):
-    """One transaction in a block; only its id is read."""
+    """One transaction in a block. Only its id is read."""
 
     txID: str
 
 
 class BlockAnswer(msgspec.Struct, frozen=True, gc=False):
-    """A block, with its transactions where they were asked for; nothing at all for one that is not there."""
+    """A block, with its transactions if they were asked for. Empty if there is no such block."""
 
     blockID: Hex = ""
     block_header: Header = Header()
@@ -44,7 +46,7 @@ class BlockAnswer(msgspec.Struct, frozen=True, gc=False):
 
 
 class Log(msgspec.Struct, frozen=True, gc=False):
-    """One log of a transaction, as the node writes it: hex without a prefix."""
+    """One log of a transaction. Hex without a prefix, as the node writes it."""
 
     address: Hex = ""
     topics: tuple[Hex, ...] = ()
@@ -52,15 +54,15 @@ class Log(msgspec.Struct, frozen=True, gc=False):
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):
-    """What running a transaction's contract ended in; nothing at all for a transfer of TRX."""
+    """The result of a contract call. Empty for a transfer of TRX."""
 
     result: str = ""
 
 
 class TransactionRecord(msgspec.Struct, frozen=True, gc=False):
-    """What a block says became of one transaction.
+    """What a block says about the result of one transaction.
 
-    `contractResult` is not even read: USDT answers "false" there when it succeeds.
+    `contractResult` is not read: USDT returns "false" there even if it succeeds.
     """
 
     id: str = ""
@@ -73,7 +75,7 @@ class TransactionRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class CallOutcome(msgspec.Struct, frozen=True, gc=False):
-    """Whether a call could be run at all; a message with `result` set says that the contract reverted."""
+    """Whether a call could run at all. A message with `result` set means that the contract reverted."""
 
     result: bool = False
     code: str = ""
@@ -81,19 +83,19 @@ class CallOutcome(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ret(msgspec.Struct, frozen=True, gc=False):
-    """`FAILED` for a call that reverted."""
+    """`FAILED` if the call reverted."""
 
     ret: str = ""
 
 
 class CallTransaction(msgspec.Struct, frozen=True, gc=False):
-    """The transaction that was tried; only how it ended is read."""
+    """The simulated transaction. Only its result is read."""
 
     ret: tuple[Ret, ...] = ()
 
 
 class CallAnswer(msgspec.Struct, frozen=True, gc=False):
-    """What running a function without sending anything gave."""
+    """The result of a simulated call."""
 
     result: CallOutcome = CallOutcome()
     energy_used: int = 0
@@ -102,9 +104,9 @@ class CallAnswer(msgspec.Struct, frozen=True, gc=False):
 
 
 class Resources(msgspec.Struct, frozen=True, gc=False):
-    """What an account has staked for and may use up without burning TRX; bandwidth in bytes.
+    """The resources that an account has from staking and can use without burning TRX. Bandwidth is in bytes.
 
-    The few free bytes that every account has are not counted: they are gone with the day's first payout.
+    The few free bytes of every account are not counted: the day's first payout uses them up.
     """
 
     NetLimit: int = 0
@@ -114,27 +116,27 @@ class Resources(msgspec.Struct, frozen=True, gc=False):
 
 
 class Account(msgspec.Struct, frozen=True, gc=False):
-    """An account; one that never received anything has no `address`, and can't pay."""
+    """An account. Without `address` it has never received anything, and it can't pay."""
 
     address: str = ""
     balance: int = 0
 
 
 class Parameter(msgspec.Struct, frozen=True, gc=False):
-    """One of the chain's own numbers."""
+    """One parameter of the chain."""
 
     key: str
     value: int = 0
 
 
 class Parameters(msgspec.Struct, frozen=True, gc=False):
-    """All of them."""
+    """All parameters of the chain."""
 
     chainParameter: tuple[Parameter, ...] = ()
 
 
 class BroadcastAnswer(msgspec.Struct, frozen=True, gc=False):
-    """What a node said about bytes it was handed; no `code` of TRON's is a verdict."""
+    """A node's answer to a broadcast. No `code` of TRON's is a verdict."""
 
     result: bool = False
     code: str = ""

@@ -1,11 +1,12 @@
-"""USDT on TRON: builds, takes and judges payouts on real nodes, and reads the chain.
+"""USDT on TRON: builds, sends and judges payouts over nodes, and reads the chain.
 
-Rules: TRON numbers no transactions, so two that are signed for one payout can both count. A second is
-therefore built only when the first is proven void (`tron_proof`). For the same reason two payouts of the same
-amount to the same recipient would be one transaction, and be paid once, if nothing told their bytes apart:
-each payout takes a little off the time and the fee limit. Time is the chain's, never this machine's: what a
-transaction refers to and how long it lives come from blocks. No answer to a broadcast is a verdict: nodes
-keep the id of what they refused, and call it a duplicate afterwards.
+Rules:
+- TRON has no nonces, so two transactions signed for one payout can both count. A second one is built only if
+  the first is proven void (`proof`).
+- Two payouts of the same amount to the same recipient must have different bytes. Otherwise they would be one
+  transaction and be paid once. So each payout subtracts a little from the time and the fee limit.
+- Time is the chain's time, never this machine's. The reference block and the expiration come from blocks.
+- No answer to a broadcast is a verdict. Nodes keep the id of what they refused and later call it a duplicate.
 """
 
 import asyncio
@@ -49,9 +50,9 @@ __all__ = ["TronChain", "TronNodes", "TronReader", "TronRules"]
 
 _MARK_MS: Final = 60_000
 _MARK_SUN: Final = 1_000_000
-# What a payout weighs in bandwidth: its bytes and the room that the chain keeps for its result.
+# The bandwidth of a payout: its bytes and the room that the chain reserves for its result.
 _PAYOUT_BYTES: Final = 345
-# For what changes until it is in a block.
+# For changes until the transaction is in a block.
 _ENERGY_MARGIN_PERCENT: Final = 20
 
 
@@ -72,31 +73,31 @@ class TronChain(TronReader):
 
     @property
     def has_nonces(self) -> bool:
-        """False: see the rules of this module."""
+        """False: TRON has no nonces."""
         return False
 
     async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
-        """Raises ValueError: TRON numbers no transactions."""
+        """Raises ValueError: TRON has no nonces."""
         raise ValueError("TRON numbers no transactions")
 
     async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        """Raises ValueError: there is no place that could be left empty."""
+        """Raises ValueError: TRON has no nonces."""
         raise ValueError("TRON numbers no transactions")
 
     async def funds(self) -> int:
-        """The least that nodes show (see `agreement`). Raises ChainAway."""
+        """The lowest balance that nodes show (see `agreement`). Raises ChainAway."""
         return await self.token.least_balance(self._wallet, is_solid=True)
 
     async def check_payable(self, transfer: Transfer) -> None:
-        """See `protocol.Chain`. Raises Unpayable, Hindered, ChainAway."""
+        """See `protocol.Chain`. Raises Unpayable, Blocked, ChainAway."""
         await self._require_payable(transfer)
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        """See `protocol.Chain`. Raises Unpayable, Hindered, ChainAway, and what the signer raises."""
+        """See `protocol.Chain`. Raises Unpayable, Blocked, ChainAway, and what the signer raises."""
         if earlier and not isinstance(await self.judge(payout, earlier), Expired):
             raise Blocked(Obstacle("node", "what was signed before is not proven void"))
         raw_data, built_at_block = await self._write(payout)
-        # Last of all, so that as little as possible can change before it is signed.
+        # This check comes last, so that as little as possible can change before the signature.
         await self._require_payable(payout.transfer)
         request = SigningRequest(TRC20, "payout", raw_data, payout.payout_id, payout.transfer)
         signature = await self._signer.sign(request)
@@ -105,10 +106,10 @@ class TronChain(TronReader):
         return SignedTransfer(join(raw_data, signature), txid_of(raw_data), built_at_block)
 
     async def broadcast(self, raw: bytes) -> None:
-        """Hand the bytes to the nodes in their order until one takes them.
+        """Send the bytes to the nodes in their order until one takes them.
 
-        A node that calls them a duplicate may have refused them before, so the next one gets them too. Raises
-        ChainAway with what each said when none took or knew them; that proves nothing.
+        A node that calls them a duplicate may have refused them before, so the next node gets them too. If no
+        node took or knew them, raises ChainAway with what each said. That proves nothing.
         """
         said, is_known = [], False
         for node in self.nodes.all:
@@ -125,11 +126,11 @@ class TronChain(TronReader):
             raise ChainAway("; ".join(said))
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
-        """See `protocol.Chain` and `tron_proof`; never raises for what nodes do or say."""
+        """See `protocol.Chain` and `proof`. Never raises because of what nodes do or say."""
         return await self._proof.judge(payout, signed)
 
     async def _write(self, payout: Payout) -> tuple[bytes, int]:
-        """The bytes to be signed, and the number of the block that they refer to."""
+        """The bytes to sign, and the number of their reference block."""
         now_ms, reference = await self.moment()
         block_bytes, block_hash = reference_to(reference.hash)
         earlier_ms, less_sun = _mark_of(payout.payout_id)
@@ -138,8 +139,8 @@ class TronChain(TronReader):
             ref_block_hash=block_hash,
             expiration_ms=now_ms + self.rules.lifetime_ms,
             timestamp_ms=now_ms - earlier_ms,
-            # What isn't needed is not burnt. A limit close to the estimate would only let the transfer fail
-            # when the recipient has spent its last token meanwhile, which doubles the energy.
+            # Unused energy is not burnt. With a limit close to the estimate the transfer would fail if the
+            # recipient spends its last token meanwhile, which doubles the energy.
             fee_limit_sun=self.rules.fee_cap_sun - less_sun,
             owner=self._wallet,
             contract=self.rules.token,
@@ -150,10 +151,12 @@ class TronChain(TronReader):
     async def moment(self) -> tuple[int, Block]:
         """The chain's time, and an irreversible block to refer to.
 
-        Where several nodes answer it is the second newest's word, so that no single one can set the clock
-        ahead or name a block of its own: what refers to one that is not there can't be proven void.
+        If several nodes answer, the second newest answer counts. So no single node can set the clock ahead or
+        name a block of its own. A transaction that refers to a block that does not exist could never be
+        proven void.
 
-        Raises ChainAway, ChainDisagrees; Hindered while they are so far apart that nobody would take it.
+        Raises ChainAway, ChainDisagrees. Raises Blocked if the nodes are so far apart that the chain would
+        refuse it.
         """
 
         async def ask(node: TronNode) -> tuple[int, Block]:
@@ -174,7 +177,7 @@ class TronChain(TronReader):
         return now_ms, reference
 
     async def _require_payable(self, transfer: Transfer) -> None:
-        """Raises Unpayable with proof, Hindered with what stands in the way."""
+        """Raises Unpayable with proof, or Blocked with the obstacle."""
         if transfer.chain != TRC20 or transfer.token != USDT:
             raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid here")
         amount_units = transfer.amount_units
@@ -198,7 +201,7 @@ class TronChain(TronReader):
         self._require_affordable(call.energy, *answer_of(burning))
 
     async def _check_blacklist(self, recipient: bytes) -> None:
-        """Raises Unpayable with proof, Hindered."""
+        """Raises Unpayable with proof, Blocked."""
         frozen, refused = await asyncio.gather(
             attempt(self.token.is_blacklisted(self._wallet)), attempt(self.token.is_blacklisted(recipient))
         )
@@ -208,7 +211,7 @@ class TronChain(TronReader):
             raise Unpayable("the token has blacklisted the recipient")
 
     async def _burning(self) -> tuple[Prices, Resources, int]:
-        """What burning costs, what the wallet has staked for, and the sun that it holds."""
+        """The price of energy and bandwidth, the wallet's staked resources, and its balance in sun."""
         prices, owned, coin_sun = await asyncio.gather(
             attempt(self.nodes.first(TronNode.prices)),
             attempt(self.nodes.first(lambda node: node.resources(self._wallet))),
@@ -231,16 +234,16 @@ class TronChain(TronReader):
 
 
 def _mark_of(payout_id: int) -> tuple[int, int]:
-    """What a payout takes off the time of its transaction, in ms, and off its fee limit, in sun.
+    """What a payout subtracts from the time of its transaction, in ms, and from its fee limit, in sun.
 
-    Nodes check neither. Two payouts have the same mark once in some 2**35.
+    Nodes check neither. Two payouts have the same values once in about 2**35.
     """
     digest = hashlib.sha256(payout_id.to_bytes(8, "big")).digest()
     return int.from_bytes(digest[:4], "big") % _MARK_MS, int.from_bytes(digest[4:8], "big") % _MARK_SUN
 
 
 def _burnt_sun(payouts: int, energy: int, prices: Prices, owned: Resources) -> int:
-    """What so many calls of so much energy burn beyond what the account has staked for or has free."""
+    """What `payouts` calls of `energy` each burn, beyond the account's staked resources."""
     needed_energy = payouts * energy * (100 + _ENERGY_MARGIN_PERCENT) // 100
     missing_energy = max(0, needed_energy - max(0, owned.EnergyLimit - owned.EnergyUsed))
     staked_bytes = max(0, owned.NetLimit - owned.NetUsed)

@@ -1,9 +1,10 @@
-"""The HTTP interface of TRON nodes: each question of the payer and the watcher, and whose answer counts.
+"""The HTTP API of TRON nodes: the requests of the payer and the watcher.
 
-Rules: an answer that can't be read, of another shape or with an error of the node's own is a `NodeFailed`, as
-everything is that `transport` takes for no answer; it is never "not found". What is asked under
-`/walletsolidity` is what that node can no longer take back. Addresses are 20 bytes here, and hex with the
-prefix 41 on the wire.
+Rules:
+- An answer that can't be read, has another form or holds an error of the node is a `NodeFailed`, like every
+  failure in `transport`. It never means "not found".
+- Paths under `/walletsolidity` show what the node can no longer take back.
+- Addresses have 20 bytes here. On the wire they are hex with the prefix 41.
 """
 
 import re
@@ -43,7 +44,7 @@ _Answer = TypeVar("_Answer")
 
 
 class BlockBody(msgspec.Struct, frozen=True, gc=False):
-    """A block and the ids of everything in it; `is_empty` is what its own header says about that."""
+    """A block and the ids of its transactions. `is_empty` is what its own header says."""
 
     block: Block
     txids: frozenset[str]
@@ -51,7 +52,7 @@ class BlockBody(msgspec.Struct, frozen=True, gc=False):
 
 
 class CallResult(msgspec.Struct, frozen=True, gc=False):
-    """What a call would do now: what it gives back and its energy, or why it reverts in the node's words."""
+    """The result of a simulated call: its return value and energy, or the node's text why it reverts."""
 
     returned: bytes
     energy: int
@@ -59,14 +60,14 @@ class CallResult(msgspec.Struct, frozen=True, gc=False):
 
 
 class Prices(msgspec.Struct, frozen=True, gc=False):
-    """What burning costs: sun per unit of energy, and per byte of bandwidth."""
+    """Prices in sun: per unit of energy and per byte of bandwidth."""
 
     energy_sun: int
     bandwidth_sun: int
 
 
 class TronNode:
-    """One node. Every question raises NodeFailed; none is repeated."""
+    """One node. Every request raises NodeFailed. None is repeated."""
 
     def __init__(self, endpoints: Endpoints, number: int) -> None:
         self._endpoints = endpoints
@@ -78,17 +79,17 @@ class TronNode:
         return self._block(await self._get_block("/wallet/getblock", {"detail": False}))
 
     async def solid(self) -> Block:
-        """The newest block that this node takes for irreversible."""
+        """The newest block that this node calls irreversible."""
         return self._block(await self._get_block("/walletsolidity/getblock", {"detail": False}))
 
     async def header(self, number: int, *, is_solid: bool) -> tuple[Block, bool] | None:
-        """The block of this number and whether it is empty, or None where there is none (yet)."""
+        """The block with this number and whether it is empty. None if there is none (yet)."""
         question = {"id_or_num": str(number), "detail": False}
         answer = await self._get_block(f"/{_side(is_solid)}/getblock", question)
         return (self._block(answer, number), _is_empty(answer)) if answer.blockID else None
 
     async def solid_body(self, number: int) -> BlockBody | None:
-        """A solid block with the ids of its transactions, or None where there is none (yet)."""
+        """A solid block with the ids of its transactions. None if there is none (yet)."""
         answer = await self._get_block(
             "/walletsolidity/getblockbynum", {"num": number}, limit_bytes=LARGE_ANSWER_BYTES
         )
@@ -98,12 +99,12 @@ class TronNode:
         return BlockBody(self._block(answer, number), txids, _is_empty(answer))
 
     async def records_of(self, number: int, *, is_solid: bool) -> list[TransactionRecord]:
-        """What became of everything in a block, in its order; a block that isn't there has none."""
+        """The results of all transactions in a block, in order. Empty if there is no such block."""
         path = f"/{_side(is_solid)}/gettransactioninfobyblocknum"
         return await self._ask(path, {"num": number}, list[TransactionRecord], limit_bytes=LARGE_ANSWER_BYTES)
 
     async def solid_record(self, txid: str) -> TransactionRecord | None:
-        """What an irreversible block says of a transaction, or None when this node knows of none."""
+        """The result of a transaction in an irreversible block. None if this node knows none."""
         path = "/walletsolidity/gettransactioninfobyid"
         record = await self._ask(path, {"value": txid}, TransactionRecord)
         if record.id not in ("", txid):
@@ -113,7 +114,7 @@ class TronNode:
     async def call(
         self, contract: bytes, caller: bytes, function: str, words: bytes, *, is_solid: bool = False
     ) -> CallResult:
-        """Run a contract's function without sending anything; `words` are its ABI-encoded parameters."""
+        """Simulate a call of a contract's function. `words` are its ABI-encoded parameters."""
         question = {
             "owner_address": _wire(caller),
             "contract_address": _wire(contract),
@@ -138,11 +139,11 @@ class TronNode:
         return await self._ask("/wallet/getaccount", {"address": _wire(address)}, Account)
 
     async def resources(self, address: bytes) -> Resources:
-        """What an account may use up without burning TRX."""
+        """The resources that an account can use without burning TRX."""
         return await self._ask("/wallet/getaccountresource", {"address": _wire(address)}, Resources)
 
     async def prices(self) -> Prices:
-        """What energy and bandwidth cost now."""
+        """The present prices of energy and bandwidth."""
         answer = await self._ask("/wallet/getchainparameters", {}, Parameters)
         numbers = {parameter.key: parameter.value for parameter in answer.chainParameter}
         prices = Prices(numbers.get("getEnergyFee", 0), numbers.get("getTransactionFee", 0))
@@ -151,7 +152,7 @@ class TronNode:
         return prices
 
     async def broadcast(self, raw: bytes) -> BroadcastAnswer:
-        """Hand over a whole transaction."""
+        """Send a whole transaction."""
         return await self._ask("/wallet/broadcasthex", {"transaction": raw.hex()}, BroadcastAnswer)
 
     async def _get_block(
@@ -163,7 +164,7 @@ class TronNode:
         numbers = answer.block_header.raw_data
         if expected not in (None, numbers.number):
             raise self._failure("another block than the one asked for")
-        # A block's id begins with its number, so an answer that mixes two blocks shows.
+        # A block's id begins with its number. So an answer that mixes two blocks is noticed.
         if len(self._hex(answer.blockID)) != 32 or int(answer.blockID[:16], 16) != numbers.number:
             raise self._failure("a block whose id is not its own")
         return Block(numbers.number, answer.blockID, numbers.parentHash, numbers.timestamp)
@@ -185,7 +186,7 @@ class TronNode:
         body = await self._endpoints.post(
             self._number, msgspec.json.encode(question), path=path, limit_bytes=limit_bytes
         )
-        # A node says what it can't answer under status 200, in an object with this one member.
+        # A node reports an error with status 200, in an object with this one member.
         if body.lstrip().startswith(b'{"Error"'):
             raise self._failure(f"{path}: {body.decode(errors='replace')}")
         try:
@@ -198,21 +199,21 @@ class TronNode:
 
 
 class TronNodes:
-    """The configured nodes in the order in which they are tried; the same endpoint twice counts once."""
+    """The configured nodes in the order of their use. The same endpoint twice counts once."""
 
     def __init__(self, urls: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> None:
-        """Raises ValueError when there is no URL, or one is not http or https."""
+        """Raises ValueError without a URL, or if one is not http or https."""
         distinct = dict.fromkeys(url.rstrip("/") for url in urls)
         self._endpoints = Endpoints(tuple(distinct), timeout_s=timeout_s)
         self.all = tuple(TronNode(self._endpoints, number) for number in range(len(self._endpoints)))
         self.quorum = min(2, len(self.all))
 
     async def first(self, ask: Callable[[TronNode], Awaitable[T]]) -> T:
-        """The first usable answer. Raises ChainAway with what each of them said."""
+        """The first usable answer. Raises ChainAway with what each node said."""
         return await self._endpoints.first(lambda number: ask(self.all[number]))
 
     async def every(self, ask: Callable[[TronNode], Awaitable[T]]) -> list[T | NodeFailed]:
-        """Every node's answer or failure, in the nodes' order; all are asked at once."""
+        """The answer or the failure of each node, in the nodes' order. All are asked at once."""
         answers = await self._endpoints.every(lambda number: ask(self.all[number]))
         return [
             NodeFailed(node.name, answer.message) if isinstance(answer, NodeRefused) else answer
@@ -220,11 +221,11 @@ class TronNodes:
         ]
 
     async def answers(self, ask: Callable[[TronNode], Awaitable[T]]) -> list[T]:
-        """What all nodes that answer say, at least one. Raises ChainAway."""
+        """The answers of all nodes that answer, at least one. Raises ChainAway."""
         return await self._endpoints.answers(lambda number: ask(self.all[number]))
 
     async def close(self) -> None:
-        """Close every connection; the next question opens new ones."""
+        """Close all connections. The next request opens new ones."""
         await self._endpoints.close()
 
 
@@ -241,12 +242,12 @@ def _is_empty(answer: BlockAnswer) -> bool:
 
 
 def shown(text: str) -> str:
-    """A node's words as they may be kept and shown: printable, and not too many."""
+    """A node's text as it may be stored and shown: printable and short."""
     return re.sub(r"[^ -~]+", " ", text)[:_SHOWN]
 
 
 def decode_message(message: str) -> str:
-    """A node's message, which is hex of a text on some paths and plain on others."""
+    """A node's message. Some paths give it in hex, others as plain text."""
     try:
         return shown(bytes.fromhex(message).decode(errors="replace"))
     except ValueError:

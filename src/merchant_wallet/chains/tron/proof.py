@@ -1,11 +1,14 @@
-"""What became of a payout on TRON, and what counts as proof of it.
+"""What became of a payout on TRON, and what counts as proof.
 
-Rules: only irreversible blocks count, and where several nodes are configured two must tell the same of one.
-Paid is a receipt that says SUCCESS together with the token's Transfer log, never what the function gave back.
-Failed is a receipt that says so. Void is more than "not found": the irreversible chain has passed the
-transaction's expiration, and two nodes have each shown every block in which it could have been, from the one
-that it refers to, parent by parent, up to the same block past the expiration, without it. An index that lost
-it, a pruned block, a node behind or one that contradicts another: all of them leave the payout pending.
+Rules:
+- Only irreversible blocks count. If several nodes are configured, two must show the same.
+- Paid: the receipt says SUCCESS, and the token's Transfer log is there. The function's return value is not
+  used.
+- Failed: the receipt says so.
+- Void needs more than "not found". The irreversible chain has passed the transaction's expiration. Two nodes
+  have each shown every block that could hold it: from its reference block, parent by parent, to the same
+  block after the expiration. None of these blocks holds it.
+- A lost index, a pruned block, a slow node or a contradiction leaves the payout pending.
 """
 
 from collections.abc import Sequence
@@ -53,7 +56,7 @@ _UNKNOWN: Final = ("", SUCCESS)
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
-    """What one node says became of a transaction, and in which irreversible block."""
+    """What one node says about the result of a transaction, and its irreversible block."""
 
     block_hash: str
     block_number: int
@@ -64,7 +67,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Sight(msgspec.Struct, frozen=True, gc=False):
-    """How far one node's irreversible chain reached when it was asked, and what it said."""
+    """What one node said, and how far its irreversible chain reached then."""
 
     solid_number: int
     solid_ms: int
@@ -72,7 +75,7 @@ class _Sight(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Walk(msgspec.Struct, frozen=True, gc=False):
-    """The last block of a complete reading, and whether the transaction was in one of the blocks."""
+    """The last block of a complete scan, and whether the transaction was in one of the blocks."""
 
     last_hash: str
     is_there: bool
@@ -87,10 +90,11 @@ class TronProof:
         self._bodies: dict[tuple[TronNode, int], BlockBody] = {}
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
-        """Final if one counted, Dead if one failed and none can count, Lapsed if all are void.
+        """Final if one counted. Dead if one failed and none can count. Expired if all are void. Otherwise
+        Pending.
 
-        Pending otherwise, and whatever the nodes do: nothing that they say raises. Raises ValueError for
-        bytes that are not the platform's own, or not the ones of that id.
+        Never raises because of what nodes say. Raises ValueError for bytes that are not the platform's own,
+        or that do not fit their id.
         """
         verdicts = [await self._judge_one(payout.transfer, one) for one in signed]
         final = [verdict for verdict in verdicts if isinstance(verdict, protocol.Final)]
@@ -118,12 +122,12 @@ class TronProof:
         if len(findings) < self._nodes.quorum:
             lacking = [one for one in seen if one.finding is None and one.solid_number >= found.block_number]
             alert = f"a node lacks {signed.tx_hash}, which another has in its block" if lacking else None
-            # A node that is merely behind will have it soon, and is nothing to wake anybody for.
+            # A node that is only slow will have it soon, so no operator is alerted.
             return Pending(BLOCK_MS, alert=alert or (_away(sights) if len(seen) < len(sights) else None))
         return _judge_found(transfer, signed.tx_hash, transaction.owner, found)
 
     async def _look(self, node: TronNode, txid: str) -> _Sight:
-        # The order matters: a block that was solid before the transaction was asked for must show it.
+        # The order matters: a block that was solid before the transaction was requested must show it.
         solid = await node.solid()
         record = await node.solid_record(txid)
         if record is None:
@@ -175,10 +179,10 @@ class TronProof:
     async def _walk(
         self, node: TronNode, signed: SignedTransfer, transaction: TronTransaction, end_ms: int
     ) -> _Walk:
-        """Read one node's irreversible blocks from the reference block to the first at or past `end_ms`.
+        """Read one node's irreversible blocks from the reference block to the first at or after `end_ms`.
 
-        The chain takes a transaction only while the block before is older than the expiration, so that no
-        later block can hold it. Raises NodeFailed for any gap.
+        The chain takes a transaction only if the previous block is older than the expiration. So no later
+        block can hold it. Raises NodeFailed for any gap.
         """
         reference = (transaction.ref_block_bytes, transaction.ref_block_hash)
         before: BlockBody | None = None
@@ -195,7 +199,7 @@ class TronProof:
         return _Walk(before.block.hash, is_there)
 
     async def _body(self, node: TronNode, number: int) -> BlockBody | None:
-        # A hundred payouts that lapse together are looked for in the same irreversible blocks.
+        # A hundred payouts that expire together are searched for in the same irreversible blocks.
         if (node, number) not in self._bodies:
             body = await node.solid_body(number)
             if body is None:
@@ -227,7 +231,9 @@ def _judge_found(transfer: Transfer, txid: str, owner: bytes, found: Finding) ->
 def _check_follows(
     node: TronNode, before: BlockBody | None, body: BlockBody | None, reference: tuple[bytes, bytes]
 ) -> BlockBody:
-    """The body, if it is whole and the next on the branch that the transaction refers to; else NodeFailed."""
+    """The block, if it is complete and follows on the branch that the transaction refers to. Otherwise
+    NodeFailed.
+    """
     if body is None:
         raise NodeFailed(node.name, "does not have every block that has to be read")
     if body.is_empty == bool(body.txids):

@@ -1,9 +1,10 @@
-"""A TRON chain as it is read: its blocks, the token's Transfer logs in them, balances.
+"""Reads a TRON chain: its blocks, the token's Transfer logs in them, balances.
 
-Rules: final is what a node serves under `/walletsolidity`. Where several nodes are configured, final means
-that two of them have it, and nothing final is told that two don't say alike. The scan reads what became of
-every transaction of a block, which any node can tell without an index or a provider's extras; a node that
-tells of nothing in a block that is not empty has thrown it away, and is no source.
+Rules:
+- Final means what a node serves under `/walletsolidity`. If several nodes are configured, two of them must
+  have it and show the same.
+- The scan reads the result of every transaction of a block. Every node can serve that without an index.
+- A node that shows no results for a block that is not empty has pruned it. It is not used.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,13 +33,13 @@ T = TypeVar("T")
 
 
 class TronRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What is configured of one TRON chain.
+    """The configuration of one TRON chain.
 
-    `chain_id` is the last four bytes of its first block's id as a number; `token` the 20 bytes of the token's
-    contract. `fee_cap_sun` is the most that one payout may burn. A payout can be taken by the chain for
-    `lifetime_ms` of the chain's own time; until `grace_ms` after that it is not even looked at as lapsed. The
-    wallet must hold the coin for `in_flight` payouts, or nothing is signed: several may be on their way at
-    once, and one that can't pay for its energy fails.
+    `chain_id` is a number: the last four bytes of the first block's id. `token` has the 20 bytes of the
+    token's contract. `fee_cap_sun` is the most that one payout may burn. The chain can take a payout for
+    `lifetime_ms` of its own time. Until `grace_ms` after that nobody checks if it has expired. The wallet
+    must hold the coin for `in_flight` payouts, or nothing is signed: several may be pending at once, and one
+    that can't pay for its energy fails.
     """
 
     chain_id: int = CHAINS[TRC20].chain_id
@@ -50,7 +51,7 @@ class TronRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Movement(msgspec.Struct, frozen=True, gc=False):
-    """One Transfer log of the token, and its place among the logs of its transaction."""
+    """One Transfer log of the token, and its position among the logs of its transaction."""
 
     log_index: int
     sender: bytes
@@ -76,9 +77,9 @@ class TronReader:
         return await self.nodes.first(TronNode.head)
 
     async def final(self) -> Block:
-        """The newest block that is solid, on two nodes where several are configured.
+        """The newest solid block, on two nodes if several are configured.
 
-        Raises ChainAway, and ChainDisagrees when the two have different blocks of one number.
+        Raises ChainAway. Raises ChainDisagrees if the two have different blocks with one number.
         """
         answers = await self.nodes.every(TronNode.solid)
         solid = sorted(usable(answers), key=lambda block: block.number, reverse=True)
@@ -97,7 +98,7 @@ class TronReader:
 
     async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
         """See `protocol.ChainReader`. Raises ChainAway, ChainDisagrees."""
-        # A node may take its word back; what was agreed to be final is not read as a preview after that.
+        # A node may go back. A block that was agreed to be final always needs the agreement of two nodes.
         final = max((await self.final()).number, self._agreed_number)
         transfers = await self._final_transfers(first, min(last, final)) if first <= final else []
         if last > final:
@@ -106,7 +107,8 @@ class TronReader:
         return transfers
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
-        """See `protocol.ChainReader`; with a block it is the newest solid one's balance, whichever that is.
+        """See `protocol.ChainReader`. With a block it is the balance at the newest solid block, which may be
+        a later one.
 
         TRON nodes keep no past balances. Raises ChainAway.
         """
@@ -117,9 +119,9 @@ class TronReader:
         return (await self.nodes.first(lambda node: node.account(address))).balance
 
     async def check_setup(self, now_ms: Callable[[], int] = clock.now_ms) -> list[str]:
-        """What is wrong with each configured node or the token there, in sentences; empty if nothing is.
+        """Sentences about what is wrong with nodes or the token. Empty if all is well.
 
-        A node that is away is told of only when too few others answer.
+        A node that is down is mentioned only if too few others answer.
         """
         answers = await self.nodes.every(lambda node: self._check_node(node, now_ms()))
         failures = [f"{TRC20}: {answer}" for answer in answers if isinstance(answer, NodeFailed)]
@@ -127,7 +129,7 @@ class TronReader:
         return wrong + (failures if len(answers) - len(failures) < self.nodes.quorum else [])
 
     async def check_chain(self) -> list[str]:
-        """Sentences about nodes of another chain, and about too few nodes that say which one theirs is."""
+        """Sentences about nodes of another chain, and about too few nodes that name their chain."""
         answers = await self.nodes.every(self._check_chain_id)
         failures = [f"{TRC20}: {answer}" for answer in answers if isinstance(answer, NodeFailed)]
         wrong = [sentence for answer in usable(answers) for sentence in answer]
@@ -156,7 +158,7 @@ class TronReader:
         return wrong
 
     async def compare(self, block: Block) -> None:
-        """Raises ChainDisagrees when two nodes have different irreversible blocks of its number."""
+        """Raises ChainDisagrees if two nodes have different irreversible blocks with its number."""
         answers = usable(await self.nodes.every(lambda node: node.header(block.number, is_solid=True)))
         hashes = {block.hash, *(found[0].hash for found in answers if found is not None)}
         if len(hashes) > 1:
@@ -183,7 +185,7 @@ class TronReader:
     async def _scan_block(self, node: TronNode, number: int, *, is_solid: bool) -> list[TokenTransfer]:
         found = await node.header(number, is_solid=is_solid)
         records = await node.records_of(number, is_solid=is_solid)
-        # A branch may change between the two questions, and then the records are another block's.
+        # The branch may change between the two requests. Then the records belong to another block.
         again = found if is_solid else await node.header(number, is_solid=False)
         if found is None or found != again:
             raise NodeFailed(node.name, f"block {number} is not there, or was exchanged just now")
@@ -211,7 +213,7 @@ class TronReader:
 
 
 def movements_of(record: TransactionRecord, token: bytes) -> list[Movement]:
-    """The token's Transfer logs in a transaction, in their order; other contracts' are passed over."""
+    """The token's Transfer logs in a transaction, in order. Logs of other contracts are skipped."""
     movements = (_movement(index, log, token) for index, log in enumerate(record.log))
     return [movement for movement in movements if movement is not None]
 
@@ -233,6 +235,6 @@ def usable(answers: Sequence[T | NodeFailed]) -> list[T]:
 
 
 def failures_of(answers: Sequence[object]) -> str:
-    """Why too few nodes gave an answer that can be used."""
+    """Why too few nodes gave a usable answer."""
     failures = [str(answer) for answer in answers if isinstance(answer, NodeFailed)]
     return "two nodes are needed: " + "; ".join(failures) if failures else "no two nodes are up to date"

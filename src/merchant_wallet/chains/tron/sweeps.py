@@ -1,9 +1,11 @@
-"""Sweeping on TRON: TRX goes to the deposit address, and is burnt there for the token transfer's energy.
+"""Sweeps on TRON: TRX goes to the deposit address, which burns it for the energy of the token transfer.
 
-Rules: what a transfer may burn is bounded by its fee limit (energy) and its bytes (bandwidth), and by the TRX
-that the address holds. What an account has of its own (free bandwidth, energy) is not counted upon when a
-cost is told, so that the cost is never higher. The hot wallet keeps back what several payouts may burn. A
-second signature follows only on the proof that the first has lapsed (`tron_proof`), for TRX as for the token.
+Rules:
+- The fee limit (energy), the bytes (bandwidth) and the TRX at the address limit what a transfer can burn.
+- Free bandwidth and energy of an account are not counted, so the real cost is never above the quoted cost.
+- The hot wallet keeps enough TRX for several payouts.
+- A second transaction is signed only after proof that the first has expired (`proof`), for TRX and for the
+  token.
 """
 
 import asyncio
@@ -47,13 +49,13 @@ from merchant_wallet.chains.tron.transactions import (
     txid_of,
 )
 
-# A transaction's bytes and the room that the chain keeps for its result.
+# The bytes of a transaction and the room that the chain reserves for its result.
 _TOKEN_BYTES: Final = 345
 _TOP_UP_BYTES: Final = 270
-# What the chain takes from whoever sends TRX to an address that has no account yet: both fees for making one.
+# What the chain charges for creating an account that receives its first TRX: both fees.
 _ACTIVATION_SUN: Final = 1_100_000
 _ENERGY_MARGIN_PERCENT: Final = 20
-# What is tried before coin is sent: enough for a fee of the token to show.
+# The amount of the simulation before coin is sent: enough to show a token fee.
 _TRIED_UNITS: Final = UNITS_PER_COIN
 _MARK_MS: Final = 60_000
 
@@ -69,7 +71,7 @@ class TronDraft(msgspec.Struct, frozen=True):
     height: int
 
     async def sign(self, nonce: int | None) -> SignedTransfer:
-        """See `sweeps.Draft`. Raises Hindered, SignerAway, ValueError for a signature of another key."""
+        """See `sweeps.Draft`. Raises Blocked, SignerAway, ValueError for a signature of another key."""
         signature = await sign_sweep(self.signer, self.sweep_tx, self.transfer, self.raw_data)
         if recover_owner(self.raw_data, signature) != self.sender:
             raise ValueError("the signer signed with another key than the sender's")
@@ -94,11 +96,11 @@ class TronSweeper(ChainSweeper):
 
     @property
     def fee_cap(self) -> int:
-        """Sun."""
+        """In sun."""
         return self._rules.fee_cap_sun
 
     async def quote(self, address: bytes, amount_units: int) -> Quote:
-        """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
+        """See `sweeps.Sweeper`. Raises Blocked, ChainAway."""
         energy_sun, prices = await self._energy(address, amount_units)
         account = await self._nodes.first(lambda node: node.account(address))
         top_up_fee = _TOP_UP_BYTES * prices.bandwidth_sun + (0 if account.address else _ACTIVATION_SUN)
@@ -106,11 +108,11 @@ class TronSweeper(ChainSweeper):
         return Quote(account.balance, token_fee, top_up_fee)
 
     async def next_nonce(self, sender: bytes, known: int | None, *, is_first: bool) -> int:
-        """Raises ValueError: TRON numbers no transactions."""
+        """Raises ValueError: TRON has no nonces."""
         raise ValueError("TRON numbers no transactions")
 
     async def draft(self, sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> TronDraft:
-        """See `sweeps.Sweeper`. Raises Hindered, ChainAway."""
+        """See `sweeps.Sweeper`. Raises Blocked, ChainAway."""
         if earlier and not isinstance(await self.judge(sweep_tx, earlier), Expired):
             raise Blocked(Obstacle("node", "what was signed before is not proven void"))
         is_top_up = sweep_tx.kind == TOP_UP
@@ -122,7 +124,7 @@ class TronSweeper(ChainSweeper):
             ref_block_bytes=block_bytes,
             ref_block_hash=block_hash,
             expiration_ms=now_ms + self._rules.lifetime_ms,
-            # Nodes don't check it: it tells two sweeps of one address apart whose bytes would be the same.
+            # Nodes don't check the time. It makes the bytes of two sweeps of one address different.
             timestamp_ms=now_ms - sweep_tx.sweep_id % _MARK_MS,
             fee_limit_sun=fee_limit_sun,
             owner=sender,
@@ -137,7 +139,7 @@ class TronSweeper(ChainSweeper):
         )
 
     async def judge(self, sweep_tx: SweepTx, signed: Sequence[SignedTransfer]) -> Verdict:
-        """See `tron_proof`; TRX leaves no log and its receipt no result, so that is looked at here."""
+        """See `proof`. A transfer of TRX has no log and no result in its receipt, so it is judged here."""
         transfer = self.transfer_of(sweep_tx)
         if sweep_tx.kind == TOP_UP:
             for one in signed:
@@ -147,14 +149,14 @@ class TronSweeper(ChainSweeper):
         return await self._proof.judge(Payout(sweep_tx.sweep_id, transfer), signed)
 
     async def fee_of(self, tx_hash: str) -> int | None:
-        """By the record of an irreversible block. Raises ChainAway."""
+        """From the record in an irreversible block. Raises ChainAway."""
         records = usable(await self._nodes.every(lambda node: node.solid_record(tx_hash)))
         if not records:
             raise ChainAway(f"no node says what {tx_hash} burnt")
         return next((record.fee for record in records if record is not None), None)
 
     async def _judge_top_up(self, transfer: Transfer, txid: str) -> Verdict | None:
-        """What enough nodes show of a transfer of TRX in one irreversible block; None when too few do."""
+        """What enough nodes show about a transfer of TRX in one irreversible block. None if too few do."""
 
         async def look(node: TronNode) -> tuple[str, TransactionRecord] | None:
             record = await node.solid_record(txid)
@@ -179,7 +181,7 @@ class TronSweeper(ChainSweeper):
         return protocol.Final(transfer, txid)
 
     async def _energy(self, address: bytes, amount_units: int) -> tuple[int, Prices]:
-        """What a sweep's energy costs at the most, in sun, if all of it is burnt. Raises Hindered."""
+        """The most that a sweep's energy can cost, in sun, if all of it is burnt. Raises Blocked."""
         refused, fee, tried, priced = await asyncio.gather(
             attempt(self._chain.token.is_blacklisted(self.wallet)),
             attempt(self._chain.token.fee_units(amount_units)),
@@ -196,7 +198,9 @@ class TronSweeper(ChainSweeper):
         return energy * prices.energy_sun, prices
 
     async def _check_token(self, sweep_tx: SweepTx) -> int:
-        """The fee limit of the token's transfer. Raises Hindered when that, or the TRX there, is too low."""
+        """The fee limit of the token transfer. Raises Blocked if the limit or the TRX at the address is too
+        low.
+        """
         needed_sun, prices = await self._energy(sweep_tx.address, sweep_tx.amount)
         bandwidth_sun = _TOKEN_BYTES * prices.bandwidth_sun
         held_sun = await self._chain.coin_balance(sweep_tx.address)
@@ -208,7 +212,9 @@ class TronSweeper(ChainSweeper):
         return limit_sun
 
     async def _check_top_up(self, sweep_tx: SweepTx) -> int:
-        """Raises Hindered when the hot wallet would have too little left for payouts. The fee limit: none."""
+        """The fee limit of a top-up, which is 0. Raises Blocked if the hot wallet would keep too little for
+        payouts.
+        """
         energy_sun, prices = await self._energy(sweep_tx.address, _TRIED_UNITS)
         each_sun = energy_sun + _TOKEN_BYTES * prices.bandwidth_sun
         kept_sun = self._rules.in_flight * each_sun

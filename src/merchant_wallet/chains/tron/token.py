@@ -1,9 +1,11 @@
-"""What the token's contract on TRON says of itself: balances, pause, blacklist, fee; nothing is sent.
+"""What the token's contract on TRON says: balances, pause, blacklist, fee. Nothing is sent.
 
-Rules: a token that has no such function reverts, and then the answer is "no": the simulation of the very
-transfer would show what else stands in its way. One node is enough to make a payout wait. That somebody is
-blacklisted is proof for giving an order up, so it must stand in irreversible state, on two nodes where
-several are configured.
+Rules:
+- A token without such a function reverts, and that means "no". The simulation of the transfer shows every
+  other obstacle.
+- One node is enough to make a payout wait.
+- A blacklisted recipient makes an order fail. So it must be in irreversible state, on two nodes if several
+  are configured.
 """
 
 import asyncio
@@ -18,7 +20,7 @@ from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
 from merchant_wallet.chains.tron.http import CallResult, TronNode, TronNodes
 
 DECIMALS: Final = LEDGER_DECIMALS
-"""A TRON token has the ledger's decimals; nothing is converted."""
+"""A TRON token has the ledger's decimals, so nothing is converted."""
 
 _WORD: Final = 32
 _SELECTOR_BYTES: Final = 4
@@ -27,18 +29,18 @@ T = TypeVar("T")
 
 
 class TronToken:
-    """The token contract on the configured nodes. Every question raises ChainAway."""
+    """The token's contract on the configured nodes. Every request raises ChainAway."""
 
     def __init__(self, contract: bytes, nodes: TronNodes) -> None:
         self._contract = contract
         self._nodes = nodes
 
     async def balance(self, address: bytes, *, is_solid: bool) -> int:
-        """Units at an address, as of the newest solid block or the newest of all."""
+        """Units at an address, at the newest solid block or at the head."""
         return await self._nodes.first(lambda node: self._balance(node, address, is_solid=is_solid))
 
     async def least_balance(self, address: bytes, *, is_solid: bool) -> int:
-        """The least that nodes show at an address (see `agreement`)."""
+        """The lowest balance that nodes show (see `agreement`)."""
         return cautious_low(
             await self._nodes.answers(lambda node: self._balance(node, address, is_solid=is_solid))
         )
@@ -50,17 +52,17 @@ class TronToken:
         return balance
 
     async def decimals(self, node: TronNode) -> int | None:
-        """How many decimals one node says the token has. Raises NodeFailed."""
+        """The number of decimals that one node reports. Raises NodeFailed."""
         return await self._view(node, "decimals()", b"", is_solid=False)
 
     async def is_paused(self) -> bool:
-        """Whether any node says that the token's owner has stopped all transfers."""
+        """Whether any node says that the token is paused."""
         return any(await self._nodes.answers(lambda node: self._view(node, "paused()", b"", is_solid=False)))
 
     async def is_blacklisted(self, address: bytes) -> bool:
-        """Whether the token's owner has put an address on its blacklist, for certain.
+        """Whether an address is certainly on the token's blacklist.
 
-        Raises Hindered while some nodes or only the newest blocks say so.
+        Raises Blocked if only some nodes or only the newest blocks say so.
         """
         now = await self._says_blacklisted(address, is_solid=False)
         if not any(now):
@@ -72,7 +74,7 @@ class TronToken:
         raise Blocked(Obstacle("node", text))
 
     async def fee_units(self, amount_units: int) -> int:
-        """The most that the token would keep of a transfer by any node's word; 0 while it takes no fee."""
+        """The highest fee of a transfer that any node reports. 0 while the token takes no fee."""
 
         async def ask(node: TronNode) -> int:
             points, most = await asyncio.gather(
@@ -84,7 +86,7 @@ class TronToken:
         return max(await self._nodes.answers(ask))
 
     async def simulate(self, sender: bytes, recipient: bytes, amount_units: int) -> CallResult:
-        """What the transfer would do now, and the energy that it would take."""
+        """What the transfer would do now, and its energy."""
         words = transfer_call(recipient, amount_units)[_SELECTOR_BYTES:]
         function = "transfer(address,uint256)"
         return await self._nodes.first(lambda node: node.call(self._contract, sender, function, words))
@@ -97,7 +99,7 @@ class TronToken:
         return await self._nodes.answers(ask)
 
     async def _view(self, node: TronNode, function: str, words: bytes, *, is_solid: bool) -> int | None:
-        """The one number that a function gives, or None where the contract has no such function."""
+        """The one number that a function returns. None if the contract has no such function."""
         result = await node.call(self._contract, self._contract, function, words, is_solid=is_solid)
         if result.revert is not None or len(result.returned) != _WORD:
             return None

@@ -1,10 +1,13 @@
-"""The bytes of TRON transactions: a call of a contract or a transfer of TRX, written, read and named.
+"""The bytes of TRON transactions, contract calls and transfers of TRX: encoded, parsed and hashed. Pure.
 
-Rules: pure; every input is explicit, so the same transaction has the same bytes and id everywhere. Only what
-the platform itself makes can be read back: one contract, one signature, no memo, no permission other than the
-owner's, no coins sent along with a call. What is read is written anew and must be the same bytes, so that no
-unknown field, other order or longer number hides in what somebody is asked to sign. An address is its 20
-bytes; the prefix 0x41 belongs to the wire. Field numbers are those of TRON's published protocol buffers.
+Rules:
+- The same transaction has the same bytes and id everywhere.
+- Only transactions of the platform's own form can be parsed: one contract, one signature, no memo, no
+  permission other than the owner's, no coins with a call.
+- A parsed transaction is encoded again and must give the same bytes. So no unknown field, other order or
+  longer number hides in what somebody signs.
+- An address has 20 bytes. The prefix 0x41 belongs to the wire.
+- Field numbers are those of TRON's published protocol buffers.
 """
 
 import hashlib
@@ -35,11 +38,12 @@ _Fields = dict[int, int | bytes]
 
 
 class TronTransaction(msgspec.Struct, frozen=True, gc=False):
-    """One transaction of an owner: a call of `contract`, or `amount_sun` TRX to `recipient` (contract None).
+    """One transaction: a call of `contract`, or a transfer of `amount_sun` to `recipient` (then contract is
+    None).
 
-    `ref_block_bytes` (2 bytes) and `ref_block_hash` (8) name a recent block (see `reference_to`); the chain
-    takes the transaction only while its own time is before `expiration_ms`. `fee_limit_sun` bounds what a
-    call may burn.
+    `ref_block_bytes` (2 bytes) and `ref_block_hash` (8) name a recent block (see `reference_to`). The chain
+    takes the transaction only while its own time is before `expiration_ms`. `fee_limit_sun` is the most that
+    a call may burn.
     """
 
     ref_block_bytes: bytes
@@ -55,7 +59,7 @@ class TronTransaction(msgspec.Struct, frozen=True, gc=False):
 
 
 def reference_to(block_id: str) -> tuple[bytes, bytes]:
-    """The `ref_block_bytes` and `ref_block_hash` that name the block of this id (64 hex digits).
+    """The `ref_block_bytes` and `ref_block_hash` of the block with this id (64 hex digits).
 
     Raises ValueError.
     """
@@ -66,9 +70,9 @@ def reference_to(block_id: str) -> tuple[bytes, bytes]:
 
 
 def encode_raw(transaction: TronTransaction) -> bytes:
-    """The `raw_data` message, which is what gets signed.
+    """The `raw_data` message, which is signed.
 
-    Raises ValueError for what can't be a transaction.
+    Raises ValueError for an impossible transaction.
     """
     _check(transaction)
     return b"".join(
@@ -86,7 +90,7 @@ def encode_raw(transaction: TronTransaction) -> bytes:
 def parse_raw(raw_data: bytes) -> TronTransaction:
     """The transaction of a `raw_data` message.
 
-    Raises ValueError for anything but the very bytes that `encode_raw` writes for it.
+    Raises ValueError unless `encode_raw` would write exactly these bytes.
     """
     fields = _read(raw_data)
     contract = _read(_bytes_of(fields, 11))
@@ -112,7 +116,7 @@ def parse_raw(raw_data: bytes) -> TronTransaction:
 
 
 def txid_of(raw_data: bytes) -> str:
-    """The id that the chain knows a transaction by: SHA-256 of `raw_data`, 64 hex digits without a prefix."""
+    """The id of a transaction on the chain: SHA-256 of `raw_data`, 64 hex digits without a prefix."""
     return hashlib.sha256(raw_data).hexdigest()
 
 
@@ -122,7 +126,7 @@ def signing_hash(raw_data: bytes) -> bytes:
 
 
 def join(raw_data: bytes, signature: bytes) -> bytes:
-    """The whole transaction, ready to be broadcast: `raw_data` and its signature (r, s and v of 0 or 1).
+    """The whole transaction, ready for broadcast: `raw_data` and its signature (r, s and v, which is 0 or 1).
 
     Raises ValueError.
     """
@@ -132,7 +136,7 @@ def join(raw_data: bytes, signature: bytes) -> bytes:
 
 
 def parse_envelope(raw: bytes) -> tuple[bytes, bytes]:
-    """The `raw_data` and the signature of what `join` made. Raises ValueError for any other bytes."""
+    """The `raw_data` and the signature of the result of `join`. Raises ValueError for any other bytes."""
     fields = _read(raw)
     raw_data, signature = _bytes_of(fields, 1), _bytes_of(fields, 2)
     if join(raw_data, signature) != raw:
@@ -141,7 +145,7 @@ def parse_envelope(raw: bytes) -> tuple[bytes, bytes]:
 
 
 def recover_owner(raw_data: bytes, signature: bytes) -> bytes:
-    """The 20 bytes of the address whose key signed. Raises ValueError when no key can have."""
+    """The 20-byte address whose key signed. Raises ValueError if no key can have made the signature."""
     try:
         key = PublicKey.from_signature_and_message(signature, signing_hash(raw_data), hasher=None)
     except Exception as error:
@@ -201,7 +205,7 @@ def _varint(number: int) -> bytes:
 
 
 def _number_field(field: int, number: int) -> bytes:
-    # As in every proto3 message, a value that is zero or empty is not written.
+    # proto3 does not write a zero or empty value.
     return _varint(field << 3 | _NUMBER) + _varint(number) if number else b""
 
 
@@ -210,7 +214,7 @@ def _bytes_field(field: int, content: bytes) -> bytes:
 
 
 def _read(message: bytes) -> _Fields:
-    """The fields of a message, each at most once, numbers and bytes only."""
+    """The fields of a message. Each appears at most once, as a number or bytes."""
     fields: _Fields = {}
     at = 0
     while at < len(message):

@@ -246,7 +246,7 @@ async def sign(
 ) -> SignedTransfer:
     """Sign an errand's next transaction and store it, with a place of its sender where it has none yet.
 
-    Raises Overtaken, Hindered, SignerAway; then nothing is stored and no place taken.
+    Raises Overtaken, Blocked, SignerAway; then nothing is stored and no place taken.
     """
     is_top_up = sweep.step == TOP_UP
     async with connection.transaction():
@@ -330,7 +330,7 @@ async def _take_step(connection: Connection, sweep: Sweep) -> None:
 
 
 async def _lock_wallet(connection: Connection, sweep: Sweep) -> None:
-    """Raises Hindered where the wallet must not be used. A stop of payouts stops no token that comes in."""
+    """Raises Blocked where the wallet must not be used. A stop of payouts stops no token that comes in."""
     rows = await _fetch(connection, "lock_wallet", {"chain": sweep.chain, "wallet": sweep.wallet})
     if not rows:
         raise Blocked(Obstacle("wallet", f"the hot wallet is not {sweep.wallet.hex()} any more"))
