@@ -1,1 +1,1 @@
-"""Telling merchants what became of their orders and deposits: outbox, delivery, where it may go."""
+"""Callbacks tell merchants what became of their orders and deposits: outbox, delivery, allowed targets."""

@@ -1,14 +1,13 @@
 """The life of a callback, as a table. Pure.
 
-A callback is due from the commit of what it tells. Each attempt that fails has it sent again later, and after
-the last repeat it is a dead letter. An operator can pause a callback that is due, and have any callback sent
-again.
+A callback is due from the commit of its event on. After each failed attempt it is sent again later. After the
+last repeat it is a dead letter. An operator can pause a due callback, and have any callback sent again.
 
-Rules that the table holds:
-- An answer of success delivers a callback in any state: it is a fact, however late it is written down.
-- A failed attempt decides only about a callback that is due. If an operator or a later attempt has moved it,
-  the failure is kept with the attempt and changes nothing else.
-- No callback is lost: from every state an operator can have it sent again.
+Rules of the table:
+- A successful answer delivers a callback in any state, even if it is recorded late.
+- A failed attempt changes only a callback that is due. If an operator or a later attempt has moved it, the
+  failure is only kept with the attempt.
+- No callback is lost: an operator can have it sent again from every state.
 """
 
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from merchant_wallet.callbacks.schedule import PAUSES_S
 
 
 class State(StrEnum):
-    """What a callback waits for. The database has the same words."""
+    """What a callback waits for. The database uses the same words."""
 
     DUE = "due"
     DELIVERED = "delivered"
@@ -44,7 +43,7 @@ class Event(Enum):
 
 
 SHOWN_NAMES: Final[Mapping[str, str]] = {State.DEAD_LETTER: "parked"}
-"""States that command line, URLs and metrics have always called by another name."""
+"""States that command line, URLs and metrics have always shown under another name."""
 
 UNDELIVERED: Final = tuple(state for state in State if state is not State.DELIVERED)
 
@@ -64,7 +63,7 @@ STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
         Event.RESUMED: State.DUE,
     },
 }
-"""Every step of a callback. An event that a state does not have changes nothing."""
+"""Every step of a callback. An event that a state lacks changes nothing."""
 
 
 def shown_name(state: str) -> str:
@@ -73,14 +72,14 @@ def shown_name(state: str) -> str:
 
 
 def read_shown_name(name: str) -> str:
-    """The state that is shown under this name. A name that no state has is given back."""
+    """The state with this shown name. An unknown name is returned unchanged."""
     return next((state for state, shown in SHOWN_NAMES.items() if shown == name), name)
 
 
 def read_attempt(*, is_success: bool, has_url: bool, retry_no: int) -> Event:
-    """The event that an attempt after `retry_no` repeats is.
+    """The event of an attempt after `retry_no` repeats.
 
-    Without a URL there is nothing to repeat.
+    Without a URL nothing can be repeated.
     """
     if is_success:
         return Event.SUCCEEDED

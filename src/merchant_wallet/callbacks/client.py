@@ -1,9 +1,10 @@
-"""One HTTP request to one target, bounded in time and in what is read of the answer.
+"""One HTTP request to one target, limited in time and in the size of the answer.
 
-Rules: the connection goes to an address that the guard allowed, under the name that the URL has (Host header,
-SNI, certificate). Redirects are not followed, connections are not kept, proxies of the environment are not
-used. Whatever the other side does, the attempt ends in `timeout_s` with an `Answer`; nothing is raised for
-what the other side does.
+Rules:
+- The connection goes to an address that the guard allowed. Host header, SNI and certificate use the URL's
+  name.
+- Redirects are not followed, connections are not kept, and no proxy of the environment is used.
+- Whatever the other side does, the attempt ends within `timeout_s` with an `Answer`, not an exception.
 """
 
 import asyncio
@@ -20,15 +21,16 @@ from merchant_wallet.callbacks.payloads import Header, Payload
 
 TIMEOUT_S: Final = 10.0
 CONNECT_TIMEOUT_S: Final = 4.0
-"""For one address, where a host has several."""
+"""For one address, if the host has several."""
 MOST_BYTES: Final = 4096
 MOST_ERROR: Final = 300
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What came of one attempt. `body` is the beginning of the answer's, `error` why there is no more.
+    """The result of one attempt. `body` is the beginning of the answer's body. `error` says why there is no
+    more.
 
-    `http_status` is None when no answer came; `address` None when nothing was connected to.
+    `http_status` is None without an answer. `address` is None without a connection.
     """
 
     latency_ms: int
@@ -39,14 +41,14 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def _tidy(error: str | None) -> str | None:
-    """An error's text as database and terminal can take it; parts of it may come from the other side."""
+    """An error text that database and terminal can take. Parts of it may come from the other side."""
     if error is None:
         return None
     return "".join(c if c.isprintable() else "?" for c in error[:MOST_ERROR])
 
 
 class _Progress:
-    """What is known of an attempt while it is under way, for the case that time runs out."""
+    """The known part of a running attempt, in case the time runs out."""
 
     address: str | None = None
     http_status: int | None = None
@@ -54,7 +56,7 @@ class _Progress:
 
 
 class CallbackClient:
-    """Sends letters. `tls` is what certificates are judged by."""
+    """Sends payloads. `tls` judges certificates."""
 
     def __init__(self, guard: Guard, tls: ssl.SSLContext, *, timeout_s: float = TIMEOUT_S) -> None:
         self._guard = guard
@@ -62,7 +64,7 @@ class CallbackClient:
         self._timeout_s = timeout_s
 
     async def send(self, url: str, payload: Payload) -> Answer:
-        """Send a letter to a URL; the host is looked up anew."""
+        """Send a payload to a URL. The host is looked up each time."""
         began_s, progress, error = time.monotonic(), _Progress(), None
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -83,7 +85,7 @@ class CallbackClient:
         )
 
     async def _exchange(self, target: Target, payload: Payload, progress: _Progress) -> None:
-        """Try the host's addresses in turn until one of them takes a connection."""
+        """Try the host's addresses in turn until one accepts a connection."""
         for number, address in enumerate(target.addresses, 1):
             progress.address = address
             try:

@@ -1,9 +1,11 @@
-"""Where callbacks may go: a notifyUrl's host is looked up once, and every address found must be a public one.
+"""Where callbacks may go. A notifyUrl's host is looked up once, and all its addresses must be public.
 
-Rules: whoever connects uses the addresses found here and never looks the name up again, so that a name cannot
-point elsewhere a moment later. One address that is not allowed refuses the whole host. An IPv6 address that
-stands for an IPv4 one is judged as that one. Networks that an operator names are allowed; the sandbox allows
-loopback.
+Rules:
+- The client connects to the addresses found here and never looks the name up again. So a name can't point
+  elsewhere a moment later.
+- One forbidden address forbids the whole host.
+- An IPv6 address that stands for an IPv4 address is judged as that one.
+- Networks that an operator names are allowed. The sandbox also allows loopback.
 """
 
 import asyncio
@@ -20,14 +22,14 @@ from merchant_wallet.base.setting_types import Network
 
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Gives the addresses of a host and port as texts. Raises OSError."""
+"""Returns the addresses of a host and port as texts. Raises OSError."""
 
 HTTP: Final = "http"
 HTTPS: Final = "https"
 PORTS: Final = {HTTP: 80, HTTPS: 443}
 LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 MOST_ADDRESSES: Final = 4
-"""Further ones that a name has are not tried, but judged."""
+"""Further addresses of a name are judged but not tried."""
 
 _RESERVED: Final = tuple(
     ip_network(text)
@@ -40,18 +42,18 @@ _RESERVED: Final = tuple(
         "5f00::/16",
     )
 )
-"""Special ones that not every Python knows (the IANA registries), and the one that Azure keeps for itself."""
+"""Special networks that not every Python knows (from the IANA registries), and Azure's own address."""
 
-# RFC 6052: an IPv4 address that a translator stands before, in the last 32 bits.
+# RFC 6052: the last 32 bits are an IPv4 address behind a translator.
 _TRANSLATED: Final = IPv6Network("64:ff9b::/96")
 
 
 class Forbidden(Exception):
-    """Nothing may be sent there; the text says why and is kept with the attempt."""
+    """Nothing may be sent there. The text says why and is kept with the attempt."""
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where a callback goes: what the request says, and the addresses that may be connected to."""
+    """Where a callback goes: the parts of the request, and the allowed addresses."""
 
     scheme: str
     host: str
@@ -67,7 +69,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Guard:
-    """Judges where callbacks may go. `http_allowed` is the sandbox's, `networks` what is allowed besides."""
+    """Judges targets. `http_allowed` is for the sandbox, `networks` are allowed in addition."""
 
     def __init__(
         self, resolve: Resolve, networks: Sequence[Network] = (), *, http_allowed: bool = False
@@ -77,7 +79,7 @@ class Guard:
         self._schemes = (HTTPS, HTTP) if http_allowed else (HTTPS,)
 
     async def find(self, url: str) -> Target:
-        """Look the URL's host up. Raises Forbidden; OSError when the name has no address."""
+        """Look up the URL's host. Raises Forbidden. Raises OSError if the name has no address."""
         parts = urlsplit(url)
         if parts.scheme not in self._schemes or not parts.hostname or "@" in parts.netloc:
             raise Forbidden("the URL's form is not one that callbacks go to")
@@ -103,12 +105,12 @@ class Guard:
 
 
 def read_port(parts: SplitResult) -> int:
-    """The port that a URL means. Raises ValueError for one that is no port."""
+    """The port of a URL. Raises ValueError for an invalid port."""
     return parts.port or PORTS[parts.scheme]
 
 
 def read_host(url: str) -> str:
-    """The `host:port` that a URL leads to, as turns are counted by; the text itself if it is no URL."""
+    """The `host:port` of a URL, which concurrency is counted by. The text itself if it is no URL."""
     try:
         parts = urlsplit(url)
         return f"{(parts.hostname or '').rstrip('.')}:{read_port(parts)}"
@@ -117,7 +119,7 @@ def read_host(url: str) -> str:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the open Internet's (the IANA registries of special addresses)."""
+    """Whether an address is on the public Internet (the IANA registries of special addresses)."""
     special = address.is_multicast or address.is_reserved or address.is_unspecified or address.is_loopback
     special = special or any(address in network for network in _RESERVED)
     if isinstance(address, IPv6Address):
@@ -128,17 +130,17 @@ def is_public(address: Address) -> bool:
 
 
 def _inside(address: Address) -> IPv4Address | None:
-    """The IPv4 address that an IPv6 one stands for, mapped or translated."""
+    """The IPv4 address that an IPv6 address stands for, mapped or translated."""
     if not isinstance(address, IPv6Address):
         return None
     return IPv4Address(int(address) & 0xFFFFFFFF) if address in _TRANSLATED else address.ipv4_mapped
 
 
 def resolver(threads: Executor) -> Resolve:
-    """Looks names up as the machine does, in threads of its own: a name that hangs holds up no other."""
+    """Looks names up in its own threads, so a name that hangs blocks no other."""
 
     def look_up(host: str, port: int) -> list[str]:
-        # As bytes, since the text form goes through a codec with errors of its own; a URL here is ASCII.
+        # As bytes: the text form goes through a codec with its own errors. A URL here is ASCII.
         found = socket.getaddrinfo(host.encode(), port, type=socket.SOCK_STREAM)
         return [str(entry[4][0]) for entry in found]
 

@@ -1,8 +1,9 @@
-"""How many callbacks may be under way to one host at once. Pure.
+"""How many callbacks may run to one host at once. Pure.
 
-Rules: nobody knows beforehand which endpoint hangs. A host gets few places until it has answered quickly,
-then many; after a slow answer or none it gets one, until it answers quickly again. All slow hosts together
-never hold more than half of the places, so that they slow nobody else down.
+Rules:
+- Nobody knows beforehand which endpoint hangs. A host gets few slots until it has answered fast, then many.
+- After a slow answer or none it gets one slot, until it answers fast again.
+- All slow hosts together use at most half of the slots, so they slow nobody else down.
 """
 
 from collections import Counter, OrderedDict
@@ -13,11 +14,11 @@ QUICK_LIMIT: Final = 16
 SLOW_LIMIT: Final = 1
 SLOW_MS: Final = 1000
 MOST_KEPT: Final = 10_000
-"""Hosts whose pace is remembered; the longest unused is forgotten first."""
+"""The number of hosts that are remembered. The host unused for longest is forgotten first."""
 
 
 class HostConcurrency:
-    """Places for attempts under way, `slots` in all."""
+    """`slots` slots for running attempts, shared by all hosts."""
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
@@ -28,11 +29,11 @@ class HostConcurrency:
 
     @property
     def free(self) -> int:
-        """How many attempts may begin now."""
+        """How many attempts may start now."""
         return self._slots - self._under_way.total()
 
     def acquire(self, host: str) -> bool:
-        """Take a place for an attempt to a host, if it may have one more."""
+        """Take a slot for an attempt to a host. False if it may have no more."""
         slow = self._slow.get(host)
         limit = UNKNOWN_LIMIT if slow is None else SLOW_LIMIT if slow else QUICK_LIMIT
         if self.free <= 0 or self._under_way[host] >= limit:
@@ -45,7 +46,7 @@ class HostConcurrency:
         return True
 
     def release(self, host: str, latency_ms: int | None = None) -> None:
-        """Give a place back; with the attempt's latency, its host is remembered as quick or slow."""
+        """Return a slot. With the attempt's latency the host is remembered as fast or slow."""
         self._lower(self._under_way, host)
         if self._counted_slow[host]:
             self._lower(self._counted_slow, host)

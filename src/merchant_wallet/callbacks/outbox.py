@@ -1,9 +1,10 @@
-"""The outbox: what is to be told, who is telling it just now, and how each attempt went.
+"""The outbox: events to deliver, their claims, and the result of each attempt.
 
-Rules: each function is one statement that commits by itself. A claim is a number of attempt: a later claim
-has a higher one, and only the latest may say when a callback is sent next; that it was taken anyone may say,
-since it is a fact. Statements are in `outbox.sql`. All raise `psycopg.Error` as the database does. Moments
-are milliseconds.
+Rules:
+- Each function is one statement that commits by itself.
+- A claim is an attempt number, and a later claim has a higher one. Only the latest claim may say when a
+  callback is sent next. Any claim may record a success, because that is a fact.
+- Statements are in `outbox.sql`. All functions raise `psycopg.Error`. Times are milliseconds.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,11 +21,11 @@ from merchant_wallet.callbacks.payloads import DEPOSIT, CallbackEvent, DepositEv
 QUERIES: Final = Queries(Path(__file__).with_name("outbox.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 _MOST_KEPT: Final = 512
-"""Bytes of an answer that are kept."""
+"""Stored bytes of an answer."""
 
 
 class Key(NamedTuple):
-    """What names a callback: merchant, order (a deposit's crediting entry), status told (0 for a deposit)."""
+    """The key of a callback: merchant, order (or a deposit's entry), and the status (0 for a deposit)."""
 
     merchant_id: int
     order_id: int
@@ -32,14 +33,14 @@ class Key(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A callback that may be sent now, and where to; None when there is nowhere any more."""
+    """A callback that may be sent now, and its URL. None if there is no URL any more."""
 
     key: Key
     url: str | None
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
-    """The right to make one attempt, `attempt_no`. `created_ms` is when what is told came to be."""
+    """The right to make the attempt `attempt_no`. `created_ms` is the time of the event."""
 
     key: Key
     event_type: str
@@ -51,7 +52,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
 
 
 async def list_waiting(connection: AsyncConnection, *, after: int, limit: int) -> list[tuple[int, bool]]:
-    """The next merchants after an id that are to be told something, and whether each is paused."""
+    """The next merchants after an id with waiting callbacks, and whether each is paused."""
     rows = await _fetch(connection, "list_waiting", {"after": after, "limit": limit})
     return [(merchant_id, paused) for merchant_id, paused in rows]
 
@@ -59,7 +60,9 @@ async def list_waiting(connection: AsyncConnection, *, after: int, limit: int) -
 async def peek_due(
     connection: AsyncConnection, merchant_ids: Sequence[int], now_ms: int, *, each: int, limit: int
 ) -> list[Waiting]:
-    """Callbacks that may be sent now, at most `each` of a merchant. No lock: each is still to be claimed."""
+    """Callbacks that may be sent now, at most `each` per merchant. Nothing is locked: each must still be
+    claimed.
+    """
     values = {"merchant_ids": list(merchant_ids), "now_ms": now_ms, "each": each, "limit": limit}
     return [Waiting(Key(*key), url) for *key, url in await _fetch(connection, "peek_due", values)]
 
@@ -67,14 +70,14 @@ async def peek_due(
 async def claim(
     connection: AsyncConnection, keys: Iterable[Key], *, claimed_by: str, now_ms: int, until_ms: int
 ) -> list[Claim]:
-    """Take those of the callbacks that nobody else holds, until `until_ms`; notes their attempts."""
+    """Claim those callbacks that nobody else has claimed, until `until_ms`. Records their attempts."""
     values = {**_columns(keys), "claimed_by": claimed_by, "now_ms": now_ms, "until_ms": until_ms}
     rows = await _fetch(connection, "claim", values)
     return [Claim(Key(*row[:3]), *row[3:]) for row in rows]
 
 
 async def read_events(connection: AsyncConnection, claims: Sequence[Claim]) -> dict[Key, CallbackEvent]:
-    """What the claimed callbacks tell; one whose order or deposit is not there is left out."""
+    """The events of the claimed callbacks. An event whose order or deposit is missing is left out."""
     events: dict[Key, CallbackEvent] = {}
     withdrawals = [claim for claim in claims if claim.event_type != DEPOSIT]
     if withdrawals:
@@ -88,49 +91,49 @@ async def read_events(connection: AsyncConnection, claims: Sequence[Claim]) -> d
 
 
 async def record_success(connection: AsyncConnection, claim: Claim, answer: Answer, now_ms: int) -> None:
-    """Keep that a callback was taken; the first time is its order's notifyTime."""
+    """Record a successful delivery. The first one is the order's notifyTime."""
     await connection.execute(_TEXTS["record_success"], {**_attempt(claim, answer), "now_ms": now_ms})
 
 
 async def record_failure(
     connection: AsyncConnection, claim: Claim, answer: Answer, next_ms: int | None
 ) -> bool:
-    """Keep that a callback was not taken and when it is sent next; None parks it.
+    """Record a failed attempt, and when the callback is sent next. None makes it a dead letter.
 
-    False when a later attempt or an operator has decided about it meanwhile: then only the attempt is kept.
+    False if a later attempt or an operator has moved it. Then only the attempt is recorded.
     """
     values = {**_attempt(claim, answer), "error": answer.error, "next_ms": next_ms}
     return (await connection.execute(_TEXTS["record_failure"], values)).rowcount == 1
 
 
 async def send_again(connection: AsyncConnection, merchant_id: int, event_id: str) -> bool:
-    """Have a callback sent at once, whatever its state. False when there is none."""
+    """Have a callback sent now, whatever its state. False if there is none."""
     return await _change(connection, "send_again", merchant_id, event_id=event_id) == 1
 
 
 async def send_dead_letters_again(connection: AsyncConnection, merchant_id: int) -> int:
-    """Have all of a merchant's parked callbacks sent at once; gives how many."""
+    """Have all dead letters of a merchant sent now. Returns how many."""
     return await _change(connection, "send_dead_letters_again", merchant_id)
 
 
 async def pause(connection: AsyncConnection, merchant_id: int, event_id: str) -> bool:
-    """Keep a callback that is due from being sent. False when it isn't due."""
+    """Pause a callback that is due. False if it is not due."""
     return await _change(connection, "pause", merchant_id, event_id=event_id) == 1
 
 
 async def resume(connection: AsyncConnection, merchant_id: int, event_id: str) -> bool:
-    """Let a paused callback be sent. False when it wasn't paused."""
+    """Resume a paused callback. False if it was not paused."""
     return await _change(connection, "resume", merchant_id, event_id=event_id) == 1
 
 
 async def pause_merchant(connection: AsyncConnection, merchant_id: int, paused_by: str, now_ms: int) -> bool:
-    """Send a merchant nothing more. False when that was so."""
+    """Pause a merchant's callbacks. False if they were paused."""
     values = {"paused_by": paused_by, "now_ms": now_ms}
     return await _change(connection, "pause_merchant", merchant_id, **values) == 1
 
 
 async def resume_merchant(connection: AsyncConnection, merchant_id: int) -> bool:
-    """Send a merchant what waits. False when it wasn't paused."""
+    """Resume a merchant's callbacks. False if they were not paused."""
     return await _change(connection, "resume_merchant", merchant_id) == 1
 
 

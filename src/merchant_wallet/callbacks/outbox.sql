@@ -1,9 +1,9 @@
--- The messenger's queue, its claims and what became of each attempt; and what an operator sees and changes of it.
--- Queues are peeked without a lock; a claim is a number of attempt that only grows.
+-- The queue of callbacks, its claims, the result of each attempt, and what an operator sees and changes. The queue is
+-- read without a lock. A claim is an attempt number that only grows.
 
 -- name: list_waiting
--- The next merchants with something to be told, now or later, jumping from one to the next along the queue's index,
--- so that one with a million callbacks costs no more than one with a single one.
+-- The next merchants with waiting callbacks, due now or later. It jumps from merchant to merchant along the index, so a
+-- merchant with a million callbacks costs no more than one with a single callback.
 with recursive waiting as (
     (select c.merchant_id from callback c where c.state = 'due' and c.merchant_id > %(after)s::bigint
       order by c.merchant_id limit 1)
@@ -15,8 +15,8 @@ select merchant_id, exists (select from callback_pause p where p.merchant_id = w
   from waiting w where w.merchant_id is not null limit %(limit)s::int;
 
 -- name: peek_due
--- The first few callbacks of each of these merchants that may be sent now, and where to; every merchant's first before
--- any merchant's second. One waits while an earlier one of its order is neither delivered nor parked.
+-- The first few callbacks of each of these merchants that may be sent now, and their URLs. Every merchant's first comes
+-- before any merchant's second. A callback waits while an earlier one of its order is due or paused.
 select d.merchant_id, d.order_id, d.status, coalesce(w.notify_url, m.deposit_notify_url)
   from unnest(%(merchant_ids)s::bigint[]) k (merchant_id)
  cross join lateral (
@@ -32,8 +32,8 @@ select d.merchant_id, d.order_id, d.status, coalesce(w.notify_url, m.deposit_not
  limit %(limit)s::int;
 
 -- name: claim
--- Takes callbacks that are still due and that no other messenger is taking, until a moment, and notes the attempt
--- before it is made. What another one holds is left out.
+-- Claims callbacks that are still due and that no other sender is claiming, and records the attempt before it is made.
+-- Rows that another sender has locked are skipped.
 with mine as (
     select c.merchant_id, c.order_id, c.status
       from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[], %(statuses)s::smallint[]) k (merchant_id, order_id, status)
@@ -56,7 +56,7 @@ select t.merchant_id, t.order_id, t.status, t.event_type, t.event_id, t.created_
   from taken t join book b on b.merchant_id = t.merchant_id;
 
 -- name: read_withdrawals
--- What is told of orders: nothing in it changes once the status that is told was reached.
+-- The events of orders. Nothing in them changes after the status was reached.
 select k.merchant_id, k.order_id, k.status, k.created_ms, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address,
        w.created_ms, w.tx_hash
   from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[], %(statuses)s::smallint[], %(event_ms)s::bigint[])
@@ -64,7 +64,7 @@ select k.merchant_id, k.order_id, k.status, k.created_ms, w.mc_order_id, w.amoun
   join withdrawal w on w.merchant_id = k.merchant_id and w.order_id = k.order_id;
 
 -- name: read_deposits
--- What is told of deposits: a credited one never changes.
+-- The events of deposits. A credited deposit never changes.
 select k.merchant_id, k.order_id, 0, k.created_ms, d.user_id, s.ext_user_id, d.chain, d.address, d.tx_hash, d.log_index, d.amount,
        c.currency, c.amount, c.rate_e8, d.seen_ms
   from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[], %(event_ms)s::bigint[]) k (merchant_id, order_id, created_ms)
@@ -73,7 +73,7 @@ select k.merchant_id, k.order_id, 0, k.created_ms, d.user_id, s.ext_user_id, d.c
   left join sub_user s on s.merchant_id = d.merchant_id and s.user_id = d.user_id;
 
 -- name: record_success
--- An attempt that was taken. That is a fact whoever holds the callback by now; the first one is the order's notifyTime.
+-- A successful attempt. It counts whoever has claimed the callback by now. The first success is the order's notifyTime.
 with attempt as (
     update callback_attempt
        set address = %(address)s::text, http_status = %(http_status)s::smallint, answer = %(answer)s::bytea,
@@ -89,7 +89,7 @@ update withdrawal w set notified_ms = %(now_ms)s::bigint from told
  where w.merchant_id = %(merchant_id)s::bigint and w.order_id = told.withdrawal_id and w.notified_ms is null;
 
 -- name: record_failure
--- An attempt that was not taken, and what comes next, unless a later attempt or an operator has that word by now.
+-- A failed attempt, and when the callback is sent next, unless a later attempt or an operator has moved it.
 with attempt as (
     update callback_attempt
        set address = %(address)s::text, http_status = %(http_status)s::smallint, answer = %(answer)s::bytea,
@@ -104,27 +104,27 @@ update callback
    and attempt_no = %(attempt_no)s::int and state = 'due';
 
 -- name: send_again
--- An operator's word: sent at once, with the schedule from its beginning. One that is under way is not sent twice.
+-- An operator has it sent now, and the schedule begins anew. A running attempt is not doubled.
 update callback set state = 'due', retry_no = 0, next_ms = case when claimed_by is null then 0 else next_ms end
  where merchant_id = %(merchant_id)s::bigint and event_id = %(event_id)s::text;
 
 -- name: send_dead_letters_again
--- The same for all that a merchant's endpoint missed.
+-- The same for all dead letters of a merchant.
 update callback set state = 'due', retry_no = 0, next_ms = 0, claimed_by = null
  where merchant_id = %(merchant_id)s::bigint and state = 'dead_letter';
 
 -- name: pause
--- An operator's word: not sent until resumed. A delivered one has nothing to pause.
+-- An operator pauses it. A delivered callback can't be paused.
 update callback set state = 'paused'
  where merchant_id = %(merchant_id)s::bigint and event_id = %(event_id)s::text and state = 'due';
 
 -- name: resume
--- It goes on with the repeat at which it was paused, at once.
+-- It continues at once with the repeat at which it was paused.
 update callback set state = 'due', next_ms = case when claimed_by is null then 0 else next_ms end
  where merchant_id = %(merchant_id)s::bigint and event_id = %(event_id)s::text and state = 'paused';
 
 -- name: pause_merchant
--- Nothing more is sent to a merchant; what comes up meanwhile waits.
+-- Nothing more is sent to a merchant. New callbacks wait.
 insert into callback_pause (merchant_id, since_ms, paused_by)
 values (%(merchant_id)s::bigint, %(now_ms)s::bigint, %(paused_by)s::text)
 on conflict (merchant_id) do nothing;
@@ -134,5 +134,5 @@ on conflict (merchant_id) do nothing;
 delete from callback_pause where merchant_id = %(merchant_id)s::bigint;
 
 -- name: list_pauses
--- The merchants that nothing is sent to.
+-- The paused merchants.
 select merchant_id, since_ms, paused_by from callback_pause order by since_ms, merchant_id;

@@ -1,9 +1,11 @@
-"""What a callback says and how it is signed. Pure.
+"""The content and the signatures of a callback. Pure.
 
-Rules: what is told of an event is the same at every attempt, whatever happened since; only timestamp, nonce
-and signatures are of the attempt. Values are strings and whole numbers, money is a string, what has no value
-is null and not signed. Two signatures, since receivers know one or the other: `sign` as in a request, and the
-headers of Standard Webhooks 1.0 (https://www.standardwebhooks.com), which the callback secret is the key of.
+Rules:
+- The content of an event is the same at every attempt, whatever happened since. Only timestamp, nonce and
+  signatures change.
+- Values are strings and whole numbers. Money is a string. A missing value is null and not signed.
+- There are two signatures, because receivers know one or the other: `sign` as in a request, and the headers
+  of Standard Webhooks 1.0 (https://www.standardwebhooks.com). The callback secret is the key of the second.
 """
 
 import base64
@@ -28,7 +30,7 @@ Header = tuple[bytes, bytes]
 
 
 class WithdrawalEvent(msgspec.Struct, frozen=True, gc=False):
-    """An order and the status that is told of it; `at_ms` is the moment it came to it."""
+    """An order and one status of it. `at_ms` is when it reached the status."""
 
     order_id: int
     status: int
@@ -63,7 +65,7 @@ class WithdrawalEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class DepositEvent(msgspec.Struct, frozen=True, gc=False):
-    """A deposit and its credit by an entry at `at_ms`; without a user it is the merchant's own."""
+    """A deposit and its credit by an entry at `at_ms`. Without a user it belongs to the merchant."""
 
     entry_id: int
     at_ms: int
@@ -80,7 +82,7 @@ class DepositEvent(msgspec.Struct, frozen=True, gc=False):
     seen_ms: int
 
     def fields(self) -> dict[str, Value]:
-        """The event's own fields, in the order of the documentation; names are those of an exchange."""
+        """The event's own fields, in the order of the documentation. The names are those of an exchange."""
         return {
             "eventType": DEPOSIT,
             "transactionId": self.entry_id,
@@ -104,7 +106,7 @@ CallbackEvent = WithdrawalEvent | DepositEvent
 
 
 class Payload(msgspec.Struct, frozen=True):
-    """One attempt's body, and the headers that belong to it."""
+    """One attempt's body and its headers."""
 
     body: bytes
     headers: Sequence[Header]
@@ -113,7 +115,7 @@ class Payload(msgspec.Struct, frozen=True):
 def build_payload(
     merchant: Merchant, event_id: str, fields: Mapping[str, Value], nonce: str, at_ms: int
 ) -> Payload:
-    """An event's fields as they are sent at this moment, signed with the merchant's newest secret."""
+    """The payload of one attempt, signed with the merchant's newest secret."""
     values: dict[str, Value] = {
         "appKey": merchant.app_key,
         "timestamp": at_ms,
@@ -138,9 +140,9 @@ def _headers(secret: str, event_id: str, at_s: int, body: bytes) -> tuple[Header
 
 
 def sign_webhook(secret: str, event_id: str, at_s: int, body: bytes) -> bytes:
-    """The `webhook-signature` of Standard Webhooks: HMAC-SHA256 keyed with what `secret` is the Base64 of.
+    """The `webhook-signature` of Standard Webhooks: HMAC-SHA256 with the Base64-decoded secret as key.
 
-    A callback secret is 32 letters and digits, which are the Base64 of 24 bytes. Raises ValueError.
+    A callback secret has 32 letters and digits, which are the Base64 of 24 bytes. Raises ValueError.
     """
     key = base64.b64decode(secret, validate=True)
     digest = hmac.digest(key, b"%s.%d.%s" % (event_id.encode(), at_s, body), "sha256")
@@ -148,5 +150,5 @@ def sign_webhook(secret: str, event_id: str, at_s: int, body: bytes) -> bytes:
 
 
 def is_accepted(http_status: int, answer: bytes) -> bool:
-    """Whether an answer says that the callback was taken: 200 and the one word, in any case."""
+    """Whether an answer accepts the callback: status 200 and the word "success", in any case."""
     return http_status == SUCCESS_STATUS and answer.strip().lower() == SUCCESS

@@ -1,8 +1,9 @@
-"""When a callback that was not taken is sent again. Pure.
+"""When a callback that failed is sent again. Pure.
 
-Rules: the first attempt is made at once, then one after each of `PAUSES_S`, each lengthened or shortened by
-up to a tenth so that what failed together does not come again together; after the last one an operator
-decides.
+Rules:
+- The first attempt is made at once, then one after each of `PAUSES_S`.
+- Each pause is changed by up to a tenth, so that callbacks that failed together do not come back together.
+- After the last attempt an operator decides.
 """
 
 from typing import Final
@@ -13,9 +14,9 @@ SPREAD: Final = 10
 
 
 def pause_ms(retry_no: int, draw: float) -> int:
-    """Milliseconds until the repeat that follows `retry_no` repeats, which must not be the last.
+    """Milliseconds until the next attempt, after `retry_no` repeats. The last repeat has none.
 
-    `draw` is a random number from 0 to 1; 0.5 gives the pause without lengthening.
+    `draw` is a random number from 0 to 1. With 0.5 the pause is unchanged.
     """
     pause = PAUSES_S[retry_no] * 1000
     return pause + round((2 * draw - 1) * (pause // SPREAD))

@@ -1,10 +1,12 @@
-"""The messenger: looks for callbacks to deliver, claims them, and makes many attempts at once.
+"""The worker that delivers callbacks: it claims due callbacks and makes many attempts at once.
 
-Rules: an attempt is written down with its claim before anything is sent, and completed afterwards; a
-messenger that dies in between leaves a claim that lapses, and the callback is sent again under the same event
-id: every event is delivered at least once. Merchants are looked at in turn, each with a window of its first
-callbacks, and hosts get places by how quickly they answer (`turns`), so that an endpoint which is dead slows
-no other. Any number of messengers may run.
+Rules:
+- An attempt is recorded with its claim before anything is sent, and completed afterwards. If the process dies
+  in between, the claim expires and the callback is sent again with the same event id. So every event is
+  delivered at least once.
+- Merchants are served in turn, each with its first few callbacks.
+- A host gets slots by its latency (`host_concurrency`), so a dead endpoint slows no other.
+- Any number of senders may run.
 """
 
 import asyncio
@@ -42,18 +44,18 @@ from merchant_wallet.merchants.records import Merchant
 
 POLL_INTERVAL_S: Final = 0.2
 PARALLEL: Final = 128
-"""Attempts under way at once."""
+"""Attempts at the same time."""
 WRITERS: Final = 4
-"""Connections on which results are written down."""
+"""Connections that record results."""
 CLAIM_MS: Final = 30_000
-"""Three times as long as an attempt takes at most."""
+"""Three times the longest attempt."""
 PAGE: Final = 500
-"""Merchants that are looked at in one turn."""
+"""Merchants per turn."""
 MOST_KEPT: Final = 10_000
-"""Merchants that are kept in memory."""
+"""Merchants in the cache."""
 
 NONCE_BYTES: Final = 16
-"""In hexadecimal, as long as a nonceStr may be."""
+"""In hexadecimal this is the longest allowed nonceStr."""
 NO_URL: Final = "there is no URL to send it to"
 OUR_FAULT: Final = "a fault of this service, its log says which"
 
@@ -65,14 +67,14 @@ def _make_nonce() -> str:
 
 
 class CallbackTransport(Protocol):
-    """What sends a letter: `sender.CallbackClient`."""
+    """Sends a payload. `client.CallbackClient` in production."""
 
     async def send(self, url: str, payload: Payload) -> Answer:
-        """Send a letter to a URL."""
+        """Send a payload to a URL."""
 
 
 class CallbackSender:
-    """One worker that delivers callbacks. `wake` may be set from outside to look at the queue at once."""
+    """One worker that delivers callbacks. Set `wake` to make it look at the queue at once."""
 
     def __init__(
         self,
@@ -103,25 +105,25 @@ class CallbackSender:
         self._running: set[asyncio.Task[None]] = set()
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
-        """Deliver until told to stop, then finish the attempts under way and close the connections."""
+        """Deliver until told to stop. Then finish the running attempts and close the connections."""
         try:
             await repeat("messenger", self.start_due, stop=stop, interval_s=interval_s, wake=self.wake)
         finally:
             await self.close()
 
     async def close(self) -> None:
-        """Finish the attempts under way and close the connections."""
+        """Finish the running attempts and close the connections."""
         await self.finish()
         await self._queue.close()
         await self._writers.close()
 
     async def finish(self) -> None:
-        """Wait for the attempts under way."""
+        """Wait for the running attempts."""
         while self._running:
             await asyncio.wait(list(self._running))
 
     async def start_due(self) -> int:
-        """Begin attempts for due callbacks of the next page of merchants; gives how many began."""
+        """Start attempts for due callbacks of the next page of merchants. Returns how many."""
         if self._hosts.free <= 0:
             return 0
         due = await self._peek()
@@ -147,7 +149,8 @@ class CallbackSender:
         merchant_ids = [merchant_id for merchant_id, paused in page if not paused]
         if not merchant_ids:
             return []
-        # The first of every merchant, whatever the others have: most may be of hosts that have no place left.
+        # Reads at least the first callback of every merchant: most of the others may go to hosts without a
+        # free slot.
         limit = PAGE + 2 * self._hosts.free
         return await outbox.peek_due(connection, merchant_ids, self._clock(), each=QUICK_LIMIT, limit=limit)
 
@@ -162,17 +165,17 @@ class CallbackSender:
         return [(claim, event.get(claim.key)) for claim in claims]
 
     async def _deliver(self, claim: Claim, event: CallbackEvent | None, url: str | None) -> None:
-        """Make the attempt and write down what came of it; whatever goes wrong is logged with the event."""
+        """Make the attempt and record the result. Every error is logged with the event."""
         answer = Answer(0, error=NO_URL)
         try:
             if url is not None:
                 answer = await self._attempt(claim, event, url)
             await self._record_result(claim, answer, has_url=url is not None)
         except Exception as error:
-            # What was delivered but not noted is sent again when the claim has lapsed.
+            # A delivered callback whose result was not recorded is sent again when the claim has expired.
             log_failure(log, "callback could not be noted", error, **_name(claim))
         finally:
-            # Where nothing was sent there is no latency, and nothing to learn about the host.
+            # Without a request there is no latency, so nothing is learnt about the host.
             self._hosts.release(read_host(url or ""), answer.latency_ms or None)
             self.wake.set()
 
@@ -185,12 +188,12 @@ class CallbackSender:
             payload = build_payload(merchant, claim.event_id, fields, nonce, self._clock())
             return await self._client.send(url, payload)
         except Exception as error:
-            # Kept like any other failure, so that one broken callback is not tried without end.
+            # Recorded like any failure, so one broken callback is not tried for ever.
             log_failure(log, "callback could not be sent", error, **_name(claim))
             return Answer(0, error=OUR_FAULT)
 
     async def _merchant(self, claim: Claim) -> Merchant:
-        """The merchant as its settings were when the claim was made, or newer."""
+        """The merchant with the settings of the claim's time or newer."""
         merchant_id = claim.key.merchant_id
         kept = self._merchants.get(merchant_id)
         if kept is not None and kept.settings_version >= claim.settings_version:
@@ -227,7 +230,7 @@ def _name(claim: Claim) -> dict[str, object]:
 
 
 def _explain(answer: Answer) -> str | None:
-    """Why an attempt was no delivery; None when it was one."""
+    """Why an attempt failed. None if it succeeded."""
     if answer.error is not None or answer.http_status is None:
         return answer.error or "no answer"
     if is_accepted(answer.http_status, answer.body):

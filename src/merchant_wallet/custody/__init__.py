@@ -1,5 +1,5 @@
-"""What the platform holds on its chains, and what its books say that it should: read, compared, explained.
+"""Reconciliation: what the platform holds on its chains, compared with its books.
 
-Rules: `comparison` and `statement` are pure; `records` has the SQL of the books' side and of what is
-remembered, `holdings` asks the chains, `sandbox` plays them. Nothing here moves money.
+`comparison` and `report` are pure. `records` has the SQL of books and results, `balances` asks the chains,
+and `sandbox` simulates them. Nothing here moves money.
 """

@@ -1,9 +1,12 @@
-"""What the chains say of our own addresses: their transfers since a block, and what they hold at one.
+"""What the chains say about our own addresses: their transfers since a block, and their balances at a block.
 
-Rules: only final blocks count. A chain that keeps its past is asked for balances at the block itself; one
-that does not (TRON) answers for its newest final block, so that the balance of an address that moved
-meanwhile is asked for again until no final block came between, and taken back to the block by the transfers
-since. No SQL.
+Rules:
+- Only final blocks count.
+- A chain that keeps old state is asked for balances at the block itself.
+- A chain that does not (TRON) answers for its newest final block. The balance of an address that moved
+  meanwhile is read again until no new final block came during the read. Then the transfers since the block
+  are subtracted.
+- No SQL.
 """
 
 import asyncio
@@ -18,9 +21,9 @@ from merchant_wallet.chains.transport import NodeRefused, ask_together
 from merchant_wallet.custody.comparison import balance_before
 
 AT_ONCE: Final = 32
-"""Questions that a node is asked at the same time."""
+"""Requests to a node at the same time."""
 TOGETHER: Final = 100
-"""Balances that are asked for in one batch."""
+"""Balances in one batch."""
 FIRST_RANGE_BLOCKS: Final = 16
 LARGEST_RANGE_BLOCKS: Final = 1000
 FEW_TRANSFERS: Final = 2_000
@@ -32,23 +35,23 @@ log = structlog.get_logger(__name__)
 
 
 class Reader(ChainReader, Protocol):
-    """A chain to be read, and its connections to be closed."""
+    """A chain reader whose connections can be closed."""
 
     async def close(self) -> None:
         """Close the connections."""
 
 
 ReadMany = Callable[[Sequence[bytes], Block], Awaitable[list[int]]]
-"""Asks for balances at a block together."""
+"""Reads many balances at a block together."""
 
 
 class CustodyReader(msgspec.Struct, frozen=True):
-    """How one chain is looked at.
+    """How one chain is read.
 
-    `keeps_past`: it tells balances at a block that is not the newest; `read_many` asks for several together,
-    where that is possible. One comparison looks at the balances of `survey_size` addresses that are not known
-    to hold anything. `wallet` is a hot wallet that is known without the database, `own_units` what it is
-    taken to have had from the beginning; both are the sandbox's.
+    `keeps_past`: it can tell balances at old blocks. `read_many` reads several balances together, if that is
+    possible. One comparison checks the balances of `survey_size` addresses that are not known to hold
+    anything. `wallet` is a hot wallet that is not in the database, and `own_units` is its assumed initial
+    balance. Only the sandbox has these two.
     """
 
     reader: Reader
@@ -61,13 +64,13 @@ class CustodyReader(msgspec.Struct, frozen=True):
 
 
 class BalanceMoved(Exception):
-    """An address moved more quickly than its balance could be asked for; another time it won't."""
+    """An address moved faster than its balance could be read. The next comparison tries again."""
 
 
 async def read_block_ranges(
     custody_reader: CustodyReader, after: int, upto: int
 ) -> AsyncIterator[tuple[int, Sequence[TokenTransfer]]]:
-    """The token's transfers after a block, stretch by stretch, each with the number of its last block.
+    """The token's transfers after a block, range by range, each with the number of its last block.
 
     Raises ChainAway, ChainDisagrees.
     """
@@ -81,7 +84,7 @@ async def read_block_ranges(
         except ChainAway:
             if range_blocks == 1:
                 raise
-            # What a node can't answer for many blocks it may answer for fewer.
+            # A node that fails for many blocks may answer for fewer.
             range_blocks = max(1, range_blocks // 4)
             continue
         yield last, transfers
@@ -95,7 +98,9 @@ async def read_block_ranges(
 async def read_balances(
     custody_reader: CustodyReader, addresses: Collection[bytes], block: Block
 ) -> dict[bytes, int]:
-    """What each address holds at a final block, in units. Raises ChainAway, ChainDisagrees, Restless."""
+    """The balance of each address at a final block, in units. Raises ChainAway, ChainDisagrees,
+    BalanceMoved.
+    """
     reader, turns = custody_reader.reader, asyncio.Semaphore(AT_ONCE)
 
     async def read(address: bytes) -> int:
@@ -131,7 +136,7 @@ async def read_balances(
 
 
 async def _read_still(reader: ChainReader, address: bytes, block: Block) -> int:
-    """A balance at a block, from one that was read while no further block became final."""
+    """A balance at a block, read while no other block became final."""
     for _ in range(TRIES):
         before = await reader.final()
         units = await reader.balance(address, before)

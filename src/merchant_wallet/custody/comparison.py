@@ -1,13 +1,14 @@
-"""Books against chain, compared and explained. Pure.
+"""Compares books and chain, and explains the difference. Pure.
 
-Rules: one comparison is of one chain, between what all books say at one moment and what the chain says at
-one final block that is no older. They differ by what is on the chain and in no book yet: each such thing is a
-line with its effect in units (positive: the chain has more), and what no line explains is unexplained. Some
-lines explain a difference that must not be, so that they call for an operator all the same.
+Rules:
+- A comparison is about one chain. It takes all books at one moment and one final block that is not older.
+- The two differ by what is on the chain and in no book yet. Each such thing is a line with its effect in
+  units. Positive means that the chain has more.
+- What no line explains is unexplained.
+- Some lines explain a difference that must not exist. They call an operator too.
 
-What the platform owes in USDT are the balances of merchants and sub-users, holds and fees, all chains
-together. KFB is owed by the exchange desk, whose own position stands behind it: neither KFB nor the desk's
-position in USDT counts.
+In USDT the platform owes the balances of merchants and sub-users, holds and fees, for all chains together.
+The exchange desk owes KFB, and the desk's own position backs it. So neither KFB nor the desk's USDT counts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -41,13 +42,13 @@ KINDS: Final = {
     UNKNOWN_OUT: "transfers from an address of ours that are no payout and that nobody has recorded",
     REMAINDER: "parts of a unit that were rounded down and add up to whole units at their address",
 }
-"""Every kind of line, and what it means."""
+"""Every kind of line, and its meaning."""
 
 ALARMING: Final = frozenset({DEPOSIT_MISSED, DEPOSIT_HELD, PAYOUT_WRONG, UNKNOWN_OUT})
-"""Lines that explain a difference that must not be."""
+"""Lines that explain a difference that must not exist."""
 
 UNBOOKED: Final = frozenset({DEPOSIT_PENDING, DEPOSIT_DUST, DEPOSIT_UNREAD, DEPOSIT_MISSED, PAYOUT_UNSETTLED})
-"""Lines that change what customers are owed once the books have them."""
+"""Lines that will change what customers are owed, once they are in the books."""
 
 SHOWN_MOVEMENTS: Final = 20
 PROCESSING: Final = 1
@@ -55,7 +56,7 @@ PROCESSING: Final = 1
 
 
 class Movement(msgspec.Struct, frozen=True, gc=False):
-    """One end of a transfer that is ours: with `is_out` the sender's, else the recipient's."""
+    """One end of a transfer that is ours: the sender's with `is_out`, else the recipient's."""
 
     tx_hash: str
     log_index: int
@@ -68,7 +69,7 @@ class Movement(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def effect_units(self) -> int:
-        """What it does to custody."""
+        """The effect on custody."""
         return -self.amount_units if self.is_out else self.amount_units
 
 
@@ -86,19 +87,19 @@ class JudgedMovement(msgspec.Struct, frozen=True, gc=False):
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """So many things of one kind, and what they come to."""
+    """A number of things of one kind, and their sum."""
 
     count: int = 0
     units: int = 0
 
 
 class Books(msgspec.Struct, frozen=True):
-    """What the books say of one chain.
+    """What the books say about one chain.
 
-    `outside_units`: what came in from it and has not gone out. `treasury_units`: what operators recorded.
-    `own_units`: what the chain's purse is taken to have had from the beginning (the sandbox's). `pending` and
-    `dust` are final deposits that are in no book yet, `held` those that wait for a person; up to
-    `watched_block` the watcher has read the chain.
+    `outside_units`: what came in from the chain and has not gone out. `treasury_units`: what operators
+    recorded. `own_units`: the assumed initial balance of the sandbox's hot wallet. `pending` and `dust` are
+    final deposits that are in no book yet, and `held` are those that wait for a person. The watcher has read
+    the chain up to `watched_block`.
     """
 
     outside_units: int
@@ -116,7 +117,7 @@ class Books(msgspec.Struct, frozen=True):
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One kind of thing that is on the chain and in no book; `movements` are the first few."""
+    """One kind of thing that is on the chain and in no book. `movements` has the first few."""
 
     kind: str
     count: int
@@ -125,12 +126,12 @@ class Line(msgspec.Struct, frozen=True):
 
     @property
     def is_alarming(self) -> bool:
-        """Whether an operator must look."""
+        """Whether an operator must check it."""
         return self.kind in ALARMING
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """One chain's books against its final block `block_number`."""
+    """One chain's books compared with its final block `block_number`."""
 
     chain: str
     block_number: int
@@ -141,7 +142,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def chain_units(self) -> int:
-        """What all addresses of ours hold."""
+        """The balance of all our addresses."""
         return self.hot_units + self.deposit_units
 
     @property
@@ -151,35 +152,37 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def explained_units(self) -> int:
-        """What the lines say of that."""
+        """The part of the difference that the lines explain."""
         return sum(line.units for line in self.lines)
 
     @property
     def unexplained_units(self) -> int:
-        """What they don't."""
+        """The part of the difference that no line explains."""
         return self.difference_units - self.explained_units
 
     @property
     def is_sound(self) -> bool:
-        """Whether no operator need look."""
+        """Whether no operator needs to check anything."""
         is_explained = self.unexplained_units == 0 and not any(line.is_alarming for line in self.lines)
         return is_explained and self.books.held.count == 0
 
     @property
     def unbooked_units(self) -> int:
-        """How much more is owed at the block than in the books: deposits to come, less payouts made."""
+        """How much more is owed at the block than in the books: deposits that will be credited, minus payouts
+        made.
+        """
         return sum(line.units for line in self.lines if line.kind in UNBOOKED)
 
 
 class Custody(msgspec.Struct, frozen=True):
-    """What all chains hold together, and what is owed in USDT, as of the same blocks."""
+    """What all chains hold together, and what is owed in USDT at the same blocks."""
 
     held_units: int
     owed_units: int
 
     @property
     def shortage_units(self) -> int:
-        """What is missing to pay everybody; 0 when nothing is."""
+        """What is missing to pay everybody. 0 if nothing is missing."""
         return max(0, self.owed_units - self.held_units)
 
 
@@ -191,9 +194,10 @@ def compare(
     judged: Iterable[JudgedMovement],
     rests: Mapping[bytes, int],
 ) -> Comparison:
-    """Hold one chain's books against what its hot wallets and deposit addresses hold (`held`, in units).
+    """Compare one chain's books with the balances of its hot wallets and deposit addresses (`held`, in
+    units).
 
-    `rests` are the whole units that remainders make at each address (see `add_remainders`).
+    `rests` has the whole units that remainders add up to at each address (see `add_remainders`).
     """
     found: dict[str, list[Movement]] = {}
     for each in judged:
@@ -228,7 +232,7 @@ def _kind_of(judged: JudgedMovement, watched_block: int) -> str:
 
 
 def weigh_custody(liability_units: int, comparisons: Sequence[Comparison]) -> Custody:
-    """Held against owed, once every chain has been compared with the same books."""
+    """Held and owed, after every chain was compared with the same books."""
     unbooked_units = sum(comparison.unbooked_units for comparison in comparisons)
     held_units = sum(comparison.chain_units for comparison in comparisons)
     return Custody(held_units, liability_units + unbooked_units)
@@ -237,10 +241,10 @@ def weigh_custody(liability_units: int, comparisons: Sequence[Comparison]) -> Cu
 def find_movements(
     transfers: Iterable[TokenTransfer], hot: Set[bytes], deposits: Set[bytes]
 ) -> list[Movement]:
-    """The ends of transfers that are ours, those between us left out that concern no book.
+    """The ends of transfers that are ours. Transfers between us that concern no book are left out.
 
-    What any address of ours sends to a hot wallet stays in custody and in the same chain's account. A
-    transfer of nothing is made by strangers in anybody's name, so it says nothing.
+    A transfer from our address to a hot wallet stays in custody and in the same chain's account. Anybody can
+    make a transfer of zero in another's name, so those are ignored.
     """
     movements = []
     for transfer in transfers:
@@ -257,10 +261,10 @@ def find_movements(
 def add_remainders(
     stored: Mapping[bytes, int], later: Iterable[TokenTransfer], addresses: Set[bytes], base_units: int
 ) -> dict[bytes, int]:
-    """The whole units that remainders make at each of our addresses, where they make any.
+    """The whole units that remainders add up to at each of our addresses, if any.
 
-    What arrives is rounded down to whole units, a transfer at a time; an address's balance is rounded down
-    once. The difference is what the remainders of its transfers add up to.
+    Each incoming transfer is rounded down to whole units, but an address's balance is rounded down only once.
+    The difference is the sum of its remainders.
     """
     sums = dict(stored)
     for transfer in later:
@@ -283,7 +287,7 @@ def _end_of(transfer: TokenTransfer, *, is_out: bool) -> Movement:
 
 
 def balance_before(balance_units: int, address: bytes, later: Iterable[TokenTransfer]) -> int:
-    """What an address held before these transfers, if it holds so much after them."""
+    """The balance of an address before these transfers, from its balance after them."""
     for transfer in later:
         balance_units += transfer.amount_units if transfer.sender == address else 0
         balance_units -= transfer.amount_units if transfer.recipient == address else 0
@@ -291,14 +295,14 @@ def balance_before(balance_units: int, address: bytes, later: Iterable[TokenTran
 
 
 LIABLE: Final = ("merchant", "subuser", "hold", "fees")
-"""The kinds of accounts whose balances are owed to somebody, the platform's earned fees among them."""
+"""The kinds of accounts whose balances are owed to somebody, including the platform's earned fees."""
 
 
 def sum_liabilities(balances: Mapping[tuple[str, str], int], currency: str) -> int:
-    """What is owed in a currency, by the sums of all books' accounts of each kind and currency."""
+    """What is owed in a currency, from the sums of all accounts by kind and currency."""
     return sum(balances.get((kind, currency), 0) for kind in LIABLE)
 
 
 def find_imbalance(balances: Mapping[tuple[str, str], int], currency: str) -> int:
-    """What all accounts of a currency add up to, which is nothing unless somebody has changed a balance."""
+    """The sum of all accounts of a currency. It is 0 unless somebody has changed a balance."""
     return sum(units for (_, of), units in balances.items() if of == currency)

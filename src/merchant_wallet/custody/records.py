@@ -1,8 +1,10 @@
-"""What reconciliation reads of the books and remembers of the chains: the SQL of it.
+"""The SQL of reconciliation: what it reads from the books and what it stores.
 
-Rules: nothing here decides anything. Reading is done within the caller's snapshot, writing after it, and
-every write may be made twice. Statements are in `records.sql`. All raise `psycopg.Error`. Moments are
-milliseconds, amounts units of 10^-6.
+Rules:
+- Nothing here decides anything.
+- Reads run in the caller's snapshot, writes after it. Every write may be repeated.
+- Statements are in `records.sql`. All functions raise `psycopg.Error`.
+- Times are milliseconds, amounts are units of 10^-6.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,21 +28,21 @@ HOT: Final = "hot"
 DEPOSIT: Final = "deposit"
 MAX_RESULT_NO: Final = 2**63 - 1
 MARGIN_MS: Final = 3_600_000
-"""Deposits are looked through from so long before the last search on: clocks differ, commits come late."""
+"""Deposits are searched from this long before the last search: clocks differ, and commits come late."""
 
 Balances = Mapping[tuple[str, str], int]
-"""The sum over all books of each kind of account and currency."""
+"""The sum over all books, by kind of account and currency."""
 
 
 class Scanned(msgspec.Struct, frozen=True):
-    """Up to which block a chain was searched, and when."""
+    """The block up to which a chain was searched, and when."""
 
     block_number: int
     moved_ms: int
 
 
 class ResultShown(msgspec.Struct, frozen=True):
-    """One comparison: its number, when it was made, its document; `cause` is why it could not be made."""
+    """One comparison: its number, its time and its document. `cause` says why it failed."""
 
     result_no: int
     at_ms: int
@@ -70,7 +72,7 @@ class TreasuryShown(msgspec.Struct, frozen=True):
 
 
 async def begin_snapshot(connection: AsyncConnection) -> Balances:
-    """Begin, within a transaction, to see one moment of all books; gives what they hold."""
+    """Fix the transaction's snapshot at one moment of all books. Returns their balances."""
     await connection.execute(_TEXTS["begin_snapshot"])
     await connection.execute(_TEXTS["be_patient"])
     rows = await _rows(connection, "sum_accounts")
@@ -78,7 +80,7 @@ async def begin_snapshot(connection: AsyncConnection) -> Balances:
 
 
 async def read_books(connection: AsyncConnection, chain: str, balances: Balances, own_units: int) -> Books:
-    """What the books say of one chain."""
+    """What the books say about one chain."""
     waiting = await _read_waiting(connection, chain)
     [(treasury_units,)] = await _rows(connection, "sum_treasury", chain=chain)
     watched = await _rows(connection, "read_watched", chain=chain)
@@ -94,7 +96,7 @@ async def read_books(connection: AsyncConnection, chain: str, balances: Balances
 
 
 async def read_surroundings(connection: AsyncConnection, chain: str) -> tuple[Waiting, Waiting]:
-    """Deposits that are not final yet, and payouts that are signed and not known to be final."""
+    """Deposits that are not final yet, and signed payouts that are not known to be final."""
     waiting = await _read_waiting(connection, chain)
     [under_way] = await _rows(connection, "sum_under_way", chain=chain)
     return waiting["seen"], Waiting(*under_way)
@@ -106,26 +108,26 @@ async def _read_waiting(connection: AsyncConnection, chain: str) -> dict[str, Wa
 
 
 async def read_scanned(connection: AsyncConnection, chain: str) -> Scanned | None:
-    """Up to where the chain was searched; None before the first time."""
+    """How far the chain was searched. None before the first search."""
     rows = await _rows(connection, "read_cursor", chain=chain)
     return Scanned(*rows[0]) if rows else None
 
 
 async def find_first_block(connection: AsyncConnection, chain: str) -> int | None:
-    """The block before everything that may be on the chain and in no book; None when nothing may."""
+    """The block before everything that may be on the chain and in no book. None if there is nothing."""
     has_remainders = CHAINS[chain].base_units > 1
     [(number,)] = await _rows(connection, "find_first_block", chain=chain, has_remainders=has_remainders)
     return None if number is None else int(number)
 
 
 async def read_hot_wallet(connection: AsyncConnection, chain: str) -> bytes | None:
-    """The wallet that pays on the chain now."""
+    """The chain's present hot wallet."""
     rows = await _rows(connection, "read_hot_wallet", chain=chain)
     return bytes(rows[0][0]) if rows else None
 
 
 async def find_deposit_addresses(connection: AsyncConnection, chain: str, since_ms: int) -> set[bytes]:
-    """Addresses that something final has reached since a moment."""
+    """Addresses with a final deposit since a moment."""
     rows = await _rows(connection, "find_deposit_addresses", chain=chain, since_ms=since_ms - MARGIN_MS)
     return {bytes(address) for (address,) in rows}
 
@@ -141,30 +143,30 @@ async def read_addresses(connection: AsyncConnection, chain: str) -> Addresses:
 
 
 async def page_unsurveyed(connection: AsyncConnection, chain: str, after: bytes, limit: int) -> list[bytes]:
-    """The next addresses after one that were given out and are not known to hold anything."""
+    """The next addresses after `after` that were given out and are not known to hold anything."""
     rows = await _rows(connection, "page_unsurveyed", chain=chain, after=after, limit=limit)
     return [bytes(address) for (address,) in rows]
 
 
 async def read_survey_place(connection: AsyncConnection, chain: str) -> bytes:
-    """The address after which the worker's survey goes on; empty at the start of a round."""
+    """The address after which the worker's survey continues. Empty at the start of a round."""
     rows = await _rows(connection, "read_survey_place", chain=chain)
     return bytes(rows[0][0]) if rows else b""
 
 
 async def move_survey(connection: AsyncConnection, chain: str, after: bytes | None, now_ms: int) -> None:
-    """Go on after this address the next time; None ends the round of all addresses."""
+    """Continue after this address the next time. None ends the round."""
     await connection.execute(_TEXTS["move_survey"], {"chain": chain, "after": after, "now_ms": now_ms})
 
 
 async def read_survey(connection: AsyncConnection, chain: str) -> int | None:
-    """When the last round of all addresses ended; None before the first has."""
+    """When the last round over all addresses ended. None before the first."""
     rows = await _rows(connection, "read_survey", chain=chain)
     return rows[0][0] if rows else None
 
 
 async def read_expected(connection: AsyncConnection, chain: str) -> dict[bytes, int]:
-    """What each deposit address should hold by the books' deposits and sweeps, in units."""
+    """What each deposit address should hold by its deposits and sweeps, in units."""
     rows = await _rows(connection, "list_expected", chain=chain)
     return {bytes(address): units for address, units in rows}
 
@@ -172,7 +174,7 @@ async def read_expected(connection: AsyncConnection, chain: str) -> dict[bytes, 
 async def add_addresses(
     connection: AsyncConnection, chain: str, purpose: str, addresses: Iterable[bytes], now_ms: int
 ) -> None:
-    """Keep addresses that may hold something from now on."""
+    """Store addresses that may hold something from now on."""
     listed = sorted(addresses)
     if listed:
         values = {"chain": chain, "purpose": purpose, "addresses": listed, "now_ms": now_ms}
@@ -180,7 +182,7 @@ async def add_addresses(
 
 
 async def read_open_movements(connection: AsyncConnection, chain: str) -> list[Movement]:
-    """What was found on the chain and in no book yet."""
+    """Movements on the chain that are in no book yet."""
     rows = await _rows(connection, "list_open_movements", chain=chain)
     return [
         Movement(tx_hash, log_index, is_out, block, bytes(sender), bytes(recipient), units, block_log_index)
@@ -191,7 +193,7 @@ async def read_open_movements(connection: AsyncConnection, chain: str) -> list[M
 async def judge_movements(
     connection: AsyncConnection, chain: str, movements: Sequence[Movement], hot: frozenset[bytes]
 ) -> list[JudgedMovement]:
-    """Which of these the books contain."""
+    """Which of these movements the books contain."""
     if not movements:
         return []
     at_hots = [(each.sender if each.is_out else each.recipient) in hot for each in movements]
@@ -214,9 +216,9 @@ async def judge_movements(
 async def write_movements(
     connection: AsyncConnection, chain: str, judged: Sequence[JudgedMovement], upto: int, now_ms: int
 ) -> None:
-    """Keep what no book contains, note what the books contain now, and move the search on to a block.
+    """Store new movements, mark those that the books contain now, and move the cursor to a block.
 
-    To be done in one transaction.
+    Must run in one transaction.
     """
     found = [each.movement for each in judged if not each.is_booked]
     booked = [each.movement for each in judged if each.is_booked]
@@ -239,7 +241,7 @@ async def write_movements(
 async def write_remainders(
     connection: AsyncConnection, chain: str, transfers: Iterable[TokenTransfer]
 ) -> None:
-    """Keep what these transfers to our addresses brought above whole units."""
+    """Store the remainders of these transfers to our addresses."""
     found = [transfer for transfer in transfers if transfer.remainder]
     if not found:
         return
@@ -254,7 +256,7 @@ async def write_remainders(
 
 
 async def read_remainders(connection: AsyncConnection, chain: str) -> dict[bytes, int]:
-    """What has come to each address above whole units, in the token's smallest units."""
+    """The sum of remainders at each address, in the token's smallest units."""
     rows = await _rows(connection, "list_remainders", chain=chain)
     return {bytes(address): int(remainder) for address, remainder in rows}
 
@@ -269,7 +271,9 @@ async def write_result(
     cause: str | None,
     now_ms: int,
 ) -> None:
-    """Keep a comparison: block, books, chain, unexplained; without numbers the cause of its failure."""
+    """Store a comparison: block, books, chain, unexplained. Without numbers it stores the cause of the
+    failure.
+    """
     block_number, books_units, chain_units, unexplained_units = numbers or (None,) * 4
     values = {
         "chain": chain,
@@ -286,7 +290,7 @@ async def write_result(
 
 
 async def read_last_explanation(connection: AsyncConnection, chain: str) -> dict[str, Any] | None:
-    """What the last comparison that could be made said."""
+    """The document of the last comparison that succeeded."""
     rows = await _rows(connection, "read_last_explanation", chain=chain)
     return rows[0][0] if rows else None
 
@@ -302,7 +306,7 @@ async def record_treasury(
     actor: str,
     now_ms: int,
 ) -> int | None:
-    """Record an operator's movement, IN or OUT of custody; None when the same is recorded already."""
+    """Store an operator's movement, IN or OUT of custody. None if it is stored already."""
     rows = await _rows(
         connection,
         "record_treasury",
@@ -318,14 +322,14 @@ async def record_treasury(
 
 
 async def list_treasury(connection: AsyncConnection, limit: int) -> list[TreasuryShown]:
-    """What operators have recorded, the newest first."""
+    """Movements that operators recorded, newest first."""
     return [TreasuryShown(*row) for row in await _rows(connection, "list_treasury", limit=limit)]
 
 
 async def list_results(
     connection: AsyncConnection, chain: str, limit: int
 ) -> list[tuple[int, dict[str, Any]]]:
-    """The last comparisons of a chain, the newest first: when, and what they said."""
+    """The last comparisons of a chain, newest first: time and document."""
     rows = await _rows(connection, "list_results", chain=chain, limit=limit)
     return [(at_ms, explanation) for _, at_ms, _, explanation in rows]
 
@@ -333,7 +337,7 @@ async def list_results(
 async def page_results(
     connection: AsyncConnection, chain: str, *, before_no: int | None = None, limit: int
 ) -> list[ResultShown]:
-    """A chain's comparisons before a number, the newest first."""
+    """A chain's comparisons before a number, newest first."""
     before = MAX_RESULT_NO if before_no is None else before_no
     rows = await _rows(connection, "page_results", chain=chain, before_no=before, limit=limit)
     return [ResultShown(*row) for row in rows]

@@ -1,21 +1,20 @@
--- Holding the books against the chains. `records.py` runs these: reading is done in one snapshot of the whole
--- database, writing afterwards. What belongs to a chain has the chain first in its key.
+-- Reconciliation of books and chains. `records.py` runs these. Reads run in one snapshot of the whole database, writes
+-- after it. Keys of what belongs to a chain begin with the chain.
 
 -- name: begin_snapshot
--- Everything after this sees one moment of all books, while nodes are asked what the chain said no earlier.
+-- From here on everything sees one moment of all books, while the chains are asked.
 set transaction isolation level repeatable read, read only;
 
 -- name: be_patient
--- Nodes are asked in the middle of the snapshot, and they may take their time.
+-- Nodes are asked during the snapshot, and they may be slow.
 set local idle_in_transaction_session_timeout = '15min';
 
 -- name: sum_accounts
--- What all books hold of each kind and currency: every account is added up, so that a balance which somebody changed
--- shows, too.
+-- The sum of all books by kind and currency. Every account is added up, so a balance that somebody changed is noticed.
 select kind::text, currency::text, sum(balance) from account group by kind, currency;
 
 -- name: sum_waiting
--- Transfers that reached our addresses and are in no book yet, by how far they are.
+-- Transfers to our addresses that are in no book yet, by status.
 select 'pending', count(*), coalesce(sum(amount), 0)::bigint from deposit where status = 'pending' and chain = %(chain)s::text
 union all
 select 'dust', count(*), coalesce(sum(amount), 0)::bigint from deposit where status = 'dust' and chain = %(chain)s::text
@@ -25,27 +24,27 @@ union all
 select 'seen', count(*), coalesce(sum(amount), 0)::bigint from deposit where status = 'seen' and chain = %(chain)s::text;
 
 -- name: sum_under_way
--- Payouts that are signed and whose end is not known yet.
+-- Payouts that are signed and not known to be final.
 select count(*), coalesce(sum(r.amount), 0)::bigint
   from payout_reservation r join payout p on p.merchant_id = r.merchant_id and p.order_id = r.order_id
  where r.chain = %(chain)s::text and r.spent_no is null and p.signed_no > 0;
 
 -- name: sum_treasury
--- What operators have moved in, less what they have moved out.
+-- What operators have moved in, minus what they have moved out.
 select coalesce(sum(case direction when 'IN' then amount else -amount end), 0)::bigint
   from treasury_movement where chain = %(chain)s::text;
 
 -- name: read_watched
--- Up to which block the watcher has read the chain.
+-- The block up to which the watcher has read the chain.
 select final_number from chain_cursor where chain = %(chain)s::text;
 
 -- name: read_cursor
--- Up to which block the chain was searched for movements, and when that was.
+-- The block up to which the chain was searched for movements, and when.
 select block_number, moved_ms from custody_cursor where chain = %(chain)s::text;
 
 -- name: find_first_block
--- Where the search begins: before everything that may be on the chain and in no book yet, and before the first deposit where
--- remainders are counted.
+-- Where the search begins: before everything that may be on the chain and in no book yet, and before the first deposit
+-- if remainders are counted.
 select least((select k.final_number from chain_cursor k where k.chain = %(chain)s::text),
              (select min(s.built_at_block) from payout_reservation r
                 join payout_signed s on s.merchant_id = r.merchant_id and s.order_id = r.order_id
@@ -55,7 +54,7 @@ select least((select k.final_number from chain_cursor k where k.chain = %(chain)
              end);
 
 -- name: move_cursor
--- The search goes forwards only, whoever searches.
+-- The search only moves forward, even if two search at once.
 insert into custody_cursor as k (chain, block_number, moved_ms)
 values (%(chain)s::text, %(block_number)s::bigint, %(now_ms)s::bigint)
 on conflict (chain) do update set block_number = excluded.block_number, moved_ms = excluded.moved_ms
@@ -66,7 +65,7 @@ on conflict (chain) do update set block_number = excluded.block_number, moved_ms
 select address, purpose from custody_address where chain = %(chain)s::text order by address;
 
 -- name: read_hot_wallet
--- The wallet that pays now.
+-- The present hot wallet.
 select address from hot_wallet where chain = %(chain)s::text;
 
 -- name: page_unsurveyed
@@ -77,22 +76,23 @@ select g.address from given_address g
  order by g.address limit %(limit)s::int;
 
 -- name: move_survey
--- Up to which address the survey has come; without one a round of all addresses is done, and the next one begins.
+-- How far the survey has come. A null address ends a round over all addresses and starts the next.
 insert into custody_survey as s (chain, after_address, whole_ms)
 values (%(chain)s::text, coalesce(%(after)s::bytea, ''::bytea),
         case when %(after)s::bytea is null then %(now_ms)s::bigint end)
 on conflict (chain) do update set after_address = excluded.after_address, whole_ms = coalesce(excluded.whole_ms, s.whole_ms);
 
 -- name: read_survey_place
--- The address after which the survey goes on.
+-- The address after which the survey continues.
 select after_address from custody_survey where chain = %(chain)s::text;
 
 -- name: read_survey
--- When the balances of all addresses have last been looked at.
+-- When the last round over all addresses ended.
 select whole_ms from custody_survey where chain = %(chain)s::text;
 
 -- name: list_expected
--- What each deposit address should hold: what has reached it for good, less what was swept. Left out while it is swept.
+-- What each deposit address should hold: its final deposits minus its sweeps. Addresses with an open sweep are left
+-- out.
 select c.address, (coalesce(d.units, 0) - coalesce(w.units, 0))::bigint
   from custody_address c
   left join (select address, sum(amount) as units from deposit
@@ -103,7 +103,7 @@ select c.address, (coalesce(d.units, 0) - coalesce(w.units, 0))::bigint
  where c.chain = %(chain)s::text and c.purpose = 'deposit' and not coalesce(w.is_open, false);
 
 -- name: find_deposit_addresses
--- Addresses that something final has reached since a moment: those of deposits that were found by reading a chain again.
+-- Addresses with a final deposit since a moment, including deposits found by reading a chain again.
 select distinct d.address
   from merchant m
  cross join lateral (
@@ -112,15 +112,15 @@ select distinct d.address
  where d.status in ('pending', 'dust', 'held', 'dropped', 'credited');
 
 -- name: insert_addresses
--- Addresses that may hold something from now on; a known one stays what it is.
+-- Addresses that may hold something from now on. A known address is not changed.
 insert into custody_address (chain, address, purpose, since_ms)
 select %(chain)s::text, u.address, %(purpose)s::text, %(now_ms)s::bigint from unnest(%(addresses)s::bytea[]) u (address)
 on conflict (chain, address) do nothing;
 
 -- name: judge_movements
--- Whether the books contain each movement, and the status of the order it was signed for: an order's transfer counts when
--- it is the one that settled the order, a deposit's from the moment on at which the watcher has it, unless it is held. A
--- deposit from before deposits were named by their transactions is known by its place in the block.
+-- Whether the books contain each movement, and the status of the order it was signed for. An order's transfer counts if
+-- it settled the order. A deposit counts from the moment when the watcher has it, unless it is held. A deposit from
+-- before log indexes were stored per transaction is found by its index in the block.
 select m.no,
        case when m.is_out then
                  exists (select from payout_signed s
@@ -149,12 +149,12 @@ select m.no,
  order by m.no;
 
 -- name: list_open_movements
--- What was found on the chain and in no book yet.
+-- Movements on the chain that are in no book yet.
 select tx_hash, log_index, is_out, block_number, sender, recipient, amount::bigint, block_log_index
   from custody_movement where chain = %(chain)s::text and explained_ms is null order by block_number, tx_hash, log_index;
 
 -- name: insert_movements
--- Movements that no book contains yet. One that is known stays as it is.
+-- Movements that no book contains yet. A known movement is not changed.
 insert into custody_movement (chain, tx_hash, log_index, block_log_index, is_out, block_number, sender, recipient, amount, found_ms)
 select %(chain)s::text, u.tx_hash, u.log_index, u.block_log_index, u.is_out, u.block_number, u.sender, u.recipient, u.amount,
        %(now_ms)s::bigint
@@ -164,7 +164,7 @@ select %(chain)s::text, u.tx_hash, u.log_index, u.block_log_index, u.is_out, u.b
 on conflict (chain, tx_hash, log_index, is_out) do nothing;
 
 -- name: insert_remainders
--- What transfers to our addresses brought above whole units.
+-- Remainders of transfers to our addresses.
 insert into custody_remainder (chain, tx_hash, log_index, address, remainder)
 select %(chain)s::text, u.tx_hash, u.log_index, u.address, u.remainder
   from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(addresses)s::bytea[], %(remainders)s::bigint[])
@@ -176,7 +176,7 @@ on conflict (chain, tx_hash, log_index) do nothing;
 select address, sum(remainder)::numeric from custody_remainder where chain = %(chain)s::text group by address;
 
 -- name: explain_movements
--- Movements that were seen in the books now.
+-- Movements that the books contain now.
 update custody_movement m set explained_ms = %(now_ms)s::bigint
   from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(is_outs)s::boolean[]) u (tx_hash, log_index, is_out)
  where m.chain = %(chain)s::text and m.tx_hash = u.tx_hash and m.log_index = u.log_index and m.is_out = u.is_out
@@ -189,12 +189,12 @@ values (%(chain)s::text, %(at_ms)s::bigint, %(block_number)s::bigint, %(books_un
         %(unexplained_units)s::bigint, %(is_sound)s::boolean, %(explanation)s::jsonb, %(cause)s::text);
 
 -- name: read_last_explanation
--- What the last comparison of a chain said.
+-- The document of the last comparison that succeeded.
 select explanation from reconciliation
  where chain = %(chain)s::text and cause is null order by reconciliation_no desc limit 1;
 
 -- name: record_treasury
--- An operator's own movement; the same typed twice changes nothing.
+-- An operator's own movement. Repeating it changes nothing.
 insert into treasury_movement (chain, direction, amount, tx_hash, reason, actor, recorded_ms)
 values (%(chain)s::text, %(direction)s::text, %(amount_units)s::bigint, %(tx_hash)s::text, %(reason)s::text, %(actor)s::text,
         %(now_ms)s::bigint)
@@ -202,16 +202,16 @@ on conflict (chain, tx_hash, direction, amount) do nothing
 returning movement_no;
 
 -- name: list_treasury
--- What operators have recorded, the newest first.
+-- Movements that operators recorded, newest first.
 select chain, movement_no, direction, amount::bigint, tx_hash, reason, actor, recorded_ms
   from treasury_movement order by recorded_ms desc, chain, movement_no desc limit %(limit)s::int;
 
 -- name: list_results
--- The last comparisons of a chain, the newest first.
+-- The last comparisons of a chain, newest first.
 select chain, at_ms, is_sound, explanation from reconciliation
  where chain = %(chain)s::text order by reconciliation_no desc limit %(limit)s::int;
 
 -- name: page_results
--- A chain's comparisons before one of them, the newest first.
+-- A chain's comparisons before a number, newest first.
 select reconciliation_no, at_ms, is_sound, cause, explanation from reconciliation
  where chain = %(chain)s::text and reconciliation_no < %(before_no)s::bigint order by reconciliation_no desc limit %(limit)s::int;

@@ -1,7 +1,7 @@
-"""What a comparison of books and chains is told as: one document, kept in the database and printed. Pure.
+"""The document of a comparison. It is stored in the database and printed. Pure.
 
-Rules: names are those of the command line's documents; money is a decimal string, a chain's coin a whole
-number of its smallest unit as a string.
+Rules: names are those of the command line's documents. Money is a decimal string. A chain's coin is a whole
+number of its smallest unit, as a string.
 """
 
 from collections.abc import Mapping
@@ -28,12 +28,12 @@ ADJUSTMENT: Final = "adjustment"
 
 
 class ReportContext(msgspec.Struct, frozen=True):
-    """What has no effect on the comparison and is told with it.
+    """Facts that do not affect the comparison but are shown with it.
 
-    `strays` are deposit addresses that hold something else than they should, with both amounts, where a
-    difference is unexplained. `surveyed_ms` is when all addresses that were given out were last looked at.
-    `seen` deposits are not final, `under_way` payouts are signed and not known to be final. `coin` is what
-    each hot wallet has of the chain's own coin, `coin_before` the same at the last comparison.
+    `strays` are deposit addresses with an unexpected balance, with both amounts, if a difference is
+    unexplained. `surveyed_ms` is when all given addresses were last checked. `seen` deposits are not final.
+    `under_way` payouts are signed and not known to be final. `coin` is each hot wallet's balance of the
+    chain's own coin, and `coin_before` the same at the last comparison.
     """
 
     seen: Waiting
@@ -85,17 +85,17 @@ def describe_comparison(comparison: Comparison, around: ReportContext, *, is_sou
 
 
 def read_coin(document: Document | None) -> dict[str, int]:
-    """What a document says that each hot wallet had of the coin."""
+    """Each hot wallet's coin, from a document."""
     return {} if document is None else {each["address"]: int(each["held"]) for each in document["coin"]}
 
 
 def describe_failure(chain: str, cause: str) -> Document:
-    """The document of a comparison that could not be made."""
+    """The document of a comparison that failed."""
     return {"chainType": chain, "currency": USDT, "sound": False, "cause": cause}
 
 
 def describe_custody(custody: Custody | None, balances: Mapping[tuple[str, str], int]) -> Document:
-    """What is held and owed altogether; without `custody` not every chain could be read."""
+    """What is held and owed in total. Without `custody` not every chain could be read."""
     return {
         "held": None if custody is None else format_units(custody.held_units),
         "owed": None if custody is None else format_units(custody.owed_units),

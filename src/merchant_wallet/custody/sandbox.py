@@ -1,8 +1,9 @@
-"""The sandbox's chains as reconciliation reads them: payouts and arrivals in blocks that are moments.
+"""The sandbox's chains as reconciliation reads them. Payouts and deposits are in blocks that are moments.
 
-Rules: a block's number is the millisecond at which what it holds became final, so that any moment may be
-asked for. All is read over the connection that the books are read over, hence in one snapshot with them. The
-wallet that pays has no bottom: it is taken to have begun with all that anybody could order.
+Rules:
+- A block's number is the millisecond at which its content became final. So any moment can be read.
+- Everything is read on the connection that reads the books, in the same snapshot.
+- The hot wallet never runs empty. Its assumed initial balance is all that anybody could order.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
 NOBODY: Final = bytes(20)
 OVERLAP_MS: Final = 60_000
-"""So far back a stretch reads again: a transfer is dated before its commit makes it visible."""
+"""Each range overlaps the previous one by this much: a transfer's time is before its commit."""
 
 
 class SandboxCustody:
@@ -44,29 +45,29 @@ class SandboxCustody:
         self._received: tuple[int, dict[bytes, int]] = (-1, {})
 
     async def close(self) -> None:
-        """There is nothing to give back: the connection is its owner's."""
+        """Does nothing: the connection belongs to its owner."""
 
     async def head(self) -> Block:
         """Now."""
         return _block(self._clock())
 
     async def final(self) -> Block:
-        """Now: what is not final yet is in no block."""
+        """Now. What is not final yet is in no block."""
         return _block(self._clock())
 
     async def block(self, number: int) -> Block | None:
-        """A moment that has passed."""
+        """A past moment."""
         return _block(number) if number <= self._clock() else None
 
     async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
-        """What became final in these milliseconds, and a while before them."""
+        """What became final in these milliseconds, and shortly before them."""
         parameters = self._span(last) | {"first_ms": max(0, first - OVERLAP_MS)}
         cursor = await self._connection.execute(_TEXTS["list_transfers"], parameters)
         found = []
         for name, sender, recipient, amount_units, final_ms in await cursor.fetchall():
             place = (0, final_ms, _block(final_ms).hash)
             if sender is None:
-                # What the sandbox pays leaves its world, even to an address that is given out here.
+                # A payout of the sandbox leaves its chains, even if the address is one of ours.
                 found.append(TokenTransfer(self._name, name, *place, self._wallet, NOBODY, amount_units))
             else:
                 tx_hash = name_transaction(self._name, int(name))
@@ -75,7 +76,7 @@ class SandboxCustody:
         return found
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
-        """What an address has got, and for the wallet that pays what is left of it all."""
+        """What an address has received. For the hot wallet, what is left of its initial balance."""
         span = self._span(self._clock() if block is None else block.number)
         units = (await self._sum_received(span)).get(address, 0)
         if address != self._wallet:
@@ -84,7 +85,7 @@ class SandboxCustody:
         return ENDLESS_UNITS + units - int(paid_units)
 
     async def _sum_received(self, span: dict[str, Any]) -> dict[bytes, int]:
-        """What every address has got, asked once for each moment: one snapshot has but one answer."""
+        """What every address has received, read once for each moment: a snapshot has only one answer."""
         if self._received[0] != span["last_ms"]:
             cursor = await self._connection.execute(_TEXTS["sum_received"], span)
             sums = {bytes(recipient): int(units) for recipient, units in await cursor.fetchall()}
@@ -92,7 +93,7 @@ class SandboxCustody:
         return self._received[1]
 
     async def coin_balance(self, address: bytes) -> int:
-        """Nothing: the sandbox's chains have no coin."""
+        """Zero: the sandbox's chains have no coin."""
         return 0
 
     def _span(self, last_ms: int) -> dict[str, Any]:

@@ -1,8 +1,8 @@
--- The sandbox's chains as custody: what operators let arrive, and what the sandbox's wallet has paid, each from the
--- moment on at which it is final.
+-- The sandbox's chains as custody: deposits by operators, and payouts of the sandbox's wallet, each from when it is
+-- final.
 
 -- name: list_transfers
--- What became final between two moments, both included, in its order.
+-- What became final between two moments, both included, in order.
 select tx_hash, null::bytea, recipient, amount_units, final_ms from sandbox_transfer
  where chain = %(chain)s::text and verdict = 'paid' and final_ms >= %(first_ms)s::bigint and final_ms <= %(last_ms)s::bigint
 union all
@@ -12,7 +12,7 @@ select block_number::text, sender, recipient, amount_units, at_ms + %(confirm_ms
  order by 5, 1;
 
 -- name: sum_received
--- What each address has got up to a moment.
+-- What each address has received up to a moment.
 select recipient, sum(amount_units)::bigint from sandbox_deposit
  where chain = %(chain)s::text and at_ms <= %(last_ms)s::bigint - %(confirm_ms)s::bigint
  group by recipient;

@@ -1,5 +1,5 @@
-"""Sweeping: moving the token from deposit addresses to the hot wallet, for less than a set share of it.
+"""Sweeps: moving the token from deposit addresses to the hot wallet, for at most a set share of the amount.
 
-`plan` decides (pure), `survey` asks the chain what there is, `store` remembers, `worker` carries out. A sweep
-concerns no book: the money is in the platform's custody before and after.
+`plan` decides (pure), `survey` asks the chain, `store` has the SQL, and `worker` executes. A sweep concerns
+no book: the money is in the platform's custody before and after.
 """

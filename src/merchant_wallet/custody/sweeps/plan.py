@@ -1,8 +1,9 @@
-"""Which deposit addresses are worth sweeping now, what it may cost, and in which order. Pure.
+"""Which deposit addresses are worth sweeping now, the highest cost, and the order. Pure.
 
-Rules: a cost is the most that the bytes to be signed can burn, coin left at the address included, in the
-price that the operator has set. It is rounded up and what it may be is rounded down, so that a sweep never
-costs more than its share. The largest benefit comes first; what is beyond the number at once waits.
+Rules:
+- A cost is the most that the signed bytes can burn, plus coin left at the address, at the operator's price.
+- Costs are rounded up and budgets down, so a sweep never costs more than its share.
+- The largest benefit comes first. Sweeps beyond the limit of open sweeps wait.
 """
 
 from collections.abc import Iterable
@@ -15,17 +16,19 @@ from merchant_wallet.chains.signer import Source
 from merchant_wallet.chains.sweeps import Quote
 
 Verdict = Literal["sweep", "later", "small", "dear", "blocked", "failed", "unpriced"]
-"""`later`: worth it, when fewer are under way. `failed`: the last try was in vain, an operator must ask."""
+"""`later`: worth it, when fewer are open. `failed`: the last attempt failed, so an operator must ask
+for it.
+"""
 
 SWEEP: Final = "sweep"
 
 
 class SweepPolicy(msgspec.Struct, frozen=True, gc=False):
-    """What an operator lays down for one chain.
+    """An operator's settings for one chain.
 
-    `coin_price_units` is what a whole coin of `coin_scale` smallest units costs, in units of 10^-6 USDT; None
-    when nobody has said. `share_e8` is the most of an amount that sweeping it may cost, in 10^-8.
-    `fee_cap` bounds each transaction, in the smallest unit.
+    `coin_price_units` is the price of a whole coin of `coin_scale` smallest units, in units of 10^-6 USDT. It
+    is None if no price is set. `share_e8` is the highest share of an amount that sweeping it may cost, in
+    10^-8. `fee_cap` limits each transaction, in the smallest unit.
     """
 
     coin_price_units: int | None
@@ -37,10 +40,9 @@ class SweepPolicy(msgspec.Struct, frozen=True, gc=False):
 
 
 class SweepCandidate(msgspec.Struct, frozen=True, gc=False):
-    """A deposit address with something on it: whose, where its key is, and what emptying it takes.
+    """A deposit address with a balance: its merchant, the path of its key, and the cost of emptying it.
 
-    `blocked_by` says why it can't be emptied now. `failed_cause` is what became of the last try, if it
-    failed.
+    `blocked_by` says why it can't be emptied now. `failed_cause` is the cause if the last attempt failed.
     """
 
     chain: str
@@ -54,11 +56,10 @@ class SweepCandidate(msgspec.Struct, frozen=True, gc=False):
 
 
 class PlannedSweep(msgspec.Struct, frozen=True, gc=False):
-    """What a plan says of one address.
+    """The plan for one address.
 
-    `top_up` is coin to be sent there first. What the two transactions may burn is bounded by the limits.
-    `cost` is all that may be gone afterwards, in coin, in units of USDT, and as a share of the balance,
-    rounded up.
+    `top_up` is the coin to send there first. The limits bound what the two transactions may burn. `cost` is
+    the highest loss: in coin, in units of USDT, and as a share of the balance, rounded up.
     """
 
     candidate: SweepCandidate
@@ -73,16 +74,16 @@ class PlannedSweep(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def benefit_units(self) -> int:
-        """What is in the hot wallet afterwards and was not before, less the cost."""
+        """What the hot wallet gains, minus the cost."""
         return self.candidate.balance_units - (self.cost_units or 0)
 
 
 def make_plan(
     candidates: Iterable[SweepCandidate], policy: SweepPolicy, *, under_way: int = 0, again: bool = False
 ) -> list[PlannedSweep]:
-    """A proposal for each address: what is swept now first, the largest benefit first, then all others.
+    """The plan for each address. Those to sweep now come first, the largest benefit first, then all others.
 
-    `under_way` sweeps count against the number at once. With `again`, what failed before is tried anew.
+    `under_way` is the number of open sweeps. With `again` failed sweeps are tried again.
     """
     judged = [judge(candidate, policy, again=again) for candidate in candidates]
     ordered = sorted(judged, key=lambda one: (-one.benefit_units, one.candidate.address))
@@ -93,7 +94,7 @@ def make_plan(
 
 
 def judge(candidate: SweepCandidate, policy: SweepPolicy, *, again: bool = False) -> PlannedSweep:
-    """Whether an address is worth sweeping by itself."""
+    """Whether an address alone is worth sweeping."""
     if candidate.balance_units < policy.minimum_units or candidate.balance_units <= 0:
         return PlannedSweep(candidate, "small")
     quote = candidate.quote
@@ -107,19 +108,19 @@ def judge(candidate: SweepCandidate, policy: SweepPolicy, *, again: bool = False
         return _priced(candidate, "dear", quote, policy)
     if candidate.failed_cause is not None and not again:
         return _priced(candidate, "failed", quote, policy)
-    # What the share leaves may go into outbidding, should the first offer of the fuel not be taken.
+    # The rest of the share may be used to outbid, if the first offer of the top-up is not taken.
     room = min(budget - quote.token_fee, policy.fee_cap) if top_up else 0
     return msgspec.structs.replace(_priced(candidate, SWEEP, quote, policy), top_up_fee_limit=room)
 
 
 def budget_coin(amount_units: int, share_e8: int, price_units: int, coin_scale: int) -> int:
-    """The most coin that sweeping an amount may burn, rounded down; the price is above 0."""
+    """The most coin that sweeping an amount may burn, rounded down. The price is above 0."""
     allowed_units = amount_units * share_e8 // RATE_SCALE
     return allowed_units * coin_scale // price_units
 
 
 def worth_units(coin: int, price_units: int, coin_scale: int) -> int:
-    """What so much coin is worth, in units, rounded up."""
+    """The value of an amount of coin in units, rounded up."""
     return -(-coin * price_units // coin_scale)
 
 

@@ -1,9 +1,11 @@
-"""What is remembered of sweeps: what was decided and signed, how each ended. Statements in `sweeps.sql`.
+"""The rows of sweeps: what was decided and signed, and how each ended. Statements are in `sweeps.sql`.
 
-Rules: every step is one transaction that first takes the sweep's version, so that of two who work on a sweep
-one goes on and the other begins anew (`SweepMovedOn`). Bytes are signed inside the transaction that stores
-them and, for the hot wallet's, gives them their place: a place of the wallet is never taken without bytes
-that can be sent, whoever dies. Raises `psycopg.Error`. Moments are milliseconds.
+Rules:
+- Every step is one transaction that first increments the sweep's version (compare and swap). If two work on a
+  sweep, one continues and the other gets `SweepMovedOn`.
+- Bytes are signed inside the transaction that stores them. It also takes the nonce of the hot wallet. So no
+  nonce is taken without bytes that can be sent, even if the process is killed.
+- All functions raise `psycopg.Error`. Times are milliseconds.
 """
 
 from collections.abc import Sequence
@@ -27,11 +29,11 @@ Connection = AsyncConnection[Any]
 
 
 class SweepMovedOn(Exception):
-    """Somebody else has taken the sweep a step further."""
+    """Another process has advanced the sweep."""
 
 
 class Sweep(msgspec.Struct, frozen=True, gc=False):
-    """A sweep that is under way, as it was read (see migration 0008)."""
+    """An open sweep (see migration 0008)."""
 
     chain: str
     sweep_id: int
@@ -55,7 +57,7 @@ class Sweep(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def sweep_tx(self) -> SweepTx:
-        """What is to be done now."""
+        """The present transaction."""
         is_top_up = self.step == TOP_UP
         return SweepTx(
             self.sweep_id,
@@ -70,7 +72,7 @@ class Sweep(msgspec.Struct, frozen=True, gc=False):
 
 
 class SweepShown(msgspec.Struct, frozen=True, gc=False):
-    """A sweep for an operator; coin in the chain's smallest unit."""
+    """A sweep for an operator. Coin is in the chain's smallest unit."""
 
     chain: str
     sweep_id: int
@@ -92,9 +94,9 @@ class SweepShown(msgspec.Struct, frozen=True, gc=False):
 
 
 class Unswept(msgspec.Struct, frozen=True, gc=False):
-    """An address that has had more than was swept, and where its key is.
+    """An address with more deposits than sweeps, and the path of its key.
 
-    One that is not `is_native` was given out for the other chain, by whose seed path alone its key is found.
+    Without `is_native` the address was given out for another family of chains, whose seed path has its key.
     """
 
     address: bytes
@@ -107,8 +109,8 @@ class Unswept(msgspec.Struct, frozen=True, gc=False):
 class Totals(msgspec.Struct, frozen=True, gc=False):
     """A chain's sweeps for reconciliation.
 
-    `moved_units` reached the hot wallet, `open_units` are on their way. Of coin, `burnt` is gone in fees and
-    `topped_up` was sent to deposit addresses, where what wasn't burnt still is.
+    `moved_units` reached the hot wallet, and `open_units` are on their way. `burnt` is coin lost in fees.
+    `topped_up` is coin that was sent to deposit addresses. What was not burnt is still there.
     """
 
     moved_units: int
@@ -118,7 +120,7 @@ class Totals(msgspec.Struct, frozen=True, gc=False):
 
 
 async def list_unswept(connection: Connection, chain: str, least_units: int) -> list[Unswept]:
-    """Addresses with so much unswept, by what was deposited, that have no sweep under way."""
+    """Addresses without an open sweep that have at least `least_units` of unswept deposits."""
     family = CHAINS[chain].family
     values = {
         "chain": chain,
@@ -134,7 +136,7 @@ async def list_unswept(connection: Connection, chain: str, least_units: int) -> 
 
 
 async def count_open(connection: Connection, chain: str) -> int:
-    """How many are under way."""
+    """The number of open sweeps."""
     [(count,)] = await _fetch(connection, "count_open", {"chain": chain})
     return int(count)
 
@@ -149,7 +151,7 @@ async def open_sweep(
     actor: str,
     now_ms: int,
 ) -> int | None:
-    """Decide on a sweep; its id. None when the address has one, or too many are under way."""
+    """Insert a sweep and return its id. None if the address has an open one, or too many are open."""
     candidate, source = planned.candidate, planned.candidate.source
     values = {
         "chain": candidate.chain,
@@ -173,7 +175,7 @@ async def open_sweep(
 
 
 async def list_open(connection: Connection, chain: str) -> list[Sweep]:
-    """What is under way, the oldest first."""
+    """The open sweeps, oldest first."""
     rows = await _fetch(connection, "list_open", {"chain": chain})
     return [
         Sweep(chain, sweep_id, bytes(address), merchant_id, Source(*source), bytes(wallet), *rest)
@@ -185,7 +187,7 @@ async def list_open(connection: Connection, chain: str) -> list[Sweep]:
 async def list_sweeps(
     connection: Connection, *, chain: str | None = None, only_open: bool = False, limit: int = 100
 ) -> list[SweepShown]:
-    """Sweeps for an operator, the newest first."""
+    """Sweeps for an operator, newest first."""
     values = {"chain": chain, "only_open": only_open, "limit": limit}
     rows = await _fetch(connection, "list_sweeps", values)
     return [SweepShown(name, sweep_id, bytes(address), *rest) for name, sweep_id, address, *rest in rows]
@@ -198,19 +200,19 @@ async def sum_sweeps(connection: Connection, chain: str) -> Totals:
 
 
 async def read_signed(connection: Connection, sweep: Sweep) -> list[SignedTransfer]:
-    """Everything that was signed for what is to be done now, the oldest first."""
+    """Everything that was signed for the present transaction, oldest first."""
     rows = await _fetch(connection, "read_signed", {**_name(sweep), "kind": sweep.step})
     return [SignedTransfer(bytes(raw), tx_hash, block) for raw, tx_hash, block in rows]
 
 
 async def next_token_nonce(connection: Connection, sweep: Sweep) -> int:
-    """The place after all that sweeps have used of the address."""
+    """The nonce after all that sweeps have used of the address."""
     [(nonce,)] = await _fetch(connection, "next_token_nonce", _name(sweep))
     return int(nonce)
 
 
 async def open_wallet(connection: Connection, chain: str, wallet: bytes) -> tuple[bytes, bool]:
-    """Make a hot wallet known unless one is; the one that is, and whether it has a next place."""
+    """Store the hot wallet unless one is known. Returns the known one, and whether it has a next nonce."""
     values = {"chain": chain, "wallet": wallet}
     await connection.execute(_TEXTS["open_wallet"], values)
     [(address, next_nonce, _)] = await _fetch(connection, "read_wallet", values)
@@ -218,19 +220,19 @@ async def open_wallet(connection: Connection, chain: str, wallet: bytes) -> tupl
 
 
 async def read_wallet(connection: Connection, chain: str) -> bytes | None:
-    """A chain's hot wallet, None while none is known."""
+    """A chain's hot wallet. None if none is known."""
     rows = await _fetch(connection, "read_wallet", {"chain": chain})
     return bytes(rows[0][0]) if rows else None
 
 
 async def read_unused_nonce(connection: Connection, chain: str, wallet: bytes) -> int | None:
-    """The place after all that were ever given out of a wallet; None when none was."""
+    """The nonce after all that a wallet was ever given. None if it was given none."""
     [(known,)] = await _fetch(connection, "read_unused_nonce", {"chain": chain, "wallet": wallet})
     return None if known is None else int(known)
 
 
 async def set_first_nonce(connection: Connection, chain: str, wallet: bytes, nonce: int) -> None:
-    """Let a wallet's places begin where the chain says, unless they have begun."""
+    """Set a wallet's next nonce from the chain, unless it is set."""
     await connection.execute(_TEXTS["set_first_nonce"], {"chain": chain, "wallet": wallet, "nonce": nonce})
 
 
@@ -244,9 +246,9 @@ async def sign(
     token_nonce: int | None,
     now_ms: int,
 ) -> SignedTransfer:
-    """Sign an errand's next transaction and store it, with a place of its sender where it has none yet.
+    """Sign the present transaction and store it. Take a nonce if it has none yet.
 
-    Raises Overtaken, Blocked, SignerAway; then nothing is stored and no place taken.
+    Raises SweepMovedOn, Blocked, SignerAway. Then nothing is stored and no nonce taken.
     """
     is_top_up = sweep.step == TOP_UP
     async with connection.transaction():
@@ -274,7 +276,7 @@ async def sign(
 
 
 async def end_tx(connection: Connection, sweep: Sweep, tx_hash: str, fee: int | None, now_ms: int) -> None:
-    """The errand is final: the token's turn, or the end. Raises Overtaken."""
+    """The transaction is final: go on to the token, or end the sweep. Raises SweepMovedOn."""
     values = {**_name(sweep), "tx_hash": tx_hash, "fee": fee, "now_ms": now_ms}
     async with connection.transaction():
         await _take_step(connection, sweep)
@@ -293,9 +295,9 @@ async def fail(
     *,
     wallet_fault: str | None = None,
 ) -> None:
-    """The errand is proven dead, and the sweep with it; with `wallet_fault` the hot wallet freezes too.
+    """The transaction is proven dead, so the sweep fails. With `wallet_fault` the hot wallet is frozen too.
 
-    Raises Overtaken, also when more was signed than the proof covers.
+    Raises SweepMovedOn, also if more was signed than the proof covers.
     """
     values = {**_name(sweep), "cause": cause, "fee": fee, "now_ms": now_ms}
     async with connection.transaction():
@@ -306,12 +308,12 @@ async def fail(
 
 
 async def note_obstacle(connection: Connection, sweep: Sweep, obstacle: str | None) -> None:
-    """Write down what keeps a sweep waiting, unless it has moved on."""
+    """Store why a sweep waits, unless it has moved on."""
     await connection.execute(_TEXTS["note_obstacle"], {**_name(sweep), "obstacle": obstacle})
 
 
 async def drop_unsigned(connection: Connection, chain: str, before_ms: int, now_ms: int) -> int:
-    """Give up sweeps that were decided on before a moment and never signed; how many."""
+    """Drop sweeps that were decided before a moment and never signed. Returns how many."""
     values = {"chain": chain, "before_ms": before_ms, "now_ms": now_ms}
     return (await connection.execute(_TEXTS["drop_unsigned"], values)).rowcount
 
@@ -319,7 +321,7 @@ async def drop_unsigned(connection: Connection, chain: str, before_ms: int, now_
 async def mark_for_cancel(
     connection: Connection, chain: str, wallet: bytes, before_ms: int, now_ms: int
 ) -> None:
-    """Have free places filled that were left before a moment and that fuel waits for."""
+    """Mark nonces for cancellation that were free since before a moment and block a top-up."""
     values = {"chain": chain, "wallet": wallet, "before_ms": before_ms, "now_ms": now_ms}
     await connection.execute(_TEXTS["mark_for_cancel"], values)
 
@@ -330,7 +332,7 @@ async def _take_step(connection: Connection, sweep: Sweep) -> None:
 
 
 async def _lock_wallet(connection: Connection, sweep: Sweep) -> None:
-    """Raises Blocked where the wallet must not be used. A stop of payouts stops no token that comes in."""
+    """Raises Blocked if the wallet must not be used. A stop of payouts does not stop incoming tokens."""
     rows = await _fetch(connection, "lock_wallet", {"chain": sweep.chain, "wallet": sweep.wallet})
     if not rows:
         raise Blocked(Obstacle("wallet", f"the hot wallet is not {sweep.wallet.hex()} any more"))
@@ -344,7 +346,7 @@ async def _lock_wallet(connection: Connection, sweep: Sweep) -> None:
 
 
 async def _take_nonce(connection: Connection, sweep: Sweep, now_ms: int) -> int:
-    """A place of the hot wallet: the lowest that was given back, else the next."""
+    """A nonce of the hot wallet: the lowest free one, else the next."""
     values = {"chain": sweep.chain, "wallet": sweep.wallet, "now_ms": now_ms}
     for name in ("take_free_nonce", "take_next_nonce"):
         if rows := await _fetch(connection, name, values):

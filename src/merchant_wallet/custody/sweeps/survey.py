@@ -1,7 +1,8 @@
-"""What there is to sweep on a chain, and what it would cost.
+"""What there is to sweep on a chain, and what it would cost. Nothing is changed.
 
-Rules: nothing is changed. Only what is final at an address counts, since what is swept must not vanish again.
-What a chain can't say about an address stands in its line; a chain that is away ends the survey.
+Rules:
+- Only the final balance of an address counts, because swept money must not vanish again.
+- If the chain can't answer for an address, its line says so. If the chain is down, the survey ends.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ AT_ONCE: Final = 8
 OTHER_CHAIN: Final = "the address was given out for the other chain: move it with its key by hand"
 
 Tell = Callable[[int, int], None]
-"""Told how many addresses have been asked for, of how many."""
+"""Called with the number of finished addresses and of all addresses."""
 
 
 async def survey(
@@ -30,9 +31,10 @@ async def survey(
     least_units: int = 1,
     tell: Tell = lambda done, total: None,
 ) -> list[SweepCandidate]:
-    """Every address that should have something, as the chain says; costs from `minimum_units` on.
+    """Every address that should hold something, with the chain's balance. Costs from `minimum_units` on.
 
-    `least_units` leaves out what the deposits say is less. Raises ChainAway, ChainDisagrees, `psycopg.Error`.
+    Addresses with less than `least_units` of deposits are left out. Raises ChainAway, ChainDisagrees,
+    `psycopg.Error`.
     """
     unswept = await store.list_unswept(connection, chain, least_units)
     if not unswept:

@@ -1,11 +1,13 @@
-"""Carrying sweeps out: sign, store, send, judge, and on to the next step; by a worker or by a command.
+"""Executes sweeps: sign, store, send, judge, next step. Run by a worker or by a command.
 
-Rules: any number may run beside each other and the payer, and may die at any moment. What was signed is sent
-again, the same bytes, until the chain's record is final; another is signed only for the same place, or when
-all before have lapsed. The token is signed for when its fuel is final, and never for more than was laid down
-when the sweep was decided on: when fees have risen beyond that, it waits for them to fall. The worker takes
-up only what something was signed for, since the hot wallet's later places wait for that; whoever decides on
-sweeps signs first.
+Rules:
+- Any number of sweepers may run beside each other and the payer. Each may be killed at any moment.
+- The same signed bytes are sent until the chain's record is final. Others are signed only for the same nonce,
+  or if all earlier ones have expired.
+- The token transfer is signed only after its top-up is final, and never above the limit that was set when the
+  sweep was decided. If fees have risen above it, it waits.
+- The worker only continues sweeps with signed bytes, because later nonces of the hot wallet wait for them.
+  The command that decides on sweeps signs first.
 """
 
 import asyncio
@@ -34,9 +36,9 @@ from merchant_wallet.custody.sweeps.store import Connection, Sweep, SweepMovedOn
 
 POLL_INTERVAL_S: Final = 10.0
 PATIENCE_MS: Final = 60_000
-"""How long a place may be left free while fuel at a later one waits for it."""
+"""A nonce may be free this long while a top-up with a later nonce waits for it."""
 UNSIGNED_MS: Final = 600_000
-"""After so long a sweep that was decided on and never signed is given up: its prices are old."""
+"""An unsigned sweep of this age is dropped: its prices are old."""
 MAX_BUILDS: Final = 5
 STEP_TIMEOUT_S: Final = 60.0
 
@@ -44,11 +46,11 @@ log = structlog.get_logger(__name__)
 
 
 class SweepsFailed(Exception):
-    """Some sweeps could not be taken further this time; each was logged."""
+    """Some sweeps could not be advanced this time. Each was logged."""
 
 
 class SweepWorker:
-    """Takes the sweeps of these chains to their ends."""
+    """Advances the sweeps of these chains to their ends."""
 
     def __init__(
         self,
@@ -64,14 +66,14 @@ class SweepWorker:
         self._clock = clock
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
-        """Follow what was signed until told to stop, then close the connections."""
+        """Advance signed sweeps until told to stop, then close the connections."""
         try:
             await repeat("sweeps", self.follow, stop=stop, interval_s=interval_s)
         finally:
             await self.close()
 
     async def close(self) -> None:
-        """Close the connections, those to the chains too."""
+        """Close all connections, also those to the chains."""
         await self._worker_connection.close()
         for sweeper in self.sweepers.values():
             await sweeper.close()
@@ -79,7 +81,7 @@ class SweepWorker:
     async def open(
         self, chain: str, planned_sweeps: Sequence[PlannedSweep], policy: SweepPolicy, actor: str
     ) -> list[int]:
-        """Decide on the sweeps of a plan; the ids of those that nobody else has begun."""
+        """Insert the sweeps of a plan. Returns the ids of those that nobody else has opened."""
         connection, now = await self._worker_connection.get(), self._clock()
         opened = []
         for planned in planned_sweeps:
@@ -102,7 +104,7 @@ class SweepWorker:
         return opened
 
     async def follow(self, *, with_unsigned: bool = False) -> int:
-        """Take each sweep under way as far as it goes now; how many there were. Raises SweepsLeft."""
+        """Advance each open sweep as far as possible now. Returns their number. Raises SweepsFailed."""
         count, left = 0, 0
         for name, sweeper in self.sweepers.items():
             connection, now = await self._worker_connection.get(), self._clock()
@@ -120,17 +122,17 @@ class SweepWorker:
         return count
 
     async def _try(self, sweeper: Sweeper, sweep: Sweep) -> bool:
-        """False when it failed for a reason that may pass; that was logged."""
+        """False if it failed for a reason that may pass. That was logged."""
         try:
             async with asyncio.timeout(STEP_TIMEOUT_S):
                 await self._advance(sweeper, sweep)
         except SweepMovedOn:
-            # Whoever was quicker goes on.
+            # The faster process continues.
             return True
         except Blocked as blocked:
             await self._note(sweep, str(blocked))
         except Exception as error:
-            # One sweep's trouble stops no other; it is tried again.
+            # One failed sweep stops no other. It is tried again.
             log.error("sweep not taken further", **_id(sweep), error=repr(error))
             await self._note(sweep, f"{type(error).__name__}: {error}")
             return False
@@ -171,7 +173,7 @@ class SweepWorker:
         return signed
 
     async def _find_nonce(self, connection: Connection, sweeper: Sweeper, sweep: Sweep) -> int | None:
-        """The deposit address's next place, for the token; the hot wallet's is taken under its lock."""
+        """The deposit address's next nonce, for the token. The hot wallet's nonce is taken under its lock."""
         address, has_nonces = await store.open_wallet(connection, sweep.chain, sweep.wallet)
         if not sweeper.has_nonces or sweep.sweep_tx.nonce is not None:
             return None
