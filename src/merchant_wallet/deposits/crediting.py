@@ -1,9 +1,10 @@
-"""Crediting: the books are asked to credit what is final, and asked again where they could not.
+"""The worker that asks the books to credit final deposits.
 
-Rules: whether and with what a deposit is credited is the book's decision, made under its lock; here it is
-only asked for, under the version of the settings that say whether the merchant is told. A refusal is written
-beside the deposit, which then rests; it waits as long as it must and is never given up. One deposit's trouble
-stops no other.
+Rules:
+- The book decides under its lock if and with what a deposit is credited. This worker only submits commands.
+  They name the version of the settings that say if the merchant gets a callback.
+- A refusal is stored with the deposit, which is tried again later for as long as needed.
+- One failed deposit stops no other.
 """
 
 import asyncio
@@ -28,10 +29,10 @@ log = structlog.get_logger(__name__)
 
 
 class Book(Protocol):
-    """What crediting needs of the book's writer."""
+    """The part of the book's writer that crediting needs."""
 
     def submit(self, merchant_id: int, submission: Submission) -> Awaitable[Outcome]:
-        """Ask the book; the outcome is what the database holds."""
+        """Submit a command to the book. The outcome is what the database holds."""
 
 
 class CreditingWorker:
@@ -55,9 +56,9 @@ class CreditingWorker:
         await self._worker_connection.close()
 
     async def credit_due(self) -> int:
-        """Ask for every deposit that is due now, up to a page; gives how many were credited."""
+        """Submit every deposit that is due now, up to a page. Returns how many were credited."""
         due = await deposit_store.peek_due(await self._worker_connection.get(), self._clock(), limit=PAGE)
-        # All end before a failure is raised, so that no turn runs beside the next one.
+        # All must end before a failure is raised, so no turn overlaps the next one.
         results = await asyncio.gather(*map(self._credit, due), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
@@ -73,7 +74,7 @@ class CreditingWorker:
             submission = Submission(command, settings_version=due.settings_version)
             outcome = await self._book.submit(due.merchant_id, submission)
         except Exception as error:
-            # It may have been credited all the same: asked again, the book gives the first outcome.
+            # It may have been credited all the same. Asked again, the book returns the first outcome.
             log.error("deposit could not be credited", **name, error=repr(error))
             await self._postpone(due, f"the book could not be asked: {error!r}")
             return False

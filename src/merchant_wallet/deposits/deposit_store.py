@@ -1,9 +1,11 @@
-"""What the watcher remembers: how far a chain was read, and the transfers that reached our addresses.
+"""The SQL of the watcher: how far a chain was read, and the transfers to our addresses.
 
-Rules: a move of the cursor and what was read on the way are one transaction, which goes only from the place
-that the reading began at: of two watchers one writes, the other gives its reading up (`CursorMoved`). A
-transfer is settled when it was read in a final block; from then on only crediting changes its standing.
-Statements are in `deposits.sql`. All raise `psycopg.Error` as the database does. Moments are milliseconds.
+Rules:
+- The cursor and what was read on the way are written in one transaction. The cursor moves only if nobody else
+  moved it since (compare and swap). The slower of two watchers gets `CursorMoved` and drops what it read.
+- A transfer is settled when it was read in a final block. From then on only crediting and people change its
+  state.
+- Statements are in `deposits.sql`. All functions raise `psycopg.Error`. Times are milliseconds.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +33,7 @@ from merchant_wallet.deposits.settlement import (
 QUERIES: Final = Queries(Path(__file__).with_name("deposits.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 LOOKUP: Final = 5000
-"""Addresses that one statement looks up."""
+"""Addresses per statement."""
 HIGHEST: Final = 2**62
 
 
@@ -40,7 +42,7 @@ class CursorMoved(Exception):
 
 
 class Cursor(msgspec.Struct, frozen=True, gc=False):
-    """How far a chain was read: for good up to the final block, as a preview up to the head."""
+    """How far a chain was read: finally up to the final block, unconfirmed up to the head."""
 
     final_number: int
     final_hash: str
@@ -50,7 +52,7 @@ class Cursor(msgspec.Struct, frozen=True, gc=False):
 
 
 class DueDeposit(msgspec.Struct, frozen=True, gc=False):
-    """What can be credited, and what the merchant's settings of that version say of telling it."""
+    """A deposit that can be credited. `settings_version` is that of the merchant's settings."""
 
     merchant_id: int
     key: DepositKey
@@ -61,19 +63,19 @@ class DueDeposit(msgspec.Struct, frozen=True, gc=False):
 
 
 async def read_cursor(connection: AsyncConnection, chain: str) -> Cursor | None:
-    """How far the chain was read; None when nobody has begun."""
+    """How far the chain was read. None if nobody has begun."""
     row = await (await connection.execute(_TEXTS["read_cursor"], {"chain": chain})).fetchone()
     return None if row is None else Cursor(*row)
 
 
 async def begin_cursor(connection: AsyncConnection, chain: str, block: Block, now_ms: int) -> None:
-    """Let the reading begin after this block, unless it has begun already."""
+    """Start reading after this block, unless it has started already."""
     values = {"chain": chain, "number": block.number, "hash": block.hash, "now_ms": now_ms}
     await connection.execute(_TEXTS["begin_cursor"], values)
 
 
 async def rewind_cursor(connection: AsyncConnection, chain: str, block: Block, now_ms: int) -> bool:
-    """Have the chain read again after this block. False when it was not read as final so far yet."""
+    """Read the chain again after this block. False if it was not read that far yet."""
     values = {"chain": chain, "number": block.number, "hash": block.hash, "now_ms": now_ms}
     async with connection.transaction():
         if (await connection.execute(_TEXTS["rewind_cursor"], values)).rowcount != 1:
@@ -83,12 +85,12 @@ async def rewind_cursor(connection: AsyncConnection, chain: str, block: Block, n
 
 
 async def raise_alert(connection: AsyncConnection, chain: str, alert: str) -> None:
-    """Write down what keeps the chain from being read on; the next move clears it."""
+    """Store what keeps the chain from being read. The next move of the cursor clears it."""
     await connection.execute(_TEXTS["raise_alert"], {"chain": chain, "alert": alert})
 
 
 async def oldest_merchant_ms(connection: AsyncConnection) -> int | None:
-    """When the first merchant was opened; None while there is none."""
+    """When the first merchant was created. None if there is none."""
     row = await (await connection.execute(_TEXTS["oldest_merchant"])).fetchone()
     return None if row is None else row[0]
 
@@ -96,13 +98,13 @@ async def oldest_merchant_ms(connection: AsyncConnection) -> int | None:
 async def unconfirmed_blocks(
     connection: AsyncConnection, chain: str, from_number: int, limit: int
 ) -> list[tuple[int, str]]:
-    """Number and hash of the preview's blocks from a number down."""
+    """Numbers and hashes of unconfirmed blocks from a number downwards."""
     values = {"chain": chain, "from_number": from_number, "limit": limit}
     return [(row[0], row[1]) async for row in await connection.execute(_TEXTS["page_blocks"], values)]
 
 
 async def find_owned(connection: AsyncConnection, transfers: Sequence[TokenTransfer]) -> list[Owned]:
-    """The arrivals that reached an address of ours, in the chain's order."""
+    """The transfers that reached an address of ours, in the chain's order."""
     wanted = list({transfer.recipient for transfer in transfers})
     owners: dict[bytes, tuple[int, int | None]] = {}
     for start in range(0, len(wanted), LOOKUP):
@@ -124,10 +126,10 @@ async def settle(
     minimum_units: int,
     now_ms: int,
 ) -> tuple[Cursor, list[Change], list[str]]:
-    """Settle what the final blocks after the cursor, up to `last`, hold (see `settlement`).
+    """Settle the transfers in the final blocks after the cursor, up to `last` (see `settlement`).
 
-    Gives the new cursor, what was done, and the hashes of what was seen in these blocks and is not there.
-    Raises Overtaken.
+    Returns the new cursor, the changes, and the hashes of seen transfers that these blocks do not have.
+    Raises CursorMoved.
     """
     passed = cursor.head_number <= last.number
     head = (last.number, last.hash) if passed else (cursor.head_number, cursor.head_hash)
@@ -190,7 +192,7 @@ def _name_of(known: Known) -> dict[str, Any]:
 
 
 async def raise_dust(connection: AsyncConnection, chain: str, minimum_units: int) -> int:
-    """Have all dust that adds up to the present minimum credited; gives how many transfers that are."""
+    """Have all dust credited that reaches the present minimum. Returns the number of transfers."""
     values = {"chain": chain, "minimum_units": minimum_units, "merchant_ids": None, "addresses": None}
     return (await connection.execute(_TEXTS["raise_dust"], values)).rowcount
 
@@ -198,7 +200,7 @@ async def raise_dust(connection: AsyncConnection, chain: str, minimum_units: int
 async def write_unconfirmed(
     connection: AsyncConnection, chain: str, cursor: Cursor, block: Block, owned: Sequence[Owned], now_ms: int
 ) -> Cursor:
-    """Write down what the block after the head holds, until it is final. Raises Overtaken."""
+    """Store the transfers in the next unconfirmed block. Raises CursorMoved."""
     moved = msgspec.structs.replace(cursor, head_number=block.number, head_hash=block.hash)
     async with connection.transaction():
         await _move(connection, chain, cursor, moved, now_ms)
@@ -212,9 +214,9 @@ async def write_unconfirmed(
 async def undo(
     connection: AsyncConnection, chain: str, cursor: Cursor, fork: tuple[int, str], now_ms: int
 ) -> tuple[Cursor, list[str]]:
-    """Take the preview back to a block that both branches have.
+    """Drop unconfirmed blocks down to a block that both branches have.
 
-    Gives the new cursor and the hashes of the transfers that were undone. Raises Overtaken.
+    Returns the new cursor and the hashes of the undone transfers. Raises CursorMoved.
     """
     moved = msgspec.structs.replace(cursor, head_number=fork[0], head_hash=fork[1])
     where = {"chain": chain, "number": fork[0], "first": fork[0] + 1, "last": HIGHEST}
@@ -234,7 +236,7 @@ async def decide(
     actor: str,
     now_ms: int,
 ) -> int | None:
-    """Release a held deposit (by transaction and place) or drop it; its merchant's id, None for none."""
+    """Release or drop a held deposit. Returns its merchant's id, or None if there is no such deposit."""
     values = {"chain": chain, "tx_hash": key[0], "log_index": key[1], "actor": actor, "now_ms": now_ms}
     text = _TEXTS["release_held" if is_released else "drop_held"]
     row = await (await connection.execute(text, values)).fetchone()
@@ -242,7 +244,7 @@ async def decide(
 
 
 async def peek_due(connection: AsyncConnection, now_ms: int, *, limit: int) -> list[DueDeposit]:
-    """What can be credited now, the longest waiting first."""
+    """Deposits that can be credited now, the longest waiting first."""
     rows = await connection.execute(_TEXTS["peek_due"], {"now_ms": now_ms, "limit": limit})
     return [
         DueDeposit(row[0], DepositKey(*row[1:4]), bytes(row[4]), *row[5:]) for row in await rows.fetchall()
@@ -250,7 +252,7 @@ async def peek_due(connection: AsyncConnection, now_ms: int, *, limit: int) -> l
 
 
 async def postpone(connection: AsyncConnection, due: DueDeposit, cause: str, next_ms: int) -> None:
-    """Write down why a deposit waits, and until when."""
+    """Store why a deposit waits, and until when."""
     values = {"merchant_id": due.merchant_id, **msgspec.structs.asdict(due.key)}
     await connection.execute(_TEXTS["postpone"], {**values, "cause": cause, "next_ms": next_ms})
 

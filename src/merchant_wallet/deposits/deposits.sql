@@ -1,18 +1,18 @@
--- How far the chains were read, what was seen on them and what became of it. What moves a chain's cursor belongs to the
--- chain; it goes from the very place that was read, so that of two watchers one moves it and the other begins anew.
+-- How far the chains were read, what was seen on them and what became of it. A chain's cursor moves only from the
+-- position that was read (compare and swap), so of two watchers one moves it and the other starts over.
 
 -- name: read_cursor
 -- How far a chain was read.
 select final_number, final_hash, head_number, head_hash, alert from chain_cursor where chain = %(chain)s::text;
 
 -- name: begin_cursor
--- The place from which a chain is read on; whoever comes second keeps the first one's.
+-- The position from which a chain is read. The first one stays.
 insert into chain_cursor (chain, final_number, final_hash, head_number, head_hash, moved_ms)
 values (%(chain)s::text, %(number)s::bigint, %(hash)s::text, %(number)s::bigint, %(hash)s::text, %(now_ms)s::bigint)
 on conflict (chain) do nothing;
 
 -- name: move_cursor
--- Only from where the reader stood; no row when another watcher was quicker.
+-- Compare and swap. No row if another watcher was faster.
 update chain_cursor
    set final_number = %(final_number)s::bigint, final_hash = %(final_hash)s::text, head_number = %(head_number)s::bigint,
        head_hash = %(head_hash)s::text, alert = null, moved_ms = %(now_ms)s::bigint
@@ -24,8 +24,7 @@ returning chain;
 update chain_cursor set alert = %(alert)s::text where chain = %(chain)s::text;
 
 -- name: rewind_cursor
--- Reads a chain again from an earlier block, never from one beyond what was read as final; what is known of its transfers
--- stays as it is.
+-- Reads a chain again from an earlier block, never beyond what was read as final. Known transfers are not changed.
 update chain_cursor
    set final_number = %(number)s::bigint, final_hash = %(hash)s::text, head_number = %(number)s::bigint,
        head_hash = %(hash)s::text, alert = null, moved_ms = %(now_ms)s::bigint
@@ -33,16 +32,16 @@ update chain_cursor
 returning chain;
 
 -- name: oldest_merchant
--- When the first address that anything could be sent to was given out, at the earliest.
+-- The earliest time when the first address can have been given out.
 select min(created_ms) from merchant;
 
 -- name: page_blocks
--- The blocks of the preview that are still held, from the highest down.
+-- The stored unconfirmed blocks, from the highest down.
 select block_number, block_hash from chain_block
  where chain = %(chain)s::text and block_number <= %(from_number)s::bigint order by block_number desc limit %(limit)s::int;
 
 -- name: insert_block
--- A block of the preview.
+-- An unconfirmed block.
 insert into chain_block (chain, block_number, block_hash)
 values (%(chain)s::text, %(number)s::bigint, %(hash)s::text)
 on conflict (chain, block_number) do update set block_hash = excluded.block_hash;
@@ -52,11 +51,11 @@ on conflict (chain, block_number) do update set block_hash = excluded.block_hash
 delete from chain_block where chain = %(chain)s::text and block_number > %(number)s::bigint;
 
 -- name: drop_blocks_upto
--- Blocks that are final need no watching any more.
+-- Final blocks are no longer watched.
 delete from chain_block where chain = %(chain)s::text and block_number <= %(number)s::bigint;
 
 -- name: find_owners
--- Whose the addresses are that transfers went to; most are nobody's here.
+-- The owners of the addresses that transfers went to. Most addresses are not ours.
 select g.address, g.merchant_id, w.user_id
   from given_address g
   left join wallet_address w on w.merchant_id = g.merchant_id and w.address = g.address
@@ -64,8 +63,8 @@ select g.address, g.merchant_id, w.user_id
  where g.address = any(%(addresses)s::bytea[]) and (w.user_id is not null or m.address is not null);
 
 -- name: write_seen
--- Transfers in blocks that are not final yet. One that stood in a block which has left the chain may come again in another,
--- and bring something else there, to another merchant even: what a transaction does depends on what came before it.
+-- Transfers in blocks that are not final yet. If its block left the chain, a transfer may come again in another block
+-- with another result, even for another merchant: what a transaction does depends on what came before it.
 insert into deposit (merchant_id, chain, tx_hash, log_index, block_log_index, block_number, block_hash, sender, address, user_id,
                      amount, status, seen_ms)
 select u.merchant_id, %(chain)s::text, u.tx_hash, u.log_index, u.block_log_index, u.block_number, u.block_hash, u.sender,
@@ -81,7 +80,8 @@ on conflict (chain, tx_hash, log_index) do update
  where deposit.status in ('seen', 'undone');
 
 -- name: lock_known
--- Deposits of these transactions, and those that were settled in these blocks: nobody credits one of them meanwhile.
+-- Deposits of these transactions, and those that were settled in these blocks. The lock keeps others from crediting
+-- them meanwhile.
 select d.merchant_id, d.tx_hash, d.log_index, d.block_log_index, d.block_number, d.block_hash, d.address,
        d.amount as amount_units, d.status, d.cause, t.block_hash as credited_hash
   from deposit d
@@ -97,8 +97,7 @@ select d.merchant_id, d.tx_hash, d.log_index, d.block_log_index, d.block_number,
    for update of d;
 
 -- name: write_final
--- Transfers in final blocks, as they stand from now on. One that is credited or dropped is never written over, and one
--- that waits for its credit can only become held.
+-- Transfers in final blocks. A credited or dropped one is never overwritten, and a pending one can only become held.
 insert into deposit (merchant_id, chain, tx_hash, log_index, block_log_index, block_number, block_hash, sender, address, user_id,
                      amount, status, cause, seen_ms, final_ms)
 select u.merchant_id, %(chain)s::text, u.tx_hash, u.log_index, u.block_log_index, u.block_number, u.block_hash, u.sender,
@@ -117,14 +116,14 @@ on conflict (chain, tx_hash, log_index) do update
     or (deposit.status in ('pending', 'dust', 'held') and excluded.status = 'held');
 
 -- name: move_settled
--- A deposit that somebody has decided about is in another block now, and brought the same there.
+-- A credited or dropped deposit that is in another block now, with the same amount and address.
 update deposit set block_number = %(block_number)s::bigint, block_hash = %(block_hash)s::text,
                    block_log_index = %(block_log_index)s::int, cause = null
  where merchant_id = %(merchant_id)s::bigint and chain = %(chain)s::text and tx_hash = %(tx_hash)s::text
    and log_index = %(log_index)s::int and status in ('credited', 'dropped');
 
 -- name: note_settled
--- What the chain shows otherwise than a deposit says; it stays as it is.
+-- How the chain differs from a deposit, which is not changed.
 update deposit set cause = %(cause)s::text
  where merchant_id = %(merchant_id)s::bigint and chain = %(chain)s::text and tx_hash = %(tx_hash)s::text
    and log_index = %(log_index)s::int;
@@ -142,19 +141,19 @@ update deposit set status = 'pending', cause = null, next_ms = 0, decided_by = %
 returning merchant_id;
 
 -- name: drop_held
--- A person decided that nothing is credited for a held deposit.
+-- A person decided that a held deposit is not credited.
 update deposit set status = 'dropped', decided_by = %(actor)s::text, decided_ms = %(now_ms)s::bigint
  where chain = %(chain)s::text and tx_hash = %(tx_hash)s::text and log_index = %(log_index)s::int and status = 'held'
 returning merchant_id;
 
 -- name: undo_seen
--- Transfers whose blocks have left the chain, or that the final blocks don't have.
+-- Transfers whose blocks have left the chain, or that the final blocks do not have.
 update deposit set status = 'undone'
  where chain = %(chain)s::text and status = 'seen' and block_number >= %(first)s::bigint and block_number <= %(last)s::bigint
 returning tx_hash;
 
 -- name: raise_dust
--- Lets all that lies at an address be credited once it adds up to the minimum: at these addresses, or at all.
+-- Dust becomes pending once all at its address reaches the minimum: at these addresses, or at all.
 update deposit d set status = 'pending'
   from (select s.merchant_id, s.chain, s.address from deposit s
          where s.status = 'dust' and s.chain = %(chain)s::text
@@ -165,15 +164,15 @@ update deposit d set status = 'pending'
  where d.merchant_id = enough.merchant_id and d.chain = enough.chain and d.address = enough.address and d.status = 'dust';
 
 -- name: peek_due
--- What can be credited now, the longest waiting first, and what its merchant's settings say. Takes no lock: whether it is
--- credited is the book's decision.
+-- Deposits that can be credited now, the longest waiting first, and their merchants' settings. Nothing is locked: the
+-- book decides.
 select d.merchant_id, d.chain, d.tx_hash, d.log_index, d.address, d.amount, m.deposit_notify_url is not null, b.settings_version
   from deposit d
   join merchant m on m.merchant_id = d.merchant_id
   join book b on b.merchant_id = d.merchant_id
  where d.status = 'pending'
    and (d.next_ms <= %(now_ms)s::bigint
-        -- No rest is this long: the clock went back.
+        -- No rest is this long, so the clock went back.
         or d.next_ms > %(now_ms)s::bigint + 60000)
  order by d.next_ms, d.merchant_id
  limit %(limit)s::int;

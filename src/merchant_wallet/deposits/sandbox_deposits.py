@@ -1,7 +1,9 @@
-"""The memory of what arrives on the sandbox's chains: a table of the service's own database.
+"""The deposits on the sandbox's chains, in a table of the service's database.
 
-Rules: an arrival is a block of its own and never changes; blocks are numbered without gaps, and each becomes
-visible after the one before. The reader itself knows no SQL; it is handed this record.
+Rules:
+- A deposit is a block of its own and never changes.
+- Blocks are numbered without gaps. Each becomes visible after the one before.
+- The reader knows no SQL and uses this record.
 """
 
 from pathlib import Path
@@ -20,7 +22,7 @@ _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 async def add_deposit(
     connection: AsyncConnection, chain: str, sender: bytes, recipient: bytes, amount_units: int, at_ms: int
 ) -> SandboxDeposit:
-    """Let an amount arrive at an address of a sandbox chain; gives it with the block it is in."""
+    """Deposit an amount at an address of a sandbox chain. Returns it with its block."""
     values = {
         "chain": chain,
         "sender": sender,
@@ -36,7 +38,7 @@ async def add_deposit(
 
 
 class SandboxDeposits:
-    """What has arrived on the sandbox's chains (see `chains.sandbox_reader.Record`).
+    """The deposits on the sandbox's chains (see `chains.sandbox.reader.Record`).
 
     Raises `psycopg.Error`.
     """
@@ -45,19 +47,19 @@ class SandboxDeposits:
         self._worker_connection = worker_connection
 
     async def last(self, chain: str, until_ms: int = HIGHEST) -> SandboxDeposit | None:
-        """The newest arrival up to a moment."""
+        """The newest deposit up to a moment."""
         rows = await self._read("last_deposit", chain=chain, until_ms=until_ms)
         return _show(rows[0]) if rows else None
 
     async def page(self, chain: str, first: int, last: int) -> list[SandboxDeposit]:
-        """The arrivals of these blocks."""
+        """The deposits in these blocks."""
         return [
             _show(row)
             for row in await self._read("page_sandbox_deposits", chain=chain, first=first, last=last)
         ]
 
     async def received(self, chain: str, recipient: bytes, last: int) -> int:
-        """Units that an address has got up to a block."""
+        """Units that an address has received up to a block."""
         rows = await self._read("sum_received", chain=chain, recipient=recipient, last=last)
         return int(rows[0][0])
 

@@ -1,11 +1,11 @@
--- What arrives on the sandbox's chains. A chain knows no merchant, so neither do these.
+-- Deposits on the sandbox's chains. A chain knows no merchant, so there is none here.
 
 -- name: lock_deposits
--- One arrival at a time, so that blocks become visible in the order of their numbers.
+-- One deposit at a time, so that blocks become visible in the order of their numbers.
 lock table sandbox_deposit in share row exclusive mode;
 
 -- name: insert_deposit
--- A transfer in a block of its own, the next one of its chain, no earlier than the one before.
+-- A transfer in its chain's next block, no earlier than the block before.
 insert into sandbox_deposit (chain, block_number, sender, recipient, amount_units, at_ms)
 select %(chain)s::text, coalesce(max(block_number), 0) + 1, %(sender)s::bytea, %(recipient)s::bytea, %(amount_units)s::bigint,
        greatest(max(at_ms), %(at_ms)s::bigint)
@@ -18,11 +18,11 @@ select block_number, sender, recipient, amount_units, at_ms from sandbox_deposit
  where chain = %(chain)s::text and at_ms <= %(until_ms)s::bigint order by block_number desc limit 1;
 
 -- name: page_sandbox_deposits
--- The blocks of a stretch.
+-- The blocks of a range.
 select block_number, sender, recipient, amount_units, at_ms from sandbox_deposit
  where chain = %(chain)s::text and block_number >= %(first)s::bigint and block_number <= %(last)s::bigint order by block_number;
 
 -- name: sum_received
--- What an address has got up to a block; from the sandbox's own addresses nothing is ever sent.
+-- What an address has received up to a block. Nothing is ever sent from the sandbox's own addresses.
 select coalesce(sum(amount_units), 0)::bigint from sandbox_deposit
  where chain = %(chain)s::text and recipient = %(recipient)s::bytea and block_number <= %(last)s::bigint;

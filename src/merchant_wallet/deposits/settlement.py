@@ -1,11 +1,11 @@
-"""What becomes of the transfers that final blocks hold. Pure.
+"""What happens to the transfers in final blocks. Pure.
 
 Rules:
-- A transfer that is known from the same block is left as it is, however often the block is read.
+- A transfer that is known from the same block is not changed, however often the block is read.
 - A transaction that was settled in another block is held. So is a settled transfer whose block has left the
   chain. A person decides about both.
-- A credited deposit stays credited. If its transaction is in another block now and brought the same, only the
-  block changes. If it brought something else, the deposit says so and the books stay as they are.
+- A credited deposit stays credited. If its transaction is in another block now with the same amount and
+  address, only the block changes. If they differ, the deposit says so and the books are not changed.
 - Everything else is credited next, or is dust.
 """
 
@@ -25,7 +25,7 @@ from merchant_wallet.deposits.deposit_states import (
 
 
 class Owned(msgspec.Struct, frozen=True, gc=False):
-    """An arrival at an address of ours; without a user the address is the merchant's own."""
+    """A transfer to an address of ours. Without a user the address is the merchant's own."""
 
     merchant_id: int
     user_id: int | None
@@ -33,7 +33,7 @@ class Owned(msgspec.Struct, frozen=True, gc=False):
 
 
 class Known(msgspec.Struct, frozen=True, gc=False):
-    """A deposit as it stands, of one of the transactions or of one of the blocks that are settled.
+    """A known deposit of one of the transactions or blocks that are being settled.
 
     `credited_hash` is the block that its transaction was credited from, wherever it is now.
     """
@@ -52,11 +52,11 @@ class Known(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def key(self) -> tuple[str, int]:
-        """Its name on its chain."""
+        """Its identity on its chain."""
         return self.tx_hash, self.log_index
 
     def is_log_of(self, transfer: TokenTransfer) -> bool:
-        """Whether it is this very log of this very block."""
+        """Whether it is exactly this log of this block."""
         if (self.tx_hash, self.block_hash) != (transfer.tx_hash, transfer.block_hash):
             return False
         if self.block_log_index is None or transfer.block_log_index is None:
@@ -64,7 +64,7 @@ class Known(msgspec.Struct, frozen=True, gc=False):
         return self.block_log_index == transfer.block_log_index
 
     def brought_the_same(self, owned: Owned) -> bool:
-        """Whether it brought as much to the same address."""
+        """Whether it brought the same amount to the same address."""
         transfer = owned.transfer
         return (self.merchant_id, self.address, self.amount_units) == (
             owned.merchant_id,
@@ -74,7 +74,7 @@ class Known(msgspec.Struct, frozen=True, gc=False):
 
 
 class Write(msgspec.Struct, frozen=True):
-    """A deposit to be written. It replaces a row of the same name as far as `deposit_states` allows."""
+    """A deposit to write. It replaces a row with the same key as far as `deposit_states` allows."""
 
     owned: Owned
     status: State
@@ -89,7 +89,7 @@ class Move(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What the chain shows otherwise than a deposit says, which stays as it is."""
+    """How the chain differs from a deposit, which is not changed."""
 
     known: Known
     cause: str
@@ -108,7 +108,7 @@ Change = Write | Move | Note | Hold
 def settle_transfers(
     owned: Sequence[Owned], known: Sequence[Known], blocks: range, minimum_units: int
 ) -> list[Change]:
-    """What to do about these transfers, which are all that the blocks hold for us."""
+    """What to do about these transfers. They are all that the blocks hold for us."""
     of_transaction: dict[str, list[Known]] = {}
     for row in known:
         of_transaction.setdefault(row.tx_hash, []).append(row)
@@ -140,7 +140,7 @@ def _key_of(change: Change) -> tuple[str, int]:
 
 
 def _place(each: Owned, at: Known | None, *, is_elsewhere: bool, minimum_units: int) -> Change:
-    """What to do about a transfer that is new, where `at` has its name already."""
+    """What to do about a new transfer. `at` is the known deposit with its key."""
     transfer = each.transfer
     if at is None or at.status not in SETTLED:
         before = None if at is None else at.status
@@ -160,7 +160,7 @@ def _place(each: Owned, at: Known | None, *, is_elsewhere: bool, minimum_units: 
 
 
 def _find_gone(owned: Iterable[Owned], known: Iterable[Known], blocks: range) -> Iterator[Known]:
-    """What was settled in these blocks and is not there any more."""
+    """Deposits that were settled in these blocks and are not there any more."""
     held: dict[str, list[TokenTransfer]] = {}
     for each in owned:
         held.setdefault(each.transfer.tx_hash, []).append(each.transfer)

@@ -1,10 +1,13 @@
-"""The watcher: follows one chain block by block and writes down what reaches an address of ours.
+"""The watcher: follows one chain block by block and stores transfers to our addresses.
 
-Rules: money is decided on final blocks alone. They are read in stretches from the cursor on, each of which
-must follow the block before it; what they hold is settled and never undone. What lies between the last final
-block and the head is a preview, so that people see what is coming: each block must name the one before it as
-its parent, and when the branch changes the preview is taken back to where both branches meet. A stretch and
-the move over it are one transaction, so a watcher may die at any moment and any number may run.
+Rules:
+- Only final blocks decide about money. They are read in ranges from the cursor on. Each range must follow the
+  block before it. Its transfers are settled and never undone.
+- Blocks between the last final block and the head are unconfirmed. They show people what is coming. Each must
+  name the one before as its parent. If the branch changes, they are dropped down to the block where both
+  branches meet.
+- A range and the cursor's move over it are one transaction. So a watcher may be killed at any moment, and any
+  number may run.
 """
 
 import asyncio
@@ -30,11 +33,11 @@ LARGEST_RANGE_BLOCKS: Final = 1000
 FEW_TRANSFERS: Final = 2_000
 MANY_TRANSFERS: Final = 20_000
 MOST_UNCONFIRMED_BLOCKS: Final = 128
-"""Blocks of the preview that one turn reads."""
+"""Unconfirmed blocks that one turn reads."""
 ALERT_AFTER: Final = 8
-"""So many failed turns in a row, about a minute, are no passing trouble of a node: operators are alerted."""
+"""After this many failed turns in a row, about a minute, operators are alerted."""
 MARGIN_MS: Final = 3_600_000
-"""A chain's clock may be that much behind ours where the first block to be read is looked for."""
+"""How far a chain's clock may be behind ours when the first block is searched."""
 
 Check = Callable[[], Awaitable[list[str]]]
 
@@ -42,28 +45,28 @@ log = structlog.get_logger(__name__)
 
 
 class Reader(ChainReader, Protocol):
-    """A chain to be read, and its connections to be closed."""
+    """A chain reader whose connections can be closed."""
 
     async def close(self) -> None:
         """Close the connections."""
 
 
 class FinalityBroken(Exception):
-    """A block that was final has left the chain: nothing is decided on such a chain until it is mended."""
+    """A final block has left the chain. Nothing is decided on such a chain until it is repaired."""
 
 
 class BlocksMissing(Exception):
-    """The chain does not show blocks that it has spoken of; they are asked for again."""
+    """The chain does not show blocks that it has named. They are requested again."""
 
 
 class ChainUnfit(Exception):
-    """The nodes are not those of the chain that the settings name, or do not say so: nothing is read."""
+    """The nodes are not those of the configured chain, or do not say so. Nothing is read."""
 
 
 class Watcher:
-    """One chain's watcher. What is below `minimum_units` is dust; `longest` bounds a stretch in blocks.
+    """One chain's watcher. Amounts below `minimum_units` are dust. `longest` limits a range in blocks.
 
-    Nothing is read until `check`, if there is one, has found nothing wrong with the nodes.
+    With `check` nothing is read until it has found nothing wrong with the nodes.
     """
 
     def __init__(
@@ -99,14 +102,14 @@ class Watcher:
             await self.close()
 
     async def close(self) -> None:
-        """Close the connections, the reader's too."""
+        """Close all connections, also the reader's."""
         await self._worker_connection.close()
         await self._reader.close()
 
     async def follow(self) -> bool:
-        """One turn: a stretch of final blocks or, when those are read, the preview.
+        """One turn: a range of final blocks or, when those are read, unconfirmed blocks.
 
-        Gives whether more waits to be read. Raises ChainUnfit, FinalityBroken, BlocksMissing, ChainAway,
+        Returns whether there is more to read. Raises ChainUnfit, FinalityBroken, BlocksMissing, ChainAway,
         ChainDisagrees.
         """
         connection = await self._worker_connection.get()
@@ -122,7 +125,7 @@ class Watcher:
             log.info("gave a reading up", chain=self._chain, reason=str(moved))
             return False
         except (ChainAway, NodeRefused, BlocksMissing) as failure:
-            # What a node can't answer for many blocks it may answer for fewer.
+            # A node that fails for many blocks may answer for fewer.
             self._range_blocks = max(1, self._range_blocks // 2)
             self._failures += 1
             if self._failures >= ALERT_AFTER:
@@ -163,7 +166,7 @@ class Watcher:
         return cursor
 
     async def _last_before(self, at_ms: int, final: Block) -> Block:
-        """The last final block before a moment, or the first that the node still has: a search by halves."""
+        """The last final block before a moment, or the first that the node still has. A binary search."""
         low, high, found = 0, final.number, final
         while low < high:
             middle = (low + high) // 2
@@ -207,7 +210,7 @@ class Watcher:
         for number in range(cursor.head_number + 1, upto + 1):
             block = await self._reader.block(number)
             if block is None or block.parent_hash != cursor.head_hash:
-                # The branch has changed while it was read; the next turn finds where.
+                # The branch changed while it was read. The next turn finds where.
                 return False
             owned = await self._find_owned(connection, await self._transfers(number, number))
             _expect_block(block, owned)
@@ -221,11 +224,11 @@ class Watcher:
         return upto < head.number
 
     async def _undo(self, connection: AsyncConnection, cursor: Cursor, head: Block) -> Cursor:
-        """Take the preview back to the branch that the node follows now, where that is another one."""
+        """Drop unconfirmed blocks that are not on the branch that the node follows now."""
         top = min(head.number, cursor.head_number)
         fork = await self._find_fork(connection, cursor, top)
         if fork[0] == top:
-            # The same branch: grown further, or told of by a node that is behind.
+            # The same branch: it has grown, or the node is behind.
             return cursor
         cursor, gone = await deposit_store.undo(connection, self._chain, cursor, fork, self._clock())
         log.warning("the chain was reorganised", chain=self._chain, back_to_block=fork[0])
@@ -233,7 +236,7 @@ class Watcher:
         return cursor
 
     async def _find_fork(self, connection: AsyncConnection, cursor: Cursor, top: int) -> tuple[int, str]:
-        """The highest block that both branches have, the last final one at the lowest."""
+        """The highest block that both branches have, at least the last final one."""
         held = await deposit_store.unconfirmed_blocks(
             connection, self._chain, top, max(0, top - cursor.final_number)
         )
@@ -249,7 +252,7 @@ class Watcher:
         return block
 
     async def _transfers(self, first: int, last: int) -> list[TokenTransfer]:
-        """What moved in these blocks; zeros are nothing, and what no token can hold is no money."""
+        """The transfers in these blocks. Zero amounts and impossible amounts are left out."""
         transfers = [each for each in await self._reader.transfers(first, last) if each.amount_units > 0]
         for each in transfers:
             if not first <= each.block_number <= last:
@@ -266,7 +269,7 @@ class Watcher:
         return [seen for seen in owned if seen.transfer.amount_units <= MAX_BALANCE_UNITS]
 
     def _adapt(self, transfers: int) -> None:
-        """Longer stretches where little moves, shorter ones where much does."""
+        """Longer ranges if there are few transfers, shorter ones if there are many."""
         if transfers < FEW_TRANSFERS:
             self._range_blocks = min(self._longest, self._range_blocks * 2)
         elif transfers > MANY_TRANSFERS:
@@ -294,7 +297,7 @@ class Watcher:
 
 
 def _expect_block(block: Block, owned: Sequence[Owned]) -> None:
-    """What the node says of a block must be of the very block that it showed. Raises BlocksMissing."""
+    """The transfers must be from exactly the block that the node showed. Raises BlocksMissing."""
     for seen in owned:
         transfer = seen.transfer
         if transfer.block_number == block.number and transfer.block_hash != block.hash:

@@ -1,5 +1,5 @@
 """Withdrawals: orders that leave the merchant's balance for a chain.
 
-`payer` pays orders, `expiry` gives up those nobody approved in time; `payouts` and `sandbox_ledger` keep what
-they must remember. The order's own money and life are rules of the book.
+`payer` pays orders, and `expiry` ends orders that nobody approved in time. `payouts` and `sandbox_ledger`
+have their SQL. The book's rules decide about the order's status and money.
 """

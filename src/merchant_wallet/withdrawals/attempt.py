@@ -39,10 +39,10 @@ log = structlog.get_logger(__name__)
 
 
 class Book(Protocol):
-    """What the payer needs of the book's writer."""
+    """The part of the book's writer that the payer needs."""
 
     def submit(self, merchant_id: int, submission: Submission) -> Awaitable[Outcome]:
-        """Ask the book; the outcome is what the database holds."""
+        """Submit a command to the book. The outcome is what the database holds."""
 
 
 class StepRefused(Exception):
@@ -50,11 +50,11 @@ class StepRefused(Exception):
 
 
 class Attempt:
-    """What one claim is used for. Each write names the claim's fence."""
+    """One attempt under a claim. Every write names the claim's fencing token."""
 
     def __init__(
         self,
-        held: Claim,
+        claim: Claim,
         worker_connection: WorkerConnection,
         book: Book,
         hot_wallets: Mapping[str, HotWallet],
@@ -63,20 +63,20 @@ class Attempt:
         max_builds: int,
         clock: Callable[[], int],
     ) -> None:
-        self._held = held
+        self._claim = claim
         self._worker_connection = worker_connection
         self._book = book
         self._hot_wallets = hot_wallets
         self._hold_refunds = hold_refunds
         self._max_builds = max_builds
         self._clock = clock
-        self._name = {"merchant_id": held.merchant_id, "order_id": held.order_id, "fence": held.fence}
+        self._name = {"merchant_id": claim.merchant_id, "order_id": claim.order_id, "fence": claim.fence}
 
     async def advance(self) -> Waits:
-        """Take the order as far as it goes now; says how long it should rest, and what it waits for."""
-        order = await payouts.read_order(await self._worker_connection.get(), self._held)
+        """Take the order as far as it goes now. Returns how long it should rest, and what it waits for."""
+        order = await payouts.read_order(await self._worker_connection.get(), self._claim)
         withdrawal: Withdrawal | None = order.withdrawal
-        # An order that is frozen before it is taken up can still be cancelled.
+        # An order that is frozen before the book takes it up can still be cancelled.
         if order.withdrawal.status in (PENDING, PROCESSING) and await self._freeze_approved_early():
             return DONE
         if order.withdrawal.status == PENDING:
@@ -93,20 +93,20 @@ class Attempt:
     async def _take_up(self, order: PayableOrder) -> Withdrawal | None:
         if not order.merchant_active:
             return None
-        # The version makes the book refuse when the merchant was suspended after the order was read.
-        return await self._step(TakeUp(self._held.order_id), PENDING, order.settings_version)
+        # With the version the book refuses if the merchant was suspended after the order was read.
+        return await self._step(TakeUp(self._claim.order_id), PENDING, order.settings_version)
 
     async def _freeze_unlike_journal(self, withdrawal: Withdrawal) -> bool:
-        found = await payouts.read_entry(await self._worker_connection.get(), self._held)
+        found = await payouts.read_entry(await self._worker_connection.get(), self._claim)
         entry, previous_hash = found or (None, None)
-        fault = find_journal_mismatch(self._held.merchant_id, withdrawal, entry, previous_hash)
+        fault = find_journal_mismatch(self._claim.merchant_id, withdrawal, entry, previous_hash)
         if fault is None:
             return False
         await self._freeze(fault)
         return True
 
     async def _freeze_approved_early(self) -> bool:
-        who = await payouts.find_early_approval(await self._worker_connection.get(), self._held)
+        who = await payouts.find_early_approval(await self._worker_connection.get(), self._claim)
         if who is None:
             return False
         await self._freeze(
@@ -119,7 +119,7 @@ class Attempt:
         hot_wallet = self._hot_wallets.get(chain)
         if hot_wallet is None:
             raise LookupError(f"no chain {chain} is set up here")
-        asked = (self._held, self._worker_connection, hot_wallet, order, payout)
+        asked = (self._claim, self._worker_connection, hot_wallet, order, payout)
         result = await Payment(*asked, max_builds=self._max_builds, clock=self._clock).advance()
         if isinstance(result, Waits):
             return result
@@ -127,37 +127,37 @@ class Attempt:
             await self._give_up(result.cause)
         elif isinstance(result, Suspect):
             await self._freeze(result.cause, wallet_of=chain)
-        elif await self._step(Settle(self._held.order_id, result.tx_hash), PROCESSING) is not None:
+        elif await self._step(Settle(self._claim.order_id, result.tx_hash), PROCESSING) is not None:
             log.info("payout settled", **self._name, tx_hash=result.tx_hash)
         return DONE
 
     async def _give_up(self, cause: str) -> None:
-        if await self._step(Fail(self._held.order_id, cause), PROCESSING) is None:
+        if await self._step(Fail(self._claim.order_id, cause), PROCESSING) is None:
             return
         log.warning("payout failed for good", **self._name, cause=cause)
         await self._refund()
 
     async def _refund(self) -> None:
-        if not self._hold_refunds and await self._step(Refund(self._held.order_id), FAILED) is not None:
+        if not self._hold_refunds and await self._step(Refund(self._claim.order_id), FAILED) is not None:
             log.info("payout refunded", **self._name)
 
     async def _freeze(self, cause: str, wallet_of: str | None = None) -> None:
-        """Stop the order, and with it the hot wallet of the chain named."""
+        """Freeze the order, and the hot wallet of the chain `wallet_of`."""
         connection = await self._worker_connection.get()
-        await reservations.freeze(connection, self._held, cause, self._clock(), freezes_wallet=wallet_of)
+        await reservations.freeze(connection, self._claim, cause, self._clock(), freezes_wallet=wallet_of)
         frozen_wallet = {"freezes_wallet_of": wallet_of} if wallet_of else {}
         log.critical("payout frozen, an operator must look", **self._name, cause=cause, **frozen_wallet)
 
     async def _step(
         self, command: Command, seen_status: int, settings_version: int | None = None
     ) -> Withdrawal | None:
-        """Ask the book for a step; None when the order or its merchant's settings have moved on meanwhile.
+        """Submit a step to the book. None if the order or its merchant's settings have changed meanwhile.
 
-        Raises StepRefused, and what the book raises: then the step may have been done, the next attempt reads
-        it.
+        Raises StepRefused, and what the book raises. Then the step may have been done, and the next attempt
+        reads it.
         """
         submission = Submission(command, settings_version=settings_version)
-        outcome = await self._book.submit(self._held.merchant_id, submission)
+        outcome = await self._book.submit(self._claim.merchant_id, submission)
         if isinstance(outcome, Withdrawal):
             return outcome
         if isinstance(outcome, Stale):
@@ -165,7 +165,7 @@ class Attempt:
         if outcome in STOPPED:
             log.info("order is stopped, it takes no step", **self._name, answer=repr(outcome))
             return None
-        present = await payouts.read_order(await self._worker_connection.get(), self._held)
+        present = await payouts.read_order(await self._worker_connection.get(), self._claim)
         if present.withdrawal.status == seen_status:
             raise StepRefused(f"{type(command).__name__}: {outcome}")
         log.info("order moved on elsewhere", **self._name, status=present.withdrawal.status)

@@ -1,7 +1,6 @@
-"""A chain whose answers come in time or not at all: a worker must not hang on one.
+"""A chain whose calls time out, so that no worker hangs on it.
 
-Rules: nothing is added but the limit. Raises TimeoutError for an answer that does not come, which proves
-nothing about what was asked.
+Rule: it adds only the timeout. A TimeoutError proves nothing about the call.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ Answer = TypeVar("Answer")
 
 
 class ChainWithTimeout:
-    """One chain, asked with patience of `CHAIN_TIMEOUT_S` (see `chains.protocol.Chain`)."""
+    """One chain with a timeout of `CHAIN_TIMEOUT_S` (see `chains.protocol.Chain`)."""
 
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
@@ -28,31 +27,31 @@ class ChainWithTimeout:
 
     @property
     def has_nonces(self) -> bool:
-        """Whether the wallet's transactions have numbered places."""
+        """Whether the wallet's transactions have EVM nonces."""
         return self._chain.has_nonces
 
     async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
-        """The place after the last one that is certain. Raises Blocked."""
+        """The nonce after the last one that is certain. Raises Blocked."""
         return await _with_timeout(self._chain.next_nonce(known, is_first=is_first))
 
     async def funds(self) -> int:
-        """Units that the wallet holds for certain."""
+        """Units that the wallet certainly holds."""
         return await _with_timeout(self._chain.funds())
 
     async def check_payable(self, transfer: Transfer) -> None:
-        """See that a transfer could be paid now. Raises Unpayable, Blocked."""
+        """Check that a transfer could be paid now. Raises Unpayable, Blocked."""
         await _with_timeout(self._chain.check_payable(transfer))
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        """Make and sign a transfer. Raises Unpayable, Blocked."""
+        """Build and sign a transfer. Raises Unpayable, Blocked."""
         return await _with_timeout(self._chain.build(payout, earlier))
 
     async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        """A transaction that moves nothing. Raises Blocked."""
+        """Sign a transaction that moves nothing. Raises Blocked."""
         return await _with_timeout(self._chain.build_cancel(nonce, earlier))
 
     async def broadcast(self, raw: bytes) -> None:
-        """Hand bytes to the chain."""
+        """Send the bytes to the chain."""
         await _with_timeout(self._chain.broadcast(raw))
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:

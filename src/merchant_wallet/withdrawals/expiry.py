@@ -1,7 +1,9 @@
-"""Expiry: orders that nobody approved before their deadline are given up and their hold is released.
+"""Expiry: orders that nobody approved before their deadline end, and their hold is released.
 
-Rules: this only asks; whether an order may expire is the book's decision, made under its lock, so that an
-approval and an expiry can never both hold. One order's trouble stops no other.
+Rules:
+- This worker only submits commands. The book decides under its lock if an order may expire. So an approval
+  and an expiry can never both succeed.
+- One failed order stops no other.
 """
 
 import asyncio
@@ -25,11 +27,11 @@ log = structlog.get_logger(__name__)
 
 
 class NotExpired(Exception):
-    """Some orders could not be given up this time; each was logged."""
+    """Some orders could not expire this time. Each was logged."""
 
 
 class Expiry:
-    """The worker that gives up overdue orders."""
+    """The worker that ends overdue orders."""
 
     def __init__(self, connect: Connect, book: Book, *, clock: Callable[[], int] = now_ms) -> None:
         self._worker_connection = WorkerConnection(connect)
@@ -48,7 +50,7 @@ class Expiry:
         await self._worker_connection.close()
 
     async def expire_overdue(self) -> int:
-        """Give up every order that is overdue now; gives how many expired. Raises NotExpired at the end."""
+        """Expire all overdue orders. Returns how many expired. Raises NotExpired at the end."""
         now, expired, failed = self._clock(), 0, 0
         page: list[OrderKey] = [(0, 0)]
         while page:
@@ -63,7 +65,7 @@ class Expiry:
         return expired
 
     async def _expire(self, key: OrderKey) -> bool | None:
-        """True: the order expired; False: the book says that it must not; None: the book could not say."""
+        """True: the order expired. False: the book says that it must not. None: the book failed to answer."""
         merchant_id, order_id = key
         try:
             outcome = await self._book.submit(merchant_id, Submission(Expire(order_id)))

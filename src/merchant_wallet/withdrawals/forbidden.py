@@ -1,7 +1,7 @@
-"""The addresses that no withdrawal may go to, since what is sent there is lost or only goes around.
+"""The addresses that no withdrawal may go to. Money sent there would be lost or would come back to us.
 
-Rules: the zero address and the tokens' contracts never change; the hot wallets are read from the database
-from time to time, since the worker side makes them known there. The payer does not pay its own wallet either.
+Rules: the zero address and the tokens' contracts are fixed. The hot wallets are read from the database from
+time to time, because the worker side stores them there. The payer does not pay its own wallet either.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ REFRESH_INTERVAL_S = 10.0
 
 
 class ForbiddenAddresses:
-    """A set of addresses, 20 bytes each, that grows with the hot wallets."""
+    """A set of 20-byte addresses that grows with the hot wallets."""
 
     def __init__(self, fixed: Iterable[bytes], connect: Connect) -> None:
         self._fixed = frozenset(fixed)
@@ -25,7 +25,7 @@ class ForbiddenAddresses:
         return address in self._addresses
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Read the hot wallets anew until told to stop; what was read last stays while that fails."""
+        """Read the hot wallets again and again until told to stop. If that fails, the last result stays."""
         try:
             await repeat("hot wallets", self.refresh, stop=stop, interval_s=REFRESH_INTERVAL_S)
         finally:

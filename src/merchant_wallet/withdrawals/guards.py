@@ -1,9 +1,9 @@
-"""Resuming a chain's payouts, which one person proposes and another accepts.
+"""Resuming a chain's payouts: one person proposes it, another accepts.
 
 Rules:
-- A proposal names every stop and the freeze of the hot wallet as they were. If one was added, taken back or
-  made anew since, the proposal fails. Acceptance takes back exactly the ones that it names.
-- Signs of a rollback are no part of it: they have a command of their own.
+- A proposal names every stop and the freeze of the hot wallet. If one was added, removed or renewed since,
+  the proposal fails. Acceptance removes exactly those that it names.
+- Rollback signs are not included: they have a command of their own.
 - Frozen orders stay frozen.
 """
 
@@ -27,14 +27,14 @@ _SUBJECT: Final = "wallet "
 
 
 def name_subject(chain: str) -> str:
-    """How proposals and the audit log name a chain's payouts."""
+    """The name of a chain's payouts in proposals and in the audit log."""
     return f"{_SUBJECT}{chain}"
 
 
 async def read_stopped(conn: Connection, chain: str) -> Facts:
-    """What keeps a chain's payouts, as a proposal's `before`; nobody freezes the wallet meanwhile.
+    """What stops a chain's payouts, as a proposal's `before`. Locks the wallet's row against a freeze.
 
-    `stoppedBy` is for people, and None when nothing keeps them.
+    `stoppedBy` is for people. It is None if nothing stops them.
     """
     cursor = await conn.execute(TEXTS["lock_frozen"], {"chain": chain})
     frozen_cause, frozen_ms = await cursor.fetchone() or (None, None)
@@ -47,14 +47,14 @@ async def read_stopped(conn: Connection, chain: str) -> Facts:
 
 
 def describe_resumed() -> Facts:
-    """What it becomes. Pure."""
+    """The proposal's `after`. Pure."""
     return {"stoppedBy": None}
 
 
 async def resume(conn: Connection, chain: str, stopped: Facts) -> None:
-    """Take back the stops and the freeze that `read_stopped` gave in this transaction.
+    """Remove the stops and the freeze that `read_stopped` returned in this transaction.
 
-    Raises ChangeRefused when somebody else took one of them back at the same moment.
+    Raises ChangeRefused if somebody else removed one of them at the same moment.
     """
     for stop in stopped["stops"]:
         values = {"chain": chain, "actor": stop["actor"], "since_ms": stop["sinceMs"]}

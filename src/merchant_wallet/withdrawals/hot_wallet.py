@@ -1,8 +1,9 @@
-"""One chain's hot wallet as the payer uses it: opened once, looked at from time to time, reserved from.
+"""One chain's hot wallet as the payer uses it.
 
-Rules: what the chain says of the wallet is written down with the number of payouts that had ended before the
-question, so that no unit is promised twice, be the answer as old as it may. A stranger's use of the wallet's
-places freezes it.
+Rules:
+- The balance from the chain is stored with the number of payouts that had ended before the request. So no
+  unit is promised twice, even if the answer is old.
+- If a stranger has used nonces of the wallet, it is frozen.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 class HotWallet:
-    """What pays on one chain."""
+    """The hot wallet of one chain."""
 
     def __init__(self, name: str, chain: Chain, clock: Callable[[], int]) -> None:
         self.name = name
@@ -32,7 +33,7 @@ class HotWallet:
         self._is_open = False
 
     async def open(self, connection: AsyncConnection) -> None:
-        """See that the chain's wallet is the one that there is a key of here.
+        """Check that the chain's wallet is the one whose key is here.
 
         Raises `hot_wallet_store.WalletMoved`.
         """
@@ -40,25 +41,25 @@ class HotWallet:
             await hot_wallet_store.open_wallet(connection, self.name, self.chain.wallet)
             self._is_open = True
 
-    async def reserve(self, connection: AsyncConnection, held: Claim, amount_units: int) -> Reservation:
-        """Set money, and a place where there are places, aside for an order.
+    async def reserve(self, connection: AsyncConnection, claim: Claim, amount_units: int) -> Reservation:
+        """Reserve money, and a nonce if the chain has nonces, for an order.
 
-        Raises Blocked when the wallet holds too little or is stopped, or nobody knows what it holds; ClaimLost,
-        WalletMoved and what the chain raises.
+        Raises Blocked if the wallet holds too little, is stopped, or its balance is unknown. Raises
+        ClaimLost, WalletMoved and what the chain raises.
         """
         wanted = Wanted(self.name, self.chain.wallet, self.chain.has_nonces, amount_units)
-        found = await reservations.reserve(connection, held, wanted, self._clock())
+        found = await reservations.reserve(connection, claim, wanted, self._clock())
         for _ in range(REFRESHES):
             if isinstance(found, Reservation) or (isinstance(found, Shortage) and found.settled):
                 break
-            await self.look(connection)
-            found = await reservations.reserve(connection, held, wanted, self._clock())
+            await self.refresh(connection)
+            found = await reservations.reserve(connection, claim, wanted, self._clock())
         if isinstance(found, Reservation):
             return found
         raise Blocked(self._obstacle(found, amount_units))
 
     def _obstacle(self, found: Shortage | Outdated, amount_units: int) -> Obstacle:
-        """Why nothing was reserved. Only figures that can be used tell of missing funds."""
+        """Why nothing was reserved. Missing funds are reported only from a balance that is valid."""
         if isinstance(found, Shortage):
             free, needed = format_units(max(found.free_units, 0)), format_units(amount_units)
             text = f"the hot wallet of {self.name} has {free} {USDT} free, {needed} are needed"
@@ -75,8 +76,10 @@ class HotWallet:
         text = f"{whose} are {_seconds(found.age_ms)} s old, and {trusted}"
         return Obstacle("stale", text)
 
-    async def look(self, connection: AsyncConnection) -> None:
-        """Ask the chain what the wallet holds, and write it down. Raises what the chain raises."""
+    async def refresh(self, connection: AsyncConnection) -> None:
+        """Ask the chain for the wallet's balance and next nonce, and store both. Raises what the chain
+        raises.
+        """
         spent_no = await hot_wallet_store.read_spent_no(connection, self.name)
         nonce, known = None, None
         if self.chain.has_nonces:
@@ -98,7 +101,7 @@ class HotWallet:
             log.critical("hot wallet frozen, an operator must look", chain=self.name, cause=cause)
 
     async def freeze(self, connection: AsyncConnection, cause: str) -> None:
-        """Let this wallet sign nothing until an operator has looked."""
+        """Freeze this wallet until an operator has looked."""
         if await hot_wallet_store.freeze_wallet(connection, self.name, cause, self._clock()):
             log.critical("hot wallet frozen, an operator must look", chain=self.name, cause=cause)
 

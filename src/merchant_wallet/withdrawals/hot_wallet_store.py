@@ -1,7 +1,9 @@
-"""The hot wallets as the database knows them: which one pays on a chain, what it holds, whether it is frozen.
+"""The SQL of hot wallets: each chain's wallet, its balance and whether it is frozen.
 
-Rules: a chain has one hot wallet at a time, and another takes its place only when nothing is under way on it.
-A frozen wallet signs nothing; an operator thaws it. All raise `psycopg.Error`. Moments are milliseconds.
+Rules:
+- A chain has one hot wallet at a time. Another replaces it only if no payout of it is open.
+- A frozen wallet signs nothing until an operator thaws it.
+- All functions raise `psycopg.Error`. Times are milliseconds.
 """
 
 from pathlib import Path
@@ -14,22 +16,22 @@ from merchant_wallet.base.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("hot_wallet_store.sql"))
 TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
-"""The statements as they are executed; `stops` has some of them."""
+"""The statements. `stops` uses some of them."""
 
 
 class WalletMoved(Exception):
-    """The chain's hot wallet is another one than this process has the key of; the text names both."""
+    """The key here belongs to another wallet than the chain's hot wallet. The text names both."""
 
 
 class KnownNonce(NamedTuple):
-    """Whether places are given out already, and up to which place the chain's word needs no proof."""
+    """Whether nonces are given out already, and the nonce up to which the chain's answer needs no proof."""
 
     has_begun: bool
     known: int | None
 
 
 class WalletShown(msgspec.Struct, frozen=True, gc=False):
-    """A hot wallet for an operator; `open_units` are promised to `open_orders` that are not final."""
+    """A hot wallet for an operator. `open_units` are reserved for `open_orders` that are not final."""
 
     chain: str
     address: bytes
@@ -43,7 +45,7 @@ class WalletShown(msgspec.Struct, frozen=True, gc=False):
 
 
 async def open_wallet(connection: AsyncConnection, chain: str, wallet: bytes) -> None:
-    """Make a wallet the chain's. Raises WalletMoved while payouts of another one are under way."""
+    """Make a wallet the chain's hot wallet. Raises WalletMoved while payouts of another one are open."""
     await connection.execute(TEXTS["open_wallet"], {"chain": chain, "wallet": wallet})
     found, *_ = await _read(connection, chain)
     if found != wallet:
@@ -54,19 +56,19 @@ async def open_wallet(connection: AsyncConnection, chain: str, wallet: bytes) ->
 
 
 async def read_address(connection: AsyncConnection, chain: str) -> bytes:
-    """The address of the chain's hot wallet. Raises LookupError where none is known."""
+    """The address of the chain's hot wallet. Raises LookupError if none is known."""
     address, *_ = await _read(connection, chain)
     return address
 
 
 async def read_spent_no(connection: AsyncConnection, chain: str) -> int:
-    """How many payouts have ended; to be read before the chain is asked for its funds."""
+    """How many payouts have ended. Must be read before the chain is asked for its balance."""
     _, _, spent_no = await _read(connection, chain)
     return spent_no
 
 
 async def read_known_nonce(connection: AsyncConnection, chain: str, wallet: bytes) -> KnownNonce:
-    """What to tell the chain when it is asked for the wallet's next place."""
+    """What the chain must be told when it is asked for the wallet's next nonce."""
     cursor = await connection.execute(TEXTS["read_known_nonce"], {"chain": chain, "wallet": wallet})
     row = await cursor.fetchone()
     if row is None:
@@ -85,11 +87,11 @@ async def record_chain_state(
     now_ms: int,
     known: int | None = None,
 ) -> str | None:
-    """Write down what the chain said of a wallet: its funds, and the place after the last one it knows.
+    """Store the chain's answer about a wallet: its balance, and the nonce after the last one that it knows.
 
-    `spent_no` and `known` were read before the question. Gives why the wallet is now frozen, if a stranger
-    has used places of it: the chain knows more of them than were ever given out, or ones that were given
-    back. What the chain said up to `known` is not certain, and nothing follows from it.
+    `spent_no` and `known` were read before the request. Returns why the wallet is now frozen, if a stranger
+    has used its nonces: the chain knows more nonces than were ever given out, or some that were given back.
+    An answer up to `known` is not certain, so nothing follows from it.
     """
     parameters = {"chain": chain, "wallet": wallet, "nonce": nonce, "now_ms": now_ms}
     async with connection.transaction():
@@ -101,7 +103,7 @@ async def record_chain_state(
             return None
         _, given_out, _ = await _read(connection, chain)
         lost = (await connection.execute(TEXTS["lose_nonces"], parameters)).rowcount
-        # What was used before the wallet came here, or before an operator thawed it, is known to him.
+        # An operator knows what was used before the wallet was added or thawed.
         if before is None or given_out is None or (nonce <= given_out and not lost):
             return None
         cause = (
@@ -113,7 +115,7 @@ async def record_chain_state(
 
 
 async def freeze_wallet(connection: AsyncConnection, chain: str, cause: str, now_ms: int) -> bool:
-    """Let nothing more be signed by a chain's wallet; False when it was frozen before, whose cause stays."""
+    """Freeze a chain's wallet. False if it was frozen before. Then the first cause stays."""
     cursor = await connection.execute(
         TEXTS["freeze_wallet"], {"chain": chain, "cause": cause, "now_ms": now_ms}
     )
@@ -121,16 +123,16 @@ async def freeze_wallet(connection: AsyncConnection, chain: str, cause: str, now
 
 
 async def thaw_wallet(connection: AsyncConnection, chain: str) -> bool:
-    """An operator's word that the wallet may pay again; False when it was not frozen.
+    """Let a frozen wallet pay again. False if it was not frozen.
 
-    Places that a stranger has used meanwhile are left out from here on.
+    Nonces that a stranger has used meanwhile are skipped from here on.
     """
     cursor = await connection.execute(TEXTS["thaw_wallet"], {"chain": chain})
     return cursor.rowcount == 1
 
 
 async def is_frozen(connection: AsyncConnection, chain: str) -> bool:
-    """Whether the chain's wallet signs nothing; a wallet that is not known yet is not frozen."""
+    """Whether the chain's wallet is frozen. An unknown wallet is not."""
     cursor = await connection.execute(TEXTS["read_wallet"], {"chain": chain})
     row = await cursor.fetchone()
     return row is not None and row[3] is not None
@@ -143,13 +145,13 @@ async def list_wallets(connection: AsyncConnection) -> list[WalletShown]:
 
 
 async def list_addresses(connection: AsyncConnection) -> frozenset[bytes]:
-    """The hot wallets' addresses, to which no withdrawal may go."""
+    """The hot wallets' addresses. No withdrawal may go to them."""
     cursor = await connection.execute(TEXTS["list_addresses"])
     return frozenset(bytes(address) for (address,) in await cursor.fetchall())
 
 
 async def find_halts(connection: AsyncConnection, chain: str) -> list[str]:
-    """Why nothing new may be signed on a chain; empty when it may."""
+    """Why nothing new may be signed on a chain. Empty if it may."""
     cursor = await connection.execute(TEXTS["find_halt"], {"chain": chain})
     return [cause for (cause,) in await cursor.fetchall()]
 

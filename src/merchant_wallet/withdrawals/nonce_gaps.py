@@ -1,8 +1,11 @@
-"""The worker that fills places which no payout takes, where a chain numbers a wallet's transactions.
+"""The worker that cancels unused nonces, so that later transactions do not wait for them.
 
-Rules: a place is only ever filled when nothing was signed for it and nothing but fills ever will be, which
-the database holds. A fill moves nothing, so that two processes may fill the same place; still its bytes are
-committed before they are sent. Statements are in `nonce_gaps.sql`.
+Rules:
+- A nonce is cancelled only if nothing was signed for it. From then on only cancel transactions can use it.
+  The database enforces that.
+- A cancel transaction moves nothing, so two processes may cancel the same nonce. Still its bytes are
+  committed before they are sent.
+- Statements are in `nonce_gaps.sql`.
 """
 
 import asyncio
@@ -26,19 +29,19 @@ _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
 POLL_INTERVAL_S: Final = 5.0
 PATIENCE_MS: Final = 60_000
-"""How long a place may be left free while later ones wait for it, unless it is set otherwise."""
+"""How long a nonce may be free while later ones wait for it. A setting can change it."""
 REPLACE_MS: Final = 300_000
-"""A fill that was not needed no longer after this is signed again with higher fees."""
+"""A cancel transaction that still waits after this is signed again with higher fees."""
 
 log = structlog.get_logger(__name__)
 
 
 class GapsLeft(Exception):
-    """Some nonce gaps could not be cancelled this time; each was logged."""
+    """Some nonce gaps could not be cancelled this time. Each was logged."""
 
 
 class NonceGapWorker:
-    """One worker for all chains that number their wallets' transactions."""
+    """One worker for all chains with nonces."""
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class NonceGapWorker:
         self._clock = clock
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
-        """Fill gaps until told to stop, then close the connection."""
+        """Cancel gaps until told to stop, then close the connection."""
         try:
             await repeat("gaps", self.cancel_gaps, stop=stop, interval_s=interval_s)
         finally:
@@ -65,7 +68,7 @@ class NonceGapWorker:
         await self._worker_connection.close()
 
     async def cancel_gaps(self) -> int:
-        """Look after every gap there is now; gives how many there were. Raises GapsLeft at the end."""
+        """Cancel every gap that exists now. Returns how many there were. Raises GapsLeft at the end."""
         count, left = 0, 0
         for name, chain in self._chains.items():
             for nonce in await self._find_gaps(name, chain):
@@ -92,7 +95,7 @@ class NonceGapWorker:
         return [nonce for (nonce,) in await cursor.fetchall()]
 
     async def _cancel(self, name: str, chain: Chain, nonce: int) -> None:
-        """See that the place has a fill, that is not too old, and send it (again)."""
+        """Make sure that the nonce has a cancel transaction that is not too old, and send it (again)."""
         connection, now = await self._worker_connection.get(), self._clock()
         key = {"chain": name, "wallet": chain.wallet, "nonce": nonce}
         stored, signed_ms = await _read_cancels(connection, key)
@@ -112,7 +115,7 @@ class NonceGapWorker:
 async def _read_cancels(
     connection: AsyncConnection, key: dict[str, object]
 ) -> tuple[list[SignedTransfer], int]:
-    """What was signed for the place, and when the newest was."""
+    """What was signed for the nonce, and when the newest was."""
     cursor = await connection.execute(_TEXTS["read_cancels"], key)
     rows = await cursor.fetchall()
     stored = [SignedTransfer(bytes(raw), tx_hash, block) for raw, tx_hash, block, _ in rows]

@@ -1,8 +1,8 @@
--- Places that nobody's payout takes while later ones wait for them, and what is signed to fill them.
+-- Unused nonces that later transactions wait for, and what is signed to cancel them.
 
 -- name: mark_for_cancel
--- Free places that were left for too long while something later is signed: from here on they are filled, whatever
--- comes. A payout that takes one at the same moment wins or loses it whole.
+-- Nonces that were free for too long while something later is signed. From here on they are cancelled. A payout that
+-- takes one at the same moment gets it or does not.
 update wallet_nonce f set purpose = 'cancel', since_ms = %(now_ms)s::bigint
  where f.chain = %(chain)s::text and f.wallet = %(wallet)s::bytea and f.purpose = 'free'
    and f.since_ms <= %(before_ms)s::bigint
@@ -11,7 +11,7 @@ update wallet_nonce f set purpose = 'cancel', since_ms = %(now_ms)s::bigint
                 where r.chain = f.chain and r.wallet = f.wallet and r.nonce > f.nonce and r.spent_no is null);
 
 -- name: mark_cancelled
--- A place is filled when a later one has been spent: the chain takes them in their order.
+-- A nonce is cancelled for good when a later one has been used: the chain uses them in order.
 update wallet_nonce f set cancelled_ms = %(now_ms)s::bigint
  where f.chain = %(chain)s::text and f.wallet = %(wallet)s::bytea and f.purpose = 'cancel' and f.cancelled_ms is null
    and exists (select from payout_reservation r
@@ -19,20 +19,20 @@ update wallet_nonce f set cancelled_ms = %(now_ms)s::bigint
                   and r.spent_no is not null);
 
 -- name: list_gaps
--- What is being filled, the first place first.
+-- Nonces to cancel, lowest first.
 select nonce from wallet_nonce
  where chain = %(chain)s::text and wallet = %(wallet)s::bytea and purpose = 'cancel' and cancelled_ms is null
  order by nonce;
 
 -- name: read_cancels
--- Everything that was signed to fill a place, the oldest first.
+-- Everything that was signed to cancel a nonce, oldest first.
 select raw, tx_hash, built_at_block, signed_ms from cancel_signed
  where chain = %(chain)s::text and wallet = %(wallet)s::bytea and nonce = %(nonce)s::bigint
  order by attempt_no;
 
 -- name: store_cancel
--- The signed bytes, before anybody broadcasts them. When another process was quicker with this number, its bytes stay.
--- After a rollback none are kept, so none are sent: the place may be a payout's in what was lost.
+-- The signed bytes, before anybody broadcasts them. If another process was faster with this number, its bytes stay.
+-- After a rollback none are stored, so none are sent: the nonce may belong to a lost payout.
 insert into cancel_signed (chain, wallet, nonce, attempt_no, raw, tx_hash, built_at_block, signed_ms)
 select %(chain)s::text, %(wallet)s::bytea, %(nonce)s::bigint, %(attempt_no)s::int, %(raw)s::bytea,
        %(tx_hash)s::text, %(built_at_block)s::bigint, %(now_ms)s::bigint

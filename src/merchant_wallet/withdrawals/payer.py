@@ -1,10 +1,12 @@
-"""The payer: looks for orders to pay, claims them, and makes several attempts at once.
+"""The payer: it claims orders that are due and makes several attempts at once.
 
-Rules: an order is worked on only under a claim with a fence (see `payouts`), in one `Attempt` (see
-`attempt`). An attempt that fails is logged with its order, which then rests for a growing while. Any number
-of payers may run, and each may die at any moment: all that matters is in the database, bytes are written down
-before they are sent, and a claim that lapsed can write nothing. Where there are several chains a quarter of
-the room is left to the others: nodes of one chain that hang hold up nobody else's orders.
+Rules:
+- An order is processed only under a claim with a fencing token (see `payouts`), in one `Attempt`.
+- A failed attempt is logged with its order. Then the order rests for a growing time.
+- Any number of payers may run, and each may be killed at any moment. All state is in the database, bytes are
+  stored before they are sent, and an expired claim can write nothing.
+- With several chains a quarter of the slots is reserved for the others. So a chain whose nodes hang does not
+  block the other chains' orders.
 """
 
 import asyncio
@@ -33,17 +35,17 @@ POLL_INTERVAL_S: Final = 0.1
 CLAIM_MS: Final = 15_000
 MAX_BUILDS: Final = 5
 MAX_CAUSE: Final = 1000
-"""Characters of an error's text that are kept with the order."""
+"""Characters of an error text that are stored with the order."""
 
 log = structlog.get_logger(__name__)
 
 
 class Payer:
-    """One worker that pays orders, `parallel` at once, each on a database connection of its own.
+    """One worker that pays orders, `parallel` at once, each on its own database connection.
 
-    `chains` has one `Chain` per chain name; with `hold_refunds` a failed order's hold stays. An order is
-    signed anew after a lapse until it has `max_builds` transfers. `wake` may be set from outside to look at
-    the queue at once.
+    `chains` has one `Chain` per chain name. With `hold_refunds` a failed order keeps its hold. An order whose
+    transfers expire is signed again until it has `max_builds` transfers. Set `wake` to make it look at the
+    queue at once.
     """
 
     def __init__(
@@ -81,22 +83,22 @@ class Payer:
         self._name = name or f"{socket.gethostname()}:{os.getpid()}"
         self._running: dict[OrderKey, asyncio.Task[None]] = {}
         self._chain_of: dict[OrderKey, str] = {}
-        # How many attempts at once one chain's orders may have.
+        # How many attempts one chain's orders may have at once.
         self._most = parallel if len(chains) == 1 else max(1, parallel - max(1, parallel // 4))
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
-        """Pay until told to stop, then finish the attempts under way and close the connections."""
+        """Pay until told to stop. Then finish the running attempts and close the connections."""
         try:
             await repeat("payer", self.start_due, stop=stop, interval_s=interval_s, wake=self.wake)
         finally:
             await self.close()
 
     async def start_due(self) -> int:
-        """Begin an attempt for each due order, as many as there is room for; gives how many began."""
+        """Start an attempt for each due order while there are free slots. Returns how many were started."""
         if self._is_full():
             return 0
         if self._is_away:
-            # Where orders can't be claimed they may still be read: a new connection finds who writes.
+            # A server that allows reads but no claims may be a standby. A new connection finds the primary.
             self._is_away = False
             await self._queue.close()
         connection = await self._queue.get()
@@ -121,18 +123,18 @@ class Payer:
         return len(self._running) >= self._parallel
 
     async def finish(self) -> None:
-        """Wait for the attempts under way."""
+        """Wait for the running attempts."""
         while self._running:
             await asyncio.wait(list(self._running.values()))
 
     async def close(self) -> None:
-        """Finish the attempts under way and close the connections."""
+        """Finish the running attempts and close the connections."""
         await self.finish()
         await self._queue.close()
         await self._connections.close()
 
     async def _work_on(self, key: OrderKey) -> None:
-        """Claim the order and make an attempt; whatever goes wrong is logged with the order."""
+        """Claim the order and make an attempt. Every error is logged with the order."""
         merchant_id, order_id = key
         try:
             async with self._connections.acquire() as worker_connection:
@@ -140,7 +142,7 @@ class Payer:
         except ClaimLost:
             log.warning("payout was taken over by another payer", merchant_id=merchant_id, order_id=order_id)
         except Exception as error:
-            # The claim lapses by itself, then any payer may try again.
+            # The claim expires by itself. Then any payer may try again.
             name = {"merchant_id": merchant_id, "order_id": order_id}
             log_failure(log, "payout could not be worked on", error, **name)
             self._is_away = is_database_away(error)
@@ -153,26 +155,29 @@ class Payer:
         now = self._clock()
         until_ms = now + self._claim_ms
         connection = await worker_connection.get()
-        held = await payouts.claim(connection, key, claimed_by=self._name, now_ms=now, until_ms=until_ms)
-        if held is not None:
-            waits, failures = await self._try(held, worker_connection)
+        claim = await payouts.claim(connection, key, claimed_by=self._name, now_ms=now, until_ms=until_ms)
+        if claim is not None:
+            waits, failures = await self._try(claim, worker_connection)
             await payouts.release(
                 await worker_connection.get(),
-                held,
+                claim,
                 now_ms=self._clock(),
                 rest_ms=waits.rest_ms,
                 failures=failures,
                 obstacle=waits.obstacle,
             )
 
-    async def _try(self, held: Claim, worker_connection: WorkerConnection) -> tuple[Waits, int]:
-        """How the order is to rest now, and how many attempts in a row have failed. Raises ClaimLost."""
+    async def _try(self, claim: Claim, worker_connection: WorkerConnection) -> tuple[Waits, int]:
+        """How the order must rest now, and how many attempts in a row have failed. Raises ClaimLost."""
         try:
-            return await self._attempt(held, worker_connection).advance(), 0
+            return await self._attempt(claim, worker_connection).advance(), 0
         except ClaimLost:
             raise
         except Exception as error:
-            failures, order = held.failures + 1, {"merchant_id": held.merchant_id, "order_id": held.order_id}
+            failures, order = (
+                claim.failures + 1,
+                {"merchant_id": claim.merchant_id, "order_id": claim.order_id},
+            )
             log_failure(log, "payout attempt failed", error, **order, failures=failures)
             kind = "node" if isinstance(error, ChainAway | ChainDisagrees | TimeoutError) else "fault"
             obstacle = Obstacle(kind, f"{type(error).__name__}: {error}"[:MAX_CAUSE])
@@ -184,5 +189,5 @@ async def _make_worker_connection(connect: Connect) -> WorkerConnection:
 
 
 def _is_always_usable(worker_connection: WorkerConnection) -> bool:
-    """It opens a lost connection anew by itself."""
+    """It reopens a lost connection by itself."""
     return True

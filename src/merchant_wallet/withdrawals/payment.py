@@ -87,7 +87,7 @@ class Payment:
 
     def __init__(
         self,
-        held: Claim,
+        claim: Claim,
         worker_connection: WorkerConnection,
         hot_wallet: HotWallet,
         order: PayableOrder,
@@ -96,7 +96,7 @@ class Payment:
         max_builds: int,
         clock: Callable[[], int],
     ) -> None:
-        self._held = held
+        self._claim = claim
         self._worker_connection = worker_connection
         self._hot_wallet = hot_wallet
         self._chain = hot_wallet.chain
@@ -110,7 +110,7 @@ class Payment:
         # A transfer that this attempt signs first has not been sent, so it is pending without a question.
         self._verdict: Verdict = Pending()
         self._error: Exception | None = None
-        self._name = {"merchant_id": held.merchant_id, "order_id": held.order_id, "fence": held.fence}
+        self._name = {"merchant_id": claim.merchant_id, "order_id": claim.order_id, "fence": claim.fence}
 
     async def advance(self) -> Result:
         """Take the payment as far as it goes now.
@@ -120,7 +120,7 @@ class Payment:
         if self._order.given_up_cause is not None:
             return GivenUp(self._order.given_up_cause)
         connection = await self._worker_connection.get()
-        self._stored = await payouts.read_signed(connection, self._held.merchant_id, self._held.order_id)
+        self._stored = await payouts.read_signed(connection, self._claim.merchant_id, self._claim.order_id)
         await self._hot_wallet.open(connection)
         state = self._begin()
         while state in ACTIONS:
@@ -141,7 +141,7 @@ class Payment:
         assert reserved is not None, "nothing is signed without a reservation"
         if reserved.wallet not in (self._chain.wallet, UNKNOWN_WALLET):
             raise hot_wallet_store.WalletMoved(
-                f"order {self._held.order_id} is paid by the hot wallet {reserved.wallet.hex()}, "
+                f"order {self._claim.order_id} is paid by the hot wallet {reserved.wallet.hex()}, "
                 "whose key is not here"
             )
         return Payout(self._payout.payout_id, self._payout.transfer, reserved.nonce)
@@ -174,11 +174,11 @@ class Payment:
 
     async def _reserve(self) -> Event:
         connection, amount_units = await self._worker_connection.get(), self._payout.transfer.amount_units
-        self._reserved = await self._hot_wallet.reserve(connection, self._held, amount_units)
+        self._reserved = await self._hot_wallet.reserve(connection, self._claim, amount_units)
         return Event.RESERVED
 
     async def _release(self) -> Event:
-        await reservations.release(await self._worker_connection.get(), self._held, self._clock())
+        await reservations.release(await self._worker_connection.get(), self._claim, self._clock())
         self._reserved = None
         return Event.RELEASED
 
@@ -196,7 +196,9 @@ class Payment:
         assert signed is not None, "only a signed transfer is stored"
         connection, chain = await self._worker_connection.get(), self._hot_wallet.name
         try:
-            await payouts.store_signed(connection, self._held, chain, self._chain.wallet, number, signed, now)
+            await payouts.store_signed(
+                connection, self._claim, chain, self._chain.wallet, number, signed, now
+            )
         except Halted as halted:
             raise Blocked(Obstacle("stopped", str(halted))) from halted
         log.info("payout signed", **self._name, tx_hash=signed.tx_hash, attempt_no=number)
@@ -215,7 +217,7 @@ class Payment:
         if newest.broadcast_ms is not None:
             return Event.SENT_AGAIN
         await payouts.mark_broadcast(
-            await self._worker_connection.get(), self._held, newest.attempt_no, self._clock()
+            await self._worker_connection.get(), self._claim, newest.attempt_no, self._clock()
         )
         return Event.SENT
 
@@ -269,7 +271,7 @@ class Payment:
             case State.DEAD, Dead() as dead, _:
                 return await self._give_up(dead.cause, dead.wallet_fault)
             case State.PAID, protocol.Final() as final, _:
-                await reservations.spend(await self._worker_connection.get(), self._held)
+                await reservations.spend(await self._worker_connection.get(), self._claim)
                 return Paid(final.tx_hash)
             case State.SUSPECT, protocol.Final() as final, _:
                 return Suspect(str(self._find_fault(final)))
@@ -307,7 +309,7 @@ class Payment:
         chain = self._hot_wallet.name
         await reservations.give_up(
             await self._worker_connection.get(),
-            self._held,
+            self._claim,
             cause,
             self._clock(),
             signed_no=len(self._stored),

@@ -1,7 +1,9 @@
-"""What the payer compares before money moves. Pure.
+"""What the payer checks before money moves. Pure.
 
-Rules: an order is believed only as far as the journal says the same; a chain's record only when it is exactly
-the transfer that was ordered. A fault is a sentence for the operator, None means that all is well.
+Rules:
+- An order must agree with the journal.
+- A chain's record must be exactly the ordered transfer.
+- A mismatch is a sentence for the operator. None means that all is well.
 """
 
 from merchant_wallet.base.addresses import format_address, parse_address
@@ -18,7 +20,7 @@ from merchant_wallet.chains.transfer_logs import describe_final
 
 
 def plan_payout(withdrawal: Withdrawal) -> Payout:
-    """The one transfer that pays an order. Raises ValueError when its address is not valid on its chain."""
+    """The one transfer that pays an order. Raises ValueError if its address is invalid on its chain."""
     recipient = parse_address(withdrawal.chain, withdrawal.address)
     return Payout(withdrawal.order_id, Transfer(withdrawal.chain, USDT, recipient, withdrawal.arrival_units))
 
@@ -26,7 +28,7 @@ def plan_payout(withdrawal: Withdrawal) -> Payout:
 def find_journal_mismatch(
     merchant_id: int, withdrawal: Withdrawal, entry: Entry | None, previous_hash: bytes | None
 ) -> str | None:
-    """How an order differs from the hash-chained entry that opened it."""
+    """How an order differs from the hash-chained entry that created it."""
     if entry is None:
         return "the journal has no entry for this order"
     ordered = (withdrawal.mc_order_id, withdrawal.rate_e8, withdrawal.created_ms)
@@ -55,7 +57,7 @@ def find_journal_mismatch(
 
 
 def find_transfer_mismatch(ordered: Transfer, final: Final) -> str | None:
-    """How the chain's final record differs from what was ordered."""
+    """How the chain's final record differs from the order."""
     if final.is_exactly(ordered):
         return None
     return f"the chain moved {describe_final(final)} instead of {_describe(ordered)}"

@@ -1,10 +1,11 @@
-"""What the payer remembers of orders: its queue, its claims, what was signed, and orders that are frozen.
+"""The SQL of payouts: the payer's queue, its claims, signed transfers and frozen orders.
 
-Rules: each function is one statement that commits by itself. A claim is a fence number that only grows; a
-write names the fence and changes nothing when a later claim has taken the order: then `ClaimLost` is raised
-and whoever held the old claim must leave the order alone. What an order has of its hot wallet is in
-`reservations`. Statements are in `payouts.sql`. All raise `psycopg.Error` as the database does. Moments are
-milliseconds.
+Rules:
+- Each function is one statement that commits by itself.
+- A claim has a fencing token that only grows. A write names the token. If a later claim has taken the order,
+  the write changes nothing and raises `ClaimLost`. Then the old claim's holder must stop.
+- `reservations` has what is reserved in the hot wallet.
+- Statements are in `payouts.sql`. All functions raise `psycopg.Error`. Times are milliseconds.
 """
 
 from collections.abc import Sequence
@@ -26,15 +27,15 @@ _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 _WITHDRAWAL_COLUMNS: Final = len(Withdrawal.__struct_fields__)
 
 OrderKey = tuple[int, int]
-"""A merchant's id and an order's."""
+"""The ids of a merchant and an order."""
 
 
 class ClaimLost(Exception):
-    """Another worker has taken the order since; the text names the order."""
+    """Another worker has claimed the order since. The text names the order."""
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
-    """One worker's right to work on an order, until it lapses and another worker takes a higher fence."""
+    """One worker's right to process an order, until it expires and another worker takes a higher token."""
 
     merchant_id: int
     order_id: int
@@ -43,27 +44,29 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
 
 
 class Halted(Exception):
-    """Nothing may be signed on the chain any more: it was stopped, or its wallet froze. The text says so."""
+    """Nothing may be signed on the chain any more: it is stopped, or its wallet is frozen. The text
+    says so.
+    """
 
 
 class Reservation(msgspec.Struct, frozen=True, gc=False):
-    """What an order has of a hot wallet besides the money: its place, where the chain numbers places."""
+    """What an order has in a hot wallet besides the money: its nonce, if the chain has nonces."""
 
     wallet: bytes
     nonce: int | None
 
 
 class StandingObstacle(msgspec.Struct, frozen=True, gc=False):
-    """What kept an order waiting when it was last tried, and since when."""
+    """What blocked an order at its last attempt, and since when."""
 
     kind: str
     since_ms: int
 
 
 class PayableOrder(msgspec.Struct, frozen=True, gc=False):
-    """An order as it stands, with what the payer has decided and done about it before.
+    """An order, with what the payer has decided and done about it before.
 
-    `given_up_cause`: it can never be paid, which is for ever. `standing_obstacle`: what it waits for.
+    `given_up_cause`: it can never be paid, for ever. `standing_obstacle`: what it waits for.
     """
 
     withdrawal: Withdrawal
@@ -75,7 +78,7 @@ class PayableOrder(msgspec.Struct, frozen=True, gc=False):
 
 
 class StoredTransfer(msgspec.Struct, frozen=True, gc=False):
-    """One signed transfer of an order as it is written down; `broadcast_ms` is when a node first took it."""
+    """One signed transfer of an order. `broadcast_ms` is when a node first took it."""
 
     attempt_no: int
     signed: SignedTransfer
@@ -104,7 +107,7 @@ class BlockedOrder(msgspec.Struct, frozen=True, gc=False):
 
 
 class PayoutShown(msgspec.Struct, frozen=True, gc=False):
-    """What the payer knows of one order, for an operator."""
+    """The state of one order's payout, for an operator."""
 
     claimed_by: str
     claimed_until_ms: int
@@ -122,9 +125,10 @@ class PayoutShown(msgspec.Struct, frozen=True, gc=False):
 async def peek_due(
     connection: AsyncConnection, now_ms: int, *, full_chains: Sequence[str], hold_refunds: bool, limit: int
 ) -> list[tuple[OrderKey, str]]:
-    """Orders that can be worked on now and their chains, but for `full_chains`; the longest waiting first.
+    """Orders that can be processed now and their chains, except `full_chains`. The longest waiting come
+    first.
 
-    No lock: each is still to be claimed.
+    Nothing is locked: each must still be claimed.
     """
     parameters = {
         "now_ms": now_ms,
@@ -139,7 +143,7 @@ async def peek_due(
 async def peek_expired(
     connection: AsyncConnection, now_ms: int, *, after: OrderKey, limit: int
 ) -> list[OrderKey]:
-    """Orders past their deadline that nobody approved, the next page after `after`."""
+    """Unapproved orders after their deadline, the next page after `after`."""
     parameters = {"now_ms": now_ms, "after_merchant_id": after[0], "after_order_id": after[1], "limit": limit}
     cursor = await connection.execute(_TEXTS["peek_expired"], parameters)
     return [(merchant_id, order_id) for merchant_id, order_id in await cursor.fetchall()]
@@ -148,7 +152,7 @@ async def peek_expired(
 async def claim(
     connection: AsyncConnection, key: OrderKey, *, claimed_by: str, now_ms: int, until_ms: int
 ) -> Claim | None:
-    """Take an order until `until_ms`; None when another worker holds it, it rests or it is frozen."""
+    """Claim an order until `until_ms`. None if another worker holds it, or it rests or is frozen."""
     merchant_id, order_id = key
     parameters = {
         "merchant_id": merchant_id,
@@ -162,12 +166,12 @@ async def claim(
     return None if row is None else Claim(merchant_id, order_id, *row)
 
 
-async def read_order(connection: AsyncConnection, held: Claim) -> PayableOrder:
-    """The claimed order as it stands now."""
-    cursor = await connection.execute(_TEXTS["read_order"], _name(held))
+async def read_order(connection: AsyncConnection, claim: Claim) -> PayableOrder:
+    """The claimed order."""
+    cursor = await connection.execute(_TEXTS["read_order"], _name(claim))
     row = await cursor.fetchone()
     if row is None:
-        raise LookupError(f"order {held.order_id} of merchant {held.merchant_id} is gone")
+        raise LookupError(f"order {claim.order_id} of merchant {claim.merchant_id} is gone")
     withdrawal = Withdrawal(*row[:_WITHDRAWAL_COLUMNS])
     active, version, given_up_cause, wallet, nonce, kind, since_ms = row[_WITHDRAWAL_COLUMNS:]
     reservation = None if wallet is None else Reservation(bytes(wallet), nonce)
@@ -175,16 +179,16 @@ async def read_order(connection: AsyncConnection, held: Claim) -> PayableOrder:
     return PayableOrder(withdrawal, active, version, given_up_cause, reservation, standing_obstacle)
 
 
-async def find_early_approval(connection: AsyncConnection, held: Claim) -> str | None:
-    """Who approved the claimed order while that person's word did not count; None when nobody did."""
+async def find_early_approval(connection: AsyncConnection, claim: Claim) -> str | None:
+    """Who approved the claimed order before that person's approvals counted. None if nobody did."""
     found = await early_approvals.find_early_approval(
-        connection, held.merchant_id, held.order_id, held.order_id
+        connection, claim.merchant_id, claim.order_id, claim.order_id
     )
     return None if found is None else found[1]
 
 
 async def read_signed(connection: AsyncConnection, merchant_id: int, order_id: int) -> list[StoredTransfer]:
-    """Everything that was ever signed for an order, the oldest first."""
+    """Everything that was ever signed for an order, oldest first."""
     parameters = {"merchant_id": merchant_id, "order_id": order_id}
     cursor = await connection.execute(_TEXTS["read_signed"], parameters)
     return [
@@ -193,36 +197,36 @@ async def read_signed(connection: AsyncConnection, merchant_id: int, order_id: i
     ]
 
 
-async def read_entry(connection: AsyncConnection, held: Claim) -> tuple[Entry, bytes | None] | None:
-    """The entry that opened the order, and the hash before it (None: it is the book's first entry)."""
-    cursor = await connection.execute(_TEXTS["read_entry"], _name(held))
+async def read_entry(connection: AsyncConnection, claim: Claim) -> tuple[Entry, bytes | None] | None:
+    """The entry that created the order, and the hash before it (None for the book's first entry)."""
+    cursor = await connection.execute(_TEXTS["read_entry"], _name(claim))
     row = await cursor.fetchone()
     if row is None:
         return None
     kind, mc_order_id, at_ms, rate_e8, facts, own_hash, previous_hash = row
-    cursor = await connection.execute(_TEXTS["read_postings"], _name(held))
+    cursor = await connection.execute(_TEXTS["read_postings"], _name(claim))
     postings = tuple(Posting(*columns) for columns in await cursor.fetchall())
-    entry = Entry(held.order_id, kind, mc_order_id, at_ms, rate_e8, facts, postings, bytes(own_hash))
+    entry = Entry(claim.order_id, kind, mc_order_id, at_ms, rate_e8, facts, postings, bytes(own_hash))
     return entry, previous_hash
 
 
 async def store_signed(
     connection: AsyncConnection,
-    held: Claim,
+    claim: Claim,
     chain: str,
     wallet: bytes,
     attempt_no: int,
     signed: SignedTransfer,
     now_ms: int,
 ) -> None:
-    """Write signed bytes down, once for ever, as the order's `attempt_no`-th.
+    """Store signed bytes as the order's transfer number `attempt_no`. They never change.
 
-    Raises ClaimLost, also when another number is next or the order was given up or frozen; Halted when the
-    chain's payouts or this wallet were stopped, also if they go on by now; WalletMoved. The bytes must then
-    never be broadcast.
+    Raises ClaimLost, also if another number is next or the order was given up or frozen. Raises Halted if the
+    chain's payouts or this wallet were stopped, even if they run again by now. Raises WalletMoved. Then the
+    bytes must never be broadcast.
     """
     parameters = {
-        **_name(held),
+        **_name(claim),
         "chain": chain,
         "wallet": wallet,
         "attempt_no": attempt_no,
@@ -232,7 +236,7 @@ async def store_signed(
         "now_ms": now_ms,
     }
     try:
-        await _write(connection, "store_signed", held, parameters)
+        await _write(connection, "store_signed", claim, parameters)
     except ClaimLost:
         cursor = await connection.execute(_TEXTS["is_next"], parameters)
         if await cursor.fetchone() != (True,):
@@ -242,39 +246,39 @@ async def store_signed(
             moved = f"the hot wallet of {chain} is not {wallet.hex()} any more"
             raise hot_wallet_store.WalletMoved(moved) from None
         why = halts[0] if halts else "payouts were stopped for a moment"
-        raise Halted(f"order {held.order_id} could not be signed any more: {why}") from None
+        raise Halted(f"order {claim.order_id} could not be signed any more: {why}") from None
 
 
-async def mark_broadcast(connection: AsyncConnection, held: Claim, attempt_no: int, now_ms: int) -> None:
-    """Note when a node first took the bytes. Nothing hangs on it."""
+async def mark_broadcast(connection: AsyncConnection, claim: Claim, attempt_no: int, now_ms: int) -> None:
+    """Record when a node first took the bytes. Nothing depends on it."""
     await connection.execute(
-        _TEXTS["mark_broadcast"], {**_name(held), "attempt_no": attempt_no, "now_ms": now_ms}
+        _TEXTS["mark_broadcast"], {**_name(claim), "attempt_no": attempt_no, "now_ms": now_ms}
     )
 
 
 async def release(
     connection: AsyncConnection,
-    held: Claim,
+    claim: Claim,
     *,
     now_ms: int,
     rest_ms: int,
     failures: int = 0,
     obstacle: Obstacle | None = None,
 ) -> None:
-    """Give the claim up and let the order rest; the obstacle, if any, is what it waits for. Raises ClaimLost."""
+    """Release the claim and let the order rest. `obstacle` is what it waits for. Raises ClaimLost."""
     parameters = {
-        **_name(held),
+        **_name(claim),
         "now_ms": now_ms,
         "until_ms": now_ms + rest_ms,
         "failures": failures,
         "obstacle_kind": obstacle.kind if obstacle else None,
         "obstacle_cause": obstacle.cause if obstacle else None,
     }
-    await _write(connection, "release", held, parameters)
+    await _write(connection, "release", claim, parameters)
 
 
 async def thaw(connection: AsyncConnection, merchant_id: int, order_id: int) -> bool:
-    """An operator's word that a frozen order may go on; False when it was not frozen."""
+    """Let a frozen order go on. False if it was not frozen."""
     cursor = await connection.execute(_TEXTS["thaw"], {"merchant_id": merchant_id, "order_id": order_id})
     return cursor.rowcount == 1
 
@@ -292,18 +296,18 @@ async def list_blocked(connection: AsyncConnection, *, limit: int = 1000) -> lis
 
 
 async def show_payout(connection: AsyncConnection, merchant_id: int, order_id: int) -> PayoutShown | None:
-    """What the payer knows of an order; None while it has not looked at it."""
+    """The state of an order's payout. None if the payer has not looked at it yet."""
     parameters = {"merchant_id": merchant_id, "order_id": order_id}
     cursor = await connection.execute(_TEXTS["show_payout"], parameters)
     row = await cursor.fetchone()
     return None if row is None else PayoutShown(*row)
 
 
-def _name(held: Claim) -> dict[str, object]:
-    return {"merchant_id": held.merchant_id, "order_id": held.order_id, "fence": held.fence}
+def _name(claim: Claim) -> dict[str, object]:
+    return {"merchant_id": claim.merchant_id, "order_id": claim.order_id, "fence": claim.fence}
 
 
-async def _write(connection: AsyncConnection, name: str, held: Claim, parameters: dict[str, object]) -> None:
+async def _write(connection: AsyncConnection, name: str, claim: Claim, parameters: dict[str, object]) -> None:
     cursor = await connection.execute(_TEXTS[name], parameters)
     if cursor.rowcount != 1:
-        raise ClaimLost(f"order {held.order_id}: fence {held.fence} has been passed")
+        raise ClaimLost(f"order {claim.order_id}: fence {claim.fence} has been passed")

@@ -56,11 +56,11 @@ class Outdated(msgspec.Struct, frozen=True, gc=False):
 
 
 async def reserve(
-    connection: AsyncConnection, held: Claim, wanted: Wanted, now_ms: int
+    connection: AsyncConnection, claim: Claim, wanted: Wanted, now_ms: int
 ) -> Reservation | Shortage | Outdated:
     """Reserve money, and a nonce, for an order. Raises ClaimLost, Blocked, `hot_wallet_store.WalletMoved`."""
     async with connection.transaction():
-        await _write(connection, "hold_fence", held, {})
+        await _write(connection, "hold_fence", claim, {})
         parameters = {"chain": wanted.chain, "wallet": wanted.wallet}
         cursor = await connection.execute(_TEXTS["lock_wallet"], parameters)
         row = await cursor.fetchone()
@@ -82,11 +82,11 @@ async def reserve(
         [(reserved,)] = await cursor.fetchall()
         if funds - reserved < wanted.amount_units:
             return Shortage(funds - reserved, funds_spent_no == spent_no and age_ms <= SHORTAGE_MAX_AGE_MS)
-        return await _insert(connection, held, wanted, now_ms)
+        return await _insert(connection, claim, wanted, now_ms)
 
 
-async def _insert(connection: AsyncConnection, held: Claim, wanted: Wanted, now_ms: int) -> Reservation:
-    parameters = {**_name(held), "chain": wanted.chain, "wallet": wanted.wallet, "now_ms": now_ms}
+async def _insert(connection: AsyncConnection, claim: Claim, wanted: Wanted, now_ms: int) -> Reservation:
+    parameters = {**_name(claim), "chain": wanted.chain, "wallet": wanted.wallet, "now_ms": now_ms}
     nonce = await _take_nonce(connection, parameters) if wanted.has_nonces else None
     parameters |= {"nonce": nonce, "amount": wanted.amount_units}
     await connection.execute(_TEXTS["insert_reservation"], parameters)
@@ -94,7 +94,7 @@ async def _insert(connection: AsyncConnection, held: Claim, wanted: Wanted, now_
 
 
 async def _take_nonce(connection: AsyncConnection, parameters: dict[str, object]) -> int:
-    """A place for the order: the lowest that was given back, else the next."""
+    """A nonce for the order: the lowest that was given back, else the next."""
     for name in ("take_free_nonce", "take_next_nonce"):
         cursor = await connection.execute(_TEXTS[name], parameters)
         if row := await cursor.fetchone():
@@ -102,16 +102,16 @@ async def _take_nonce(connection: AsyncConnection, parameters: dict[str, object]
     raise LookupError(f"the hot wallet of {parameters['chain']} has no next place")
 
 
-async def release(connection: AsyncConnection, held: Claim, now_ms: int) -> None:
+async def release(connection: AsyncConnection, claim: Claim, now_ms: int) -> None:
     """Release the reservation of an order for which nothing is signed. Raises ClaimLost."""
     async with connection.transaction():
-        await _write(connection, "hold_fence", held, {})
-        await connection.execute(_TEXTS["drop_reservation"], {**_name(held), "now_ms": now_ms})
+        await _write(connection, "hold_fence", claim, {})
+        await connection.execute(_TEXTS["drop_reservation"], {**_name(claim), "now_ms": now_ms})
 
 
 async def give_up(
     connection: AsyncConnection,
-    held: Claim,
+    claim: Claim,
     cause: str,
     now_ms: int,
     *,
@@ -126,31 +126,31 @@ async def give_up(
     """
     parameters = {"cause": cause, "now_ms": now_ms, "signed_no": signed_no}
     async with connection.transaction():
-        await _write(connection, "give_up", held, parameters)
+        await _write(connection, "give_up", claim, parameters)
         ending = "spend_reservation" if signed_no else "drop_reservation"
-        await connection.execute(_TEXTS[ending], {**_name(held), "now_ms": now_ms})
+        await connection.execute(_TEXTS[ending], {**_name(claim), "now_ms": now_ms})
         if wallet_fault is not None:
             await hot_wallet_store.freeze_wallet(connection, chain, wallet_fault, now_ms)
 
 
-async def spend(connection: AsyncConnection, held: Claim) -> None:
+async def spend(connection: AsyncConnection, claim: Claim) -> None:
     """Note that the order's money has left the wallet. It is a fact, so it needs no claim."""
-    await connection.execute(_TEXTS["spend_reservation"], _name(held))
+    await connection.execute(_TEXTS["spend_reservation"], _name(claim))
 
 
 async def freeze(
-    connection: AsyncConnection, held: Claim, cause: str, now_ms: int, *, freezes_wallet: str | None
+    connection: AsyncConnection, claim: Claim, cause: str, now_ms: int, *, freezes_wallet: str | None
 ) -> None:
     """Freeze the order, and the hot wallet of `freezes_wallet`, until an operator thaws them.
 
     Raises ClaimLost.
     """
-    parameters = {**_name(held), "cause": cause, "now_ms": now_ms}
+    parameters = {**_name(claim), "cause": cause, "now_ms": now_ms}
     async with connection.transaction():
         cursor = await connection.execute(_TEXTS["freeze_order"], parameters)
         row = await cursor.fetchone()
         if row is None:
-            raise ClaimLost(f"order {held.order_id}: fence {held.fence} has been passed")
+            raise ClaimLost(f"order {claim.order_id}: fence {claim.fence} has been passed")
         if row == (0,):
             await connection.execute(_TEXTS["drop_reservation"], parameters)
         if freezes_wallet is not None:
@@ -164,11 +164,11 @@ async def release_idle(connection: AsyncConnection, chain: str, wallet: bytes, b
     return cursor.rowcount
 
 
-def _name(held: Claim) -> dict[str, object]:
-    return {"merchant_id": held.merchant_id, "order_id": held.order_id, "fence": held.fence}
+def _name(claim: Claim) -> dict[str, object]:
+    return {"merchant_id": claim.merchant_id, "order_id": claim.order_id, "fence": claim.fence}
 
 
-async def _write(connection: AsyncConnection, name: str, held: Claim, parameters: dict[str, object]) -> None:
-    cursor = await connection.execute(_TEXTS[name], {**_name(held), **parameters})
+async def _write(connection: AsyncConnection, name: str, claim: Claim, parameters: dict[str, object]) -> None:
+    cursor = await connection.execute(_TEXTS[name], {**_name(claim), **parameters})
     if cursor.rowcount != 1:
-        raise ClaimLost(f"order {held.order_id}: fence {held.fence} has been passed")
+        raise ClaimLost(f"order {claim.order_id}: fence {claim.fence} has been passed")

@@ -1,7 +1,7 @@
-"""The memory of the sandbox's chains: a table of the service's own database.
+"""The accepted transfers of the sandbox's chains, in a table of the service's database.
 
-Rules: a transfer is accepted once, under its hash, and never changed. The chain itself knows no SQL; it is
-handed this ledger.
+Rules: a transfer is accepted once, under its hash, and never changed. The chain knows no SQL and uses this
+ledger.
 """
 
 from pathlib import Path
@@ -17,13 +17,13 @@ _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
 
 class SandboxLedger:
-    """What both sandbox chains accepted (see `chains.sandbox.Ledger`). Raises `psycopg.Error`."""
+    """What the sandbox's chains accepted (see `chains.sandbox.chain.Ledger`). Raises `psycopg.Error`."""
 
     def __init__(self, worker_connection: WorkerConnection) -> None:
         self._worker_connection = worker_connection
 
     async def accept(self, accepted: AcceptedTransfer) -> None:
-        """Keep a transfer; one whose hash is known already stays as it is."""
+        """Store a transfer. A known hash is not changed."""
         transfer = accepted.transfer
         parameters = {
             "tx_hash": accepted.tx_hash,
@@ -39,7 +39,7 @@ class SandboxLedger:
         await connection.execute(_TEXTS["accept_transfer"], parameters)
 
     async def find(self, chain: str, tx_hash: str) -> AcceptedTransfer | None:
-        """The transfer of this hash on this chain."""
+        """The transfer with this hash on this chain."""
         connection = await self._worker_connection.get()
         parameters = {"chain": chain, "tx_hash": tx_hash}
         cursor = await connection.execute(_TEXTS["find_transfer"], parameters)

@@ -1,8 +1,9 @@
-"""Stopping all new payouts of a chain, by an operator or by whatever finds that the funds don't add up.
+"""Stops of all new payouts of a chain, by an operator or by a check that found missing funds.
 
-Rules: what was signed before is followed to its end, nothing new is signed. Several may stop a chain; it goes
-on when every stop is taken back, which `guards` does. Statements are in `hot_wallet_store.sql`. Raises
-`psycopg.Error`.
+Rules:
+- Transfers signed before are followed to their end. Nothing new is signed.
+- Several actors may stop a chain. It runs again when every stop is removed, which `guards` does.
+- Statements are in `hot_wallet_store.sql`. All functions raise `psycopg.Error`.
 """
 
 import msgspec
@@ -21,13 +22,13 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
 
 
 async def stop_payouts(connection: AsyncConnection, chain: str, actor: str, cause: str, now_ms: int) -> bool:
-    """Let nothing new be signed on a chain; False when this actor had stopped it, whose first cause stays."""
+    """Stop new payouts of a chain. False if this actor had stopped it. Then the first cause stays."""
     parameters = {"chain": chain, "actor": actor, "cause": cause, "now_ms": now_ms}
     cursor = await connection.execute(TEXTS["stop"], parameters)
     return cursor.rowcount == 1
 
 
 async def list_stops(connection: AsyncConnection) -> list[Stop]:
-    """All stops, the oldest first."""
+    """All stops, oldest first."""
     cursor = await connection.execute(TEXTS["list_stops"])
     return [Stop(*row) for row in await cursor.fetchall()]
