@@ -54,7 +54,7 @@ class Office:
         self.merchant_id = merchant_id
 
     async def propose(
-        self, name: str = "ReportingScene", person: Person = ANN, at_ms: int = 1000, **more: Any
+        self, name: str = "Bazaar", person: Person = ANN, at_ms: int = 1000, **more: Any
     ) -> ProposedChange:
         """Ann's proposal to rename the shop."""
         given = {"before": {"name": "Shop"}, "reason": "they moved", **more}
@@ -127,7 +127,7 @@ def test_what_one_proposes_another_carries_out_with_its_audit_entry(database_url
         assert await office.name() == "Shop"
         assert await changes.list_open(office.conn, at_ms=2000) == [proposed]
         done = await office.accept(RENAME, proposed.proposal_no, person=BOB, at_ms=2000)
-        assert await office.name() == "ReportingScene"
+        assert await office.name() == "Bazaar"
         assert (done.change.state, done.change.decided_by, done.change.decided_ms) == (
             "accepted",
             "operator:bob",
@@ -141,7 +141,7 @@ def test_what_one_proposes_another_carries_out_with_its_audit_entry(database_url
         assert (told.actor, told.action, told.source) == ("operator:bob", "merchant.rename", "192.0.2.2")
         assert told.before == {"name": "Shop"}
         assert told.after == {
-            "name": "ReportingScene",
+            "name": "Bazaar",
             "proposalNo": proposed.proposal_no,
             "proposedBy": "operator:ann",
             "reason": "they moved",
@@ -232,7 +232,7 @@ def test_after_its_deadline_nobody_carries_it_out(database_url: str) -> None:
 
 def test_a_proposal_is_refused_with_a_reason_or_withdrawn_by_its_maker(database_url: str) -> None:
     async def story(office: Office) -> None:
-        first, second = [(await office.propose(name)).proposal_no for name in ("ReportingScene", "Market")]
+        first, second = [(await office.propose(name)).proposal_no for name in ("Bazaar", "Market")]
         blank = changes.refuse(office.conn, first, " ", person=BOB, at_ms=2000)
         assert "reason" in await refusal(blank)
         no = await changes.refuse(office.conn, first, "not now", person=BOB, at_ms=2000)
@@ -354,7 +354,7 @@ def test_at_the_terminal_the_role_at_the_console_takes_nothing_away_but_a_disabl
         first = (await office.propose(person=shell)).proposal_no
         done = await office.accept(RENAME, first, person=BOB, at_ms=2000)
         assert done.change.state == "accepted"
-        second = (await office.propose("Market", person=shell, before={"name": "ReportingScene"})).proposal_no
+        second = (await office.propose("Market", person=shell, before={"name": "Bazaar"})).proposal_no
         await office.conn.execute("update operator set status = 'disabled'")
         failed = await office.accept(RENAME, second, person=BOB, at_ms=2000)
         assert failed.change.outcome == ProposalRefusal.PROPOSER_CHANGED.value

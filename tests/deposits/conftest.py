@@ -194,7 +194,7 @@ class DepositScene:
         cursor = await self.connection.execute(statement, parameters)
         return await cursor.fetchall() if cursor.description else []
 
-    async def standing(self, tx_hash: str) -> str:
+    async def status_of(self, tx_hash: str) -> str:
         """The state of a transaction's only deposit; `nothing` if there is none."""
         return (
             (await self.deposit(tx_hash)).status

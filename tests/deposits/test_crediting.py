@@ -55,7 +55,7 @@ def test_without_a_rate_a_deposit_waits_says_why_and_is_tried_again(
         crediting_worker = scene.crediting_worker()
         assert await crediting_worker.credit_due() == 1
         shown = await scene.deposit(anna)
-        assert (shown.status, await scene.standing(ulla)) == ("pending", "credited")
+        assert (shown.status, await scene.status_of(ulla)) == ("pending", "credited")
         assert "exchange" in (shown.cause or "")
         await scene.set_rate(6 * 10**8)
         assert await crediting_worker.credit_due() == 0
@@ -95,17 +95,17 @@ def test_dust_is_kept_until_what_lies_at_its_address_is_enough(in_scene: InScene
         chain, crediting_worker = FakeChainReader(), scene.crediting_worker()
         first = await arrive(scene, chain, ("ulla", COIN // 2), ("anna", COIN // 2), ("otto", COIN - 1))
         assert await crediting_worker.credit_due() == 0
-        assert {await scene.standing(sent) for sent in first} == {"dust"}
+        assert {await scene.status_of(sent) for sent in first} == {"dust"}
         assert await sum_uncredited(scene.connection) == {"ERC20": 2 * COIN - 1}
         assert len((await list_deposits(scene.connection, DepositFilter(statuses=("dust",)))).rows) == 3
         (second,) = await arrive(scene, chain, ("ulla", COIN // 2))
         assert await crediting_worker.credit_due() == 2
         assert (await scene.balances())["ulla"] == COIN
-        assert {await scene.standing(sent) for sent in (first[0], second)} == {"credited"}
-        assert {await scene.standing(sent) for sent in first[1:]} == {"dust"}
+        assert {await scene.status_of(sent) for sent in (first[0], second)} == {"credited"}
+        assert {await scene.status_of(sent) for sent in first[1:]} == {"dust"}
         # Dust that was credited no longer counts.
         (third,) = await arrive(scene, chain, ("ulla", COIN // 2))
-        assert await scene.standing(third) == "dust"
+        assert await scene.status_of(third) == "dust"
         await scene.expect_sound()
 
     in_scene(scenario)
@@ -137,7 +137,7 @@ def test_a_large_deposit_takes_the_dust_before_it_along_only_when_that_is_enough
         (dust,) = await arrive(scene, chain, ("ulla", 1))
         (sent,) = await arrive(scene, chain, ("ulla", 5 * COIN))
         await scene.crediting_worker().credit_due()
-        assert (await scene.standing(dust), await scene.standing(sent)) == ("dust", "credited")
+        assert (await scene.status_of(dust), await scene.status_of(sent)) == ("dust", "credited")
 
     in_scene(scenario)
 
@@ -246,7 +246,7 @@ def test_a_credit_whose_answer_was_lost_is_not_given_again(in_scene: InScene) ->
         await crediting_worker.close()
         scene.clock.advance(REST_MS)
         assert await scene.crediting_worker().credit_due() == 0
-        assert await scene.standing(sent) == "credited"
+        assert await scene.status_of(sent) == "credited"
         assert (await scene.balances())["ulla"] == COIN
 
     in_scene(scenario)

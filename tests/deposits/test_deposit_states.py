@@ -79,7 +79,7 @@ async def arrive(scene: DepositScene) -> dict[str, Any]:
     (sent,) = told.mine((address("ulla"), COIN))
     told.mine(blocks=FINAL_DEPTH)
     await scene.catch_up(scene.watcher(told))
-    assert await scene.standing(sent) == "pending"
+    assert await scene.status_of(sent) == "pending"
     return {"merchant_id": 1001, "chain": "ERC20", "tx_hash": sent, "log_index": 0}
 
 
@@ -146,7 +146,7 @@ def test_the_statements_take_the_steps_of_the_table_and_no_other(in_scene: InSce
                 await put(scene, before)
                 await happen(scene, key)
                 wanted = STEPS[before].get(event, before)
-                assert await scene.standing(key["tx_hash"]) == wanted, f"{event} of one that is {before}"
+                assert await scene.status_of(key["tx_hash"]) == wanted, f"{event} of one that is {before}"
 
     in_scene(scenario)
 
@@ -159,7 +159,7 @@ def test_a_reading_that_is_noted_or_moved_changes_no_state(in_scene: InScene) ->
             for before in State:
                 await put(scene, before)
                 await run(scene, name, key, **place)
-                assert await scene.standing(key["tx_hash"]) == before, f"{name} of one that is {before}"
+                assert await scene.status_of(key["tx_hash"]) == before, f"{name} of one that is {before}"
 
     in_scene(scenario)
 

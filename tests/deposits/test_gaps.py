@@ -88,7 +88,7 @@ def test_a_chain_is_first_read_from_before_the_oldest_merchant(in_scene: InScene
         await scene.rows("update merchant set created_ms = %s", opened_ms)
         await scene.catch_up(scene.watcher(chain))
         assert chain.asked[0][0] == len(chain.blocks) - 30
-        assert await scene.standing(early) == "pending"
+        assert await scene.status_of(early) == "pending"
 
     in_scene(scenario)
 
@@ -155,7 +155,7 @@ def test_a_rescan_finds_what_was_missed_and_credits_nothing_twice(in_scene: InSc
         chain.mine(blocks=6)
         await scene.catch_up(watcher)
         await crediting_worker.credit_due()
-        assert await scene.standing(missed) == "nothing"
+        assert await scene.status_of(missed) == "nothing"
         await scene.register("late", "USDT")
         block = await chain.block(0)
         assert block is not None
@@ -163,7 +163,7 @@ def test_a_rescan_finds_what_was_missed_and_credits_nothing_twice(in_scene: InSc
         assert not await deposit_store.rewind_cursor(scene.connection, "TRC20", block, START_MS)
         await scene.catch_up(watcher)
         assert await crediting_worker.credit_due() == 1
-        assert (await scene.standing(sent), await scene.standing(missed)) == ("credited", "credited")
+        assert (await scene.status_of(sent), await scene.status_of(missed)) == ("credited", "credited")
         assert (await scene.balances())["ulla"] == 5 * COIN
         await scene.expect_sound()
 
@@ -186,12 +186,12 @@ def test_nodes_that_disagree_are_told_of_until_they_agree(in_scene: InScene) -> 
             await watcher.follow()
         (cursor,) = await list_cursors(scene.connection)
         assert cursor.alert == "one node has a transfer more"
-        assert await scene.standing(sent) == "nothing"
+        assert await scene.status_of(sent) == "nothing"
         chain.on_transfers = None
         await scene.catch_up(watcher)
         (cursor,) = await list_cursors(scene.connection)
         assert cursor.alert is None
-        assert await scene.standing(sent) == "pending"
+        assert await scene.status_of(sent) == "pending"
 
     in_scene(scenario)
 
@@ -214,10 +214,10 @@ def test_a_chain_that_can_not_be_read_for_long_is_an_alert_until_it_can(in_scene
                 await watcher.follow()
         (cursor,) = await list_cursors(scene.connection)
         assert cursor.alert == "the receipts of block 1 leave out logs"
-        assert await scene.standing(sent) == "nothing"
+        assert await scene.status_of(sent) == "nothing"
         chain.on_transfers = None
         await scene.catch_up(watcher)
         assert (await list_cursors(scene.connection))[0].alert is None
-        assert await scene.standing(sent) == "pending"
+        assert await scene.status_of(sent) == "pending"
 
     in_scene(scenario)

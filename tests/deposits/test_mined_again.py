@@ -125,7 +125,7 @@ def test_a_deposit_that_waits_for_a_rate_is_held_when_its_block_leaves_the_chain
         chain = FakeChainReader()
         await scene.set_rate(None)
         (sent,) = await settle_and_credit(scene, chain, (address("anna"), 25 * COIN))
-        assert await scene.standing(sent) == "pending"
+        assert await scene.status_of(sent) == "pending"
         transfer = await break_finality(chain)
         chain.mine(blocks=FINAL_DEPTH)
         await rescan(scene, chain)
@@ -139,7 +139,7 @@ def test_a_deposit_that_waits_for_a_rate_is_held_when_its_block_leaves_the_chain
         await move(chain, transfer)
         chain.mine(blocks=FINAL_DEPTH)
         await rescan(scene, chain)
-        assert await scene.standing(sent) == "held"
+        assert await scene.status_of(sent) == "held"
         await deposit_store.decide(
             scene.connection, "ERC20", (sent, 0), is_released=True, actor="op", now_ms=START_MS
         )

@@ -70,7 +70,7 @@ def test_transfers_on_an_evm_chain_are_seen_settled_and_credited(in_scene: InSce
             evm.node.mine(2)
             await scene.catch_up(watcher)
             assert await crediting_worker.credit_due() == 1
-            assert {await scene.standing(each) for each in (faked, nothing)} == {"nothing"}
+            assert {await scene.status_of(each) for each in (faked, nothing)} == {"nothing"}
             assert await scene.balances() == {"chain:ERC20:USDT": -5 * COIN, "ulla": 5 * COIN}
             assert await reader.balance(address("ulla")) == 5 * COIN
             await scene.expect_sound()
@@ -109,11 +109,11 @@ def test_a_reorganisation_of_a_real_chain_is_undone_and_followed(in_scene: InSce
             await scene.catch_up(watcher)
             gone = evm.token.give(address("ulla"), 5 * COIN)["transactionHash"]
             await scene.catch_up(watcher)
-            assert await scene.standing(gone) == "seen"
+            assert await scene.status_of(gone) == "seen"
             evm.node.reorganise(2)
             come = evm.token.give(address("ulla"), 3 * COIN)["transactionHash"]
             await scene.catch_up(watcher)
-            assert (await scene.standing(gone), await scene.standing(come)) == ("undone", "seen")
+            assert (await scene.status_of(gone), await scene.status_of(come)) == ("undone", "seen")
             evm.node.mine(6)
             await scene.catch_up(watcher)
             await scene.crediting_worker().credit_due()
@@ -155,7 +155,7 @@ def test_transfers_on_a_tron_chain_are_seen_settled_and_credited(in_scene: InSce
         ]
         network.mine()
         await scene.catch_up(watcher)
-        assert {await scene.standing(each) for each in sent} == {"seen"}
+        assert {await scene.status_of(each) for each in sent} == {"seen"}
         network.settle()
         await scene.catch_up(watcher)
         assert await scene.crediting_worker().credit_due() == 2

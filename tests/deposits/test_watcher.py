@@ -27,14 +27,14 @@ def test_a_deposit_is_shown_before_its_block_is_final_and_credited_after(in_scen
         (sent,) = chain.mine((address("ulla"), 5 * COIN))
         await scene.catch_up(watcher)
         assert (await scene.deposit(sent)).confirmations == 1
-        assert await scene.standing(sent) == "seen"
+        assert await scene.status_of(sent) == "seen"
         assert await crediting_worker.credit_due() == 0
         chain.mine(blocks=FINAL_DEPTH - 1)
         await scene.catch_up(watcher)
-        assert await scene.standing(sent) == "seen"
+        assert await scene.status_of(sent) == "seen"
         chain.mine()
         await scene.catch_up(watcher)
-        assert await scene.standing(sent) == "pending"
+        assert await scene.status_of(sent) == "pending"
         assert await crediting_worker.credit_due() == 1
         shown = await scene.deposit(sent)
         assert (shown.status, shown.confirmations, shown.credited_units) == ("credited", 4, 5 * COIN)
@@ -52,10 +52,10 @@ def test_what_a_reorganisation_takes_away_is_undone_before_it_was_final(in_scene
         (sent,) = chain.mine((address("ulla"), 5 * COIN))
         chain.mine()
         await scene.catch_up(watcher)
-        assert await scene.standing(sent) == "seen"
+        assert await scene.status_of(sent) == "seen"
         chain.reorganise(2)
         await scene.catch_up(watcher)
-        assert await scene.standing(sent) == "undone"
+        assert await scene.status_of(sent) == "undone"
         assert (await scene.deposit(sent)).confirmations is None
         chain.mine(blocks=10)
         await scene.catch_up(watcher)
@@ -97,7 +97,7 @@ def test_a_transfer_that_keeps_its_place_in_the_logs_stands_again_after_a_reorga
         await scene.catch_up(watcher)
         chain.reorganise(1)
         await scene.catch_up(watcher)
-        assert await scene.standing(sent) == "undone"
+        assert await scene.status_of(sent) == "undone"
         block = chain.blocks[-1]
         chain.put(chain.blocks[-1], sent, address("ulla"), 5 * COIN, 0)
         chain.reorganise(1, keep=False)
@@ -121,7 +121,7 @@ def test_a_final_read_settles_what_the_preview_had_wrong(in_scene: InScene) -> N
         (come,) = chain.mine((address("anna"), 3 * COIN))
         chain.mine(blocks=10)
         await watcher.follow()
-        assert (await scene.standing(gone), await scene.standing(come)) == ("undone", "pending")
+        assert (await scene.status_of(gone), await scene.status_of(come)) == ("undone", "pending")
 
     in_scene(scenario)
 
@@ -139,7 +139,7 @@ def test_a_final_block_that_leaves_the_chain_undoes_nothing_and_raises_an_alert(
         for _ in range(2):
             with pytest.raises(FinalityBroken):
                 await watcher.follow()
-        assert await scene.standing(sent) == "credited"
+        assert await scene.status_of(sent) == "credited"
         (cursor,) = await list_cursors(scene.connection)
         assert cursor.alert is not None
         assert "was final" in cursor.alert
@@ -157,13 +157,13 @@ def test_a_node_that_lags_behind_undoes_nothing(in_scene: InScene) -> None:
         for behind in (1, 2):
             chain.behind = behind
             assert not await watcher.follow()
-            assert await scene.standing(sent) == "seen"
+            assert await scene.status_of(sent) == "seen"
         chain.behind = 0
         chain.mine(blocks=5)
         await scene.catch_up(watcher)
         chain.behind = 4
         assert not await watcher.follow()
-        assert await scene.standing(sent) == "pending"
+        assert await scene.status_of(sent) == "pending"
 
     in_scene(scenario)
 
@@ -183,7 +183,7 @@ def test_a_branch_that_changes_while_it_is_read_is_read_anew(in_scene: InScene) 
         chain.on_transfers = reorganise_once
         await watcher.follow()
         await scene.catch_up(watcher)
-        assert await scene.standing(sent) == "undone"
+        assert await scene.status_of(sent) == "undone"
         assert (await list_cursors(scene.connection))[0].head_number == chain.blocks[-1].number
 
     in_scene(scenario)
@@ -200,7 +200,7 @@ def test_logs_of_another_block_than_was_shown_are_not_believed(in_scene: InScene
         chain.logs[block.hash] = [msgspec.structs.replace(log, block_hash="0xother")]
         with pytest.raises(BlocksMissing):
             await watcher.follow()
-        assert await scene.standing(sent) == "nothing"
+        assert await scene.status_of(sent) == "nothing"
 
     in_scene(scenario)
 
@@ -219,7 +219,7 @@ def test_of_two_watchers_one_writes_and_the_other_gives_up(in_scene: InScene) ->
 
         chain.on_transfers = be_quicker
         await scene.catch_up(first)
-        assert await scene.standing(sent) == "pending"
+        assert await scene.status_of(sent) == "pending"
         assert await scene.rows("select count(*) from deposit") == [(1,)]
         cursor = await deposit_store.read_cursor(scene.connection, "ERC20")
         assert cursor is not None
@@ -317,7 +317,7 @@ def test_a_watcher_that_is_told_to_stop_closes_what_it_opened(in_scene: InScene)
 
         chain.on_transfers = stop_then
         await scene.watcher(chain).run(stop, interval_s=0.01)
-        assert await scene.standing(sent) == "seen"
+        assert await scene.status_of(sent) == "seen"
         assert chain.closed
 
     in_scene(scenario)

@@ -86,11 +86,11 @@ def test_deposits_are_rounded_down_and_books_agree_with_the_chain_to_the_unit(
         second = send(side, ulla, 7 * COIN, 2)
         too_small = send(side, ulla, 0, ALMOST_A_UNIT)
         await scene.catch_up(watcher)
-        assert await scene.standing(first) == "seen"
+        assert await scene.status_of(first) == "seen"
         side.node.mine(3)
         await scene.catch_up(watcher)
         assert await scene.crediting_worker().credit_due() == 2
-        assert (await scene.standing(second), await scene.standing(too_small)) == ("credited", "nothing")
+        assert (await scene.status_of(second), await scene.status_of(too_small)) == ("credited", "nothing")
         assert await scene.balances() == {"chain:BEP20:USDT": -12 * COIN, "ulla": 12 * COIN}
         assert side.token.balance(ulla) == 12 * COIN * BASE_UNITS + 2 * ALMOST_A_UNIT + 2
         # The remainders add up to two units, which belong to nobody.

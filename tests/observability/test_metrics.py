@@ -130,7 +130,7 @@ def test_every_metric_of_the_table_can_be_seen_and_no_other(
     assert shown["wallet_reconciliation_sound", ("ERC20",)] == 0
     assert shown["wallet_hot_wallet_fuel_coins", ("ERC20",)] == 1.5
     assert shown["wallet_nonce_days_ahead", ()] == 20000 - NOW_MS // 86_400_000
-    # 200 merchants have one range each. The large book has an order in every status.
+    # 200 merchants have one range each. The large book has orders, deposits and callbacks.
     assert shown["wallet_id_ranges_left", ()] == 2**20 - 1 - 200
     assert shown["wallet_orders", ("approval",)] > 0
     assert shown["wallet_order_oldest_seconds", ("approval",)] > 10**9

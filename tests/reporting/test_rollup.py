@@ -19,7 +19,7 @@ DAY = 20_000
 
 
 async def live_a_day(scene: ReportingScene, shop: int) -> None:
-    """One entry of every kind."""
+    """Transfers, an exchange, a paid, a refunded and a cancelled order, and fees taken out."""
     user = await scene.register(shop, "alice")
     await scene.pay_out(shop, user, 100 * COIN)
     await scene.charge(shop, user, 50 * COIN, fee_rate_e8=10_000_000)
