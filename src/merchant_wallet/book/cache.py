@@ -112,7 +112,7 @@ def _hash_keys(merchant_id: int, read_set: ReadSet) -> list[int]:
 
 
 class BookCache:
-    """The cache of all books, and each book's conflicts in a row."""
+    """The cache of all books, and how many conflicts in a row each book had."""
 
     def __init__(self, limit: int = MAX_CACHED, keys_limit: int = RECENT_KEYS_LIMIT) -> None:
         self._limit = limit
@@ -158,7 +158,7 @@ class BookCache:
             self.evict(next(iter(self._books)))
 
     def store_optimistic(self, draft: Draft, cached: CachedBook, read_set: ReadSet) -> None:
-        """Store a batch that was judged on `cached` and committed. It ends a row of conflicts."""
+        """Store a batch that was judged on `cached` and committed. This ends a series of conflicts."""
         self._recent_keys.add(draft.merchant_id, read_set)
         self._conflicts.pop(draft.merchant_id, None)
         cached.update(draft)

@@ -16,7 +16,7 @@ from merchant_wallet.book.rules.transfers import USER_TO_MERCHANT
 from merchant_wallet.book.state import NAMED_KINDS, Draft, EarlierTransfer, Posting
 
 
-async def read(connection: PipelineConnection, draft: Draft, found: list[list[Any]]) -> None:
+async def add_earlier_entries(connection: PipelineConnection, draft: Draft, found: list[list[Any]]) -> None:
     """Add earlier entries to the draft, by order id. `found`: rows of `find_earlier_entries`."""
     ids = arrays.of_ints([int(row[0]) for row in found])
     (result,) = await connection.run([(b"read_postings", (b"%d" % draft.merchant_id, ids))])

@@ -61,19 +61,19 @@ def _head_columns(head: Head) -> tuple[bytes | None, ...]:
     )
 
 
-def check_untouched(draft: Draft, seen: CachedBook) -> Iterator[BookStatement]:
+def check_untouched(draft: Draft, cached: CachedBook) -> Iterator[BookStatement]:
     """Check that balances which the batch read but did not change equal the cached ones."""
     untouched = draft.balances.keys() - draft.changes.touched
     if untouched:
-        yield b"check_accounts", (*_cached_columns(list(untouched), seen), b"%d" % len(untouched))
+        yield b"check_accounts", (*_cached_columns(list(untouched), cached), b"%d" % len(untouched))
 
 
-def account_columns(draft: Draft, seen: CachedBook) -> tuple[bytes, ...]:
+def account_columns(draft: Draft, cached: CachedBook) -> tuple[bytes, ...]:
     """The new balances, and the ones before the batch."""
     touched = list(draft.changes.touched)
     users = [draft.sub_users.get(account_id) for account_id in touched]
     return (
-        *_cached_columns(touched, seen),
+        *_cached_columns(touched, cached),
         arrays.of_ints([draft.balances[account_id] for account_id in touched]),
         arrays.of_ints([None if user is None else user.day for user in users]),
         arrays.of_ints([None if user is None else user.day_debited for user in users]),
@@ -102,7 +102,7 @@ def is_one_transfer(draft: Draft, read_set: ReadSet) -> bool:
     )
 
 
-def write_one_transfer(draft: Draft, seen: CachedBook, batch_id: str) -> BookStatement:
+def write_one_transfer(draft: Draft, cached: CachedBook, batch_id: str) -> BookStatement:
     """The same as `write_optimistic`, for a batch that `is_one_transfer`."""
     ((user_id, user),) = draft.sub_users.items()
     (entry,) = draft.changes.entries
@@ -124,8 +124,8 @@ def write_one_transfer(draft: Draft, seen: CachedBook, batch_id: str) -> BookSta
         posting.amount_units,
         draft.balances[posting.source_id],
         draft.balances[posting.target_id],
-        *_account_values(draft, seen, posting.source_id),
-        *_account_values(draft, seen, posting.target_id),
+        *_account_values(draft, cached, posting.source_id),
+        *_account_values(draft, cached, posting.target_id),
         user_id,
         *[column.get(user) for column in COMPARED],
     )
@@ -133,10 +133,10 @@ def write_one_transfer(draft: Draft, seen: CachedBook, batch_id: str) -> BookSta
     return b"write_optimistic_transfer", tuple(values)
 
 
-def _account_values(draft: Draft, seen: CachedBook, account_id: int) -> tuple[int | None, ...]:
-    before, after = seen.sub_user_of(account_id), draft.sub_users.get(account_id)
+def _account_values(draft: Draft, cached: CachedBook, account_id: int) -> tuple[int | None, ...]:
+    before, after = cached.sub_user_of(account_id), draft.sub_users.get(account_id)
     return (
-        seen.balance_of(account_id),
+        cached.balance_of(account_id),
         *((None, None) if before is None else (before.day, before.day_debited)),
         *((None, None) if after is None else (after.day, after.day_debited)),
     )
@@ -151,11 +151,11 @@ def _sub_user_columns(draft: Draft) -> tuple[bytes, ...]:
     )
 
 
-def _cached_columns(account_ids: list[int], seen: CachedBook) -> tuple[bytes, ...]:
-    users = [seen.sub_user_of(account_id) for account_id in account_ids]
+def _cached_columns(account_ids: list[int], cached: CachedBook) -> tuple[bytes, ...]:
+    users = [cached.sub_user_of(account_id) for account_id in account_ids]
     return (
         arrays.of_ints(account_ids),
-        arrays.of_ints([seen.balance_of(account_id) for account_id in account_ids]),
+        arrays.of_ints([cached.balance_of(account_id) for account_id in account_ids]),
         arrays.of_ints([None if user is None else user.day for user in users]),
         arrays.of_ints([None if user is None else user.day_debited for user in users]),
     )

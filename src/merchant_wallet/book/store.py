@@ -62,7 +62,7 @@ async def open_draft(
     for reader, result in zip(readers, results[2:], strict=True):
         reader(draft, result)
     if read_set.mc_order_ids and (found := read_rows(results[-1])):
-        await idempotency.read(connection, draft, found)
+        await idempotency.add_earlier_entries(connection, draft, found)
     return draft
 
 
@@ -194,7 +194,7 @@ async def commit_draft(connection: PipelineConnection, draft: Draft, batch_id: s
 
 
 async def commit_optimistic(
-    connection: PipelineConnection, draft: Draft, seen: CachedBook, read_set: ReadSet, batch_id: str
+    connection: PipelineConnection, draft: Draft, cached: CachedBook, read_set: ReadSet, batch_id: str
 ) -> None:
     """Check the preconditions, write what the batch changed, and commit: one flush, one transaction.
 
@@ -204,12 +204,12 @@ async def commit_optimistic(
     further = [changes.registered, changes.steps, changes.credited, changes.callbacks]
     assert not any(further), "whatever does any of this names what is never remembered"
     if preconditions.is_one_transfer(draft, read_set):
-        write = preconditions.write_one_transfer(draft, seen, batch_id)
+        write = preconditions.write_one_transfer(draft, cached, batch_id)
     else:
-        write = b"write_optimistic", _optimistic_columns(draft, seen, read_set, batch_id)
+        write = b"write_optimistic", _optimistic_columns(draft, cached, read_set, batch_id)
     calls = [
-        preconditions.check_and_advance_book(draft, seen.head),
-        *preconditions.check_untouched(draft, seen),
+        preconditions.check_and_advance_book(draft, cached.head),
+        *preconditions.check_untouched(draft, cached),
         write,
     ]
     merchant = b"%d" % draft.merchant_id
@@ -217,14 +217,14 @@ async def commit_optimistic(
 
 
 def _optimistic_columns(
-    draft: Draft, seen: CachedBook, read_set: ReadSet, batch_id: str
+    draft: Draft, cached: CachedBook, read_set: ReadSet, batch_id: str
 ) -> tuple[bytes, ...]:
     entries = draft.changes.entries
     return (
         *columns.of_claims(draft, batch_id),
         *columns.of_entries(entries),
         *columns.of_postings(entries),
-        *preconditions.account_columns(draft, seen),
+        *preconditions.account_columns(draft, cached),
         *preconditions.read_columns(draft, read_set),
     )
 

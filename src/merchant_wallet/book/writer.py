@@ -161,7 +161,7 @@ class Writer:
     async def _commit(self, merchant_id: int, batch: Sequence[PendingCommand]) -> None:
         """Commit a batch. If it fails, commit its halves. Every command gets its outcome or an error."""
         try:
-            outcomes = await self._retry_batch(merchant_id, [pending.submission for pending in batch])
+            outcomes = await self._run_with_retry(merchant_id, [pending.submission for pending in batch])
         except Unavailable as refusal:
             log.warning(
                 "batch not available", merchant_id=merchant_id, commands=len(batch), reason=str(refusal)
@@ -190,7 +190,7 @@ class Writer:
                 if not pending.future.done():
                     pending.future.set_result(outcome)
 
-    async def _retry_batch(self, merchant_id: int, submissions: Sequence[Submission]) -> list[Outcome]:
+    async def _run_with_retry(self, merchant_id: int, submissions: Sequence[Submission]) -> list[Outcome]:
         """Run the batch, a second time after a lost connection or another transient error."""
         batch_id = f"!{self._batch_prefix}{next(self._batch_numbers):x}"
         for last_try in (False, True):
@@ -264,23 +264,23 @@ class Writer:
 
         Returns None when the batch must be read: the cache lacks something, or there was a conflict.
         """
-        seen = self._cache.get(merchant_id, submissions, read_set)
-        if seen is None:
+        cached = self._cache.get(merchant_id, submissions, read_set)
+        if cached is None:
             return None
         connection = await self._pool.acquire_shared()
         if connection is None:
             return None
-        draft = seen.draft(merchant_id, read_set, self._clock())
+        draft = cached.draft(merchant_id, read_set, self._clock())
         outcomes = apply_batch(draft, submissions)
         try:
-            committing = store.commit_optimistic(connection, draft, seen, read_set, batch_id)
+            committing = store.commit_optimistic(connection, draft, cached, read_set, batch_id)
             await self._confirm_commit(connection, draft, batch_id, committing)
         except StatementFailed as failure:
             if failure.ends_session or (is_transient(failure.sqlstate) and failure.sqlstate != LOCK_HELD):
                 raise
             self._cache.note_conflict(merchant_id)
             return None
-        self._cache.store_optimistic(draft, seen, read_set)
+        self._cache.store_optimistic(draft, cached, read_set)
         self.optimistic_count += 1
         return outcomes
 
