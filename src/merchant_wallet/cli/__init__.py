@@ -1,15 +1,17 @@
-"""The command line: one thin module per group of commands, `program` joins them.
+"""The command line: one thin module per group of commands. `program` joins them.
 
-Rules: a command reads its arguments, asks the module whose rule it is, and prints; no rule lives here. What
-is heavy is imported inside the command, so that `--help` stays quick. Answers go to standard output (with
-`--json` exactly one document, of a refusal too), everything else to standard error. Exit status 0: done; 1:
-refused, or something is wrong; 2: the command can't be run as typed or configured, or there is nothing to
-talk to.
+Rules:
+- A command reads its arguments, calls the module that has the rule, and prints. No rule lives here.
+- Heavy modules are imported inside the command, so that `--help` stays fast.
+- Answers go to standard output. With `--json` that is exactly one document, also for a refusal. Everything
+  else goes to standard error.
+- Exit status 0: done. 1: refused, or something is wrong. 2: the command can't run with these arguments or
+  settings, or it can't reach what it needs.
 """
 
 
 def main() -> None:
-    """Run the command that the process's arguments name, then end the process with its status."""
+    """Run the command that the process's arguments name, then exit with its status."""
     from merchant_wallet.processes.core_dumps import forbid_core_dumps
 
     # Nearly every command reads a key or the database's password.

@@ -1,4 +1,4 @@
-"""`audit`: reading the log of what was changed by whom, and verifying that nobody has changed the log."""
+"""`audit`: show the audit log and verify that nobody has changed it."""
 
 import json
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def show(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what was changed, newest first. An action that ends with .asked was still to be carried out.
+    """Show what was changed, newest first. An action that ends with .asked was not carried out yet.
 
     \b
     Examples:
@@ -72,9 +72,9 @@ def show(
 
 @app.command()
 def verify(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Hash the whole log anew, and compare it with its head and with the signed checkpoints.
+    """Hash the whole log again, and compare it with its head and with the signed checkpoints.
 
-    Exit status 1 when something is wrong; the first entry that is wrong is named. The log may be in use.
+    Exit status 1 if something is wrong; the first wrong entry is named. The log may be in use.
 
     \b
     Example:
@@ -101,7 +101,7 @@ async def _verify(session: Session) -> dict[str, Any]:
 
     base = await session.open_base()
     report = await verify_log(session.conn)
-    # Outside the snapshot, which is older than the checkpoints that were written while it was read.
+    # Not in the snapshot's transaction: the snapshot does not see checkpoints that were written meanwhile.
     keys = await load_keys(session.conn, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
     seen = await checkpoints.check_checkpoints(session.conn, keys, base.checkpoint_dir)
     violation = report.violation or seen.violation
@@ -129,7 +129,7 @@ def _flatten(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe(entry: "AuditEntry") -> dict[str, Any]:
-    """An entry as it is printed."""
+    """An entry for output."""
     return {
         "auditNo": entry.audit_no,
         "atMs": entry.at_ms,

@@ -1,4 +1,6 @@
-"""`book`: an operator's own entries, and a book's accounts; `journals` adds what reads a whole journal."""
+"""`book`: an operator's own entries, and a book's accounts. `journals` has the commands that read a whole
+journal.
+"""
 
 from typing import Annotated, Any
 
@@ -45,7 +47,8 @@ def credit(
 ) -> None:
     """Add an amount to a merchant's balance or a sub-user's wallet, with a reason.
 
-    With --ref it is done once, however often it is said. The same reference with other values is refused.
+    With --ref the entry is made only once, even if you run the command again. The same reference with other
+    values is refused.
 
     \b
     Examples:
@@ -70,7 +73,7 @@ def debit(
 ) -> None:
     """Take an amount from a merchant's balance or a sub-user's wallet, with a reason.
 
-    With --ref it is done once, as for `book credit`.
+    With --ref the entry is made only once, as with `book credit`.
 
     \b
     Example:
@@ -130,7 +133,7 @@ def show(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a book's accounts and balances, and where its journal stands.
+    """Show a book's accounts and balances, and the head of its journal.
 
     \b
     Example:

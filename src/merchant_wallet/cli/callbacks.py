@@ -1,4 +1,6 @@
-"""`callbacks`: what merchants are told, every attempt to tell them, and what an operator decides about it."""
+"""`callbacks`: the callbacks to merchants, their delivery attempts, and an operator's decisions about
+them.
+"""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -130,7 +132,7 @@ def resend(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Send a callback again at once, whether it was delivered or not; it is repeated as if it were new.
+    """Send a callback again now, delivered or not. It is then repeated like a new one.
 
     \b
     Examples:
@@ -162,7 +164,7 @@ def resend(
 
 @app.command()
 def pause(what: WhatArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Send a callback, or anything to a merchant, no more until it is resumed; nothing is lost.
+    """Stop sending a callback, or all callbacks of a merchant, until you resume. Nothing is lost.
 
     \b
     Examples:
@@ -189,7 +191,7 @@ def pause(what: WhatArgument, data: DataOption = None, as_json: JsonOption = Fal
 
 @app.command()
 def resume(what: WhatArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Send a paused callback, or what waits for a paused merchant.
+    """Resume a paused callback, or all callbacks of a paused merchant.
 
     \b
     Examples:
@@ -216,7 +218,9 @@ def resume(what: WhatArgument, data: DataOption = None, as_json: JsonOption = Fa
 def _change(
     data: DataOption, what: str, name: str, act: Callable[[Session], Awaitable[dict[str, Any]]]
 ) -> dict[str, Any]:
-    """Change and note it, both or none; the answer's member `name` says which callbacks it is about."""
+    """Make a change and its record in the audit log in one transaction. The answer's member `name` lists
+    the callbacks concerned.
+    """
 
     async def both(session: Session) -> dict[str, Any]:
         async with session.conn.transaction():
@@ -236,7 +240,7 @@ def _is_event(text: str) -> bool:
 
 
 async def _find_book(session: Session, event: str) -> int:
-    """The merchant that an event's id names. Raises Failure."""
+    """The merchant of an event id. Raises Failure."""
     from merchant_wallet.book import reads
 
     form = EVENT_FORM.fullmatch(event)

@@ -1,4 +1,4 @@
-"""`deposits`: what arrived on the chains, and letting something arrive on the sandbox's."""
+"""`deposits`: what arrived on the chains. In the sandbox, also simulate a deposit."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,7 +41,7 @@ LIST_COLUMNS = (
 )
 CHAIN_COLUMNS = ("chainType", "finalBlock", "headBlock", "movedMs", "alert")
 SENDER = bytes.fromhex("00000000000000000000000000000000005a4d0e")
-"""Who sends what arrives in the sandbox."""
+"""The sender of simulated deposits."""
 
 StatusOption = Annotated[
     State | None,
@@ -118,7 +118,7 @@ async def _filter(
 
 @app.command()
 def show(tx_hash: TransactionArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show what a transaction brought to addresses of ours, and what became of it.
+    """Show the deposits of a transaction and their status.
 
     \b
     Example:
@@ -143,7 +143,7 @@ def show(tx_hash: TransactionArgument, data: DataOption = None, as_json: JsonOpt
 
 @app.command()
 def chains(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show how far each chain was read, and what keeps one from being read on.
+    """Show how far each chain was read, and what stops the reading of one.
 
     \b
     Example:
@@ -176,9 +176,9 @@ def rescan(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Have the running service read a chain again from a block on. Nothing is credited twice by it.
+    """Make the running service read a chain again from a block on. Nothing is credited twice.
 
-    A transaction that was settled in another block before is held, see `deposits release`.
+    A transaction that was credited from another block before is held; see `deposits release`.
 
     \b
     Example:
@@ -220,7 +220,7 @@ def release(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Have a held deposit credited: you have made sure on the chain that no book has been credited for it.
+    """Credit a held deposit. First make sure on the chain that no book was credited for it.
 
     \b
     Example:
@@ -237,7 +237,7 @@ def drop(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Credit nothing for a held deposit: a book was credited for it before, or it is on the chain no more.
+    """Do not credit a held deposit: a book was credited for it before, or it is no longer on the chain.
 
     \b
     Example:

@@ -1,8 +1,9 @@
-"""`doctor`: is everything in place, and if not, what to do.
+"""`doctor`: check whether everything is in place, and if not, say what to do.
 
-Rules: each check says in one line what it saw, and when that is wrong what to do about it; nothing is
-changed. A check that can't be made because one before it failed is left out. What is right and could be
-better comes with a hint, which makes nothing wrong.
+Rules:
+- Each check says in one line what it saw, and what to do if that is wrong. Nothing is changed.
+- A check that depends on a failed one is left out.
+- A hint says what could be better. It does not make the result wrong.
 """
 
 import asyncio
@@ -46,7 +47,9 @@ SEPARATE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check saw; `advice` is what to do, None when nothing is wrong, `hint` what would be better."""
+    """The result of one check. `advice` says what to do, None if all is well. `hint` says what could be
+    better.
+    """
 
     name: str
     text: str
@@ -55,7 +58,7 @@ class Finding:
 
     @property
     def word(self) -> str:
-        """What is to be thought of it."""
+        """The result in one word."""
         return "wrong" if self.advice is not None else "hint" if self.hint is not None else "ok"
 
 
@@ -63,7 +66,7 @@ class Finding:
 def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
     """Check set-up, database, roles, clock, keys, chains, nonces, checkpoints and payouts.
 
-    Exit status 1 when something is wrong; each such line says what to do. A hint changes nothing of it.
+    Exit status 1 if something is wrong; each such line says what to do. Hints do not change the status.
 
     \b
     Example:
@@ -90,7 +93,7 @@ def _document(finding: Finding) -> dict[str, object]:
 
 
 def print_findings(findings: list[Finding]) -> None:
-    """A line for each check, and below it what to do."""
+    """Print a line for each check, and below it what to do."""
     for finding in findings:
         typer.echo(f"{finding.word:<5}  {finding.name}: {show_value('', finding.text)}")
         for what_to_do in (finding.advice, finding.hint):
@@ -99,7 +102,7 @@ def print_findings(findings: list[Finding]) -> None:
 
 
 async def _examine(data: Path | None) -> list[Finding]:
-    """Every check that can be made, in order; one that fails in a way that can be told is the last."""
+    """Run every check that is possible, in order. After an expected error the list ends."""
     findings: list[Finding] = []
     checks = _check_all(data)
     stage = _ORDER[0]
@@ -166,7 +169,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
 
 
 def judge_build(*, optimised: bool) -> Finding:
-    """What it means that this Python was built with its optimisation, or without."""
+    """Judge whether this Python was built with optimisations."""
     version = platform.python_version()
     if optimised:
         return Finding("python", f"{version}, built with optimisation")
@@ -209,7 +212,7 @@ async def _check_roles(conn: Any) -> Finding:
 
 
 def judge_roles(found: Sequence[tuple[str, str | None, bool]]) -> Finding:
-    """What to think of roles that write to books: each with its side, and whether it could change entries."""
+    """Judge the roles that write to books: each role with its side, and whether it could change entries."""
     strong = sorted({role for role, _, is_strong in found if is_strong})
     if strong:
         return Finding("roles", f"{', '.join(strong)} writes to books and could change them", hint=SEPARATE)
@@ -237,8 +240,8 @@ async def _check_clock(conn: Any) -> Finding:
 
 
 def judge_skew(before_ms: int, theirs_ms: int, after_ms: int) -> Finding:
-    """What the database's clock, read between two looks at ours, says of either."""
-    # It was read at some moment between the two: only what lies outside them is skew.
+    """Judge the database's clock, which was read between two readings of our own."""
+    # The reading happened between the two others, so only a difference beyond them is skew.
     skew_ms = max(before_ms - theirs_ms, theirs_ms - after_ms, 0)
     text = f"{skew_ms} ms away from the database's"
     advice = None if skew_ms <= MAX_SKEW_MS else "set both machines' clocks by NTP"
@@ -256,7 +259,8 @@ async def _check_master_key(conn: Any, settings: Settings) -> Finding:
             raise Failure(f"there is none in {settings.data}, and WALLET_MASTER_KEY is not set")
         return Finding("master key", "none yet; it is made at the first start")
     keyring = Keyring(settings.master_key or load_or_create_master_key(settings.data))
-    # The oldest tells of a key that was replaced, the newest of one that was made in a wrong folder.
+    # The oldest merchant shows whether the key was replaced, the newest whether it was made in a wrong
+    # folder.
     for merchant in {*merchants[:1], *merchants[-1:]}:
         await store.load(conn, keyring, merchant.merchant_id)
     return Finding("master key", "opens the merchants' secrets" if merchants else "there are no secrets yet")

@@ -1,15 +1,15 @@
--- What `doctor` asks the database itself.
+-- Queries of `doctor`.
 
 -- name: read_clock
--- The server's own wall clock in milliseconds, not the moment at which the transaction began.
+-- The server's clock in milliseconds now, not at the start of the transaction.
 select (extract(epoch from clock_timestamp()) * 1000)::bigint;
 
 -- name: may_read_roles
--- Whether this role is the tables' owner, or otherwise may see which roles the sides have.
+-- Whether this role owns the tables or otherwise may see the sides' roles.
 select has_table_privilege('side_role', 'select');
 
 -- name: list_side_roles
--- The roles that the sides have or write to books as at this moment, and whether each could change what was written.
+-- The roles of the sides, and roles that write to books at the moment, and whether each could change written entries.
 select r.rolname, s.side, has_table_privilege(r.oid, 'entry', 'update, delete, truncate')
   from pg_roles r
   left join side_role s on s.role_name = r.rolname

@@ -1,6 +1,7 @@
-"""Which errors a user can act on, as a sentence and an exit status.
+"""Errors that a user can act on, as a sentence and an exit status.
 
-Rules: 1 is a refusal of what was asked, 2 that nothing could be asked: configuration, database, usage.
+Rules: status 1 is a refusal. Status 2 means that nothing could be asked: wrong configuration, database or
+usage.
 """
 
 from typing import Final
@@ -12,7 +13,7 @@ UNREACHABLE: Final = 2
 class Failure(Exception):
     """Ends a command with a sentence on standard error and an exit status.
 
-    `code` is the interface's for the same refusal, where it has one.
+    `code` is the interface's code for the same refusal, if there is one.
     """
 
     def __init__(self, text: str, status: int = REFUSED, code: int | None = None) -> None:
@@ -23,11 +24,11 @@ class Failure(Exception):
 
 
 def explain(error: Exception) -> Failure | None:
-    """The failure that an error stands for; None for one that is our own fault."""
+    """The failure to show for an error, or None if the error is a fault of ours."""
     if isinstance(error, Failure):
         return error
     if isinstance(error, BrokenPipeError):
-        # Whoever read the output has had enough; the caller knows how to end quietly.
+        # The reader of our output has closed it. The caller ends quietly.
         return None
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
@@ -38,7 +39,7 @@ def explain(error: Exception) -> Failure | None:
 
 
 def _explain_database(error: Exception) -> Failure | None:
-    # Imported only now that something failed: a command that works needs few of these.
+    # Imported only after an error: a command that works does not need them.
     import psycopg
 
     from merchant_wallet.base.db import DatabaseReadOnly

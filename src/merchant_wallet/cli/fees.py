@@ -1,4 +1,4 @@
-"""`fees`: what the platform has earned, and taking it out of the books."""
+"""`fees`: the fees that the platform has earned, and taking them out of the books."""
 
 from typing import Annotated, Any
 
@@ -26,7 +26,7 @@ DEFAULT_REASON = "platform fees withdrawn"
 
 @app.command("list")
 def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """List the fees earned from each merchant: still held in its book, and taken out of it.
+    """List the fees earned from each merchant: still in its book, and taken out.
 
     \b
     Example:
@@ -68,7 +68,7 @@ def withdraw(
 ) -> None:
     """Take earned fees out of a merchant's book, with a reason.
 
-    With --ref it is done once, as for `book credit`.
+    With --ref the entry is made only once, as with `book credit`.
 
     \b
     Examples:

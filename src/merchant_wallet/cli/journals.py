@@ -1,4 +1,4 @@
-"""`book statement` and `book verify`: what reads a journal from end to end."""
+"""`book statement` and `book verify`: the commands that read a journal from end to end."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
@@ -44,10 +44,11 @@ def statement(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write every movement, oldest first, to standard output, however many there are.
+    """Write every movement to standard output, oldest first, without a limit.
 
-    With --json it is one document, {"merchantId": …, "rows": […]}; with --format jsonl one per movement.
-    Of a whole book each movement comes twice: as the account that pays sees it, and as the one that gets it.
+    With --json the output is one document, {"merchantId": …, "rows": […]}. With --format jsonl it is one
+    document per movement. For a whole book each movement is written twice: from the side of the paying
+    account, and from the side of the receiving account.
 
     \b
     Examples:
@@ -69,9 +70,9 @@ def statement(
 
 
 def read_moment(text: str | None, option: str) -> int | None:
-    """Milliseconds of a typed moment: a date or time of ISO 8601 (UTC unless it says otherwise), or a number.
+    """Parse a typed time into milliseconds: an ISO 8601 date or time (UTC by default), or a number.
 
-    A number of 10 digits or fewer is seconds, as in requests. Raises Failure.
+    A number with at most 10 digits is seconds, as in requests. Raises Failure.
     """
     if text is None:
         return None
@@ -93,7 +94,7 @@ def read_moment(text: str | None, option: str) -> int | None:
 
 
 class Frame(NamedTuple):
-    """How rows become text: each rendered, `between` two of them, and what is around all."""
+    """How rows become text: the form of a row, `between` two rows, and around all rows."""
 
     head: str
     render: "Callable[[StatementRow], str]"
@@ -127,7 +128,7 @@ async def _write_statement(rows: "AsyncIterator[StatementRow]", frame: Frame) ->
                 pieces = []
                 progress.tell(f"{count} lines")
     except (ValueError, LookupError) as error:
-        # Only the account's name is judged there, before the first row.
+        # Only the account's name is checked before the first row.
         raise Failure(f"--account: {error}.") from None
     output.write("".join([*pieces, frame.foot]).encode())
     output.flush()
@@ -143,9 +144,9 @@ def verify(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Replay journals and compare everything with them, the signed checkpoints too.
+    """Replay journals and compare everything with them, including the signed checkpoints.
 
-    Exit status 1 when something is wrong; the first entry that is wrong is named. Books may be in use.
+    Exit status 1 if something is wrong; the first wrong entry is named. Books may be in use.
 
     \b
     Examples:
@@ -200,7 +201,7 @@ def _note_fault(report: "BookReport") -> None:
 
 
 def describe(report: "BookReport") -> dict[str, Any]:
-    """What a verification found, as it is printed."""
+    """The result of a verification for output."""
     from merchant_wallet.base.money import format_units
 
     violation = report.violation

@@ -1,8 +1,10 @@
-"""`keys`: making, bringing in and showing the keys of the hot wallets and of the deposit addresses.
+"""`keys`: create, import and show the keys of the hot wallets and of the deposit addresses.
 
-Rules: a private key is read from standard input alone, never from an argument, where every process of the
-machine could see it; none is ever printed. The passphrase comes from the settings, or is asked for at a
-terminal. Only public keys reach the database.
+Rules:
+- A private key is read from standard input only. An argument could be seen by every process of the machine.
+- No private key is ever printed.
+- The passphrase comes from the settings, or is typed at a terminal.
+- Only public keys are stored in the database.
 """
 
 import sys
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Make, bring in and show the keys that pay and that receive.", no_args_is_help=True)
 
 ACCOUNTS: Final = 1000
-"""How many merchants' accounts are derived ahead unless told otherwise."""
+"""How many merchants' accounts are derived ahead by default."""
 AT_ONCE: Final = 100
 MAX_INPUT_BYTES: Final = 65_536
 BACK_UP: Final = (
@@ -46,9 +48,10 @@ CountOption = Annotated[
 
 @app.command()
 def create(count: CountOption = ACCOUNTS, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Make the keys that are not there yet, print their addresses, and derive accounts for merchants ahead.
+    """Create the keys that do not exist yet, print their addresses, and derive accounts for future
+    merchants.
 
-    A key that is there already stays. Without a running database the accounts are left for `keys derive`.
+    A key that exists stays. Without a running database run `keys derive` later for the accounts.
 
     \b
     Examples:
@@ -68,7 +71,7 @@ def create(count: CountOption = ACCOUNTS, data: DataOption = None, as_json: Json
     for name in missing:
         terminal.note(f"Making the key {name} ...")
         create_key(folder, name, passphrase)
-    # Now, since the keys are there whatever becomes of the rest.
+    # Printed now: the keys exist, even if the rest fails.
     terminal.note(BACK_UP)
     derived = 0
     if _record_if_possible(settings, "keys.create", "keystore", {"made": missing, **_describe(folder)}):
@@ -98,7 +101,7 @@ def import_(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring in a hot wallet's key from standard input: a geth key file (version 3), or 64 hex digits.
+    """Import a hot wallet's key from standard input: a geth key file (version 3), or 64 hex digits.
 
     \b
     Example:
@@ -124,13 +127,13 @@ def import_(
         if not _record_if_possible(settings, "keys.import", f"wallet {name}", {"address": described[name]}):
             terminal.note(UNLOGGED)
     except (psycopg.Error, ConfigError) as error:
-        # The key is in, and would not be taken a second time.
+        # The key is stored, and a second import would be refused.
         terminal.note(f"The key is in, but the audit log could not be written: {error}")
 
 
 @app.command()
 def derive(count: CountOption = ACCOUNTS, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Derive further accounts for merchants to come, from the seed in the keystore.
+    """Derive more accounts for future merchants, from the seed in the keystore.
 
     Only public keys go into the database.
 
@@ -153,7 +156,7 @@ def derive(count: CountOption = ACCOUNTS, data: DataOption = None, as_json: Json
 
 @app.command("show-addresses")
 def show_addresses(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show the hot wallets' addresses, as the key files name them; needs no passphrase.
+    """Show the hot wallets' addresses, as the key files name them. This needs no passphrase.
 
     \b
     Example:
@@ -176,10 +179,11 @@ def release(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let the signer sign an order anew that it refuses, since it signed it at another place or time before.
+    """Let the signer sign an order again, which it refuses because it signed it before with another nonce
+    or for another time.
 
-    Only when nothing signed for the order can count any more: look on the chain first, since by this the
-    order could be paid twice. Recipient and amount stay as they were signed.
+    Do this only if nothing that was signed for the order can still be paid. Look on the chain first: the
+    order could be paid twice. The recipient and the amount stay as they were signed.
 
     \b
     Example:
@@ -215,7 +219,7 @@ def _describe(folder: "Path") -> dict[str, Any]:
 
 
 def ask_passphrase(settings: Settings, *, confirm: bool = False) -> str:
-    """The keystore's passphrase from the settings, else typed by whoever sits there. Raises Failure."""
+    """The keystore's passphrase from the settings, or typed at the terminal. Raises Failure."""
     from merchant_wallet.processes.signers import read_passphrase
 
     found = read_passphrase(settings)
@@ -232,7 +236,9 @@ def ask_passphrase(settings: Settings, *, confirm: bool = False) -> str:
 
 
 def _record_if_possible(settings: Settings, action: str, subject: str, after: dict[str, Any]) -> bool:
-    """Write down what was done to the keystore; False where no database runs, as before the first start."""
+    """Record a change of the keystore in the audit log. False if no database runs, as before the first
+    start.
+    """
     try:
         find_database(settings)
     except Failure:

@@ -1,4 +1,4 @@
-"""`up`, `serve`, `work` and `migrate`: running the service and bringing its database up to date."""
+"""`up`, `serve`, `work` and `migrate`: run the service and migrate its database."""
 
 import dataclasses
 from pathlib import Path
@@ -38,9 +38,9 @@ def up(
 ) -> None:
     """Run everything: database, web side and workers, until Ctrl-C or SIGTERM.
 
-    Without WALLET_DATABASE_URL it starts a PostgreSQL of its own in the data folder. The very first start
-    makes the first operator and prints its name, its password and the console's address, this once. Prints
-    `ready: http://HOST:PORT` once requests are answered, and a line with the mode: sandbox or live.
+    Without WALLET_DATABASE_URL it starts its own PostgreSQL in the data folder. The very first start creates
+    the first operator, and prints its name, its password and the console's address once. It prints `ready:
+    http://HOST:PORT` when requests are answered, and then the mode: sandbox or live.
 
     \b
     Examples:
@@ -59,9 +59,9 @@ def up(
 
 @app.command()
 def serve(data: DataOption = None) -> None:
-    """Run the web side alone, on a database that is there already.
+    """Run the web side alone, on an existing database.
 
-    Host, port and all else come from the WALLET_* settings.
+    Host, port and everything else come from the WALLET_* settings.
 
     \b
     Example:
@@ -109,10 +109,10 @@ def migrate(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring the database's tables to what this version needs. `up` does it by itself.
+    """Migrate the database to the schema of this version. `up` does this by itself.
 
-    Run it as the tables' owner. With roles it also gives each exactly what its side needs; later runs give
-    the same roles what new tables need.
+    Run it as the owner of the tables. With roles, it also grants each role exactly what its side needs. Later
+    runs grant the same roles what new tables need.
 
     \b
     Examples:

@@ -1,7 +1,7 @@
-"""`merchant suspend` and the like: whether a merchant may call, and with which secrets.
+"""`merchant suspend` and others: whether a merchant may call, and with which secrets.
 
-Rules: a secret is printed by the command that makes it, that once, and by no other. What is changed and the
-audit log's entry of it are one transaction.
+Rules: a secret is printed once, by the command that creates it. A change and its record in the audit log are
+one transaction.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ KEPT_ONCE = "Keep the secrets now: they are shown this once."
 
 @app.command()
 def suspend(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Refuse a merchant's requests from the next one on; orders being paid go on.
+    """Refuse a merchant's requests from the next one on. Orders that are being paid go on.
 
     \b
     Example:
@@ -30,7 +30,7 @@ def suspend(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOp
 
 @app.command()
 def resume(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Take a suspended merchant's requests again.
+    """Accept a suspended merchant's requests again.
 
     \b
     Example:
@@ -57,7 +57,7 @@ def _set_status(merchant: str, data: DataOption, as_json: bool, *, suspended: bo
 
 @app.command("rotate-secret")
 def rotate_secret(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Make a second secret and print it, this once; the first stays good until it is retired.
+    """Create a second secret and print it once. The first one works until you retire it.
 
     \b
     Examples:
@@ -71,7 +71,7 @@ def rotate_secret(merchant: MerchantArgument, data: DataOption = None, as_json: 
 
         found = await session.find(merchant)
         keyring = (await session.open_base()).keyring
-        # Raises WrongMasterKey rather than seal a secret that the service could never open.
+        # Raises WrongMasterKey: a secret sealed with another key could never be opened by the service.
         await store.load(session.conn, keyring, found.merchant_id)
         async with session.conn.transaction():
             secret = await store.rotate_secret(session.conn, keyring, found.merchant_id, at_ms=now_ms())
@@ -84,7 +84,7 @@ def rotate_secret(merchant: MerchantArgument, data: DataOption = None, as_json: 
 
 @app.command("retire-secret")
 def retire_secret(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Retire the older of two secrets: from the next request on it signs nothing.
+    """Retire the older of two secrets. From the next request on it signs nothing.
 
     \b
     Example:
@@ -108,7 +108,7 @@ def retire_secret(merchant: MerchantArgument, data: DataOption = None, as_json: 
 async def record_change(
     session: Session, what: str, merchant_id: int, before: dict[str, Any] | None, after: dict[str, Any]
 ) -> None:
-    """Note a change of a merchant in the audit log; last in the change's transaction."""
+    """Record a change of a merchant in the audit log, last in the change's transaction."""
     from merchant_wallet.merchants.guards import name_subject
 
     subject = name_subject(merchant_id)

@@ -1,7 +1,7 @@
-"""`merchant`: opening merchants, their settings, status and secrets.
+"""`merchant`: create merchants, and show and change their settings.
 
-Rules: an option is forwarded as text to `merchants.records`, which knows what is a value. Secrets are printed
-by the command that makes them, that once, and by no other.
+Rules: an option is passed as text to `merchants.records`, which checks values. Secrets are printed once, by
+the command that creates them.
 """
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -41,7 +41,7 @@ def create(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Open a merchant with its book, and print its key and secrets, this once.
+    """Create a merchant with its book, and print its key and secrets once.
 
     \b
     Examples:
@@ -56,7 +56,7 @@ def create(
         base = await session.open_base()
         keyring = base.keyring
         if others := await store.list_merchants(session.conn):
-            # Raises WrongMasterKey rather than seal secrets that the service could never open.
+            # Raises WrongMasterKey: secrets sealed with another key could never be opened by the service.
             await store.load(session.conn, keyring, others[-1].merchant_id)
         async with session.conn.transaction():
             made = await store.create(
@@ -113,7 +113,7 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
 
 @app.command()
 def show(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show a merchant's settings and its own deposit addresses; its secrets are never shown again.
+    """Show a merchant's settings and its own deposit addresses. Its secrets are never shown again.
 
     \b
     Example:
@@ -129,7 +129,7 @@ def show(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOptio
         loaded = await store.load(session.conn, base.keyring, found.merchant_id)
         if loaded is None:
             raise Failure(f"Merchant {found.merchant_id} has no book or no secrets.", REFUSED)
-        # One that is shown must be one that is watched, also for a merchant from before there were any.
+        # An address that is shown must be watched. An older merchant may not have its addresses yet.
         await give_addresses(session.conn, found.merchant_id, loaded.account_xpubs)
         return describe(loaded)
 
@@ -208,7 +208,8 @@ def set_(
     """Change settings, all or none, from the next request on.
 
     Outside the sandbox a change that loosens a guard (a higher limit, another address, a fee far from the
-    present one) is proposed instead: give a --reason, and another person accepts it. The rest is changed.
+    present one) is only proposed: give a --reason, and another person accepts it. The other changes are made
+    now.
 
     \b
     Examples:
@@ -284,7 +285,7 @@ async def _change(
         raise SettingRefused(f"{unknown[0]!r} is no operation; there are {', '.join(OPERATIONS)}.")
     keyring = (await session.open_base()).keyring
     async with session.conn.transaction():
-        # Takes the book's lock, so that the list that is added to and taken from is the present one.
+        # Locks the book, so that we add to and remove from the present list.
         before = (await store.change_settings(session.conn, keyring, merchant_id, {})).before
         if off or on:
             disabled = (before.disabled_operations | off) - on
@@ -302,7 +303,7 @@ async def _change(
 
 
 async def _list_loosened(session: Session, before: "Merchant", typed: dict[str, str]) -> list[str]:
-    """The settings whose change needs a second person; none in the sandbox."""
+    """The settings whose change needs a second person. None in the sandbox."""
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.merchants import guards
 
@@ -325,7 +326,7 @@ async def _propose(
 
 
 def _print_change(change: "Change", *, told: bool = False) -> None:
-    """Print what was changed; `told`: when nothing was, something else is said anyway."""
+    """Print what was changed. `told`: if nothing was changed, the caller prints something else."""
     from merchant_wallet.merchants.records import show_settings
 
     before, after = show_settings(change.before), show_settings(change.after)
@@ -337,7 +338,7 @@ def _print_change(change: "Change", *, told: bool = False) -> None:
 
 
 def describe(merchant: "Merchant") -> dict[str, Any]:
-    """Everything about a merchant that may be seen."""
+    """Everything about a merchant that may be shown."""
     from merchant_wallet.base.addresses import address_of_merchant, to_eip55, to_tron
     from merchant_wallet.base.chains import EVM, TRON
     from merchant_wallet.base.money import format_rate, format_units

@@ -1,8 +1,7 @@
-"""`operator`: the people who work at the console; making them, letting them in and out.
+"""`operator`: create and change the accounts of people who work at the console.
 
-Rules: a password is printed by the command that makes it, that once; one that somebody chose is read from
-standard input, never from an argument, where every process of the machine could see it. Each change and the
-audit log's entry of it are one transaction.
+Rules: a generated password is printed once. A chosen password is read from standard input: an argument could
+be seen by every process of the machine. A change and its record in the audit log are one transaction.
 """
 
 import sys
@@ -52,9 +51,10 @@ def create(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make an operator, and print the password, this once; the first sign-in sets up the second factor.
+    """Create an operator and print the password once. The first sign-in sets up the second factor.
 
-    Outside the sandbox it is proposed: give a --reason, and another person accepts it and gets the password.
+    Outside the sandbox this is only proposed: give a --reason, and another person accepts it and gets the
+    password.
 
     \b
     Examples:
@@ -72,7 +72,7 @@ def create(
         facts, subject = access.describe_creation(role, merchant_id), access.name_subject(name)
         async with session.conn.transaction():
             if session.settings.needs_two_people:
-                # What could never be made is not proposed.
+                # A change that would fail anyway is not proposed.
                 async with session.conn.transaction(force_rollback=True):
                     await records.create(session.conn, name, role, merchant_id=merchant_id, at_ms=now_ms())
             made = await propose(session, access.CREATE, subject, facts, reason, merchant_id=merchant_id)
@@ -118,7 +118,7 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
 
 @app.command()
 def show(name: NameArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show an operator, with the number of recovery codes that are left.
+    """Show an operator and how many recovery codes are left.
 
     \b
     Example:
@@ -143,10 +143,10 @@ def reset(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give an operator a new password, have the second factor set up anew, and end all sessions.
+    """Set a new password, require a new second factor, and end all sessions.
 
-    Outside the sandbox it is proposed: give a --reason, and another person accepts it and gets the password.
-    Against a stolen password, `operator disable` is one person's act and holds at once.
+    Outside the sandbox this is only proposed: give a --reason, and another person accepts it and gets the
+    password. If a password was stolen, `operator disable` takes one person and works at once.
 
     \b
     Example:
@@ -178,7 +178,7 @@ def reset(
 
 @app.command()
 def disable(name: NameArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Let an operator in no more, and end all sessions. The last active owner stays.
+    """Disable an operator and end all sessions. The last active owner can't be disabled.
 
     \b
     Example:
@@ -197,9 +197,9 @@ def enable(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a disabled operator in again, with the password and second factor there were.
+    """Enable a disabled operator with the same password and second factor as before.
 
-    Outside the sandbox it is proposed: give a --reason, and another person accepts it.
+    Outside the sandbox this is only proposed: give a --reason, and another person accepts it.
 
     \b
     Example:
@@ -235,9 +235,10 @@ def set_role(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give an operator another role, from the next request on.
+    """Change an operator's role from the next request on.
 
-    Outside the sandbox a role with more rights is proposed: give a --reason, and another person accepts it.
+    Outside the sandbox a role with more rights is only proposed: give a --reason, and another person accepts
+    it.
 
     \b
     Example:
@@ -291,8 +292,7 @@ async def _change_or_propose(
 ) -> "dict[str, Any] | ProposedChange":
     """Change an operator, unless `judge` proposes the change instead.
 
-    `judge` is given the operator under its lock. It gives the proposal, or what the audit log keeps beside
-    the change.
+    `judge` gets the locked operator. It returns the proposal, or what the audit log stores beside the change.
     """
     from merchant_wallet.operators import records
 
@@ -330,7 +330,7 @@ async def _change_within(
 
 def _without_password(made: "ProposedChange", password: str | None) -> "ProposedChange":
     if password is not None:
-        # Raised within the transaction, which makes no proposal then.
+        # Raised inside the transaction, so that no proposal is made.
         raise Failure(
             "A password can't be chosen for a proposal: whoever accepts it gets a new one.", REFUSED
         )
@@ -363,13 +363,13 @@ def _read_password() -> str:
 
 
 def _describe_new(made: "NewOperator", chosen: str | None) -> dict[str, Any]:
-    # Who typed the password has it already; it need not be on the screen too.
+    # A password that was typed is not printed again.
     shown = {} if chosen is not None else {"password": made.password}
     return {**describe(made.operator), **shown, "mustEnrol": made.must_enrol}
 
 
 def describe(operator: "Operator") -> dict[str, Any]:
-    """An operator as it is printed."""
+    """An operator for output."""
     return {
         "operatorId": operator.operator_id,
         "name": operator.name,

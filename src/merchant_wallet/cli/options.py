@@ -16,18 +16,18 @@ from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.terminal import note
 
 PROPOSAL_PREFIX: Final = "proposal-"
-"""What the names of entries that the console proposes begin with."""
+"""The prefix of references that the console uses for its proposals."""
 JSON_KEY: Final = f"{__name__}.json"
 
 
 def _remember_json(ctx: typer.Context, as_json: bool) -> bool:
-    # `meta` belongs to the whole command line: `wants_json` asks it at the top.
+    # `meta` is shared by the whole command line. `wants_json` reads it at the top.
     ctx.meta[JSON_KEY] = as_json
     return as_json
 
 
 def wants_json(ctx: typer.Context) -> bool:
-    """Whether the command that ran was given `--json`."""
+    """Whether the command was run with `--json`."""
     return bool(ctx.meta.get(JSON_KEY))
 
 
@@ -111,7 +111,7 @@ StopReasonOption = Annotated[
 
 
 def read_amount(text: str) -> int:
-    """The units of a typed amount. Raises Failure."""
+    """A typed amount in units. Raises Failure."""
     try:
         return parse_units(text)
     except ValueError as error:
@@ -119,7 +119,7 @@ def read_amount(text: str) -> int:
 
 
 def read_limit(text: str, option: str) -> int | None:
-    """The units of a typed limit, None for the word `none`. Raises Failure."""
+    """A typed limit in units, or None for the word `none`. Raises Failure."""
     if text.lower() == "none":
         return None
     try:
@@ -129,13 +129,13 @@ def read_limit(text: str, option: str) -> int | None:
 
 
 def check_ref(text: str | None) -> str | None:
-    """A typed reference, None without one. Raises Failure."""
+    """A typed reference, or None. Raises Failure."""
     if text is not None and text.startswith(PROPOSAL_PREFIX):
         raise Failure(f"--ref: what begins with {PROPOSAL_PREFIX} names proposals of the console.")
     return text
 
 
 def note_repeat(document: Mapping[str, Any]) -> None:
-    """Say on standard error that a reference was used before and nothing moved now."""
+    """Say on standard error that a reference was used before and that nothing moved now."""
     if document["repeated"]:
         note(f"Done before, as entry {document['entryId']}: nothing was moved this time.")

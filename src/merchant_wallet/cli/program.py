@@ -1,8 +1,8 @@
-"""The whole program: every group of commands, and the one place where errors become sentences.
+"""The whole program: all groups of commands, and the one place that turns errors into sentences.
 
-Rules: an error that the user can act on is told in one sentence without a traceback; any other is a fault of
-ours and keeps its traceback, without the values of variables, since those may be secrets. A refusal is an
-answer too: with `--json` it is the one document on standard output.
+Rules: an error that the user can act on is one sentence without a traceback. Any other error is a fault of
+ours and keeps its traceback, but without the values of variables, which may be secrets. With `--json` a
+refusal is the one document on standard output.
 """
 
 from typing import Any
@@ -41,9 +41,9 @@ from merchant_wallet.cli.terminal import note, print_document
 class Program(TyperGroup):
     """The top of the command tree."""
 
-    # `Any`, since the class that the library passes here is not public.
+    # `Any`: the class that the library passes here is not public.
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; what failed for a reason that can be told ends with a sentence and a status."""
+        """Run the command. An expected error ends it with a sentence and a status."""
         try:
             return super().invoke(ctx)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""`proposals`: what one person proposed to change, for another to accept or refuse."""
+"""`proposals`: changes that one person has proposed, for another to accept or refuse."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +29,7 @@ def list_all(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the proposals that wait for a second person, oldest first; decided ones newest first.
+    """List the proposals that wait for a second person, oldest first, or decided ones, newest first.
 
     \b
     Examples:
@@ -50,7 +50,7 @@ def list_all(
 
 @app.command()
 def show(number: NumberArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show one proposal, with the value before and after.
+    """Show one proposal with the values before and after.
 
     \b
     Example:
@@ -70,7 +70,7 @@ def show(number: NumberArgument, data: DataOption = None, as_json: JsonOption = 
 
 @app.command()
 def accept(number: NumberArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Accept another person's proposal and carry it out; prints a password that it makes, this once.
+    """Accept another person's proposal and carry it out. If that generates a password, it is printed once.
 
     \b
     Example:
@@ -113,7 +113,7 @@ def refuse(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say no to a proposal; nothing is changed.
+    """Refuse a proposal. Nothing is changed.
 
     \b
     Example:
@@ -131,7 +131,7 @@ def refuse(
 
 @app.command()
 def withdraw(number: NumberArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Take your own proposal back; nothing is changed.
+    """Withdraw your own proposal. Nothing is changed.
 
     \b
     Example:

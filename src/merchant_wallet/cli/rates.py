@@ -1,4 +1,4 @@
-"""`rates`: the exchange rates, the platform's and those of single merchants."""
+"""`rates`: the exchange rates of the platform and of single merchants."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -42,11 +42,11 @@ def set_(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Set a rate from the next exchange on; this also ends a pause.
+    """Set a rate from the next exchange on. This also ends a pause.
 
-    Without --merchant it is the platform's. A rate that would let a loop of exchanges make money is refused.
-    Outside the sandbox a rate that moves further than WALLET_RATE_BAND in a day is proposed: give a --reason,
-    and another person accepts it.
+    Without --merchant it is the platform's rate. A rate that would let a loop of exchanges make money is
+    refused. Outside the sandbox a rate that moves further than WALLET_RATE_BAND in a day is only proposed:
+    give a --reason, and another person accepts it.
 
     \b
     Examples:
@@ -70,7 +70,7 @@ def set_(
             return rates.set_rate(session.conn, direction, rate_e8, scope, max_age_ms, at_ms=now_ms())
 
         async with session.conn.transaction():
-            # What is judged is what is changed.
+            # Nobody may change a rate between the check and the change.
             await rates.lock_rates(session.conn)
             told = tell_reason(reason)
             if await _needs_two(session, direction, rate_e8, scope):
@@ -111,9 +111,9 @@ def pause(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Refuse exchanges in a direction from the next one on; the rate stays.
+    """Refuse exchanges in a direction from the next one on. The rate stays.
 
-    The platform's pause leaves merchants that have a rate of their own alone.
+    A pause of the platform's rate does not affect merchants with their own rate.
 
     \b
     Example:
@@ -129,7 +129,7 @@ def resume(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """End a pause. A rate that grew too old meanwhile must be set again.
+    """End a pause. A rate that became too old meanwhile must be set again.
 
     \b
     Example:
@@ -174,7 +174,7 @@ async def _propose(
     reason: str | None,
     act: "Callable[[], Awaitable[RateLine]]",
 ) -> "ProposedChange | None":
-    """Propose a rate that its own rule would let through. Raises RateRefused, and what `propose` raises."""
+    """Propose a rate that the rule about rates allows. Raises RateRefused, and what `propose` raises."""
     from merchant_wallet.exchange import guards, rates
 
     before = guards.describe(await rates.find_line(session.conn, scope, direction))
@@ -217,7 +217,7 @@ async def _find_scope(session: Session, merchant: str | None) -> int:
 
 
 def describe(line: "RateLine") -> dict[str, Any]:
-    """One direction of one scope as it is printed; the platform has no merchantId."""
+    """One direction of one scope for output. The platform has no merchantId."""
     return {
         "merchantId": line.merchant_id or None,
         "direction": line.direction,

@@ -1,4 +1,4 @@
-"""`reconcile`: the books held against the chains, and what operators moved themselves."""
+"""`reconcile`: compare the books with the chains, and record what operators moved themselves."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -72,7 +72,7 @@ def reconcile(
 ) -> None:
     """Compare what should be in custody with what the chains say, and explain every difference.
 
-    Exit status 1 when something is unexplained, or calls for an operator.
+    Exit status 1 if a difference is unexplained or needs an operator.
 
     \b
     Examples:
@@ -91,7 +91,7 @@ def reconcile(
         from merchant_wallet.processes.custody_readers import CustodyReaders
         from merchant_wallet.processes.reconciliation import Reconciler
 
-        # What it logs on the way must not mix with the answer.
+        # Log lines must not mix with the answer.
         logs.set_up("error", session.settings.log_format)
         base, connect = await session.open_base(), partial(db.connect, session.url)
         custody_readers = CustodyReaders(base, connect)
@@ -154,10 +154,10 @@ def record(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Record USDT that you moved yourself: into a hot wallet, or out of it. No book changes.
+    """Record USDT that you moved yourself, into a hot wallet or out of it. No book changes.
 
-    Record it once it is final, with all that the transaction moved. A mistake is corrected by one the other
-    way round.
+    Record it when it is final, with everything that the transaction moved. Correct a mistake with a record in
+    the other direction.
 
     \b
     Example:
@@ -198,7 +198,7 @@ def treasury(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List what operators have recorded, the newest first.
+    """List what operators have recorded, newest first.
 
     \b
     Example:
@@ -230,7 +230,7 @@ def treasury(
 
 
 def _read_hash(chain: str, text: str) -> str:
-    """A transaction's hash as its chain writes it. Raises Failure."""
+    """A transaction's hash in the form of its chain. Raises Failure."""
     from merchant_wallet.base.chains import is_evm
 
     digits = text.lower().removeprefix("0x")

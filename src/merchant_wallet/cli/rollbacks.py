@@ -1,4 +1,4 @@
-"""`book accept-rollback`: a person's word that a database that was rolled back may be paid from."""
+"""`book accept-rollback`: let payouts go on after the database was rolled back."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -55,13 +55,13 @@ def accept_rollback(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let payouts go on from a database that was rolled back, once you know what was lost and why.
+    """Let payouts go on after the database was rolled back, when you know what was lost and why.
 
-    It accepts every sign of a rollback that `doctor` shows. The checkpoints that the database no longer holds
+    This accepts every sign of a rollback that `doctor` shows. Checkpoints that the database no longer holds
     are kept as evidence, in a folder beside the others. Enter what was lost before you do this.
 
-    Open orders that the signer signed more for than the database knows are frozen. The signer's record says
-    which. Where it can't be had, --freeze-open freezes all open orders.
+    Open orders for which the signer signed more than the database knows are frozen. The signer's record says
+    which. Without the record, --freeze-open freezes all open orders.
 
     \b
     Example:
@@ -117,7 +117,7 @@ async def _accept(
 
 
 def _find_record(settings: "Settings", given: Path | None, freeze_open: bool) -> Path | None:
-    """The signer's record, None where there is none to be had. Raises Failure where it must be named."""
+    """The signer's record, or None if there is none. Raises Failure if it must be named."""
     from merchant_wallet.chains.keys.keystore import JOURNAL
     from merchant_wallet.processes.signers import keys_folder
 

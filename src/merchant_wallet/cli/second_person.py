@@ -1,10 +1,10 @@
-"""What a command does where two people are asked for: it proposes, and another person accepts.
+"""What a command does if a change needs two people: it proposes the change, and another person accepts it.
 
 Rules:
-- You count as the name you are logged in with. The console and the command line decide the same proposals.
-- While nobody else could accept, the shell is the second person: the command does it alone, with a reason.
-  The audit log's entry then says `alone`. A platform without any operator asks for no reason.
-- A reason that is given stands in the audit log, also where one person is enough.
+- You count as the name you are logged in with. The console and the command line share the same proposals.
+- If nobody else could accept, the command makes the change alone, with a reason. The audit log then says
+  `alone`. A platform without operators needs no reason.
+- A reason is always kept in the audit log, also if one person is enough.
 - In the sandbox one person is enough, unless WALLET_SANDBOX_TWO_PEOPLE says otherwise.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 async def name_person(session: Session) -> "Person":
-    """Who is at the terminal, and from when that person's word counts."""
+    """The person at the terminal, and from when that person's approvals count."""
     from merchant_wallet.approvals.decisions import Person
     from merchant_wallet.operators.waits import read_wait_end
 
@@ -40,10 +40,10 @@ async def propose(
     merchant_id: int | None = None,
     about: str = "",
 ) -> "ProposedChange | None":
-    """Propose a change that needs a second person; None when this person does it now.
+    """Propose a change that needs a second person. None: this person may make it now.
 
-    `about` is an operator whom it concerns, and who is not counted as able to decide it. Raises Failure
-    without a reason, ProposalRefused.
+    `about` is the operator who is changed, and who is not counted as someone who could accept. Raises
+    ProposalRefused, and Failure without a reason.
     """
     from merchant_wallet.approvals import changes
     from merchant_wallet.base.clock import now_ms
@@ -72,14 +72,14 @@ async def propose(
 
 
 async def _needs_two(session: Session) -> bool:
-    """Whether two people are asked for; not for a platform's first operator, whom nobody could accept."""
+    """Whether two people are needed. Not for a platform's first operator: nobody could accept."""
     from merchant_wallet.operators.records import list_operators
 
     return session.settings.needs_two_people and bool(await list_operators(session.conn, limit=1))
 
 
 async def _has_decider(session: Session, kind: str, besides: list[str], at_ms: int) -> bool:
-    """Whether anybody but these people could accept a proposal of this kind now."""
+    """Whether somebody else could accept a proposal of this kind now."""
     from merchant_wallet.operators.waits import count_deciders
     from merchant_wallet.web.guards import RIGHTS
 
@@ -87,21 +87,21 @@ async def _has_decider(session: Session, kind: str, besides: list[str], at_ms: i
 
 
 def tell_alone(session: Session, reason: str | None) -> dict[str, Any]:
-    """What the audit log keeps beside a change that needed a second person and had none."""
+    """What the audit log stores if a change needed a second person and there was none."""
     if not session.settings.needs_two_people:
         return tell_reason(reason)
     return {"alone": True, "reason": None, **tell_reason(reason)}
 
 
 def tell_reason(reason: str | None) -> dict[str, Any]:
-    """The reason that was given, as the audit log keeps it. Raises ProposalRefused for one that can't be."""
+    """The reason as the audit log stores it. Raises ProposalRefused for an invalid one."""
     from merchant_wallet.approvals.decisions import check_reason
 
     return {} if reason is None else {"reason": check_reason(reason)}
 
 
 def describe(change: "ProposedChange") -> dict[str, Any]:
-    """A proposal as a document; its facts are objects."""
+    """A proposal as a document. Its facts are objects."""
     return {
         "proposalNo": change.proposal_no,
         "kind": change.kind,
@@ -121,13 +121,13 @@ def describe(change: "ProposedChange") -> dict[str, Any]:
 
 
 def flatten(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A proposal's document for people: what it holds before and after as one text each."""
+    """A proposal's document for people: the facts before and after as one text each."""
     texts = {name: tell_facts(document[name]) for name in ("before", "after")}
     return {**document, **texts}
 
 
 def tell_facts(facts: Mapping[str, Any]) -> str:
-    """Facts in one line."""
+    """Facts on one line."""
     return ", ".join(f"{name}: {_tell_fact(name, value)}" for name, value in facts.items())
 
 
@@ -143,7 +143,7 @@ def print_proposal(document: Mapping[str, Any], as_json: bool) -> None:
 
 
 def print_proposed(change: "ProposedChange", as_json: bool) -> None:
-    """Print a proposal that was made instead of the change, and how it goes on."""
+    """Print a proposal that was made instead of the change, and what to do next."""
     print_proposal(describe(change), as_json)
     terminal.note(
         f"Nothing was changed yet. Another person accepts it in the console, or with "

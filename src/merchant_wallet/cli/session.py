@@ -1,10 +1,11 @@
-"""What a command works with: settings, the database that belongs to them, and a book's writer.
+"""What a command needs: settings, the database, and a book's writer.
 
-Rules: WALLET_DATABASE_URL is used when it is set, as `up` does, else the database of the `up` that runs in
-the data folder, wherever that one keeps it. No command makes a master key: secrets that were sealed under
-another one than the service's could never be opened by it. No command touches a database of the other mode.
-Imports are made where they are needed, to keep
-the start quick.
+Rules:
+- WALLET_DATABASE_URL is used if it is set, as `up` does. Otherwise the database of the `up` that runs in the
+  data folder is used, wherever that database is.
+- No command creates a master key: the service could never open secrets that were sealed with another key.
+- No command changes a database of the other mode.
+- Imports are made where they are needed, to keep the start fast.
 """
 
 import asyncio
@@ -31,24 +32,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SOURCE = "terminal"
-"""Where changes that commands make come from, as the audit log keeps it."""
+"""The source of changes by commands, in the audit log."""
 TOLD = {
     "entry_id": "entryId",
     "status": "txnStatus",
     "first_approved_by": "firstApprovedBy",
     "approved_by": "approvedBy",
 }
-"""What of a book's outcome the audit log keeps, and as what."""
+"""Which fields of a book's outcome the audit log stores, and under which names."""
 
 
 def read_settings(data: Path | None, **typed: Any) -> Settings:
-    """The environment's settings with what was typed over them; None is "not typed". Raises ConfigError."""
+    """The environment's settings, overridden by typed options. None means "not typed". Raises ConfigError."""
     changes = {name: value for name, value in {"data": data, **typed}.items() if value is not None}
     return load_settings(os.environ, typed=changes)
 
 
 def read_running(data: Path | None) -> Settings:
-    """The settings, with what the `up` that runs in the data folder was told and we were not.
+    """The settings, completed by those of the `up` that runs in the data folder.
 
     Raises ConfigError, OSError.
     """
@@ -57,7 +58,7 @@ def read_running(data: Path | None) -> Settings:
     settings = read_settings(data)
     found = read_runtime_file(settings.data)
     if settings.database_url not in (None, found.database_url):
-        # Another database than the running one's, so that its checkpoints are not ours.
+        # This is another database than the running one, so its checkpoints are not ours.
         return settings
     folder = settings.checkpoint_dir
     if folder is None and found.checkpoint_dir is not None:
@@ -68,9 +69,9 @@ def read_running(data: Path | None) -> Settings:
 
 
 def find_database(settings: Settings, side: Literal["owner", "web", "worker"] = "owner") -> str:
-    """The database's URL, in the own PostgreSQL for the tables' owner or a side's role.
+    """The database's URL. In our own PostgreSQL: for the tables' owner or for a side's role.
 
-    Raises Failure when nothing runs in the data folder, PostgresError.
+    Raises PostgresError, and Failure if nothing runs in the data folder.
     """
     from merchant_wallet import postgres
 
@@ -87,17 +88,17 @@ def find_database(settings: Settings, side: Literal["owner", "web", "worker"] = 
 
 
 def name_actor() -> str:
-    """Who is at the terminal, as the journal keeps it."""
+    """The person at the terminal, as the journal names it."""
     uid = os.getuid()
     try:
         return f"cli:{pwd.getpwuid(uid).pw_name}"
     except KeyError:
-        # A container may run under a uid that has no name.
+        # In a container the uid may have no name.
         return f"cli:{uid}"
 
 
 class Session:
-    """One command's connection, and what it needs beside it."""
+    """A command's connection and settings."""
 
     def __init__(self, settings: Settings, url: str, conn: "AsyncConnection") -> None:
         self.settings = settings
@@ -105,7 +106,7 @@ class Session:
         self.conn = conn
 
     async def open_base(self) -> "Base":
-        """The settings, database and keys joined. Raises ConfigError, and Failure without a master key."""
+        """Open settings, database and keys. Raises ConfigError, and Failure without a master key."""
         from merchant_wallet.processes.app import make_base
 
         if not has_master_key(self.settings):
@@ -117,7 +118,7 @@ class Session:
         return make_base(self.settings, self.url)
 
     async def find(self, text: str) -> "MerchantRef":
-        """The merchant that was named. Raises MerchantUnknown."""
+        """Find a merchant by its name or id. Raises MerchantUnknown."""
         from merchant_wallet.merchants import store
 
         return await store.find(self.conn, text)
@@ -131,7 +132,7 @@ class Session:
         before: Mapping[str, Any] | None = None,
         after: Mapping[str, Any] | None = None,
     ) -> None:
-        """Append to the audit log what the one at the terminal changed; last in the change's transaction."""
+        """Record a change in the audit log, last in the change's transaction."""
         from merchant_wallet.audit import records
         from merchant_wallet.base.clock import now_ms
 
@@ -178,10 +179,10 @@ class Session:
         from merchant_wallet.observability import logs
         from merchant_wallet.processes.app import make_writer
 
-        # The writer's warnings must not mix with the answer on standard output.
+        # Warnings of the writer must not mix with the answer.
         logs.set_up("warning", self.settings.log_format)
         writer = make_writer(base, connections=1)
-        # Each batch notes its id there, and a database that nobody serves yet has no place for today's.
+        # Each batch writes its id there. If no service runs on the database, today's partition may not exist.
         await ensure_nonce_partitions(self.conn, now_ms() // DAY_MS)
         await writer.open()
         try:
@@ -191,7 +192,9 @@ class Session:
 
 
 def tell_outcome(outcome: "Outcome") -> dict[str, Any]:
-    """What the audit log keeps of an outcome; of an approval also whose word it was: it may be another's."""
+    """What the audit log stores of an outcome. For an approval also who approved, which may be another
+    person.
+    """
     found = {
         told: value for name, told in TOLD.items() if (value := getattr(outcome, name, None)) is not None
     }
@@ -201,18 +204,18 @@ def tell_outcome(outcome: "Outcome") -> dict[str, Any]:
 def tell_changes(
     before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What differs between two descriptions, as it was and as it is."""
+    """The fields that differ, before and after."""
     changed = [name for name in after if after[name] != before.get(name)]
     return {name: before.get(name) for name in changed}, {name: after[name] for name in changed}
 
 
 def has_master_key(settings: Settings) -> bool:
-    """Whether there is a master key already, set or in the data folder."""
+    """Whether a master key exists, in the settings or in the data folder."""
     return settings.master_key is not None or (settings.data / MASTER_KEY_FILE).exists()
 
 
 def run(data: Path | None, act: Callable[[Session], Awaitable[T]]) -> T:
-    """Connect to the database of a data folder, act, and disconnect; raises what `act` raises."""
+    """Connect to the database of a data folder, call `act`, and disconnect. Raises what `act` raises."""
     settings = read_running(data)
     return asyncio.run(_run(settings, find_database(settings), act))
 
@@ -222,6 +225,7 @@ async def _run(settings: Settings, url: str, act: Callable[[Session], Awaitable[
     from merchant_wallet.merchants.mode import require_mode
 
     async with await db.connect(url) as conn:
-        # Here, where every command comes by: in the sandbox one person is enough for what takes two.
+        # Every command passes here. In the sandbox one person is enough for what needs two, so the mode must
+        # be right.
         await require_mode(settings, conn)
         return await act(Session(settings, url, conn))

@@ -1,4 +1,4 @@
-"""`sign`: what the service would sign for a request, for whoever writes a client."""
+"""`sign`: print what the service would sign for a request, to help with writing a client."""
 
 import difflib
 import sys
@@ -75,7 +75,7 @@ def sign(
 
 
 class Signer(NamedTuple):
-    """What signs: a secret, and the method when none was typed."""
+    """A secret, and the method if none was typed."""
 
     secret: str
     method: Method
@@ -85,7 +85,7 @@ class Signer(NamedTuple):
 
 
 def _find_signer(data: Path | None, app_key: str | None) -> Signer:
-    """The newest secret and the method of the merchant that has this key. Raises Failure."""
+    """The newest secret and the method of the merchant with this key. Raises Failure."""
     if not app_key:
         raise Failure(f"No secret: the body has no appKey to find it by; set {SECRET_VARIABLE}.")
 
@@ -107,7 +107,7 @@ def _find_signer(data: Path | None, app_key: str | None) -> Signer:
 
 
 def _check_path(path: str) -> None:
-    """Refuse a path that no operation has: its signature would never be right. Raises Failure."""
+    """Refuse an unknown path: its signature would never be right. Raises Failure."""
     from merchant_wallet.merchants.records import OPERATIONS
 
     paths = [PREFIX + operation for operation in OPERATIONS]

@@ -31,8 +31,8 @@ def signer(
 ) -> None:
     """Hold the keys and sign for workers that have WALLET_SIGNER_SOCKET set, until Ctrl-C or SIGTERM.
 
-    It needs no database and no network. Limits, token contracts and fee caps are its own settings'. Prints
-    `ready: PATH` once it listens.
+    It needs no database and no network. It has its own settings for limits, token contracts and fee caps. It
+    prints `ready: PATH` when it listens.
 
     \b
     Example:

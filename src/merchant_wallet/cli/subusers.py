@@ -1,4 +1,4 @@
-"""`sub-users`: finding a merchant's sub-users, changing what they let it debit, taking a PIN away."""
+"""`sub-users`: find a merchant's sub-users, change their controls, reset a PIN."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,7 +37,7 @@ def list_some(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List a merchant's sub-users in the order in which they came.
+    """List a merchant's sub-users, oldest first.
 
     \b
     Examples:
@@ -70,7 +70,7 @@ def list_some(
 def show(
     merchant: MerchantArgument, ext: ExtArgument, data: DataOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show one sub-user: wallet, balance, addresses, and what it lets the merchant debit.
+    """Show a sub-user: balance, addresses, and what the merchant may debit.
 
     \b
     Example:
@@ -102,7 +102,7 @@ def set_(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Change what a sub-user lets the merchant debit, from the next debit on.
+    """Change what the merchant may debit from a sub-user, from the next debit on.
 
     \b
     Examples:
@@ -140,7 +140,8 @@ def set_(
 def reset_pin(
     merchant: MerchantArgument, ext: ExtArgument, data: DataOption = None, as_json: JsonOption = False
 ) -> None:
-    """Take a sub-user's PIN away, with its lock, open pages and links: the next new link may set a PIN.
+    """Remove a sub-user's PIN with its lock, its sessions and its links. With a new link the sub-user can
+    set a new PIN.
 
     \b
     Example:
@@ -165,7 +166,7 @@ def reset_pin(
 
 
 def describe(line: "SubUserLine") -> dict[str, Any]:
-    """One sub-user as it is printed."""
+    """A sub-user for output."""
     from merchant_wallet.base.addresses import to_eip55, to_tron
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.base.money import format_units

@@ -1,4 +1,4 @@
-"""`sweep`: what lies at deposit addresses, what bringing it to the hot wallet would cost, and doing it."""
+"""`sweep`: what lies at deposit addresses, what it would cost to move it to the hot wallet, and moving it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -75,9 +75,9 @@ def plan(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what lies at deposit addresses, what moving it may cost at the most, and whether it is worth it.
+    """Show what lies at deposit addresses, what moving it may cost at most, and whether it is worth it.
 
-    Costs are in the chain's own coin and, at the price that you have set, in USDT. Nothing is sent.
+    Costs are in the chain's own coin and in USDT, at the price that you have set. Nothing is sent.
 
     \b
     Example:
@@ -122,10 +122,10 @@ def run_all(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Move what is worth it to the hot wallet, and finish what was begun before.
+    """Move what is worth it to the hot wallet, and finish earlier sweeps.
 
-    It needs the keystore or the signer, as `work` does. You may stop it at any time and run it again, also
-    beside another: nothing is moved or paid for twice.
+    This needs the keystore or the signer, as `work` does. You may stop it at any time and run it again, also
+    twice at once: nothing is moved or paid for twice.
 
     \b
     Example:
@@ -154,7 +154,7 @@ def list_all(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show sweeps, the newest first: how far they are, what they cost, their transactions.
+    """List sweeps, newest first: their progress, their costs and their transactions.
 
     \b
     Example:
@@ -180,7 +180,7 @@ async def _sweep(session: Session, chain: str | None, *, again: bool, once: bool
 
     if standing := await list_signs(session.conn):
         raise Failure(f"The database was rolled back, nothing is swept: {standing[0].cause}.")
-    # The runner's lines must not mix with the answer on standard output.
+    # Log lines must not mix with the answer.
     logs.set_up("warning", session.settings.log_format)
     worker = await open_runner(
         session.settings, partial(db.connect, session.url), open_signer(session.settings)
@@ -224,7 +224,7 @@ async def _open(
     addresses = sum(planned.verdict == SWEEP for planned in planned_sweeps)
     if not addresses:
         return []
-    # Each sweep commits by itself, so what is about to begin is written down before.
+    # Each sweep commits by itself, so the record of what will begin is written first.
     subject, told = f"chain {chain}", {"addresses": addresses, "again": again}
     await session.record("sweep.run.asked", subject, after=told)
     opened = await worker.open(chain, planned_sweeps, policy, name_actor())
@@ -235,7 +235,7 @@ async def _open(
 async def _follow(
     session: Session, worker: "SweepWorker", watched: set[tuple[str, int]], *, once: bool
 ) -> int:
-    """Take the sweeps on until none of those watched is under way; how many still are."""
+    """Continue until none of the watched sweeps is open. Returns how many still are."""
     from merchant_wallet.custody.sweeps import store
     from merchant_wallet.custody.sweeps.worker import SweepsFailed
 

@@ -1,8 +1,9 @@
 """What a command prints: answers for people and for programs, notes, progress.
 
-Rules: both kinds of answer use the same names. A document has money as decimal strings, ids as numbers, and
-times as milliseconds under names that end in `Ms`; people see those as UTC, an age as seconds. Nothing that
-came from outside is read as markup or reaches the terminal as a control character.
+Rules:
+- Both kinds of answer use the same names. A document has money as decimal strings, ids as numbers, and times
+  as milliseconds under names that end in `Ms`. People see times as UTC and ages as seconds.
+- Text from outside is never read as markup, and never reaches the terminal as a control character.
 """
 
 import json
@@ -17,24 +18,24 @@ import typer
 Document = Mapping[str, Any]
 
 PIPE_WIDTH: Final = 10_000
-"""Wide enough for every table: a line that another program reads is never folded."""
+"""Wide enough for every table: output that another program reads is never wrapped."""
 PROGRESS_INTERVAL_S: Final = 1.0
 
 
 def note(text: str) -> None:
-    """Say something beside the answer, on standard error."""
+    """Print a note beside the answer, on standard error."""
     typer.echo(_printable(text, keep="\n"), err=True)
 
 
 def print_document(document: Document) -> None:
-    """One JSON document in UTF-8 (RFC 8259) and a line feed."""
+    """Print one JSON document in UTF-8 (RFC 8259) and a line feed."""
     output = typer.get_binary_stream("stdout")
     output.write(json.dumps(document, ensure_ascii=False).encode() + b"\n")
     output.flush()
 
 
 def print_answer(document: Document, as_json: bool) -> None:
-    """A document as it is, or its fields line by line; fields that hold tables are the caller's to print."""
+    """Print a document as JSON, or its fields line by line. The caller prints fields that are tables."""
     if as_json:
         print_document(document)
         return
@@ -65,7 +66,7 @@ def note_more(how: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Document]) -> None:
-    """Rows as a table; as wide as the terminal, or as wide as needed where the output is piped."""
+    """Print rows as a table: as wide as the terminal, or as wide as needed if the output is piped."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -103,14 +104,16 @@ def show_moment(at_ms: int) -> str:
 
 
 class Progress:
-    """Tells how far long work has come, on standard error: a line that renews itself, or one now and then."""
+    """Shows the progress of long work on standard error: one line that is rewritten, or a new line now and
+    then.
+    """
 
     def __init__(self) -> None:
         self._renews = sys.stderr.isatty()
         self._told_s = time.monotonic()
 
     def tell(self, text: str) -> None:
-        """Show the text, unless the last one was shown a moment ago."""
+        """Show the text, unless another one was shown a moment ago."""
         now_s = time.monotonic()
         if now_s - self._told_s < PROGRESS_INTERVAL_S:
             return
@@ -118,7 +121,7 @@ class Progress:
         typer.echo(f"\r\x1b[2K{text}" if self._renews else text, nl=not self._renews, err=True)
 
     def end(self) -> None:
-        """Clear the line away."""
+        """Clear the line."""
         if self._renews:
             typer.echo("\r\x1b[2K", nl=False, err=True)
 

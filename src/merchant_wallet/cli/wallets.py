@@ -1,4 +1,6 @@
-"""`wallets`: the hot wallets that pay withdrawals, what keeps them from it, and an operator's word on it."""
+"""`wallets`: the hot wallets that pay withdrawals, what stops them, and an operator's decisions about
+them.
+"""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,7 +42,7 @@ MOST_WAITING: Final = 100
 
 @app.command("list")
 def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show every hot wallet, who stopped payouts and why, and the withdrawals that wait for an obstacle.
+    """Show every hot wallet, who stopped payouts and why, and the withdrawals that wait.
 
     \b
     Example:
@@ -61,7 +63,7 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
 def freeze(
     chain: ChainArgument, reason: StopReasonOption, data: DataOption = None, as_json: JsonOption = False
 ) -> None:
-    """Let nothing new be signed on a chain; what was signed before goes on to its end.
+    """Sign nothing new on a chain. What was signed before is still sent.
 
     \b
     Example:
@@ -88,10 +90,11 @@ def thaw(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a chain's payouts go on, once you have seen that wallet, books and chain agree.
+    """Resume a chain's payouts, when you have seen that wallet, books and chain agree.
 
-    It takes back every stop, be it yours or not, and thaws the wallet. Outside the sandbox it is proposed:
-    give a --reason, and another person accepts it. Frozen orders stay frozen: see `withdrawals thaw`.
+    This removes every stop, also those of others, and thaws the wallet. Outside the sandbox it is only
+    proposed: give a --reason, and another person accepts it. Frozen orders stay frozen; see `withdrawals
+    thaw`.
 
     \b
     Examples:
@@ -168,7 +171,7 @@ def _describe(wallet: "WalletShown") -> dict[str, Any]:
 
 
 async def read_payout(session: Session, merchant_id: int, order_id: int) -> dict[str, Any]:
-    """What the payer knows of an order, and all that it signed for it; for `withdrawals show`."""
+    """What the payer knows of an order and everything it signed for it, for `withdrawals show`."""
     from merchant_wallet.withdrawals.payouts import read_signed, show_payout
 
     shown = await show_payout(session.conn, merchant_id, order_id)

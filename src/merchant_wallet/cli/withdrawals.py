@@ -1,4 +1,4 @@
-"""`withdrawals`: listing orders, showing one with its steps, and what an operator decides about one."""
+"""`withdrawals`: list orders, show an order with its steps, and decide about one."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
@@ -62,7 +62,7 @@ def list_some(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List orders: a merchant's, newest first, or those of all merchants that still move, oldest first.
+    """List orders: a merchant's, newest first, or the open ones of all merchants, oldest first.
 
     \b
     Examples:
@@ -113,7 +113,7 @@ async def _list_of(
 
 @app.command()
 def show(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Show an order, every step it has taken, and every transfer that was signed for it.
+    """Show an order, its steps, and every transfer that was signed for it.
 
     \b
     Example:
@@ -129,10 +129,10 @@ def show(names: OrderArgument, data: DataOption = None, as_json: JsonOption = Fa
 
 @app.command()
 def approve(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Let an order that is above the merchant's approval limit be paid.
+    """Approve an order that is above the merchant's approval limit.
 
-    Above the second limit two people must. You count as the name you are logged in with, here and in the
-    console.
+    Above the second limit two people must approve. You count as the name you are logged in with, here and in
+    the console.
 
     \b
     Examples:
@@ -167,9 +167,9 @@ def cancel(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Cancel an order that nobody has begun to pay, and give its amount back to the merchant.
+    """Cancel an order that is not being paid yet, and give its amount back to the merchant.
 
-    A frozen order may have been paid. Look at the chain before you give --even-frozen.
+    A frozen order may have been paid. Look at the chain before you use --even-frozen.
 
     \b
     Example:
@@ -184,7 +184,7 @@ def cancel(
 
 @app.command()
 def refund(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Give a failed order's amount back to the merchant, where WALLET_HOLD_REFUNDS kept it on hold.
+    """Give a failed order's amount back to the merchant, if WALLET_HOLD_REFUNDS kept it on hold.
 
     \b
     Example:
@@ -198,7 +198,7 @@ def refund(names: OrderArgument, data: DataOption = None, as_json: JsonOption = 
 
 @app.command()
 def thaw(names: OrderArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Let a frozen order's payout go on, once you have seen that order, journal and chain agree.
+    """Resume a frozen order's payout, when you have seen that order, journal and chain agree.
 
     \b
     Example:
