@@ -168,7 +168,7 @@ def test_a_flood_is_not_a_look_for_each() -> None:
     assert looks == 2 * crowd
 
 
-def test_a_handed_over_one_keeps_its_place_and_nothing_is_left_behind() -> None:
+def test_a_connection_that_was_handed_over_is_still_counted_once() -> None:
     under_test = AdmissionUnderTest()
     old, new = under_test.come("192.0.2.2", 5), AdmittedConnection(ClientWait(False, 0.0))
     assert old is not None

@@ -103,7 +103,7 @@ def test_requests_that_never_end_go_before_those_that_wait_for_the_next(
     run_server(scenario, source_connections=4)
 
 
-def test_live_streams_and_requests_under_way_stay_when_all_places_are_taken(
+def test_live_streams_and_requests_in_flight_stay_when_all_connections_are_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(admission, "MIN_IDLE_S", 0.0)
@@ -143,7 +143,7 @@ def test_live_streams_and_requests_under_way_stay_when_all_places_are_taken(
     run_server(scenario, max_connections=5, further=[Route("/stream", follow)])
 
 
-def test_a_connection_of_a_page_leaves_its_place_when_it_ends() -> None:
+def test_a_connection_of_a_page_is_no_longer_counted_when_it_ends() -> None:
     async def scenario(server: EchoServer) -> None:
         for _ in range(10):
             client = await server.connect(OTHER)

@@ -228,7 +228,7 @@ def test_the_platforms_rate_lets_twice_as_many_through_at_once() -> None:
     gate.count(but(merchant_id=1002))
 
 
-def test_a_merchants_own_rate_stands_in_for_the_platforms() -> None:
+def test_a_merchants_own_rate_replaces_the_platforms() -> None:
     gate = make_gate(rate_limit=100)
     own = but(rate_limit=1)
     gate.count(own)

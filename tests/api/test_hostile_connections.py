@@ -286,7 +286,7 @@ def test_a_page_is_given_with_its_body_to_those_who_offer_another_protocol() -> 
     run_server(scenario)
 
 
-def test_a_page_whose_body_breaks_off_unreadably_is_told_so_at_once() -> None:
+def test_a_page_request_with_an_unreadable_body_is_refused_at_once() -> None:
     async def scenario(server: EchoServer) -> None:
         client = await server.connect()
         head = b"POST /page HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"

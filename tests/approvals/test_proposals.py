@@ -45,7 +45,7 @@ ROLES = ("owner", "operator")
 DYING = Path(__file__).with_name("dying_operator.py")
 
 
-class Desk:
+class ProposalScene:
     """A shop, a connection to its database, and its book's writer."""
 
     def __init__(self, shop: Shop, conn: AsyncConnection, writer: Writer) -> None:
@@ -84,21 +84,21 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(url: str) -> AsyncIterator[Desk]:
+async def open_scene(url: str) -> AsyncIterator[ProposalScene]:
     shop = await open_shop(url)
     writer = Writer(url)
     async with await connect(url) as conn:
-        yield Desk(shop, conn, writer)
+        yield ProposalScene(shop, conn, writer)
     await writer.close()
     await shop.verify()
 
 
-def on_desk(url: str, story: Any) -> None:
+def run_story(url: str, story: Any) -> None:
     """Run a scenario, then verify the book."""
 
     async def scenario() -> None:
-        async with open_desk(url) as desk:
-            await story(desk)
+        async with open_scene(url) as scene:
+            await story(scene)
 
     run(scenario())
 
@@ -111,111 +111,111 @@ async def refusal(decision: Coroutine[Any, Any, object]) -> str:
 
 
 def test_what_one_proposes_and_another_accepts_moves_once(database_url: str) -> None:
-    async def story(desk: Desk) -> None:
-        proposed = await desk.propose(ext_user_id=ALICE)
-        assert await proposals.list_open(desk.conn) == [proposed]
-        assert await desk.shop.alice_units() == 0
-        accepted = await proposals.accept(desk.conn, desk.ask, proposed.proposal_no, BOB, 2000, roles=ROLES)
+    async def story(scene: ProposalScene) -> None:
+        proposed = await scene.propose(ext_user_id=ALICE)
+        assert await proposals.list_open(scene.conn) == [proposed]
+        assert await scene.shop.alice_units() == 0
+        accepted = await proposals.accept(scene.conn, scene.ask, proposed.proposal_no, BOB, 2000, roles=ROLES)
         assert (accepted.state, accepted.decided_by, accepted.decided_ms) == ("accepted", BOB, 2000)
-        assert [accepted.entry_id] == await desk.entries()
-        assert await desk.shop.alice_units() == 5 * COIN
-        assert await proposals.list_open(desk.conn) == []
-        assert await proposals.list_decided(desk.conn) == [accepted]
-        assert await proposals.carry_out(desk.conn, desk.ask, proposed.proposal_no) == accepted
-        assert len(desk.asked) == 1
-        facts = await desk.shop.rows("select facts from entry where entry_id = %s", accepted.entry_id)
+        assert [accepted.entry_id] == await scene.entries()
+        assert await scene.shop.alice_units() == 5 * COIN
+        assert await proposals.list_open(scene.conn) == []
+        assert await proposals.list_decided(scene.conn) == [accepted]
+        assert await proposals.carry_out(scene.conn, scene.ask, proposed.proposal_no) == accepted
+        assert len(scene.asked) == 1
+        facts = await scene.shop.rows("select facts from entry where entry_id = %s", accepted.entry_id)
         assert '"proposedBy":"operator:ann"' in facts[0][0]
         assert '"actor":"operator:bob"' in facts[0][0]
 
-    on_desk(database_url, story)
+    run_story(database_url, story)
 
 
 @pytest.mark.parametrize("again", [ANN, "cli:ann", "operator:Ann"])
 def test_nobody_accepts_what_he_proposed_himself(database_url: str, again: str) -> None:
-    async def story(desk: Desk) -> None:
-        no = (await desk.propose()).proposal_no
+    async def story(scene: ProposalScene) -> None:
+        no = (await scene.propose()).proposal_no
         assert "Another person" in await refusal(
-            proposals.accept(desk.conn, desk.ask, no, again, 2000, roles=ROLES)
+            proposals.accept(scene.conn, scene.ask, no, again, 2000, roles=ROLES)
         )
-        assert desk.asked == []
+        assert scene.asked == []
         statement = "update proposal set state = 'accepted', decided_by = %s, decided_ms = 2000"
         with pytest.raises(errors.CheckViolation):
-            await desk.shop.rows(statement, again)
+            await scene.shop.rows(statement, again)
         command = Adjust(KFB, COIN, "by hand", again, None, "proposal-9", ANN)
-        assert await desk.ask(desk.shop.merchant_id, command) == SAME_PERSON
+        assert await scene.ask(scene.shop.merchant_id, command) == SAME_PERSON
 
-    on_desk(database_url, story)
+    run_story(database_url, story)
 
 
 def test_a_proposal_is_decided_once(database_url: str) -> None:
-    async def story(desk: Desk) -> None:
-        no = (await desk.propose()).proposal_no
-        await proposals.accept(desk.conn, desk.ask, no, BOB, 2000, roles=ROLES)
+    async def story(scene: ProposalScene) -> None:
+        no = (await scene.propose()).proposal_no
+        await proposals.accept(scene.conn, scene.ask, no, BOB, 2000, roles=ROLES)
         for decision in (
-            proposals.accept(desk.conn, desk.ask, no, "operator:eve", 3000, roles=ROLES),
-            proposals.refuse(desk.conn, no, "operator:eve", 3000, "no"),
-            proposals.withdraw(desk.conn, no, ANN, 3000),
+            proposals.accept(scene.conn, scene.ask, no, "operator:eve", 3000, roles=ROLES),
+            proposals.refuse(scene.conn, no, "operator:eve", 3000, "no"),
+            proposals.withdraw(scene.conn, no, ANN, 3000),
         ):
             assert "decided already: accepted by operator:bob" in await refusal(decision)
-        assert await desk.kfb_units() == FUNDS + 5 * COIN
+        assert await scene.kfb_units() == FUNDS + 5 * COIN
 
-    on_desk(database_url, story)
+    run_story(database_url, story)
 
 
 def test_of_many_who_accept_at_once_one_does(database_url: str) -> None:
-    async def story(desk: Desk) -> None:
-        no = (await desk.propose()).proposal_no
+    async def story(scene: ProposalScene) -> None:
+        no = (await scene.propose()).proposal_no
 
         async def accept(name: str) -> str:
             async with await connect(database_url) as conn:
                 try:
-                    done = await proposals.accept(conn, desk.ask, no, name, 2000, roles=ROLES)
+                    done = await proposals.accept(conn, scene.ask, no, name, 2000, roles=ROLES)
                 except ProposalRefused:
                     return "refused"
                 return done.state
 
         answers = await asyncio.gather(*(accept(f"operator:o{number}") for number in range(5)))
         assert sorted(answers) == ["accepted", *["refused"] * 4]
-        assert await desk.kfb_units() == FUNDS + 5 * COIN
+        assert await scene.kfb_units() == FUNDS + 5 * COIN
 
-    on_desk(database_url, story)
+    run_story(database_url, story)
 
 
 def test_a_proposal_is_refused_with_a_reason_or_withdrawn_by_whoever_made_it(database_url: str) -> None:
-    async def story(desk: Desk) -> None:
-        first, second = [(await desk.propose(reason=f"ticket {no}")).proposal_no for no in range(2)]
-        assert "reason" in await refusal(proposals.refuse(desk.conn, first, BOB, 2000, " "))
-        no = await proposals.refuse(desk.conn, first, BOB, 2000, "no such ticket")
+    async def story(scene: ProposalScene) -> None:
+        first, second = [(await scene.propose(reason=f"ticket {no}")).proposal_no for no in range(2)]
+        assert "reason" in await refusal(proposals.refuse(scene.conn, first, BOB, 2000, " "))
+        no = await proposals.refuse(scene.conn, first, BOB, 2000, "no such ticket")
         assert (no.state, no.outcome, no.entry_id) == ("refused", "no such ticket", None)
-        assert "Only operator:ann" in await refusal(proposals.withdraw(desk.conn, second, BOB, 2000))
-        back = await proposals.withdraw(desk.conn, second, "cli:ann", 2000)
+        assert "Only operator:ann" in await refusal(proposals.withdraw(scene.conn, second, BOB, 2000))
+        back = await proposals.withdraw(scene.conn, second, "cli:ann", 2000)
         assert (back.state, back.outcome) == ("withdrawn", None)
         for number in (first, second):
-            assert "can't be carried out" in await refusal(proposals.carry_out(desk.conn, desk.ask, number))
-        assert await desk.kfb_units() == FUNDS
+            assert "can't be carried out" in await refusal(proposals.carry_out(scene.conn, scene.ask, number))
+        assert await scene.kfb_units() == FUNDS
 
-    on_desk(database_url, story)
+    run_story(database_url, story)
 
 
 def test_what_the_book_refuses_has_failed_and_stays_so(database_url: str) -> None:
-    async def story(desk: Desk) -> None:
-        no = (await desk.propose(-FUNDS - 1)).proposal_no
-        failed = await proposals.accept(desk.conn, desk.ask, no, BOB, 2000, roles=ROLES)
+    async def story(scene: ProposalScene) -> None:
+        no = (await scene.propose(-FUNDS - 1)).proposal_no
+        failed = await proposals.accept(scene.conn, scene.ask, no, BOB, 2000, roles=ROLES)
         assert (failed.state, failed.entry_id) == ("failed", None)
         assert failed.outcome == "amount: more than the available balance"
-        await desk.shop.ask(desk.writer, Adjust(KFB, COIN, "more", "x", None))
-        assert await proposals.carry_out(desk.conn, desk.ask, no) == failed
-        assert await desk.entries() == []
+        await scene.shop.ask(scene.writer, Adjust(KFB, COIN, "more", "x", None))
+        assert await proposals.carry_out(scene.conn, scene.ask, no) == failed
+        assert await scene.entries() == []
 
-    on_desk(database_url, story)
+    run_story(database_url, story)
 
 
 @pytest.mark.parametrize(("moment", "entries"), [("before", 0), ("after", 1)])
 def test_whoever_is_killed_in_the_middle_of_it_moves_nothing_twice(
     database_url: str, moment: str, entries: int
 ) -> None:
-    async def story(desk: Desk) -> None:
-        no = (await desk.propose()).proposal_no
+    async def story(scene: ProposalScene) -> None:
+        no = (await scene.propose()).proposal_no
         died = await asyncio.to_thread(
             subprocess.run,
             [sys.executable, str(DYING), database_url, str(no), moment],
@@ -223,37 +223,37 @@ def test_whoever_is_killed_in_the_middle_of_it_moves_nothing_twice(
             check=False,
         )
         assert died.returncode == -signal.SIGKILL
-        assert len(await desk.entries()) == entries
+        assert len(await scene.entries()) == entries
         later_ms = 2**45
-        (left,) = await proposals.list_unfinished(desk.conn, now_ms=later_ms)
+        (left,) = await proposals.list_unfinished(scene.conn, now_ms=later_ms)
         assert (left.proposal_no, left.state, left.entry_id) == (no, "accepted", None)
         assert "decided already" in await refusal(
-            proposals.take(desk.conn, no, "operator:eve", later_ms, roles=ROLES)
+            proposals.take(scene.conn, no, "operator:eve", later_ms, roles=ROLES)
         )
-        done = [await proposals.carry_out(desk.conn, desk.ask, no) for _ in range(2)]
+        done = [await proposals.carry_out(scene.conn, scene.ask, no) for _ in range(2)]
         assert done[0] == done[1]
-        assert [done[0].entry_id] == await desk.entries()
-        assert await desk.kfb_units() == FUNDS + 5 * COIN
-        assert await proposals.list_unfinished(desk.conn, now_ms=later_ms) == []
+        assert [done[0].entry_id] == await scene.entries()
+        assert await scene.kfb_units() == FUNDS + 5 * COIN
+        assert await proposals.list_unfinished(scene.conn, now_ms=later_ms) == []
 
-    on_desk(database_url, story)
+    run_story(database_url, story)
 
 
 def test_the_workers_finish_what_was_accepted_and_left(database_url: str) -> None:
-    async def story(desk: Desk) -> None:
-        no = (await desk.propose()).proposal_no
-        await proposals.take(desk.conn, no, BOB, 2000, roles=ROLES)
-        finish = make_maintenance_tasks(Base(Settings(), database_url, Keyring(bytes(32))), desk.writer)[
+    async def story(scene: ProposalScene) -> None:
+        no = (await scene.propose()).proposal_no
+        await proposals.take(scene.conn, no, BOB, 2000, roles=ROLES)
+        finish = make_maintenance_tasks(Base(Settings(), database_url, Keyring(bytes(32))), scene.writer)[
             "proposals"
         ]
-        await finish(desk.conn, 2000)
-        assert await desk.entries() == [], "whoever accepted it may still be at it"
-        await finish(desk.conn, 2001 + proposals.UNFINISHED_AFTER_MS)
-        await finish(desk.conn, 2002 + proposals.UNFINISHED_AFTER_MS)
-        done = await proposals.show(desk.conn, no)
+        await finish(scene.conn, 2000)
+        assert await scene.entries() == [], "whoever accepted it may still be at it"
+        await finish(scene.conn, 2001 + proposals.UNFINISHED_AFTER_MS)
+        await finish(scene.conn, 2002 + proposals.UNFINISHED_AFTER_MS)
+        done = await proposals.show(scene.conn, no)
         assert done is not None
-        assert [done.entry_id] == await desk.entries()
-        (told,) = await audit.list_entries(desk.conn)
+        assert [done.entry_id] == await scene.entries()
+        (told,) = await audit.list_entries(scene.conn)
         assert (told.actor, told.action, told.subject) == (
             "worker",
             "adjustment.carry_out",
@@ -261,7 +261,7 @@ def test_the_workers_finish_what_was_accepted_and_left(database_url: str) -> Non
         )
         assert told.after == {"state": "accepted", "entryId": done.entry_id, "outcome": None}
 
-    on_desk(database_url, story)
+    run_story(database_url, story)
 
 
 def test_a_proposal_that_the_workers_cannot_finish_keeps_no_other_waiting(database_url: str) -> None:
@@ -274,73 +274,73 @@ def test_a_proposal_that_the_workers_cannot_finish_keeps_no_other_waiting(databa
                 raise Unavailable("queue full")
             return super().submit(merchant_id, submission)
 
-    async def story(desk: Desk) -> None:
-        stuck, free = [(await desk.propose(units)).proposal_no for units in (5 * COIN, 7 * COIN)]
+    async def story(scene: ProposalScene) -> None:
+        stuck, free = [(await scene.propose(units)).proposal_no for units in (5 * COIN, 7 * COIN)]
         for number in (stuck, free):
-            await proposals.take(desk.conn, number, BOB, 2000, roles=ROLES)
+            await proposals.take(scene.conn, number, BOB, 2000, roles=ROLES)
         lame = Lame(database_url)
         finish = make_maintenance_tasks(Base(Settings(), database_url, Keyring(bytes(32))), lame)["proposals"]
         with pytest.raises(ExceptionGroup, match="proposals"):
-            await finish(desk.conn, 2001 + proposals.UNFINISHED_AFTER_MS)
+            await finish(scene.conn, 2001 + proposals.UNFINISHED_AFTER_MS)
         await lame.close()
-        assert len(await desk.entries()) == 1
-        (left,) = await proposals.list_unfinished(desk.conn, now_ms=2001 + proposals.UNFINISHED_AFTER_MS)
+        assert len(await scene.entries()) == 1
+        (left,) = await proposals.list_unfinished(scene.conn, now_ms=2001 + proposals.UNFINISHED_AFTER_MS)
         assert left.proposal_no == stuck
 
-    on_desk(database_url, story)
+    run_story(database_url, story)
 
 
 def test_while_the_book_is_away_a_proposal_stays_accepted(database_url: str) -> None:
     async def away(merchant_id: int, command: Command) -> Outcome:
         raise Unavailable("stopping")
 
-    async def story(desk: Desk) -> None:
-        no = (await desk.propose()).proposal_no
+    async def story(scene: ProposalScene) -> None:
+        no = (await scene.propose()).proposal_no
         with pytest.raises(Unavailable):
-            await proposals.accept(desk.conn, away, no, BOB, 100_000, roles=ROLES)
-        shown = await proposals.show(desk.conn, no)
+            await proposals.accept(scene.conn, away, no, BOB, 100_000, roles=ROLES)
+        shown = await proposals.show(scene.conn, no)
         assert shown is not None
         assert shown.is_unfinished
         assert (
-            await proposals.list_unfinished(desk.conn, now_ms=100_000 + proposals.UNFINISHED_AFTER_MS) == []
+            await proposals.list_unfinished(scene.conn, now_ms=100_000 + proposals.UNFINISHED_AFTER_MS) == []
         )
         assert (
-            len(await proposals.list_unfinished(desk.conn, now_ms=100_001 + proposals.UNFINISHED_AFTER_MS))
+            len(await proposals.list_unfinished(scene.conn, now_ms=100_001 + proposals.UNFINISHED_AFTER_MS))
             == 1
         )
-        assert (await proposals.carry_out(desk.conn, desk.ask, no)).entry_id is not None
+        assert (await proposals.carry_out(scene.conn, scene.ask, no)).entry_id is not None
 
-    on_desk(database_url, story)
+    run_story(database_url, story)
 
 
-def test_a_late_entry_of_the_book_stands_against_a_noted_refusal(database_url: str) -> None:
-    async def story(desk: Desk) -> None:
-        taken = await proposals.take(desk.conn, (await desk.propose()).proposal_no, BOB, 2000, roles=ROLES)
-        answer = await desk.ask(desk.shop.merchant_id, proposals.command_of(taken))
+def test_a_late_entry_of_the_book_overrules_a_recorded_refusal(database_url: str) -> None:
+    async def story(scene: ProposalScene) -> None:
+        taken = await proposals.take(scene.conn, (await scene.propose()).proposal_no, BOB, 2000, roles=ROLES)
+        answer = await scene.ask(scene.shop.merchant_id, proposals.command_of(taken))
         assert isinstance(answer, Adjusted)
-        assert await proposals.note_outcome(desk.conn, taken, Refusal(42200, "no"))
-        assert await proposals.note_outcome(desk.conn, taken, answer)
-        assert not await proposals.note_outcome(desk.conn, taken, Refusal(42200, "no"))
-        shown = await proposals.show(desk.conn, taken.proposal_no)
+        assert await proposals.note_outcome(scene.conn, taken, Refusal(42200, "no"))
+        assert await proposals.note_outcome(scene.conn, taken, answer)
+        assert not await proposals.note_outcome(scene.conn, taken, Refusal(42200, "no"))
+        shown = await proposals.show(scene.conn, taken.proposal_no)
         assert shown is not None
         assert (shown.state, shown.entry_id, shown.outcome) == ("accepted", answer.entry_id, None)
 
-    on_desk(database_url, story)
+    run_story(database_url, story)
 
 
 def test_an_acceptance_within_a_transaction_is_a_mistake_of_ours(database_url: str) -> None:
-    async def story(desk: Desk) -> None:
-        no = (await desk.propose()).proposal_no
-        async with desk.conn.transaction():
+    async def story(scene: ProposalScene) -> None:
+        no = (await scene.propose()).proposal_no
+        async with scene.conn.transaction():
             with pytest.raises(RuntimeError):
-                await proposals.accept(desk.conn, desk.ask, no, BOB, 2000, roles=ROLES)
-        assert desk.asked == []
+                await proposals.accept(scene.conn, scene.ask, no, BOB, 2000, roles=ROLES)
+        assert scene.asked == []
         with pytest.raises(TypeError):
             await proposals.note_outcome(
-                desk.conn, await proposals.take(desk.conn, no, BOB, 1, roles=ROLES), Balances(0, 0)
+                scene.conn, await proposals.take(scene.conn, no, BOB, 1, roles=ROLES), Balances(0, 0)
             )
 
-    on_desk(database_url, story)
+    run_story(database_url, story)
 
 
 NEVER: list[tuple[dict[str, Any], str]] = [
@@ -357,12 +357,12 @@ NEVER: list[tuple[dict[str, Any], str]] = [
 
 
 def test_what_could_never_be_carried_out_is_not_proposed(database_url: str) -> None:
-    async def story(desk: Desk) -> None:
+    async def story(scene: ProposalScene) -> None:
         for change, word in NEVER:
-            assert word in await refusal(desk.propose(**change))
-        assert await proposals.list_open(desk.conn) == []
+            assert word in await refusal(scene.propose(**change))
+        assert await proposals.list_open(scene.conn) == []
 
-    on_desk(database_url, story)
+    run_story(database_url, story)
 
 
 def test_a_merchant_with_usdt_alone_is_credited_nothing_else(database_url: str) -> None:
@@ -382,60 +382,60 @@ def test_a_merchant_with_usdt_alone_is_credited_nothing_else(database_url: str) 
 
 
 def test_lists_go_page_by_page(database_url: str) -> None:
-    async def story(desk: Desk) -> None:
-        numbers = [(await desk.propose(reason=f"ticket {no}")).proposal_no for no in range(5)]
+    async def story(scene: ProposalScene) -> None:
+        numbers = [(await scene.propose(reason=f"ticket {no}")).proposal_no for no in range(5)]
 
         def given(found: list[Proposal]) -> list[int]:
             return [proposal.proposal_no for proposal in found]
 
-        assert given(await proposals.list_open(desk.conn, limit=2)) == numbers[:2]
-        assert given(await proposals.list_open(desk.conn, after_no=numbers[1])) == numbers[2:]
+        assert given(await proposals.list_open(scene.conn, limit=2)) == numbers[:2]
+        assert given(await proposals.list_open(scene.conn, after_no=numbers[1])) == numbers[2:]
         for number in numbers[:4]:
-            await proposals.refuse(desk.conn, number, BOB, 2000, "no")
+            await proposals.refuse(scene.conn, number, BOB, 2000, "no")
         newest = list(reversed(numbers[:4]))
-        assert given(await proposals.list_decided(desk.conn, limit=3)) == newest[:3]
-        mine = desk.shop.merchant_id
-        found = await proposals.list_decided(desk.conn, merchant_id=mine, before_no=newest[2])
+        assert given(await proposals.list_decided(scene.conn, limit=3)) == newest[:3]
+        mine = scene.shop.merchant_id
+        found = await proposals.list_decided(scene.conn, merchant_id=mine, before_no=newest[2])
         assert given(found) == newest[3:]
-        assert await proposals.list_decided(desk.conn, merchant_id=mine + 1) == []
+        assert await proposals.list_decided(scene.conn, merchant_id=mine + 1) == []
         for wrong in (0, 201):
             with pytest.raises(ValueError, match="page"):
-                await proposals.list_open(desk.conn, limit=wrong)
+                await proposals.list_open(scene.conn, limit=wrong)
 
-    on_desk(database_url, story)
+    run_story(database_url, story)
 
 
 @pytest.mark.parametrize("since", LOSSES)
 def test_an_adjustment_is_not_accepted_when_its_proposer_lost_the_standing_meanwhile(
     database_url: str, since: LiteralString
 ) -> None:
-    async def story(desk: Desk) -> None:
-        await desk.conn.execute(
+    async def story(scene: ProposalScene) -> None:
+        await scene.conn.execute(
             "insert into operator (name, role, password_hash, created_ms)"
             " values ('ann', 'owner', '$argon2id$', 0)"
         )
-        proposed = await desk.propose()
-        await desk.conn.execute(since)
-        late = proposals.accept(desk.conn, desk.ask, proposed.proposal_no, BOB, 9000, roles=ROLES)
+        proposed = await scene.propose()
+        await scene.conn.execute(since)
+        late = proposals.accept(scene.conn, scene.ask, proposed.proposal_no, BOB, 9000, roles=ROLES)
         assert await refusal(late) == ProposalRefusal.PROPOSER_CHANGED.value
-        assert desk.asked == []
-        assert await proposals.show(desk.conn, proposed.proposal_no) == proposed, "it can still be refused"
+        assert scene.asked == []
+        assert await proposals.show(scene.conn, proposed.proposal_no) == proposed, "it can still be refused"
 
-    on_desk(database_url, story)
+    run_story(database_url, story)
 
 
 def test_a_double_click_proposes_one_adjustment(database_url: str) -> None:
-    async def story(desk: Desk) -> None:
-        first = await desk.propose(lasts_ms=1000)
-        assert await refusal(desk.propose(at_ms=1001)) == ProposalRefusal.PROPOSED_ALREADY.value
+    async def story(scene: ProposalScene) -> None:
+        first = await scene.propose(lasts_ms=1000)
+        assert await refusal(scene.propose(at_ms=1001)) == ProposalRefusal.PROPOSED_ALREADY.value
         for more in (
             {"reason": "ticket 13"},
             {"units": 6 * COIN},
             {"ext_user_id": ALICE},
             {"currency": USDT},
         ):
-            await desk.propose(**more)
+            await scene.propose(**more)
         assert first.expires_ms is not None
-        await desk.propose(at_ms=first.expires_ms + 1)
+        await scene.propose(at_ms=first.expires_ms + 1)
 
-    on_desk(database_url, story)
+    run_story(database_url, story)

@@ -120,7 +120,7 @@ def test_a_second_person_lets_it_be_paid() -> None:
 
 
 @pytest.mark.parametrize("again", [ANN, "operator:Ann", "cli:ann", "ann"])
-def test_the_same_person_is_refused_by_whichever_door_he_comes_in(again: str) -> None:
+def test_the_same_person_is_refused_at_the_terminal_and_in_the_console(again: str) -> None:
     ledger = given("merchant:USDT 1000")
     order_id = opened(ledger).order_id
     ledger.ask(Approve(order_id, ANN))

@@ -172,7 +172,7 @@ def test_a_nonce_or_an_order_id_that_came_before_is_not_guessed_to_be_new() -> N
     assert _hits(cache, first)
 
 
-def test_a_book_that_surprises_is_read_for_a_while_and_longer_each_time() -> None:
+def test_a_book_with_conflicts_is_read_first_for_a_while_and_longer_each_time() -> None:
     cache = BookCache()
     batch = _batch(_debit("d1", 1))
 

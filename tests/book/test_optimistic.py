@@ -334,7 +334,7 @@ def test_a_book_whose_lock_is_held_is_waited_for(database_url: str) -> None:
     run(scenario())
 
 
-def test_two_writers_that_take_turns_surprise_each_other_less_and_less(database_url: str) -> None:
+def test_two_writers_that_take_turns_have_fewer_and_fewer_conflicts(database_url: str) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         writers = await _open_learned(shop), await _open_learned(shop)

@@ -68,7 +68,7 @@ def test_statements_are_answered_in_their_order(database_url: str) -> None:
     assert run(scenario()) == [b"first", b"second", b"third"]
 
 
-def test_a_refused_statement_names_its_sqlstate_and_the_link_goes_on(database_url: str) -> None:
+def test_a_refused_statement_names_its_sqlstate_and_the_connection_goes_on(database_url: str) -> None:
     async def scenario() -> None:
         connection = await _open(database_url)
         with pytest.raises(StatementFailed) as failure:
@@ -133,7 +133,7 @@ def test_calls_made_at_once_are_answered_in_turn_and_each_is_a_transaction_of_it
     assert run(scenario()) == [("first",), ("third",)]
 
 
-def test_a_link_that_is_lost_is_lost_to_everyone_who_waits(database_url: str) -> None:
+def test_a_lost_connection_fails_everyone_who_waits(database_url: str) -> None:
     async def scenario() -> None:
         connection = await _open(database_url)
         pid = await _pid(connection)
@@ -239,7 +239,9 @@ async def _until_broken(connection: PipelineConnection) -> None:
     await eventually(is_broken)
 
 
-def test_closing_a_lost_link_does_not_deafen_the_one_that_got_its_file_number(database_url: str) -> None:
+def test_closing_a_lost_connection_does_not_stop_reads_of_the_one_with_its_file_number(
+    database_url: str,
+) -> None:
     async def scenario() -> None:
         lost = await _open(database_url)
         await _terminate(database_url, await _pid(lost))
@@ -254,7 +256,7 @@ def test_closing_a_lost_link_does_not_deafen_the_one_that_got_its_file_number(da
     run(scenario())
 
 
-def test_a_statement_that_takes_too_long_loses_the_link(database_url: str) -> None:
+def test_a_statement_that_takes_too_long_loses_the_connection(database_url: str) -> None:
     async def scenario() -> None:
         connection = await _open(database_url, timeout_s=0.2)
         with pytest.raises(ConnectionLost, match="no answer in time"):
@@ -265,7 +267,7 @@ def test_a_statement_that_takes_too_long_loses_the_link(database_url: str) -> No
     run(scenario())
 
 
-def test_a_caller_that_gives_up_leaves_a_broken_link(database_url: str) -> None:
+def test_a_caller_that_is_cancelled_leaves_a_broken_connection(database_url: str) -> None:
     async def scenario() -> None:
         connection = await _open(database_url)
         working = asyncio.create_task(connection.run([(b"nap", (b"60",))]))
@@ -279,7 +281,7 @@ def test_a_caller_that_gives_up_leaves_a_broken_link(database_url: str) -> None:
     run(scenario())
 
 
-def test_a_database_that_is_not_there_is_a_lost_link(database_url: str) -> None:
+def test_a_missing_database_is_a_lost_connection(database_url: str) -> None:
     async def scenario() -> None:
         with pytest.raises(ConnectionLost):
             await PipelineConnection.open(database_url.replace("host=", "host=%2Fnowhere"), STATEMENTS)
@@ -287,7 +289,7 @@ def test_a_database_that_is_not_there_is_a_lost_link(database_url: str) -> None:
     run(scenario())
 
 
-def test_a_link_that_cannot_be_prepared_is_closed(database_url: str) -> None:
+def test_a_connection_that_cannot_be_prepared_is_closed(database_url: str) -> None:
     async def scenario() -> int:
         for _ in range(3):
             with pytest.raises(StatementFailed):
@@ -305,7 +307,7 @@ async def _count(connection: psycopg.AsyncConnection, query: str, *values: objec
     return int(row[0]) if row else 0
 
 
-def test_a_link_may_be_closed_twice(database_url: str) -> None:
+def test_a_connection_may_be_closed_twice(database_url: str) -> None:
     async def scenario() -> None:
         connection = await _open(database_url)
         await connection.close()

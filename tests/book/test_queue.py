@@ -49,7 +49,7 @@ def test_each_kind_is_served_in_the_order_it_came_money_first() -> None:
         (0, 0, 512, 0, 0),
     ],
 )
-def test_reads_get_half_as_many_places_as_money_takes_but_always_a_few(
+def test_reads_get_half_as_many_slots_as_writes_but_always_a_few(
     writes: int, reads: int, limit: int, taken_writes: int, taken_reads: int
 ) -> None:
     queue, _, loop = _fill([WRITE] * writes + [READ] * reads)

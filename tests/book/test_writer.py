@@ -171,7 +171,7 @@ def test_poison_among_refusals_and_reads_leaves_each_its_own_answer(database_url
     run(scenario())
 
 
-def test_a_full_lane_refuses_at_once_and_keeps_what_it_took(database_url: str) -> None:
+def test_a_full_queue_refuses_at_once_and_keeps_what_it_accepted(database_url: str) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         book = Writer(shop.url, queue_limit=10)
@@ -186,7 +186,7 @@ def test_a_full_lane_refuses_at_once_and_keeps_what_it_took(database_url: str) -
     run(scenario())
 
 
-def test_one_books_full_lane_is_no_other_books(database_url: str) -> None:
+def test_one_books_full_queue_blocks_no_other_book(database_url: str) -> None:
     async def scenario() -> None:
         full, other = await open_shop(database_url), await open_shop(database_url, "Other")
         book = Writer(database_url, queue_limit=1)

@@ -70,7 +70,7 @@ def test_every_page_of_both_sites_says_that_this_is_the_sandbox(
 
 
 @each_look((NARROW, "en", "light"))
-def test_a_stop_stands_over_the_page_before_anybody_approves(
+def test_a_stop_is_shown_on_the_page_before_anybody_approves(
     visits: Visits,
     people: People,
     till: Till,

@@ -57,7 +57,7 @@ def test_nobody_is_kept_out(
 @pytest.mark.parametrize(
     ("status", "theme"), [(403, "light"), (404, "dark"), (429, "light"), (500, "dark"), (503, "light")]
 )
-def test_an_error_is_told_on_a_page_that_everyone_can_read(
+def test_an_error_page_can_be_read_by_everyone(
     showroom: Showroom, check_axe: CheckAxe, status: int, theme: str
 ) -> None:
     page = showroom.show(
@@ -158,7 +158,7 @@ def test_a_language_is_asked_for_by_a_form_of_the_page(showroom: Showroom) -> No
     assert sent.value.post_data == "back=%2Fconsole&language=zh-CN"
 
 
-def test_times_are_told_in_the_readers_own_zone_and_language(showroom: Showroom, visits: Visits) -> None:
+def test_times_are_shown_in_the_readers_zone_and_language(showroom: Showroom, visits: Visits) -> None:
     page = showroom.show("parts.html", language="zh-CN")
     time = page.locator("time").first
     # 2025-11-21 08:00 UTC. These browsers are set to UTC.
@@ -188,7 +188,7 @@ def test_a_password_is_shown_when_asked_and_hidden_again(showroom: Showroom) -> 
         expect(page.locator("#field-password")).to_have_attribute("type", kind)
 
 
-def test_an_error_is_told_with_its_field(showroom: Showroom) -> None:
+def test_an_error_is_shown_with_its_field(showroom: Showroom) -> None:
     limit = showroom.show("parts.html").get_by_label("Approval limit")
     expect(limit).to_have_attribute("aria-invalid", "true")
     expect(limit).to_have_accessible_description(

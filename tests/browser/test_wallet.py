@@ -139,7 +139,7 @@ def test_a_customer_sees_money_arrive_and_decides_who_may_take_it(platform: Plat
     expect(page.locator(".limits")).to_contain_text("30.00")
 
 
-def test_a_wrong_pin_is_told_where_it_was_typed_and_nothing_typed_is_lost(
+def test_a_wrong_pin_is_reported_at_its_field_and_nothing_typed_is_lost(
     platform: Platform, visits: Visits
 ) -> None:
     visits.allow("status of 422")

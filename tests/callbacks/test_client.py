@@ -45,7 +45,7 @@ def send(
     return asyncio.run(scenario())
 
 
-def test_a_letter_arrives_under_the_urls_own_name_and_its_answer_comes_back() -> None:
+def test_a_request_arrives_under_the_urls_host_name_and_its_answer_comes_back() -> None:
     got, receiver = send(answer(body=b" Success\n"))
     assert (got.http_status, got.body, got.error, got.address) == (200, b" Success\n", None, "127.0.0.1")
     (request,) = receiver.received
@@ -250,7 +250,7 @@ def test_the_certificate_is_judged_by_the_urls_name_though_the_connection_goes_t
     assert (got.http_status, got.body, asked, requests) == (200, b"success", ["shop.test"], 1)
 
 
-def test_a_certificate_of_another_name_gets_no_letter(tmp_path: Path) -> None:
+def test_a_certificate_of_another_name_gets_no_request(tmp_path: Path) -> None:
     # The certificate has the address but not the name, and the name is what counts.
     path = make_certificate(
         tmp_path, x509.DNSName("other.test"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
@@ -261,7 +261,7 @@ def test_a_certificate_of_another_name_gets_no_letter(tmp_path: Path) -> None:
     assert "certificate" in got.error.lower()
 
 
-def test_a_certificate_that_nobody_vouches_for_gets_no_letter(tmp_path: Path) -> None:
+def test_an_untrusted_certificate_gets_no_request(tmp_path: Path) -> None:
     got, _, requests = send_secretly(make_certificate(tmp_path, x509.DNSName("shop.test")), "shop.test", None)
     assert (got.http_status, requests) == (None, 0)
     assert got.error is not None

@@ -29,7 +29,7 @@ async def credit(scene: CallbackScene, shop: NewMerchant, units: int) -> Credite
     return credited
 
 
-def test_a_deposit_is_told_where_the_merchants_setting_says(in_scene: InScene) -> None:
+def test_a_deposits_callback_goes_where_the_merchants_setting_says(in_scene: InScene) -> None:
     async def scenario(scene: CallbackScene) -> None:
         shop = await scene.open_merchant()
         await scene.rows("update merchant set deposit_notify_url = %s", scene.receiver.url("deposits.test"))

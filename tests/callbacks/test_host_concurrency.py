@@ -24,7 +24,7 @@ def show(hosts: HostConcurrency, host: str, latency_ms: int) -> None:
     hosts.release(host, latency_ms)
 
 
-def test_a_host_nobody_knows_gets_few_places() -> None:
+def test_an_unknown_host_gets_few_slots() -> None:
     assert acquire_all(HostConcurrency(100), "new") == UNKNOWN_LIMIT
 
 
@@ -42,7 +42,7 @@ def test_a_host_that_hangs_gets_one_until_it_answers_quickly_again() -> None:
     assert acquire_all(hosts, "slow") == QUICK_LIMIT
 
 
-def test_slow_hosts_together_hold_at_most_half_of_the_places() -> None:
+def test_slow_hosts_together_hold_at_most_half_of_the_slots() -> None:
     hosts = HostConcurrency(10)
     for number in range(20):
         show(hosts, f"slow{number}", SLOW_MS)
@@ -52,7 +52,7 @@ def test_slow_hosts_together_hold_at_most_half_of_the_places() -> None:
     assert hosts.acquire("slow19")
 
 
-def test_no_more_places_are_given_than_there_are() -> None:
+def test_no_more_slots_are_given_than_there_are() -> None:
     hosts = HostConcurrency(3)
     assert [hosts.acquire(f"host{number}") for number in range(5)] == [True] * 3 + [False] * 2
     hosts.release("host0")

@@ -12,7 +12,7 @@ async def undelivered(scene: CallbackScene) -> dict[str, int]:
     return {one.state: one.callbacks for one in await count_by_state(scene.connection) if one.callbacks}
 
 
-def test_a_paused_merchant_is_told_nothing_until_resumed(in_scene: InScene) -> None:
+def test_a_paused_merchant_gets_nothing_until_resumed(in_scene: InScene) -> None:
     async def scenario(scene: CallbackScene) -> None:
         shop, other = await scene.open_merchant("Shop"), await scene.open_merchant("Other")
         paused, told = await scene.cancelled(shop), await scene.cancelled(other)

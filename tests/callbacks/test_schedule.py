@@ -7,7 +7,7 @@ from merchant_wallet.callbacks.schedule import PAUSES_S, pause_ms
 MINUTE_S, HOUR_S = 60, 3600
 
 
-def test_repeats_come_after_the_times_that_merchants_are_told() -> None:
+def test_repeats_follow_the_documented_schedule() -> None:
     pauses = [pause_ms(retry_no, 0.5) for retry_no in range(len(PAUSES_S))]
     minutes = [MINUTE_S, 5 * MINUTE_S, 15 * MINUTE_S, 30 * MINUTE_S]
     hours = [hours * HOUR_S for hours in (1, 2, 4, 8, 12, 24)]

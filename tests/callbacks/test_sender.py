@@ -24,7 +24,7 @@ from merchant_wallet.reporting.callbacks import find_callback, list_attempts
 REFUSE = answer(500, b"no")
 
 
-def test_a_paid_order_is_told_and_its_notify_time_is_the_first_delivery(in_scene: InScene) -> None:
+def test_a_paid_orders_notify_time_is_the_first_delivery(in_scene: InScene) -> None:
     async def scenario(scene: CallbackScene) -> None:
         shop = await scene.open_merchant()
         order = await scene.paid(shop)
@@ -50,7 +50,7 @@ def test_a_paid_order_is_told_and_its_notify_time_is_the_first_delivery(in_scene
     in_scene(scenario)
 
 
-def test_every_status_that_merchants_are_told_of_arrives(in_scene: InScene) -> None:
+def test_every_status_with_a_callback_is_delivered(in_scene: InScene) -> None:
     async def scenario(scene: CallbackScene) -> None:
         shop = await scene.open_merchant()
         paid, failed = await scene.paid(shop), await scene.failed(shop)
@@ -185,7 +185,7 @@ def test_the_newest_secret_signs(in_scene: InScene) -> None:
     in_scene(scenario)
 
 
-def test_two_messengers_send_each_callback_once(in_scene: InScene) -> None:
+def test_two_senders_send_each_callback_once(in_scene: InScene) -> None:
     async def scenario(scene: CallbackScene) -> None:
         shop = await scene.open_merchant()
         events = [await scene.cancelled(shop) for _ in range(40)]

@@ -135,7 +135,7 @@ def test_one_changed_character_never_passes(position: int, character: str) -> No
 
 
 @given(addresses)
-def test_both_forms_of_any_address_read_back_and_are_told_apart(address: bytes) -> None:
+def test_both_forms_of_any_address_are_read_and_recognised(address: bytes) -> None:
     assert parse_wallet_address(to_eip55(address)) == (EVM, address)
     assert parse_wallet_address(to_eip55(address).lower()) == (EVM, address)
     assert parse_wallet_address(to_tron(address)) == (TRON, address)

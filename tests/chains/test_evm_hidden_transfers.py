@@ -196,7 +196,7 @@ def test_a_branch_that_changes_between_header_and_receipts_is_no_source(evm: Evm
     play(evm, 1, story)
 
 
-def test_a_place_counts_the_transactions_own_logs_and_another_one_the_blocks(evm: EvmScene) -> None:
+def test_one_log_index_counts_in_the_transaction_and_the_other_in_the_block(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         number = give_two(evm)
         seen = await chain.transfers(number, number)
@@ -210,7 +210,7 @@ def test_a_place_counts_the_transactions_own_logs_and_another_one_the_blocks(evm
     play(evm, 1, story)
 
 
-def test_a_node_without_receipts_is_told_of_before_anything_is_read(evm: EvmScene) -> None:
+def test_a_node_without_receipts_is_reported_before_anything_is_read(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         evm.token.give(ALICE, 5)
         time_ms = (await chain.head()).time_ms

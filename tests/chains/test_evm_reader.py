@@ -300,7 +300,7 @@ def test_one_dead_node_of_three_keeps_nobody_from_being_paid(evm: EvmScene) -> N
     play(evm, story)
 
 
-def test_a_setup_that_does_not_fit_is_told_in_sentences(evm: EvmScene) -> None:
+def test_a_setup_that_does_not_fit_is_reported_in_sentences(evm: EvmScene) -> None:
     async def story(chain: EvmChain, one: NodeProxy, two: NodeProxy) -> None:
         time_ms = (await chain.head()).time_ms
         skewed = await chain.check_setup(lambda: time_ms + 3_600_000)

@@ -90,7 +90,7 @@ def test_the_accounts_derived_ahead_are_those_whose_keys_the_signer_has() -> Non
 @pytest.mark.parametrize(
     "source", [Source(0, 2, 0), Source(0, -1, 0), Source(-1, 0, 0), Source(2**31, 0, 0), Source(0, 0, 2**31)]
 )
-def test_a_place_that_no_address_has_has_no_key(source: Source) -> None:
+def test_a_source_without_an_address_has_no_key(source: Source) -> None:
     assert Keystore(Path(), {}, KNOWN_SEED).deposit_key(ERC20, source) is None
 
 

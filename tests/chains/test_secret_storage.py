@@ -118,7 +118,7 @@ def test_what_is_no_key_file_is_refused_without_being_quoted(text: bytes) -> Non
     assert SECRET.hex() not in str(caught.value)
 
 
-def test_a_file_that_names_no_address_is_told_apart() -> None:
+def test_a_file_without_a_valid_address_is_refused() -> None:
     sealed = seal(SECRET, PASSWORD, ADDRESS, cost=QUICK)
     for address in ("", "00", "zz"):
         with pytest.raises(StorageRefused, match="address"):

@@ -75,7 +75,7 @@ async def test_the_answers_are_those_of_the_signer_behind_it(path: Path, local: 
         assert await remote.sign(request) == await local.sign(request)
 
 
-async def test_a_refusal_is_told_in_the_signers_words(path: Path) -> None:
+async def test_a_refusal_is_reported_with_the_signers_message(path: Path) -> None:
     with pytest.raises(SigningRefused, match="at most 1000 at once"):
         await RemoteSigner(path).sign(pay(1, 1_001))
 
@@ -149,15 +149,13 @@ async def test_no_more_than_a_crowd_is_let_in(path: Path) -> None:
         break
 
 
-async def test_a_second_signer_does_not_take_the_place_of_a_living_one(
-    path: Path, local: LocalSigner
-) -> None:
+async def test_a_second_signer_does_not_replace_a_running_one(path: Path, local: LocalSigner) -> None:
     with pytest.raises(SocketTaken, match="is listening at"):
         await SignerServer(local, path).open()
     assert await RemoteSigner(path).wallets() == WALLETS
 
 
-async def test_the_place_of_a_dead_one_is_taken(tmp_path: Path, local: LocalSigner) -> None:
+async def test_a_dead_signers_socket_is_replaced(tmp_path: Path, local: LocalSigner) -> None:
     path = tmp_path / "signer.sock"
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
@@ -222,7 +220,7 @@ class Broken:
         raise RuntimeError("the secret is swordfish")
 
 
-async def test_a_fault_of_the_signer_is_told_without_its_words(tmp_path: Path) -> None:
+async def test_a_fault_of_the_signer_is_reported_without_its_message(tmp_path: Path) -> None:
     server = SignerServer(Broken(), tmp_path / "signer.sock")
     await server.open()
     remote = RemoteSigner(tmp_path / "signer.sock")

@@ -193,7 +193,7 @@ def test_a_lost_answer_to_a_broadcast_pays_once(tron: TronScene) -> None:
     assert tron.network.balance(RECIPIENT) == ORDER_UNITS
 
 
-def test_a_refusal_by_every_node_is_told_and_is_no_verdict(tron: TronScene) -> None:
+def test_a_refusal_by_every_node_is_reported_and_is_no_verdict(tron: TronScene) -> None:
     async def steps() -> None:
         signed = await tron.sign(PAYOUT)
         tron.network.fake.coins.pop(tron.wallet)

@@ -23,7 +23,7 @@ def test_funds_are_the_least_that_any_node_shows(tron: TronScene) -> None:
     assert tron.play(tron.chain.funds()) == WALLET_UNITS
 
 
-def test_funds_are_told_by_whoever_answers(tron: TronScene) -> None:
+def test_the_funds_come_from_any_node_that_answers(tron: TronScene) -> None:
     both(tron)[0].switches.edit = lambda path, question, answer: b"upstream busy"
     assert tron.play(tron.chain.funds()) == WALLET_UNITS
 

@@ -45,7 +45,7 @@ def answering(answer: Any) -> Callable[[str, dict[str, Any], Any], Any]:
     return lambda path, question, honest: answer
 
 
-def test_a_key_in_the_url_is_never_told(network: TronNetwork) -> None:
+def test_a_key_in_the_url_is_never_shown(network: TronNetwork) -> None:
     url = network.urls[0].replace("http://", "http://user:secret@") + "/api-key"
     with pytest.raises(NodeFailed) as failed:
         ask(url, TronNode.head)

@@ -33,7 +33,7 @@ def scan(scene: TronScene, first: int | None = None) -> list[TokenTransfer]:
     return scene.play(scene.chain.transfers(start, fake.head.number))
 
 
-def test_every_transfer_is_told_with_its_block_and_place(tron: TronScene) -> None:
+def test_every_transfer_has_its_block_and_log_index(tron: TronScene) -> None:
     payer, fake = payer_of(tron), tron.network.fake
     first = fake.head.number + 1
     hashes = [tron.network.pay(payer, RECIPIENT, 5), tron.network.pay(payer, OTHER, 6)]

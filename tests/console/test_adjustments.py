@@ -69,7 +69,7 @@ def test_an_acceptance_that_was_refused_is_closed_in_the_audit_log(
     assert shop.balances()[0] == "1000"
 
 
-def test_one_name_at_two_doors_is_one_person(shop: Shop, people: People) -> None:
+def test_one_name_at_the_terminal_and_in_the_console_is_one_person(shop: Shop, people: People) -> None:
     ann = people.signed_in("operator")
     made = shop.platform.operate(
         lambda conn: proposals.propose(

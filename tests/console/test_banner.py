@@ -58,7 +58,7 @@ def test_while_nothing_is_stopped_there_is_no_banner(people: People) -> None:
     assert banner(people.signed_in("operator"), "/console") == ""
 
 
-def test_a_stop_is_told_on_every_page_with_who_why_and_since_when(till: Till, people: People) -> None:
+def test_every_page_shows_a_stop_with_its_actor_cause_and_time(till: Till, people: People) -> None:
     order = till.order("60", chain="TRC20")
     stop(till.platform)
     owner = people.signed_in("owner")
@@ -76,7 +76,7 @@ def test_a_stop_is_told_on_every_page_with_who_why_and_since_when(till: Till, pe
         assert f"cli:ann · {CAUSE} · since " in told, path
 
 
-def test_a_frozen_wallet_is_told_like_a_stop(till: Till, people: People) -> None:
+def test_a_frozen_wallet_is_shown_like_a_stop(till: Till, people: People) -> None:
     till.platform.rows(
         "insert into hot_wallet (chain, address) values ('ERC20', %s) on conflict do nothing", bytes(20)
     )
@@ -88,7 +88,7 @@ def test_a_frozen_wallet_is_told_like_a_stop(till: Till, people: People) -> None
     )
 
 
-def test_a_rolled_back_database_is_told_on_every_page_and_at_each_order(till: Till, people: People) -> None:
+def test_a_rolled_back_database_is_shown_on_every_page_and_at_each_order(till: Till, people: People) -> None:
     order = till.order("40", chain="TRC20")
     till.platform.rows(
         "insert into rollback_sign values (%s, 'book', 'behind', 'the book has 5 entries of 7', 5)",
@@ -149,7 +149,7 @@ def test_an_approval_says_that_nothing_is_paid_while_the_chain_is_stopped(till: 
     assert "Pending Payouts on TRC20 are stopped" in listed
 
 
-def test_of_several_orders_each_is_told_whether_it_will_wait(till: Till, people: People) -> None:
+def test_each_of_several_orders_shows_whether_it_will_wait(till: Till, people: People) -> None:
     waits, goes = till.order("60", chain="TRC20"), till.order("60", chain="ERC20")
     stop(till.platform)
     asked = people.signed_in("operator").post(f"{QUEUE}/approve", {"order": [str(waits), str(goes)]})

@@ -94,7 +94,7 @@ def test_what_can_not_be_seen_is_shown_as_such(answer: bytes, shown: str) -> Non
     assert show_bytes(answer) == shown
 
 
-def test_one_is_sent_again_and_all_that_were_given_up(careful: Shop, people: People) -> None:
+def test_one_callback_or_all_dead_letters_are_sent_again(careful: Shop, people: People) -> None:
     operator = people.signed_in("operator")
     parked = [tell_one(careful, "dead_letter") for _ in range(2)]
     told = operator.follow(operator.post(f"{CALLBACKS}/{parked[0]}/resend"))

@@ -27,7 +27,7 @@ def form_of(shop: Shop, fields: dict[str, Any], **more: str) -> dict[str, str]:
     return typed | more
 
 
-def test_a_right_signature_is_told_to_be_right_and_no_secret_is_shown(people: People, shop: Shop) -> None:
+def test_a_valid_signature_is_confirmed_and_no_secret_is_shown(people: People, shop: Shop) -> None:
     fields = request_of(shop)
     fields["sign"] = shop.client.sign(PATH, fields)
     page = people.signed_in("operator").post(DEBUGGER, form_of(shop, fields)).text
@@ -35,7 +35,7 @@ def test_a_right_signature_is_told_to_be_right_and_no_secret_is_shown(people: Pe
     assert shop.client.secret not in page
 
 
-def test_it_is_told_that_the_older_secret_was_used(people: People, shop: Shop) -> None:
+def test_the_debugger_says_that_the_older_secret_was_used(people: People, shop: Shop) -> None:
     fields = request_of(shop)
     fields["sign"] = shop.client.sign(PATH, fields)
     secret = shop.rotate_secret()
@@ -53,7 +53,7 @@ def test_a_computed_signature_is_never_shown(people: People, shop: Shop) -> None
     assert right[:12] not in page
 
 
-def test_the_first_place_that_differs_is_shown_in_both_strings(people: People, shop: Shop) -> None:
+def test_the_first_difference_is_shown_in_both_strings(people: People, shop: Shop) -> None:
     fields = request_of(shop)
     ours = string_to_sign(PATH, fields)
     theirs = ours.replace("n1", "nl")
@@ -140,6 +140,6 @@ def test_a_refused_request_of_another_merchant_does_not_open(
     assert "not for others" not in other.page(f"/console/debugger?{link}")
 
 
-def test_every_finding_is_told_in_both_languages() -> None:
+def test_every_finding_has_a_text_in_both_languages() -> None:
     lacking = [text for _, text in SENTENCES.values() if text not in read_words()]
     assert not lacking, "\n".join(lacking)

@@ -43,7 +43,7 @@ def log_of(platform: Platform, clock: Clock) -> list[tuple[str, str, str, object
     return [(e.subject, e.source, (e.after or {})["factor"], (e.after or {})["failures"]) for e in found]
 
 
-def test_failures_are_told_at_the_next_sign_in_and_stand_in_the_log_once_a_minute(
+def test_failures_are_shown_at_the_next_sign_in_and_logged_once_a_minute(
     platform: Platform, people: People, clock: Clock
 ) -> None:
     ann, thief = people.newcomer("operator"), people.stranger()

@@ -69,13 +69,13 @@ def test_an_order_that_waits_says_for_whom_and_what_comes_after() -> None:
     assert [moment.state for moment in moments[1:]] == [CURRENT, TODO, TODO]
 
 
-def test_above_the_second_limit_the_first_yes_is_told_and_a_second_awaited() -> None:
+def test_above_the_second_limit_the_first_approval_is_shown_and_a_second_awaited() -> None:
     moments = tell(order(second_limit_units=COIN, first_approved_by="operator:ann"))
     assert titles(moments)[1:3] == ["First approval", "Waits for a second person's approval"]
     assert moments[1].note == "operator:ann"
 
 
-def test_what_happened_stands_in_order_of_time_whatever_it_was() -> None:
+def test_past_steps_are_in_order_of_time() -> None:
     transfer = Transfer(1, "0xab", "00", 22, 25)
     made = order(2, approved_ms=15, approved_by="operator:ann", tx_hash="0xab")
     moments = tell(made, transfers=(transfer,), callbacks=(callback("delivered"),))

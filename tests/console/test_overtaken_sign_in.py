@@ -14,7 +14,7 @@ CLOCK_MS = 1_790_000_000_000
 
 
 @pytest.mark.parametrize("what", ["code", "recovery"])
-def test_whoever_types_a_code_while_an_owner_resets_the_sign_in_begins_again(
+def test_a_code_typed_while_an_owner_resets_the_sign_in_begins_it_again(
     what: str, people: People, platform: Platform
 ) -> None:
     mei = people.newcomer()

@@ -387,7 +387,7 @@ def test_a_merchants_user_sees_its_own_books_figures_alone(
     assert "Chains" in auditor.page("/console")
 
 
-def test_the_open_page_is_told_only_what_has_changed(people: People, shop: Shop) -> None:
+def test_the_open_page_gets_only_what_has_changed(people: People, shop: Shop) -> None:
     own = people.signed_in("merchant", shop.merchant_id)
     version = re.findall(r"/console/state\?seen=([0-9a-f]+)", own.page("/console"))[0]
     assert own.get(f"/console/state?seen={version}").status_code == 204

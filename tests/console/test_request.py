@@ -58,7 +58,7 @@ def test_no_page_has_a_script_or_a_style_inside(people: People, shop: Shop) -> N
         assert not re.search(r"<script(?![^>]* src=)|<style| style=| on[a-z]+=\"|javascript:", page), path
 
 
-def test_a_note_is_told_once(people: People, shop: Shop) -> None:
+def test_a_flash_message_is_shown_once(people: People, shop: Shop) -> None:
     operator = people.signed_in("operator")
     answer = operator.post(f"/console/merchants/{shop.merchant_id}/status", {"status": "suspended"})
     assert "is suspended" in tell(operator.follow(answer).text)
@@ -144,9 +144,7 @@ def test_a_form_is_shown_again_with_what_was_typed_and_no_more() -> None:
     assert not shown.ok
 
 
-def test_a_page_that_is_not_there_is_told_in_the_visitors_language(
-    platform: Platform, people: People
-) -> None:
+def test_a_missing_page_is_reported_in_the_visitors_language(platform: Platform, people: People) -> None:
     chinese = people.stranger(**{"accept-language": "zh-CN"})
     answer = chinese.get("/console/no-such-page")
     assert answer.status_code == 404
@@ -188,7 +186,7 @@ NAMES = (
 )
 
 
-def test_whatever_stands_in_a_url_no_page_breaks(people: People, scene: Scene) -> None:
+def test_no_text_in_a_url_breaks_a_page(people: People, scene: Scene) -> None:
     owner = people.signed_in("owner")
     for page in PAGES:
         if page.method != "GET":
@@ -201,7 +199,7 @@ def test_whatever_stands_in_a_url_no_page_breaks(people: People, scene: Scene) -
             assert ">alert" not in answer.text
 
 
-def test_whatever_stands_in_a_form_no_page_breaks(people: People, scene: Scene) -> None:
+def test_no_text_in_a_form_breaks_a_page(people: People, scene: Scene) -> None:
     owner = people.signed_in("owner")
     for page in PAGES:
         if page.method != "POST" or page.path.startswith(("/console/account", "/console/sign-out")):

@@ -92,7 +92,7 @@ def test_the_key_stays_the_same_while_the_page_is_loaded_again(people: People) -
     assert len(secrets) == 1
 
 
-def test_whoever_sets_up_what_another_browser_has_just_set_up_begins_again(
+def test_setting_up_what_another_browser_has_just_set_up_begins_again(
     people: People, platform: Platform
 ) -> None:
     newcomer = people.newcomer()
@@ -194,7 +194,7 @@ def test_a_recovery_code_stands_in_for_the_authenticator_once(people: People, cl
     assert "8 of 10 codes are left" in tell(newcomer.page("/console/account"))
 
 
-def test_what_is_wrong_is_told_the_same_for_a_name_nobody_has(mei: ConsoleUser, people: People) -> None:
+def test_a_wrong_password_and_an_unknown_name_get_the_same_message(mei: ConsoleUser, people: People) -> None:
     wrong = people.stranger()
     texts = []
     for name in (mei.name, "nobody-of-this-name"):
@@ -223,7 +223,7 @@ def test_a_name_nobody_has_costs_the_same_hash(
     assert [kept is None for kept in asked] == [False, True]
 
 
-def test_a_disabled_operator_is_told_what_everybody_is(mei: ConsoleUser, people: People) -> None:
+def test_a_disabled_operator_gets_the_same_message_as_others(mei: ConsoleUser, people: People) -> None:
     owner = people.signed_in("owner")
     assert mei.operator is not None
     url = f"/console/operators/{mei.operator.operator_id}/status"
@@ -233,7 +233,9 @@ def test_a_disabled_operator_is_told_what_everybody_is(mei: ConsoleUser, people:
     assert "do not belong together" in answer.text
 
 
-def test_after_several_wrong_tries_one_waits_and_is_told_how_long(mei: ConsoleUser, clock: Clock) -> None:
+def test_after_several_wrong_attempts_there_is_a_wait_and_the_page_says_how_long(
+    mei: ConsoleUser, clock: Clock
+) -> None:
     right, mei.password = mei.password, "not the password"
     answers = [mei.show_password() for _ in range(7)]
     waiting = next(answer for answer in answers if answer.status_code == 429)
@@ -357,7 +359,7 @@ def test_pages_of_the_console_can_be_come_back_to(text: str) -> None:
     assert read_return_path(text) == text
 
 
-def test_signing_in_and_out_stands_in_the_audit_log(mei: ConsoleUser, platform: Platform) -> None:
+def test_signing_in_and_out_is_in_the_audit_log(mei: ConsoleUser, platform: Platform) -> None:
     mei.sign_in()
     mei.post("/console/sign-out")
     rows = platform.rows(

@@ -99,7 +99,7 @@ def test_after_a_rollback_every_order_waits_whatever_was_signed_for_it() -> None
         assert text_of(order, STOP, rollback) == wait_reasons.ROLLED_BACK
 
 
-def test_the_first_reason_that_applies_is_told() -> None:
+def test_the_first_reason_that_applies_is_shown() -> None:
     everything = {
         "frozen_cause": "differs",
         "frozen_ms": 4,
@@ -126,7 +126,7 @@ def test_a_stop_that_was_lifted_is_no_reason_though_it_stays_noted_at_the_order(
     assert text_of(order) is None
 
 
-def test_an_obstacle_without_words_of_its_own_is_told_with_its_cause() -> None:
+def test_an_obstacle_without_its_own_text_is_shown_with_its_cause() -> None:
     order = an_order(obstacle_kind="of tomorrow", obstacle_cause="5 transfers in a row", obstacle_ms=3)
     found = find_reason(order, [], NOW_MS)
     assert found is not None

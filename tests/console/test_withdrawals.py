@@ -146,14 +146,14 @@ def test_a_large_order_takes_two_different_people(till: Till, people: People) ->
     assert till.approvers(order) == (f"operator:{ann.name}", f"operator:{ben.name}")
 
 
-def test_one_name_at_two_doors_is_one_person(till: Till, people: People) -> None:
+def test_one_name_at_the_terminal_and_in_the_console_is_one_person(till: Till, people: People) -> None:
     order, ann = till.order("500"), people.signed_in("operator")
     till.shop.ask_book(Approve(order, f"cli:{ann.name.upper()}"))
     assert "You have approved it already" in decide(ann, "approve", order)
     assert till.approvers(order)[1] is None
 
 
-def test_of_several_orders_each_is_told_what_became_of_it(till: Till, people: People) -> None:
+def test_each_of_several_orders_shows_its_own_result(till: Till, people: People) -> None:
     good, gone, operator = till.order("60"), till.order("70"), people.signed_in("operator")
     decide(operator, "cancel", gone)
     told = decide(operator, "approve", good, gone)
@@ -235,7 +235,7 @@ def test_an_auditor_sees_the_queue_and_is_offered_nothing(till: Till, people: Pe
     assert till.status(order) == 0
 
 
-def test_what_there_is_to_know_stands_beside_the_order(till: Till, people: People) -> None:
+def test_the_page_of_an_order_shows_what_helps_to_decide(till: Till, people: People) -> None:
     operator = people.signed_in("operator")
     till.shop.user("player-7")
     own = till.platform.rows(

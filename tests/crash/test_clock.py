@@ -130,7 +130,7 @@ def _partition_maker(url: str) -> Callable[[int], Awaitable[None]]:
     return partial(open_nonce_days, url)
 
 
-def test_a_day_without_a_place_for_nonces_gets_one_and_the_request_its_answer(database_url: str) -> None:
+def test_a_day_without_a_nonce_partition_gets_one_and_the_request_its_answer(database_url: str) -> None:
     """The machine slept for days, or its clock jumped ahead."""
 
     async def scenario() -> None:

@@ -24,7 +24,7 @@ def _start(shop: Shop, first: int, last: int) -> subprocess.Popen[str]:
     return process
 
 
-def test_two_processes_write_one_chain_and_every_answer_stands_once(database_url: str) -> None:
+def test_two_processes_write_one_chain_and_every_answer_is_stored_once(database_url: str) -> None:
     shop = run(open_shop(database_url))
     # Both ask for some of the same order ids, and both must get the same entry.
     processes = [_start(shop, 0, EACH), _start(shop, EACH - SHARED, 2 * EACH - SHARED)]

@@ -143,7 +143,7 @@ def test_a_large_deposit_takes_the_dust_before_it_along_only_when_that_is_enough
 
 
 @pytest.mark.parametrize("url", [None, "https://shop.example/deposits"])
-def test_a_merchant_is_told_where_its_settings_ask_for_it(in_scene: InScene, url: str | None) -> None:
+def test_a_callback_goes_where_the_merchants_setting_says(in_scene: InScene, url: str | None) -> None:
     async def scenario(scene: DepositScene) -> None:
         await scene.rows("update merchant set deposit_notify_url = %s where merchant_id = %s", url, SHOP)
         (sent,) = await arrive(scene, FakeChainReader(), ("ulla", 5 * COIN))

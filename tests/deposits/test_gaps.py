@@ -37,7 +37,7 @@ def test_every_block_is_read_once_as_final_whatever_the_pace(in_scene: InScene) 
     in_scene(scenario)
 
 
-def test_after_downtime_the_gap_is_read_in_stretches_and_told_of(
+def test_after_downtime_the_gap_is_read_in_ranges_and_logged(
     in_scene: InScene, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def scenario(scene: DepositScene) -> None:
@@ -170,7 +170,7 @@ def test_a_rescan_finds_what_was_missed_and_credits_nothing_twice(in_scene: InSc
     in_scene(scenario)
 
 
-def test_nodes_that_disagree_are_told_of_until_they_agree(in_scene: InScene) -> None:
+def test_disagreeing_nodes_are_reported_until_they_agree(in_scene: InScene) -> None:
     async def scenario(scene: DepositScene) -> None:
         chain = FakeChainReader()
         watcher = scene.watcher(chain)

@@ -70,7 +70,7 @@ async def break_finality(chain: FakeChainReader) -> TokenTransfer:
 
 
 @pytest.mark.parametrize("name", ["ERC20", "TRC20"])
-def test_what_is_mined_again_at_its_place_is_credited_once(in_scene: InScene, name: str) -> None:
+def test_what_is_mined_again_with_the_same_key_is_credited_once(in_scene: InScene, name: str) -> None:
     async def scenario(scene: DepositScene) -> None:
         chain = FakeChainReader(name)
         (sent,) = await settle_and_credit(scene, chain, (address("ulla", name), 25 * COIN))
@@ -90,7 +90,7 @@ def test_what_is_mined_again_at_its_place_is_credited_once(in_scene: InScene, na
 
 @pytest.mark.parametrize("name", ["ERC20", "TRC20"])
 @pytest.mark.parametrize("is_released", [False, True])
-def test_what_is_mined_again_at_another_place_waits_for_a_person(
+def test_what_is_mined_again_with_another_key_waits_for_a_person(
     in_scene: InScene, name: str, is_released: bool
 ) -> None:
     async def scenario(scene: DepositScene) -> None:

@@ -102,7 +102,7 @@ def test_the_settings_it_prints_are_those_of_two_chains_that_fit_together() -> N
     asyncio.run(story())
 
 
-def test_it_pays_whom_it_is_told_to_in_real_blocks() -> None:
+def test_it_pays_the_given_recipient_in_real_blocks() -> None:
     async def story() -> None:
         with devnet("--json") as process:
             readers = open_chain_readers(load_settings(json.loads(line_of(process))["settings"]))

@@ -145,7 +145,7 @@ def seller(shop: Shop) -> Shop:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_each_field_stands_in_its_place_with_its_type_and_length(operation: str, seller: Shop) -> None:
+def test_each_field_has_its_position_type_and_length(operation: str, seller: Shop) -> None:
     fields = all_fields(seller.client)[operation]
     check_answer(operation, seller.client.do(operation, **fields))
 

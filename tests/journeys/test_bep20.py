@@ -171,7 +171,7 @@ def test_a_withdrawal_is_paid_exactly_by_the_worker_with_the_key_of_its_family(
     in_shop(scenario)
 
 
-def test_a_node_of_another_chain_or_token_is_told_of(side: EvmSide) -> None:
+def test_a_node_of_another_chain_or_token_is_reported(side: EvmSide) -> None:
     async def check(**changes: str) -> list[str]:
         given = {"WALLET_SANDBOX": "false", **side.settings, **changes}
         reader = open_chain_readers(load_settings(given))[BEP20]

@@ -63,7 +63,7 @@ def query(shop: Shop, order: Answer) -> Answer:
     return shop.client.do("queryOrder", orderId=order["orderId"], mcOrderId=str(order["mcOrderId"]))
 
 
-def test_a_paid_order_is_told_and_the_query_shows_when(shop: Shop, endpoint: Endpoint) -> None:
+def test_a_paid_order_has_a_callback_and_the_query_shows_its_time(shop: Shop, endpoint: Endpoint) -> None:
     order = shop.client.do(CREATE, **withdrawal("1", notifyUrl=endpoint.url))
     wait_until(lambda: query(shop, order)["notifyTime"] is not None, "a callback was delivered")
     paid = query(shop, order)
@@ -72,7 +72,7 @@ def test_a_paid_order_is_told_and_the_query_shows_when(shop: Shop, endpoint: End
     assert endpoint.statuses(order) == ["2"]
 
 
-def test_a_failed_order_is_told_twice_in_order(shop: Shop, endpoint: Endpoint) -> None:
+def test_a_failed_order_has_two_callbacks_in_order(shop: Shop, endpoint: Endpoint) -> None:
     fields = withdrawal("1", chain="ERC20", address=FAILING["ERC20"], notifyUrl=endpoint.url)
     order = shop.client.do(CREATE, **fields)
     wait_until(lambda: len(endpoint.statuses(order)) == 2, "both callbacks came")

@@ -115,7 +115,7 @@ def test_an_exchange_of_more_than_the_balance_is_refused(shop: Shop) -> None:
     assert shop.balances() == ("1140", "0")
 
 
-def test_the_desk_takes_a_position_up_to_its_limit(shop: Shop) -> None:
+def test_the_platform_takes_a_position_up_to_its_limit(shop: Shop) -> None:
     shop.set_rate("USDT:KFB", "5")
     shop.client.do("exchange", **exchange("999.99"))
     shop.client.expect(42202, "exchange", **exchange("0.02"))
@@ -140,10 +140,10 @@ def test_an_arrival_of_nothing_is_refused_before_the_least_arrival(shop: Shop) -
     shop.client.expect(40002, "exchange", **back("1", minAmountArrival="1"))
 
 
-def test_the_least_arrival_is_refused_before_the_desks_limit(shop: Shop) -> None:
+def test_the_least_arrival_is_refused_before_the_position_limit(shop: Shop) -> None:
     answer = shop.client.expect(42203, "exchange", **exchange("800", minAmountArrival="99999"))
     assert "minAmountArrival" in answer.msg
 
 
-def test_the_desks_limit_is_refused_before_the_balance(shop: Shop) -> None:
+def test_the_position_limit_is_refused_before_the_balance(shop: Shop) -> None:
     shop.client.expect(42202, "exchange", **exchange("5000"))

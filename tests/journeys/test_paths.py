@@ -62,7 +62,7 @@ def test_an_operation_is_found_under_one_spelling_alone(path: str, shop: Shop) -
 @pytest.mark.parametrize(
     "path", ["/console/callbacks/{}/resend", "/console/callbacks/{}", "/wallet/{}", "/w/{}"]
 )
-def test_whatever_stands_in_a_path_there_is_an_answer(odd: str, path: str, platform: Platform) -> None:
+def test_every_path_gets_an_answer(odd: str, path: str, platform: Platform) -> None:
     status, headers, _ = get(platform, path.format(odd))
     assert status in (303, 404)
     assert "set-cookie" not in headers or "a=b" not in headers["set-cookie"]

@@ -171,7 +171,7 @@ def ask_until_refused(client: httpx.Client, path: str) -> httpx.Response:
     raise AssertionError(f"{path} was answered {MANY} times")
 
 
-def test_strangers_at_the_pages_wait_and_whoever_has_a_session_does_not(own_platform: RunPlatform) -> None:
+def test_visitors_without_a_session_wait_and_those_with_one_do_not(own_platform: RunPlatform) -> None:
     networks = SETTINGS["trusted_proxies"]
     with own_platform(page_rate_limit=1, failed_auth_limit=3, trusted_proxies=networks) as platform:
         link = httpx.URL(platform.open_merchant().user("alice")["url"]).path
@@ -191,7 +191,7 @@ def test_strangers_at_the_pages_wait_and_whoever_has_a_session_does_not(own_plat
 @pytest.mark.parametrize(
     ("name", "path"), [("wallet_session", "/wallet"), ("console_session", "/console"), ("other", "/console")]
 )
-def test_whoever_tries_tokens_out_waits(name: str, path: str, own_platform: RunPlatform) -> None:
+def test_a_client_that_guesses_tokens_waits(name: str, path: str, own_platform: RunPlatform) -> None:
     with (
         own_platform(page_rate_limit=1, failed_auth_limit=3) as platform,
         visit(platform, "", **{name: "not-a-token"}) as thief,
@@ -199,7 +199,7 @@ def test_whoever_tries_tokens_out_waits(name: str, path: str, own_platform: RunP
         ask_until_refused(thief, path)
 
 
-def test_whoever_loads_the_pages_files_over_and_over_waits(own_platform: RunPlatform) -> None:
+def test_a_client_that_loads_static_files_too_often_waits(own_platform: RunPlatform) -> None:
     with own_platform(page_rate_limit=1) as platform, visit(platform, "") as person:
         refused = ask_until_refused(person, static.find_url("base.css"))
         assert int(refused.headers["retry-after"]) >= 1

@@ -22,7 +22,7 @@ OTHER = Keyring(bytes(range(1, 33)))
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])), st.integers(1, 2**53), st.integers(1, 99))
-def test_a_sealed_secret_opens_in_its_place(secret: str, merchant_id: int, number: int) -> None:
+def test_a_sealed_secret_opens_where_it_was_sealed(secret: str, merchant_id: int, number: int) -> None:
     assert KEYRING.open(KEYRING.seal(secret, merchant_id, APP, number), merchant_id, APP, number) == secret
 
 

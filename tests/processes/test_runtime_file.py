@@ -33,7 +33,7 @@ def test_what_was_told_from_outside_is_noted_for_the_owner_alone(tmp_path: Path)
     assert os.listdir(folder) == [RUNTIME_FILE]
 
 
-def test_a_newer_note_replaces_an_older_one_and_nothing_to_tell_removes_it(tmp_path: Path) -> None:
+def test_a_newer_file_replaces_an_older_one_and_no_content_removes_it(tmp_path: Path) -> None:
     write_runtime_file(Settings(data=tmp_path, database_url=URL))
     write_runtime_file(Settings(data=tmp_path, checkpoint_dir=tmp_path))
     found = read_runtime_file(tmp_path)

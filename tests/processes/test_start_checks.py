@@ -151,7 +151,7 @@ def test_a_master_key_that_does_not_fit_ends_the_start(database_url: str, tmp_pa
     run(scenario())
 
 
-def test_today_has_a_place_for_nonces_before_anything_is_served(database_url: str, tmp_path: Path) -> None:
+def test_today_has_a_nonce_partition_before_anything_is_served(database_url: str, tmp_path: Path) -> None:
     async def scenario() -> list[int]:
         await _prepare(tmp_path, database_url)
         async with await connect(database_url) as connection:

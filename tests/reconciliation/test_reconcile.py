@@ -303,7 +303,7 @@ def test_payouts_under_way_and_deposits_to_come_are_no_shortage(in_reconciliatio
     in_reconciliation(scenario)
 
 
-def test_kfb_is_owed_by_the_desk_and_not_by_custody(in_reconciliation: InReconciliation) -> None:
+def test_kfb_is_owed_by_the_exchange_account_and_not_by_custody(in_reconciliation: InReconciliation) -> None:
     async def scenario(scene: ReconciliationScene) -> None:
         scene.chain.put((STRANGER, address("anna"), 10 * COIN))
         await scene.watch()
@@ -315,7 +315,9 @@ def test_kfb_is_owed_by_the_desk_and_not_by_custody(in_reconciliation: InReconci
     in_reconciliation(scenario)
 
 
-def test_a_chain_that_is_away_is_told_and_the_other_is_compared(in_reconciliation: InReconciliation) -> None:
+def test_a_chain_that_is_away_is_reported_and_the_other_is_compared(
+    in_reconciliation: InReconciliation,
+) -> None:
     async def scenario(scene: ReconciliationScene) -> None:
         await scene.credit(30 * COIN)
         scene.chain.is_away = True
@@ -423,7 +425,7 @@ def test_two_thousand_addresses_are_asked_for_a_few_dozen_at_a_time(
     in_reconciliation(scenario)
 
 
-def test_coin_spent_since_the_last_time_is_told(in_reconciliation: InReconciliation) -> None:
+def test_coin_spent_since_the_last_reconciliation_is_reported(in_reconciliation: InReconciliation) -> None:
     async def scenario(scene: ReconciliationScene) -> None:
         (coin,) = (await scene.compare())["coin"]
         assert (coin["held"], coin["spent"]) == (str(7 * 10**18), "0")

@@ -84,7 +84,7 @@ def read_whole(connection: psycopg.Connection, text: str) -> list[str]:
     ]
 
 
-def test_a_query_of_the_desk_goes_by_an_index_in_a_large_book(filled: psycopg.Connection) -> None:
+def test_no_reporting_query_reads_a_growing_table_whole_in_a_large_book(filled: psycopg.Connection) -> None:
     assert len(TEXTS) > 50
     found = {name: read_whole(filled, text) for name, text in TEXTS.items()}
     assert {name: tables for name, tables in found.items() if tables} == {}

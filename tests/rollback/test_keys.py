@@ -20,7 +20,7 @@ def open_signer(fake_writer: FakeWriter, settings: Settings) -> CheckpointSigner
     return on(fake_writer.url, lambda conn: open_service_signer(conn, settings, OLD_KEY, START_MS))
 
 
-def test_the_first_worker_makes_the_key_and_names_it_in_two_places(
+def test_the_first_worker_creates_the_key_and_stores_its_name_in_two_places(
     fake_writer: FakeWriter, tmp_path: Path
 ) -> None:
     settings = Settings(data=tmp_path)

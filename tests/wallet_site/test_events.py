@@ -35,7 +35,7 @@ def events(stream: httpx.Response, *, with_beats: bool = False) -> Iterator[tupl
             yield name, line.removeprefix("data: ")
 
 
-def test_money_that_comes_in_is_told_without_asking_again(shop: Shop, browser: Browser) -> None:
+def test_money_that_arrives_is_shown_without_a_reload(shop: Shop, browser: Browser) -> None:
     alice = shop.user("alice", "100")
     page = browser.open(alice["url"])
     with browser.client.stream("GET", live_url(page)) as stream:
@@ -60,7 +60,7 @@ def test_a_page_hears_a_beat_at_once_and_then_as_often_as_it_was_told(
         assert [next(told)[0] for _ in range(4)] == ["balance", "beat", "beat", "beat"]
 
 
-def test_a_deposit_on_its_way_is_told(shop: Shop, browser: Browser) -> None:
+def test_an_unconfirmed_deposit_is_shown(shop: Shop, browser: Browser) -> None:
     alice = shop.user("alice")
     page = browser.open(alice["url"])
     with browser.client.stream("GET", live_url(page)) as stream:
@@ -72,7 +72,7 @@ def test_a_deposit_on_its_way_is_told(shop: Shop, browser: Browser) -> None:
         assert next(told) == ("deposits", "{}")
 
 
-def test_what_happened_between_page_and_stream_is_told_first(shop: Shop, browser: Browser) -> None:
+def test_changes_between_page_and_stream_come_first(shop: Shop, browser: Browser) -> None:
     alice = shop.user("alice", "100")
     page = browser.open(alice["url"])
     shop.client.do(TOP_UP, mcOrderId="t", amount="12.5", address=alice["address"], currency="KFB")
@@ -114,7 +114,7 @@ def test_one_wallet_has_so_many_streams_and_those_left_count_no_more(
 
 
 @pytest.mark.parametrize("how", ["signed out elsewhere", "PIN reset", "idle"])
-def test_an_open_page_is_told_nothing_more_once_its_session_is_over(
+def test_an_open_page_gets_nothing_more_once_its_session_is_over(
     how: str, shop: Shop, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "CHECK_S", 0.0)

@@ -77,7 +77,7 @@ def test_what_has_come_in_since_is_asked_for_without_the_way_to_older_ones(
 
 
 @pytest.mark.parametrize("before", ["", "0", "-1", "x", "9" * 40, "1e3", "١", "1;drop table entry"])
-def test_a_place_in_the_list_that_is_none_is_no_fault(shop: Shop, browser: Browser, before: str) -> None:
+def test_an_invalid_page_key_is_no_fault(shop: Shop, browser: Browser, before: str) -> None:
     browser.open(shop.user("alice", "1")["url"])
     assert browser.client.get("/wallet/activity", params={"before": before}).status_code == 200
 
@@ -161,7 +161,7 @@ def test_a_deposit_on_its_way_is_shown_and_is_no_movement_yet(shop: Shop, browse
         ("undone", None, "Its network took this payment back"),
     ],
 )
-def test_each_standing_of_a_deposit_is_said_in_words(
+def test_each_status_of_a_deposit_has_a_text(
     shop: Shop, browser: Browser, status: str, cause: str | None, told: str
 ) -> None:
     alice = shop.user("alice")
@@ -180,7 +180,7 @@ def test_deposits_of_others_are_not_shown(shop: Shop, browser: Browser) -> None:
     assert "On the way" not in texts(browser.open(shop.user("alice")["url"]))
 
 
-def test_a_suspended_merchants_sub_user_can_look_and_is_told(shop: Shop, browser: Browser) -> None:
+def test_a_suspended_merchants_sub_user_can_read_and_sees_why(shop: Shop, browser: Browser) -> None:
     alice = shop.user("alice", "5")
     shop.suspend()
     said = texts(browser.open(alice["url"]))

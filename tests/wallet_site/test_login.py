@@ -85,7 +85,7 @@ def test_after_15_minutes_the_link_says_how_to_get_another(
     assert "链接" in texts(chinese)
 
 
-def test_a_made_up_link_and_one_to_nobody_are_told_alike(
+def test_an_invented_link_and_a_link_to_nobody_get_the_same_page(
     platform: Platform, shop: Shop, browser: Browser
 ) -> None:
     key = platform.base.keyring.derive(LINK_KEY)
@@ -223,7 +223,7 @@ def test_only_the_merchants_own_pages_may_frame_the_wallet(
     assert page.headers["x-frame-options"] == "DENY"
 
 
-def test_inside_a_frame_an_error_is_told_too(browser: Browser) -> None:
+def test_an_error_is_shown_inside_a_frame_too(browser: Browser) -> None:
     for page in (browser.get("/wallet/none"), browser.post("/wallet", {}), browser.get("/wallet/receive")):
         assert page.headers["content-security-policy"].endswith("frame-ancestors *")
         assert "x-frame-options" not in page.headers

@@ -41,7 +41,7 @@ def test_no_address_is_shown_of_a_network_that_is_not_followed(
         assert alice["address"] not in page.text
 
 
-def test_a_wallet_of_kfb_is_told_the_rate_and_one_of_usdt_that_there_is_none(
+def test_a_wallet_of_kfb_shows_the_rate_and_one_of_usdt_that_there_is_none(
     platform: Platform, browser: Browser, other_browser: Browser
 ) -> None:
     browser.open(platform.open_merchant().user("alice")["url"])

@@ -187,7 +187,7 @@ def test_five_wrong_pins_lock_it_and_the_page_says_for_how_long(
     assert browser.send(DEBITS, debits="pause", pin=PIN).status_code == 303
 
 
-def test_longer_locks_are_told_in_hours(shop: Shop, browser: Browser) -> None:
+def test_longer_locks_are_shown_in_hours(shop: Shop, browser: Browser) -> None:
     enter(shop, browser)
     shop.platform.rows(
         "update sub_user set pin_failures = 8, pin_locked_until_ms = %s"

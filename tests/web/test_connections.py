@@ -26,7 +26,9 @@ def test_a_connection_is_lent_again_and_commits_by_itself(database_url: str) -> 
     run(scenario())
 
 
-def test_whoever_waits_too_long_for_one_is_told(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_too_long_for_a_connection_raises_away(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connections, "TAKE_TIMEOUT_S", 0.05)
 
     async def scenario() -> None:
@@ -75,7 +77,7 @@ def test_a_connection_left_within_a_transaction_is_not_lent_again(database_url: 
     run(scenario())
 
 
-def test_one_visitor_at_most_is_told_that_the_database_went_away(database_url: str) -> None:
+def test_at_most_one_visitor_sees_that_the_database_went_away(database_url: str) -> None:
     async def scenario() -> None:
         lent = Connections(database_url, limit=3)
         async with lent.take() as one, lent.take() as two, lent.take() as three:

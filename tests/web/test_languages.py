@@ -44,7 +44,7 @@ def test_a_text_without_chinese_is_shown_in_english() -> None:
     assert translate(Language.ZH, "No such words anywhere {n}", n=3) == "No such words anywhere 3"
 
 
-def test_values_that_look_like_placeholders_stay_as_they_are() -> None:
+def test_values_that_look_like_placeholders_stay_unchanged() -> None:
     assert translate(Language.EN, "Hello {name}", name="{0.__class__}") == "Hello {0.__class__}"
 
 

@@ -46,7 +46,7 @@ class Books:
         return Hub(self.look, self.check, lambda: self.ending, QUICK_S)
 
 
-def test_a_page_is_told_what_is_and_what_changes_and_nothing_twice() -> None:
+def test_a_page_gets_the_state_and_its_changes_and_nothing_twice() -> None:
     async def scenario() -> None:
         books = Books(alice=5)
         hub = books.make_hub()
@@ -206,7 +206,7 @@ def test_while_nothing_can_be_looked_at_there_is_no_beat(monkeypatch: pytest.Mon
     run(scenario())
 
 
-def test_a_page_that_opens_while_nothing_can_be_looked_at_is_told_nothing_old(
+def test_a_page_that_opens_while_reads_fail_gets_no_old_state(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(live, "LIFETIME_S", 0.1)

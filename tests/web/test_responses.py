@@ -32,7 +32,7 @@ def test_a_page_loads_nothing_from_elsewhere_runs_nothing_inside_and_is_kept_now
     assert "strict-transport-security" not in answer.headers
 
 
-def test_over_https_the_browser_is_told_to_stay_there() -> None:
+def test_over_https_the_browser_gets_strict_transport_security() -> None:
     answer = make_answers(secure=True).redirect("/wallet")
     assert answer.headers["strict-transport-security"] == "max-age=31536000"
 

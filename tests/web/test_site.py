@@ -88,7 +88,7 @@ def make_site(handler: Handler, path: str = "/wallet/page") -> Site:
         (RuntimeError(SECRET), 500),
     ],
 )
-def test_what_goes_wrong_is_told_without_what_is_inside(error: Exception, status: int) -> None:
+def test_errors_reveal_nothing_internal(error: Exception, status: int) -> None:
     with capture_logs():
         answer = ask(make_site(raising(error)), "/wallet/page", headers={"accept-language": "zh-CN"})
     assert answer.status_code == status
@@ -135,7 +135,7 @@ def guard(pages_per_s: int) -> Site:
 
 
 @pytest.mark.parametrize("path", ["/wallet/page", "/wallet/nothing-here", "/wallet/p%61ge"])
-def test_a_stranger_who_asks_too_often_is_told_when_to_come_again(path: str) -> None:
+def test_a_visitor_over_the_limit_gets_retry_after(path: str) -> None:
     site = guard(pages_per_s=2)
     assert 429 not in statuses(site, 2 * BURST, path)
     refused = ask(site, path, headers={"accept-language": "zh-CN"})
@@ -193,7 +193,7 @@ def test_there_is_nothing_at_other_paths_nor_by_other_methods() -> None:
     assert "GET" in refused.headers["allow"]
 
 
-def test_a_forms_own_address_leads_to_the_page_that_it_stands_on() -> None:
+def test_a_get_of_a_forms_url_redirects_to_its_page() -> None:
     async def page(request: Request) -> Response:
         return PlainTextResponse("here")
 

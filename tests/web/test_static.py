@@ -59,7 +59,7 @@ def test_other_names_are_not_there(path: str) -> None:
     assert get(path).status_code == 404
 
 
-def test_who_asks_too_often_is_told_when_to_come_again() -> None:
+def test_a_client_over_the_limit_gets_retry_after() -> None:
     answer = get(static.find_url("vendor/htmx/htmx.min.js"), wait_s=3)
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "3")
 

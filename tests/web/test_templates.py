@@ -43,7 +43,7 @@ def test_a_plain_decimal_is_grouped() -> None:
     assert group("-1234567.5") == "\u22121,234,567.5"
 
 
-def test_a_moment_is_told_to_machines_and_people() -> None:
+def test_a_time_is_written_for_machines_and_people() -> None:
     assert show_moment(1_763_712_000_123) == (
         '<time datetime="2025-11-21T08:00:00.123Z" data-moment>2025-11-21 08:00:00 UTC</time>'
     )

@@ -115,7 +115,7 @@ def test_a_stuck_transfer_is_replaced_at_its_nonce_until_one_of_them_counts(in_s
     in_shop(scenario)
 
 
-def test_the_orders_hash_is_the_one_that_counted_be_it_replaced_or_not(in_shop: "InShop") -> None:
+def test_the_orders_hash_is_the_one_that_counted_replaced_or_not(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain, order, payer = shop.fake("sequenced"), await shop.order(), shop.payer(chains=shop.fakes())
         await shop.turn(payer)

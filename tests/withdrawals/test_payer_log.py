@@ -29,7 +29,7 @@ async def log_of(shop: "Shop", chain: "ScriptedChain") -> list[dict[str, Any]]:
     ]
 
 
-def test_an_order_that_failed_is_told_with_its_cause_and_its_refund(in_shop: "InShop") -> None:
+def test_a_failed_order_is_logged_with_its_cause_and_its_refund(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         order = await shop.order()
         named = {"merchant_id": 1001, "order_id": order.order_id}
@@ -42,7 +42,7 @@ def test_an_order_that_failed_is_told_with_its_cause_and_its_refund(in_shop: "In
     in_shop(scenario)
 
 
-def test_a_fault_of_the_wallet_freezes_it_and_is_told(in_shop: "InShop") -> None:
+def test_a_fault_of_the_wallet_freezes_it_and_is_logged(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         order = await shop.order()
         told = await log_of(shop, shop.told(Dead("reverted", wallet_fault="the wallet is blacklisted")))
@@ -60,7 +60,7 @@ def test_a_fault_of_the_wallet_freezes_it_and_is_told(in_shop: "InShop") -> None
     in_shop(scenario)
 
 
-def test_an_order_that_is_frozen_is_told_with_the_wallet_that_is_frozen_with_it(in_shop: "InShop") -> None:
+def test_a_frozen_order_is_logged_with_the_wallet_that_is_frozen_with_it(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         order = await shop.order(10 * COIN, fee=COIN)
         recipient = parse_address("ERC20", "0x742d35cc6634c0532925a3b844bc454e4438f44e")
@@ -78,7 +78,7 @@ def test_an_order_that_is_frozen_is_told_with_the_wallet_that_is_frozen_with_it(
     in_shop(scenario)
 
 
-def test_an_order_unlike_the_journal_is_told_and_freezes_no_wallet(in_shop: "InShop") -> None:
+def test_an_order_unlike_the_journal_is_logged_and_freezes_no_wallet(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         order = await shop.order()
         await shop.connection.execute(b"update withdrawal set amount = amount + 1")

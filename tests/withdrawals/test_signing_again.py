@@ -53,7 +53,7 @@ def test_an_order_whose_transfers_all_lapse_waits_for_somebody(in_shop: "InShop"
     in_shop(scenario)
 
 
-def test_an_order_rests_longer_the_longer_it_waits_and_is_told_once(in_shop: "InShop") -> None:
+def test_an_order_rests_longer_the_longer_it_waits_and_is_logged_once(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain = shop.told()
         chain.build_error = Blocked(Obstacle("fee", "the market asks for more than the cap"))

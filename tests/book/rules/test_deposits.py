@@ -95,7 +95,7 @@ def test_two_transfers_of_one_transaction_are_two_deposits() -> None:
     expect(ledger, msgspec.structs.replace(first, key=key), {}, posted, after)
 
 
-def test_a_merchant_that_asked_for_it_is_told_in_the_same_commit() -> None:
+def test_a_callback_is_stored_in_the_same_commit_if_the_merchant_wants_it() -> None:
     ledger = given()
     ledger.ask(msgspec.structs.replace(arrived(ledger, "anna", "10"), is_told=True))
     entry_id = ledger.entries[-1].entry_id

@@ -29,7 +29,7 @@ def rate(e8: int | None, *, paused: bool = False, max_age_ms: int | None = None)
     return Rate(e8, paused, START_MS, max_age_ms)
 
 
-def test_both_legs_of_an_exchange_are_posted_against_the_desk() -> None:
+def test_both_sides_of_an_exchange_are_posted_against_the_exchange_account() -> None:
     posted = "exchange: merchant:USDT > exchange:USDT 10; exchange:KFB > merchant:KFB 70"
     after = "merchant:USDT 90; exchange:USDT 10; merchant:KFB 70; exchange:KFB -70"
     outcome = {"amount_units": units("10"), "arrival_units": units("70"), "rate_e8": 7 * 10**8}
