@@ -26,7 +26,7 @@ class Cluster:
     def __init__(self, root: Path, name: str) -> None:
         self.folder = DataFolder(root / name)
         self.folder.root.mkdir()
-        # Whether the server's user can read this file tells the programs how to start it.
+        # `choose_programs` tries whether the server's user can read this file.
         self.folder.lock.touch(mode=0o644)
         self.programs: Programs = choose_programs(self.folder)
         self.sockets = root / f"{name}.s"

@@ -1,4 +1,4 @@
-"""The scheduler: work runs in order, a few pieces in each turn of the event loop, writes before reads."""
+"""The scheduler: callbacks run in order, a few in each turn of the event loop, writes before reads."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ MONEY, READ = False, True
 
 
 def _watch_turns(put: Callable[[Scheduler, list[str]], None], turns: int) -> list[list[str]]:
-    """What ran in each of the first turns after `put` added its work."""
+    """What ran in each of the first turns after `put` scheduled callbacks."""
 
     async def scenario() -> list[list[str]]:
         done: list[str] = []

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is inst
 CONNECTIONS = 4
 REQUESTS = 50
 SECONDS = 60
-"""Never reached: the run ends when its requests are used up."""
+"""Never reached: the run ends when all requests are sent."""
 
 
 class RecordingHandler(BaseHTTPRequestHandler):

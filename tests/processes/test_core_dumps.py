@@ -45,7 +45,7 @@ def _ordinary() -> "tuple[Account | None, bool]":
 
 @pytest.fixture
 def ordinary() -> Iterator[Service]:
-    """A service that an ordinary user runs, on a new folder."""
+    """A service that an ordinary user runs in a new folder."""
     parent = make_folder("merchant-wallet-crash-")
     account, keep_search = _ordinary()
     if account:
@@ -74,7 +74,7 @@ def test_a_service_of_roots_leaves_no_core_dump(service: Service) -> None:
 
 def test_a_command_leaves_no_core_dump_and_keeps_its_memory_to_itself() -> None:
     account, keep_search = _ordinary()
-    # It holds the merchant's secret while it waits for the rest of the body.
+    # It has the merchant's secret in memory while it waits for the rest of the body.
     waiting = subprocess.Popen(
         [str(PROGRAM), "sign", "--path", "/merchant/getMerchantBalance"],
         env={**os.environ, "MERCHANT_APP_SECRET": "x" * 32},

@@ -179,7 +179,7 @@ def test_a_folder_closed_to_all_others_lends_the_web_side_no_right_to_read(servi
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A data folder with a keystore and checkpoints, as root made them."""
+    """A data folder with a keystore and checkpoints that root made."""
     parent = make_folder("merchant-wallet-crash-")
     data = parent / "data"
     create_key(data / "keys", "ERC20", PASSPHRASE, cost=2)

@@ -171,7 +171,7 @@ def test_the_terminals_interrupt_stops_it_in_order(service: Service) -> None:
 
 
 class _Screen:
-    """What a terminal shows."""
+    """The text on a terminal."""
 
     def __init__(self, leader: int) -> None:
         self.text = ""
@@ -184,7 +184,7 @@ class _Screen:
             try:
                 more = os.read(self._leader, 4096)
             except OSError:
-                return  # Linux's way to say that nobody has the terminal open any more.
+                return  # Linux reports this when nobody has the terminal open any more.
             if not more:
                 return
             self.text += more.decode(errors="replace")
@@ -260,7 +260,7 @@ def test_an_ordinary_user_runs_it(ordinary: Service) -> None:
 
 @pytest.fixture
 def ordinary() -> Iterator[Service]:
-    """A service on a folder that belongs to `nobody`."""
+    """A service in a folder that belongs to `nobody`."""
     parent = make_folder("merchant-wallet-crash-")
     os.chown(parent, NOBODY, NOBODY)
     made = Service(parent / "data", "mk_nobody", "no secret")
@@ -305,7 +305,7 @@ def test_pauses_between_starts_grow_up_to_a_limit(monkeypatch: pytest.MonkeyPatc
 
 @dataclass(frozen=True)
 class _Unreachable(SideUser):
-    """A user that no process can become."""
+    """A user that a process can't become."""
 
     def drop(self) -> Callable[[], None]:
         def fail() -> None:

@@ -11,7 +11,7 @@ CLOCK_MS = 1_763_712_000_000
 
 
 def entries(page: object) -> list[int]:
-    """The ids of the movements on a page, in their order."""
+    """The ids of the movements on a page, in order."""
     return [int(found) for found in re.findall(r'data-entry="(\d+)"', str(getattr(page, "text", page)))]
 
 

@@ -38,7 +38,7 @@ async def show_home(request: WalletRequest, conn: Connection) -> Response:
         "wallet/home.html",
         active="home",
         deposits=deposits,
-        arrivals_version=version_of(deposits),
+        deposits_version=version_of(deposits),
         list=await _read_list(request, conn),
     )
 

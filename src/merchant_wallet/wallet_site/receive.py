@@ -39,5 +39,5 @@ async def show_receive(request: WalletRequest, conn: Connection) -> Response:
         crediting=await read_crediting(conn, request.merchant_id, wallet.currency, request.at_ms),
         minimum_units=settings.deposit_minimum,
         deposits=deposits,
-        arrivals_version=version_of(deposits),
+        deposits_version=version_of(deposits),
     )

@@ -1,6 +1,6 @@
-// Charts of [data-chart]: "line" or "bar". Their figures stand in data-points, or come as JSON from data-url:
+// Charts of [data-chart]: "line" or "bar". Their figures are in data-points, or come as JSON from data-url:
 // {"at": [ms], "currency": "USDT" | "", "series": [{"label": "", "values": [whole units or counts]}]}. Colours are
-// the page's own, by the theme. The same figures stand below in a table, for whoever can't see a picture.
+// those of the theme. A table below has the same figures for people who can't see the picture.
 "use strict";
 
 (() => {
@@ -52,7 +52,7 @@
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
       cursor: { y: false, points: { size: 8 }, drag: { x: false, y: false } },
       legend: { live: true },
-      // A bar stands on its day with half a day to each side.
+      // A bar is centred on its day, half a day to each side.
       scales: {
         x: { range: (_, first, last) => (bars ? [first - HALF_DAY_S, last + HALF_DAY_S] : [first, last]) },
         y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.1 : 1] },
@@ -79,7 +79,7 @@
     };
   }
 
-  // Two series stand side by side; one stands in the middle.
+  // Two series are side by side; a single one is in the middle.
   function place(index, count) {
     const share = 0.6 / Math.min(count, 2);
     return { size: [share, 40], align: count < 2 ? 0 : index === 0 ? -1 : 1, radius: 0.15 };
@@ -107,7 +107,7 @@
     try {
       known.points = await read(figure);
     } catch {
-      // The table below still tells the figures.
+      // The table below still shows the figures.
       figure.dataset.failed = "";
       return;
     }

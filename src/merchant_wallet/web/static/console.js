@@ -1,5 +1,5 @@
-// What the console's pages do by themselves besides page.js. A part that asks for itself again and again
-// ([data-pauses]) does so only while somebody can see it.
+// Behaviour of the console's pages, besides page.js. A part that polls itself ([data-pauses]) does so only while
+// the page is visible.
 "use strict";
 
 (() => {
@@ -7,23 +7,23 @@
     if (document.hidden && event.target.matches("[data-pauses]")) event.preventDefault();
   });
 
-  // Whether what is shown is as it is now: a part with data-beat-s asks for itself that often, and each answer is a beat.
+  // Whether the page is live: a part with data-beat-s polls itself that often, and each answer is a heartbeat.
   const part = document.querySelector("[data-beat-s]");
   const freshness = part && new window.Freshness(Number(part.dataset.beatS) * 1000);
   if (freshness) freshness.beat();
 
   function hear(event) {
-    // The part that asked; by now it may have been swapped for its answer.
+    // The part that sent the request. Its answer may have replaced it by now.
     if (!freshness || !event.detail.requestConfig?.elt.matches("[data-beat-s]")) return;
     if (event.detail.successful) freshness.beat();
     else freshness.lose();
-    // What moves no more asks no more, and needs no sign.
+    // A part that is final polls no more and needs no sign.
     if (!document.querySelector("[data-beat-s]")) delete document.body.dataset.liveState;
   }
 
   document.addEventListener("htmx:afterRequest", hear);
 
-  // Filters that are left empty stay out of the address.
+  // Empty filters are left out of the URL.
   document.addEventListener("formdata", (event) => {
     if (!event.target.matches("form.filters")) return;
     for (const [name, value] of [...event.formData]) if (value === "") event.formData.delete(name);

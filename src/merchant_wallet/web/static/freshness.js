@@ -1,9 +1,9 @@
-// Whether what a page shows is as it is now. Whoever hears from the server calls beat(); after two missed beats the page
-// is late and says since when. The state stands on the body as data-live-state:
+// Whether a page is live. Code that hears from the server calls beat(). After two missed beats the page is late and
+// shows since when. The state is on the body as data-live-state:
 //   open     live
-//   waiting  cut off, trying again
-//   late     two beats were missed; [data-live-since] tells the moment of the last one, [data-live-age] its age
-//   paused   nobody looks
+//   waiting  disconnected, reconnecting
+//   late     two beats were missed; [data-live-since] shows the time of the last one, [data-live-age] its age
+//   paused   the page is hidden
 "use strict";
 
 (() => {
@@ -14,7 +14,7 @@
   class Freshness {
     constructor(beatMs) {
       this.lateMs = MISSED_BEATS * beatMs + SLACK_MS;
-      // What the page shows was read before it came.
+      // The page's content was read before the page arrived.
       this.note();
       setInterval(() => this.look(), TICK_MS);
       document.addEventListener("visibilitychange", () => this.look());
@@ -25,7 +25,7 @@
       this.heardTick = performance.now();
     }
 
-    // One clock may be set back, the other may stand still while the machine sleeps.
+    // One clock may be set back; the other may stop while the machine sleeps.
     get elapsedMs() {
       return Math.max(Date.now() - this.heardAt, performance.now() - this.heardTick);
     }
@@ -39,7 +39,7 @@
       this.tell("open");
     }
 
-    // The connection broke: the page says so at once, and after two beats since when.
+    // The connection broke: the page says so at once, and after two beats it says since when.
     lose() {
       this.tell(this.isLate ? "late" : "waiting");
     }

@@ -1,6 +1,7 @@
-// Figures that change while the page is open. The body names where it is told: data-live-url. An event's data is
-// JSON: {"name": "text", …}. Each [data-live="name"] gets its text, and each [data-live-refresh~="event"] is asked
-// anew by htmx (hx-trigger="live"). `beat` comes every data-live-beat-s and says that all is as shown; see freshness.js.
+// Figures that change while the page is open. The body has the URL of the event stream: data-live-url. An event's
+// data is JSON: {"name": "text", …}. Each [data-live="name"] gets its text, and htmx loads each
+// [data-live-refresh~="event"] again (hx-trigger="live"). `beat` comes every
+// data-live-beat-s when nothing has changed; see freshness.js.
 // `ended` means that the session is over.
 "use strict";
 
@@ -25,7 +26,7 @@
         if (place.textContent === text) continue;
         place.textContent = text;
         place.classList.remove("fresh");
-        // Reading the size makes the browser start the animation anew.
+        // Reading the size makes the browser restart the animation.
         void place.offsetWidth;
         place.classList.add("fresh");
       }
@@ -38,11 +39,11 @@
     }
   }
 
-  // An open connection says nothing: a server that stands still keeps it open.
+  // An open connection proves nothing: a server that hangs keeps it open.
   function beat() {
     waitMs = FIRST_WAIT_MS;
     freshness.beat();
-    // What was told in between was told to nobody.
+    // Events in between were lost.
     if (missed) EVENTS.forEach(refresh);
     missed = false;
   }
@@ -64,7 +65,7 @@
     source = null;
   }
 
-  // The browser gives up for good on an answer that is no stream, so coming back is done here.
+  // The browser never retries after an answer that is not a stream, so we reconnect here.
   function comeBack() {
     close();
     missed = true;
@@ -96,7 +97,7 @@
       open();
     }
   });
-  // A connection on which nothing is heard is given up for another one.
+  // A silent connection is replaced by a new one.
   setInterval(() => {
     if (source && freshness.isLate && performance.now() - openedTick > freshness.lateMs) comeBack();
   }, beatMs);

@@ -1,4 +1,4 @@
-// Choosing rows of a table: all at once, and how many are chosen. Without it the form works just the same.
+// Selecting rows of a table: all at once, and the number selected. The form works without it.
 "use strict";
 
 (() => {
@@ -23,7 +23,7 @@
       tell();
     });
     form.addEventListener("change", tell);
-    // A browser that goes back has kept what was chosen.
+    // After "back" the browser has restored the selection.
     window.addEventListener("pageshow", tell);
     tell();
   }

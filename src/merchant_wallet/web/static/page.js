@@ -1,5 +1,5 @@
-// What every page can do by itself: copy, open dialogs, change its look, write times in the reader's own zone,
-// tell things in toasts. Everything works on what the server wrote, by attributes; nothing is evaluated.
+// Behaviour of every page: copy, dialogs, theme, times in the reader's time zone, toasts. It works on attributes
+// that the server wrote. Nothing is evaluated.
 "use strict";
 
 (() => {
@@ -9,7 +9,7 @@
 
   function announce(text) {
     const announcer = document.getElementById("announcer");
-    // The same text twice is only read again when it was gone in between.
+    // A screen reader reads the same text again only if it was removed in between.
     announcer.textContent = "";
     setTimeout(() => { announcer.textContent = text; }, 50);
   }
@@ -35,7 +35,7 @@
     }
   }
 
-  // An answer to htmx may say: HX-Trigger: {"toast": {"text": "…", "tone": "good"}}
+  // A response to htmx may have the header HX-Trigger: {"toast": {"text": "…", "tone": "good"}}
   document.addEventListener("toast", (event) => toast(event.detail.text, event.detail.tone));
 
   // Copying ----------------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@
       await navigator.clipboard.writeText(text);
       return;
     }
-    // Plain http on an office network has no clipboard; the old way still works there.
+    // Pages over plain http have no clipboard API. The old way still works there.
     const carrier = document.createElement("textarea");
     carrier.value = text;
     carrier.className = "visually-hidden";
@@ -74,7 +74,7 @@
     const dialog = document.getElementById(id);
     if (!dialog || dialog.open) return;
     dialog.showModal();
-    // Without this the cross in the corner would have the focus: first comes what is asked, then the way out.
+    // Without this the close button would have the focus. The question comes first.
     const first = dialog.querySelector("[autofocus]")
       || dialog.querySelector(".dialog-body :is(input:not([type=hidden]), select, textarea)")
       || dialog.querySelector(".dialog-foot [data-closes]");
@@ -114,7 +114,7 @@
     if (!(target instanceof Element)) return;
     closeMenus(target.closest("details.menu"));
     if (target instanceof HTMLDialogElement && target.open) {
-      // Only the backdrop is a click on the dialog itself that lies outside of its box.
+      // A click on the dialog element outside its box is a click on the backdrop.
       const box = target.getBoundingClientRect();
       const inside = event.clientX >= box.left && event.clientX <= box.right
         && event.clientY >= box.top && event.clientY <= box.bottom;
@@ -153,7 +153,7 @@
     }
   });
 
-  // Look -------------------------------------------------------------------------------------------------
+  // Theme ------------------------------------------------------------------------------------------------
 
   function tellTheme() {
     document.dispatchEvent(new CustomEvent("themechange"));
@@ -168,7 +168,7 @@
     tellTheme();
   }
 
-  // A theme shows at once and is kept beside; a language needs the page anew, which the form brings by itself.
+  // A theme is applied at once and stored in the background. A language needs a new page, which the form loads.
   document.addEventListener("submit", (event) => {
     const form = event.target;
     const choice = event.submitter;
@@ -183,7 +183,7 @@
 
   // Forms ------------------------------------------------------------------------------------------------
 
-  // A form is sent once; pressing again while the answer is awaited does nothing.
+  // A form is sent once. A second click while it waits for the answer does nothing.
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (event.defaultPrevented || form.method === "get" || form.method === "dialog") return;
@@ -240,7 +240,7 @@
     }
   }
 
-  // Tables that turn into cards lose what they are to a screen reader, unless it is said. ------------------
+  // Tables that become cards lose their roles for screen readers, so the roles are set here. ---------------
 
   const roles = [["table", "table"], ["thead, tbody", "rowgroup"], ["tr", "row"], ["thead th", "columnheader"],
     ["tbody th", "rowheader"], ["td", "cell"]];
@@ -264,15 +264,15 @@
     }
   }
 
-  // Where to go on -----------------------------------------------------------------------------------------
+  // Focus --------------------------------------------------------------------------------------------------
 
-  // A form that was refused comes back as a whole page: its first wrong field is where one goes on.
+  // A refused form comes back as a whole page. The first wrong field gets the focus.
   function goToWrong() {
     const wrong = document.querySelector('main [aria-invalid="true"]');
     if (wrong && !document.activeElement?.matches("input, select, textarea")) wrong.focus();
   }
 
-  // The chosen one of a row of choices that is wider than the screen.
+  // Scroll to the selected choice if the row is wider than the screen.
   function showChosen() {
     for (const row of document.querySelectorAll(".segments")) {
       const chosen = row.querySelector("[aria-current], [aria-pressed='true']");
@@ -297,7 +297,7 @@
   try {
     keepScroll();
   } catch {
-    // Inside another site's frame a browser may refuse storage; the page is the same without it.
+    // Inside another site's frame the browser may refuse storage. The page works without it.
   }
 
   window.page = { toast, announce };

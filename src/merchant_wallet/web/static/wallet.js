@@ -1,8 +1,8 @@
-// The wallet's list of movements: by the days of the reader's own zone, new ones above as they come in, and each in
-// a sheet. Without this the list is by UTC days and each movement a page.
+// The wallet's list of movements: grouped by days of the reader's time zone, new ones added above, each opens in a
+// sheet. Without this script the days are UTC and each movement is a page.
 "use strict";
 
-// What a form has done is told once, not again when the page is loaded anew.
+// The message after a form is shown once, not again after a reload.
 if (new URLSearchParams(location.search).has("said")) history.replaceState(null, "", location.pathname);
 
 (() => {
@@ -39,7 +39,7 @@ if (new URLSearchParams(location.search).has("said")) history.replaceState(null,
     return group;
   }
 
-  // Puts every line into the group of its own day; lines come newest first.
+  // Puts each line into the group of its day. Lines come newest first.
   function regroup(lines) {
     const more = list.querySelector(".activity-more");
     for (const old of list.querySelectorAll(".activity-group")) old.remove();
@@ -58,7 +58,7 @@ if (new URLSearchParams(location.search).has("said")) history.replaceState(null,
     return [...part.querySelectorAll("li[data-entry]")];
   }
 
-  // What has come in since; a gap that one page does not fill means that the list is begun anew.
+  // New movements. If one page does not fill the gap, the list is loaded again from the start.
   function takeNewest(arrived) {
     const shown = linesIn(list);
     const known = new Set(shown.map((line) => line.dataset.entry));
@@ -86,7 +86,7 @@ if (new URLSearchParams(location.search).has("said")) history.replaceState(null,
   });
   regroup(linesIn(list));
 
-  // A movement opens over the list; with a key held, or where that fails, it is a page like any other.
+  // A movement opens above the list. With a modifier key, or if that fails, it opens as a page.
   const sheet = document.createElement("div");
   document.body.append(sheet);
 
