@@ -35,7 +35,7 @@ BACK_E8 = 14 * 10**6
 
 
 @asynccontextmanager
-async def _link(shop: Shop) -> AsyncIterator[PipelineConnection]:
+async def _open_connection(shop: Shop) -> AsyncIterator[PipelineConnection]:
     """A connection that rolls back at the end."""
     connection = await PipelineConnection.open(shop.url, store.STATEMENTS)
     try:
@@ -47,7 +47,7 @@ async def _link(shop: Shop) -> AsyncIterator[PipelineConnection]:
 async def _read(shop: Shop, *asked: c.Command) -> Draft:
     """The draft for a batch of these commands."""
     read_set = read_set_of([c.Submission(command) for command in asked])
-    async with _link(shop) as connection:
+    async with _open_connection(shop) as connection:
         return await store.open_draft(connection, shop.merchant_id, read_set, now_ms())
 
 
@@ -270,7 +270,7 @@ async def _write_spoilt(
 ) -> str:
     """Judge a command, change the draft, and try to write it. Returns the SQLSTATE of the refusal."""
     submissions = [c.Submission(asked)]
-    async with _link(shop) as connection:
+    async with _open_connection(shop) as connection:
         draft = await store.open_draft(connection, shop.merchant_id, read_set_of(submissions), now_ms())
         seen_count = draft.entry_count + seen_more
         apply_batch(draft, submissions)
@@ -342,7 +342,7 @@ def test_an_order_that_took_another_step_meanwhile_is_not_moved(database_url: st
 def test_whether_a_batch_was_committed_is_asked_under_the_books_lock(database_url: str) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
-        async with await connect(shop.url) as holder, _link(shop) as connection:
+        async with await connect(shop.url) as holder, _open_connection(shop) as connection:
             async with holder.transaction():
                 await holder.execute("update book set settings_version = settings_version + 1")
                 claim = "insert into nonce select merchant_id, '!mine', last_ms / 86400000 from book"

@@ -189,7 +189,7 @@ def test_two_senders_send_each_callback_once(in_scene: InScene) -> None:
     async def scenario(scene: CallbackScene) -> None:
         shop = await scene.open_merchant()
         events = [await scene.cancelled(shop) for _ in range(40)]
-        senders = [scene.sender(name=f"messenger {number}") for number in range(3)]
+        senders = [scene.sender(name=f"sender {number}") for number in range(3)]
         while any(await asyncio.gather(*(scene.turn(sender) for sender in senders))):
             pass
         assert Counter(scene.receiver.events) == Counter(events)

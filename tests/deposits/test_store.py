@@ -36,7 +36,7 @@ def listen(connection: PipelineConnection) -> list[bytes]:
         names.extend(name for name, _ in calls)
         return await run(calls)
 
-    connection.run = run_and_tell  # type: ignore[method-assign]  # Only this one link is listened to.
+    connection.run = run_and_tell  # type: ignore[method-assign]  # Only this connection is recorded.
     return names
 
 

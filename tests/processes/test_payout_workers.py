@@ -33,7 +33,7 @@ QUICK_COST = 1 << 12
 
 def test_nothing_is_paid_before_the_chains_fit_the_settings(in_shop: InShop) -> None:
     async def scenario(shop: Shop) -> None:
-        order, chain, stop = await shop.order(), shop.told(), asyncio.Event()
+        order, chain, stop = await shop.order(), shop.scripted(), asyncio.Event()
         asked: list[int] = []
 
         async def check() -> list[str]:
@@ -55,7 +55,7 @@ def test_nothing_is_paid_before_the_chains_fit_the_settings(in_shop: InShop) -> 
 def test_a_worker_that_is_stopped_while_the_chains_do_not_fit_ends_without_paying(in_shop: InShop) -> None:
     async def scenario(shop: Shop) -> None:
         await shop.order()
-        chain, stop = shop.told(), asyncio.Event()
+        chain, stop = shop.scripted(), asyncio.Event()
 
         async def check() -> list[str]:
             stop.set()
@@ -116,7 +116,7 @@ def test_settings_and_a_keystore_are_all_it_takes_to_pay_on_both_chains(
 
 def test_the_wallets_that_pay_are_known_before_the_first_order(in_shop: InShop) -> None:
     async def scenario(shop: Shop) -> None:
-        chain = shop.told()
+        chain = shop.scripted()
         await enter_wallets(shop.connection, {"ERC20": chain})
         assert [(each.chain, each.address) for each in await list_wallets(shop.connection)] == [
             ("ERC20", chain.wallet)
@@ -126,7 +126,7 @@ def test_the_wallets_that_pay_are_known_before_the_first_order(in_shop: InShop) 
         payer = shop.payer(chain)
         await payer.start_due()
         await payer.finish()
-        other = shop.told()
+        other = shop.scripted()
         other.wallet = bytes(19) + b"\x07"
         await enter_wallets(shop.connection, {"ERC20": other})
         assert [each.address for each in await list_wallets(shop.connection)] == [chain.wallet]

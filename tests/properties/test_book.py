@@ -106,14 +106,14 @@ def test_batches_of_two_writers_in_any_order_make_one_valid_chain(
     cut: tuple[History, Batches], order: Random
 ) -> None:
     _, batches = cut
-    lanes: tuple[Batches, Batches] = ([], [])
+    queues: tuple[Batches, Batches] = ([], [])
     for batch in batches:
-        lanes[order.random() < 0.5].append(batch)
+        queues[order.random() < 0.5].append(batch)
     ledger = open_ledger()
-    while lanes[0] or lanes[1]:
-        lane = lanes[order.random() < 0.5]
-        if lane:
-            now_ms, arrived = lane.pop(0)
+    while queues[0] or queues[1]:
+        queue = queues[order.random() < 0.5]
+        if queue:
+            now_ms, arrived = queue.pop(0)
             ledger.run(arrived, now_ms)
             check_sound(ledger)
 

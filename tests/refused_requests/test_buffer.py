@@ -273,20 +273,20 @@ def test_odd_headers_cost_nobody_a_note(database_url: str) -> None:
 def test_many_processes_write_at_once_and_keep_a_hundred_together(database_url: str) -> None:
     async def scenario() -> None:
         shop, other = await open_merchants(database_url, "Shop", "Other")
-        notebooks = [RefusedRequestBuffer(partial(connect, database_url)) for _ in range(4)]
+        buffers = [RefusedRequestBuffer(partial(connect, database_url)) for _ in range(4)]
         for number in range(KEPT):
-            for place, buffer in enumerate(notebooks):
+            for place, buffer in enumerate(buffers):
                 for merchant in (shop, other) if place % 2 else (other, shop):
                     buffer.add(PATH, WRONG, Sent(merchant.app_key, f"{place}.{number}"))
-        await asyncio.gather(*(buffer.flush() for buffer in notebooks))
+        await asyncio.gather(*(buffer.flush() for buffer in buffers))
         async with await connect(database_url) as conn:
             for merchant in (shop, other):
                 assert len(await listed(conn, merchant)) == KEPT
             assert await (await conn.execute("select count(*) from refused_request")).fetchone() == (
                 2 * KEPT,
             )
-        assert [buffer.dropped for buffer in notebooks] == [0] * 4
-        for buffer in notebooks:
+        assert [buffer.dropped for buffer in buffers] == [0] * 4
+        for buffer in buffers:
             await buffer.stop()
 
     run(scenario())

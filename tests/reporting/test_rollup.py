@@ -1,4 +1,4 @@
-"""The rollup: every entry is counted once, whoever adds, however often, whatever happens meanwhile."""
+"""The rollup: every entry is counted once, with several workers, repeats and writes at the same time."""
 
 import asyncio
 from collections import Counter

@@ -123,7 +123,7 @@ class ScriptedChain:
         return signed
 
     async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
-        raise ValueError("no places here")
+        raise ValueError("no nonces here")
 
     async def broadcast(self, raw: bytes) -> None:
         self.broadcasts.append(raw)
@@ -165,7 +165,7 @@ class Shop:
         make = partial(SandboxChain, ledger=ledger, seed=seed, confirm_ms=CONFIRM_MS, clock=self.clock)
         return {"ERC20": make("ERC20"), "TRC20": make("TRC20")}
 
-    def told(self, verdict: Verdict | None = None, name: str = "told") -> ScriptedChain:
+    def scripted(self, verdict: Verdict | None = None, name: str = "told") -> ScriptedChain:
         return ScriptedChain(verdict, name)
 
     def fake(self, kind: str) -> FakeChain:

@@ -274,7 +274,7 @@ class TronLikeFake(FakeChain):
     """Like TRON: transactions are independent, and one expires after its last valid block."""
 
     def _next_nonce(self, state: State, *, with_pool: bool) -> int:
-        raise ValueError("no places here")
+        raise ValueError("no nonces here")
 
     def _takes(self, state: State, tx: Tx) -> bool:
         known = [*state["pool"], *(other for block in state["blocks"] for other in block)]

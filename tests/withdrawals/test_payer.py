@@ -152,7 +152,7 @@ def test_a_slow_recipient_is_paid_after_a_minute(in_shop: "InShop") -> None:
 
 def test_the_signed_bytes_are_committed_before_they_are_broadcast(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain = shop.told()
+        chain = shop.scripted()
 
         async def look(raw: bytes) -> None:
             assert await shop.rows("select raw from payout_signed") == [(raw,)]
@@ -169,7 +169,7 @@ def test_the_signed_bytes_are_committed_before_they_are_broadcast(in_shop: "InSh
 
 def test_the_same_bytes_are_sent_until_the_chain_has_spoken(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = shop.told(), await shop.order()
+        chain, order = shop.scripted(), await shop.order()
         first, second = shop.payer(chain), shop.payer(chain)
         for payer in (first, second, first):
             await shop.turn(payer)
@@ -184,7 +184,7 @@ def test_the_same_bytes_are_sent_until_the_chain_has_spoken(in_shop: "InShop") -
 
 def test_orders_that_wait_for_their_chain_do_not_keep_a_new_one_from_being_signed(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain = shop.told()
+        chain = shop.scripted()
         payer = shop.payer(chain, parallel=1)
         await shop.order()
         await shop.turn(payer)
@@ -199,7 +199,7 @@ def test_orders_that_wait_for_their_chain_do_not_keep_a_new_one_from_being_signe
 
 def test_a_transfer_that_is_pending_for_long_is_asked_about_and_sent_more_rarely(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain = shop.told()
+        chain = shop.scripted()
         payer, signed_ms = shop.payer(chain), shop.clock.now_ms
         await shop.order()
         await shop.turn(payer)
@@ -219,7 +219,7 @@ def test_a_transfer_that_is_pending_for_long_is_asked_about_and_sent_more_rarely
 
 def test_a_broadcast_that_fails_proves_nothing_and_is_tried_again_later_and_later(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = shop.told(), await shop.order()
+        chain, order = shop.scripted(), await shop.order()
 
         async def fail(_: bytes) -> None:
             raise ConnectionError("the node is away")
@@ -242,7 +242,7 @@ def test_a_broadcast_that_fails_proves_nothing_and_is_tried_again_later_and_late
 
 def test_a_recipient_that_cannot_be_paid_fails_the_order_without_any_bytes(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = shop.told(), await shop.order()
+        chain, order = shop.scripted(), await shop.order()
         chain.build_error = Unpayable("the token's contract refuses this recipient")
         assert await shop.pay(shop.payer(chain), order) == 6
         assert await shop.rows("select cause from withdrawal_step where to_status = 3") == [
@@ -256,7 +256,7 @@ def test_a_recipient_that_cannot_be_paid_fails_the_order_without_any_bytes(in_sh
 def test_a_dead_transfer_fails_the_order_with_the_chains_cause(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         order = await shop.order()
-        assert await shop.pay(shop.payer(shop.told(Dead("reverted in a finalized block"))), order) == 6
+        assert await shop.pay(shop.payer(shop.scripted(Dead("reverted in a finalized block"))), order) == 6
         causes = await shop.rows("select cause from withdrawal_step where to_status = 3")
         assert causes == [("reverted in a finalized block",)]
 

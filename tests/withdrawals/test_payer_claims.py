@@ -30,7 +30,7 @@ async def stall(shop: "Shop", chain: "ScriptedChain") -> Awaitable[None]:
 
 def test_a_payer_whose_claim_lapsed_can_neither_store_nor_broadcast(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        order, old, new = await shop.order(), shop.told(name="old"), shop.told(name="new")
+        order, old, new = await shop.order(), shop.scripted(name="old"), shop.scripted(name="new")
         finishing = await stall(shop, old)
         await shop.turn(shop.payer(new))
         old.may_build.set()
@@ -48,7 +48,7 @@ def test_a_payer_whose_claim_lapsed_can_neither_store_nor_broadcast(in_shop: "In
 
 def test_a_payer_whose_claim_lapsed_cannot_fail_an_order_that_another_has_signed(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        order, old, new = await shop.order(), shop.told(name="old"), shop.told(name="new")
+        order, old, new = await shop.order(), shop.scripted(name="old"), shop.scripted(name="new")
         old.build_error = Unpayable("this payer saw no way")
         finishing = await stall(shop, old)
         await shop.turn(shop.payer(new))
@@ -99,7 +99,7 @@ def test_several_payers_at_once_pay_each_order_once(in_shop: "InShop") -> None:
 
 def test_a_payer_that_is_told_to_stop_finishes_what_it_began(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        order, chain, stop = await shop.order(), shop.told(), asyncio.Event()
+        order, chain, stop = await shop.order(), shop.scripted(), asyncio.Event()
         chain.may_build.clear()
         running = asyncio.create_task(shop.payer(chain).run(stop))
         await chain.building.wait()
@@ -114,7 +114,7 @@ def test_a_payer_that_is_told_to_stop_finishes_what_it_began(in_shop: "InShop") 
 
 def test_a_full_payer_looks_again_as_soon_as_there_is_room(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, five, stop = shop.told(), asyncio.Event(), asyncio.Event()
+        chain, five, stop = shop.scripted(), asyncio.Event(), asyncio.Event()
 
         async def count(_: bytes) -> None:
             if len(chain.broadcasts) == 5:
@@ -153,7 +153,7 @@ def test_a_lost_connection_is_opened_again(in_shop: "InShop") -> None:
 
 def test_the_database_lets_nothing_be_signed_for_an_order_that_was_given_up(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = shop.told(), await shop.order()
+        chain, order = shop.scripted(), await shop.order()
         chain.check_error = Unpayable("never")
         assert await shop.pay(shop.payer(chain), order) == 6
         with pytest.raises(psycopg.errors.CheckViolation):

@@ -23,7 +23,7 @@ ADDRESSES = {
 def test_a_transfer_of_another_amount_freezes_the_order_and_its_chains_new_payouts(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         recipient = parse_address("ERC20", ADDRESSES["ERC20"])
-        chain = shop.told(Final(Transfer("ERC20", "USDT", recipient, 9 * COIN - 1), "another"))
+        chain = shop.scripted(Final(Transfer("ERC20", "USDT", recipient, 9 * COIN - 1), "another"))
         wrong = await shop.order(10 * COIN, fee=COIN)
         payer = shop.payer(chains={"ERC20": chain, "TRC20": shop.chains()["TRC20"]})
         with capture_logs() as logs:
@@ -70,7 +70,7 @@ def test_an_order_that_differs_from_the_journal_is_frozen_and_nothing_is_signed(
     in_shop: "InShop", tampering: str
 ) -> None:
     async def scenario(shop: "Shop") -> None:
-        order, chain = await shop.order(), shop.told()
+        order, chain = await shop.order(), shop.scripted()
         await shop.connection.execute(tampering.encode())
         await shop.turn(shop.payer(chain))
         assert await shop.rows("select status from withdrawal") == [(1,)]
@@ -86,7 +86,7 @@ def test_an_approval_from_before_its_persons_word_counted_is_frozen_and_nothing_
     in_shop: "InShop",
 ) -> None:
     async def scenario(shop: "Shop") -> None:
-        order, chain = await shop.order(200 * COIN), shop.told()
+        order, chain = await shop.order(200 * COIN), shop.scripted()
         await shop.approve(order)
         await shop.connection.execute(
             "insert into operator_wait select 'operator', approved_ms, approved_ms + 1, 'reset'"

@@ -130,7 +130,7 @@ def test_an_obstacle_is_kept_with_the_order_until_it_has_passed(
     in_shop: "InShop", error: Exception, kind: str
 ) -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = shop.told(), await shop.order()
+        chain, order = shop.scripted(), await shop.order()
         payer = shop.payer(chain)
         chain.check_error = error
         began = shop.clock.now_ms
@@ -222,7 +222,7 @@ def test_a_recipient_that_became_unpayable_after_a_lapse_fails_the_order(in_shop
 
 def test_without_nonces_a_stuck_transfer_is_never_signed_again(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = shop.told(Pending(stuck=True, alert="it takes long")), await shop.order()
+        chain, order = shop.scripted(Pending(stuck=True, alert="it takes long")), await shop.order()
         payer = shop.payer(chain)
         for _ in range(3):
             await shop.turn(payer)
@@ -239,7 +239,7 @@ def test_a_payout_that_lapsed_is_not_signed_anew_before_the_chain_has_judged_all
     in_shop: "InShop",
 ) -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = shop.told(Expired("expired")), await shop.order()
+        chain, order = shop.scripted(Expired("expired")), await shop.order()
         payer = shop.payer(chain, max_builds=3)
         for _ in range(6):
             await shop.turn(payer)
@@ -254,8 +254,8 @@ def test_a_payout_that_lapsed_is_not_signed_anew_before_the_chain_has_judged_all
 
 def test_an_old_proof_of_death_is_void_once_another_payer_has_signed_again(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        order, old = await shop.order(), shop.told(Dead("nothing of what I know counts", "a stranger"))
-        await shop.turn(shop.payer(shop.told(Pending())))
+        order, old = await shop.order(), shop.scripted(Dead("nothing of what I know counts", "a stranger"))
+        await shop.turn(shop.payer(shop.scripted(Pending())))
         old.broadcasts.append(b"")
         old.may_judge.clear()
         payer = shop.payer(old, claim_ms=1_000)
@@ -263,7 +263,7 @@ def test_an_old_proof_of_death_is_void_once_another_payer_has_signed_again(in_sh
         await payer.start_due()
         await old.judging.wait()
         shop.clock.advance(1_000)
-        new = shop.told(Expired("expired"), name="new")
+        new = shop.scripted(Expired("expired"), name="new")
         new.broadcasts.append(b"")
         await shop.turn(shop.payer(new))
         old.may_judge.set()
@@ -280,7 +280,7 @@ def test_an_old_proof_of_death_is_void_once_another_payer_has_signed_again(in_sh
 
 def test_a_final_transfer_that_was_never_signed_for_the_order_freezes_it(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = shop.told(), await shop.order()
+        chain, order = shop.scripted(), await shop.order()
         payer = shop.payer(chain)
         await shop.turn(payer)
         chain.verdict = Final(chain.built[0].transfer, "somebody else's")
@@ -298,7 +298,7 @@ def test_a_final_transfer_that_was_never_signed_for_the_order_freezes_it(in_shop
 
 def test_an_order_to_the_hot_wallet_itself_fails_unsigned(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain = shop.told()
+        chain = shop.scripted()
         order = await shop.order(address=format_address("ERC20", chain.wallet))
         assert await shop.pay(shop.payer(chain), order) == 6
         assert chain.built == []

@@ -46,7 +46,7 @@ def test_no_order_is_claimed_while_a_sign_stands_and_all_are_paid_after_it(in_sh
 
 def test_what_is_signed_already_is_neither_sent_again_nor_settled(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = shop.told(), await shop.order()
+        chain, order = shop.scripted(), await shop.order()
         payer = shop.payer(chain)
         await shop.turn(payer)
         sent = list(chain.broadcasts)
@@ -66,7 +66,7 @@ def test_what_is_signed_already_is_neither_sent_again_nor_settled(in_shop: "InSh
 
 def test_a_sign_in_the_last_moment_keeps_what_was_just_signed_from_being_sent(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = shop.told(), await shop.order()
+        chain, order = shop.scripted(), await shop.order()
         chain.may_build.clear()
         payer = shop.payer(chain)
         await payer.start_due()
@@ -82,7 +82,7 @@ def test_a_sign_in_the_last_moment_keeps_what_was_just_signed_from_being_sent(in
 
 def test_an_order_is_not_given_up_on_a_proof_that_may_lack_what_was_lost(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = shop.told(Dead("it was never mined")), await shop.order()
+        chain, order = shop.scripted(Dead("it was never mined")), await shop.order()
         chain.may_judge.clear()
         payer = shop.payer(chain)
         await payer.start_due()

@@ -19,7 +19,7 @@ async def obstacles(shop: "Shop") -> list[tuple[str, str]]:
 
 def test_while_a_chain_is_stopped_nothing_that_lapsed_is_signed_again(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = shop.told(), await shop.order()
+        chain, order = shop.scripted(), await shop.order()
         payer = shop.payer(chain)
         await shop.turn(payer)
         await stop_payouts(shop.connection, "ERC20", "reconcile", "custody is short", shop.clock.now_ms)
@@ -44,7 +44,7 @@ def test_while_a_chain_is_stopped_nothing_that_lapsed_is_signed_again(in_shop: "
 def test_an_order_whose_transfers_all_lapse_waits_for_somebody(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         await shop.order()
-        payer = shop.payer(shop.told(Expired("expired")), max_builds=2)
+        payer = shop.payer(shop.scripted(Expired("expired")), max_builds=2)
         for _ in range(3):
             await shop.turn(payer)
             shop.clock.advance(60_000)
@@ -55,7 +55,7 @@ def test_an_order_whose_transfers_all_lapse_waits_for_somebody(in_shop: "InShop"
 
 def test_an_order_rests_longer_the_longer_it_waits_and_is_logged_once(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain = shop.told()
+        chain = shop.scripted()
         chain.build_error = Blocked(Obstacle("fee", "the market asks for more than the cap"))
         await shop.order()
         payer, rests_ms, began_ms = shop.payer(chain), [], shop.clock.now_ms

@@ -135,7 +135,7 @@ def test_the_platform_cancels_after_a_rollback_and_a_frozen_order_only_when_that
 
 def test_a_refund_that_a_rollback_overtakes_waits_and_is_no_fault(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = shop.told(), await shop.order()
+        chain, order = shop.scripted(), await shop.order()
         chain.may_build.clear()
         chain.build_error = Unpayable("the token refuses it")
         payer = shop.payer(chain)
@@ -197,7 +197,7 @@ def test_an_order_that_was_approved_too_early_is_frozen_before_it_is_taken_up_an
     in_shop: "InShop",
 ) -> None:
     async def scenario(shop: "Shop") -> None:
-        order, chain = await shop.order(200 * COIN), shop.told()
+        order, chain = await shop.order(200 * COIN), shop.scripted()
         await shop.approve(order)
         await shop.rows(
             "insert into operator_wait"

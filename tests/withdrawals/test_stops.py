@@ -42,7 +42,7 @@ def test_a_stop_holds_new_payouts_of_its_chain_and_lets_signed_ones_end(in_shop:
 
 def test_a_stop_in_the_last_moment_keeps_what_was_just_signed_from_being_sent(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = shop.told(), await shop.order()
+        chain, order = shop.scripted(), await shop.order()
         chain.may_build.clear()
         payer = shop.payer(chain)
         await payer.start_due()
