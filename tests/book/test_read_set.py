@@ -67,7 +67,7 @@ NAMED: list[tuple[Command, ReadSet]] = [
     (c.TakeUp(ORDER_ID), ReadSet(withdrawal_ids={ORDER_ID}, stoppable_ids={ORDER_ID})),
     (c.Cancel(ORDER_ID, "ann"), RELEASE),
     (c.Expire(ORDER_ID), RELEASE),
-    (c.Settle(ORDER_ID, "0x"), ReadSet(withdrawal_ids={ORDER_ID}, accounts={3, 4, 8, 9})),
+    (c.Settle(ORDER_ID, "0x"), ReadSet(withdrawal_ids={ORDER_ID}, accounts={3, 4, 8, 9, 12})),
     (c.Fail(ORDER_ID, "reverted"), ReadSet(withdrawal_ids={ORDER_ID})),
     (c.Refund(ORDER_ID), RELEASE),
     (c.ReadBalances(), ReadSet(accounts={1, 2})),

@@ -90,7 +90,7 @@ def test_a_book_is_opened_with_the_accounts_of_the_chart(fake_writer: FakeWriter
     assert {key for key, floor in floors.items() if floor < 0} == BELOW_ZERO_IDS
 
 
-@pytest.mark.parametrize("kind", ["deposit", "chain:BEP20", "", "Merchant"])
+@pytest.mark.parametrize("kind", ["deposit", "chain:SOL", "", "Merchant"])
 def test_the_database_knows_no_other_kind_of_account(fake_writer: FakeWriter, kind: str) -> None:
     assert is_refused(fake_writer, "account", account_id=WALLET_ID, kind=kind, currency=USDT)
 
