@@ -164,7 +164,7 @@ def _measure_share(
     visit: Visit,
     say: Say,
 ) -> dict[str, float]:
-    """The speed of transfers beside a visitor as a share of their speed alone, and its interval."""
+    """The speed of transfers beside page views as a share of their speed alone, and its interval."""
     url = service.database_url
     assert url is not None
     pairs: list[Pair] = []
@@ -212,7 +212,7 @@ async def _prepare(url: str, merchant: BenchMerchant, size: Size, progress: Prog
 
 
 async def _register(url: str, merchant: BenchMerchant, upto: int, progress: Progress) -> None:
-    """Sub-users until the book has so many; those that were there stay the ones who pay."""
+    """Register sub-users until the book has `upto`. Only the first ones pay."""
     writer = Writer(url, connections=1, queue_limit=2 * BATCH, batch_limit=BATCH)
     await writer.open()
     try:

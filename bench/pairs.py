@@ -1,9 +1,10 @@
-"""A speed without and with something beside it, in pairs of short windows within one run, so that both meet
-the same machine; and how sure the share of the one in the other is. Pure.
+"""Compares a speed with and without another load, and gives a confidence interval of the share. Pure.
 
-Rules: which of a pair's windows comes first is drawn with a seed. The share is one of totals, which a single
-window that stood still can't carry away. Its interval comes of drawing the pairs anew with replacement: the
-figure's own spread, whatever a machine's noise looks like.
+Rules:
+- Both speeds are measured in pairs of short windows within one run, so both see the same machine.
+- Which window of a pair comes first is random with a fixed seed.
+- The share is a ratio of sums, so a single window that hung can't dominate it.
+- The interval is a bootstrap: the pairs are resampled with replacement. It assumes nothing about the noise.
 """
 
 import random
@@ -14,18 +15,18 @@ from typing import Final, NamedTuple
 SEED: Final = 1
 RESAMPLES: Final = 2000
 OUTSIDE: Final = 0.025
-"""What of the resampled shares lies beyond either end of the interval of 95 %."""
+"""The part of the resampled shares beyond each end of the 95 % interval."""
 
 
 class Pair(NamedTuple):
-    """The speeds in two windows next to each other, by whether something ran beside."""
+    """The speeds in two adjacent windows: without the other load and with it."""
 
     alone: float
     beside: float
 
 
 class Share(NamedTuple):
-    """The speed beside as a share of that alone, within `low` to `high` in 95 of 100 such measurements."""
+    """The speed with the other load as a share of that without. `low` and `high` are the 95 % interval."""
 
     share: float
     low: float
@@ -33,13 +34,13 @@ class Share(NamedTuple):
     pairs: int
 
     def tell(self) -> str:
-        """The figures as a person reads them."""
+        """The figures as text."""
         interval = f"{self.low:.3f} to {self.high:.3f}"
         return f"{self.share:.3f}, 95 % interval {interval}, {self.pairs} pairs of windows"
 
 
 def draw_turns(seed: int = SEED) -> Iterator[tuple[bool, bool]]:
-    """Pair after pair, without end: whether something runs beside in the first window, and in the second."""
+    """An endless sequence of pairs: whether the other load runs in the first and in the second window."""
     draw = random.Random(seed)
     while True:
         first = draw.random() < 0.5
@@ -51,7 +52,7 @@ async def take_pairs(
     beside: Callable[[], AbstractContextManager[None]],
     is_running: Callable[[], bool],
 ) -> list[Pair]:
-    """Pairs until the run is over; the pair within which it ended is left out."""
+    """Measure pairs until the run ends. The pair in which it ended is left out."""
     pairs = []
     for turns in draw_turns():
         speeds = {}
@@ -65,7 +66,7 @@ async def take_pairs(
 
 
 def judge_pairs(pairs: Sequence[Pair]) -> Share:
-    """The share that these pairs show. Raises ValueError for fewer than two, which have no spread."""
+    """The share that these pairs show. Raises ValueError for fewer than two pairs."""
     if len(pairs) < 2:
         raise ValueError(f"an interval takes two pairs of windows, there are {len(pairs)}")
     draw = random.Random(SEED)

@@ -1,8 +1,8 @@
--- Walks through one file of prepared requests per thread, each request once, and counts the answers' codes.
+-- Sends the prepared requests of one file per thread, each request once, and counts the codes of the answers.
 --
--- A record is five digits, the request's length, and the request. The thread whose file is used up first ends the
--- run for all, because a load that thins out would measure something else. Only numbers and strings are kept as
--- globals of a thread: others do not reach `done`.
+-- A record is the request's length in five digits, then the request. The first thread that reaches the end of its
+-- file ends the run for all, because with less load the run would measure something else. Globals of a thread are
+-- only numbers and strings: other types do not reach `done`.
 
 local ffi = require("ffi")
 
