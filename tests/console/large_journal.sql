@@ -1,4 +1,4 @@
--- A long journal of one merchant, made at once: the hashes are not real, since nobody verifies it.
+-- A long journal of one merchant, made at once. Its hashes are not real, because no test verifies it.
 with made as (
     insert into entry (merchant_id, entry_id, kind, mc_order_id, at_ms, hash)
     select m, r.range_no * 4294967296 + n, 'merchant_to_user', 'order-' || n, n, decode(repeat('00', 32), 'hex')
