@@ -75,7 +75,7 @@ def test_an_answer_that_ends_with_the_connection_is_whole() -> None:
 
 def test_an_endpoint_that_never_answers_costs_no_more_than_the_time_allowed() -> None:
     got, _ = send(hang, timeout_s=0.2)
-    assert (got.http_status, got.error) == (None, "no whole answer within 0.2 s")
+    assert (got.http_status, got.error) == (None, "no complete answer within 0.2 s")
     assert 200 <= got.latency_ms < 5000
 
 
@@ -102,7 +102,7 @@ def test_a_slow_answer_is_cut_at_the_time_allowed_and_what_came_is_kept() -> Non
     got, _ = send(drip, timeout_s=0.3)
     assert got.http_status == 200
     assert got.body.startswith(b"s")
-    assert got.error == "no whole answer within 0.3 s"
+    assert got.error == "no complete answer within 0.3 s"
 
 
 def test_an_endless_answer_is_cut_at_what_is_read_of_one() -> None:
@@ -139,7 +139,7 @@ def test_what_is_no_http_answer_is_an_error_that_says_so(behave: Behaviour) -> N
 
 def test_endless_promises_of_an_answer_are_cut_too() -> None:
     got, _ = send(raw(again=b"HTTP/1.1 100 Continue\r\n\r\n"), timeout_s=0.3)
-    assert (got.http_status, got.error) == (None, "no whole answer within 0.3 s")
+    assert (got.http_status, got.error) == (None, "no complete answer within 0.3 s")
 
 
 def test_nobody_listening_is_an_error() -> None:

@@ -120,7 +120,7 @@ def test_every_attempt_is_kept_with_what_came_of_it(in_scene: InScene) -> None:
         assert [(kept.attempt_no, kept.http_status, kept.error) for kept in attempts] == [
             (1, 500, "HTTP status 500"),
             (2, 200, "the body of the answer is not the word success"),
-            (3, None, "no whole answer within 0.2 s"),
+            (3, None, "no complete answer within 0.2 s"),
             (4, 200, "the body of the answer is not the word success"),
             (5, 200, None),
         ]
@@ -259,7 +259,7 @@ def test_a_fault_of_ours_is_kept_as_a_failed_attempt_and_repeated_on_schedule(in
         event = await scene.cancelled(await scene.open_merchant())
         with structlog.testing.capture_logs() as logs:
             assert await scene.deliver(scene.sender(client=Broken())) == 1
-        assert [line["event"] for line in logs] == ["callback could not be sent", "callback not taken"]
+        assert [line["event"] for line in logs] == ["callback could not be sent", "callback not accepted"]
         assert logs[0]["event_id"] == event
         assert await scene.rows("select state, retry_no, next_ms from callback") == [
             ("due", 1, START_MS + 15_000)

@@ -63,6 +63,6 @@ def test_an_order_behind_unused_nonces_says_so(evm: EvmScene) -> None:
         assert isinstance(seen, Pending)
         assert not seen.stuck
         assert seen.alert is not None
-        assert "it has place 7, the chain is at 0" in seen.alert
+        assert "its nonce is 7, the chain is at 0" in seen.alert
 
     play(evm, 2, story)

@@ -108,7 +108,7 @@ def test_a_node_that_hides_receipts_and_transactions_proves_nothing(evm: EvmScen
         seen = await verdict(chain, signed)
         assert isinstance(seen, Pending)
         assert seen.alert is not None
-        assert "nonce 0 is spent, and shows no transaction that did it" in seen.alert
+        assert "nonce 0 is spent, but shows no transaction that spent it" in seen.alert
 
     play(evm, 2, story)
 
@@ -372,6 +372,6 @@ def test_a_real_transaction_of_another_sender_or_nonce_is_no_proof(evm: EvmScene
         seen = await verdict(chain, signed)
         assert isinstance(seen, Pending)
         assert seen.alert is not None
-        assert "shows no transaction that did it" in seen.alert
+        assert "shows no transaction that spent it" in seen.alert
 
     play(evm, 2, story)

@@ -69,7 +69,7 @@ def test_the_same_secret_never_looks_the_same_twice() -> None:
 def test_another_passphrase_opens_nothing() -> None:
     sealed = seal(SECRET, PASSWORD, ADDRESS, cost=QUICK)
     for wrong in ("", "testpassword ", "Testpassword"):
-        with pytest.raises(StorageRefused, match="the passphrase does not open it"):
+        with pytest.raises(StorageRefused, match="the passphrase is wrong"):
             unseal(sealed, wrong)
 
 

@@ -183,10 +183,10 @@ async def test_a_signer_that_is_not_there_is_away(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (b"", "it hung up"),
+        (b"", "it closed the connection"),
         (struct.pack(">I", LARGEST_FRAME + 1), "a frame of"),
         (struct.pack(">I", 2) + b"[]", "can't be asked"),
-        (struct.pack(">I", 31) + b'{"type":"wallets","wallets":{}}', "something else than was asked"),
+        (struct.pack(">I", 31) + b'{"type":"wallets","wallets":{}}', "answered another request"),
         (None, "no answer in 0.05 s"),
     ],
 )

@@ -173,7 +173,7 @@ def test_a_node_that_has_thrown_the_records_away_is_no_source(tron: TronScene) -
         scan(tron, first)
     forgetful.switches.keeps_no_records = False
     forgetful.switches.pruned_below = first + 1
-    with pytest.raises(ChainAway, match="is not there"):
+    with pytest.raises(ChainAway, match="is missing"):
         scan(tron, first)
 
 

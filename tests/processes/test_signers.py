@@ -52,7 +52,7 @@ def test_the_keystore_of_the_data_folder_is_opened(tmp_path: Path) -> None:
     signer = open_signer(Settings(data=tmp_path, keystore_passphrase=PASSPHRASE))
     assert isinstance(signer, LocalSigner)
     assert asyncio.run(signer.wallets()).keys() == {ERC20}
-    with pytest.raises(KeystoreError, match="does not open it"):
+    with pytest.raises(KeystoreError, match="the passphrase is wrong"):
         open_signer(Settings(data=tmp_path, keystore_passphrase=PASSPHRASE + "!"))
 
 

@@ -45,7 +45,7 @@ class Overwritten(TronLikeFake):
             "clock",
             "by a clock that is 3600 s ahead of this one: compare the clocks of all machines",
         ),
-        (-11_000, "stale", "are 11 s old, and at most 10 s are trusted"),
+        (-11_000, "stale", "is 11 s old, and at most 10 s are trusted"),
     ],
 )
 def test_a_wallet_full_of_money_is_not_said_to_lack_it(

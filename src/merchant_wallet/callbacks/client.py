@@ -72,7 +72,7 @@ class CallbackClient:
         except Forbidden as refused:
             error = f"not sent: {refused}"
         except TimeoutError:
-            error = f"no whole answer within {self._timeout_s:g} s"
+            error = f"no complete answer within {self._timeout_s:g} s"
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as failure:
             error = f"{type(failure).__name__}: {failure}"
         except (OSError, ValueError) as failure:

@@ -82,7 +82,7 @@ class Guard:
         """Look up the URL's host. Raises Forbidden. Raises OSError if the name has no address."""
         parts = urlsplit(url)
         if parts.scheme not in self._schemes or not parts.hostname or "@" in parts.netloc:
-            raise Forbidden("the URL's form is not one that callbacks go to")
+            raise Forbidden("callbacks can't go to a URL of this form")
         host, port = parts.hostname.rstrip("."), read_port(parts)
         found = await self._resolve(host, port)
         for text in found:

@@ -173,7 +173,7 @@ class CallbackSender:
             await self._record_result(claim, answer, has_url=url is not None)
         except Exception as error:
             # A delivered callback whose result was not recorded is sent again when the claim has expired.
-            log_failure(log, "callback could not be noted", error, **_name(claim))
+            log_failure(log, "callback result could not be recorded", error, **_name(claim))
         finally:
             # Without a request there is no latency, so nothing is learnt about the host.
             self._hosts.release(read_host(url or ""), answer.latency_ms or None)
@@ -182,7 +182,7 @@ class CallbackSender:
     async def _attempt(self, claim: Claim, event: CallbackEvent | None, url: str) -> Answer:
         try:
             if event is None:
-                raise LookupError("there is nothing that this callback tells of")
+                raise LookupError("the order or deposit of this callback is missing")
             merchant = await self._merchant(claim)
             fields, nonce = event.fields(), self._make_nonce()
             payload = build_payload(merchant, claim.event_id, fields, nonce, self._clock())
@@ -221,7 +221,7 @@ class CallbackSender:
         next_ms = self._clock() + pause_ms(claim.retry_no, self._draw()) if repeats else None
         async with self._writers.acquire() as connection:
             await outbox.record_failure(connection, claim, failed, next_ms)
-        say, said = (log.info, "callback not taken") if repeats else (log.warning, "callback given up")
+        say, said = (log.info, "callback not accepted") if repeats else (log.warning, "callback given up")
         say(said, **_name(claim), attempt=claim.attempt_no, http_status=answer.http_status, error=failure)
 
 

@@ -2,7 +2,7 @@
 
 Rules:
 - An answer counts only if it is a JSON-RPC response to this request and `read` understands its result.
-- Anything else (plain text, HTML, another id, a result of another form) is a failure of the node:
+- Anything else (plain text, HTML, another id, a result of the wrong form) is a failure of the node:
   `NodeFailed`.
 - An error object is the node's own refusal: `NodeRefused`.
 - The revert of a simulated call has its own exception, `CallReverted`. Every honest node reports it.
@@ -123,11 +123,11 @@ class JsonRpc:
         if answer.error is not None:
             raise self._refusal(node, method, answer.error)
         if answer.id != number or isinstance(answer.result, msgspec.UnsetType):
-            raise self.endpoints.garbage(node, f"{method}: not an answer to this question")
+            raise self.endpoints.garbage(node, f"{method}: not an answer to this request")
         try:
             return read(msgspec.json.decode(answer.result))
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-            raise self.endpoints.garbage(node, f"{method}: a result of another form") from None
+            raise self.endpoints.garbage(node, f"{method}: a result of the wrong form") from None
 
     def _refusal(self, node: int, method: str, fault: _Fault) -> Exception:
         message = re.sub(r"[^ -~]+", " ", fault.message)[:_SHOWN]

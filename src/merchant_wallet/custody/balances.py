@@ -113,7 +113,7 @@ async def read_balances(
                 async with turns:
                     return await custody_reader.read_many(page, block)
             except (ChainAway, NodeRefused) as error:
-                log.info("balances are asked for one by one", reason=str(error))
+                log.info("balances are requested one by one", reason=str(error))
         return await ask_together(read, page)
 
     ordered = list(addresses)

@@ -76,7 +76,7 @@ class CreditingWorker:
         except Exception as error:
             # It may have been credited all the same. Asked again, the book returns the first outcome.
             log.error("deposit could not be credited", **name, error=repr(error))
-            await self._postpone(due, f"the book could not be asked: {error!r}")
+            await self._postpone(due, f"the book did not answer: {error!r}")
             return False
         if isinstance(outcome, Credited):
             log.info("deposit credited", **name, entry_id=outcome.entry_id)

@@ -156,7 +156,7 @@ def _place(each: Owned, at: Known | None, *, is_elsewhere: bool, minimum_units: 
         if at.brought_the_same(each):
             return Move(at, transfer)
     shown = f"{transfer.amount_units} units to {transfer.recipient.hex()}"
-    return Note(at, f"block {transfer.block_number} has {shown} at this place, which no book contains")
+    return Note(at, f"block {transfer.block_number} has {shown} at this position, which no book contains")
 
 
 def _find_gone(owned: Iterable[Owned], known: Iterable[Known], blocks: range) -> Iterator[Known]:

@@ -122,7 +122,7 @@ class Watcher:
             self._failures = 0
             return has_more
         except CursorMoved as moved:
-            log.info("gave a reading up", chain=self._chain, reason=str(moved))
+            log.info("dropped a range that another watcher has read", chain=self._chain, reason=str(moved))
             return False
         except (ChainAway, NodeRefused, BlocksMissing) as failure:
             # A node that fails for many blocks may answer for fewer.
@@ -162,7 +162,7 @@ class Watcher:
             log.info("begins to read", chain=self._chain, after_block=first.number)
             await deposit_store.begin_cursor(connection, self._chain, first, self._clock())
             cursor = await deposit_store.read_cursor(connection, self._chain)
-        assert cursor is not None, "a cursor is never taken away"
+        assert cursor is not None, "a cursor is never deleted"
         return cursor
 
     async def _last_before(self, at_ms: int, final: Block) -> Block:
@@ -287,7 +287,7 @@ class Watcher:
         if isinstance(change, Move):
             log.warning("deposit is in another block now", **name, block=change.transfer.block_number)
         elif isinstance(change, Note):
-            log.error("deposit is not what the chain shows", **name, cause=change.cause)
+            log.error("deposit differs from the chain", **name, cause=change.cause)
         else:
             log.error("deposit held", **name, cause=change.cause)
 

@@ -118,7 +118,7 @@ class Attempt:
         chain = payout.transfer.chain
         hot_wallet = self._hot_wallets.get(chain)
         if hot_wallet is None:
-            raise LookupError(f"no chain {chain} is set up here")
+            raise LookupError(f"no chain {chain} is configured here")
         asked = (self._claim, self._worker_connection, hot_wallet, order, payout)
         result = await Payment(*asked, max_builds=self._max_builds, clock=self._clock).advance()
         if isinstance(result, Waits):

@@ -61,7 +61,7 @@ class Expiry:
             expired += results.count(True)
             failed += results.count(None)
         if failed:
-            raise NotExpired(f"{failed} overdue orders could not be given up")
+            raise NotExpired(f"{failed} overdue orders could not expire")
         return expired
 
     async def _expire(self, key: OrderKey) -> bool | None:

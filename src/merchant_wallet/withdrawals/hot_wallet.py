@@ -64,16 +64,14 @@ class HotWallet:
             free, needed = format_units(max(found.free_units, 0)), format_units(amount_units)
             text = f"the hot wallet of {self.name} has {free} {USDT} free, {needed} are needed"
             return Obstacle("funds", text)
-        whose = f"the figures of the hot wallet of {self.name}"
+        whose = f"the balance of the hot wallet of {self.name}"
         if found.age_ms is None:
-            return Obstacle("stale", f"{whose} are not known yet, although the chain was asked")
+            return Obstacle("stale", f"{whose} is not known yet, although the chain was asked")
         if found.age_ms < 0:
-            text = (
-                f"{whose} were written down by a clock that is {_seconds(-found.age_ms)} s ahead of this one"
-            )
+            text = f"{whose} was stored by a clock that is {_seconds(-found.age_ms)} s ahead of this one"
             return Obstacle("clock", f"{text}: compare the clocks of all machines")
         trusted = f"at most {_seconds(BALANCE_MAX_AGE_MS)} s are trusted"
-        text = f"{whose} are {_seconds(found.age_ms)} s old, and {trusted}"
+        text = f"{whose} is {_seconds(found.age_ms)} s old, and {trusted}"
         return Obstacle("stale", text)
 
     async def refresh(self, connection: AsyncConnection) -> None:

@@ -108,7 +108,7 @@ async def record_chain_state(
             return None
         cause = (
             f"the chain knows {nonce} transactions of the hot wallet, of which some are not ours: "
-            f"{given_out} places were given out, {lost} of them given back"
+            f"{given_out} nonces were given out, {lost} of them given back"
         )
         await freeze_wallet(connection, chain, cause, now_ms)
         return cause

@@ -144,7 +144,7 @@ class Payer:
         except Exception as error:
             # The claim expires by itself. Then any payer may try again.
             name = {"merchant_id": merchant_id, "order_id": order_id}
-            log_failure(log, "payout could not be worked on", error, **name)
+            log_failure(log, "payout could not be processed", error, **name)
             self._is_away = is_database_away(error)
         finally:
             if self._is_full() or self._most <= list(self._chain_of.values()).count(self._chain_of[key]):

@@ -99,7 +99,7 @@ async def _take_nonce(connection: AsyncConnection, parameters: dict[str, object]
         cursor = await connection.execute(_TEXTS[name], parameters)
         if row := await cursor.fetchone():
             return int(row[0])
-    raise LookupError(f"the hot wallet of {parameters['chain']} has no next place")
+    raise LookupError(f"the hot wallet of {parameters['chain']} has no next nonce")
 
 
 async def release(connection: AsyncConnection, claim: Claim, now_ms: int) -> None:

@@ -120,7 +120,7 @@ class EvmChain:
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """See `protocol.Chain.build`. Raises Unpayable, Blocked, ChainAway, SignerAway."""
         if payout.nonce is None:
-            raise ValueError("a payout on this chain needs its place")
+            raise ValueError("a payout on this chain needs its nonce")
         gas, market = await self._prepare(payout.transfer)
         call = self.rules.transfer_call(payout.transfer.recipient, payout.transfer.amount_units)
         request = (payout.payout_id, payout.transfer)
@@ -280,7 +280,7 @@ class EvmChain:
             answer_of(tried)
             estimate = answer_of(estimated)
         except CallReverted as error:
-            raise Blocked(Obstacle("node", f"the token refuses the transfer when tried: {error}")) from error
+            raise Blocked(Obstacle("node", f"the token refuses the simulated transfer: {error}")) from error
         gas = max(estimate * 5 // 4, rules.least_gas)
         if gas > rules.most_gas:
             raise Blocked(Obstacle("fee", f"a transfer needs {gas} units of gas, above {rules.most_gas}"))
@@ -311,7 +311,7 @@ class EvmChain:
         for signed in earlier:
             transaction, _ = parse_signed(signed.raw)
             if transaction.nonce != nonce:
-                raise ValueError("what was signed before has another place")
+                raise ValueError("what was signed before has another nonce")
             offer = outbid(transaction, offer)
         self._check_cost(gas, offer, market.held_wei)
         unsigned = encode_unsigned(

@@ -59,7 +59,7 @@ def _begin(counts: Sequence[int], needed: int) -> int:
     said = " and ".join(map(str, counts))
     text = (
         f"nodes say that the wallet has sent {said} transactions; no two nodes agree and none shows the last "
-        "one. Configure two nodes, or send a transaction of nothing from the wallet to itself"
+        "one. Configure two nodes, or send an empty transaction from the wallet to itself"
     )
     raise Blocked(Obstacle("node", text))
 

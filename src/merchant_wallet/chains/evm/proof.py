@@ -40,9 +40,9 @@ def prove(shown: Any) -> ProvenTransaction:
         proven = _prove_legacy(shown) if kind == 0 else _prove_typed(shown, kind)
         shown_hash = shown["hash"]
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError("a transaction without a field that it must have") from error
+        raise ValueError("a required field of the transaction is missing") from error
     if shown_hash != proven.tx_hash:
-        raise ValueError("the transaction is not the one of its hash")
+        raise ValueError("the transaction does not match its hash")
     return proven
 
 

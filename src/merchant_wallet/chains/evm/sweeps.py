@@ -63,7 +63,7 @@ class EvmDraft(msgspec.Struct, frozen=True):
     async def sign(self, nonce: int | None) -> SignedTransfer:
         """See `sweeps.Draft`. Raises Blocked, SignerAway, ValueError for a signature of another key."""
         if nonce is None:
-            raise ValueError("a transaction on this chain needs its place")
+            raise ValueError("a transaction on this chain needs its nonce")
         unsigned = encode_unsigned(msgspec.structs.replace(self.made, nonce=nonce))
         raw = join(unsigned, await sign_sweep(self.signer, self.sweep_tx, self.transfer, unsigned))
         if recover_sender(raw) != self.sender:
@@ -178,7 +178,7 @@ class EvmSweeper(ChainSweeper):
             await self._nodes.first(lambda node: node.call(token, call_data, sender=address))
             estimate = await self._nodes.first(lambda node: node.estimate_gas(token, call_data, address))
         except CallReverted as error:
-            raise Blocked(Obstacle("token", f"the token refuses the transfer when tried: {error}")) from error
+            raise Blocked(Obstacle("token", f"the token refuses the simulated transfer: {error}")) from error
         gas = estimate + _GAS_MARGIN
         if gas > self._rules.most_gas:
             raise Blocked(Obstacle("fee", f"a transfer needs {gas} units of gas"))
@@ -198,7 +198,7 @@ def _transactions(sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> list[
     """The transactions to replace. Raises ValueError if one has another nonce."""
     transactions = [parse_signed(signed.raw)[0] for signed in earlier]
     if any(transaction.nonce != sweep_tx.nonce for transaction in transactions):
-        raise ValueError("what was signed before has another place")
+        raise ValueError("what was signed before has another nonce")
     return transactions
 
 

@@ -57,7 +57,7 @@ async def ask_state(
     views = [_read(node, view) for view in await node.views(rules.token, calls)]
     paused, sender_refused, recipient_refused, held, basis_points, most = views
     if held is None:
-        raise NodeFailed(node.name, "there is no token that tells balances")
+        raise NodeFailed(node.name, "there is no token that answers balanceOf")
     # The contract counts in its own units. If it keeps a part of a unit, it counts as a whole unit.
     fee = -(-fee_units(amount_units * rules.base_units, basis_points, most) // rules.base_units)
     held_units = held // rules.base_units

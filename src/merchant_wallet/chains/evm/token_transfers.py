@@ -90,7 +90,7 @@ async def _read_final(nodes: EvmNodes, rules: EvmRules, first: int, last: int) -
         raise ChainDisagrees(f"{rules.name}: nodes show different transfers in blocks {first} to {last}")
     if len(usable) < nodes.needed:
         failures = [str(answer) for answer in answers if isinstance(answer, Exception)]
-        behind = ["another node has not got so far"] if None in answers else []
+        behind = ["another node has not reached them"] if None in answers else []
         raise ChainAway(f"blocks {first} to {last}: " + "; ".join(failures + behind))
     return usable[0].transfers
 

@@ -62,7 +62,7 @@ def parse_unsigned(unsigned: bytes) -> EvmTransaction:
     """
     transaction = _transaction_of(_read_fields(unsigned, _UNSIGNED_FIELDS))
     if encode_unsigned(transaction) != unsigned:
-        raise ValueError("the transaction is not written in its one form")
+        raise ValueError("the transaction is not in its canonical encoding")
     return transaction
 
 
@@ -93,7 +93,7 @@ def parse_signed(raw: bytes) -> tuple[EvmTransaction, bytes]:
         raise ValueError("a signature's numbers have at most 32 bytes, and its parity is 0 or 1")
     signature = r.to_bytes(_WORD, "big") + s.to_bytes(_WORD, "big") + bytes((parity,))
     if join(encode_unsigned(transaction), signature) != raw:
-        raise ValueError("the transaction is not written in its one form")
+        raise ValueError("the transaction is not in its canonical encoding")
     return transaction, signature
 
 
@@ -141,7 +141,7 @@ def _fields_of(transaction: EvmTransaction) -> list[Item]:
     if len(transaction.to) != 20:
         raise ValueError("a transaction goes to an address of 20 bytes")
     if transaction.max_priority_fee > transaction.max_fee:
-        raise ValueError("the priority fee is part of the whole fee")
+        raise ValueError("the priority fee is above the whole fee")
     return [
         number_of(transaction.chain_id),
         number_of(transaction.nonce),
@@ -218,7 +218,7 @@ def _read_fields(raw: bytes, count: int) -> list[bytes]:
         field, at = _read(content, at)
         fields.append(field)
     if end != len(raw) or len(fields) != count:
-        raise ValueError(f"a transaction of this kind has {count} fields and nothing behind them")
+        raise ValueError(f"a transaction of this kind has {count} fields and nothing after them")
     return fields
 
 

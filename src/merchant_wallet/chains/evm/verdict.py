@@ -54,7 +54,7 @@ class PayoutQuery(msgspec.Struct, frozen=True):
     def nonce(self) -> int:
         """The nonce of everything that was signed for this payout."""
         if self.payout.nonce is None:
-            raise ValueError("a payout on this chain has a place")
+            raise ValueError("a payout on this chain has a nonce")
         return self.payout.nonce
 
 
@@ -81,7 +81,7 @@ async def judge(nodes: EvmNodes, query: PayoutQuery) -> Verdict:
     for signed in query.signed:
         transaction, _ = parse_signed(signed.raw)
         if transaction.chain_id != query.rules.chain_id:
-            text = f"{signed.tx_hash} was signed for chain {transaction.chain_id}: bring its settings back"
+            text = f"{signed.tx_hash} was signed for chain {transaction.chain_id}: restore its settings"
             return Pending(alert=text)
     verdict, is_by_all = await _judge_once(nodes, query)
     if not is_by_all:
@@ -155,7 +155,7 @@ async def _wait(node: EvmNode, query: PayoutQuery, final: Block) -> NotFinal:
     since = query.signed[-1].built_at_block if query.signed else head.number
     waited, alert = head.number - since, None
     if following < query.nonce and waited >= LONG_WAITS * query.rules.stuck_blocks:
-        alert = f"it has place {query.nonce}, the chain is at {following}: what comes before it is missing"
+        alert = f"its nonce is {query.nonce}, the chain is at {following}: earlier nonces are missing"
     is_stuck = following == query.nonce and waited >= query.rules.stuck_blocks
     return NotFinal(final.number, is_stuck=is_stuck, alert=alert)
 
@@ -170,7 +170,9 @@ async def _find_by_receipt(
         or receipt.tx_hash not in block.transactions
         or receipt.sender != query.wallet
     ):
-        return NotFinal(final.number, True, alert=f"{node.name} shows a receipt that its own blocks belie")
+        return NotFinal(
+            final.number, True, alert=f"{node.name} shows a receipt that contradicts its own blocks"
+        )
     where = (receipt.block_number, receipt.block_hash)
     if not receipt.is_success:
         return Finding(Dead(f"{receipt.tx_hash} reverted in block {where[0]}, {where[1]}"), *where)
@@ -188,7 +190,7 @@ async def _find_spender(node: EvmNode, query: PayoutQuery, final: Block) -> Find
     """A final block has used the nonce, but no known transaction did. Find the one that did."""
     taken = await _search(node, query, final)
     if taken is None:
-        text = f"{node.name} says that nonce {query.nonce} is spent, and shows no transaction that did it"
+        text = f"{node.name} says that nonce {query.nonce} is spent, but shows no transaction that spent it"
         return NotFinal(final.number, True, alert=text)
     block, spender = taken
     if spender.tx_hash in {signed.tx_hash for signed in query.signed}:
@@ -199,8 +201,8 @@ async def _find_spender(node: EvmNode, query: PayoutQuery, final: Block) -> Find
         ordered.recipient, ordered.amount_units
     ):
         text = (
-            f"nonce {query.nonce} was spent by {spender.tx_hash}, which pays just what is ordered and was "
-            "never written down here: was the database restored?"
+            f"nonce {query.nonce} was spent by {spender.tx_hash}, which pays exactly the order but is "
+            "not recorded here: was the database restored?"
         )
         return NotFinal(final.number, True, alert=text)
     fault = f"nonce {query.nonce} was spent by {spender.tx_hash}, which was never signed for a payout here"

@@ -97,8 +97,8 @@ def open_keystore(folder: Path, passphrase: str) -> Keystore:
     _require_private(folder)
     if not (folder / JOURNAL).exists():
         raise KeystoreError(
-            f"The record of what was signed, {folder / JOURNAL}, is missing: bring it back, since without it "
-            "a payment could be signed again. Only for keys that never signed may it be made anew, empty."
+            f"The record of signatures, {folder / JOURNAL}, is missing. Restore it: without it a payment "
+            "could be signed again. Create an empty one only for keys that have never signed."
         )
     opened = {name: _open(folder, name, passphrase) for name in NAMES if _path(folder, name).exists()}
     seed = opened.pop(SEED, None)

@@ -89,12 +89,12 @@ def unseal(text: bytes, passphrase: str) -> bytes:
     crypto = _read(text).crypto
     iv, ciphertext = _hex(crypto.cipherparams.iv, "iv"), _hex(crypto.ciphertext, "ciphertext")
     if crypto.cipher != "aes-128-ctr" or len(iv) != _IV_BYTES:
-        raise StorageRefused("the file is not enciphered with aes-128-ctr")
+        raise StorageRefused("the file is not encrypted with aes-128-ctr")
     if not 0 < len(ciphertext) <= _MAX_SECRET_BYTES:
         raise StorageRefused(f"a secret has at most {_MAX_SECRET_BYTES} bytes")
     key = _derive(crypto.kdf, crypto.kdfparams, passphrase)
     if not hmac.compare_digest(_mac(key, ciphertext), crypto.mac.lower()):
-        raise StorageRefused("the passphrase does not open it, or it was changed")
+        raise StorageRefused("the passphrase is wrong, or the file was changed")
     return _encipher(key, iv, ciphertext)
 
 

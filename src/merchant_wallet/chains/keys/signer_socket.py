@@ -114,7 +114,7 @@ class SignerServer:
     def _admits(self, peer: socket.socket) -> bool:
         uid = uid_of_peer(peer)
         if uid not in (os.getuid(), self._client_uid):
-            log.warning("another user asked for signatures and was sent away", uid=uid)
+            log.warning("another user asked for signatures and was refused", uid=uid)
             return False
         return len(self._clients) <= MAX_CLIENTS
 
@@ -123,7 +123,7 @@ class SignerServer:
             try:
                 question = msgspec.json.decode(await _read_frame(reader), type=Question)
             except (msgspec.DecodeError, ValueError) as error:
-                log.warning("a question that can't be read", cause=str(error))
+                log.warning("a request that can't be read", cause=str(error))
                 return
             await self._answer(question, writer)
 
@@ -173,7 +173,7 @@ class RemoteSigner:
         except TimeoutError:
             cause = f"no answer in {self._timeout_s:g} s"
         except asyncio.IncompleteReadError:
-            cause = "it hung up"
+            cause = "it closed the connection"
         except (OSError, ValueError, msgspec.DecodeError) as error:
             cause = str(error)
         raise SignerAway(f"the signer at {self._path} can't be asked: {cause}")
@@ -232,4 +232,4 @@ def _write_frame(writer: asyncio.StreamWriter, document: bytes) -> None:
 
 
 def _cause_of(answer: Answer) -> str:
-    return answer.cause if isinstance(answer, No) else "the signer answered something else than was asked"
+    return answer.cause if isinstance(answer, No) else "the signer answered another request"

@@ -114,7 +114,8 @@ class SignedOrders:
     def _judge_again(self, payment: Payment, nonce: int | None, expires_ms: int | None) -> None:
         if nonce != payment.nonce:
             raise SigningRefused(
-                f"this order was signed at place {nonce} before; at {payment.nonce} it could be paid twice"
+                f"this order was signed with nonce {nonce} before; "
+                f"with {payment.nonce} it could be paid twice"
             )
         if expires_ms is not None and payment.at_ms <= expires_ms:
             raise SigningRefused("this order was signed before, and that signature has not expired yet")
@@ -171,7 +172,7 @@ class SigningJournal:
         """Read what this or another process has added since the last call."""
         found = os.fstat(descriptor)
         if self._inode not in (None, found.st_ino) or found.st_size < self._read_to:
-            raise SigningRefused(f"the record of what was signed, {self._path}, is not the one that was read")
+            raise SigningRefused(f"the record of what was signed, {self._path}, was replaced or cut")
         self._inode = found.st_ino
         rest = b""
         while chunk := os.pread(descriptor, _LARGEST_READ, self._read_to + len(rest)):

@@ -73,7 +73,7 @@ def read_request(
 def _judge_words(request: SigningRequest, limits: ChainLimits, wallet: bytes, deposit: bytes | None) -> None:
     """Check that a signer does such a thing at all."""
     transfer, purpose = request.transfer, request.purpose
-    _require(transfer.chain == request.chain, "the transfer is one of another chain")
+    _require(transfer.chain == request.chain, "the transfer belongs to another chain")
     _require(
         transfer.token == (COINS[request.chain] if purpose == "top_up" else USDT),
         f"{transfer.token} is not what a {purpose} moves",

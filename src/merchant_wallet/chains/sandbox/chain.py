@@ -97,7 +97,7 @@ class SandboxChain:
 
     async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
         """Raises ValueError: there are no nonces here."""
-        raise ValueError(f"the sandbox's {self._name} has no numbered places")
+        raise ValueError(f"the sandbox's {self._name} has no nonces")
 
     async def funds(self) -> int:
         """More than anybody can order."""
@@ -117,7 +117,7 @@ class SandboxChain:
         await self.check_payable(transfer)
         if earlier:
             raise ValueError(
-                f"payout {payout.payout_id} has been signed, and the sandbox's bytes never lapse"
+                f"payout {payout.payout_id} has been signed, and the sandbox's bytes never expire"
             )
         what = (self._name, transfer.token, payout.payout_id, transfer.recipient.hex(), transfer.amount_units)
         body = ";".join(map(str, what)).encode()
@@ -126,7 +126,7 @@ class SandboxChain:
 
     async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """Raises ValueError: there are no nonces here."""
-        raise ValueError(f"the sandbox's {self._name} has no numbered places")
+        raise ValueError(f"the sandbox's {self._name} has no nonces")
 
     async def broadcast(self, raw: bytes) -> None:
         """Accept the bytes. The same bytes again change nothing.

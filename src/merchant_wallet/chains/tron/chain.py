@@ -78,11 +78,11 @@ class TronChain(TronReader):
 
     async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
         """Raises ValueError: TRON has no nonces."""
-        raise ValueError("TRON numbers no transactions")
+        raise ValueError("TRON has no nonces")
 
     async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """Raises ValueError: TRON has no nonces."""
-        raise ValueError("TRON numbers no transactions")
+        raise ValueError("TRON has no nonces")
 
     async def funds(self) -> int:
         """The lowest balance that nodes show (see `agreement`). Raises ChainAway."""

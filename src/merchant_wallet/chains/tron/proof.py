@@ -134,7 +134,7 @@ class TronProof:
             return _Sight(solid.number, solid.time_ms, None)
         placed = await node.header(record.blockNumber, is_solid=True)
         if placed is None:
-            raise NodeFailed(node.name, f"calls {txid} irreversible in a block that is not")
+            raise NodeFailed(node.name, f"calls {txid} irreversible in a block that is not irreversible")
         return _Sight(solid.number, solid.time_ms, self._finding(placed[0].hash, record))
 
     def _finding(self, block_hash: str, record: TransactionRecord) -> Finding:
@@ -160,7 +160,7 @@ class TronProof:
             )
         if self._nodes.quorum < 2:
             return Pending(
-                alert=f"{signed.tx_hash} has expired without a trace, but one node's word proves nothing; "
+                alert=f"{signed.tx_hash} has expired and is in no block, but one node alone proves nothing: "
                 "configure a second node"
             )
         walks = await self._nodes.every(lambda node: self._walk(node, signed, transaction, end_ms))
@@ -169,12 +169,12 @@ class TronProof:
     def _judge_walks(self, txid: str, walks: Sequence[_Walk | NodeFailed]) -> Verdict:
         complete = usable(walks)
         if any(walk.is_there for walk in complete):
-            return Pending(BLOCK_MS, alert=f"{txid} is in a block, but no two nodes tell what became of it")
+            return Pending(BLOCK_MS, alert=f"{txid} is in a block, but no two nodes say what became of it")
         if len({walk.last_hash for walk in complete}) > 1:
-            return Pending(BLOCK_MS, alert="the nodes hold different blocks for irreversible")
+            return Pending(BLOCK_MS, alert="the nodes call different blocks irreversible")
         if len(complete) < self._nodes.quorum:
             return Pending(BLOCK_MS, alert=f"{txid} has expired; {_away(walks)}")
-        return Expired(f"{txid} expired and is in none of the blocks that could have held it")
+        return Expired(f"{txid} expired and is in none of the blocks that could hold it")
 
     async def _walk(
         self, node: TronNode, signed: SignedTransfer, transaction: TronTransaction, end_ms: int
@@ -235,11 +235,11 @@ def _check_follows(
     NodeFailed.
     """
     if body is None:
-        raise NodeFailed(node.name, "does not have every block that has to be read")
+        raise NodeFailed(node.name, "lacks a block that must be read")
     if body.is_empty == bool(body.txids):
         raise NodeFailed(node.name, f"does not keep the transactions of block {body.block.number}")
     if before is None and reference_to(body.block.hash) != reference:
-        raise NodeFailed(node.name, f"block {body.block.number} is not the one that was referred to")
+        raise NodeFailed(node.name, f"block {body.block.number} is not the reference block")
     if before is not None and body.block.parent_hash != before.block.hash:
         raise NodeFailed(node.name, f"block {body.block.number} does not follow the one before")
     return body
@@ -247,4 +247,4 @@ def _check_follows(
 
 def _away(answers: Sequence[object]) -> str:
     failures = [str(answer) for answer in answers if isinstance(answer, NodeFailed)]
-    return "too few nodes tell: " + ("; ".join(failures) if failures else "one is behind")
+    return "too few nodes say: " + ("; ".join(failures) if failures else "one is behind")

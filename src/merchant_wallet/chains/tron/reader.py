@@ -170,7 +170,7 @@ class TronReader:
         if len(scans) < self.nodes.quorum:
             raise ChainAway(failures_of(answers))
         if any(scan != scans[0] for scan in scans):
-            raise ChainDisagrees(f"two nodes tell of different transfers in blocks {first} to {last}")
+            raise ChainDisagrees(f"two nodes show different transfers in blocks {first} to {last}")
         return scans[0]
 
     async def _scan(self, node: TronNode, first: int, last: int, *, is_solid: bool) -> list[TokenTransfer]:
@@ -188,10 +188,10 @@ class TronReader:
         # The branch may change between the two requests. Then the records belong to another block.
         again = found if is_solid else await node.header(number, is_solid=False)
         if found is None or found != again:
-            raise NodeFailed(node.name, f"block {number} is not there, or was exchanged just now")
+            raise NodeFailed(node.name, f"block {number} is missing or was just replaced")
         block, is_empty = found
         if is_empty == bool(records) or any(record.blockNumber != number for record in records):
-            raise NodeFailed(node.name, f"does not keep what became of the transactions of block {number}")
+            raise NodeFailed(node.name, f"does not keep the results of the transactions in block {number}")
         return [transfer for record in records for transfer in self._transfers_of(block, record)]
 
     def _transfers_of(self, block: Block, record: TransactionRecord) -> list[TokenTransfer]:

@@ -109,7 +109,7 @@ class TronSweeper(ChainSweeper):
 
     async def next_nonce(self, sender: bytes, known: int | None, *, is_first: bool) -> int:
         """Raises ValueError: TRON has no nonces."""
-        raise ValueError("TRON numbers no transactions")
+        raise ValueError("TRON has no nonces")
 
     async def draft(self, sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> TronDraft:
         """See `sweeps.Sweeper`. Raises Blocked, ChainAway."""
@@ -164,7 +164,7 @@ class TronSweeper(ChainSweeper):
                 return None
             placed = await node.header(record.blockNumber, is_solid=True)
             if placed is None:
-                raise NodeFailed(node.name, f"calls {txid} irreversible in a block that is not")
+                raise NodeFailed(node.name, f"calls {txid} irreversible in a block that is not irreversible")
             return placed[0].hash, record
 
         found = [one for one in usable(await self._nodes.every(look)) if one is not None]
@@ -193,7 +193,7 @@ class TronSweeper(ChainSweeper):
         require_no_fee(amount_units, answer_of(fee))
         call, prices = answer_of(tried), answer_of(priced)
         if call.revert is not None:
-            raise Blocked(Obstacle("token", f"the token refuses the transfer when tried: {call.revert}"))
+            raise Blocked(Obstacle("token", f"the token refuses the simulated transfer: {call.revert}"))
         energy = call.energy * (100 + _ENERGY_MARGIN_PERCENT) // 100
         return energy * prices.energy_sun, prices
 

@@ -48,7 +48,7 @@ class TronToken:
     async def _balance(self, node: TronNode, address: bytes, *, is_solid: bool) -> int:
         balance = await self._view(node, "balanceOf(address)", _word(address), is_solid=is_solid)
         if balance is None:
-            raise NodeFailed(node.name, "there is no token that tells balances")
+            raise NodeFailed(node.name, "there is no token that answers balanceOf")
         return balance
 
     async def decimals(self, node: TronNode) -> int | None:
@@ -70,7 +70,7 @@ class TronToken:
         solid = await self._says_blacklisted(address, is_solid=True)
         if sum(solid) >= self._nodes.quorum and all(solid):
             return True
-        text = "an address is on the token's blacklist, but not irreversibly so on all nodes"
+        text = "an address is on the token's blacklist, but not in irreversible blocks of all nodes"
         raise Blocked(Obstacle("node", text))
 
     async def fee_units(self, amount_units: int) -> int:

@@ -255,7 +255,7 @@ def _number_of(fields: _Fields, field: int) -> int:
 def _bytes_of(fields: _Fields, field: int) -> bytes:
     content = fields.get(field, b"")
     if not isinstance(content, bytes):
-        raise ValueError(f"field {field} is no text of bytes")
+        raise ValueError(f"field {field} is not bytes")
     return content
 
 

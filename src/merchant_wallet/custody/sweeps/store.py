@@ -351,7 +351,7 @@ async def _take_nonce(connection: Connection, sweep: Sweep, now_ms: int) -> int:
     for name in ("take_free_nonce", "take_next_nonce"):
         if rows := await _fetch(connection, name, values):
             return int(rows[0][0])
-    raise LookupError(f"the hot wallet of {sweep.chain} has no next place")
+    raise LookupError(f"the hot wallet of {sweep.chain} has no next nonce")
 
 
 async def _fetch(connection: Connection, name: str, values: dict[str, Any]) -> Sequence[Any]:

@@ -118,7 +118,7 @@ class SweepWorker:
                     count += 1
                     left += not await self._try(sweeper, sweep)
         if left:
-            raise SweepsFailed(f"{left} sweeps could not be taken further")
+            raise SweepsFailed(f"{left} sweeps could not be advanced")
         return count
 
     async def _try(self, sweeper: Sweeper, sweep: Sweep) -> bool:
@@ -133,7 +133,7 @@ class SweepWorker:
             await self._note(sweep, str(blocked))
         except Exception as error:
             # One failed sweep stops no other. It is tried again.
-            log.error("sweep not taken further", **_id(sweep), error=repr(error))
+            log.error("sweep not advanced", **_id(sweep), error=repr(error))
             await self._note(sweep, f"{type(error).__name__}: {error}")
             return False
         return True
