@@ -84,9 +84,9 @@ def change(sealed: bytes, **changes: Any) -> bytes:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"ciphertext": "00" * 32}, "or it was changed"),
-        ({"mac": "00" * 32}, "or it was changed"),
-        ({"salt": "00" * 32}, "or it was changed"),
+        ({"ciphertext": "00" * 32}, "or the file was changed"),
+        ({"mac": "00" * 32}, "or the file was changed"),
+        ({"salt": "00" * 32}, "or the file was changed"),
         ({"ciphertext": "0x"}, "not hexadecimal"),
         ({"ciphertext": ""}, "at most 64 bytes"),
         ({"ciphertext": "00" * 65}, "at most 64 bytes"),
