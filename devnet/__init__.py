@@ -1,5 +1,5 @@
-"""Chains to develop and test on: an EVM node and a double of a TRON node, with a token on each.
+"""Chains for development and tests: EVM nodes and fake TRON nodes, with a token on each.
 
-Not part of the installed package. The node is npm's Foundry anvil, exactly the version in package-lock.json;
-`tokens/` holds the token's source and what the Solidity compiler made of it.
+Not part of the installed package. The EVM node is Foundry's anvil from npm, in the exact version of
+package-lock.json. `tokens/` has the token's source and the Solidity compiler's output.
 """

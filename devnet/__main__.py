@@ -1,9 +1,9 @@
-"""`python -m devnet`: the chains with the token on them, a block a second, until Ctrl-C.
+"""`python -m devnet`: the chains with the token, one block per second, until Ctrl-C.
 
-What it prints are settings of the service, one `WALLET_…=` a line, or with --json everything there is to
-know. Explanations go to standard error. Lines on standard input are orders: `send ADDRESS AMOUNT` pays
-USDT from the issuer's purse, `fund ADDRESS` gives a million USDT and coins for fees; either prints the
-transaction's hash. A chain's code may follow; without it the chain is the default one of the address's form.
+It prints settings of the service, one `WALLET_…=` per line, or everything as JSON with --json. Explanations
+go to standard error. Lines on standard input are commands: `send ADDRESS AMOUNT` sends USDT from the issuer,
+and `fund ADDRESS` gives a million USDT and coins for fees. Both print the transaction's hash. A chain's code
+may follow. Without it the chain is the default one of the address's form.
 """
 
 import argparse
@@ -25,7 +25,7 @@ FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until SIGINT or SIGTERM; the exit status."""
+    """Run until SIGINT or SIGTERM. Returns the exit status."""
     asked = _parser().parse_args(arguments)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         evm_ports = {code: getattr(asked, f"{code.lower()}_port") for code in EVM_KINDS}
         with run_devnet(ports=evm_ports, tron_ports=ports, funded=asked.fund, also=asked.also) as devnet:
             _tell(devnet, as_json=asked.json)
-            threading.Thread(target=_obey, args=(devnet,), daemon=True).start()
+            threading.Thread(target=_run_commands, args=(devnet,), daemon=True).start()
             devnet.serve(asked.block_time, stop)
     except (NodeError, ProgramMissing, OSError) as error:
         _say(str(error))
@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _read_address(text: str) -> tuple[str, bytes]:
-    """The chain that an address is funded on, and its 20 bytes. Raises ValueError."""
+    """The chain on which an address is funded, and its 20 bytes. Raises ValueError."""
     family, address = parse_wallet_address(text)
     return family.key_name, address
 
@@ -92,8 +92,8 @@ def _tell(devnet: Devnet, *, as_json: bool) -> None:
     _say("all chains run; Ctrl-C ends them")
 
 
-def _obey(devnet: Devnet) -> None:
-    """Do what the lines on standard input say, until there are no more."""
+def _run_commands(devnet: Devnet) -> None:
+    """Execute the commands on standard input until it ends."""
     for line in sys.stdin:
         try:
             _do(devnet, line.split())
@@ -116,7 +116,7 @@ def _do(devnet: Devnet, words: list[str]) -> None:
 
 
 def _choose(devnet: Devnet, chain: str, code: list[str]) -> str:
-    """The chain that is named, else the address's own. Raises ValueError."""
+    """The named chain, or the address's own. Raises ValueError."""
     named = code[0] if code else chain
     if len(code) > 1 or named not in devnet.codes:
         raise ValueError(f"the chains here are {', '.join(devnet.codes)}")

@@ -1,7 +1,8 @@
-"""The development chains together: started, funded, making blocks, and named as the service's settings.
+"""All development chains: started, funded, making blocks, and described as settings of the service.
 
-Rules: which chains there are is asked of the table of chains. An EVM chain is a node of its own, with a chain
-id of its own; TRON is a network of doubles. The default chains always run, any other when it is asked for.
+Rules:
+- The table of chains says which chains there are. The default chains always run, any other on request.
+- Each EVM chain is its own node with its own chain id. TRON is a network of fake nodes.
 """
 
 import hashlib
@@ -20,19 +21,19 @@ from merchant_wallet.base.chains import BEP20, CHAINS, DEFAULT_CODES, ERC20, TAB
 from merchant_wallet.base.clock import now_ms
 
 USDT: Final = 1_000_000
-# The same key on all chains. Anybody can know it: it is for these chains alone.
+# The same key on all chains. It is public and only for these chains.
 HOT_KEY: Final = PrivateKey(hashlib.sha256(b"the hot wallet of the devnet").digest())
 GIVEN_UNITS: Final = 1_000_000 * USDT
 SUPPLY_UNITS: Final = 10**15
 GIVEN_WEI: Final = 100 * COIN
 GIVEN_SUN: Final = 100_000 * 1_000_000
-# Small, so that what is shown to somebody becomes final while they watch.
+# Small, so that a transaction becomes final while somebody watches.
 SOLID_LAG: Final = 3
 TRON_NODES: Final = 2
 
 
 class EvmKind(NamedTuple):
-    """What an EVM chain is here: its chain id, the contract of its token, the service's finality rule."""
+    """The properties of an EVM chain: its chain id, its token's contract, and the service's finality rule."""
 
     chain_id: int
     contract: str
@@ -60,7 +61,7 @@ class EvmSide:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What a service needs to know to run on this chain."""
+        """The settings of a service that uses this chain."""
         prefix, kind = f"WALLET_{self.code}", EVM_KINDS[self.code]
         told = {
             f"{prefix}_RPC": self.node.url,
@@ -72,9 +73,9 @@ class EvmSide:
         return told
 
     def send(self, address: bytes, units: int, remainder: int = 0) -> str:
-        """Pay an address from the issuer's purse, in the next block; the transaction's hash.
+        """Send units from the issuer to an address, in the next block. Returns the transaction's hash.
 
-        `remainder` is paid on top, in the token's smallest units.
+        `remainder` is added, in the token's smallest units.
         """
         amount = units * self.base_units + remainder
         call = self.token.call_data("transfer(address,uint256)", address, amount)
@@ -90,7 +91,7 @@ class Devnet:
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """The chains that run, in the table's order."""
+        """The codes of the running chains, in the table's order."""
         return tuple(chain.code for chain in TABLE if chain.code in {TRC20, *self.evm_sides})
 
     @property
@@ -105,7 +106,7 @@ class Devnet:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What a service needs to know to run on these chains."""
+        """The settings of a service that uses these chains."""
         told = {"WALLET_SANDBOX": "false"}
         for code in self.codes:
             if is_evm(code):
@@ -116,9 +117,9 @@ class Devnet:
         return told
 
     def fund(self, chain: str, address: bytes) -> str:
-        """Give an address a million USDT and coins for the fees, without waiting for the next block.
+        """Give an address a million USDT and coins for fees, without waiting for the next block.
 
-        The USDT come by a real transaction, whose hash this gives; the coins come from nowhere.
+        The USDT come from a real transaction. Returns its hash. The coins come from nowhere.
         """
         if is_evm(chain):
             self.evm_sides[chain].node.fund(address, GIVEN_WEI)
@@ -132,7 +133,7 @@ class Devnet:
         return tx_hash
 
     def send(self, chain: str, address: bytes, units: int) -> str:
-        """Pay an address from the issuer's purse, in the next block; the transaction's hash."""
+        """Send units from the issuer to an address, in the next block. Returns the transaction's hash."""
         if is_evm(chain):
             return self.evm_sides[chain].send(address, units)
         return self.tron.pay(self.tron.owner_key, address, units)
@@ -144,7 +145,7 @@ class Devnet:
         self.tron.mine(blocks)
 
     def serve(self, block_time_s: float, stop: threading.Event) -> None:
-        """Make a block on each chain at this pace until `stop` is set."""
+        """Make a block on each chain every `block_time_s` seconds until `stop` is set."""
         while not stop.wait(block_time_s):
             self.mine()
 
@@ -163,10 +164,10 @@ def run_devnet(
     funded: Sequence[tuple[str, bytes]] = (),
     also: Collection[str] = (),
 ) -> Iterator[Devnet]:
-    """The default chains and those in `also`, gone at the end.
+    """Run the default chains and those in `also`, and stop them at the end.
 
-    The hot wallet of `HOT_KEY` and every address in `funded` have money. Ports of 0, or none, are chosen;
-    `ports` are those of the EVM chains. Raises NodeError, ProgramMissing.
+    The hot wallet of `HOT_KEY` and every address in `funded` get money. A port of 0 is chosen freely. `ports`
+    are those of the EVM chains. Raises NodeError, ProgramMissing.
     """
     wanted = [code for code in EVM_KINDS if code in {*DEFAULT_CODES, *also}]
     with ExitStack() as stack:

@@ -1,8 +1,10 @@
-"""A real EVM node in a process of its own, with a token like USDT: for tests, demonstrations and the double.
+"""A real EVM node in its own process, with a token like USDT. For tests, demos and the fake TRON network.
 
-Rules: the node listens on loopback on a port that it chose itself. It dies with the thread that started it,
-whatever that one dies of. Blocks are made when asked for, or by an interval; the answers below are exact and
-nothing waits for a clock. `anvil_*` and `evm_*` are calls that only a development node has.
+Rules:
+- The node listens on loopback, on a port that it chose itself.
+- It dies with the thread that started it, however that thread ends.
+- Blocks are made on request or by an interval. No function here waits for a clock.
+- `anvil_*` and `evm_*` calls exist only in a development node.
 """
 
 import ctypes
@@ -24,7 +26,7 @@ from devnet.programs import FOLDER, find_anvil
 
 COIN: Final = 10**18
 CHAIN_ID: Final = 31337
-# Anvil's first account, whose address is in its documentation: it owns the token and the coins here.
+# Anvil's documented first account. It owns the token and the coins here.
 ISSUER: Final = bytes.fromhex("f39fd6e51aad88f6f4ce6ab8827279cfffb92266")
 START_TIMEOUT_S: Final = 30.0
 CALL_TIMEOUT_S: Final = 60.0
@@ -32,11 +34,11 @@ _DEATH_SIGNAL: Final = 1
 
 
 class NodeError(Exception):
-    """The development node refused a call, or could not be started."""
+    """The development node refused a call or could not be started."""
 
 
 class EvmDevnet:
-    """One anvil. `url` is its JSON-RPC; use it as a context or `stop` it."""
+    """One anvil process. `url` is its JSON-RPC. Use it as a context manager or call `stop`."""
 
     def __init__(
         self,
@@ -46,13 +48,13 @@ class EvmDevnet:
         port: int = 0,
         options: Sequence[str] = (),
     ) -> None:
-        """Start it; port 0 takes a free one. Raises NodeError, ProgramMissing.
+        """Start it. Port 0 takes a free one. Raises NodeError, ProgramMissing.
 
-        Without `block_time_s` it makes a block only when `mine` says so.
+        Without `block_time_s` it makes a block only when `mine` is called.
         """
         pace = ["--no-mining"] if block_time_s is None else ["--block-time", str(block_time_s)]
         command = [str(find_anvil()), "--host", "127.0.0.1", "--port", str(port)]
-        # Slots of one block: what the node calls finalized is two blocks below the head.
+        # One slot per block: the node's `finalized` block is two blocks below the head.
         command += [
             "--chain-id",
             str(chain_id),
@@ -74,7 +76,7 @@ class EvmDevnet:
         self.pid = self._process.pid
         self._ids = itertools.count(1)
         self.url = f"http://127.0.0.1:{self._read_port()}"
-        # What it goes on saying is read and dropped, or it would stop once the pipe is full.
+        # Its further output is read and dropped. Otherwise it would stop when the pipe is full.
         self._drainer = threading.Thread(target=self._drain, daemon=True)
         self._drainer.start()
 
@@ -87,7 +89,7 @@ class EvmDevnet:
         self.stop()
 
     def stop(self) -> None:
-        """End the node and wait for it."""
+        """Stop the node and wait for its end."""
         self._process.kill()
         self._process.wait()
         self._drainer.join()
@@ -99,7 +101,7 @@ class EvmDevnet:
         request = urllib.request.Request(
             self.url, json.dumps(question).encode(), {"content-type": "application/json"}
         )
-        # No proxy of the environment stands between this machine and itself.
+        # No proxy of the environment may be used for this machine itself.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=CALL_TIMEOUT_S) as answer:
             said = json.load(answer)
@@ -108,13 +110,13 @@ class EvmDevnet:
         return said["result"]
 
     def mine(self, blocks: int = 1) -> int:
-        """Make blocks; the head's number."""
+        """Make blocks. Returns the head's number."""
         for _ in range(blocks):
             self.ask("evm_mine")
         return self.height()
 
     def skip(self, blocks: int) -> int:
-        """Make many empty blocks at once; the head's number."""
+        """Make many empty blocks at once. Returns the head's number."""
         self.ask("anvil_mine", hex(blocks))
         return self.height()
 
@@ -123,15 +125,15 @@ class EvmDevnet:
         return int(self.ask("eth_blockNumber"), 16)
 
     def reorganise(self, depth: int, transactions: Sequence[tuple[bytes, int]] = ()) -> None:
-        """Replace the last `depth` blocks by others as high.
+        """Replace the last `depth` blocks by the same number of others.
 
-        They hold only these signed transactions, each with its block counted from 0. What was in the blocks
-        is forgotten: unlike a real node this one does not put it back into its waiting room.
+        They hold only these signed transactions, each with its block counted from 0. The transactions of the
+        old blocks are forgotten: unlike a real node, anvil does not return them to its mempool.
         """
         self.ask("anvil_reorg", depth, [["0x" + raw.hex(), at] for raw, at in transactions])
 
     def forget(self, tx_hash: str) -> None:
-        """Drop a transaction from the waiting room."""
+        """Drop a transaction from the mempool."""
         self.ask("anvil_dropTransaction", tx_hash)
 
     def fund(self, address: bytes, wei: int = 10 * COIN) -> None:
@@ -139,11 +141,11 @@ class EvmDevnet:
         self.ask("anvil_setBalance", _hex(address), hex(wei))
 
     def set_base_fee(self, wei: int) -> None:
-        """Set the next block's base fee; unlike a real node this one then drops what offers less."""
+        """Set the next block's base fee. Unlike a real node, anvil then drops what offers less."""
         self.ask("anvil_setNextBlockBaseFeePerGas", hex(wei))
 
     def run(self, sender: bytes, to: bytes | None, call_data: bytes) -> dict[str, Any]:
-        """Have any address send a transaction, in a block of its own; the receipt. Raises NodeError."""
+        """Send a transaction as any address, in its own block. Returns the receipt. Raises NodeError."""
         tx_hash = self.send_as(sender, to, call_data)
         self.mine()
         receipt: dict[str, Any] | None = self.ask("eth_getTransactionReceipt", tx_hash)
@@ -152,9 +154,9 @@ class EvmDevnet:
         return receipt
 
     def send_as(self, sender: bytes, to: bytes | None, call_data: bytes) -> str:
-        """Put a transaction of any address into the waiting room, unsigned; its hash.
+        """Put a transaction of any address into the mempool, unsigned. Returns its hash.
 
-        An address without any coins is given some for the fee.
+        An address without coins gets some for the fee.
         """
         self.ask("anvil_impersonateAccount", _hex(sender))
         if int(self.ask("eth_getBalance", _hex(sender), "latest"), 16) == 0:
@@ -166,7 +168,7 @@ class EvmDevnet:
         return tx_hash
 
     def deploy(self, contract: str = "MockUSDT", supply_units: int = 10**15) -> "Token":
-        """Put a contract of `tokens/` onto the chain; the issuer holds the supply."""
+        """Deploy a contract of `tokens/`. The issuer holds the supply."""
         made = _read_contract(contract)
         code = bytes.fromhex(made["bytecode"].removeprefix("0x")) + _word(supply_units)
         receipt = self.run(ISSUER, None, code)
@@ -194,7 +196,7 @@ class EvmDevnet:
 
 
 class Token:
-    """The token on one development node; each of these makes a block."""
+    """The token on one development node. Each of these calls makes a block."""
 
     def __init__(self, node: EvmDevnet, address: bytes, methods: dict[str, str]) -> None:
         self.node = node
@@ -203,16 +205,16 @@ class Token:
         self._methods = methods
 
     def call_data(self, signature: str, *words: int | bytes) -> bytes:
-        """The call data of one of its functions, `name(types)`, with addresses as bytes."""
+        """The call data of a function `name(types)`. Addresses are bytes."""
         numbers = (int.from_bytes(word, "big") if isinstance(word, bytes) else word for word in words)
         return bytes.fromhex(self._methods[signature]) + b"".join(map(_word, numbers))
 
     def do(self, signature: str, *words: int | bytes, sender: bytes = ISSUER) -> dict[str, Any]:
-        """Have an address call it; the receipt, whatever its status."""
+        """Call it as any address. Returns the receipt, whatever its status."""
         return self.node.run(sender, self.address, self.call_data(signature, *words))
 
     def give(self, recipient: bytes, units: int, *, sender: bytes = ISSUER) -> dict[str, Any]:
-        """Transfer units; the receipt."""
+        """Transfer units. Returns the receipt."""
         return self.do("transfer(address,uint256)", recipient, units, sender=sender)
 
     def balance(self, address: bytes) -> int:
@@ -236,7 +238,7 @@ def _word(number: int) -> bytes:
 
 
 def _die_with_parent() -> None:
-    """Ask the kernel to end this process when its parent ends, however it ends (prctl PR_SET_PDEATHSIG)."""
+    """Have the kernel kill this process when its parent ends, however it ends (prctl PR_SET_PDEATHSIG)."""
     ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() == 1:
         os._exit(1)

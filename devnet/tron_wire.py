@@ -1,6 +1,6 @@
-"""TRON transactions as the double reads them off the wire and writes them in JSON.
+"""TRON transactions as the fake chain parses them from bytes and writes them in JSON.
 
-Rules: shares nothing with the product's own encoder, so that a fault there can't hide here; reads more than
+Rules: it shares no code with the product's encoder, so an error there can't hide here. It parses more than
 the product writes (a memo, a permission), because other clients write it.
 """
 
@@ -16,12 +16,12 @@ CALL = "TriggerSmartContract"
 TRANSFER = "TransferContract"
 KINDS = {1: TRANSFER, 31: CALL}
 
-# The room that the chain reserves for a transaction's result, and its signature and envelope.
+# The room that the chain reserves for a transaction's result, its signature and its envelope.
 _OVERHEAD_BYTES = 134
 
 
 class Refused(Exception):
-    """What a node answers to bytes that it does not take: one of TRON's codes and a text."""
+    """A node's refusal of bytes: one of TRON's codes and a text."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -31,7 +31,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class WireTransaction:
-    """A transaction in its parts; `owner`, `contract` and `recipient` are 20 bytes."""
+    """The parts of a transaction. `owner`, `contract` and `recipient` have 20 bytes."""
 
     raw: bytes
     kind: str
@@ -56,19 +56,19 @@ class WireTransaction:
 
     @property
     def size(self) -> int:
-        """What it weighs in bandwidth."""
+        """Its bandwidth."""
         return len(self.raw) + _OVERHEAD_BYTES
 
 
 def read_transaction(raw: bytes, signature: bytes = b"") -> WireTransaction:
-    """Take raw data apart. Raises Refused for anything that is no transaction that the double runs."""
+    """Parse raw data. Raises Refused for anything that the fake chain can't run."""
     try:
         fields = read_message(raw)
         contract = read_message(_bytes(fields, 11))
         kind = KINDS.get(_number(contract, 1))
         value = read_message(_bytes(read_message(_bytes(contract, 2)), 2))
         if kind is None:
-            raise Refused("CONTRACT_VALIDATE_ERROR", "the double runs calls and transfers only")
+            raise Refused("CONTRACT_VALIDATE_ERROR", "only calls and transfers can be run")
         is_call = kind == CALL
         return WireTransaction(
             raw=raw,
@@ -102,7 +102,7 @@ def read_envelope(raw: bytes) -> tuple[bytes, list[bytes]]:
 
 
 def signer_of(raw: bytes, signature: bytes) -> bytes:
-    """Who signed, 20 bytes; v may be 0 or 1, or 27 or 28. Raises Refused."""
+    """The signer's 20 bytes. v may be 0 or 1, or 27 or 28. Raises Refused."""
     if len(signature) < 65:
         raise Refused("SIGERROR", f"Validate signature error: Signature size is {len(signature)}")
     compact = signature[:64] + bytes([signature[64] % 27])
@@ -134,7 +134,7 @@ def read_message(message: bytes) -> dict[int, list[int | bytes]]:
 
 
 def to_json(transaction: WireTransaction, *, is_visible: bool, outcome: str | None = None) -> dict[str, Any]:
-    """A transaction as a node writes it; `is_visible` writes addresses in base58."""
+    """A transaction in a node's JSON. `is_visible` writes addresses in base58."""
     write = to_tron if is_visible else (lambda address: "41" + address.hex())
     value: dict[str, Any] = {"owner_address": write(transaction.owner)}
     if transaction.kind == CALL:

@@ -64,7 +64,7 @@ def test_a_deposits_callback_goes_where_the_merchants_setting_says(in_scene: InS
     in_scene(scenario)
 
 
-def test_a_deposit_that_there_is_nowhere_to_tell_of_any_more_is_parked(in_scene: InScene) -> None:
+def test_a_deposit_callback_without_a_url_is_a_dead_letter(in_scene: InScene) -> None:
     async def scenario(scene: CallbackScene) -> None:
         shop = await scene.open_merchant()
         credited = await credit(scene, shop, 2_500_000)

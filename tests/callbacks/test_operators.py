@@ -79,7 +79,7 @@ def test_one_that_is_under_way_is_not_sent_twice_when_sent_again(in_scene: InSce
     in_scene(scenario)
 
 
-def test_parked_callbacks_of_a_merchant_are_sent_again_together(in_scene: InScene) -> None:
+def test_all_dead_letters_of_a_merchant_are_sent_again(in_scene: InScene) -> None:
     async def scenario(scene: CallbackScene) -> None:
         shop = await scene.open_merchant()
         for _ in range(3):

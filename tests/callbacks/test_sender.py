@@ -72,7 +72,7 @@ def test_every_status_with_a_callback_is_delivered(in_scene: InScene) -> None:
     in_scene(scenario)
 
 
-def test_a_callback_is_repeated_on_schedule_with_the_same_content_and_parked_at_last(
+def test_a_callback_is_repeated_on_schedule_with_the_same_content_and_ends_as_a_dead_letter(
     in_scene: InScene,
 ) -> None:
     async def scenario(scene: CallbackScene) -> None:
@@ -152,7 +152,7 @@ def test_one_orders_callbacks_go_in_order_even_when_the_first_fails(in_scene: In
     in_scene(scenario)
 
 
-def test_the_next_callback_of_an_order_goes_when_the_one_before_is_parked(in_scene: InScene) -> None:
+def test_the_next_callback_of_an_order_is_sent_after_a_dead_letter(in_scene: InScene) -> None:
     async def scenario(scene: CallbackScene) -> None:
         order = await scene.failed(await scene.open_merchant())
         await scene.rows("update callback set retry_no = %s where status = 3", len(PAUSES_S))
@@ -199,7 +199,7 @@ def test_two_senders_send_each_callback_once(in_scene: InScene) -> None:
     in_scene(scenario)
 
 
-def test_a_claim_that_lapsed_is_taken_again_under_the_same_event(in_scene: InScene) -> None:
+def test_an_expired_claim_is_taken_again_with_the_same_event_id(in_scene: InScene) -> None:
     async def scenario(scene: CallbackScene) -> None:
         shop = await scene.open_merchant()
         event = await scene.cancelled(shop)
@@ -219,7 +219,7 @@ def test_a_claim_that_lapsed_is_taken_again_under_the_same_event(in_scene: InSce
     in_scene(scenario)
 
 
-def test_a_late_failure_of_a_lapsed_claim_changes_nothing_but_a_late_success_counts(
+def test_a_late_failure_of_an_expired_claim_changes_nothing_but_a_late_success_counts(
     in_scene: InScene,
 ) -> None:
     async def scenario(scene: CallbackScene) -> None:

@@ -68,7 +68,7 @@ def test_an_empty_chain_has_its_first_block() -> None:
     assert asyncio.run(reader(MemoryLedger()).head()) == asyncio.run(reader(MemoryLedger()).final())
 
 
-def test_arrivals_are_in_the_blocks_that_the_chain_shows(ledger: MemoryLedger) -> None:
+def test_transfers_are_in_the_blocks_that_the_chain_shows(ledger: MemoryLedger) -> None:
     async def read() -> None:
         chain = reader(ledger)
         for transfer in await chain.transfers(1, 3):

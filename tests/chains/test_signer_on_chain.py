@@ -121,7 +121,7 @@ def tron() -> Iterator[TronScene]:
         yield scene
 
 
-def test_a_tron_payout_is_signed_anew_once_the_first_has_lapsed(tron: TronScene, tmp_path: Path) -> None:
+def test_a_tron_payout_is_signed_again_after_the_first_has_expired(tron: TronScene, tmp_path: Path) -> None:
     clock = Clock()
     rules = SigningRules({TRC20: ChainLimits(tron.rules.token, FEE_CAP)}, 100 * USDT, 200 * USDT)
     signer = LocalSigner(Keystore(tmp_path, {TRC20: key_of("hot wallet").secret}), rules, clock)

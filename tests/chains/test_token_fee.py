@@ -131,7 +131,7 @@ def test_a_token_without_a_fee_function_takes_none(evm: EvmScene) -> None:
     play(evm, 1, story)
 
 
-def test_a_fee_that_comes_after_signing_shows_every_leg_of_the_transaction(evm: EvmScene) -> None:
+def test_a_fee_that_comes_after_signing_shows_every_transfer_of_the_transaction(evm: EvmScene) -> None:
     """The fee is switched on after the last check and before the block: less than ordered arrives."""
 
     async def story() -> None:

@@ -218,7 +218,7 @@ def test_a_payout_whose_block_is_taken_back_is_pending_and_then_paid_once(tron: 
     assert tron.network.balance(RECIPIENT) == ORDER_UNITS
 
 
-def test_a_payout_that_a_reorganisation_loses_is_sent_again_or_lapses(tron: TronScene) -> None:
+def test_a_payout_that_a_reorganisation_loses_is_sent_again_or_expires(tron: TronScene) -> None:
     async def steps() -> None:
         lost, again = await tron.pay(PAYOUT), await tron.pay(payout_of(2))
         tron.network.mine()

@@ -35,7 +35,7 @@ from merchant_wallet.chains.tron.proof import BODIES_AT_ONCE
 PAYOUT = payout_of()
 
 
-def test_what_two_nodes_show_expired_and_absent_has_lapsed_and_may_be_built_anew(tron: TronScene) -> None:
+def test_what_two_nodes_show_expired_and_absent_may_be_built_again(tron: TronScene) -> None:
     async def steps() -> tuple[SignedTransfer, SignedTransfer]:
         first = await tron.sign(PAYOUT)
         tron.let_expire()
@@ -119,7 +119,7 @@ def test_a_transaction_in_the_last_block_that_could_hold_it_is_found(tron: TronS
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("which", ["the first", "the second", "both"])
-def test_a_faulty_node_never_makes_a_paid_order_look_lapsed_or_dead(
+def test_a_faulty_node_never_makes_a_paid_order_look_expired_or_dead(
     tron: TronScene, fault: Any, which: str
 ) -> None:
     faulty = {"the first": slice(0, 1), "the second": slice(1, 2), "both": slice(0, 2)}[which]
@@ -143,7 +143,7 @@ def test_a_faulty_node_never_makes_a_paid_order_look_lapsed_or_dead(
 
 
 @pytest.mark.parametrize("fault", [prune, fall_behind, go_away, talk, answer_nothing, follow_another_branch])
-def test_a_faulty_node_is_no_second_witness_that_something_lapsed(tron: TronScene, fault: Any) -> None:
+def test_a_faulty_node_does_not_confirm_an_expiry(tron: TronScene, fault: Any) -> None:
     async def steps() -> None:
         signed = await tron.sign(PAYOUT)
         tron.let_expire()
@@ -212,7 +212,7 @@ def test_a_reading_that_begins_too_late_proves_nothing(tron: TronScene) -> None:
     tron.play(steps())
 
 
-def test_payouts_that_lapse_together_read_each_block_once(tron: TronScene) -> None:
+def test_payouts_that_expire_together_read_each_block_once(tron: TronScene) -> None:
     payouts = [payout_of(number) for number in range(1, 6)]
 
     async def steps() -> None:

@@ -59,7 +59,7 @@ def test_a_reader_needs_no_key(tron: TronScene) -> None:
     assert tron.play(reader.coin_balance(OTHER)) == 0
 
 
-def test_arrivals_show_before_they_are_final(tron: TronScene) -> None:
+def test_transfers_show_before_they_are_final(tron: TronScene) -> None:
     payer = payer_of(tron)
     tx_hash = tron.network.pay(payer, RECIPIENT, 5)
     tron.network.mine()
@@ -177,7 +177,7 @@ def test_a_node_that_has_thrown_the_records_away_is_no_source(tron: TronScene) -
         scan(tron, first)
 
 
-def test_pending_arrivals_come_from_a_node_that_has_them(tron: TronScene) -> None:
+def test_unconfirmed_transfers_come_from_a_node_that_has_them(tron: TronScene) -> None:
     payer = payer_of(tron)
     tx_hash = tron.network.pay(payer, RECIPIENT, 5)
     tron.network.mine()

@@ -48,7 +48,7 @@ class KillPoint:
         return answer
 
 
-class DyingReader(SandboxReader):
+class KillableReader(SandboxReader):
     """The sandbox's chain. The process may die before or after its calls."""
 
     kill_point: KillPoint
@@ -74,7 +74,7 @@ class KillableBook:
 async def work_until_killed(url: str, point: str) -> None:
     """Watch and credit until nothing is left to do, or until killed."""
     worker_connection, kill_point = WorkerConnection(partial(connect, url)), KillPoint(point)
-    reader = DyingReader("ERC20", SandboxDeposits(worker_connection), confirm_ms=0, clock=lambda: START_MS)
+    reader = KillableReader("ERC20", SandboxDeposits(worker_connection), confirm_ms=0, clock=lambda: START_MS)
     reader.kill_point = kill_point
     book = Writer(url, connections=2, clock=lambda: START_MS)
     await book.open()

@@ -254,7 +254,7 @@ def test_another_transfer_of_a_transaction_that_was_mined_again_waits_for_a_pers
     in_scene(scenario)
 
 
-def test_a_preview_may_bring_something_else_to_another_merchant_after_a_reorganisation(
+def test_after_a_reorganisation_a_seen_transfer_may_go_to_another_merchant(
     in_scene: InScene,
 ) -> None:
     async def scenario(scene: DepositScene) -> None:

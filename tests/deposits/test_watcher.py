@@ -110,7 +110,7 @@ def test_a_transfer_that_keeps_its_place_in_the_logs_stands_again_after_a_reorga
     in_scene(scenario)
 
 
-def test_a_final_read_settles_what_the_preview_had_wrong(in_scene: InScene) -> None:
+def test_final_blocks_correct_what_unconfirmed_blocks_had_wrong(in_scene: InScene) -> None:
     async def scenario(scene: DepositScene) -> None:
         chain = FakeChainReader()
         watcher = scene.watcher(chain)

@@ -260,7 +260,7 @@ def test_the_hot_wallet_keeps_what_a_payout_may_cost(
     in_scene(scenario)
 
 
-def test_an_address_that_the_token_refuses_is_hindered_and_costs_nothing(
+def test_an_address_that_the_token_refuses_is_blocked_and_costs_nothing(
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:
     async def scenario(scene: SweepScene) -> None:

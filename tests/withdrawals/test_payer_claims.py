@@ -28,7 +28,7 @@ async def stall(shop: "Shop", chain: "ScriptedChain") -> Awaitable[None]:
     return payer.finish()
 
 
-def test_a_payer_whose_claim_lapsed_can_neither_store_nor_broadcast(in_shop: "InShop") -> None:
+def test_a_payer_whose_claim_expired_can_neither_store_nor_broadcast(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         order, old, new = await shop.order(), shop.scripted(name="old"), shop.scripted(name="new")
         finishing = await stall(shop, old)
@@ -46,7 +46,7 @@ def test_a_payer_whose_claim_lapsed_can_neither_store_nor_broadcast(in_shop: "In
     in_shop(scenario)
 
 
-def test_a_payer_whose_claim_lapsed_cannot_fail_an_order_that_another_has_signed(in_shop: "InShop") -> None:
+def test_a_payer_whose_claim_expired_cannot_fail_an_order_that_another_has_signed(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         order, old, new = await shop.order(), shop.scripted(name="old"), shop.scripted(name="new")
         old.build_error = Unpayable("this payer saw no way")

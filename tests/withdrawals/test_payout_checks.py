@@ -110,7 +110,7 @@ def test_a_chains_record_must_be_exactly_the_transfer_that_was_ordered(change: d
     assert fault.endswith("instead of 12 USDT on TRC20 to TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC")
 
 
-def test_a_record_of_several_legs_is_never_what_was_ordered_and_the_fault_names_each_of_them() -> None:
+def test_a_record_with_several_transfers_is_never_the_order_and_each_is_named() -> None:
     ordered, wallet, issuer = plan_payout(ORDER).transfer, bytes(range(20)), bytes(range(20, 40))
     transfer_logs = (TransferLog(wallet, issuer, 500), TransferLog(wallet, ordered.recipient, 12_000_000))
     # Even if the recipient got the whole amount.

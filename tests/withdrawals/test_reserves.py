@@ -179,7 +179,7 @@ def test_our_own_wallet_on_the_blacklist_freezes_it_and_fails_nothing(in_shop: "
     in_shop(scenario)
 
 
-def test_what_lapsed_is_signed_anew_until_the_setting_ends_it(in_shop: "InShop") -> None:
+def test_expired_transfers_are_signed_again_up_to_the_setting(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain, order = shop.fake("expiring"), await shop.order(address=TRON)
         payer = shop.payer(chains=shop.fakes(), max_builds=3)
@@ -204,7 +204,7 @@ def test_what_lapsed_is_signed_anew_until_the_setting_ends_it(in_shop: "InShop")
     in_shop(scenario)
 
 
-def test_a_recipient_that_became_unpayable_after_a_lapse_fails_the_order(in_shop: "InShop") -> None:
+def test_a_recipient_that_became_unpayable_after_an_expiry_fails_the_order(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain, order = shop.fake("expiring"), await shop.order(address=TRON)
         payer = shop.payer(chains=shop.fakes())
@@ -235,7 +235,7 @@ def test_without_nonces_a_stuck_transfer_is_never_signed_again(in_shop: "InShop"
     in_shop(scenario)
 
 
-def test_a_payout_that_lapsed_is_not_signed_anew_before_the_chain_has_judged_all_of_it(
+def test_an_expired_payout_is_not_signed_again_before_the_chain_has_judged_all_of_it(
     in_shop: "InShop",
 ) -> None:
     async def scenario(shop: "Shop") -> None:

@@ -26,7 +26,7 @@ def evm() -> Iterator[EvmScene]:
         yield open_scene(node)
 
 
-def test_payouts_that_arrive_short_freeze_with_every_leg_and_no_other_is_signed(
+def test_payouts_that_arrive_short_freeze_with_every_transfer_named_and_no_other_is_signed(
     in_shop: "InShop", evm: EvmScene
 ) -> None:
     async def scenario(shop: "Shop") -> None:

@@ -17,7 +17,7 @@ async def obstacles(shop: "Shop") -> list[tuple[str, str]]:
     return [(waiting.kind, waiting.cause) for waiting in await list_blocked(shop.connection)]
 
 
-def test_while_a_chain_is_stopped_nothing_that_lapsed_is_signed_again(in_shop: "InShop") -> None:
+def test_while_a_chain_is_stopped_nothing_that_expired_is_signed_again(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain, order = shop.scripted(), await shop.order()
         payer = shop.payer(chain)
@@ -41,7 +41,7 @@ def test_while_a_chain_is_stopped_nothing_that_lapsed_is_signed_again(in_shop: "
     in_shop(scenario)
 
 
-def test_an_order_whose_transfers_all_lapse_waits_for_somebody(in_shop: "InShop") -> None:
+def test_an_order_whose_transfers_all_expire_waits_for_an_operator(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         await shop.order()
         payer = shop.payer(shop.scripted(Expired("expired")), max_builds=2)
