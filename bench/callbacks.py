@@ -57,7 +57,7 @@ class Delivered(msgspec.Struct, frozen=True):
 
     callbacks: int
     seconds: float
-    messenger_cpu: float
+    sender_cpu: float
 
     @property
     def rate(self) -> float:
@@ -87,7 +87,7 @@ def measure(folder: Path, callbacks: int = COUNT, say: Say = lambda _: None) -> 
 
 async def _measure(url: str, port: int, callbacks: int, say: Say) -> Delivered:
     connect = partial(db.connect, url)
-    async with await connect() as connection, _messenger(connect) as sender:
+    async with await connect() as connection, _callback_sender(connect) as sender:
         await ensure_nonce_partitions(connection, now_ms() // DAY_MS)
         say(f"callbacks: {callbacks:,} orders are made and cancelled")
         writer = Writer(url)
@@ -109,7 +109,7 @@ async def _measure(url: str, port: int, callbacks: int, say: Say) -> Delivered:
 
 
 @asynccontextmanager
-async def _messenger(connect: Connect) -> AsyncIterator[CallbackSender]:
+async def _callback_sender(connect: Connect) -> AsyncIterator[CallbackSender]:
     with ThreadPoolExecutor(PARALLEL) as threads:
         guard = Guard(resolver(threads), LOOPBACK, http_allowed=True)
         sender = CallbackSender(connect, KEYRING, CallbackClient(guard, httpx.create_ssl_context()))
@@ -189,7 +189,7 @@ def main() -> None:
         found = measure(Path(name) / "data", say=print)
     print(
         f"{found.callbacks:,} callbacks in {found.seconds:.1f} s: {found.rate:,.0f} delivered a second, "
-        f"the messenger at {found.messenger_cpu:.0f} % of one core"
+        f"the callback sender at {found.sender_cpu:.0f} % of one core"
     )
 
 

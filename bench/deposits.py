@@ -85,7 +85,7 @@ class Scanned(msgspec.Struct, frozen=True):
             f"deposits on {self.chain}: {self.transfers:,} transfers in {self.scan_s:.1f} s, "
             f"{self.rate:,.0f} read a second, the watcher at {100 * self.scan_cpu_s / self.scan_s:.0f} % "
             f"of one core; {self.credits:,} ours, {self.credit_rate:,.0f} credited a second, "
-            f"the creditor at {100 * self.credit_cpu_s / self.credit_s:.0f} %"
+            f"the crediting worker at {100 * self.credit_cpu_s / self.credit_s:.0f} %"
         )
 
 

@@ -122,7 +122,7 @@ def test_what_has_been_signed_is_never_signed_anew() -> None:
         first = await chain.build(payout_on("ERC20"), [])
         return await chain.build(payout_on("ERC20"), [first])
 
-    with pytest.raises(ValueError, match="never lapse"):
+    with pytest.raises(ValueError, match="never expire"):
         asyncio.run(scenario())
 
 

@@ -107,7 +107,7 @@ class CallbackSender:
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
         """Deliver until told to stop. Then finish the running attempts and close the connections."""
         try:
-            await repeat("messenger", self.start_due, stop=stop, interval_s=interval_s, wake=self.wake)
+            await repeat("callbacks", self.start_due, stop=stop, interval_s=interval_s, wake=self.wake)
         finally:
             await self.close()
 

@@ -47,7 +47,7 @@ class CreditingWorker:
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
         """Credit what is due until told to stop, then close the connection."""
         try:
-            await repeat("creditor", self.credit_due, stop=stop, interval_s=interval_s, wake=self.wake)
+            await repeat("crediting", self.credit_due, stop=stop, interval_s=interval_s, wake=self.wake)
         finally:
             await self.close()
 
