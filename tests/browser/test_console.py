@@ -302,7 +302,7 @@ def test_a_refused_request_is_looked_into_in_the_debugger(
     page.get_by_role("link", name="Open in the debugger").first.click()
     page.get_by_label("Your string to sign").fill("/merchant/getMerchantBalance\nappKey=x")
     page.get_by_role("button", name="Look at it").click()
-    expect(page.get_by_text("What has to be signed")).to_be_visible()
+    expect(page.get_by_text("The string to sign")).to_be_visible()
     expect(page.locator(".code-block mark")).to_have_count(2)
     check_axe(page)
 

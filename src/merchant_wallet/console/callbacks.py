@@ -116,7 +116,7 @@ async def resend_dead_letters(request: ConsoleRequest, conn: Connection) -> Resp
     async with conn.transaction():
         count = await outbox.send_dead_letters_again(conn, merchant_id)
         await _record(request, conn, "resend", merchant_id, "all that are parked", resent=count)
-    told = N_("Sent at once: {count}.") if count else N_("None of its callbacks was given up.")
+    told = N_("Sent at once: {count}.") if count else N_("It has no failed callbacks.")
     return request.redirect(_back(request, merchant_id), told, count=count)
 
 

@@ -43,7 +43,7 @@ MEANINGS: Final = {
     "held": N_(
         "It is final, but its transaction was settled in another block, or its block has left the chain."
     ),
-    "dropped": N_("A person decided that nothing is credited for it."),
+    "dropped": N_("A person decided not to credit it."),
     "credited": N_("The book has credited it, once and for good."),
 }
 

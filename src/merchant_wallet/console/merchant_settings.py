@@ -35,7 +35,7 @@ _MODE_STAYS: Final = N_("The currencies stay as they are: the book has entries."
 _ONE_WRONG: Final = N_("Nothing was changed: one field needs another look.")
 _SOME_WRONG: Final = N_("Nothing was changed: {count} fields need another look.")
 _MOVED: Final = N_(
-    "Somebody else has changed this meanwhile; what stands here is not saved yet. Now it is: {now}"
+    "Somebody else has changed this meanwhile. Your value is not saved yet. The present value is: {now}"
 )
 _SAVED: Final = N_("Saved. It holds from the next request on.")
 _SAME: Final = N_("Nothing was changed.")

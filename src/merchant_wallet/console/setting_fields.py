@@ -52,7 +52,7 @@ GROUPS: Final = (
     FieldGroup(
         "identity",
         N_("Merchant"),
-        N_("How the merchant is called, and what its book holds."),
+        N_("The merchant's name, and the currencies of its book."),
         (
             SettingField("name", N_("Name"), N_("1 to 128 characters, not digits alone.")),
             SettingField(
@@ -181,12 +181,12 @@ GROUPS: Final = (
     FieldGroup(
         "callbacks",
         N_("Callbacks"),
-        N_("Withdrawals name their own URL. Deposits are told here."),
+        N_("Withdrawals name their own URL. Deposits are sent to this one."),
         (
             SettingField(
                 "deposit-notify-url",
-                N_("URL told of deposits"),
-                N_("At most 100 characters. Empty: nobody is told."),
+                N_("URL for deposits"),
+                N_("At most 100 characters. Empty: no callbacks for deposits."),
                 may_be_empty=True,
                 inputmode="url",
             ),

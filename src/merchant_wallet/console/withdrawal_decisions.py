@@ -63,7 +63,7 @@ TOLD: Final[Mapping[Enum, str]] = {
     OrderRefusal.ROLLED_BACK: N_(
         "Nothing was done: payouts are stopped, and the platform must look at the order first."
     ),
-    OrderRefusal.TOO_LATE: N_("Its time for approval has passed; it expires by itself."),
+    OrderRefusal.TOO_LATE: N_("Its time for approval has passed. It expires automatically."),
     OrderRefusal.STATUS: N_("Nothing was done: the order has moved on meanwhile."),
 }
 REFUSED: Final = N_("The book refused: {reason}")
