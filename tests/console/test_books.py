@@ -238,7 +238,7 @@ def test_a_book_that_somebody_changed_is_found_out_and_the_rule_is_named(
     auditor.follow(auditor.post(f"{url_of(shop)}/verify"))
     wait_until(lambda: "The book has a fault" in auditor.page(f"{url_of(shop)}/verify/state"), "verified")
     told = tell(auditor.page(f"{url_of(shop)}/verify"))
-    assert "an account's row holds what its postings add up to" in told
+    assert "an account's balance is the sum of its postings" in told
 
 
 def test_one_verification_at_a_time_and_it_ends_when_asked_to(

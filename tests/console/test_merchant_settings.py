@@ -122,7 +122,7 @@ def test_who_changes_what_somebody_else_has_just_changed_is_told_first(people: P
     asked = mei.post(path, stale | {"daily-limit": "9000", "rate-limit": "7"})
     assert asked.status_code == 422
     assert "Somebody else has changed this meanwhile" in tell(asked.text)
-    assert "Now it is: 500" in tell(asked.text)
+    assert "The present value is: 500" in tell(asked.text)
     now = settings_form(mei, shop)
     assert (now["daily-limit"], now["rate-limit"]) == ("500", ""), "all or none"
     again = stale | {"daily-limit": "9000", "rate-limit": "7", "marks": marks_of(asked.text)}
@@ -137,7 +137,7 @@ def test_fees_are_not_undone_either(people: People, shop: Shop) -> None:
     ann.post(url_of(shop, "/fees"), fees)
     asked = mei.post(url_of(shop, "/fees"), stale)
     assert asked.status_code == 422
-    assert "Now it is: 0.01" in tell(asked.text)
+    assert "The present value is: 0.01" in tell(asked.text)
 
 
 def test_what_is_wrong_is_said_of_every_field_and_what_was_typed_stays(
