@@ -50,7 +50,7 @@ def test_a_deposit_is_followed_from_its_block_to_its_credit(shop: Shop, people: 
     shop.platform.rows("update deposit set status = 'pending', final_ms = 2 where tx_hash = %s", tx_hash)
     assert "Final, to be credited" in tell(operator.page(mine).split("<tbody>")[1])
     key = DepositKey("ERC20", tx_hash, 0)
-    done = shop.ask_book(CreditDeposit(key, own_address(shop), 5 * COIN, is_told=True))
+    done = shop.ask_book(CreditDeposit(key, own_address(shop), 5 * COIN, wants_callback=True))
     assert isinstance(done, Credited)
     page = operator.page(f"{DEPOSITS}/ERC20/{tx_hash}/0")
     assert f"/entries/{done.entry_id}" in page

@@ -201,13 +201,13 @@ class DepositKey(msgspec.Struct, frozen=True, gc=False):
 class CreditDeposit(Command, frozen=True, gc=False):
     """Credit a deposit at one of the book's addresses, 20 bytes, after its block is final.
 
-    `is_told`: the merchant's settings ask for a callback about it.
+    `wants_callback`: the merchant's settings ask for a callback about it.
     """
 
     key: DepositKey
     address: bytes
     amount_units: int
-    is_told: bool
+    wants_callback: bool
 
 
 class Submission(msgspec.Struct, frozen=True, gc=False):

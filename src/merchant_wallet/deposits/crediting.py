@@ -69,7 +69,7 @@ class CreditingWorker:
 
     async def _credit(self, due: DueDeposit) -> bool:
         name = {"merchant_id": due.merchant_id, "chain": due.key.chain, "tx_hash": due.key.tx_hash}
-        command = CreditDeposit(due.key, due.address, due.amount_units, due.is_told)
+        command = CreditDeposit(due.key, due.address, due.amount_units, due.wants_callback)
         try:
             submission = Submission(command, settings_version=due.settings_version)
             outcome = await self._book.submit(due.merchant_id, submission)

@@ -58,7 +58,7 @@ class DueDeposit(msgspec.Struct, frozen=True, gc=False):
     key: DepositKey
     address: bytes
     amount_units: int
-    is_told: bool
+    wants_callback: bool
     settings_version: int
 
 

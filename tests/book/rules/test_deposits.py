@@ -71,7 +71,7 @@ def test_a_deposit_is_credited_once_however_often_it_is_asked_for() -> None:
     first = ledger.ask(command)
     ledger.rates = {}
     assert expect(ledger, command, {}) == first
-    told = msgspec.structs.replace(command, is_told=True)
+    told = msgspec.structs.replace(command, wants_callback=True)
     assert expect(ledger, told, {}) == first
     assert not ledger.callbacks
 
@@ -97,7 +97,7 @@ def test_two_transfers_of_one_transaction_are_two_deposits() -> None:
 
 def test_a_callback_is_stored_in_the_same_commit_if_the_merchant_wants_it() -> None:
     ledger = given()
-    ledger.ask(msgspec.structs.replace(arrived(ledger, "anna", "10"), is_told=True))
+    ledger.ask(msgspec.structs.replace(arrived(ledger, "anna", "10"), wants_callback=True))
     entry_id = ledger.entries[-1].entry_id
     assert ledger.callbacks == [CallbackDue(entry_id, 0, f"evt_{entry_id}_deposit", START_MS, "deposit")]
 

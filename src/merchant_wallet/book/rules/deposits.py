@@ -64,13 +64,13 @@ def _settled_hash(draft: Draft, deposit: Deposit) -> str | None:
     return draft.settled_hashes.get((deposit.key.chain, deposit.key.tx_hash))
 
 
-def deposit_facts(deposit: Deposit, is_told: bool) -> str:
+def deposit_facts(deposit: Deposit, wants_callback: bool) -> str:
     """The facts of a deposit that the journal's hash covers besides its money."""
     facts = {
         "address": deposit.address.hex(),
         "chain": deposit.key.chain,
         "logIndex": deposit.key.log_index,
-        "told": is_told,
+        "told": wants_callback,
         "txHash": deposit.key.tx_hash,
     }
     return msgspec.json.encode(facts).decode()
@@ -111,7 +111,7 @@ def _credit_exchanged(draft: Draft, deposit: Deposit, command: CreditDeposit, us
 def _record(
     draft: Draft, deposit: Deposit, command: CreditDeposit, postings: tuple[Posting, ...], rate_e8: int
 ) -> Credited:
-    facts = deposit_facts(deposit, command.is_told)
+    facts = deposit_facts(deposit, command.wants_callback)
     entry = record(draft, DEPOSIT, postings, rate_e8=rate_e8, facts=facts)
     last = postings[-1]
     credited = Credited(entry.entry_id, last.currency, deposit.amount_units, last.amount_units, rate_e8)
@@ -119,6 +119,6 @@ def _record(
     draft.changes.credited.append(deposit.key)
     if deposit.released_by is None:
         draft.settled_hashes[deposit.key.chain, deposit.key.tx_hash] = deposit.block_hash
-    if command.is_told:
+    if command.wants_callback:
         draft.changes.callbacks.append(callback_of(entry.entry_id, draft.now_ms))
     return credited
