@@ -18,7 +18,7 @@ from typing import Final
 from merchant_wallet.cli.demo import signals
 from merchant_wallet.cli.demo.deployment import Failure
 
-REPOSITORY: Final = Path(__file__).parents[3]
+REPOSITORY: Final = Path(__file__).parents[4]
 BLOCK_TIME_S: Final = 0.5
 START_TIMEOUT_S: Final = 180.0
 """The first time, the nodes' programs are installed."""
