@@ -64,6 +64,15 @@ def people(platform: Platform) -> Iterator[People]:
     made.leave()
 
 
+def _fill_audit_log(platform: Platform, shop: Shop) -> None:
+    """Make two entries of the audit log."""
+    staff = People(platform)
+    owner = staff.signed_in("owner")
+    for action in ("pause", "resume"):
+        assert owner.post(f"/console/callbacks/merchants/{shop.merchant_id}/{action}").status_code == 303
+    staff.leave()
+
+
 @pytest.fixture(scope="module")
 def busy_shop(platform: Platform) -> Shop:
     """A merchant with realistic content: customers, refusals, several kinds of withdrawals, weeks of
@@ -95,6 +104,7 @@ def busy_shop(platform: Platform) -> Shop:
             notifyUrl="http://127.0.0.1:9/told",
         )
     shop.client.expect(40101, "getMerchantBalance", sign="0" * 32)
+    _fill_audit_log(platform, shop)
     today = platform.clock() // DAY_MS
     for back, thousands in enumerate(reversed(DAILY_VOLUMES), 1):
         for movement, share in (
