@@ -8,11 +8,9 @@ Rules:
 - Redirects only go to pages of the console.
 """
 
-import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,7 +20,6 @@ from merchant_wallet.audit.failures import Failures
 from merchant_wallet.console import flash
 from merchant_wallet.console.request import (
     COOKIE,
-    CSRF_KEY,
     POST,
     Connection,
     ConsoleRequest,
@@ -30,16 +27,25 @@ from merchant_wallet.console.request import (
     PublicPage,
     clear_session_cookie,
     record_change,
-    set_session_cookie,
 )
-from merchant_wallet.console.return_path import HOME, SIGN_IN, read_return_path
+from merchant_wallet.console.return_path import SIGN_IN, read_return_path
+from merchant_wallet.console.sign_in_forms import (
+    PENDING_COOKIE,
+    read_own_form,
+    read_pending,
+    refuse,
+    restart,
+    set_step_cookie,
+    show_page,
+    start_session,
+    with_return_path,
+)
 from merchant_wallet.operators import authentication, sessions
-from merchant_wallet.operators.authentication import MustEnrol, Passed, Wait
+from merchant_wallet.operators.authentication import MustEnrol, Passed
 from merchant_wallet.operators.records import OperatorRefused
 from merchant_wallet.operators.roles import Operator
-from merchant_wallet.web import csrf
 from merchant_wallet.web.context import PageContext
-from merchant_wallet.web.forms import Form, read_form
+from merchant_wallet.web.forms import Form
 from merchant_wallet.web.languages import N_, translate
 from merchant_wallet.web.qr import draw_qr
 
@@ -47,16 +53,11 @@ CODE: Final = f"{SIGN_IN}/code"
 ENROL: Final = f"{SIGN_IN}/enrol"
 SIGN_OUT: Final = "/console/sign-out"
 ISSUER: Final = "Merchant Wallet"
-VISIT_COOKIE: Final = "console_visit"
-PENDING_COOKIE: Final = "console_pending"
-_SIGN_IN_KEY: Final = f"{CSRF_KEY} before signing in"
 _MAX_NAME: Final = 200
 _MAX_AGENT: Final = 200
 
 _WRONG: Final = N_("That name and password do not belong together.")
 _WRONG_CODE: Final = N_("That code is not right, or it was used before.")
-_WAIT: Final = N_("Too many tries. Try again in {seconds} seconds.")
-_TOO_LATE: Final = N_("That took too long. Please begin again.")
 _ARRIVALS: Final = {
     (False, False): "",
     (True, False): N_(
@@ -79,24 +80,24 @@ async def show_sign_in(request: Request, context: PageContext) -> Response:
         token = request.cookies.get(COOKIE, "")
         if token and await sessions.read_session(conn, token, context.clock()) is not None:
             return context.responses.redirect(read_return_path(request.query_params.get("back", "")))
-    return _show(
+    return show_page(
         request, context, "console/sign_in.html", back=read_return_path(request.query_params.get("back", ""))
     )
 
 
 async def submit_password(request: Request, context: PageContext) -> Response:
     """Judge name and password, and go on to the second step."""
-    form = await _read_own_form(request, context)
+    form = await read_own_form(request, context)
     name, back = form.text("name")[:_MAX_NAME], read_return_path(form.text("back"))
     source, at_ms = context.client(request).source, context.clock()
     async with context.connections.take() as conn:
         outcome = await authentication.sign_in(conn, name, form.raw("password"), source=source, at_ms=at_ms)
         if not isinstance(outcome, authentication.NeedsTotp | MustEnrol):
-            return _refuse(request, context, outcome, _WRONG, "console/sign_in.html", name=name, back=back)
+            return refuse(request, context, outcome, _WRONG, "console/sign_in.html", name=name, back=back)
         async with conn.transaction():
             if not await authentication.still_holds(conn, outcome):
                 wrong = authentication.Wrong()
-                return _refuse(request, context, wrong, _WRONG, "console/sign_in.html", name=name, back=back)
+                return refuse(request, context, wrong, _WRONG, "console/sign_in.html", name=name, back=back)
             enrols = isinstance(outcome, MustEnrol) and await _begin_enrolment(
                 context, conn, outcome.operator
             )
@@ -108,48 +109,48 @@ async def submit_password(request: Request, context: PageContext) -> Response:
                 user_agent=_agent(request),
                 at_ms=at_ms,
             )
-    response = context.responses.redirect(_with_back(ENROL if enrols else CODE, back))
-    _set_cookie(response, PENDING_COOKIE, token, context)
+    response = context.responses.redirect(with_return_path(ENROL if enrols else CODE, back))
+    set_step_cookie(response, PENDING_COOKIE, token, context)
     return response
 
 
 async def show_code(request: Request, context: PageContext) -> Response:
     """The form for a code of the second factor, or a recovery code."""
     async with context.connections.take() as conn:
-        pending = await _read_pending(request, context, conn)
+        pending = await read_pending(request, context, conn)
     if pending is None:
-        return _restart(request, context)
+        return restart(request, context)
     back = read_return_path(request.query_params.get("back", ""))
     if not pending.operator.enrolled:
-        return context.responses.redirect(_with_back(ENROL, back))
+        return context.responses.redirect(with_return_path(ENROL, back))
     template = "console/recovery.html" if "recovery" in request.query_params else "console/code.html"
-    return _show(request, context, template, back=back, who=pending.operator)
+    return show_page(request, context, template, back=back, who=pending.operator)
 
 
 async def submit_code(request: Request, context: PageContext) -> Response:
     """Judge the second factor. If it is right, the user is signed in."""
-    form = await _read_own_form(request, context)
+    form = await read_own_form(request, context)
     back, is_recovery = read_return_path(form.text("back")), "recovery" in form
     async with context.connections.take() as conn:
-        pending = await _read_pending(request, context, conn)
+        pending = await read_pending(request, context, conn)
         if pending is None:
-            return _restart(request, context)
+            return restart(request, context)
         who = pending.operator
         if not who.enrolled:
-            return context.responses.redirect(_with_back(ENROL, back))
+            return context.responses.redirect(with_return_path(ENROL, back))
         try:
             outcome = await _check_second_factor(request, context, conn, who, form)
         except OperatorRefused:
             # An owner has reset the account meanwhile: there is no second factor any more.
-            return _restart(request, context)
+            return restart(request, context)
         if not isinstance(outcome, Passed):
             template = "console/recovery.html" if is_recovery else "console/code.html"
-            return _refuse(request, context, outcome, _WRONG_CODE, template, back=back, who=who)
+            return refuse(request, context, outcome, _WRONG_CODE, template, back=back, who=who)
         by = "recovery code" if is_recovery else "code"
         try:
             token, failed = await _open_session(request, context, conn, pending, by=by)
         except sessions.SessionOver:
-            return _restart(request, context)
+            return restart(request, context)
         left = await authentication.count_recovery_codes(conn, who.operator_id) if is_recovery else None
     return _redirect_signed_in(context, back, token, _describe_sign_in(left, failed))
 
@@ -173,53 +174,53 @@ def _redirect_signed_in(
     response = context.responses.redirect(back)
     if said is not None:
         flash.write(response, said, context.keyring.derive(flash.KEY), token, context.responses.secure)
-    _start_session(response, token, context)
+    start_session(response, token, context)
     return response
 
 
 async def show_enrolment(request: Request, context: PageContext) -> Response:
     """The second factor's secret as a QR code and as text, and the form for the first code."""
     async with context.connections.take() as conn:
-        pending = await _read_pending(request, context, conn)
+        pending = await read_pending(request, context, conn)
         if pending is None:
-            return _restart(request, context)
+            return restart(request, context)
         if pending.operator.enrolled:
             return context.responses.redirect(CODE)
         try:
             enrolment = await _open_enrolment(context, conn, pending.operator)
         except OperatorRefused:
-            return _restart(request, context)
+            return restart(request, context)
     back = read_return_path(request.query_params.get("back", ""))
     shown = _describe_enrolment(enrolment)
-    return _show(request, context, "console/enrol.html", back=back, who=pending.operator, **shown)
+    return show_page(request, context, "console/enrol.html", back=back, who=pending.operator, **shown)
 
 
 async def submit_enrolment(request: Request, context: PageContext) -> Response:
     """Judge the first code. If it is right, the user is signed in and sees the recovery codes once."""
-    form = await _read_own_form(request, context)
+    form = await read_own_form(request, context)
     back = read_return_path(form.text("back"))
     async with context.connections.take() as conn:
-        pending = await _read_pending(request, context, conn)
+        pending = await read_pending(request, context, conn)
         if pending is None or pending.operator.enrolled:
-            return _restart(request, context)
+            return restart(request, context)
         who = pending.operator
         try:
             enrolment = await _open_enrolment(context, conn, who)
             outcome = await _confirm(request, context, conn, who, form.text("code"))
         except OperatorRefused:
             # Another browser has finished the enrolment, or an owner has reset the account.
-            return _restart(request, context)
+            return restart(request, context)
         if not isinstance(outcome, Passed):
             shown = _describe_enrolment(enrolment)
-            return _refuse(
+            return refuse(
                 request, context, outcome, _WRONG_CODE, "console/enrol.html", back=back, who=who, **shown
             )
         try:
             token, failed = await _open_session(request, context, conn, pending, by="first code")
         except sessions.SessionOver:
-            return _restart(request, context)
+            return restart(request, context)
     response = _show_codes(request, context, who, back, outcome.recovery_codes, failed)
-    _start_session(response, token, context)
+    start_session(response, token, context)
     return response
 
 
@@ -312,25 +313,6 @@ def _describe_sign_in(codes_left: int | None, failed: Failures | None) -> flash.
     return flash.FlashMessage(flash.WARN, text, values) if text else None
 
 
-def _show(
-    request: Request, context: PageContext, template: str, *, status: int = 200, **values: object
-) -> Response:
-    client = context.client(request)
-    visit = request.cookies.get(VISIT_COOKIE) or secrets.token_urlsafe(16)
-    shown = {
-        "theme": client.theme,
-        "csrf": _make_csrf(context, visit),
-        "request_id": request.scope.get("request_id", ""),
-        "here": _with_back(request.url.path, str(values.get("back", HOME))),
-        "problem": "",
-        "name": "",
-        **values,
-    }
-    response = context.responses.page(template, client.language, shown, status=status)
-    _set_cookie(response, VISIT_COOKIE, visit, context)
-    return response
-
-
 def _describe_enrolment(enrolment: authentication.Enrolment) -> dict[str, Any]:
     """What the page shows of a second factor that is being set up."""
     return {"secret": enrolment.secret, "qr": draw_qr(enrolment.uri)}
@@ -348,75 +330,9 @@ def _show_codes(
     told = _describe_sign_in(None, failed)
     language = context.client(request).language
     text = "" if told is None else translate(language, told.text, **told.values)
-    return _show(
+    return show_page(
         request, context, "console/recovery_codes.html", codes=codes, back=back, who=who, failed=text
     )
-
-
-def _refuse(
-    request: Request,
-    context: PageContext,
-    outcome: authentication.SignIn | authentication.Second,
-    text: str,
-    template: str,
-    **values: object,
-) -> Response:
-    problem, status, headers = _describe_failure(request, context, outcome, text)
-    response = _show(request, context, template, status=status, problem=problem, **values)
-    response.headers.update(headers)
-    return response
-
-
-def _describe_failure(
-    request: Request, context: PageContext, outcome: authentication.SignIn | authentication.Second, text: str
-) -> tuple[str, int, dict[str, str]]:
-    """The error in the client's language, with the response's status and headers."""
-    language = context.client(request).language
-    if isinstance(outcome, Wait):
-        told = translate(language, _WAIT, seconds=outcome.wait_s)
-        return told, 429, {"retry-after": str(outcome.wait_s)}
-    return translate(language, text), 422, {}
-
-
-def _restart(request: Request, context: PageContext) -> Response:
-    """Redirect to the first step: no password was shown, or it took too long."""
-    problem = translate(context.client(request).language, _TOO_LATE)
-    back = read_return_path(request.query_params.get("back", ""))
-    return _show(request, context, "console/sign_in.html", status=401, problem=problem, back=back)
-
-
-async def _read_own_form(request: Request, context: PageContext) -> Form:
-    """The form, if it comes from this browser's own page. Raises BadForm, Forged."""
-    form = await read_form(request)
-    csrf.check(request, form, _make_csrf(context, request.cookies.get(VISIT_COOKIE, "")))
-    if not request.cookies.get(VISIT_COOKIE):
-        raise csrf.Forged("the browser has not seen the form")
-    return form
-
-
-async def _read_pending(request: Request, context: PageContext, conn: Connection) -> sessions.Session | None:
-    token = request.cookies.get(PENDING_COOKIE, "")
-    return await sessions.read_pending(conn, token, context.clock()) if token else None
-
-
-def _make_csrf(context: PageContext, visit: str) -> str:
-    return csrf.make_token(context.keyring.derive(_SIGN_IN_KEY), visit)
-
-
-def _start_session(response: Response, token: str, context: PageContext) -> None:
-    set_session_cookie(response, token, secure=context.responses.secure)
-    for name in (PENDING_COOKIE, VISIT_COOKIE):
-        response.delete_cookie(name, path=SIGN_IN, httponly=True, samesite="strict")
-
-
-def _set_cookie(response: Response, name: str, value: str, context: PageContext) -> None:
-    response.set_cookie(
-        name, value, path=SIGN_IN, httponly=True, samesite="strict", secure=context.responses.secure
-    )
-
-
-def _with_back(url: str, back: str) -> str:
-    return url if back == HOME else f"{url}?back={quote(back, safe='')}"
 
 
 def _agent(request: Request) -> str:

@@ -18,9 +18,9 @@ import structlog
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.addresses import format_address
-from merchant_wallet.base.chains import CHAINS, TABLE
+from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.currencies import CURRENCIES, USDT
+from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.money import format_units
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.chains.jsonrpc import CallReverted
@@ -34,10 +34,7 @@ from merchant_wallet.custody.comparison import (
     JudgedMovement,
     add_remainders,
     compare,
-    find_imbalance,
     find_movements,
-    sum_liabilities,
-    weigh_custody,
 )
 from merchant_wallet.custody.records import Balances
 from merchant_wallet.custody.report import (
@@ -49,6 +46,7 @@ from merchant_wallet.custody.report import (
     read_coin,
 )
 from merchant_wallet.deposits import deposit_store
+from merchant_wallet.processes.chain_views import ChainView, ChainViews
 from merchant_wallet.withdrawals.stops import stop_payouts
 
 ACTOR: Final = "reconciliation"
@@ -70,51 +68,6 @@ CustodyReaders = Mapping[str, CustodyReader]
 OpenCustodyReaders = Callable[[AsyncConnection], CustodyReaders]
 
 log = structlog.get_logger(__name__)
-
-
-class ChainView(msgspec.Struct, frozen=True):
-    """One chain compared with its books, and what to store of it.
-
-    `received` are transfers to our addresses in blocks that no search has stored yet.
-    """
-
-    comparison: Comparison
-    judged: tuple[JudgedMovement, ...]
-    new_deposits: frozenset[bytes]
-    context: ReportContext
-    received: tuple[TokenTransfer, ...] = ()
-
-
-class ChainViews(msgspec.Struct, frozen=True):
-    """All chains compared with one snapshot of all books. `failures` has the cause for each other chain."""
-
-    balances: Balances
-    views: dict[str, ChainView]
-    failures: dict[str, str]
-
-    @property
-    def imbalances(self) -> dict[str, int]:
-        """The sum of all accounts of a currency, if it is not 0 as it must be."""
-        sums = {currency: find_imbalance(self.balances, currency) for currency in CURRENCIES}
-        return {currency: units for currency, units in sums.items() if units}
-
-    @property
-    def is_explained(self) -> bool:
-        """Whether every difference is explained by lines."""
-        return all(view.comparison.unexplained_units == 0 for view in self.views.values())
-
-    def weigh(self) -> Custody | None:
-        """Compare what is held with what is owed. None unless every chain was read, with its hot wallet.
-
-        A hot wallet is known once a worker that can pay has started.
-        """
-        used = {kind for (kind, _), units in self.balances.items() if units}
-        unseen = {chain.code for chain in TABLE if chain.account_kind in used} - self.views.keys()
-        without_wallet = [name for name, view in self.views.items() if not view.context.coin]
-        if self.failures or unseen or without_wallet or not self.views:
-            return None
-        comparisons = [view.comparison for view in self.views.values()]
-        return weigh_custody(sum_liabilities(self.balances, USDT), comparisons)
 
 
 class Reconciler:
