@@ -219,7 +219,7 @@ def test_one_of_two_nodes_can_not_freeze_the_wallet_with_a_blacklist(evm: EvmSce
 
 def test_a_verdict_needs_a_nonce(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
-        with pytest.raises(ValueError, match="has a place"):
+        with pytest.raises(ValueError, match="has a nonce"):
             await chain.judge(Payout(1, ORDERED.transfer), [])
 
     play(evm, 1, story)

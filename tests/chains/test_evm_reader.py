@@ -174,7 +174,7 @@ def test_a_node_that_has_not_got_so_far_does_not_say_that_nothing_came(evm: EvmS
         two.mend()
         evm.settle()
         # Final on one of two nodes is not enough.
-        with pytest.raises(ChainAway, match="not got so far"):
+        with pytest.raises(ChainAway, match="has not reached them"):
             await chain.transfers(first, first)
 
     play(evm, story)

@@ -63,11 +63,11 @@ def test_a_result_of_another_form_is_no_answer(evm_node: EvmDevnet) -> None:
         nodes = nodes_of(proxy.url)
         for result in WRONG_FORMS:
             proxy.always("eth_chainId", result)
-            with pytest.raises(ChainAway, match="another form"):
+            with pytest.raises(ChainAway, match="the wrong form"):
                 await nodes.first(lambda node: node.chain_id())
         for block in [1, [], "0x", {"number": "0x1"}, {"hash": "0x" + "a" * 64}]:
             proxy.always("eth_getBlockByNumber", block)
-            with pytest.raises(ChainAway, match="another form"):
+            with pytest.raises(ChainAway, match="the wrong form"):
                 await nodes.first(lambda node: node.block("latest"))
         await nodes.close()
 

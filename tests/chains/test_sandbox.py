@@ -112,7 +112,7 @@ def test_the_wallet_holds_enough_for_everything_and_has_no_nonces(name: str) -> 
     assert len({chain.wallet, chain_of(name, seed=b"another").wallet, chain_of("XX").wallet}) == 3
     assert (len(chain.wallet), chain.has_nonces) == (20, False)
     for asked in (chain.next_nonce(None, is_first=True), chain.build_cancel(0, [])):
-        with pytest.raises(ValueError, match="no numbered places"):
+        with pytest.raises(ValueError, match="has no nonces"):
             asyncio.run(asked)
 
 
