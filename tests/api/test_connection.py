@@ -7,14 +7,7 @@ import time
 from functools import partial
 
 import pytest
-from tests.echo_server import (
-    PATH,
-    Client,
-    EchoServer,
-    post,
-    run_server,
-    until,
-)
+from tests.echo_server import PATH, Client, EchoServer, post, run_server, until
 
 from merchant_wallet.api.connection import MAX_DISCARDED_BYTES, MAX_HEAD_BYTES, MAX_PIPELINED
 from merchant_wallet.api.dependencies import OperationRequest

@@ -9,14 +9,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from tests.echo_server import (
-    HOST,
-    Client,
-    EchoServer,
-    post,
-    run_server,
-    until,
-)
+from tests.echo_server import HOST, Client, EchoServer, post, run_server, until
 
 from merchant_wallet.api import admission
 from merchant_wallet.api.admission import AdmittedConnection

@@ -6,26 +6,10 @@ from base64 import b64encode
 from pathlib import Path
 
 import pytest
-from tests.api.test_debugger import (
-    BODY,
-    FIELDS,
-    LINES,
-    OURS,
-    PATH,
-    SECRET,
-    kinds,
-    with_fields,
-)
+from tests.api.test_debugger import BODY, FIELDS, LINES, OURS, PATH, SECRET, kinds, with_fields
 
 from merchant_wallet.api.debugger import NOTE, SENTENCES, WRONG, diagnose
-from merchant_wallet.base.signing import (
-    HMAC,
-    MD5,
-    Method,
-    md5_string_to_sign,
-    sign,
-    string_to_sign,
-)
+from merchant_wallet.base.signing import HMAC, MD5, Method, md5_string_to_sign, sign, string_to_sign
 
 OLDER = "fedcba9876543210fedcba9876543210"
 STRANGE = "a secret of somebody else, not ours"

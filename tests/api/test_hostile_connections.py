@@ -6,14 +6,7 @@ import time
 from ipaddress import IPv4Network
 
 import pytest
-from tests.echo_server import (
-    PATH,
-    Client,
-    EchoServer,
-    post,
-    run_server,
-    until,
-)
+from tests.echo_server import PATH, Client, EchoServer, post, run_server, until
 
 from merchant_wallet.api.connection import MAX_HEAD_BYTES, MAX_UNFINISHED_BYTES
 from merchant_wallet.api.endpoint import BODY_TIMEOUT_S

@@ -12,11 +12,7 @@ from tests.crash.shop import open_shop, run
 
 from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Kind, ProposedChange
-from merchant_wallet.approvals.decisions import (
-    Person,
-    ProposalRefusal,
-    ProposalRefused,
-)
+from merchant_wallet.approvals.decisions import Person, ProposalRefusal, ProposalRefused
 from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.verify import verify
 from merchant_wallet.base.db import connect

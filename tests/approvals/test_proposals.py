@@ -12,15 +12,7 @@ from typing import Any, LiteralString
 import pytest
 from psycopg import AsyncConnection, errors
 from tests.approvals.standing import LOSSES
-from tests.crash.shop import (
-    ALICE,
-    COIN,
-    FUNDS,
-    Shop,
-    open_merchant,
-    open_shop,
-    run,
-)
+from tests.crash.shop import ALICE, COIN, FUNDS, Shop, open_merchant, open_shop, run
 
 from merchant_wallet.approvals import proposals
 from merchant_wallet.approvals.decisions import ProposalRefusal, ProposalRefused

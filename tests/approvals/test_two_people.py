@@ -2,14 +2,7 @@
 
 import msgspec
 import pytest
-from tests.book.accounting import (
-    WITHDRAWAL,
-    expect,
-    given,
-    order_of,
-    units,
-    withdraw,
-)
+from tests.book.accounting import WITHDRAWAL, expect, given, order_of, units, withdraw
 from tests.book.ledger import START_MS, Ledger
 
 from merchant_wallet.base.codes import Refusal

@@ -4,14 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merchant_wallet.base.ids import (
-    MAX_COUNTER,
-    MAX_ID,
-    MAX_RANGE,
-    compose,
-    counter_of,
-    range_of,
-)
+from merchant_wallet.base.ids import MAX_COUNTER, MAX_ID, MAX_RANGE, compose, counter_of, range_of
 
 ranges = st.integers(1, MAX_RANGE)
 counters = st.integers(0, MAX_COUNTER)

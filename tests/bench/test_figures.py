@@ -15,15 +15,7 @@ from bench.goals import (
     judge,
     judge_all,
 )
-from bench.meters import (
-    TICKS_PER_S,
-    family_of,
-    find_process,
-    percentile,
-    processor_s,
-    read_busy,
-    read_stat,
-)
+from bench.meters import TICKS_PER_S, family_of, find_process, percentile, processor_s, read_busy, read_stat
 from bench.plans import Choice, ceiling_plans, is_picked, matrix_plans
 from bench.report import Machine, read_machine, tell_failures, tell_machine, tell_row
 from bench.rows import Cost, Row

@@ -4,14 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
-from bench.merchants import (
-    BenchMerchant,
-    KnownOrder,
-    MerchantSet,
-    SubUser,
-    read_merchants,
-    write_merchants,
-)
+from bench.merchants import BenchMerchant, KnownOrder, MerchantSet, SubUser, read_merchants, write_merchants
 from bench.signed_requests import (
     BLOCK,
     FIELDS,

@@ -30,15 +30,7 @@ from merchant_wallet.book.outcomes import (
     Withdrawal,
 )
 from merchant_wallet.book.rules import apply_one
-from merchant_wallet.book.state import (
-    DAY_MS,
-    Changes,
-    Deposit,
-    Draft,
-    Entry,
-    Posting,
-    Rate,
-)
+from merchant_wallet.book.state import DAY_MS, Changes, Deposit, Draft, Entry, Posting, Rate
 from merchant_wallet.book.sub_user import SubUser
 
 MERCHANT_ID = 1001

@@ -7,14 +7,7 @@ from pathlib import Path
 import msgspec
 import psycopg
 import pytest
-from tests.book.fake_writer import (
-    COIN,
-    MERCHANT_ID,
-    RANGE_NO,
-    START_MS,
-    FakeWriter,
-    on,
-)
+from tests.book.fake_writer import COIN, MERCHANT_ID, RANGE_NO, START_MS, FakeWriter, on
 
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner, write_checkpoints
 from merchant_wallet.base import ids

@@ -13,14 +13,7 @@ from typing import Any
 
 import pytest
 from tests.book.accounting import registration
-from tests.crash.shop import (
-    ALICE,
-    COIN,
-    PATIENCE_S,
-    Shop,
-    open_shop,
-    run,
-)
+from tests.crash.shop import ALICE, COIN, PATIENCE_S, Shop, open_shop, run
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal

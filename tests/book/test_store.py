@@ -6,14 +6,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
-from tests.crash.shop import (
-    ALICE,
-    COIN,
-    Shop,
-    eventually,
-    open_shop,
-    run,
-)
+from tests.crash.shop import ALICE, COIN, Shop, eventually, open_shop, run
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal

@@ -15,14 +15,7 @@ from merchant_wallet.book import store
 from merchant_wallet.book.connection import PipelineConnection
 from merchant_wallet.book.read_set import read_set_of
 from merchant_wallet.book.rules import apply_batch
-from merchant_wallet.book.sub_user import (
-    COLUMNS,
-    COMPARED,
-    CONTROLS,
-    COUNTED,
-    FIXED,
-    SubUser,
-)
+from merchant_wallet.book.sub_user import COLUMNS, COMPARED, CONTROLS, COUNTED, FIXED, SubUser
 
 
 async def _read(shop: Shop, command: c.Command) -> SubUser:

@@ -8,14 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.book.fake_writer import (
-    COIN,
-    EVM_ADDRESS,
-    MERCHANT_ID,
-    START_MS,
-    FakeWriter,
-    on,
-)
+from tests.book.fake_writer import COIN, EVM_ADDRESS, MERCHANT_ID, START_MS, FakeWriter, on
 
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner, write_checkpoints
 from merchant_wallet.base.codes import Refusal

@@ -6,14 +6,7 @@ from typing import Any, cast
 
 import psycopg
 import pytest
-from tests.crash.shop import (
-    ALICE,
-    COIN,
-    Shop,
-    eventually,
-    open_shop,
-    run,
-)
+from tests.crash.shop import ALICE, COIN, Shop, eventually, open_shop, run
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.db import connect

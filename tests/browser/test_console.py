@@ -7,16 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.conftest import (
-    DESKTOP,
-    NARROW,
-    PHONE,
-    CheckAxe,
-    Screen,
-    Shot,
-    Visits,
-    each_look,
-)
+from tests.browser.conftest import DESKTOP, NARROW, PHONE, CheckAxe, Screen, Shot, Visits, each_look
 from tests.console.conftest import PASSWORD, ConsoleUser, People
 from tests.journeys.conftest import DAY_MS, Platform, Shop
 

@@ -10,16 +10,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.conftest import (
-    DESKTOP,
-    NARROW,
-    PHONE,
-    CheckAxe,
-    Screen,
-    Shot,
-    Visits,
-    each_look,
-)
+from tests.browser.conftest import DESKTOP, NARROW, PHONE, CheckAxe, Screen, Shot, Visits, each_look
 from tests.browser.test_console import enrol, open_signed_in, people
 from tests.console.conftest import ConsoleUser, People
 from tests.console.test_adjustments import propose

@@ -8,15 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Route, expect
 from tests.browser import conftest
-from tests.browser.conftest import (
-    NARROW,
-    PHONE,
-    SCREENS,
-    CheckAxe,
-    Screen,
-    Visits,
-    each_look,
-)
+from tests.browser.conftest import NARROW, PHONE, SCREENS, CheckAxe, Screen, Visits, each_look
 from tests.browser.showroom import PAID_UNITS, Showroom
 
 GALLERIES = ("wallet.html", "console.html", "parts.html")

@@ -6,14 +6,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.conftest import (
-    DESKTOP,
-    PHONE,
-    CheckAxe,
-    Screen,
-    Visits,
-    each_look,
-)
+from tests.browser.conftest import DESKTOP, PHONE, CheckAxe, Screen, Visits, each_look
 from tests.browser.test_console import open_signed_in
 from tests.console.conftest import People
 from tests.journeys.conftest import Platform

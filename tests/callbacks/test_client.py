@@ -14,14 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.callbacks.conftest import make_client
-from tests.callbacks.receiver import (
-    Behaviour,
-    Receiver,
-    answer,
-    hang,
-    open_receiver,
-    raw,
-)
+from tests.callbacks.receiver import Behaviour, Receiver, answer, hang, open_receiver, raw
 
 from merchant_wallet.callbacks.client import MOST_BYTES, Answer, CallbackClient
 from merchant_wallet.callbacks.guard import LOOPBACK, Guard

@@ -8,14 +8,7 @@ from typing import Any
 import pytest
 from tests.chains.evm_liars import play
 from tests.chains.evm_scene import HELD, RECIPIENT, WALLET, EvmScene
-from tests.chains.node_proxy import (
-    NO_BATCHES,
-    Forward,
-    NodeProxy,
-    Raw,
-    Refusal,
-    Silence,
-)
+from tests.chains.node_proxy import NO_BATCHES, Forward, NodeProxy, Raw, Refusal, Silence
 
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_quantity

@@ -8,28 +8,11 @@ from typing import Any
 import pytest
 from coincurve import PrivateKey
 from devnet.evm_node import COIN
-from tests.chains.evm_scene import (
-    HELD,
-    RECIPIENT,
-    USDT,
-    WALLET,
-    EvmScene,
-    payout,
-    send,
-    sign,
-)
+from tests.chains.evm_scene import HELD, RECIPIENT, USDT, WALLET, EvmScene, payout, send, sign
 
 from merchant_wallet.base.chains import ERC20
 from merchant_wallet.chains.evm.transactions import parse_signed, parse_transfer_call, recover_sender
-from merchant_wallet.chains.protocol import (
-    Blocked,
-    Dead,
-    Final,
-    Payout,
-    Pending,
-    Transfer,
-    Unpayable,
-)
+from merchant_wallet.chains.protocol import Blocked, Dead, Final, Payout, Pending, Transfer, Unpayable
 from merchant_wallet.chains.signer import SigningRefused, SigningRequest
 from merchant_wallet.chains.transport import NodeRefused
 

@@ -7,14 +7,7 @@ import pytest
 from devnet.evm_node import COIN
 from tests.chains.evm_liars import play
 from tests.chains.evm_scene import WALLET, EvmScene
-from tests.chains.node_proxy import (
-    NO_BATCHES,
-    Behaviour,
-    Forward,
-    NodeProxy,
-    Raw,
-    Refusal,
-)
+from tests.chains.node_proxy import NO_BATCHES, Behaviour, Forward, NodeProxy, Raw, Refusal
 
 from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.chains.evm.bloom import bloom_of, may_contain

@@ -5,14 +5,7 @@ from typing import Any
 
 import pytest
 from tests.chains.evm_liars import play
-from tests.chains.evm_scene import (
-    HELD,
-    RECIPIENT,
-    USDT,
-    WALLET,
-    EvmScene,
-    payout,
-)
+from tests.chains.evm_scene import HELD, RECIPIENT, USDT, WALLET, EvmScene, payout
 from tests.chains.node_proxy import Forward, NodeProxy, Refusal, Silence
 
 from merchant_wallet.chains.evm.chain import EvmChain

@@ -9,15 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW
-from merchant_wallet.chains.protocol import (
-    Dead,
-    Final,
-    Payout,
-    Pending,
-    SignedTransfer,
-    Transfer,
-    Verdict,
-)
+from merchant_wallet.chains.protocol import Dead, Final, Payout, Pending, SignedTransfer, Transfer, Verdict
 from merchant_wallet.chains.sandbox.chain import BEHAVIOURS, AcceptedTransfer, SandboxChain
 
 RECIPIENT = bytes(range(1, 21))

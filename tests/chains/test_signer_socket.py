@@ -13,15 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.chains.signing import (
-    KEYS,
-    RULES,
-    SEED,
-    WALLETS,
-    Asking,
-    Clock,
-    pay,
-)
+from tests.chains.signing import KEYS, RULES, SEED, WALLETS, Asking, Clock, pay
 
 from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.chains.keys import signer_socket

@@ -5,26 +5,12 @@ from typing import Any
 
 import pytest
 from tests.chains.evm_liars import play
-from tests.chains.evm_scene import (
-    RECIPIENT,
-    USDT,
-    WALLET,
-    EvmScene,
-    payout,
-    send,
-)
+from tests.chains.evm_scene import RECIPIENT, USDT, WALLET, EvmScene, payout, send
 from tests.chains.node_proxy import NO_BATCHES, Forward, NodeProxy, Raw, Refusal
 
 from merchant_wallet.chains.evm import node as evm_node
 from merchant_wallet.chains.evm.chain import EvmChain
-from merchant_wallet.chains.protocol import (
-    Blocked,
-    Final,
-    Obstacle,
-    Payout,
-    Transfer,
-    TransferLog,
-)
+from merchant_wallet.chains.protocol import Blocked, Final, Obstacle, Payout, Transfer, TransferLog
 from merchant_wallet.chains.token_fee import fee_units, require_no_fee
 from merchant_wallet.chains.transfer_logs import describe_final, final_of
 

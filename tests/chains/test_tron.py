@@ -5,26 +5,11 @@ from typing import Any
 import pytest
 from devnet.tron_network import TronNetwork, address_of
 from tests.chains.tron_faults import both, drain, go_away, is_calm
-from tests.chains.tron_scene import (
-    ORDER_UNITS,
-    OTHER,
-    RECIPIENT,
-    KeySigner,
-    TronScene,
-    key_of,
-    payout_of,
-)
+from tests.chains.tron_scene import ORDER_UNITS, OTHER, RECIPIENT, KeySigner, TronScene, key_of, payout_of
 
 from merchant_wallet.base.chains import TRC20
 from merchant_wallet.chains.evm.transactions import parse_transfer_call
-from merchant_wallet.chains.protocol import (
-    ChainAway,
-    Dead,
-    Expired,
-    Final,
-    Pending,
-    SignedTransfer,
-)
+from merchant_wallet.chains.protocol import ChainAway, Dead, Expired, Final, Pending, SignedTransfer
 from merchant_wallet.chains.tron.chain import TronChain
 from merchant_wallet.chains.tron.proof import BLOCK_MS
 from merchant_wallet.chains.tron.transactions import parse_envelope, parse_raw

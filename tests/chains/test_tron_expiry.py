@@ -22,14 +22,7 @@ from tests.chains.tron_faults import (
 )
 from tests.chains.tron_scene import ORDER_UNITS, RECIPIENT, TronScene, open_tron, payout_of
 
-from merchant_wallet.chains.protocol import (
-    Blocked,
-    ChainAway,
-    Expired,
-    Final,
-    Pending,
-    SignedTransfer,
-)
+from merchant_wallet.chains.protocol import Blocked, ChainAway, Expired, Final, Pending, SignedTransfer
 from merchant_wallet.chains.tron.proof import BODIES_AT_ONCE
 
 PAYOUT = payout_of()

@@ -4,14 +4,7 @@ from typing import Any
 
 import pytest
 from tests.chains.tron_faults import both, talk
-from tests.chains.tron_scene import (
-    ORDER_UNITS,
-    OTHER,
-    RECIPIENT,
-    WALLET_UNITS,
-    TronScene,
-    payout_of,
-)
+from tests.chains.tron_scene import ORDER_UNITS, OTHER, RECIPIENT, WALLET_UNITS, TronScene, payout_of
 
 from merchant_wallet.base.chains import TRC20
 from merchant_wallet.chains.protocol import (

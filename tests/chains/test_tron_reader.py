@@ -5,14 +5,7 @@ from typing import Any
 import pytest
 from coincurve import PrivateKey
 from devnet.tron_network import address_of
-from tests.chains.tron_scene import (
-    OTHER,
-    RECIPIENT,
-    WALLET_SUN,
-    WALLET_UNITS,
-    TronScene,
-    key_of,
-)
+from tests.chains.tron_scene import OTHER, RECIPIENT, WALLET_SUN, WALLET_UNITS, TronScene, key_of
 
 from merchant_wallet.base.chains import TRC20
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees, TokenTransfer

@@ -4,15 +4,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.console.conftest import (
-    PASSWORD,
-    SIGN_IN,
-    ConsoleUser,
-    People,
-    csrf_of,
-    secret_of,
-    tell,
-)
+from tests.console.conftest import PASSWORD, SIGN_IN, ConsoleUser, People, csrf_of, secret_of, tell
 from tests.journeys.conftest import Clock, Platform
 
 from merchant_wallet.base import db

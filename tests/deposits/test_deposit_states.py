@@ -6,15 +6,9 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import AsyncRawCursor
-from tests.deposits.conftest import (
-    COIN,
-    FINAL_DEPTH,
-    DepositScene,
-    FakeChainReader,
-    InScene,
-    address,
-)
+from tests.deposits.conftest import COIN, FINAL_DEPTH, DepositScene, FakeChainReader, InScene, address
 
+from merchant_wallet.base.state_table import IllegalStep
 from merchant_wallet.book import store
 from merchant_wallet.deposits import deposit_store
 from merchant_wallet.deposits.deposit_states import (
@@ -23,7 +17,6 @@ from merchant_wallet.deposits.deposit_states import (
     STEPS,
     UNSETTLED,
     Event,
-    IllegalStep,
     State,
     step,
 )

@@ -6,15 +6,7 @@ from itertools import count
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.deposits.conftest import (
-    COIN,
-    FINAL_DEPTH,
-    MINIMUM,
-    DepositScene,
-    FakeChainReader,
-    address,
-    visit,
-)
+from tests.deposits.conftest import COIN, FINAL_DEPTH, MINIMUM, DepositScene, FakeChainReader, address, visit
 
 NAMES = ["ulla", "otto", "stranger"]
 AMOUNTS = [0, COIN // 2, COIN, 5 * COIN]

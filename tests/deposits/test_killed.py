@@ -4,14 +4,7 @@ import asyncio
 import signal
 
 import pytest
-from tests.deposits.conftest import (
-    COIN,
-    SENDER,
-    START_MS,
-    DepositScene,
-    InScene,
-    address,
-)
+from tests.deposits.conftest import COIN, SENDER, START_MS, DepositScene, InScene, address
 from tests.fork_server import fork_program
 
 from merchant_wallet.deposits.sandbox_deposits import add_deposit

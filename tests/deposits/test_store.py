@@ -6,15 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from psycopg.pq.abc import PGresult
-from tests.deposits.conftest import (
-    COIN,
-    FINAL_DEPTH,
-    SHOP,
-    DepositScene,
-    FakeChainReader,
-    InScene,
-    address,
-)
+from tests.deposits.conftest import COIN, FINAL_DEPTH, SHOP, DepositScene, FakeChainReader, InScene, address
 
 from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book import store

@@ -6,15 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.journeys.client import Answer, Number
 from tests.journeys.conftest import Shop
-from tests.journeys.orders import (
-    OPERATIONS,
-    all_fields,
-    credit,
-    debit,
-    exchange,
-    quote,
-    withdrawal,
-)
+from tests.journeys.orders import OPERATIONS, all_fields, credit, debit, exchange, quote, withdrawal
 
 MAX_LONG = 2**53 - 1
 match_plain_decimal = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]*[1-9])?").fullmatch

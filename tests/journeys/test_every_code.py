@@ -6,14 +6,7 @@ from typing import Any
 import pytest
 from tests.journeys.client import Answer, Number
 from tests.journeys.conftest import Platform, Shop, replace_rule
-from tests.journeys.orders import (
-    ERC20_ADDRESS,
-    credit,
-    debit,
-    exchange,
-    quote,
-    withdrawal,
-)
+from tests.journeys.orders import ERC20_ADDRESS, credit, debit, exchange, quote, withdrawal
 
 from merchant_wallet.base.codes import CODES
 from merchant_wallet.book.commands import QuoteWithdrawal

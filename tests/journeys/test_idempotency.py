@@ -5,14 +5,7 @@ from typing import Any
 import pytest
 from tests.journeys.client import Answer, Number
 from tests.journeys.conftest import Shop
-from tests.journeys.orders import (
-    ERC20_ADDRESS,
-    FAILING,
-    credit,
-    debit,
-    exchange,
-    withdrawal,
-)
+from tests.journeys.orders import ERC20_ADDRESS, FAILING, credit, debit, exchange, withdrawal
 
 from merchant_wallet.book.commands import Cancel
 from merchant_wallet.book.outcomes import Withdrawal

@@ -7,15 +7,7 @@ from typing import Any
 import pytest
 from tests.journeys.client import Answer, write_json
 from tests.journeys.conftest import Shop
-from tests.journeys.orders import (
-    FAILING,
-    ZERO,
-    credit,
-    debit,
-    exchange,
-    quote,
-    withdrawal,
-)
+from tests.journeys.orders import FAILING, ZERO, credit, debit, exchange, quote, withdrawal
 
 BALANCE = "/merchant/getMerchantBalance"
 FAR_NETWORK = "192.0.2.0/24"

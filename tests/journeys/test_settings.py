@@ -4,15 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.journeys.conftest import Platform, Shop
-from tests.journeys.orders import (
-    ERC20_ADDRESS,
-    TRC20_ADDRESS,
-    credit,
-    debit,
-    exchange,
-    quote,
-    withdrawal,
-)
+from tests.journeys.orders import ERC20_ADDRESS, TRC20_ADDRESS, credit, debit, exchange, quote, withdrawal
 
 DEBIT, CREDIT, CREATE = (
     "transferFromUserToMerchant",

@@ -3,15 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.journeys.client import (
-    Client,
-    Number,
-    hmac_sign,
-    md5_sign,
-    string_to_sign,
-    write_form,
-    write_json,
-)
+from tests.journeys.client import Client, Number, hmac_sign, md5_sign, string_to_sign, write_form, write_json
 from tests.journeys.conftest import Clock, Platform, Shop
 from tests.journeys.orders import NOTIFY_URL, OPERATIONS, all_fields, withdrawal
 

@@ -5,23 +5,9 @@ import json
 from typing import Any
 
 import pytest
-from tests.journeys.client import (
-    Answer,
-    Number,
-    md5_sign,
-    string_to_sign,
-    write_form,
-    write_json,
-)
+from tests.journeys.client import Answer, Number, md5_sign, string_to_sign, write_form, write_json
 from tests.journeys.conftest import Platform, Shop, wait_until
-from tests.journeys.orders import (
-    OPERATIONS,
-    all_fields,
-    credit,
-    debit,
-    exchange,
-    withdrawal,
-)
+from tests.journeys.orders import OPERATIONS, all_fields, credit, debit, exchange, withdrawal
 from tests.journeys.test_callbacks import Endpoint, endpoint
 
 from merchant_wallet.base.addresses import parse_wallet_address

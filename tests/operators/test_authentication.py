@@ -13,15 +13,7 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
 from merchant_wallet.operators import attempts, authentication, passwords, records, totp
-from merchant_wallet.operators.authentication import (
-    MustEnrol,
-    NeedsTotp,
-    Passed,
-    Second,
-    SignIn,
-    Wait,
-    Wrong,
-)
+from merchant_wallet.operators.authentication import MustEnrol, NeedsTotp, Passed, Second, SignIn, Wait, Wrong
 from merchant_wallet.operators.records import Connection, OperatorRefused
 from merchant_wallet.processes.app import Base
 from merchant_wallet.processes.worker import make_maintenance_tasks

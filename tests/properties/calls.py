@@ -5,16 +5,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from tests.journeys.orders import OPERATIONS
 
-from merchant_wallet.book.commands import (
-    Approve,
-    Cancel,
-    Command,
-    Expire,
-    Fail,
-    Refund,
-    Settle,
-    TakeUp,
-)
+from merchant_wallet.book.commands import Approve, Cancel, Command, Expire, Fail, Refund, Settle, TakeUp
 
 T = TypeVar("T")
 Call = tuple[str, dict[str, Any]]

@@ -31,14 +31,7 @@ from merchant_wallet.book.commands import (
     Submission,
     UserToMerchant,
 )
-from merchant_wallet.book.outcomes import (
-    ORDER_ID_TAKEN,
-    Exchanged,
-    Outcome,
-    Stale,
-    Transferred,
-    Withdrawal,
-)
+from merchant_wallet.book.outcomes import ORDER_ID_TAKEN, Exchanged, Outcome, Stale, Transferred, Withdrawal
 from merchant_wallet.book.read_set import read_set_of
 from merchant_wallet.book.rules.withdrawals import FAILED, PAID, PENDING, PROCESSING
 from merchant_wallet.book.state import DAY_MS

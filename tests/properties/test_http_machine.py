@@ -9,37 +9,14 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from tests.journeys.client import Answer
 from tests.journeys.conftest import Clock, Platform
 from tests.journeys.orders import ADDRESSES, NOTIFY_URL, OPERATIONS
-from tests.properties.calls import (
-    CALLS,
-    CHANGES,
-    DISTURBANCES,
-    LIVES,
-    MISTAKES,
-    WITH_ORDER,
-    Call,
-)
+from tests.properties.calls import CALLS, CHANGES, DISTURBANCES, LIVES, MISTAKES, WITH_ORDER, Call
 from tests.properties.model import DAY_MS, Model, Order, plain
 
-from merchant_wallet.book.commands import (
-    Approve,
-    Cancel,
-    Command,
-    Expire,
-    Fail,
-    Refund,
-    Settle,
-    TakeUp,
-)
+from merchant_wallet.book.commands import Approve, Cancel, Command, Expire, Fail, Refund, Settle, TakeUp
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.verification.verify import verify_book

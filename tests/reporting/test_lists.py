@@ -5,15 +5,7 @@ from tests.reporting.conftest import COIN, TRON_ADDRESS, ReportingScene, evm_of,
 
 from merchant_wallet.base.addresses import to_eip55, to_tron
 from merchant_wallet.book.journal import FIRST_HASH
-from merchant_wallet.reporting import (
-    callbacks,
-    deposits,
-    entries,
-    export,
-    merchants,
-    rollup,
-    sub_users,
-)
+from merchant_wallet.reporting import callbacks, deposits, entries, export, merchants, rollup, sub_users
 from merchant_wallet.reporting.callbacks import CallbackFilter
 from merchant_wallet.reporting.deposits import DepositFilter, DepositLine
 from merchant_wallet.reporting.entries import EntryFilter

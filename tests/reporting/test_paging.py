@@ -8,14 +8,7 @@ from tests.reporting.conftest import COIN, ReportingScene
 
 from merchant_wallet.reporting import orders
 from merchant_wallet.reporting.orders import OrderFilter, OrderLine
-from merchant_wallet.reporting.paging import (
-    Key,
-    Order,
-    Page,
-    decode_key,
-    encode_key,
-    turn,
-)
+from merchant_wallet.reporting.paging import Key, Order, Page, decode_key, encode_key, turn
 
 ORDERS = Order("orders", ("at_ms", "name"), (0, ""))
 

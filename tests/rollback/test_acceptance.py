@@ -11,14 +11,7 @@ from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
-from tests.book.fake_writer import (
-    COIN,
-    MERCHANT_ID,
-    START_MS,
-    FakeWriter,
-    on,
-    write_history,
-)
+from tests.book.fake_writer import COIN, MERCHANT_ID, START_MS, FakeWriter, on, write_history
 from tests.rollback.test_checkpoint_task import (
     LATER_MS,
     OLD_KEY,

@@ -8,14 +8,7 @@ import msgspec
 import pytest
 from psycopg import AsyncConnection
 from structlog.testing import capture_logs
-from tests.book.fake_writer import (
-    COIN,
-    MERCHANT_ID,
-    START_MS,
-    FakeWriter,
-    on,
-    write_history,
-)
+from tests.book.fake_writer import COIN, MERCHANT_ID, START_MS, FakeWriter, on, write_history
 from tests.rollback.test_comparison import checkpoint, compare, cut
 
 from merchant_wallet.audit import records

@@ -6,14 +6,7 @@ from typing import Any, TypeVar
 
 import psycopg
 import pytest
-from tests.book.fake_writer import (
-    COIN,
-    MERCHANT_ID,
-    START_MS,
-    FakeWriter,
-    on,
-    write_history,
-)
+from tests.book.fake_writer import COIN, MERCHANT_ID, START_MS, FakeWriter, on, write_history
 from tests.book.ledger import OWN
 
 from merchant_wallet.base.addresses import to_tron

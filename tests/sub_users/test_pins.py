@@ -9,37 +9,15 @@ from contextlib import contextmanager
 import pytest
 from argon2.exceptions import InvalidHashError
 from psycopg.errors import CheckViolation
-from tests.sub_users.books import (
-    HERE,
-    NOW_MS,
-    OTHER,
-    SHOP,
-    add_sub_user,
-    wait_until_blocked,
-)
+from tests.sub_users.books import HERE, NOW_MS, OTHER, SHOP, add_sub_user, wait_until_blocked
 
 from merchant_wallet.audit.failures import write_failures
 from merchant_wallet.audit.records import list_entries
 from merchant_wallet.base.db import connect
 from merchant_wallet.sub_users import pins
 from merchant_wallet.sub_users.controls import Connection, PinMissing, SubUserUnknown, read_by_ext_user_id
-from merchant_wallet.sub_users.pin_rules import (
-    A_REPEAT,
-    A_RUN,
-    ALL_EQUAL,
-    GROUPS,
-    NOT_A_PIN,
-    find_flaw,
-)
-from merchant_wallet.sub_users.pins import (
-    PinLocked,
-    PinRefused,
-    PinWrong,
-    change,
-    check,
-    reset,
-    set_first,
-)
+from merchant_wallet.sub_users.pin_rules import A_REPEAT, A_RUN, ALL_EQUAL, GROUPS, NOT_A_PIN, find_flaw
+from merchant_wallet.sub_users.pins import PinLocked, PinRefused, PinWrong, change, check, reset, set_first
 from merchant_wallet.sub_users.sessions import LinkRevoked, open_session, read_session
 
 pytestmark = pytest.mark.anyio

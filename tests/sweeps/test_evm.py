@@ -9,14 +9,7 @@ import pytest
 from tests.chains.evm_scene import HELD, WALLET, EvmScene
 from tests.chains.node_proxy import NodeProxy
 from tests.sweeps.evm_steps import coin, finish, open_it, pay_in, transfers_to_wallet
-from tests.sweeps.sweep_scene import (
-    NOW_MS,
-    POLICY,
-    USDT,
-    SweepScene,
-    address_of,
-    open_evm,
-)
+from tests.sweeps.sweep_scene import NOW_MS, POLICY, USDT, SweepScene, address_of, open_evm
 
 from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.chains.evm.transactions import parse_signed, recover_sender

@@ -9,14 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.journeys.conftest import (
-    Platform,
-    Shop,
-    clock,
-    own_platform,
-    platform,
-    shop,
-)
+from tests.journeys.conftest import Platform, Shop, clock, own_platform, platform, shop
 
 from merchant_wallet.base.addresses import parse_wallet_address
 

@@ -5,14 +5,7 @@ from starlette.requests import Request
 from starlette.types import Message
 from tests.crash.shop import run
 
-from merchant_wallet.web.forms import (
-    MAX_BYTES,
-    MAX_FIELDS,
-    BadForm,
-    Form,
-    parse_form,
-    read_form,
-)
+from merchant_wallet.web.forms import MAX_BYTES, MAX_FIELDS, BadForm, Form, parse_form, read_form
 
 FORM = "application/x-www-form-urlencoded"
 

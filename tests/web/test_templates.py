@@ -4,14 +4,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from merchant_wallet.web.languages import Language
-from merchant_wallet.web.templates import (
-    Templates,
-    group,
-    shorten,
-    show_day,
-    show_moment,
-    show_money,
-)
+from merchant_wallet.web.templates import Templates, group, shorten, show_day, show_moment, show_money
 
 
 @pytest.mark.parametrize(

@@ -28,15 +28,7 @@ from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Outcome, Withdrawal
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.chains.protocol import (
-    Chain,
-    Final,
-    Payout,
-    Pending,
-    SignedTransfer,
-    Transfer,
-    Verdict,
-)
+from merchant_wallet.chains.protocol import Chain, Final, Payout, Pending, SignedTransfer, Transfer, Verdict
 from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.withdrawals.attempt import Book
 from merchant_wallet.withdrawals.expiry import Expiry

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from merchant_wallet.base.state_table import IllegalStep
 from merchant_wallet.chains.protocol import (
     Blocked,
     ChainAway,
@@ -23,7 +24,6 @@ from merchant_wallet.withdrawals.payment_states import (
     STEPS,
     Action,
     Event,
-    IllegalStep,
     State,
     begin,
     read_error,

@@ -11,14 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merchant_wallet.withdrawals.payment_states import (
-    ACTIONS,
-    Action,
-    Event,
-    State,
-    begin,
-    step,
-)
+from merchant_wallet.withdrawals.payment_states import ACTIONS, Action, Event, State, begin, step
 
 ATTEMPTS = 8
 KILLS = st.sampled_from(["lives"] * 18 + ["killed before", "killed after"])

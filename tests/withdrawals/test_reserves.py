@@ -8,15 +8,7 @@ import pytest
 from tests.withdrawals.fake_chains import EvmLikeFake, TronLikeFake
 
 from merchant_wallet.base.addresses import format_address, parse_address
-from merchant_wallet.chains.protocol import (
-    Blocked,
-    ChainAway,
-    Dead,
-    Expired,
-    Final,
-    Obstacle,
-    Pending,
-)
+from merchant_wallet.chains.protocol import Blocked, ChainAway, Dead, Expired, Final, Obstacle, Pending
 from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, list_wallets, open_wallet, thaw_wallet
 from merchant_wallet.withdrawals.payouts import list_blocked, list_frozen, read_signed
 

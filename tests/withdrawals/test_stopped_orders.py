@@ -7,14 +7,7 @@ from psycopg import AsyncConnection, AsyncCursor
 from tests.withdrawals.conftest import MERCHANT_ID, START_MS
 
 from merchant_wallet.audit.rollback.signs import RollbackSign, record_signs
-from merchant_wallet.book.commands import (
-    Cancel,
-    Command,
-    Expire,
-    Fail,
-    Refund,
-    TakeUp,
-)
+from merchant_wallet.book.commands import Cancel, Command, Expire, Fail, Refund, TakeUp
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.withdrawals import FROZEN, ROLLED_BACK
 from merchant_wallet.chains.protocol import SignedTransfer, Unpayable

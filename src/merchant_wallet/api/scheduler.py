@@ -13,9 +13,9 @@ from typing import Any, Final
 from merchant_wallet.base.fair_queue import FairQueue
 
 CALLBACKS_PER_TURN: Final = 8
-"""So many requests are begun or answered between two polls of the sockets: about half a millisecond."""
+"""How many requests are begun or answered between two polls of the sockets: about half a millisecond."""
 MIN_READS: Final = 2
-"""So many of them are reads, if so many wait."""
+"""How many of them are reads, if that many reads wait."""
 
 Callback = tuple[Callable[..., None], tuple[Any, ...]]
 

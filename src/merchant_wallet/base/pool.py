@@ -14,9 +14,9 @@ Decision 0069 says why this is not `psycopg_pool`.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
@@ -30,7 +30,7 @@ IDLE_S: Final = 30.0
 class Closable(Protocol):
     """The interface of a pooled connection."""
 
-    async def close(self) -> None:
+    def close(self) -> Coroutine[Any, Any, None]:
         """Close it. A second call does nothing."""
 
 
@@ -101,7 +101,7 @@ class Pool(Generic[C]):
         self._timer = None
         before_s = time.monotonic() - self._idle_s
         while len(self._idle) > self._min_idle and self._idle[0][0] <= before_s:
-            task = asyncio.create_task(_end(self._idle.pop(0)[1]))
+            task = asyncio.create_task(self._idle.pop(0)[1].close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
         self._plan_shrinking()
@@ -114,10 +114,6 @@ class Pool(Generic[C]):
         while self._idle:
             await self._idle.pop()[1].close()
         await asyncio.gather(*self._closing)
-
-
-async def _end(connection: Closable) -> None:
-    await connection.close()
 
 
 def is_idle(connection: AsyncConnection) -> bool:

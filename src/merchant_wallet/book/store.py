@@ -18,14 +18,7 @@ from psycopg.pq.abc import PGresult
 
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import Queries
-from merchant_wallet.book import (
-    arrays,
-    columns,
-    deposits,
-    idempotency,
-    preconditions,
-    sub_user,
-)
+from merchant_wallet.book import arrays, columns, deposits, idempotency, preconditions, sub_user
 from merchant_wallet.book.arrays import read_rows
 from merchant_wallet.book.cache import CachedBook
 from merchant_wallet.book.columns import BookStatement

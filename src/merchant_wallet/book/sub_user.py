@@ -4,7 +4,7 @@ This is the one definition. A new limit is a line in `Controls` and a column in 
 derived from the fields, once, at import:
 - the columns that a batch reads, and how each text becomes a value (`COLUMNS`);
 - the columns that are compared under the lock before a batch judged on the cache may commit (`COMPARED`);
-- what `subusers.controls` reads, changes and tells the audit log (`CONTROLS`, `LIMITS`).
+- what `sub_users.controls` reads, changes and writes to the audit log (`CONTROLS`, `LIMITS`).
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -8,12 +8,7 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import REFUSED
-from merchant_wallet.cli.options import (
-    DataOption,
-    JsonOption,
-    MerchantOption,
-    ShortLimitOption,
-)
+from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption, ShortLimitOption
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:

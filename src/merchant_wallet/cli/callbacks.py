@@ -12,13 +12,7 @@ from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.callbacks.callback_states import State, read_shown_name, shown_name
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
-from merchant_wallet.cli.options import (
-    BeforeOrderOption,
-    DataOption,
-    JsonOption,
-    LimitOption,
-    MerchantOption,
-)
+from merchant_wallet.cli.options import BeforeOrderOption, DataOption, JsonOption, LimitOption, MerchantOption
 from merchant_wallet.cli.session import Session, name_actor, run
 
 if TYPE_CHECKING:

@@ -6,13 +6,7 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
-from merchant_wallet.cli.options import (
-    DataOption,
-    JsonOption,
-    MerchantArgument,
-    ShortLimitOption,
-    read_limit,
-)
+from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ShortLimitOption, read_limit
 from merchant_wallet.cli.session import Session, run, tell_changes
 
 if TYPE_CHECKING:

@@ -7,13 +7,7 @@ import typer
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import UNREACHABLE, Failure
-from merchant_wallet.cli.options import (
-    BeforeOrderOption,
-    DataOption,
-    JsonOption,
-    LimitOption,
-    MerchantOption,
-)
+from merchant_wallet.cli.options import BeforeOrderOption, DataOption, JsonOption, LimitOption, MerchantOption
 from merchant_wallet.cli.second_person import name_person
 from merchant_wallet.cli.session import Session, name_actor, run
 from merchant_wallet.cli.wallets import read_payout

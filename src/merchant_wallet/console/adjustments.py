@@ -23,14 +23,7 @@ from merchant_wallet.console import flash
 from merchant_wallet.console.filter_values import find_scope
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.proposal_forms import REFUSALS, describe_refusal, find_reason_error
-from merchant_wallet.console.request import (
-    POST,
-    Connection,
-    ConsoleRequest,
-    Page,
-    read_id,
-    record_change,
-)
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantRef, MerchantUnknown

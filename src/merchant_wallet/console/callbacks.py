@@ -16,14 +16,7 @@ from merchant_wallet.callbacks import outbox
 from merchant_wallet.callbacks.callback_states import State, read_shown_name, shown_name
 from merchant_wallet.console import flash
 from merchant_wallet.console.filter_values import find_scope, open_page
-from merchant_wallet.console.request import (
-    POST,
-    Connection,
-    ConsoleRequest,
-    Page,
-    read_id,
-    record_change,
-)
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.operators.roles import Right

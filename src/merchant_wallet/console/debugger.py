@@ -10,14 +10,7 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
-from merchant_wallet.api.debugger import (
-    FORM,
-    JSON,
-    PATHS,
-    Diagnosis,
-    Difference,
-    diagnose,
-)
+from merchant_wallet.api.debugger import FORM, JSON, PATHS, Diagnosis, Difference, diagnose
 from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_refused
 from merchant_wallet.base.signing import HMAC, MD5, Method
 from merchant_wallet.console.filter_values import NOBODY, find_scope

@@ -15,14 +15,7 @@ from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.book import reads
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
-from merchant_wallet.console.request import (
-    POST,
-    Connection,
-    ConsoleRequest,
-    Page,
-    read_id,
-    record_change,
-)
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
 from merchant_wallet.merchants import records, store
 from merchant_wallet.merchants.addresses import give_addresses
 from merchant_wallet.merchants.guards import name_subject

@@ -16,14 +16,7 @@ from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.proposal_forms import Unproposed
-from merchant_wallet.console.request import (
-    POST,
-    Connection,
-    ConsoleRequest,
-    Page,
-    read_id,
-    record_change,
-)
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantUnknown

@@ -20,14 +20,7 @@ from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.exchange import guards, rates
-from merchant_wallet.exchange.rates import (
-    DIRECTIONS,
-    ONE,
-    PLATFORM,
-    RateChange,
-    RateLine,
-    RateRefused,
-)
+from merchant_wallet.exchange.rates import DIRECTIONS, ONE, PLATFORM, RateChange, RateLine, RateRefused
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import merchants
 from merchant_wallet.reporting.paging import cut, read_number

@@ -10,11 +10,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from merchant_wallet.console.request import (
-    CSRF_KEY,
-    Connection,
-    set_session_cookie,
-)
+from merchant_wallet.console.request import CSRF_KEY, Connection, set_session_cookie
 from merchant_wallet.console.return_path import HOME, SIGN_IN, read_return_path
 from merchant_wallet.operators import authentication, sessions
 from merchant_wallet.operators.authentication import Wait

@@ -22,14 +22,7 @@ from merchant_wallet.console.filter_values import find_scope, open_page
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.journal_lines import KINDS
 from merchant_wallet.console.merchants import ONE, load
-from merchant_wallet.console.request import (
-    POST,
-    Connection,
-    ConsoleRequest,
-    Page,
-    read_id,
-    record_change,
-)
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import sub_users as oversight

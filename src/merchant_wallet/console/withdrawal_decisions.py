@@ -20,14 +20,7 @@ from merchant_wallet.book.outcomes import OrderRefusal, Withdrawal
 from merchant_wallet.book.writer import CommandFailed, CommitUnknown, Unavailable
 from merchant_wallet.console import flash
 from merchant_wallet.console.book_commands import ask_book
-from merchant_wallet.console.request import (
-    POST,
-    Connection,
-    ConsoleRequest,
-    Page,
-    read_id,
-    record_change,
-)
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
 from merchant_wallet.console.screening import screen
 from merchant_wallet.console.withdrawals import QUEUE, list_reasons, url_of
 from merchant_wallet.operators.roles import Right

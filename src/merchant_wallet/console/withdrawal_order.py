@@ -16,14 +16,7 @@ from merchant_wallet.book import reads
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import approvals_given, approvals_needed
-from merchant_wallet.book.rules.withdrawals import (
-    CALLED_BACK,
-    CANCELLED,
-    EXPIRED,
-    FINAL,
-    PAID,
-    REFUNDED,
-)
+from merchant_wallet.book.rules.withdrawals import CALLED_BACK, CANCELLED, EXPIRED, FINAL, PAID, REFUNDED
 from merchant_wallet.book.state import Entry
 from merchant_wallet.console.callbacks import AttemptLine, show_attempts
 from merchant_wallet.console.journal_lines import PostingLine, list_posting_lines

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from enum import Enum, StrEnum, auto
 from typing import Final
 
+from merchant_wallet.base.state_table import next_state
+
 
 class State(StrEnum):
     """Where a deposit stands. The database, the command line and the pages have the same words."""
@@ -85,13 +87,6 @@ OPEN: Final = frozenset(state for state in SETTLED if STEPS[state])
 """Settled, and neither credited nor dropped."""
 
 
-class IllegalStep(Exception):
-    """An event that a deposit's state does not have: a fault of this program."""
-
-
 def step(state: State | None, event: Event) -> State:
     """The state that an event leads to. Raises IllegalStep."""
-    found = STEPS[state].get(event)
-    if found is None:
-        raise IllegalStep(f"{event.name} of a deposit that is {state or 'unknown'}")
-    return found
+    return next_state(STEPS, state, event)

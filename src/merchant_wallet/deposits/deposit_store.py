@@ -20,15 +20,7 @@ from merchant_wallet.base.db import Queries
 from merchant_wallet.book.commands import DepositKey
 from merchant_wallet.chains.protocol import Block, TokenTransfer
 from merchant_wallet.deposits.deposit_states import State
-from merchant_wallet.deposits.settlement import (
-    Change,
-    Hold,
-    Known,
-    Move,
-    Owned,
-    Write,
-    settle_transfers,
-)
+from merchant_wallet.deposits.settlement import Change, Hold, Known, Move, Owned, Write, settle_transfers
 
 QUERIES: Final = Queries(Path(__file__).with_name("deposits.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}

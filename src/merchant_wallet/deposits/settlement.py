@@ -14,14 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from merchant_wallet.chains.protocol import TokenTransfer
-from merchant_wallet.deposits.deposit_states import (
-    OPEN,
-    SETTLED,
-    STEPS,
-    Event,
-    State,
-    step,
-)
+from merchant_wallet.deposits.deposit_states import OPEN, SETTLED, STEPS, Event, State, step
 
 
 class Owned(msgspec.Struct, frozen=True, gc=False):

@@ -16,14 +16,7 @@ from merchant_wallet.audit import failures
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators import attempts, totp
 from merchant_wallet.operators.passwords import MAX_LENGTH, verify_in_thread
-from merchant_wallet.operators.records import (
-    ACTIVE,
-    QUERIES,
-    Connection,
-    OperatorRefused,
-    find,
-    show_by_id,
-)
+from merchant_wallet.operators.records import ACTIVE, QUERIES, Connection, OperatorRefused, find, show_by_id
 from merchant_wallet.operators.roles import Operator
 from merchant_wallet.operators.waits import ENROLLED, begin_wait
 

@@ -14,9 +14,7 @@ from merchant_wallet.custody.comparison import (
     weigh_custody,
 )
 from merchant_wallet.custody.records import Balances
-from merchant_wallet.custody.report import (
-    ReportContext,
-)
+from merchant_wallet.custody.report import ReportContext
 
 
 class ChainView(msgspec.Struct, frozen=True):

@@ -12,14 +12,7 @@ import msgspec
 from merchant_wallet.base.db import Queries
 from merchant_wallet.callbacks.callback_states import State
 from merchant_wallet.reporting import paging
-from merchant_wallet.reporting.paging import (
-    HIGHEST,
-    Connection,
-    Order,
-    Page,
-    Row,
-    fetch,
-)
+from merchant_wallet.reporting.paging import HIGHEST, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("callbacks.sql"))
 STATES: Final = tuple(state.value for state in State)

@@ -16,16 +16,7 @@ from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.deposits.deposit_states import State
 from merchant_wallet.reporting import paging
-from merchant_wallet.reporting.paging import (
-    HIGHEST,
-    LAST_TEXT,
-    LOWEST,
-    Connection,
-    Order,
-    Page,
-    Row,
-    fetch,
-)
+from merchant_wallet.reporting.paging import HIGHEST, LAST_TEXT, LOWEST, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("deposits.sql"))
 STATUSES: Final = tuple(state.value for state in State)

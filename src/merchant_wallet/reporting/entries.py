@@ -16,14 +16,7 @@ from merchant_wallet.book.chart import name_account
 from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.book.state import Entry, Posting
 from merchant_wallet.reporting import paging
-from merchant_wallet.reporting.paging import (
-    HIGHEST,
-    Connection,
-    Order,
-    Page,
-    Row,
-    fetch,
-)
+from merchant_wallet.reporting.paging import HIGHEST, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("entries.sql"))
 COMMON_KINDS: Final = ("user_to_merchant", "merchant_to_user", "exchange")

@@ -14,14 +14,7 @@ import msgspec
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.chart import LAST_FIXED_ID
 from merchant_wallet.reporting import paging
-from merchant_wallet.reporting.paging import (
-    LOWEST,
-    Connection,
-    Order,
-    Page,
-    Row,
-    fetch,
-)
+from merchant_wallet.reporting.paging import LOWEST, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("merchants.sql"))
 STATUSES: Final = ("active", "suspended")

@@ -17,15 +17,7 @@ from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.rules import approvals
 from merchant_wallet.reporting import paging
-from merchant_wallet.reporting.paging import (
-    HIGHEST,
-    LOWEST,
-    Connection,
-    Order,
-    Page,
-    Row,
-    fetch,
-)
+from merchant_wallet.reporting.paging import HIGHEST, LOWEST, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("orders.sql"))
 STATUSES: Final = (0, 1, 2, 3, 4, 5, 6)

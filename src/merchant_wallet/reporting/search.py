@@ -12,14 +12,7 @@ import msgspec
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book import reads
-from merchant_wallet.reporting import (
-    callbacks,
-    deposits,
-    entries,
-    merchants,
-    orders,
-    sub_users,
-)
+from merchant_wallet.reporting import callbacks, deposits, entries, merchants, orders, sub_users
 from merchant_wallet.reporting.paging import Connection, fetch, read_number
 
 QUERIES: Final = Queries(Path(__file__).with_name("search.sql"))

@@ -12,16 +12,7 @@ from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book import reads
 from merchant_wallet.reporting import paging
-from merchant_wallet.reporting.paging import (
-    HIGHEST,
-    LAST_TEXT,
-    LOWEST,
-    Connection,
-    Order,
-    Page,
-    Row,
-    fetch,
-)
+from merchant_wallet.reporting.paging import HIGHEST, LAST_TEXT, LOWEST, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("sub_users.sql"))
 _BY_ID: Final = Order("sub-users by id", ("merchant_id", "user_id"), (LOWEST, LOWEST))

@@ -1,21 +1,7 @@
 """Every URL of the wallet page, one line each."""
 
-from merchant_wallet.wallet_site import (
-    events,
-    home,
-    login,
-    profile,
-    receive,
-    security,
-)
-from merchant_wallet.wallet_site.request import (
-    ANYONE,
-    COOKIE,
-    HOME,
-    POST,
-    Page,
-    make_route,
-)
+from merchant_wallet.wallet_site import events, home, login, profile, receive, security
+from merchant_wallet.wallet_site.request import ANYONE, COOKIE, HOME, POST, Page, make_route
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.site import Site
 

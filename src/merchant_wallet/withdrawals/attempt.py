@@ -16,14 +16,7 @@ from typing import Protocol
 import structlog
 
 from merchant_wallet.base.workers import WorkerConnection
-from merchant_wallet.book.commands import (
-    Command,
-    Fail,
-    Refund,
-    Settle,
-    Submission,
-    TakeUp,
-)
+from merchant_wallet.book.commands import Command, Fail, Refund, Settle, Submission, TakeUp
 from merchant_wallet.book.outcomes import Outcome, Stale, Withdrawal
 from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING, STOPPED
 from merchant_wallet.chains.protocol import Payout

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
+from merchant_wallet.base.state_table import IllegalStep
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.chains import protocol
 from merchant_wallet.chains.protocol import (
@@ -41,7 +42,7 @@ from merchant_wallet.withdrawals.payment_states import (
     step,
 )
 from merchant_wallet.withdrawals.payout_checks import find_transfer_mismatch
-from merchant_wallet.withdrawals.payouts import Claim, Halted, PayableOrder, StoredTransfer
+from merchant_wallet.withdrawals.payouts import Claim, Halted, PayableOrder, Reservation, StoredTransfer
 
 RESEND_MS: Final = 5_000
 """A young pending transfer is sent again this often, an older one more rarely."""
@@ -124,19 +125,28 @@ class Payment:
         await self._hot_wallet.open(connection)
         state = self._begin()
         while state in ACTIONS:
-            state = step(state, await self._perform(ACTIONS[state]))
+            event = await self._perform(ACTIONS[state])
+            try:
+                state = step(state, event)
+            except IllegalStep as illegal:
+                raise illegal from self._error
         return await self._end(state)
 
     def _begin(self) -> State:
         """The first state. Raises WalletMoved."""
         reserved = self._reserved
         if self._stored:
-            self._with_nonce()
+            self._require_key()
         is_moved = reserved is not None and reserved.wallet != self._chain.wallet
         return begin(is_signed=bool(self._stored), is_reserved=reserved is not None, is_moved=is_moved)
 
     def _with_nonce(self) -> Payout:
         """The payout with the nonce that is reserved for it. Raises WalletMoved."""
+        reserved = self._require_key()
+        return Payout(self._payout.payout_id, self._payout.transfer, reserved.nonce)
+
+    def _require_key(self) -> Reservation:
+        """The reservation, whose hot wallet's key is here. Raises WalletMoved."""
         reserved = self._reserved
         assert reserved is not None, "nothing is signed without a reservation"
         if reserved.wallet not in (self._chain.wallet, UNKNOWN_WALLET):
@@ -144,7 +154,7 @@ class Payment:
                 f"order {self._claim.order_id} is paid by the hot wallet {reserved.wallet.hex()}, "
                 "whose key is not here"
             )
-        return Payout(self._payout.payout_id, self._payout.transfer, reserved.nonce)
+        return reserved
 
     async def _perform(self, action: Action) -> Event:
         perform: Callable[[], Awaitable[Event]] = {

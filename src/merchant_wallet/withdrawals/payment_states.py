@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final
 
+from merchant_wallet.base.state_table import next_state
 from merchant_wallet.chains import protocol
 from merchant_wallet.chains.protocol import Blocked, Dead, Expired, Unpayable, Verdict
 from merchant_wallet.chains.signer import SignerAway
@@ -228,10 +229,6 @@ STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
 """Every legal step of an attempt."""
 
 
-class IllegalStep(Exception):
-    """An action was answered by an event that its state does not know: a fault of this program."""
-
-
 def begin(*, is_signed: bool, is_reserved: bool, is_moved: bool) -> State:
     """The first state of an attempt at an order.
 
@@ -246,10 +243,7 @@ def begin(*, is_signed: bool, is_reserved: bool, is_moved: bool) -> State:
 
 def step(state: State, event: Event) -> State:
     """The state that an event leads to. Raises IllegalStep."""
-    found = STEPS.get(state, {}).get(event)
-    if found is None:
-        raise IllegalStep(f"{event.name} in {state.name}")
-    return found
+    return next_state(STEPS, state, event)
 
 
 def read_verdict(verdict: Verdict, *, is_exact: bool, has_nonces: bool) -> Event:

@@ -1,27 +1,13 @@
 """What holds for every command: the settings' version is checked first, then the nonce, then its rule."""
 
 import pytest
-from tests.book.accounting import (
-    credit,
-    debit,
-    given,
-    registration,
-    swap,
-    withdraw,
-)
+from tests.book.accounting import credit, debit, given, registration, swap, withdraw
 from tests.book.ledger import Ledger, blank_changes, submit
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book import commands
 from merchant_wallet.book.commands import Command, ReadBalances, Submission
-from merchant_wallet.book.outcomes import (
-    INSUFFICIENT,
-    NONCE_USED,
-    ORDER_ID_TAKEN,
-    STALE,
-    Adjusted,
-    Exchanged,
-)
+from merchant_wallet.book.outcomes import INSUFFICIENT, NONCE_USED, ORDER_ID_TAKEN, STALE, Adjusted, Exchanged
 from merchant_wallet.book.rules import RULES
 
 

@@ -5,16 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.book.accounting import (
-    arrived,
-    credit,
-    debit,
-    expect,
-    given,
-    order_of,
-    units,
-    withdraw,
-)
+from tests.book.accounting import arrived, credit, debit, expect, given, order_of, units, withdraw
 from tests.book.ledger import START_MS, Ledger, submit
 
 from merchant_wallet.base.currencies import USDT

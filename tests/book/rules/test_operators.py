@@ -1,14 +1,7 @@
 """An operator's entries as accounting, and the registrations that open a wallet."""
 
 import pytest
-from tests.book.accounting import (
-    addresses,
-    expect,
-    given,
-    locate,
-    registration,
-    units,
-)
+from tests.book.accounting import addresses, expect, given, locate, registration, units
 from tests.book.ledger import Ledger, check_chain, submit
 
 from merchant_wallet.base.codes import Refusal

@@ -4,15 +4,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.book.accounting import (
-    addresses,
-    credit,
-    debit,
-    expect,
-    given,
-    locate,
-    units,
-)
+from tests.book.accounting import addresses, credit, debit, expect, given, locate, units
 from tests.book.ledger import START_MS
 
 from merchant_wallet.base.codes import Refusal

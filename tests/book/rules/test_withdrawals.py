@@ -4,14 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
-from tests.book.accounting import (
-    WITHDRAWAL,
-    expect,
-    given,
-    order_of,
-    units,
-    withdraw,
-)
+from tests.book.accounting import WITHDRAWAL, expect, given, order_of, units, withdraw
 from tests.book.ledger import START_MS, Ledger, submit
 
 from merchant_wallet.base import ids

@@ -2,14 +2,7 @@
 
 from merchant_wallet.api.amounts import optional_arrival, require_cent_amount
 from merchant_wallet.api.operation import Operation, OperationContext
-from merchant_wallet.api.wire import (
-    NUMBER,
-    TEXT,
-    DataItem,
-    Fields,
-    optional_order_id,
-    require,
-)
+from merchant_wallet.api.wire import NUMBER, TEXT, DataItem, Fields, optional_order_id, require
 from merchant_wallet.base.codes import CURRENCY_UNSUPPORTED, refuse
 from merchant_wallet.base.currencies import CURRENCIES, USDT
 from merchant_wallet.base.money import format_rate, format_units

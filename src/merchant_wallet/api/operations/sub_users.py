@@ -1,14 +1,7 @@
 """`getMerchantCustomer` on the wire (interface 4.5)."""
 
 from merchant_wallet.api.operation import FollowUpDependencies, Operation, OperationContext
-from merchant_wallet.api.wire import (
-    NUMBER,
-    TEXT,
-    DataItem,
-    Fields,
-    refuse_direction_control,
-    require,
-)
+from merchant_wallet.api.wire import NUMBER, TEXT, DataItem, Fields, refuse_direction_control, require
 from merchant_wallet.base.addresses import to_eip55, to_tron
 from merchant_wallet.base.money import format_units
 from merchant_wallet.book.commands import Command, ReadSubUser, Register

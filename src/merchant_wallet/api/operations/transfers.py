@@ -2,14 +2,7 @@
 
 from merchant_wallet.api.amounts import require_transfer_amount
 from merchant_wallet.api.operation import Operation, OperationContext
-from merchant_wallet.api.wire import (
-    NUMBER,
-    TEXT,
-    DataItem,
-    Fields,
-    require,
-    require_order_id,
-)
+from merchant_wallet.api.wire import NUMBER, TEXT, DataItem, Fields, require, require_order_id
 from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.codes import CURRENCY_UNSUPPORTED, refuse
 from merchant_wallet.base.money import format_rate, format_units

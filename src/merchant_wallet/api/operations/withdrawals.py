@@ -4,15 +4,7 @@ import re
 
 from merchant_wallet.api.amounts import require_cent_amount
 from merchant_wallet.api.operation import Operation, OperationContext
-from merchant_wallet.api.wire import (
-    NUMBER,
-    TEXT,
-    DataItem,
-    Fields,
-    require,
-    require_long,
-    require_order_id,
-)
+from merchant_wallet.api.wire import NUMBER, TEXT, DataItem, Fields, require, require_long, require_order_id
 from merchant_wallet.base.addresses import parse_address
 from merchant_wallet.base.codes import ADDRESS_UNUSABLE, CHAIN_UNSUPPORTED, CURRENCY_UNSUPPORTED, refuse
 from merchant_wallet.base.currencies import USDT

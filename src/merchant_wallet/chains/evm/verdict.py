@@ -23,15 +23,7 @@ from merchant_wallet.chains.evm.nonces import bisect, spender_in
 from merchant_wallet.chains.evm.proof import ProvenTransaction
 from merchant_wallet.chains.evm.rules import EvmRules, final_block, head_block
 from merchant_wallet.chains.evm.transactions import parse_signed
-from merchant_wallet.chains.protocol import (
-    Block,
-    Dead,
-    Payout,
-    Pending,
-    SignedTransfer,
-    TransferLog,
-    Verdict,
-)
+from merchant_wallet.chains.protocol import Block, Dead, Payout, Pending, SignedTransfer, TransferLog, Verdict
 from merchant_wallet.chains.transfer_logs import final_of
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 

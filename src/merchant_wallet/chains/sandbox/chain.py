@@ -19,14 +19,7 @@ import msgspec
 from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW, keccak256
 from merchant_wallet.base.chains import is_evm
 from merchant_wallet.chains import protocol
-from merchant_wallet.chains.protocol import (
-    Dead,
-    Payout,
-    Pending,
-    SignedTransfer,
-    Transfer,
-    Verdict,
-)
+from merchant_wallet.chains.protocol import Dead, Payout, Pending, SignedTransfer, Transfer, Verdict
 
 PAID: Final = "paid"
 FAILED: Final = "failed"

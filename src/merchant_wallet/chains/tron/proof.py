@@ -31,14 +31,7 @@ from merchant_wallet.chains.protocol import (
 from merchant_wallet.chains.transfer_logs import final_of
 from merchant_wallet.chains.transport import NodeFailed, ask_together
 from merchant_wallet.chains.tron.answers import TransactionRecord
-from merchant_wallet.chains.tron.http import (
-    FAILED,
-    SUCCESS,
-    BlockBody,
-    TronNode,
-    decode_message,
-    shown,
-)
+from merchant_wallet.chains.tron.http import FAILED, SUCCESS, BlockBody, TronNode, decode_message, shown
 from merchant_wallet.chains.tron.reader import Movement, TronReader, movements_of, usable
 from merchant_wallet.chains.tron.transactions import (
     TronTransaction,

@@ -19,15 +19,7 @@ import structlog
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.chains import protocol
-from merchant_wallet.chains.protocol import (
-    Blocked,
-    Dead,
-    Expired,
-    Pending,
-    SignedTransfer,
-    Transfer,
-    Verdict,
-)
+from merchant_wallet.chains.protocol import Blocked, Dead, Expired, Pending, SignedTransfer, Transfer, Verdict
 from merchant_wallet.chains.sweeps import TOP_UP, Sweeper
 from merchant_wallet.chains.transfer_logs import describe_final
 from merchant_wallet.custody.sweeps import store
