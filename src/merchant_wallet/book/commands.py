@@ -191,7 +191,7 @@ class WithdrawFees(Command, frozen=True, gc=False):
 
 
 class DepositKey(msgspec.Struct, frozen=True, gc=False):
-    """The key of a transfer that arrived: its chain, its transaction, and its index in the block's logs."""
+    """The key of a transfer that arrived: chain, transaction, and index among the transaction's own logs."""
 
     chain: str
     tx_hash: str

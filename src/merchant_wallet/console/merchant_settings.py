@@ -113,8 +113,8 @@ async def change(
 ) -> Changed:
     """Save the changed fields with a record in the audit log. Returns what is different now.
 
-    If two people are needed, what loosens a guard is proposed instead. Raises Overtaken, SettingRefused,
-    Unproposed.
+    If two people are needed, what loosens a guard is proposed instead. Raises ChangedMeanwhile,
+    SettingRefused, Unproposed.
     """
     marks = _read_marks(request.form.text("marks"))
     typed = {name: text for name, text in texts.items() if marks.get(name) not in (None, _mark(text))}

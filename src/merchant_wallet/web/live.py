@@ -97,13 +97,13 @@ class Hub(Generic[Key, State, Ticket]):
         return self._count
 
     def follow(self, key: Key, ticket: Ticket) -> AsyncGenerator[State | None, None]:
-        """The state now and whenever it changes. None is a heartbeat. Raises TooMany, before anything is
-        sent.
+        """The state now and whenever it changes. None is a heartbeat. Raises TooManyStreams before anything
+        is sent.
 
         A heartbeat says that the last state is still true. Without a successful query there is none.
 
-        Ends after `LIFETIME_S` and when the hub closes. Raises Over when the ticket is no longer valid. A
-        caller that leaves earlier closes the generator.
+        Ends after `LIFETIME_S` and when the hub closes. Raises SessionEnded when the ticket is no
+        longer valid. A caller that leaves earlier closes the generator.
         """
         if self._closed or self._count >= MAX_STREAMS or len(self._followers.get(key, ())) >= MAX_OF_ONE:
             raise TooManyStreams("as many pages are open as are followed here")

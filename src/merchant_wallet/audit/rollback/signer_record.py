@@ -1,9 +1,9 @@
 """Compares the signer's record with the database: was an order signed that the database does not know?
 
 Rules:
-- The signer records each payment before it gives out the signature (see `chains.signing_journal`). The payer
-  takes an order up before it is signed. So a recorded order that the database does not know, or that nobody
-  took up, shows a rollback.
+- The signer records each payment before it gives out the signature (see `chains.keys.signing_journal`). The
+  payer takes an order up before it is signed. So a recorded order that the database does not know, or that
+  nobody took up, shows a rollback.
 - An order that was taken up without stored bytes shows nothing: a worker may have died in between.
 - Only the end of the record is read. Payments that a person has accepted are not checked again.
 

@@ -1,7 +1,7 @@
 """Rollback signs: evidence that the database was rolled back or rewritten.
 
 Rules:
-- Workers write signs (see `comparison`). The web process only reads them.
+- Workers write signs (see `comparison`), and so does `book accept-rollback`. The web process reads them.
 - A sign stays open until a person accepts it, even if its cause has disappeared.
 - While a sign is open, no order is claimed, no transfer is signed, and no order expires. The statements of
   `withdrawals` and `sweeps` that do these things read the table themselves. The book reads it before an order
