@@ -36,7 +36,7 @@ DIFFERENCES = {
     "withdrawn day": "update book set withdrawn_day = withdrawn_day + 1",
     "withdrawn": "update book set withdrawn_units = withdrawn_units + 1",
 }
-UNFORESEEN = "22P02"
+CONFLICT = "22P02"
 """The SQLSTATE of a sentence that is cast to a number."""
 
 TOTALS = (
@@ -88,7 +88,7 @@ def test_any_difference_fails_the_batch_and_nothing_of_it_is_done(
         await writer.close()
 
     run(scenario())
-    assert failed[0] == (UNFORESEEN, True)
+    assert failed[0] == (CONFLICT, True)
 
 
 @pytest.mark.parametrize("fee_rate_e8", [0, 10**6])

@@ -10,13 +10,13 @@ from tests.chains.tron_scene import WALLET_UNITS, TronScene, payout_of
 
 from merchant_wallet.chains.protocol import ChainDisagrees
 
-PROMISED = hex(WALLET_UNITS * 1_000)[2:].rjust(64, "0")
+RESERVED = hex(WALLET_UNITS * 1_000)[2:].rjust(64, "0")
 
 
 def test_funds_are_the_least_that_any_node_shows(tron: TronScene) -> None:
     def boast(path: str, question: dict[str, Any], answer: Any) -> Any:
         if question.get("function_selector") == "balanceOf(address)":
-            return {**answer, "constant_result": [PROMISED]}
+            return {**answer, "constant_result": [RESERVED]}
         return answer
 
     both(tron)[0].switches.edit = boast

@@ -128,7 +128,7 @@ def test_every_metric_of_the_table_can_be_seen_and_no_other(
     assert shown["wallet_watcher_stopped", ("ERC20",)] == 1
     assert shown["wallet_reconciliation_unexplained_coins", ("ERC20",)] == -2
     assert shown["wallet_reconciliation_sound", ("ERC20",)] == 0
-    assert shown["wallet_hot_wallet_fuel_coins", ("ERC20",)] == 1.5
+    assert shown["wallet_hot_wallet_gas_coins", ("ERC20",)] == 1.5
     assert shown["wallet_nonce_days_ahead", ()] == 20000 - NOW_MS // 86_400_000
     # 200 merchants have one range each. The large book has orders, deposits and callbacks.
     assert shown["wallet_id_ranges_left", ()] == 2**20 - 1 - 200
@@ -182,7 +182,7 @@ def test_the_process_shows_what_it_counts(database_url: str) -> None:
     assert shown["wallet_request_seconds_bucket", ("exchange", "+Inf")] == 3
     assert shown["wallet_commands_waiting", ()] == 7
     assert (shown["wallet_batches_total", ()], shown["wallet_batch_commands_total", ()]) == (3, 40)
-    assert shown["wallet_foreseen_batches_total", ()] == 2
+    assert shown["wallet_optimistic_batches_total", ()] == 2
     assert shown["wallet_signer_refusals_total", ()] == 1
     assert shown["wallet_requests_under_way", ()] == 2
 

@@ -145,15 +145,15 @@ def test_many_at_once_get_different_nonces(in_scene: "InScene") -> None:
     in_scene(scenario)
 
 
-def test_coin_that_other_top_ups_may_take_is_promised(in_scene: "InScene") -> None:
+def test_coin_that_other_top_ups_may_take_is_reserved(in_scene: "InScene") -> None:
     async def scenario(scene: SweepScene) -> None:
         first, second = await begin(scene, 0, 1)
-        assert (first.promised, second.promised) == (0, 2 * first.top_up)
+        assert (first.reserved, second.reserved) == (0, 2 * first.top_up)
         await sign(scene, first, FakeDraft("first"))
         [first, second] = await store.list_open(scene.connection, ERC20)
         await store.end_tx(scene.connection, first, "0xfirst4", 5, NOW_MS)
         [first, second] = await store.list_open(scene.connection, ERC20)
-        assert (first.step, second.promised) == ("token", 0)
+        assert (first.step, second.reserved) == ("token", 0)
 
     in_scene(scenario)
 

@@ -60,7 +60,7 @@ def test_orders_beyond_the_wallets_funds_wait_and_are_paid_once_there_is_more(in
 
 
 @pytest.mark.parametrize("address", [TRON, "0x742d35cc6634c0532925a3b844bc454e4438f44e"])
-def test_no_unit_is_promised_twice_by_payers_that_run_over_each_other(
+def test_no_unit_is_reserved_twice_by_payers_that_run_over_each_other(
     in_shop: "InShop", address: str
 ) -> None:
     async def scenario(shop: "Shop") -> None:

@@ -37,7 +37,7 @@ class SweepTx(msgspec.Struct, frozen=True, gc=False):
     """One transaction of a sweep. `sweep_id` identifies the sweep on its chain for ever.
 
     `amount` is coin in wei or sun for a `top_up`, else units of the token. `fee_limit` is the most that the
-    transaction may burn. `nonce` is None on chains without nonces. `promised` is coin of the hot wallet that
+    transaction may burn. `nonce` is None on chains without nonces. `reserved` is coin of the hot wallet that
     other open sweeps may still need.
     """
 
@@ -48,7 +48,7 @@ class SweepTx(msgspec.Struct, frozen=True, gc=False):
     amount: int
     fee_limit: int
     nonce: int | None = None
-    promised: int = 0
+    reserved: int = 0
 
 
 class Draft(Protocol):

@@ -108,7 +108,7 @@ class Metrics:
             yield "wallet_commands_waiting", (), self._writer.waiting_count
             yield "wallet_batches", (), self._writer.batch_count
             yield "wallet_batch_commands", (), self._writer.command_count
-            yield "wallet_foreseen_batches", (), self._writer.optimistic_count
+            yield "wallet_optimistic_batches", (), self._writer.optimistic_count
         if self._signer_refusals is not None:
             yield "wallet_signer_refusals", (), self._signer_refusals()
         if self._rollback_signs is not None:
@@ -158,8 +158,8 @@ async def _read_orders(connection: AsyncConnection, now_ms: int, sandbox: bool) 
 
 async def _read_wallets(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
     samples: list[Sample] = []
-    for chain, funds, checked_ms, is_frozen, promised in await _rows(connection, "list_hot_wallets"):
-        samples.append(("wallet_hot_wallet_promised_coins", (chain,), _coins(promised)))
+    for chain, funds, checked_ms, is_frozen, reserved in await _rows(connection, "list_hot_wallets"):
+        samples.append(("wallet_hot_wallet_reserved_coins", (chain,), _coins(reserved)))
         samples.append(("wallet_hot_wallet_frozen", (chain,), is_frozen))
         if funds is not None:
             samples.append(("wallet_hot_wallet_funds_coins", (chain,), _coins(funds)))
@@ -206,7 +206,7 @@ async def _read_chains(connection: AsyncConnection, now_ms: int, sandbox: bool) 
         samples.append(("wallet_reconciliation_unexplained_coins", (chain,), _coins(unexplained)))
         samples.append(("wallet_custody_coins", (chain,), _coins(held)))
         coins = sum(int(each["held"]) for each in coin)
-        samples.append(("wallet_hot_wallet_fuel_coins", (chain,), coins / 10 ** CHAINS[chain].coin_decimals))
+        samples.append(("wallet_hot_wallet_gas_coins", (chain,), coins / 10 ** CHAINS[chain].coin_decimals))
         if chain in watched and not sandbox:
             # Reconciliation counts the sandbox's blocks in another way.
             samples.append(("wallet_watcher_lag_blocks", (chain,), max(0, block - watched[chain])))

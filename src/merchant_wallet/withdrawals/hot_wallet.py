@@ -2,7 +2,7 @@
 
 Rules:
 - The balance from the chain is stored with the number of payouts that had ended before the request. So no
-  unit is promised twice, even if the answer is old.
+  unit is reserved twice, even if the answer is old.
 - If a stranger has used nonces of the wallet, it is frozen.
 """
 

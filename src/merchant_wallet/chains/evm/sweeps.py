@@ -164,7 +164,7 @@ class EvmSweeper(ChainSweeper):
         if sweep_tx.kind != TOP_UP:
             return await self._chain.coin_balance(sweep_tx.address)
         held = await self._chain.coin_balance(self.wallet)
-        spare = held - sweep_tx.promised - self.fee_cap - sweep_tx.amount
+        spare = held - sweep_tx.reserved - self.fee_cap - sweep_tx.amount
         if spare < 0:
             text = f"the hot wallet holds {held} wei and must keep {self.fee_cap} for a payout"
             raise Blocked(Obstacle("fuel", text))

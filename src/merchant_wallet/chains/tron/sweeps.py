@@ -219,7 +219,7 @@ class TronSweeper(ChainSweeper):
         each_sun = energy_sun + _TOKEN_BYTES * prices.bandwidth_sun
         kept_sun = self._rules.in_flight * each_sun
         held_sun = await self._chain.coin_balance(self.wallet)
-        if held_sun - sweep_tx.promised - sweep_tx.amount - sweep_tx.fee_limit < kept_sun:
+        if held_sun - sweep_tx.reserved - sweep_tx.amount - sweep_tx.fee_limit < kept_sun:
             text = f"the hot wallet holds {held_sun} sun and must keep {kept_sun} for payouts"
             raise Blocked(Obstacle("fuel", text))
         return 0

@@ -53,7 +53,7 @@ class Sweep(msgspec.Struct, frozen=True, gc=False):
     opened_ms: int
     is_signed: bool
     obstacle: str | None
-    promised: int
+    reserved: int
 
     @property
     def sweep_tx(self) -> SweepTx:
@@ -67,7 +67,7 @@ class Sweep(msgspec.Struct, frozen=True, gc=False):
             self.top_up if is_top_up else self.amount_units,
             self.top_up_fee_limit if is_top_up else self.token_fee_limit,
             self.top_up_nonce if is_top_up else self.token_nonce,
-            self.promised,
+            self.reserved,
         )
 
 

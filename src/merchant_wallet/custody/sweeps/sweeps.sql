@@ -47,7 +47,7 @@ select sweep_id, address, merchant_id, account_no, branch, address_index, wallet
        obstacle,
        -- Doubled: for the fee of sending it and the room above that.
        (select coalesce(2 * sum(o.top_up), 0) from sweep o
-         where o.chain = s.chain and o.ended_ms is null and o.step = 'top_up' and o.sweep_id < s.sweep_id)::bigint as promised
+         where o.chain = s.chain and o.ended_ms is null and o.step = 'top_up' and o.sweep_id < s.sweep_id)::bigint as reserved
   from sweep s
  where chain = %(chain)s::text and ended_ms is null and not exists (select from rollback_sign)
  order by sweep_id;
