@@ -12,7 +12,15 @@ from tests.chains.evm_scene import HELD, RECIPIENT, USDT, WALLET, EvmScene, payo
 
 from merchant_wallet.base.chains import ERC20
 from merchant_wallet.chains.evm.transactions import parse_signed, parse_transfer_call, recover_sender
-from merchant_wallet.chains.protocol import Blocked, Dead, Final, Payout, Pending, Transfer, Unpayable
+from merchant_wallet.chains.protocol import (
+    Blocked,
+    FinalRecord,
+    Payout,
+    Pending,
+    ProvenUnpaid,
+    Transfer,
+    Unpayable,
+)
 from merchant_wallet.chains.signer import SigningRefused, SigningRequest
 from merchant_wallet.chains.transport import NodeRefused
 
@@ -45,7 +53,7 @@ def test_a_payout_is_final_once_its_block_is(evm: EvmScene) -> None:
             assert await chain.judge(ordered, [signed]) == Pending()
             assert await chain.funds() == HELD
             evm.settle()
-            assert await chain.judge(ordered, [signed]) == Final(ordered.transfer, signed.tx_hash)
+            assert await chain.judge(ordered, [signed]) == FinalRecord(ordered.transfer, signed.tx_hash)
             assert await chain.funds() == HELD - 25 * USDT
             assert await chain.balance(RECIPIENT) == 25 * USDT
 
@@ -79,7 +87,7 @@ def test_the_same_bytes_may_be_sent_at_any_time(evm: EvmScene) -> None:
             await chain.broadcast(signed.raw)
             evm.settle()
             await chain.broadcast(signed.raw)
-            assert await chain.judge(ordered, [signed]) == Final(ordered.transfer, signed.tx_hash)
+            assert await chain.judge(ordered, [signed]) == FinalRecord(ordered.transfer, signed.tx_hash)
             assert await chain.balance(RECIPIENT) == 25 * USDT
 
     asyncio.run(story())
@@ -195,7 +203,7 @@ def test_a_transfer_that_reverts_is_dead_only_when_that_is_final(evm: EvmScene) 
             assert verdict == Pending()
             evm.settle()
             verdict = await chain.judge(ordered, [signed])
-            assert isinstance(verdict, Dead)
+            assert isinstance(verdict, ProvenUnpaid)
             assert f"{signed.tx_hash} reverted in block" in verdict.cause
             assert verdict.wallet_fault is None
             assert await chain.balance(RECIPIENT) == 0
@@ -225,7 +233,7 @@ def test_a_stuck_payout_is_outbid_by_an_eighth_and_only_one_of_both_counts(evm: 
             assert await chain.judge(ordered, [first, second, third]) == Pending()
             evm.settle()
             verdict = await chain.judge(ordered, [first, second, third])
-            assert verdict == Final(ordered.transfer, third.tx_hash)
+            assert verdict == FinalRecord(ordered.transfer, third.tx_hash)
             assert await chain.balance(RECIPIENT) == 25 * USDT
 
     asyncio.run(story())
@@ -241,7 +249,7 @@ def test_the_first_of_two_may_be_the_one_that_counts(evm: EvmScene) -> None:
             await chain.broadcast(second.raw)
             evm.settle()
             verdict = await chain.judge(ordered, [first, second])
-            assert verdict == Final(ordered.transfer, first.tx_hash)
+            assert verdict == FinalRecord(ordered.transfer, first.tx_hash)
 
     asyncio.run(story())
 
@@ -275,7 +283,7 @@ def test_a_payout_behind_another_is_not_stuck_itself(evm: EvmScene) -> None:
             assert (transaction.to, transaction.value, transaction.call_data) == (WALLET, 0, b"")
             assert evm.signer.asked[-1].purpose == "cancel"
             evm.settle()
-            assert await chain.judge(behind, [signed]) == Final(behind.transfer, signed.tx_hash)
+            assert await chain.judge(behind, [signed]) == FinalRecord(behind.transfer, signed.tx_hash)
 
     asyncio.run(story())
 
@@ -304,11 +312,11 @@ def test_a_deep_reorganisation_takes_a_payout_back_and_the_same_bytes_pay_again_
             assert await chain.judge(ordered, [signed]) == Pending()
             evm.node.reorganise(10)
             assert await chain.balance(RECIPIENT) == 0
-            # The chain no longer has the transaction. That makes it stuck, never dead.
+            # The chain no longer has the transaction. That makes it stuck, and proves nothing.
             assert await chain.judge(ordered, [signed]) == Pending(stuck=True)
             await chain.broadcast(signed.raw)
             evm.node.mine(13)
-            assert await chain.judge(ordered, [signed]) == Final(ordered.transfer, signed.tx_hash)
+            assert await chain.judge(ordered, [signed]) == FinalRecord(ordered.transfer, signed.tx_hash)
             assert await chain.balance(RECIPIENT) == 25 * USDT
 
     asyncio.run(story())
@@ -326,7 +334,7 @@ def test_a_nonce_spent_by_an_unknown_transaction_is_proven_by_that_transaction(e
             assert await chain.judge(ordered, [signed]) == Pending()
             evm.node.mine(5)
             verdict = await chain.judge(ordered, [signed])
-            assert isinstance(verdict, Dead)
+            assert isinstance(verdict, ProvenUnpaid)
             assert verdict.wallet_fault is not None
             assert "nonce 0 was spent by 0x" in verdict.wallet_fault
             assert await chain.balance(RECIPIENT) == 0
@@ -342,7 +350,7 @@ def test_a_nonce_spent_before_the_payout_was_built_is_found_too(evm: EvmScene) -
             signed = await chain.build(payout(), [])
             evm.settle()
             verdict = await chain.judge(payout(), [signed])
-            assert isinstance(verdict, Dead)
+            assert isinstance(verdict, ProvenUnpaid)
             assert verdict.wallet_fault
 
     asyncio.run(story())
@@ -355,7 +363,7 @@ def test_bytes_that_were_never_told_to_judge_count_as_unknown(evm: EvmScene) -> 
             signed = await send(chain, other)
             evm.settle()
             verdict = await chain.judge(ordered, [await chain.build(ordered, [])])
-            assert isinstance(verdict, Dead)
+            assert isinstance(verdict, ProvenUnpaid)
             assert verdict.wallet_fault is not None
             assert signed.tx_hash in verdict.wallet_fault
 

@@ -8,7 +8,7 @@ from tests.chains.node_proxy import NodeProxy
 
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.evm.transactions import hash_of
-from merchant_wallet.chains.protocol import Dead, Pending
+from merchant_wallet.chains.protocol import Pending, ProvenUnpaid
 
 ORDERED = payout()
 
@@ -35,7 +35,7 @@ def test_an_order_is_not_judged_on_another_chain_than_it_was_signed_for(evm: Evm
         # Our key is used on the other chain too, and there a foreign transaction used this nonce.
         await chain.broadcast(evm.foreign(0))
         evm.settle()
-        assert isinstance(await chain.judge(ORDERED, [signed]), Dead)
+        assert isinstance(await chain.judge(ORDERED, [signed]), ProvenUnpaid)
         async with evm.chain(chain_id=evm.rules.chain_id + 1) as before:
             elsewhere = await before.build(ORDERED, [])
         seen = await chain.judge(ORDERED, [elsewhere])

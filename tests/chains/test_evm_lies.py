@@ -1,5 +1,5 @@
-"""Nodes that lie, lag, prune, hang or disagree: a paid order never looks dead, and a dead order never
-looks paid.
+"""Nodes that lie, lag, prune, hang or disagree: a paid order never looks unpaid, and an unpaid
+order never looks paid.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from tests.chains.evm_scene import WALLET, EvmScene, payout, send
 from tests.chains.node_proxy import Behaviour, Forward, NodeProxy, Raw, Refusal
 
 from merchant_wallet.chains.evm.chain import EvmChain
-from merchant_wallet.chains.protocol import ChainAway, Dead, Final, Pending, SignedTransfer
+from merchant_wallet.chains.protocol import ChainAway, FinalRecord, Pending, ProvenUnpaid, SignedTransfer
 
 ORDERED = payout()
 RECEIPT = "eth_getTransactionReceipt"
@@ -66,7 +66,7 @@ def lag(height: int) -> dict[str, Behaviour]:
 def test_two_honest_nodes_agree(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         signed = await pay(evm, chain)
-        assert await verdict(chain, signed) == Final(ORDERED.transfer, signed.tx_hash)
+        assert await verdict(chain, signed) == FinalRecord(ORDERED.transfer, signed.tx_hash)
 
     play(evm, 2, story)
 
@@ -143,7 +143,7 @@ def test_a_lagging_node_makes_nothing_look_dead(evm: EvmScene, count: int) -> No
         proxies[0].behaviours = lag(height)
         assert await verdict(chain, signed) == Pending()
         proxies[0].mend()
-        assert await verdict(chain, signed) == Final(ORDERED.transfer, signed.tx_hash)
+        assert await verdict(chain, signed) == FinalRecord(ORDERED.transfer, signed.tx_hash)
 
     play(evm, count, story)
 
@@ -176,7 +176,7 @@ def test_pruned_nodes_find_what_spent_a_nonce_by_reading_blocks(evm: EvmScene, c
         for proxy in proxies:
             proxy.behaviours[COUNT] = pruned
         seen = await verdict(chain, signed)
-        assert isinstance(seen, Dead)
+        assert isinstance(seen, ProvenUnpaid)
         assert seen.wallet_fault
 
     play(evm, count, story)
@@ -194,7 +194,7 @@ def test_a_pruned_node_never_makes_a_paid_order_look_dead(evm: EvmScene) -> None
 
         for proxy in proxies:
             proxy.behaviours[COUNT] = pruned
-        assert await verdict(chain, signed) == Final(ORDERED.transfer, signed.tx_hash)
+        assert await verdict(chain, signed) == FinalRecord(ORDERED.transfer, signed.tx_hash)
         for proxy in proxies:
             proxy.always(RECEIPT, None)
         seen = await verdict(chain, signed)
@@ -303,7 +303,7 @@ def test_garbage_from_one_of_two_nodes_delays_a_verdict_and_from_one_of_three_do
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         signed = await pay(evm, chain)
         proxies[0].fail(failure)
-        assert await verdict(chain, signed) == Final(ORDERED.transfer, signed.tx_hash)
+        assert await verdict(chain, signed) == FinalRecord(ORDERED.transfer, signed.tx_hash)
         proxies[1].fail(failure)
         seen = await verdict(chain, signed)
         assert isinstance(seen, Pending)
@@ -326,7 +326,7 @@ def test_a_foreign_transaction_must_be_shown_by_every_node(evm: EvmScene) -> Non
         assert seen.alert
         proxies[2].mend()
         asked = [proxy.asked.count(RECEIPT) for proxy in proxies]
-        assert isinstance(await verdict(chain, signed), Dead)
+        assert isinstance(await verdict(chain, signed), ProvenUnpaid)
         # Each node was asked twice for the receipt of the transaction that we signed.
         assert [proxy.asked.count(RECEIPT) for proxy in proxies] == [times + 2 for times in asked]
 

@@ -9,7 +9,7 @@ from tests.chains.evm_scene import EvmScene, payout, send
 from tests.chains.node_proxy import Forward, NodeProxy
 
 from merchant_wallet.chains.evm.chain import EvmChain
-from merchant_wallet.chains.protocol import Final, SignedTransfer
+from merchant_wallet.chains.protocol import FinalRecord, SignedTransfer
 
 ORDERED = payout()
 RECEIPT = "eth_getTransactionReceipt"
@@ -46,7 +46,7 @@ def test_more_or_fewer_logs_of_ours_than_one_are_never_the_order(evm: EvmScene, 
         logs = (await proxy.ask(RECEIPT, signed.tx_hash))["logs"]
         show(proxy, logs * copies)
         seen = await chain.judge(ORDERED, [signed])
-        assert isinstance(seen, Final)
+        assert isinstance(seen, FinalRecord)
         assert seen.transfer != ORDERED.transfer
         assert seen.transfer.amount_units == copies * ORDERED.transfer.amount_units
 
@@ -60,7 +60,7 @@ def test_an_exact_log_beside_another_of_ours_is_not_the_order(evm: EvmScene) -> 
         other = {**exact, "data": "0x" + hex(7)[2:].rjust(64, "0")}
         show(proxy, [exact, other])
         seen = await chain.judge(ORDERED, [signed])
-        assert isinstance(seen, Final)
+        assert isinstance(seen, FinalRecord)
         # The recipient got the ordered amount, but the verdict names both transfers.
         assert not seen.is_exactly(ORDERED.transfer)
         assert [transfer_log.amount_units for transfer_log in seen.transfer_logs] == [
@@ -80,7 +80,7 @@ def test_a_log_of_another_token_or_sender_pays_nothing(evm: EvmScene, field: str
         falsified = {"address": "0x" + "5" * 40, "topics": topics}[field]
         show(proxy, [{**log, field: falsified}])
         seen = await chain.judge(ORDERED, [signed])
-        assert isinstance(seen, Final)
+        assert isinstance(seen, FinalRecord)
         assert seen.transfer.amount_units == 0
 
     play(evm, story)

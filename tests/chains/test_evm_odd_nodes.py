@@ -13,7 +13,7 @@ from merchant_wallet.chains.evm.transactions import parse_signed
 from merchant_wallet.chains.protocol import (
     Blocked,
     ChainAway,
-    Final,
+    FinalRecord,
     Payout,
     Pending,
     SignedTransfer,
@@ -50,7 +50,7 @@ def test_a_node_that_accepts_and_then_falls_silent_takes_the_transfer_once(evm: 
             await chain.broadcast(signed.raw)
             evm.settle()
             await chain.broadcast(signed.raw)
-            assert await verdict(chain, signed) == Final(ORDERED.transfer, signed.tx_hash)
+            assert await verdict(chain, signed) == FinalRecord(ORDERED.transfer, signed.tx_hash)
             assert evm.token.balance(RECIPIENT) == 25 * USDT
 
     asyncio.run(story())
@@ -75,7 +75,7 @@ def test_one_node_that_takes_the_bytes_is_enough(evm: EvmScene) -> None:
         await chain.broadcast(signed.raw)
         evm.settle()
         proxies[0].mend()
-        assert await verdict(chain, signed) == Final(ORDERED.transfer, signed.tx_hash)
+        assert await verdict(chain, signed) == FinalRecord(ORDERED.transfer, signed.tx_hash)
 
     play(evm, 2, story)
 

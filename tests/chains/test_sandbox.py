@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW
-from merchant_wallet.chains.protocol import Dead, Final, Payout, Pending, SignedTransfer, Transfer, Verdict
+from merchant_wallet.chains.protocol import (
+    FinalRecord,
+    Payout,
+    Pending,
+    ProvenUnpaid,
+    SignedTransfer,
+    Transfer,
+    Verdict,
+)
 from merchant_wallet.chains.sandbox.chain import BEHAVIOURS, AcceptedTransfer, SandboxChain
 
 RECIPIENT = bytes(range(1, 21))
@@ -66,14 +74,14 @@ async def judge_over_time(name: str, recipient: bytes, moments_ms: list[int]) ->
 def test_a_transfer_becomes_final_by_itself(name: str) -> None:
     verdicts = asyncio.run(judge_over_time(name, RECIPIENT, [0, 1_499, 1_500]))
     signed = asyncio.run(chain_of(name).build(payout_on(name), []))
-    assert verdicts == [Pending(1_500), Pending(1), Final(payout_on(name).transfer, signed.tx_hash)]
+    assert verdicts == [Pending(1_500), Pending(1), FinalRecord(payout_on(name).transfer, signed.tx_hash)]
 
 
 @CHAINS
 def test_a_transfer_to_the_failing_address_is_dead_for_good(name: str) -> None:
-    pending, dead = asyncio.run(judge_over_time(name, SANDBOX_FAILING, [1_499, 1_500]))
+    pending, unpaid = asyncio.run(judge_over_time(name, SANDBOX_FAILING, [1_499, 1_500]))
     assert pending == Pending(1)
-    assert isinstance(dead, Dead)
+    assert isinstance(unpaid, ProvenUnpaid)
 
 
 @CHAINS
@@ -81,7 +89,7 @@ def test_a_transfer_to_the_slow_address_takes_a_minute(name: str) -> None:
     verdicts = asyncio.run(judge_over_time(name, SANDBOX_SLOW, [59_999, 60_000]))
     slow = payout_on(name, SANDBOX_SLOW)
     signed = asyncio.run(chain_of(name).build(slow, []))
-    assert verdicts == [Pending(1), Final(slow.transfer, signed.tx_hash)]
+    assert verdicts == [Pending(1), FinalRecord(slow.transfer, signed.tx_hash)]
 
 
 def test_only_two_recipients_are_special() -> None:

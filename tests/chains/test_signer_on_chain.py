@@ -21,7 +21,7 @@ from merchant_wallet.chains.keys.keystore import Keystore
 from merchant_wallet.chains.keys.local_signer import LocalSigner
 from merchant_wallet.chains.keys.signer_socket import RemoteSigner, SignerServer
 from merchant_wallet.chains.keys.signing_rules import ChainLimits, SigningRules
-from merchant_wallet.chains.protocol import Blocked, Expired, Final, Transfer
+from merchant_wallet.chains.protocol import Blocked, Expired, FinalRecord, Transfer
 from merchant_wallet.chains.signer import Purpose, SigningRefused, SigningRequest
 from merchant_wallet.chains.transport import Endpoints
 from merchant_wallet.chains.tron.chain import TronChain
@@ -69,7 +69,9 @@ def test_a_payout_its_replacement_and_a_cancel_transaction_are_signed_and_counte
                 await chain.broadcast(signed.raw)
             evm.node.mine()
             evm.settle()
-            assert await chain.judge(ordered, [first, second]) == Final(ordered.transfer, second.tx_hash)
+            assert await chain.judge(ordered, [first, second]) == FinalRecord(
+                ordered.transfer, second.tx_hash
+            )
             assert await chain.next_nonce(None, is_first=True) == 2
 
     asyncio.run(story())
@@ -144,6 +146,6 @@ def test_a_tron_payout_is_signed_again_after_the_first_has_expired(tron: TronSce
         await chain.broadcast(second.raw)
         tron.network.mine()
         tron.network.settle()
-        assert await chain.judge(ordered, [first, second]) == Final(ordered.transfer, second.tx_hash)
+        assert await chain.judge(ordered, [first, second]) == FinalRecord(ordered.transfer, second.tx_hash)
 
     tron.play(story())

@@ -10,9 +10,9 @@ from merchant_wallet.chains.evm.node import EvmFees
 from merchant_wallet.chains.evm.rules import EvmRules
 from merchant_wallet.chains.evm.transactions import parse_transfer_call, transfer_call
 from merchant_wallet.chains.keys.signing_rules import read_request
-from merchant_wallet.chains.protocol import Final, TokenTransfer, Transfer, TransferLog
+from merchant_wallet.chains.protocol import FinalRecord, TokenTransfer, Transfer, TransferLog
 from merchant_wallet.chains.signer import SigningRefused
-from merchant_wallet.chains.transfer_logs import describe_final, final_of
+from merchant_wallet.chains.transfer_logs import describe_final, make_final_record
 from merchant_wallet.custody.comparison import add_remainders
 
 BASE_UNITS = 10**12
@@ -40,9 +40,9 @@ def test_a_signer_refuses_bytes_with_another_amount_in_the_tokens_units(amount: 
 def test_a_transfer_that_moved_a_part_of_a_unit_more_is_not_what_was_ordered() -> None:
     wallet = WALLETS[ERC20]
     ordered = Transfer(BEP20, "USDT", RECIPIENT, 5 * USDT)
-    exact = final_of(ordered, wallet, [TransferLog(wallet, RECIPIENT, 5 * USDT)], "0xt1")
-    assert exact == Final(ordered, "0xt1")
-    more = final_of(ordered, wallet, [TransferLog(wallet, RECIPIENT, 5 * USDT, 1)], "0xt1")
+    exact = make_final_record(ordered, wallet, [TransferLog(wallet, RECIPIENT, 5 * USDT)], "0xt1")
+    assert exact == FinalRecord(ordered, "0xt1")
+    more = make_final_record(ordered, wallet, [TransferLog(wallet, RECIPIENT, 5 * USDT, 1)], "0xt1")
     assert not more.is_exactly(ordered)
     assert "5 USDT and 1 of its smallest units from" in describe_final(more)
 

@@ -10,9 +10,9 @@ from tests.chains.node_proxy import NO_BATCHES, Forward, NodeProxy, Raw, Refusal
 
 from merchant_wallet.chains.evm import node as evm_node
 from merchant_wallet.chains.evm.chain import EvmChain
-from merchant_wallet.chains.protocol import Blocked, Final, Obstacle, Payout, Transfer, TransferLog
+from merchant_wallet.chains.protocol import Blocked, FinalRecord, Obstacle, Payout, Transfer, TransferLog
 from merchant_wallet.chains.token_fee import fee_units, require_no_fee
-from merchant_wallet.chains.transfer_logs import describe_final, final_of
+from merchant_wallet.chains.transfer_logs import describe_final, make_final_record
 
 ORDERED = payout()
 SET_FEE = "setParams(uint256,uint256)"
@@ -132,8 +132,8 @@ def test_a_fee_that_comes_after_signing_shows_every_transfer_of_the_transaction(
                 TransferLog(WALLET, evm.token.issuer, 25_000),
                 TransferLog(WALLET, RECIPIENT, 24_975_000),
             )
-            assert seen == Final(arrived, signed.tx_hash, transfer_logs)
-            assert isinstance(seen, Final)
+            assert seen == FinalRecord(arrived, signed.tx_hash, transfer_logs)
+            assert isinstance(seen, FinalRecord)
             assert not seen.is_exactly(ORDERED.transfer)
             told = describe_final(seen)
             assert "0.025 USDT from" in told
@@ -144,7 +144,7 @@ def test_a_fee_that_comes_after_signing_shows_every_transfer_of_the_transaction(
 
 def test_a_transaction_without_a_transfer_is_described_as_none() -> None:
     ordered = ORDERED.transfer
-    seen = final_of(ordered, WALLET, [], "0xt1")
+    seen = make_final_record(ordered, WALLET, [], "0xt1")
     assert not seen.is_exactly(ordered)
     assert describe_final(seen) == "no USDT on ERC20 (0xt1)"
 

@@ -9,7 +9,14 @@ from tests.chains.tron_scene import ORDER_UNITS, OTHER, RECIPIENT, KeySigner, Tr
 
 from merchant_wallet.base.chains import TRC20
 from merchant_wallet.chains.evm.transactions import parse_transfer_call
-from merchant_wallet.chains.protocol import ChainAway, Dead, Expired, Final, Pending, SignedTransfer
+from merchant_wallet.chains.protocol import (
+    ChainAway,
+    Expired,
+    FinalRecord,
+    Pending,
+    ProvenUnpaid,
+    SignedTransfer,
+)
 from merchant_wallet.chains.tron.chain import TronChain
 from merchant_wallet.chains.tron.proof import BLOCK_MS
 from merchant_wallet.chains.tron.transactions import parse_envelope, parse_raw
@@ -21,7 +28,7 @@ def test_a_payout_is_final_by_receipt_and_log_though_the_token_answers_false(tro
     async def steps() -> SignedTransfer:
         signed = await tron.pay(PAYOUT)
         tron.network.settle()
-        assert await tron.judge(PAYOUT, signed) == Final(PAYOUT.transfer, signed.tx_hash)
+        assert await tron.judge(PAYOUT, signed) == FinalRecord(PAYOUT.transfer, signed.tx_hash)
         return signed
 
     signed = tron.play(steps())
@@ -40,7 +47,7 @@ def test_nothing_is_final_before_its_block_is_irreversible(tron: TronScene) -> N
             tron.network.mine()
             assert await tron.judge(PAYOUT, signed) == Pending(BLOCK_MS)
         tron.network.mine()
-        assert isinstance(await tron.judge(PAYOUT, signed), Final)
+        assert isinstance(await tron.judge(PAYOUT, signed), FinalRecord)
 
     tron.play(steps())
 
@@ -52,8 +59,8 @@ def test_one_node_is_enough_to_see_a_payout_paid_or_failed(lone: TronScene) -> N
         drain(lone)
         await lone.chain.broadcast(failing.raw)
         lone.network.settle()
-        assert isinstance(await lone.judge(PAYOUT, paid), Final)
-        assert isinstance(await lone.judge(payout_of(2), failing), Dead)
+        assert isinstance(await lone.judge(PAYOUT, paid), FinalRecord)
+        assert isinstance(await lone.judge(payout_of(2), failing), ProvenUnpaid)
 
     lone.play(steps())
 
@@ -67,7 +74,7 @@ def test_the_same_bytes_pay_once_however_often_they_are_sent(tron: TronScene) ->
             await tron.chain.broadcast(signed.raw)
         tron.network.settle()
         await tron.chain.broadcast(signed.raw)
-        assert isinstance(await tron.judge(PAYOUT, signed), Final)
+        assert isinstance(await tron.judge(PAYOUT, signed), FinalRecord)
 
     tron.play(steps())
     assert tron.network.balance(RECIPIENT) == ORDER_UNITS
@@ -124,7 +131,7 @@ def test_equal_payouts_of_one_moment_are_each_paid(tron: TronScene) -> None:
         return [await tron.judge(payout, one) for payout, one in zip(payouts, signed, strict=True)]
 
     verdicts = tron.play(steps())
-    final = [verdict for verdict in verdicts if isinstance(verdict, Final)]
+    final = [verdict for verdict in verdicts if isinstance(verdict, FinalRecord)]
     assert [verdict.transfer for verdict in final] == [payout.transfer for payout in payouts]
     assert len({verdict.tx_hash for verdict in final}) == len(payouts)
     assert tron.network.balance(RECIPIENT) == 210
@@ -155,7 +162,7 @@ def test_a_node_that_keeps_transactions_to_itself_is_got_round(tron: TronScene) 
         assert tron.network.fake.find(signed.tx_hash) is None
         await tron.chain.broadcast(signed.raw)
         tron.network.settle()
-        assert isinstance(await tron.judge(PAYOUT, signed), Final)
+        assert isinstance(await tron.judge(PAYOUT, signed), FinalRecord)
 
     tron.play(steps())
 
@@ -172,7 +179,7 @@ def test_a_lost_answer_to_a_broadcast_pays_once(tron: TronScene) -> None:
             server.switches.loses_answers_of.clear()
         await tron.chain.broadcast(signed.raw)
         tron.network.settle()
-        assert isinstance(await tron.judge(PAYOUT, signed), Final)
+        assert isinstance(await tron.judge(PAYOUT, signed), FinalRecord)
 
     tron.play(steps())
     assert tron.network.balance(RECIPIENT) == ORDER_UNITS
@@ -197,7 +204,7 @@ def test_a_payout_whose_block_is_taken_back_is_pending_and_then_paid_once(tron: 
         assert tron.network.balance(RECIPIENT) == 0
         assert is_calm(await tron.judge(PAYOUT, signed))
         tron.network.settle()
-        assert isinstance(await tron.judge(PAYOUT, signed), Final)
+        assert isinstance(await tron.judge(PAYOUT, signed), FinalRecord)
 
     tron.play(steps())
     assert tron.network.balance(RECIPIENT) == ORDER_UNITS
@@ -212,7 +219,7 @@ def test_a_payout_that_a_reorganisation_loses_is_sent_again_or_expires(tron: Tro
             server.api.forget_handed()
         await tron.chain.broadcast(again.raw)
         tron.let_expire()
-        assert isinstance(await tron.judge(payout_of(2), again), Final)
+        assert isinstance(await tron.judge(payout_of(2), again), FinalRecord)
         assert isinstance(await tron.judge(PAYOUT, lost), Expired)
 
     tron.play(steps())

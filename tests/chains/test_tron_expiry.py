@@ -22,7 +22,7 @@ from tests.chains.tron_faults import (
 )
 from tests.chains.tron_scene import ORDER_UNITS, RECIPIENT, TronScene, open_tron, payout_of
 
-from merchant_wallet.chains.protocol import Blocked, ChainAway, Expired, Final, Pending, SignedTransfer
+from merchant_wallet.chains.protocol import Blocked, ChainAway, Expired, FinalRecord, Pending, SignedTransfer
 from merchant_wallet.chains.tron.proof import BODIES_AT_ONCE
 
 PAYOUT = payout_of()
@@ -39,7 +39,7 @@ def test_what_two_nodes_show_expired_and_absent_may_be_built_again(tron: TronSce
         with pytest.raises(ChainAway, match="EXPIRATION"):
             await tron.chain.broadcast(first.raw)
         tron.network.settle()
-        assert await tron.judge(PAYOUT, first, second) == Final(PAYOUT.transfer, second.tx_hash)
+        assert await tron.judge(PAYOUT, first, second) == FinalRecord(PAYOUT.transfer, second.tx_hash)
         return first, second
 
     first, second = tron.play(steps())
@@ -102,7 +102,7 @@ def test_a_transaction_in_the_last_block_that_could_hold_it_is_found(tron: TronS
         # the expiration.
         tron.network.mine(interval_ms=tron.rules.lifetime_ms + tron.rules.grace_ms + 60_000)
         tron.network.settle()
-        assert isinstance(await tron.judge(PAYOUT, signed), Final)
+        assert isinstance(await tron.judge(PAYOUT, signed), FinalRecord)
         for server in both(tron):
             server.switches.edit = without_records
         assert is_alarmed(await tron.judge(PAYOUT, signed))
@@ -129,7 +129,7 @@ def test_a_faulty_node_never_makes_a_paid_order_look_expired_or_dead(
             await tron.chain.build(PAYOUT, [signed])
         for server in tron.network.servers:
             server.switches.__init__()  # type: ignore[misc]  # every switch back to honest
-        assert isinstance(await tron.judge(PAYOUT, signed), Final)
+        assert isinstance(await tron.judge(PAYOUT, signed), FinalRecord)
 
     tron.play(steps())
     assert len(tron.signer.requests) == 1
@@ -229,7 +229,7 @@ def test_a_second_node_that_is_merely_behind_is_waited_for(tron: TronScene) -> N
         both(tron)[1].switches.lag = 2
         assert is_calm(await tron.judge(PAYOUT, signed))
         tron.network.mine(2)
-        assert isinstance(await tron.judge(PAYOUT, signed), Final)
+        assert isinstance(await tron.judge(PAYOUT, signed), FinalRecord)
 
     tron.play(steps())
 
@@ -265,7 +265,7 @@ def test_a_faulty_node_among_three_stops_nothing_final(fault: Any) -> None:
         lapsing = await scene.sign(payout_of(2))
         scene.let_expire()
         fault(server)
-        assert isinstance(await scene.judge(PAYOUT, signed), Final)
+        assert isinstance(await scene.judge(PAYOUT, signed), FinalRecord)
         assert isinstance(await scene.judge(payout_of(2), lapsing), Expired)
 
     with open_tron(nodes=3) as scene:

@@ -6,7 +6,7 @@ import pytest
 from tests.chains.tron_faults import both, drain, go_away, is_alarmed, is_calm
 from tests.chains.tron_scene import ORDER_UNITS, OTHER, RECIPIENT, TronScene, payout_of
 
-from merchant_wallet.chains.protocol import Dead, Final, SignedTransfer
+from merchant_wallet.chains.protocol import FinalRecord, ProvenUnpaid, SignedTransfer
 from merchant_wallet.chains.tron.chain import TronChain
 
 PAYOUT = payout_of()
@@ -21,7 +21,7 @@ def test_a_failed_receipt_in_an_irreversible_block_is_dead_with_its_cause(tron: 
         assert is_calm(await tron.judge(PAYOUT, signed))
         tron.network.settle()
         verdict = await tron.judge(PAYOUT, signed)
-        assert isinstance(verdict, Dead)
+        assert isinstance(verdict, ProvenUnpaid)
         assert verdict.wallet_fault is None
         assert "REVERT opcode executed" in verdict.cause
 
@@ -35,7 +35,7 @@ def test_out_of_energy_is_dead_with_its_cause(tron: TronScene) -> None:
         await tron.chain.broadcast(signed.raw)
         tron.network.settle()
         verdict = await tron.judge(PAYOUT, signed)
-        assert isinstance(verdict, Dead)
+        assert isinstance(verdict, ProvenUnpaid)
         assert "OUT_OF_ENERGY" in verdict.cause
 
     tron.play(steps())
@@ -108,7 +108,7 @@ def test_a_node_may_write_anything_into_a_cause_and_only_text_is_kept(tron: Tron
         for server in both(tron):
             server.switches.edit = scrawl
         verdict = await tron.judge(PAYOUT, signed)
-        assert isinstance(verdict, Dead)
+        assert isinstance(verdict, ProvenUnpaid)
         assert verdict.cause.isprintable()
         assert "no   energy" in verdict.cause
         assert len(verdict.cause) < 300
@@ -130,6 +130,6 @@ def test_what_an_earlier_hot_wallet_paid_is_still_seen(tron: TronScene) -> None:
         signed = await tron.pay(PAYOUT)
         tron.network.settle()
         successor = TronChain(tron.rules, tron.chain.nodes, wallet=OTHER, signer=tron.signer)
-        assert isinstance(await successor.judge(PAYOUT, [signed]), Final)
+        assert isinstance(await successor.judge(PAYOUT, [signed]), FinalRecord)
 
     tron.play(steps())

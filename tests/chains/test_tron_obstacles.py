@@ -10,7 +10,7 @@ from merchant_wallet.base.chains import TRC20
 from merchant_wallet.chains.protocol import (
     Blocked,
     ChainAway,
-    Final,
+    FinalRecord,
     Payout,
     Transfer,
     TransferLog,
@@ -114,7 +114,7 @@ def test_a_recipient_that_has_spent_its_last_token_is_still_paid(tron: TronScene
         tron.network.fake.reorganise(1)
         await tron.chain.broadcast(signed.raw)
         tron.network.settle()
-        assert isinstance(await tron.judge(payout_of(2), signed), Final)
+        assert isinstance(await tron.judge(payout_of(2), signed), FinalRecord)
 
     tron.play(steps())
 
@@ -162,7 +162,7 @@ def test_a_fee_that_comes_after_signing_shows_in_what_was_moved(tron: TronScene)
             TransferLog(tron.wallet, tron.network.owner, ORDER_UNITS - arrived),
             TransferLog(tron.wallet, RECIPIENT, arrived),
         )
-        assert await tron.judge(PAYOUT, signed) == Final(expected, signed.tx_hash, transfer_logs)
+        assert await tron.judge(PAYOUT, signed) == FinalRecord(expected, signed.tx_hash, transfer_logs)
 
     tron.play(steps())
 

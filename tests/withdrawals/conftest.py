@@ -28,7 +28,15 @@ from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Outcome, Withdrawal
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.chains.protocol import Chain, Final, Payout, Pending, SignedTransfer, Transfer, Verdict
+from merchant_wallet.chains.protocol import (
+    Chain,
+    FinalRecord,
+    Payout,
+    Pending,
+    SignedTransfer,
+    Transfer,
+    Verdict,
+)
 from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.withdrawals.attempt import Book
 from merchant_wallet.withdrawals.expiry import Expiry
@@ -83,14 +91,14 @@ class ScriptedChain:
         self.may_judge = asyncio.Event()
         self.may_judge.set()
 
-    def final(self, transfer: Transfer | None = None) -> Final:
+    def final(self, transfer: Transfer | None = None) -> FinalRecord:
         """Final: the first transfer that it built, or another transfer in its place."""
-        return Final(transfer or self.built[0].transfer, self.signed[0].tx_hash)
+        return FinalRecord(transfer or self.built[0].transfer, self.signed[0].tx_hash)
 
-    def final_of(self, payout_id: int) -> Final:
+    def final_record_of(self, payout_id: int) -> FinalRecord:
         """Final: the transfer that it built for this payout."""
         index = next(i for i, payout in enumerate(self.built) if payout.payout_id == payout_id)
-        return Final(self.built[index].transfer, self.signed[index].tx_hash)
+        return FinalRecord(self.built[index].transfer, self.signed[index].tx_hash)
 
     async def next_nonce(self, known: int | None, *, is_first: bool) -> int:
         return 0

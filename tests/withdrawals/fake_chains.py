@@ -17,12 +17,12 @@ from typing import Any
 
 from merchant_wallet.chains.protocol import (
     Blocked,
-    Dead,
     Expired,
-    Final,
+    FinalRecord,
     Obstacle,
     Payout,
     Pending,
+    ProvenUnpaid,
     SignedTransfer,
     Transfer,
     Unpayable,
@@ -135,9 +135,9 @@ class FakeChain:
             for tx in (tx for block in final for tx in block):
                 if tx["hash"] in ours:
                     if tx["reverted"]:
-                        return Dead("reverted in a final block")
+                        return ProvenUnpaid("reverted in a final block")
                     recipient = bytes.fromhex(tx["to"])
-                    return Final(Transfer(self.name, "USDT", recipient, tx["amount"]), tx["hash"])
+                    return FinalRecord(Transfer(self.name, "USDT", recipient, tx["amount"]), tx["hash"])
             if any(tx["hash"] in ours for block in state["blocks"] for tx in block):
                 return Pending()
             return self._judge_absent(state, payout, signed)
@@ -266,7 +266,7 @@ class EvmLikeFake(FakeChain):
         final = [tx for block in state["blocks"][: state["final"]] for tx in block]
         if payout.nonce is not None and payout.nonce < len(final):
             fault = f"place {payout.nonce} was used by {final[payout.nonce]['hash']}"
-            return Dead(f"{fault}, which was never signed here", fault)
+            return ProvenUnpaid(f"{fault}, which was never signed here", fault)
         return Pending(stuck=len(state["blocks"]) - signed[-1].built_at_block >= STUCK_BLOCKS)
 
 

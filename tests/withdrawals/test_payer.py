@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW, format_address, parse_address
 from merchant_wallet.book.commands import Cancel, Submission, TakeUp
 from merchant_wallet.book.outcomes import Outcome, Withdrawal
-from merchant_wallet.chains.protocol import Dead, Unpayable
+from merchant_wallet.chains.protocol import ProvenUnpaid, Unpayable
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -253,10 +253,11 @@ def test_a_recipient_that_cannot_be_paid_fails_the_order_without_any_bytes(in_sh
     in_shop(scenario)
 
 
-def test_a_dead_transfer_fails_the_order_with_the_chains_cause(in_shop: "InShop") -> None:
+def test_a_proof_that_nothing_was_paid_fails_the_order_with_the_chains_cause(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         order = await shop.order()
-        assert await shop.pay(shop.payer(shop.scripted(Dead("reverted in a finalized block"))), order) == 6
+        chain = shop.scripted(ProvenUnpaid("reverted in a finalized block"))
+        assert await shop.pay(shop.payer(chain), order) == 6
         causes = await shop.rows("select cause from withdrawal_step where to_status = 3")
         assert causes == [("reverted in a finalized block",)]
 

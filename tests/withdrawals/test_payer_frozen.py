@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from merchant_wallet.base.addresses import parse_address
-from merchant_wallet.chains.protocol import Final, Transfer
+from merchant_wallet.chains.protocol import FinalRecord, Transfer
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.hot_wallet_store import list_wallets, thaw_wallet
 
@@ -23,7 +23,7 @@ ADDRESSES = {
 def test_a_transfer_of_another_amount_freezes_the_order_and_its_chains_new_payouts(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         recipient = parse_address("ERC20", ADDRESSES["ERC20"])
-        chain = shop.scripted(Final(Transfer("ERC20", "USDT", recipient, 9 * COIN - 1), "another"))
+        chain = shop.scripted(FinalRecord(Transfer("ERC20", "USDT", recipient, 9 * COIN - 1), "another"))
         wrong = await shop.order(10 * COIN, fee=COIN)
         payer = shop.payer(chains={"ERC20": chain, "TRC20": shop.chains()["TRC20"]})
         with capture_logs() as logs:
@@ -46,7 +46,7 @@ def test_a_transfer_of_another_amount_freezes_the_order_and_its_chains_new_payou
         assert not await thaw_wallet(shop.connection, "ERC20")
         chain.verdict = None
         await shop.turn(payer)
-        chain.verdict = chain.final_of(same_chain.order_id)
+        chain.verdict = chain.final_record_of(same_chain.order_id)
         assert await shop.pay(payer, same_chain) == 2
 
     in_shop(scenario)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from structlog.testing import capture_logs
 
 from merchant_wallet.base.addresses import parse_address
-from merchant_wallet.chains.protocol import Dead, Final, Transfer
+from merchant_wallet.chains.protocol import FinalRecord, ProvenUnpaid, Transfer
 from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def test_a_failed_order_is_logged_with_its_cause_and_its_refund(in_shop: "InShop
     async def scenario(shop: "Shop") -> None:
         order = await shop.order()
         named = {"merchant_id": 1001, "order_id": order.order_id}
-        assert await log_of(shop, shop.scripted(Dead("reverted"))) == [
+        assert await log_of(shop, shop.scripted(ProvenUnpaid("reverted"))) == [
             {"event": "payout failed for good", "log_level": "warning", **named, "cause": "reverted"},
             {"event": "payout refunded", "log_level": "info", **named},
         ]
@@ -45,7 +45,9 @@ def test_a_failed_order_is_logged_with_its_cause_and_its_refund(in_shop: "InShop
 def test_a_fault_of_the_wallet_freezes_it_and_is_logged(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         order = await shop.order()
-        told = await log_of(shop, shop.scripted(Dead("reverted", wallet_fault="the wallet is blacklisted")))
+        told = await log_of(
+            shop, shop.scripted(ProvenUnpaid("reverted", wallet_fault="the wallet is blacklisted"))
+        )
         assert told[0] == {
             "event": "hot wallet frozen, an operator must look",
             "log_level": "critical",
@@ -64,7 +66,7 @@ def test_a_frozen_order_is_logged_with_the_wallet_that_is_frozen_with_it(in_shop
     async def scenario(shop: "Shop") -> None:
         order = await shop.order(10 * COIN, fee=COIN)
         recipient = parse_address("ERC20", "0x742d35cc6634c0532925a3b844bc454e4438f44e")
-        short = Final(Transfer("ERC20", "USDT", recipient, 9 * COIN - 1), "another")
+        short = FinalRecord(Transfer("ERC20", "USDT", recipient, 9 * COIN - 1), "another")
         [told] = await log_of(shop, shop.scripted(short))
         assert "8.999999 USDT" in told.pop("cause")
         assert told == {

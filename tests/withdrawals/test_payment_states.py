@@ -8,11 +8,11 @@ from merchant_wallet.base.state_table import IllegalStep
 from merchant_wallet.chains.protocol import (
     Blocked,
     ChainAway,
-    Dead,
     Expired,
-    Final,
+    FinalRecord,
     Obstacle,
     Pending,
+    ProvenUnpaid,
     Transfer,
     Unpayable,
     Verdict,
@@ -44,13 +44,13 @@ signing_reserved   sign           signed>storing unpayable>unpayable blocked>blo
 storing            store          stored>sending blocked>blocked failed>failed
 releasing_blocked  release        released>blocked failed>failed
 releasing_failed   release        released>failed failed>failed
-judging            judge          pending>sending stuck>sending_stuck expired>checking_rebuild dead>dead
-                                  final>paid different>suspect failed>failed
+judging            judge          pending>sending stuck>sending_stuck expired>checking_rebuild
+                                  proven_unpaid>proven_unpaid final>paid different>suspect failed>failed
 sending            send           sent>judging_sent sent_again>waiting refused>failed failed>failed
 sending_stuck      send           sent>judging_sent sent_again>checking_stops refused>checking_stops
                                   failed>failed
-judging_sent       judge          pending>waiting stuck>checking_stops expired>checking_rebuild dead>dead
-                                  final>paid different>suspect failed>failed
+judging_sent       judge          pending>waiting stuck>checking_stops expired>checking_rebuild
+                                  proven_unpaid>proven_unpaid final>paid different>suspect failed>failed
 checking_stops     check_stops    allowed>replacing blocked>blocked failed>failed
 replacing          sign           signed>storing_again unpayable>irreplaceable blocked>blocked failed>failed
                                   unanswered>failed
@@ -60,9 +60,9 @@ rebuilding         sign           signed>storing_again unpayable>unpayable block
                                   unanswered>failed
 storing_again      store          stored>sending_again blocked>blocked failed>failed
 sending_again      send           sent>judging_again refused>failed failed>failed
-judging_again      judge          pending>waiting stuck>waiting expired>retrying dead>dead final>paid
-                                  different>suspect failed>failed
-waiting retrying blocked irreplaceable unpayable dead paid suspect failed
+judging_again      judge          pending>waiting stuck>waiting expired>retrying
+                                  proven_unpaid>proven_unpaid final>paid different>suspect failed>failed
+waiting retrying blocked irreplaceable unpayable proven_unpaid paid suspect failed
 """
 """State, action and steps, written out here and not taken from the tables. The last line has the ends."""
 
@@ -148,7 +148,7 @@ def test_bytes_are_sent_only_when_they_are_stored_and_stored_only_when_signed() 
 
 
 def test_a_second_transfer_is_signed_only_after_a_stuck_or_a_void_one_and_once_in_an_attempt() -> None:
-    verdicts = {Event.PENDING, Event.STUCK, Event.EXPIRED, Event.DEAD, Event.FINAL, Event.DIFFERENT}
+    verdicts = {Event.PENDING, Event.STUCK, Event.EXPIRED, Event.PROVEN_UNPAID, Event.FINAL, Event.DIFFERENT}
     last_verdict = {State.REPLACING: Event.STUCK, State.REBUILDING: Event.EXPIRED}
     for path in PATHS:
         stored, again = path[0][0] is State.JUDGING, 0
@@ -178,7 +178,9 @@ def test_a_nonce_is_released_only_when_nobody_can_have_signed_for_it() -> None:
 def test_an_order_fails_only_on_proof_that_nothing_signed_for_it_counts() -> None:
     proofs = {
         State.UNPAYABLE: {(state, Event.UNPAYABLE) for state in UNSIGNED | {State.REBUILDING}},
-        State.DEAD: {(state, Event.DEAD) for state in State if state.name.startswith("JUDGING")},
+        State.PROVEN_UNPAID: {
+            (state, Event.PROVEN_UNPAID) for state in State if state.name.startswith("JUDGING")
+        },
     }
     for path in PATHS:
         (before, last) = path[-2:]
@@ -211,7 +213,7 @@ def test_an_attempt_begins_with_what_the_earlier_ones_left(
     assert begin(is_signed=is_signed, is_reserved=is_reserved, is_moved=is_moved) is state
 
 
-FINAL = Final(Transfer("ERC20", "USDT", bytes(20), 1), "hash")
+FINAL = FinalRecord(Transfer("ERC20", "USDT", bytes(20), 1), "hash")
 
 
 @pytest.mark.parametrize(
@@ -221,7 +223,7 @@ FINAL = Final(Transfer("ERC20", "USDT", bytes(20), 1), "hash")
         (Pending(stuck=True), False, True, Event.STUCK),
         (Pending(stuck=True), False, False, Event.PENDING),
         (Expired("expired"), False, False, Event.EXPIRED),
-        (Dead("reverted"), False, True, Event.DEAD),
+        (ProvenUnpaid("reverted"), False, True, Event.PROVEN_UNPAID),
         (FINAL, True, True, Event.FINAL),
         (FINAL, False, True, Event.DIFFERENT),
     ],

@@ -15,7 +15,7 @@ from merchant_wallet.withdrawals.payment_states import ACTIONS, Action, Event, S
 
 ATTEMPTS = 8
 KILLS = st.sampled_from(["lives"] * 18 + ["killed before", "killed after"])
-FAILS = {State.UNPAYABLE, State.DEAD}
+FAILS = {State.UNPAYABLE, State.PROVEN_UNPAID}
 
 
 @dataclass(eq=False)
@@ -118,15 +118,15 @@ class World:
 
     def judge(self) -> Event:
         assert self.stored
-        rare = (Event.DEAD, Event.FINAL, Event.FAILED)
+        rare = (Event.PROVEN_UNPAID, Event.FINAL, Event.FAILED)
         event = self.draw(st.sampled_from([Event.PENDING, Event.STUCK, Event.EXPIRED] * 2 + list(rare)))
         sent = [one for one in self.stored if one.is_sent and not one.is_void]
-        if event in (Event.EXPIRED, Event.DEAD) and self.counted is None:
+        if event in (Event.EXPIRED, Event.PROVEN_UNPAID) and self.counted is None:
             for one in self.stored:
                 one.is_void = True
         elif event is Event.FINAL and sent and self.counted is None:
             self.count(self.draw(st.sampled_from(sent)))
-        elif event in (Event.EXPIRED, Event.DEAD, Event.FINAL) or (
+        elif event in (Event.EXPIRED, Event.PROVEN_UNPAID, Event.FINAL) or (
             event is Event.STUCK and not self.has_nonces
         ):
             event = Event.PENDING

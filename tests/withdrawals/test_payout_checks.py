@@ -9,7 +9,7 @@ from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.withdrawals import order_facts
 from merchant_wallet.book.state import Entry, Posting
-from merchant_wallet.chains.protocol import Final, Transfer, TransferLog
+from merchant_wallet.chains.protocol import FinalRecord, Transfer, TransferLog
 from merchant_wallet.withdrawals.payout_checks import (
     find_journal_mismatch,
     find_transfer_mismatch,
@@ -104,8 +104,8 @@ def test_an_order_without_an_entry_or_with_one_of_another_kind_has_a_fault() -> 
 )
 def test_a_chains_record_must_be_exactly_the_transfer_that_was_ordered(change: dict[str, object]) -> None:
     ordered = plan_payout(ORDER).transfer
-    assert find_transfer_mismatch(ordered, Final(msgspec.structs.replace(ordered), "hash")) is None
-    fault = find_transfer_mismatch(ordered, Final(msgspec.structs.replace(ordered, **change), "hash"))
+    assert find_transfer_mismatch(ordered, FinalRecord(msgspec.structs.replace(ordered), "hash")) is None
+    fault = find_transfer_mismatch(ordered, FinalRecord(msgspec.structs.replace(ordered, **change), "hash"))
     assert fault is not None
     assert fault.endswith("instead of 12 USDT on TRC20 to TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC")
 
@@ -114,7 +114,7 @@ def test_a_record_with_several_transfers_is_never_the_order_and_each_is_named() 
     ordered, wallet, issuer = plan_payout(ORDER).transfer, bytes(range(20)), bytes(range(20, 40))
     transfer_logs = (TransferLog(wallet, issuer, 500), TransferLog(wallet, ordered.recipient, 12_000_000))
     # Even if the recipient got the whole amount.
-    fault = find_transfer_mismatch(ordered, Final(ordered, "the hash", transfer_logs))
+    fault = find_transfer_mismatch(ordered, FinalRecord(ordered, "the hash", transfer_logs))
     assert fault == (
         f"the chain moved 0.0005 USDT from {to_tron(wallet)} to {to_tron(issuer)} "
         f"and 12 USDT from {to_tron(wallet)} to TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC "

@@ -8,7 +8,15 @@ import pytest
 from tests.withdrawals.fake_chains import EvmLikeFake, TronLikeFake
 
 from merchant_wallet.base.addresses import format_address, parse_address
-from merchant_wallet.chains.protocol import Blocked, ChainAway, Dead, Expired, Final, Obstacle, Pending
+from merchant_wallet.chains.protocol import (
+    Blocked,
+    ChainAway,
+    Expired,
+    FinalRecord,
+    Obstacle,
+    Pending,
+    ProvenUnpaid,
+)
 from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, list_wallets, open_wallet, thaw_wallet
 from merchant_wallet.withdrawals.payouts import list_blocked, list_frozen, read_signed
 
@@ -246,7 +254,8 @@ def test_an_expired_payout_is_not_signed_again_before_the_chain_has_judged_all_o
 
 def test_an_old_proof_of_death_is_void_once_another_payer_has_signed_again(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        order, old = await shop.order(), shop.scripted(Dead("nothing of what I know counts", "a stranger"))
+        order = await shop.order()
+        old = shop.scripted(ProvenUnpaid("nothing of what I know counts", "a stranger"))
         await shop.turn(shop.payer(shop.scripted(Pending())))
         old.broadcasts.append(b"")
         old.may_judge.clear()
@@ -263,7 +272,7 @@ def test_an_old_proof_of_death_is_void_once_another_payer_has_signed_again(in_sh
         assert await shop.status(order) == 1
         assert await shop.rows("select signed_no, given_up_ms from payout") == [(2, None)]
         assert [wallet.frozen_ms for wallet in await list_wallets(shop.connection)] == [None]
-        new.verdict = Final(new.built[0].transfer, new.signed[0].tx_hash)
+        new.verdict = FinalRecord(new.built[0].transfer, new.signed[0].tx_hash)
         shop.clock.advance(60_000)
         assert await shop.pay(shop.payer(new), order) == 2
 
@@ -275,7 +284,7 @@ def test_a_final_transfer_that_was_never_signed_for_the_order_freezes_it(in_shop
         chain, order = shop.scripted(), await shop.order()
         payer = shop.payer(chain)
         await shop.turn(payer)
-        chain.verdict = Final(chain.built[0].transfer, "somebody else's")
+        chain.verdict = FinalRecord(chain.built[0].transfer, "somebody else's")
         shop.clock.advance(5_000)
         await shop.turn(payer)
         [frozen] = await list_frozen(shop.connection)

@@ -15,7 +15,7 @@ from merchant_wallet.audit.rollback.signs import (
     list_signs,
     record_signs,
 )
-from merchant_wallet.chains.protocol import Dead, Unpayable
+from merchant_wallet.chains.protocol import ProvenUnpaid, Unpayable
 from merchant_wallet.withdrawals.payouts import claim, read_signed
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def test_a_sign_in_the_last_moment_keeps_what_was_just_signed_from_being_sent(in
 
 def test_an_order_is_not_given_up_on_a_proof_that_may_lack_what_was_lost(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        chain, order = shop.scripted(Dead("it was never mined")), await shop.order()
+        chain, order = shop.scripted(ProvenUnpaid("it was never mined")), await shop.order()
         chain.may_judge.clear()
         payer = shop.payer(chain)
         await payer.start_due()

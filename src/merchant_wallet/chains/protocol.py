@@ -69,7 +69,7 @@ class TransferLog(msgspec.Struct, frozen=True, gc=False):
     remainder: int = 0
 
 
-class Final(msgspec.Struct, frozen=True, gc=False):
+class FinalRecord(msgspec.Struct, frozen=True, gc=False):
     """The chain's final record of one of the payout's transactions.
 
     `transfer_logs` is empty if the transaction has exactly one Transfer log of the token, sent by the payer's
@@ -87,7 +87,7 @@ class Final(msgspec.Struct, frozen=True, gc=False):
         return not self.transfer_logs and self.transfer == ordered
 
 
-class Dead(msgspec.Struct, frozen=True, gc=False):
+class ProvenUnpaid(msgspec.Struct, frozen=True, gc=False):
     """Proof that nothing signed for the payout has moved or ever will move money. Nothing more may be signed.
 
     `wallet_fault` is set if the hot wallet must be frozen until an operator has looked. It says why.
@@ -103,7 +103,7 @@ class Expired(msgspec.Struct, frozen=True, gc=False):
     cause: str
 
 
-Verdict = Pending | Final | Dead | Expired
+Verdict = Pending | FinalRecord | ProvenUnpaid | Expired
 
 
 class Obstacle(msgspec.Struct, frozen=True, gc=False):

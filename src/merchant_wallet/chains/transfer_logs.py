@@ -10,28 +10,30 @@ from collections.abc import Sequence
 
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.money import format_units
-from merchant_wallet.chains.protocol import Final, Transfer, TransferLog
+from merchant_wallet.chains.protocol import FinalRecord, Transfer, TransferLog
 
 
-def final_of(ordered: Transfer, wallet: bytes, transfer_logs: Sequence[TransferLog], tx_hash: str) -> Final:
+def make_final_record(
+    ordered: Transfer, wallet: bytes, transfer_logs: Sequence[TransferLog], tx_hash: str
+) -> FinalRecord:
     """The record of a final transaction with these logs."""
     if len(transfer_logs) == 1 and transfer_logs[0].sender == wallet and not transfer_logs[0].remainder:
         moved = Transfer(
             ordered.chain, ordered.token, transfer_logs[0].recipient, transfer_logs[0].amount_units
         )
-        return Final(moved, tx_hash)
+        return FinalRecord(moved, tx_hash)
     ours = [
         transfer_log
         for transfer_log in transfer_logs
         if (transfer_log.sender, transfer_log.recipient) == (wallet, ordered.recipient)
     ]
     arrived = sum(transfer_log.amount_units for transfer_log in ours)
-    return Final(
+    return FinalRecord(
         Transfer(ordered.chain, ordered.token, ordered.recipient, arrived), tx_hash, tuple(transfer_logs)
     )
 
 
-def describe_final(final: Final) -> str:
+def describe_final(final: FinalRecord) -> str:
     """What a transaction moved, log by log, as a text for an operator."""
     moved = final.transfer
     if not final.transfer_logs and moved.amount_units == 0:

@@ -15,14 +15,14 @@ import structlog
 
 from merchant_wallet.base.state_table import IllegalStep
 from merchant_wallet.base.workers import WorkerConnection
-from merchant_wallet.chains import protocol
 from merchant_wallet.chains.protocol import (
     Blocked,
-    Dead,
     Expired,
+    FinalRecord,
     Obstacle,
     Payout,
     Pending,
+    ProvenUnpaid,
     SignedTransfer,
     Unpayable,
     Verdict,
@@ -238,10 +238,10 @@ class Payment:
 
     def _read_verdict(self) -> Event:
         verdict = self._verdict
-        is_exact = isinstance(verdict, protocol.Final) and self._find_fault(verdict) is None
+        is_exact = isinstance(verdict, FinalRecord) and self._find_fault(verdict) is None
         return read_verdict(verdict, is_exact=is_exact, has_nonces=self._chain.has_nonces)
 
-    def _find_fault(self, final: protocol.Final) -> str | None:
+    def _find_fault(self, final: FinalRecord) -> str | None:
         """How a final transfer differs from the order."""
         if fault := find_transfer_mismatch(self._payout.transfer, final):
             return fault
@@ -278,12 +278,12 @@ class Payment:
                 return await self._wait_for(Obstacle("stuck", f"it can't be replaced: {unpayable}"))
             case State.UNPAYABLE, _, Unpayable() as unpayable:
                 return await self._give_up(str(unpayable))
-            case State.DEAD, Dead() as dead, _:
-                return await self._give_up(dead.cause, dead.wallet_fault)
-            case State.PAID, protocol.Final() as final, _:
+            case State.PROVEN_UNPAID, ProvenUnpaid() as proof, _:
+                return await self._give_up(proof.cause, proof.wallet_fault)
+            case State.PAID, FinalRecord() as final, _:
                 await reservations.spend(await self._worker_connection.get(), self._claim)
                 return Paid(final.tx_hash)
-            case State.SUSPECT, protocol.Final() as final, _:
+            case State.SUSPECT, FinalRecord() as final, _:
                 return Suspect(str(self._find_fault(final)))
             case State.FAILED, _, Exception() as error:
                 raise error

@@ -12,7 +12,7 @@ Rules that the tables hold:
   it may have signed: the order keeps the nonce until it fails. The same holds for a nonce from an earlier
   attempt.
 - An order is failed only on proof: the recipient can't be paid and nothing signed can count, or the chain
-  calls all transfers dead.
+  proves that nothing was or will be paid.
 - An order is settled only by a final transfer that is exactly the order.
 """
 
@@ -21,8 +21,7 @@ from enum import Enum, auto
 from typing import Final
 
 from merchant_wallet.base.state_table import next_state
-from merchant_wallet.chains import protocol
-from merchant_wallet.chains.protocol import Blocked, Dead, Expired, Unpayable, Verdict
+from merchant_wallet.chains.protocol import Blocked, Expired, FinalRecord, ProvenUnpaid, Unpayable, Verdict
 from merchant_wallet.chains.signer import SignerAway
 from merchant_wallet.chains.transport import NodeRefused
 
@@ -77,7 +76,7 @@ class State(Enum):
     """A stuck transfer can't be replaced. It may still count, so the order waits."""
     UNPAYABLE = auto()
     """The recipient can't be paid, and nothing that was signed counts: the order fails."""
-    DEAD = auto()
+    PROVEN_UNPAID = auto()
     """The chain proves that nothing was or will be paid: the order fails."""
     PAID = auto()
     SUSPECT = auto()
@@ -109,7 +108,7 @@ class Event(Enum):
     PENDING = auto()
     STUCK = auto()
     EXPIRED = auto()
-    DEAD = auto()
+    PROVEN_UNPAID = auto()
     FINAL = auto()
     """A transfer is final, and is exactly the order."""
     DIFFERENT = auto()
@@ -164,7 +163,7 @@ _CHECKED: Final = {**_EITHER, Event.UNPAYABLE: State.UNPAYABLE}
 _KEEPS_NONCE: Final = {**_CHECKED, Event.UNANSWERED: State.FAILED}
 _NOT_SENT: Final = {Event.REFUSED: State.FAILED, Event.FAILED: State.FAILED}
 _DECIDED: Final = {
-    Event.DEAD: State.DEAD,
+    Event.PROVEN_UNPAID: State.PROVEN_UNPAID,
     Event.FINAL: State.PAID,
     Event.DIFFERENT: State.SUSPECT,
     Event.FAILED: State.FAILED,
@@ -251,10 +250,10 @@ def read_verdict(verdict: Verdict, *, is_exact: bool, has_nonces: bool) -> Event
 
     Only a chain with nonces lets a stuck transfer be replaced.
     """
-    if isinstance(verdict, protocol.Final):
+    if isinstance(verdict, FinalRecord):
         return Event.FINAL if is_exact else Event.DIFFERENT
-    if isinstance(verdict, Dead):
-        return Event.DEAD
+    if isinstance(verdict, ProvenUnpaid):
+        return Event.PROVEN_UNPAID
     if isinstance(verdict, Expired):
         return Event.EXPIRED
     return Event.STUCK if verdict.stuck and has_nonces else Event.PENDING

@@ -15,7 +15,7 @@ from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import find_approval_violation
 from merchant_wallet.book.rules.withdrawals import order_facts
 from merchant_wallet.book.state import Entry
-from merchant_wallet.chains.protocol import Final, Payout, Transfer
+from merchant_wallet.chains.protocol import FinalRecord, Payout, Transfer
 from merchant_wallet.chains.transfer_logs import describe_final
 
 
@@ -56,7 +56,7 @@ def find_journal_mismatch(
     return None
 
 
-def find_transfer_mismatch(ordered: Transfer, final: Final) -> str | None:
+def find_transfer_mismatch(ordered: Transfer, final: FinalRecord) -> str | None:
     """How the chain's final record differs from the order."""
     if final.is_exactly(ordered):
         return None

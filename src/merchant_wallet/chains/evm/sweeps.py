@@ -15,7 +15,6 @@ import msgspec
 
 from merchant_wallet.base.chains import COINS
 from merchant_wallet.base.money import UNITS_PER_COIN
-from merchant_wallet.chains import protocol
 from merchant_wallet.chains.evm import verdict as evm_verdict
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.evm.fees import Offer, outbid, suggest_offer
@@ -35,6 +34,7 @@ from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_quantity
 from merchant_wallet.chains.protocol import (
     Blocked,
     ChainAway,
+    FinalRecord,
     Obstacle,
     Payout,
     SignedTransfer,
@@ -145,8 +145,8 @@ class EvmSweeper(ChainSweeper):
         verdict = await evm_verdict.judge(
             self._nodes, evm_verdict.PayoutQuery(self._rules, sender, payout, signed)
         )
-        if sweep_tx.kind == TOP_UP and isinstance(verdict, protocol.Final):
-            return protocol.Final(transfer, verdict.tx_hash)
+        if sweep_tx.kind == TOP_UP and isinstance(verdict, FinalRecord):
+            return FinalRecord(transfer, verdict.tx_hash)
         return verdict
 
     async def fee_of(self, tx_hash: str) -> int | None:

@@ -17,14 +17,23 @@ from typing import Final
 
 import msgspec
 
-from merchant_wallet.chains import protocol
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, EvmReceipt, is_transfer, transfer_of
 from merchant_wallet.chains.evm.nonces import bisect, spender_in
 from merchant_wallet.chains.evm.proof import ProvenTransaction
 from merchant_wallet.chains.evm.rules import EvmRules, final_block, head_block
 from merchant_wallet.chains.evm.transactions import parse_signed
-from merchant_wallet.chains.protocol import Block, Dead, Payout, Pending, SignedTransfer, TransferLog, Verdict
-from merchant_wallet.chains.transfer_logs import final_of
+from merchant_wallet.chains.protocol import (
+    Block,
+    ChainAway,
+    FinalRecord,
+    Payout,
+    Pending,
+    ProvenUnpaid,
+    SignedTransfer,
+    TransferLog,
+    Verdict,
+)
+from merchant_wallet.chains.transfer_logs import make_final_record
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 
 # If a node has no old state to search, this many whole blocks are read before an operator is called.
@@ -53,7 +62,7 @@ class PayoutQuery(msgspec.Struct, frozen=True):
 class Finding(msgspec.Struct, frozen=True, gc=False):
     """What one node shows as final, and its block. `by_all`: every node must show it, twice."""
 
-    verdict: protocol.Final | Dead
+    verdict: FinalRecord | ProvenUnpaid
     block_number: int
     block_hash: str
     by_all: bool = False
@@ -88,7 +97,7 @@ async def _judge_once(nodes: EvmNodes, query: PayoutQuery) -> tuple[Verdict, boo
     not_finals = [answer for answer in answers if isinstance(answer, NotFinal)]
     failures = [str(answer) for answer in answers if isinstance(answer, NodeFailed | NodeRefused)]
     if len(failures) == len(answers):
-        raise protocol.ChainAway("; ".join(failures))
+        raise ChainAway("; ".join(failures))
     alerts = [not_final.alert for not_final in not_finals if not_final.alert]
     if not findings:
         stuck = [not_final for not_final in not_finals if not_final.is_stuck]
@@ -167,9 +176,11 @@ async def _find_by_receipt(
         )
     where = (receipt.block_number, receipt.block_hash)
     if not receipt.is_success:
-        return Finding(Dead(f"{receipt.tx_hash} reverted in block {where[0]}, {where[1]}"), *where)
+        return Finding(ProvenUnpaid(f"{receipt.tx_hash} reverted in block {where[0]}, {where[1]}"), *where)
     transfer_logs = _transfer_logs(query.rules, receipt)
-    return Finding(final_of(query.payout.transfer, query.wallet, transfer_logs, receipt.tx_hash), *where)
+    return Finding(
+        make_final_record(query.payout.transfer, query.wallet, transfer_logs, receipt.tx_hash), *where
+    )
 
 
 def _transfer_logs(rules: EvmRules, receipt: EvmReceipt) -> list[TransferLog]:
@@ -199,7 +210,10 @@ async def _find_spender(node: EvmNode, query: PayoutQuery, final: Block) -> Find
         return NotFinal(final.number, True, alert=text)
     fault = f"nonce {query.nonce} was spent by {spender.tx_hash}, which was never signed for a payout here"
     return Finding(
-        Dead(f"{fault}, in block {block.number}", wallet_fault=fault), block.number, block.hash, by_all=True
+        ProvenUnpaid(f"{fault}, in block {block.number}", wallet_fault=fault),
+        block.number,
+        block.hash,
+        by_all=True,
     )
 
 

@@ -18,8 +18,15 @@ import msgspec
 
 from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW, keccak256
 from merchant_wallet.base.chains import is_evm
-from merchant_wallet.chains import protocol
-from merchant_wallet.chains.protocol import Dead, Payout, Pending, SignedTransfer, Transfer, Verdict
+from merchant_wallet.chains.protocol import (
+    FinalRecord,
+    Payout,
+    Pending,
+    ProvenUnpaid,
+    SignedTransfer,
+    Transfer,
+    Verdict,
+)
 
 PAID: Final = "paid"
 FAILED: Final = "failed"
@@ -161,5 +168,5 @@ class SandboxChain:
 
 def _verdict_on(accepted: AcceptedTransfer) -> Verdict:
     if accepted.verdict == FAILED:
-        return Dead(FAILING_CAUSE)
-    return protocol.Final(accepted.transfer, accepted.tx_hash)
+        return ProvenUnpaid(FAILING_CAUSE)
+    return FinalRecord(accepted.transfer, accepted.tx_hash)

@@ -17,18 +17,18 @@ from typing import Final
 
 import msgspec
 
-from merchant_wallet.chains import protocol
 from merchant_wallet.chains.protocol import (
-    Dead,
     Expired,
+    FinalRecord,
     Payout,
     Pending,
+    ProvenUnpaid,
     SignedTransfer,
     Transfer,
     TransferLog,
     Verdict,
 )
-from merchant_wallet.chains.transfer_logs import final_of
+from merchant_wallet.chains.transfer_logs import make_final_record
 from merchant_wallet.chains.transport import NodeFailed, ask_together
 from merchant_wallet.chains.tron.answers import TransactionRecord
 from merchant_wallet.chains.tron.http import FAILED, SUCCESS, BlockBody, TronNode, decode_message, shown
@@ -83,20 +83,20 @@ class TronProof:
         self._bodies: dict[tuple[TronNode, int], BlockBody] = {}
 
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
-        """Final if one counted. Dead if one failed and none can count. Expired if all are void. Otherwise
-        Pending.
+        """FinalRecord if one counted. ProvenUnpaid if one failed and none can count. Expired if all are void.
+        Otherwise Pending.
 
         Never raises because of what nodes say. Raises ValueError for bytes that are not the platform's own,
         or that do not fit their id.
         """
         verdicts = [await self._judge_one(payout.transfer, one) for one in signed]
-        final = [verdict for verdict in verdicts if isinstance(verdict, protocol.Final)]
+        final = [verdict for verdict in verdicts if isinstance(verdict, FinalRecord)]
         if len(final) > 1:
             hashes = " and ".join(verdict.tx_hash for verdict in final)
             return Pending(alert=f"payout {payout.payout_id} was paid more than once: {hashes}")
         if final:
             return final[0]
-        for kind in (Pending, Dead, Expired):
+        for kind in (Pending, ProvenUnpaid, Expired):
             for verdict in reversed(verdicts):
                 if isinstance(verdict, kind):
                     return verdict
@@ -212,13 +212,13 @@ def _read(signed: SignedTransfer) -> TronTransaction:
 
 def _judge_found(transfer: Transfer, txid: str, owner: bytes, found: Finding) -> Verdict:
     if found.is_failed and found.outcome not in _UNKNOWN:
-        return Dead(f"the transfer failed on the chain: {found.cause}")
+        return ProvenUnpaid(f"the transfer failed on the chain: {found.cause}")
     if found.is_failed or found.outcome != SUCCESS:
         return Pending(alert=f"the receipt of {txid} says neither success nor failure")
     transfer_logs = [TransferLog(one.sender, one.recipient, one.amount_units) for one in found.movements]
     if all(transfer_log.sender != owner for transfer_log in transfer_logs):
         return Pending(alert=f"{txid} succeeded without a Transfer log of the token from our wallet")
-    return final_of(transfer, owner, transfer_logs, txid)
+    return make_final_record(transfer, owner, transfer_logs, txid)
 
 
 def _check_follows(

@@ -17,16 +17,16 @@ import msgspec
 from merchant_wallet.base.chains import COINS, TRC20
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.money import UNITS_PER_COIN
-from merchant_wallet.chains import protocol
 from merchant_wallet.chains.evm.transactions import transfer_call
 from merchant_wallet.chains.protocol import (
     Blocked,
     ChainAway,
-    Dead,
     Expired,
+    FinalRecord,
     Obstacle,
     Payout,
     Pending,
+    ProvenUnpaid,
     SignedTransfer,
     Transfer,
     Verdict,
@@ -177,8 +177,8 @@ class TronSweeper(ChainSweeper):
             return Pending()
         [(block_hash, is_failed)] = shown
         if is_failed:
-            return Dead(f"{txid} failed in block {block_hash}")
-        return protocol.Final(transfer, txid)
+            return ProvenUnpaid(f"{txid} failed in block {block_hash}")
+        return FinalRecord(transfer, txid)
 
     async def _energy(self, address: bytes, amount_units: int) -> tuple[int, Prices]:
         """The most that a sweep's energy can cost, in sun, if all of it is burnt. Raises Blocked."""

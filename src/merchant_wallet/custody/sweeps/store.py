@@ -295,7 +295,7 @@ async def fail(
     *,
     wallet_fault: str | None = None,
 ) -> None:
-    """The transaction is proven dead, so the sweep fails. With `wallet_fault` the hot wallet is frozen too.
+    """The sweep fails: its transaction provably moves nothing. `wallet_fault` also freezes the hot wallet.
 
     Raises SweepMovedOn, also if more was signed than the proof covers.
     """

@@ -18,8 +18,16 @@ import structlog
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
-from merchant_wallet.chains import protocol
-from merchant_wallet.chains.protocol import Blocked, Dead, Expired, Pending, SignedTransfer, Transfer, Verdict
+from merchant_wallet.chains.protocol import (
+    Blocked,
+    Expired,
+    FinalRecord,
+    Pending,
+    ProvenUnpaid,
+    SignedTransfer,
+    Transfer,
+    Verdict,
+)
 from merchant_wallet.chains.sweeps import TOP_UP, Sweeper
 from merchant_wallet.chains.transfer_logs import describe_final
 from merchant_wallet.custody.sweeps import store
@@ -195,7 +203,7 @@ class SweepWorker:
         self, sweeper: Sweeper, sweep: Sweep, signed: Sequence[SignedTransfer], verdict: Verdict
     ) -> None:
         connection, now = await self._worker_connection.get(), self._clock()
-        if isinstance(verdict, protocol.Final):
+        if isinstance(verdict, FinalRecord):
             fee = await sweeper.fee_of(verdict.tx_hash)
             if fault := _find_fault(sweep, signed, verdict):
                 await store.fail(connection, sweep, fault, fee, now)
@@ -203,7 +211,7 @@ class SweepWorker:
                 return
             await store.end_tx(connection, sweep, verdict.tx_hash, fee, now)
             log.info("sweep's step is final", **_id(sweep), step=sweep.step, tx_hash=verdict.tx_hash)
-        elif isinstance(verdict, Dead):
+        elif isinstance(verdict, ProvenUnpaid):
             fee = await self._find_fee(sweeper, signed)
             await store.fail(connection, sweep, verdict.cause, fee, now, wallet_fault=verdict.wallet_fault)
             tell = log.warning if verdict.wallet_fault is None else log.critical
@@ -223,7 +231,7 @@ class SweepWorker:
             await store.note_obstacle(await self._worker_connection.get(), sweep, obstacle)
 
 
-def _find_fault(sweep: Sweep, signed: Sequence[SignedTransfer], final: protocol.Final) -> str | None:
+def _find_fault(sweep: Sweep, signed: Sequence[SignedTransfer], final: FinalRecord) -> str | None:
     """How the chain's record differs from what was signed."""
     if final.tx_hash not in {one.tx_hash for one in signed}:
         return f"the chain calls {final.tx_hash} final, which was never signed for this"
