@@ -134,7 +134,7 @@ class FakeTron:
 
     @property
     def solid_number(self) -> int:
-        """The number of the newest irreversible block."""
+        """The number of the newest final block."""
         return max(0, len(self.blocks) - 1 - self.solid_lag)
 
     def fund(self, address: bytes, sun: int) -> None:

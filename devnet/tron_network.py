@@ -51,7 +51,7 @@ class TronNetwork:
         self.fake.mine(count, interval_ms)
 
     def settle(self) -> None:
-        """Mine until everything that waits now is irreversible."""
+        """Mine until everything that waits now is final."""
         self.mine(self.fake.solid_lag + 1)
 
     def pay(self, key: PrivateKey, recipient: bytes, units: int, *, contract: bytes | None = None) -> str:

@@ -190,7 +190,7 @@ def test_another_currency_or_chain_is_refused(evm: EvmScene) -> None:
     asyncio.run(story())
 
 
-def test_a_transfer_that_reverts_is_dead_only_when_that_is_final(evm: EvmScene) -> None:
+def test_a_transfer_that_reverts_is_proven_unpaid_only_when_that_is_final(evm: EvmScene) -> None:
     async def story() -> None:
         async with evm.chain() as chain:
             ordered = payout()

@@ -13,7 +13,7 @@ from merchant_wallet.chains.protocol import Pending, ProvenUnpaid
 ORDERED = payout()
 
 
-def test_an_order_paid_by_bytes_that_a_restored_database_lost_never_looks_dead(evm: EvmScene) -> None:
+def test_an_order_paid_by_bytes_that_a_restored_database_lost_never_looks_unpaid(evm: EvmScene) -> None:
     lost = evm.foreign(0, ORDERED.transfer.recipient, ORDERED.transfer.amount_units)
 
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:

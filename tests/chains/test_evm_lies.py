@@ -71,7 +71,7 @@ def test_two_honest_nodes_agree(evm: EvmScene) -> None:
     play(evm, 2, story)
 
 
-def test_a_node_that_hides_receipts_makes_no_paid_order_look_dead(evm: EvmScene) -> None:
+def test_a_node_that_hides_receipts_makes_no_paid_order_look_unpaid(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         signed = await pay(evm, chain)
         for proxy in proxies:
@@ -88,7 +88,7 @@ def test_a_node_that_hides_receipts_makes_no_paid_order_look_dead(evm: EvmScene)
     play(evm, 2, story)
 
 
-def test_the_only_node_hiding_receipts_makes_no_paid_order_look_dead_either(evm: EvmScene) -> None:
+def test_the_only_node_hiding_receipts_makes_no_paid_order_look_unpaid_either(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         signed = await pay(evm, chain)
         proxies[0].always(RECEIPT, None)
@@ -136,7 +136,7 @@ def test_an_invented_transaction_at_our_nonce_is_no_proof(evm: EvmScene) -> None
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_lagging_node_makes_nothing_look_dead(evm: EvmScene, count: int) -> None:
+def test_a_lagging_node_makes_nothing_look_unpaid(evm: EvmScene, count: int) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         height = evm.node.height()
         signed = await pay(evm, chain)
@@ -182,7 +182,7 @@ def test_pruned_nodes_find_what_spent_a_nonce_by_reading_blocks(evm: EvmScene, c
     play(evm, count, story)
 
 
-def test_a_pruned_node_never_makes_a_paid_order_look_dead(evm: EvmScene) -> None:
+def test_a_pruned_node_never_makes_a_paid_order_look_unpaid(evm: EvmScene) -> None:
     async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
         signed = await pay(evm, chain)
         evm.node.mine(20)

@@ -78,7 +78,7 @@ def test_a_transfer_becomes_final_by_itself(name: str) -> None:
 
 
 @CHAINS
-def test_a_transfer_to_the_failing_address_is_dead_for_good(name: str) -> None:
+def test_a_transfer_to_the_failing_address_is_proven_unpaid(name: str) -> None:
     pending, unpaid = asyncio.run(judge_over_time(name, SANDBOX_FAILING, [1_499, 1_500]))
     assert pending == Pending(1)
     assert isinstance(unpaid, ProvenUnpaid)

@@ -10,7 +10,7 @@ import pytest
 from tests.chains.signing import NOW_MS, RECIPIENT, USDT
 
 from merchant_wallet.base.chains import ERC20, TRC20
-from merchant_wallet.chains.keys.signing_journal import HOUR_MS, Payment, Release, SigningJournal
+from merchant_wallet.chains.keys.signing_journal import HOUR_MS, Release, SignedPayment, SigningJournal
 from merchant_wallet.chains.signer import SigningRefused
 
 PAYMENT_LIMIT, HOUR_LIMIT = 1_000 * USDT, 2_500 * USDT
@@ -18,7 +18,7 @@ PAYMENT_LIMIT, HOUR_LIMIT = 1_000 * USDT, 2_500 * USDT
 
 def payment(
     payout_id: int, amount: int = 100, *, at_ms: int = NOW_MS, nonce: int | None = 0, **changes: Any
-) -> Payment:
+) -> SignedPayment:
     """A payment on ERC20 with a nonce."""
     values: dict[str, Any] = {
         "at_ms": at_ms,
@@ -29,13 +29,15 @@ def payment(
         "digest": f"{payout_id};{nonce}".encode(),
         "nonce": nonce,
     }
-    return Payment(**{**values, **changes})
+    return SignedPayment(**{**values, **changes})
 
 
-def tron(payout_id: int, amount: int, at_ms: int, life_ms: int = 60_000) -> Payment:
+def tron(payout_id: int, amount: int, at_ms: int, life_ms: int = 60_000) -> SignedPayment:
     """A payment on TRC20 that expires after `life_ms`."""
     made = payment(payout_id, amount, at_ms=at_ms, chain=TRC20, nonce=None, expires_ms=at_ms + life_ms)
-    return Payment(**{**{f: getattr(made, f) for f in made.__struct_fields__}, "digest": f"{at_ms}".encode()})
+    return SignedPayment(
+        **{**{f: getattr(made, f) for f in made.__struct_fields__}, "digest": f"{at_ms}".encode()}
+    )
 
 
 @pytest.fixture

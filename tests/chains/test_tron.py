@@ -38,7 +38,7 @@ def test_a_payout_is_final_by_receipt_and_log_though_the_token_answers_false(tro
     assert found[2]["contractResult"] == ["0" * 64]
 
 
-def test_nothing_is_final_before_its_block_is_irreversible(tron: TronScene) -> None:
+def test_nothing_is_final_before_its_block_is_solid(tron: TronScene) -> None:
     async def steps() -> None:
         signed = await tron.sign(PAYOUT)
         assert is_calm(await tron.judge(PAYOUT, signed))

@@ -112,7 +112,7 @@ def test_a_transaction_in_the_last_block_that_could_hold_it_is_found(tron: TronS
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("which", ["the first", "the second", "both"])
-def test_a_faulty_node_never_makes_a_paid_order_look_expired_or_dead(
+def test_a_faulty_node_never_makes_a_paid_order_look_expired_or_unpaid(
     tron: TronScene, fault: Any, which: str
 ) -> None:
     faulty = {"the first": slice(0, 1), "the second": slice(1, 2), "both": slice(0, 2)}[which]

@@ -12,7 +12,7 @@ from merchant_wallet.chains.tron.chain import TronChain
 PAYOUT = payout_of()
 
 
-def test_a_failed_receipt_in_an_irreversible_block_is_dead_with_its_cause(tron: TronScene) -> None:
+def test_a_failed_receipt_in_a_final_block_is_proven_unpaid_with_its_cause(tron: TronScene) -> None:
     async def steps() -> None:
         signed = await tron.sign(PAYOUT)
         drain(tron)
@@ -28,7 +28,7 @@ def test_a_failed_receipt_in_an_irreversible_block_is_dead_with_its_cause(tron: 
     tron.play(steps())
 
 
-def test_out_of_energy_is_dead_with_its_cause(tron: TronScene) -> None:
+def test_out_of_energy_is_proven_unpaid_with_its_cause(tron: TronScene) -> None:
     async def steps() -> None:
         signed = await tron.sign(PAYOUT)
         tron.network.fake.energy_sun *= 5

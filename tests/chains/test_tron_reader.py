@@ -124,7 +124,7 @@ def test_one_answer_of_two_makes_nothing_final(tron: TronScene) -> None:
         scan(tron)
 
 
-def test_nodes_with_different_irreversible_blocks_disagree(tron: TronScene) -> None:
+def test_nodes_with_different_final_blocks_disagree(tron: TronScene) -> None:
     def fork(path: str, question: dict[str, Any], answer: Any) -> Any:
         if isinstance(answer, dict) and "blockID" in answer:
             return {**answer, "blockID": answer["blockID"][:16] + "cd" * 24}

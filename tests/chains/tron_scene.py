@@ -74,7 +74,7 @@ class TronScene:
         return await self.chain.build(payout, [])
 
     async def pay(self, payout: Payout) -> SignedTransfer:
-        """Sign, broadcast and mine. The block is not irreversible yet."""
+        """Sign, broadcast and mine. The block is not final yet."""
         signed = await self.sign(payout)
         await self.chain.broadcast(signed.raw)
         self.network.mine()
@@ -84,7 +84,7 @@ class TronScene:
         return await self.chain.judge(payout, signed)
 
     def let_expire(self) -> None:
-        """Mine until everything signed so far has expired on the irreversible chain."""
+        """Mine until everything signed so far has expired on the final chain."""
         self.network.mine(4, interval_ms=self.rules.lifetime_ms // 3)
         self.network.mine(self.network.fake.solid_lag + 1, interval_ms=self.rules.grace_ms)
 
@@ -95,7 +95,7 @@ def payout_of(payout_id: int = 1, recipient: bytes = RECIPIENT, amount_units: in
 
 @contextmanager
 def open_tron(nodes: int = 2) -> Iterator[TronScene]:
-    """A scene whose wallet holds tokens and TRX. Everything is irreversible."""
+    """A scene whose wallet holds tokens and TRX. Everything is final."""
     with run_network(nodes, solid_lag=SOLID_LAG) as network:
         signer = KeySigner(key_of("hot wallet"))
         wallet = address_of(signer.key)

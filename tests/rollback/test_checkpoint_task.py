@@ -28,7 +28,7 @@ from merchant_wallet.audit.verify import verify
 from merchant_wallet.base import ids
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
 from merchant_wallet.book.checkpoints import file_of
-from merchant_wallet.chains.keys.signing_journal import Payment, Release
+from merchant_wallet.chains.keys.signing_journal import Release, SignedPayment
 
 OLD_KEY = b"o" * 32
 SIGNER = CheckpointSigner(b"k" * 32, OLD_KEY)
@@ -176,15 +176,15 @@ def test_a_swapped_public_key_stops_payouts_and_every_checkpoint(
     assert (sign.subject, file_of(folder, MERCHANT_ID).exists()) == ("key", False)
 
 
-def record(folder: Path, *entries: Payment | Release) -> Path:
+def record(folder: Path, *entries: SignedPayment | Release) -> Path:
     """The payments in a signer's record."""
     path = folder / "signed.jsonl"
     path.write_bytes(b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries))
     return path
 
 
-def pay(order_id: int, at_ms: int) -> Payment:
-    return Payment(at_ms, order_id, "ERC20", bytes(20), COIN, bytes(32), 4)
+def pay(order_id: int, at_ms: int) -> SignedPayment:
+    return SignedPayment(at_ms, order_id, "ERC20", bytes(20), COIN, bytes(32), 4)
 
 
 def test_an_order_that_was_signed_and_is_not_known_or_not_taken_up_is_a_sign(

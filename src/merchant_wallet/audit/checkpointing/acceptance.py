@@ -35,7 +35,7 @@ from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import COUNTER_BITS
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
 from merchant_wallet.book.checkpoints import file_of, list_files
-from merchant_wallet.chains.keys.signing_journal import Payment
+from merchant_wallet.chains.keys.signing_journal import SignedPayment
 
 QUERIES: Final = Queries(Path(__file__).with_name("acceptance.sql"))
 ACTION: Final = "rollback.accept"
@@ -122,7 +122,7 @@ async def accept(
     """
     await _check_record(sources, freeze_open)
     await _record_found(conn, sources, request.at_ms, new_key=new_signer is not None)
-    payments = await _read_payments(sources)
+    payments = await _read_signed_payments(sources)
     async with signs.locked(conn):
         open_signs = await signs.list_signs(conn)
         if not open_signs:
@@ -172,14 +172,14 @@ async def _require_key(conn: Connection, sources: EvidenceSources) -> None:
         raise KeyDiffers(keys.problem)
 
 
-async def _read_payments(sources: EvidenceSources) -> list[Payment]:
+async def _read_signed_payments(sources: EvidenceSources) -> list[SignedPayment]:
     if sources.signer_record is None:
         return []
     return await asyncio.to_thread(read_last_payments, sources.signer_record, whole=True)
 
 
 async def _freeze(
-    conn: Connection, payments: Sequence[Payment], now_ms: int, *, all_open: bool
+    conn: Connection, payments: Sequence[SignedPayment], now_ms: int, *, all_open: bool
 ) -> tuple[int, ...]:
     """Freeze the open orders with more signatures than the database knows, or all. Returns their ids."""
     signed = Counter(order_id for order_id, _ in {(one.payout_id, one.digest) for one in payments})
@@ -247,7 +247,7 @@ async def _start_new_key(
 async def _record(
     conn: Connection,
     accepted: Accepted,
-    payments: Sequence[Payment],
+    payments: Sequence[SignedPayment],
     request: AcceptanceRequest,
     *,
     new_key: bool,

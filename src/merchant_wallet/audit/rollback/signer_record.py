@@ -22,7 +22,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.audit.rollback.signs import NO_MERCHANT, RollbackSign, format_moment
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import COUNTER_BITS, MAX_ID
-from merchant_wallet.chains.keys.signing_journal import Payment, Release
+from merchant_wallet.chains.keys.signing_journal import Release, SignedPayment
 
 QUERIES: Final = Queries(Path(__file__).with_name("signer_record.sql"))
 TAIL_BYTES: Final = 256 * 1024
@@ -60,14 +60,14 @@ async def find_signer_sign(conn: Connection, record: Path, now_ms: int) -> Rollb
     return RollbackSign(NO_MERCHANT, "signer", "behind", cause, now_ms)
 
 
-async def _find_unknown(conn: Connection, payments: Iterable[Payment]) -> list[Payment]:
+async def _find_unknown(conn: Connection, payments: Iterable[SignedPayment]) -> list[SignedPayment]:
     latest = {payment.payout_id: payment for payment in payments}
     values = {"order_ids": list(latest), "counter_bits": COUNTER_BITS}
     cursor = await conn.execute(QUERIES["find_unknown"].text, values)
     return [latest[order_id] for (order_id,) in await cursor.fetchall()]
 
 
-def read_last_payments(record: Path, *, whole: bool = False) -> list[Payment]:
+def read_last_payments(record: Path, *, whole: bool = False) -> list[SignedPayment]:
     """The newest payments of the record, or all of them, oldest first. A missing record has none.
 
     Raises RecordUnreadable, OSError.
@@ -85,12 +85,12 @@ def read_last_payments(record: Path, *, whole: bool = False) -> list[Payment]:
     # The first line may have begun before the tail. The last line may be torn.
     lines = tail.split(b"\n")[1 if start else 0 : -1]
     entries = [_parse(line, record) for line in lines]
-    return [entry for entry in entries if isinstance(entry, Payment)]
+    return [entry for entry in entries if isinstance(entry, SignedPayment)]
 
 
-def _parse(line: bytes, record: Path) -> Payment | Release:
+def _parse(line: bytes, record: Path) -> SignedPayment | Release:
     try:
-        entry: Payment | Release = msgspec.json.decode(line, type=Payment | Release)
+        entry: SignedPayment | Release = msgspec.json.decode(line, type=SignedPayment | Release)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise RecordUnreadable(record) from None
     # The database accepts no other ids, and dates end with the year 9999.

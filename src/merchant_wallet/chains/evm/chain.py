@@ -15,8 +15,8 @@ from merchant_wallet.base import clock as system_clock
 from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.chains.agreement import cautious_low
 from merchant_wallet.chains.evm import verdict as evm_verdict
+from merchant_wallet.chains.evm.conditions import ChainConditions, read_conditions
 from merchant_wallet.chains.evm.fees import Offer, outbid
-from merchant_wallet.chains.evm.market import EvmMarket, ask_market
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, read_word
 from merchant_wallet.chains.evm.nonces import next_nonce
 from merchant_wallet.chains.evm.rules import EvmRules, final_block, head_block
@@ -114,23 +114,23 @@ class EvmChain:
 
         Raises Unpayable, Blocked.
         """
-        gas, market = await self._prepare(transfer)
-        self._check_cost(gas, market.offer, market.held_wei)
+        gas, conditions = await self._prepare(transfer)
+        self._check_cost(gas, conditions.offer, conditions.held_wei)
 
     async def build(self, payout: Payout, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """See `protocol.Chain.build`. Raises Unpayable, Blocked, ChainAway, SignerAway."""
         if payout.nonce is None:
             raise ValueError("a payout on this chain needs its nonce")
-        gas, market = await self._prepare(payout.transfer)
+        gas, conditions = await self._prepare(payout.transfer)
         call = self.rules.transfer_call(payout.transfer.recipient, payout.transfer.amount_units)
         request = (payout.payout_id, payout.transfer)
-        return await self._sign(payout.nonce, earlier, self.rules.token, call, gas, market, *request)
+        return await self._sign(payout.nonce, earlier, self.rules.token, call, gas, conditions, *request)
 
     async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """A transfer of nothing from the wallet to itself. Raises Blocked, ChainAway, SignerAway."""
         nothing = Transfer(self.rules.name, self.rules.currency, self.wallet, 0)
-        market = await self._market()
-        return await self._sign(nonce, earlier, self.wallet, b"", _PLAIN_GAS, market, 0, nothing)
+        conditions = await self._read_conditions()
+        return await self._sign(nonce, earlier, self.wallet, b"", _PLAIN_GAS, conditions, 0, nothing)
 
     async def broadcast(self, raw: bytes) -> None:
         """Send the bytes to every node. It is enough if one takes or knows them.
@@ -160,14 +160,14 @@ class EvmChain:
         """The newest block that two nodes call final. Raises ChainAway, ChainDisagrees."""
         finals = await self._nodes.answers(lambda node: final_block(node, self.rules))
         numbers = [block.number for block in finals]
-        if len(numbers) < self._nodes.needed:
+        if len(numbers) < self._nodes.quorum:
             raise ChainAway("only one node says which block is final")
-        number = sorted(numbers)[-self._nodes.needed]
+        number = sorted(numbers)[-self._nodes.quorum]
         blocks = await self._nodes.answers(lambda node: node.block(number))
         headers = [block.header for block in blocks if block is not None]
         if any(header != headers[0] for header in headers):
             raise ChainDisagrees(f"{self.rules.name}: nodes show different blocks {number}, which is final")
-        if len(headers) < self._nodes.needed:
+        if len(headers) < self._nodes.quorum:
             raise ChainAway(f"only one node shows block {number}")
         self._agreed_number = max(self._agreed_number, number)
         return headers[0]
@@ -216,7 +216,7 @@ class EvmChain:
         answers = await self._nodes.every(lambda node: self._check_node(node, clock_ms))
         failures = [f"{self.rules.name}: {answer}" for answer in answers if isinstance(answer, Exception)]
         wrong = [sentence for answer in answers if isinstance(answer, list) for sentence in answer]
-        return wrong + (failures if len(answers) - len(failures) < self._nodes.needed else [])
+        return wrong + (failures if len(answers) - len(failures) < self._nodes.quorum else [])
 
     async def check_chain(self) -> list[str]:
         """Sentences about nodes of another chain, and about too few nodes that name their chain."""
@@ -227,7 +227,7 @@ class EvmChain:
             for answer in answers
             if isinstance(answer, int) and answer != self.rules.chain_id
         ]
-        return wrong + (failures if len(answers) - len(failures) < self._nodes.needed else [])
+        return wrong + (failures if len(answers) - len(failures) < self._nodes.quorum else [])
 
     async def _check_node(self, node: EvmNode, clock_ms: Callable[[], int]) -> list[str]:
         rules, where = self.rules, f"{self.rules.name}, node {node.name}"
@@ -249,7 +249,7 @@ class EvmChain:
 
     # How a transfer is checked, priced and signed.
 
-    async def _prepare(self, transfer: Transfer) -> tuple[int, EvmMarket]:
+    async def _prepare(self, transfer: Transfer) -> tuple[int, ChainConditions]:
         """Asks everything that signing needs, in one round: the gas limit, and what the nodes say.
 
         Raises Unpayable, Blocked.
@@ -257,16 +257,16 @@ class EvmChain:
         if (transfer.chain, transfer.token) != (self.rules.name, self.rules.currency):
             raise ValueError(f"{transfer.token} on {transfer.chain} can't be paid on {self.rules.name}")
         asked = (self.rules, self.wallet, transfer.recipient, transfer.amount_units)
-        states, gas, market = await asyncio.gather(
+        states, gas, conditions = await asyncio.gather(
             attempt(self._nodes.answers(lambda node: ask_state(node, *asked))),
             attempt(self._gas(transfer)),
-            attempt(self._market()),
+            attempt(self._read_conditions()),
         )
-        require_payable(answer_of(states), self._nodes.needed, transfer.amount_units)
-        return answer_of(gas), answer_of(market)
+        require_payable(answer_of(states), self._nodes.quorum, transfer.amount_units)
+        return answer_of(gas), answer_of(conditions)
 
-    async def _market(self) -> EvmMarket:
-        return await ask_market(self._nodes, self.rules, self.wallet)
+    async def _read_conditions(self) -> ChainConditions:
+        return await read_conditions(self._nodes, self.rules, self.wallet)
 
     async def _gas(self, transfer: Transfer) -> int:
         """The gas limit of a transfer, which is simulated now. Raises Blocked."""
@@ -302,18 +302,18 @@ class EvmChain:
         to: bytes,
         call_data: bytes,
         gas: int,
-        market: EvmMarket,
+        conditions: ChainConditions,
         payout_id: int,
         transfer: Transfer,
     ) -> SignedTransfer:
         """A signed transaction with this nonce that outbids the earlier ones. Raises Blocked, SignerAway."""
-        offer = market.offer
+        offer = conditions.offer
         for signed in earlier:
             transaction, _ = parse_signed(signed.raw)
             if transaction.nonce != nonce:
                 raise ValueError("what was signed before has another nonce")
             offer = outbid(transaction, offer)
-        self._check_cost(gas, offer, market.held_wei)
+        self._check_cost(gas, offer, conditions.held_wei)
         unsigned = encode_unsigned(
             EvmTransaction(
                 self.rules.chain_id, nonce, offer.max_priority_fee, offer.max_fee, gas, to, 0, call_data
@@ -322,7 +322,7 @@ class EvmChain:
         raw = join(unsigned, await self._signature(unsigned, payout_id, transfer, is_cancel=not call_data))
         if recover_sender(raw) != self.wallet:
             raise ValueError("the signer's signature is not the hot wallet's")
-        return SignedTransfer(raw, hash_of(raw), market.height)
+        return SignedTransfer(raw, hash_of(raw), conditions.height)
 
     async def _signature(
         self, unsigned: bytes, payout_id: int, transfer: Transfer, *, is_cancel: bool

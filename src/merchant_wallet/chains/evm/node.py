@@ -261,7 +261,7 @@ class EvmNodes:
         self.each = tuple(EvmNode(rpc, index) for index in range(len(rpc.endpoints)))
 
     @property
-    def needed(self) -> int:
+    def quorum(self) -> int:
         """The number of nodes that must agree before anything is decided: two, or one if only one is
         configured.
         """

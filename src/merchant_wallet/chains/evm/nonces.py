@@ -45,16 +45,16 @@ async def next_nonce(
         if proven > certain:
             return proven
     if is_first or known is None:
-        return max(_begin(counts, nodes.needed), known or 0)
+        return max(_begin(counts, nodes.quorum), known or 0)
     log.warning("a nonce is not believed", wallet=wallet.hex(), claimed=highest, certain=certain)
     return certain
 
 
-def _begin(counts: Sequence[int], needed: int) -> int:
+def _begin(counts: Sequence[int], quorum: int) -> int:
     """The first nonce to give out, from counts without proof. Raises Blocked."""
     [(count, nodes)] = Counter(counts).most_common(1)
     # A wallet that has sent nothing can prove nothing.
-    if nodes > 1 or (needed == 1 and count == 0):
+    if nodes > 1 or (quorum == 1 and count == 0):
         return count
     said = " and ".join(map(str, counts))
     text = (

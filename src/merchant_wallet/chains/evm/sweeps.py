@@ -17,8 +17,8 @@ from merchant_wallet.base.chains import COINS
 from merchant_wallet.base.money import UNITS_PER_COIN
 from merchant_wallet.chains.evm import verdict as evm_verdict
 from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.evm.conditions import read_fees
 from merchant_wallet.chains.evm.fees import Offer, outbid, suggest_offer
-from merchant_wallet.chains.evm.market import ask_fees
 from merchant_wallet.chains.evm.node import EvmFees, EvmNodes
 from merchant_wallet.chains.evm.nonces import next_nonce
 from merchant_wallet.chains.evm.token import ask_state, require_sweepable
@@ -102,7 +102,7 @@ class EvmSweeper(ChainSweeper):
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         """See `sweeps.Sweeper`. Raises Blocked, ChainAway."""
         gas = await self._gas(address, amount_units)
-        offer = suggest_offer(await ask_fees(self._nodes), self._rules.least_tip_wei)
+        offer = suggest_offer(await read_fees(self._nodes), self._rules.least_tip_wei)
         held = await self._chain.coin_balance(address)
         return Quote(held, gas * offer.max_fee, _PLAIN_GAS * offer.max_fee)
 
@@ -118,7 +118,7 @@ class EvmSweeper(ChainSweeper):
             self._top_up_gas(sweep_tx) if is_top_up else self._gas(sweep_tx.address, sweep_tx.amount)
         )
         fee_limit = min(sweep_tx.fee_limit, self.fee_cap, await self._affordable(sweep_tx))
-        fees = await ask_fees(self._nodes)
+        fees = await read_fees(self._nodes)
         offer = _bounded(fees, self._rules.least_tip_wei, _transactions(sweep_tx, earlier), fee_limit // gas)
         recipient, value, call_data = sweep_tx.address, sweep_tx.amount, b""
         if not is_top_up:

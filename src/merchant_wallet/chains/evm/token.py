@@ -64,16 +64,16 @@ async def ask_state(
     return TokenState(bool(paused), bool(sender_refused), bool(recipient_refused), held_units, fee)
 
 
-def require_payable(states: Sequence[TokenState], needed: int, amount_units: int) -> None:
-    """Judge a payout by all nodes' answers. `needed` nodes must confirm what can't be undone.
+def require_payable(states: Sequence[TokenState], quorum: int, amount_units: int) -> None:
+    """Judge a payout by all nodes' answers. `quorum` nodes must confirm what can't be undone.
 
     Raises Unpayable, Blocked.
     """
     if any(state.is_paused for state in states):
         raise Blocked(Obstacle("paused", "the token is paused by its issuer"))
-    if _is_certain([state.is_sender_refused for state in states], needed, "hot wallet"):
+    if _is_certain([state.is_sender_refused for state in states], quorum, "hot wallet"):
         raise Blocked(Obstacle("wallet", "the token has blacklisted the hot wallet"))
-    if _is_certain([state.is_recipient_refused for state in states], needed, "recipient"):
+    if _is_certain([state.is_recipient_refused for state in states], quorum, "recipient"):
         raise Unpayable("the token has blacklisted the recipient")
     held = cautious_low([state.held_units for state in states])
     if held < amount_units:
@@ -88,17 +88,17 @@ def require_sweepable(states: Sequence[TokenState], amount_units: int) -> None:
     require_no_fee(amount_units, max(state.fee_units for state in states))
 
 
-def _is_certain(said: Sequence[bool], needed: int, who: str) -> bool:
-    """Whether all nodes, and at least `needed`, say that somebody is blacklisted.
+def _is_certain(said: Sequence[bool], quorum: int, who: str) -> bool:
+    """Whether all nodes, and at least `quorum`, say that somebody is blacklisted.
 
     Raises Blocked if only some do.
     """
     if not any(said):
         return False
-    if all(said) and len(said) >= needed:
+    if all(said) and len(said) >= quorum:
         return True
     text = f"{sum(said)} of {len(said)} nodes that answered say that the {who} is blacklisted"
-    raise Blocked(Obstacle("node", f"{text}: all must, and at least {needed}"))
+    raise Blocked(Obstacle("node", f"{text}: all must, and at least {quorum}"))
 
 
 def _read(node: EvmNode, view: bytes | None) -> int | None:

@@ -54,7 +54,7 @@ async def read_token_transfers(
     if first <= agreed_number < last:
         final = await read_token_transfers(nodes, rules, first, agreed_number, agreed_number)
         return final + await read_token_transfers(nodes, rules, agreed_number + 1, last, agreed_number)
-    if nodes.needed > 1:
+    if nodes.quorum > 1:
         agreed = await _read_final(nodes, rules, first, last)
         if agreed is not None:
             return agreed
@@ -88,7 +88,7 @@ async def _read_final(nodes: EvmNodes, rules: EvmRules, first: int, last: int) -
         raise ChainDisagrees(f"{rules.name}: nodes show different blocks {last}, which is final")
     if any(answer != usable[0] for answer in usable):
         raise ChainDisagrees(f"{rules.name}: nodes show different transfers in blocks {first} to {last}")
-    if len(usable) < nodes.needed:
+    if len(usable) < nodes.quorum:
         failures = [str(answer) for answer in answers if isinstance(answer, Exception)]
         behind = ["another node has not reached them"] if None in answers else []
         raise ChainAway(f"blocks {first} to {last}: " + "; ".join(failures + behind))

@@ -102,10 +102,10 @@ async def _judge_once(nodes: EvmNodes, query: PayoutQuery) -> tuple[Verdict, boo
     if not findings:
         stuck = [not_final for not_final in not_finals if not_final.is_stuck]
         # A replacement costs more, so one node alone can't cause it.
-        is_stuck = len(stuck) >= nodes.needed and not any(not_final.is_mined for not_final in not_finals)
+        is_stuck = len(stuck) >= nodes.quorum and not any(not_final.is_mined for not_final in not_finals)
         return Pending(stuck=is_stuck, alert="; ".join(alerts) or None), False
     found = findings[0]
-    needed = len(answers) if found.by_all else nodes.needed
+    needed = len(answers) if found.by_all else nodes.quorum
     denied = [not_final for not_final in not_finals if not_final.final_number >= found.block_number]
     if any(other != found for other in findings):
         return Pending(alert=_quarrel(query, findings)), False

@@ -17,7 +17,7 @@ from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.chains.keys.keystore import JOURNAL, Keystore
-from merchant_wallet.chains.keys.signing_journal import Payment, SigningJournal
+from merchant_wallet.chains.keys.signing_journal import SignedPayment, SigningJournal
 from merchant_wallet.chains.keys.signing_rules import ParsedRequest, SigningRules, read_request
 from merchant_wallet.chains.signer import SignerAway, SigningRefused, SigningRequest
 
@@ -86,9 +86,9 @@ class LocalSigner:
         return key
 
 
-def _payment(request: SigningRequest, parsed: ParsedRequest, at_ms: int) -> Payment:
+def _payment(request: SigningRequest, parsed: ParsedRequest, at_ms: int) -> SignedPayment:
     transfer = request.transfer
-    return Payment(
+    return SignedPayment(
         at_ms=at_ms,
         payout_id=request.payout_id,
         chain=request.chain,

@@ -39,7 +39,7 @@ class Release(msgspec.Struct, frozen=True, rename="camel", tag_field="kind", tag
     reason: str
 
 
-class Payment(
+class SignedPayment(
     msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, tag_field="kind", tag="payment"
 ):
     """One signature for an order. `digest` is what was signed."""
@@ -54,7 +54,7 @@ class Payment(
     expires_ms: int | None = None
 
     @property
-    def words(self) -> bytes:
+    def fixed_terms_digest(self) -> bytes:
         """A 16-byte digest of what must never change about an order."""
         text = f"{self.chain};{self.recipient.hex()};{self.units}"
         return hashlib.sha256(text.encode()).digest()[:16]
@@ -68,15 +68,15 @@ class SignedOrders:
         self._hour: deque[tuple[int, int]] = deque()
         self._hour_units = 0
 
-    def judge(self, payment: Payment, payment_limit_units: int, hour_limit_units: int) -> bool:
+    def judge(self, payment: SignedPayment, payment_limit_units: int, hour_limit_units: int) -> bool:
         """True if the payment is new and may be signed. False if the same bytes were signed before.
 
         Raises SigningRefused.
         """
         known = self._orders.get(payment.payout_id)
         if known is not None:
-            words, digest, nonce, expires_ms = known
-            if words != payment.words:
+            fixed_terms, digest, nonce, expires_ms = known
+            if fixed_terms != payment.fixed_terms_digest:
                 raise SigningRefused("this order was signed for another recipient, amount or chain before")
             if digest == payment.digest:
                 return False
@@ -102,16 +102,16 @@ class SignedOrders:
             raise SigningRefused(f"nothing was ever signed for order {payout_id}")
         self._orders[payout_id] = (known[0], _RELEASED, None, None)
 
-    def note(self, payment: Payment) -> None:
+    def note(self, payment: SignedPayment) -> None:
         """Record a signed payment."""
         self._settle_hour(payment.at_ms)
         if self._counts(payment):
             self._hour.append((payment.at_ms, payment.units))
             self._hour_units += payment.units
-        entry = (payment.words, payment.digest, payment.nonce, payment.expires_ms)
+        entry = (payment.fixed_terms_digest, payment.digest, payment.nonce, payment.expires_ms)
         self._orders[payment.payout_id] = entry
 
-    def _judge_again(self, payment: Payment, nonce: int | None, expires_ms: int | None) -> None:
+    def _judge_again(self, payment: SignedPayment, nonce: int | None, expires_ms: int | None) -> None:
         if nonce != payment.nonce:
             raise SigningRefused(
                 f"this order was signed with nonce {nonce} before; "
@@ -120,7 +120,7 @@ class SignedOrders:
         if expires_ms is not None and payment.at_ms <= expires_ms:
             raise SigningRefused("this order was signed before, and that signature has not expired yet")
 
-    def _counts(self, payment: Payment) -> bool:
+    def _counts(self, payment: SignedPayment) -> bool:
         """Whether a payment adds to the hour's sum. A replacement at the same nonce does not."""
         known = self._orders.get(payment.payout_id)
         return payment.nonce is None or known is None or known[1] == _RELEASED
@@ -145,7 +145,7 @@ class SigningJournal:
         self._read_to = 0
         self._inode: int | None = None
 
-    def admit(self, payment: Payment) -> None:
+    def admit(self, payment: SignedPayment) -> None:
         """Judge a payment and record it. Raises SigningRefused. Raises OSError if it can't be written."""
         with self._locked() as descriptor:
             if self._signed_orders.judge(payment, *self._limits):
@@ -183,7 +183,7 @@ class SigningJournal:
         if rest:
             os.ftruncate(descriptor, self._read_to)
 
-    def _append(self, descriptor: int, entry: Payment | Release) -> None:
+    def _append(self, descriptor: int, entry: SignedPayment | Release) -> None:
         line = msgspec.json.encode(entry) + b"\n"
         written = os.write(descriptor, line)
         if written != len(line):
@@ -192,15 +192,15 @@ class SigningJournal:
         self._note(entry)
         self._read_to += written
 
-    def _note(self, entry: Payment | Release) -> None:
-        if isinstance(entry, Payment):
+    def _note(self, entry: SignedPayment | Release) -> None:
+        if isinstance(entry, SignedPayment):
             self._signed_orders.note(entry)
         else:
             self._signed_orders.release(entry.payout_id)
 
-    def _parse(self, line: bytes) -> Payment | Release:
+    def _parse(self, line: bytes) -> SignedPayment | Release:
         try:
-            entry: Payment | Release = msgspec.json.decode(line, type=Payment | Release)
+            entry: SignedPayment | Release = msgspec.json.decode(line, type=SignedPayment | Release)
         except msgspec.DecodeError:
             raise SigningRefused(f"{self._path} was changed: byte {self._read_to} begins no entry") from None
         return entry

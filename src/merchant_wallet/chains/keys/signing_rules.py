@@ -61,7 +61,7 @@ def read_request(
 
     `wallet` is the chain's hot wallet. `deposit` is the address of the request's source, if it has one.
     """
-    _judge_words(request, limits, wallet, deposit)
+    _check_purpose(request, limits, wallet, deposit)
     try:
         if is_evm(request.chain):
             return _read_evm(request, limits, wallet)
@@ -70,8 +70,10 @@ def read_request(
         raise SigningRefused(f"these bytes are refused: {error}") from None
 
 
-def _judge_words(request: SigningRequest, limits: ChainLimits, wallet: bytes, deposit: bytes | None) -> None:
-    """Check that a signer does such a thing at all."""
+def _check_purpose(
+    request: SigningRequest, limits: ChainLimits, wallet: bytes, deposit: bytes | None
+) -> None:
+    """Check that the transfer fits the purpose: its chain, currency, source, amount and recipient."""
     transfer, purpose = request.transfer, request.purpose
     _require(transfer.chain == request.chain, "the transfer belongs to another chain")
     _require(

@@ -48,8 +48,8 @@ from merchant_wallet.chains.tron.transactions import (
 __all__ = ["TronChain", "TronNodes", "TronReader", "TronRules"]
 
 
-_MARK_MS: Final = 60_000
-_MARK_SUN: Final = 1_000_000
+_OFFSET_RANGE_MS: Final = 60_000
+_OFFSET_RANGE_SUN: Final = 1_000_000
 # The bandwidth of a payout: its bytes and the room that the chain reserves for its result.
 _PAYOUT_BYTES: Final = 345
 # For changes until the transaction is in a block.
@@ -133,15 +133,15 @@ class TronChain(TronReader):
         """The bytes to sign, and the number of their reference block."""
         now_ms, reference = await self.moment()
         block_bytes, block_hash = reference_to(reference.hash)
-        earlier_ms, less_sun = _mark_of(payout.payout_id)
+        offset_ms, offset_sun = _pick_offset(payout.payout_id)
         transaction = TronTransaction(
             ref_block_bytes=block_bytes,
             ref_block_hash=block_hash,
             expiration_ms=now_ms + self.rules.lifetime_ms,
-            timestamp_ms=now_ms - earlier_ms,
+            timestamp_ms=now_ms - offset_ms,
             # Unused energy is not burnt. With a limit close to the estimate the transfer would fail if the
             # recipient spends its last token meanwhile, which doubles the energy.
-            fee_limit_sun=self.rules.fee_cap_sun - less_sun,
+            fee_limit_sun=self.rules.fee_cap_sun - offset_sun,
             owner=self._wallet,
             contract=self.rules.token,
             call_data=transfer_call(payout.transfer.recipient, payout.transfer.amount_units),
@@ -149,7 +149,7 @@ class TronChain(TronReader):
         return encode_raw(transaction), reference.number
 
     async def moment(self) -> tuple[int, Block]:
-        """The chain's time, and an irreversible block to refer to.
+        """The chain's time, and a final block to refer to.
 
         If several nodes answer, the second newest answer counts. So no single node can set the clock ahead or
         name a block of its own. A transaction that refers to a block that does not exist could never be
@@ -221,7 +221,7 @@ class TronChain(TronReader):
 
     def _require_affordable(self, energy: int, prices: Prices, owned: Resources, coin_sun: int) -> None:
         estimate_sun = energy * prices.energy_sun + _PAYOUT_BYTES * prices.bandwidth_sun
-        if estimate_sun > self.rules.fee_cap_sun - _MARK_SUN:
+        if estimate_sun > self.rules.fee_cap_sun - _OFFSET_RANGE_SUN:
             cause = f"the chain's fee of {estimate_sun} sun is above the cap of {self.rules.fee_cap_sun}"
             raise Blocked(Obstacle("fee", cause))
         needed_sun = _burnt_sun(self.rules.in_flight, energy, prices, owned)
@@ -233,13 +233,15 @@ class TronChain(TronReader):
             raise Blocked(Obstacle("fuel", cause))
 
 
-def _mark_of(payout_id: int) -> tuple[int, int]:
-    """What a payout subtracts from the time of its transaction, in ms, and from its fee limit, in sun.
+def _pick_offset(payout_id: int) -> tuple[int, int]:
+    """The uniqueness offset of a payout: what it subtracts from its transaction's time, in ms, and from its
+    fee limit, in sun.
 
     Nodes check neither. Two payouts have the same values once in about 2**35.
     """
     digest = hashlib.sha256(payout_id.to_bytes(8, "big")).digest()
-    return int.from_bytes(digest[:4], "big") % _MARK_MS, int.from_bytes(digest[4:8], "big") % _MARK_SUN
+    first, second = (int.from_bytes(part, "big") for part in (digest[:4], digest[4:8]))
+    return first % _OFFSET_RANGE_MS, second % _OFFSET_RANGE_SUN
 
 
 def _burnt_sun(payouts: int, energy: int, prices: Prices, owned: Resources) -> int:

@@ -3,7 +3,7 @@
 Rules:
 - An answer that can't be read, has another form or holds an error of the node is a `NodeFailed`, like every
   failure in `transport`. It never means "not found".
-- Paths under `/walletsolidity` show what the node can no longer take back.
+- TRON calls a final block solid. Paths under `/walletsolidity` show only such blocks.
 - Addresses have 20 bytes here. On the wire they are hex with the prefix 41.
 """
 
@@ -79,7 +79,7 @@ class TronNode:
         return self._block(await self._get_block("/wallet/getblock", {"detail": False}))
 
     async def solid(self) -> Block:
-        """The newest block that this node calls irreversible."""
+        """The newest block that this node calls final."""
         return self._block(await self._get_block("/walletsolidity/getblock", {"detail": False}))
 
     async def header(self, number: int, *, is_solid: bool) -> tuple[Block, bool] | None:
@@ -89,7 +89,7 @@ class TronNode:
         return (self._block(answer, number), _is_empty(answer)) if answer.blockID else None
 
     async def solid_body(self, number: int) -> BlockBody | None:
-        """A solid block with the ids of its transactions. None if there is none (yet)."""
+        """A final block with the ids of its transactions. None if there is none (yet)."""
         answer = await self._get_block(
             "/walletsolidity/getblockbynum", {"num": number}, limit_bytes=LARGE_ANSWER_BYTES
         )
@@ -104,7 +104,7 @@ class TronNode:
         return await self._ask(path, {"num": number}, list[TransactionRecord], limit_bytes=LARGE_ANSWER_BYTES)
 
     async def solid_record(self, txid: str) -> TransactionRecord | None:
-        """The result of a transaction in an irreversible block. None if this node knows none."""
+        """The result of a transaction in a final block. None if this node knows none."""
         path = "/walletsolidity/gettransactioninfobyid"
         record = await self._ask(path, {"value": txid}, TransactionRecord)
         if record.id not in ("", txid):

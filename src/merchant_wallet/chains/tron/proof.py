@@ -1,11 +1,11 @@
 """What became of a payout on TRON, and what counts as proof.
 
 Rules:
-- Only irreversible blocks count. If several nodes are configured, two must show the same.
+- Only final blocks count (see `http`). If several nodes are configured, two must show the same.
 - Paid: the receipt says SUCCESS, and the token's Transfer log is there. The function's return value is not
   used.
 - Failed: the receipt says so.
-- Void needs more than "not found". The irreversible chain has passed the transaction's expiration. Two nodes
+- Void needs more than "not found". The final chain has passed the transaction's expiration. Two nodes
   have each shown every block that could hold it: from its reference block, parent by parent, to the same
   block after the expiration. None of these blocks holds it.
 - A lost index, a pruned block, a slow node or a contradiction leaves the payout pending.
@@ -49,7 +49,7 @@ _UNKNOWN: Final = ("", SUCCESS)
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
-    """What one node says about the result of a transaction, and its irreversible block."""
+    """What one node says about the result of a transaction, and its final block."""
 
     block_hash: str
     block_number: int
@@ -59,15 +59,15 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
     cause: str
 
 
-class _Sight(msgspec.Struct, frozen=True, gc=False):
-    """What one node said, and how far its irreversible chain reached then."""
+class _Observation(msgspec.Struct, frozen=True, gc=False):
+    """What one node said, and how far its final chain reached then."""
 
-    solid_number: int
-    solid_ms: int
+    final_number: int
+    final_ms: int
     finding: Finding | None
 
 
-class _Walk(msgspec.Struct, frozen=True, gc=False):
+class _Scan(msgspec.Struct, frozen=True, gc=False):
     """The last block of a complete scan, and whether the transaction was in one of the blocks."""
 
     last_hash: str
@@ -104,31 +104,33 @@ class TronProof:
 
     async def _judge_one(self, transfer: Transfer, signed: SignedTransfer) -> Verdict:
         transaction = _read(signed)
-        sights = await self._nodes.every(lambda node: self._look(node, signed.tx_hash))
-        seen = usable(sights)
-        findings = [sight.finding for sight in seen if sight.finding is not None]
+        observations = await self._nodes.every(lambda node: self._observe(node, signed.tx_hash))
+        seen = usable(observations)
+        findings = [observation.finding for observation in seen if observation.finding is not None]
         if not findings:
             return await self._judge_absent(signed, transaction, seen)
         found = findings[0]
         if any(finding != found for finding in findings):
             return Pending(BLOCK_MS, alert=f"the nodes contradict each other about {signed.tx_hash}")
         if len(findings) < self._nodes.quorum:
-            lacking = [one for one in seen if one.finding is None and one.solid_number >= found.block_number]
+            lacking = [one for one in seen if one.finding is None and one.final_number >= found.block_number]
             alert = f"a node lacks {signed.tx_hash}, which another has in its block" if lacking else None
             # A node that is only slow will have it soon, so no operator is alerted.
-            return Pending(BLOCK_MS, alert=alert or (_away(sights) if len(seen) < len(sights) else None))
+            return Pending(
+                BLOCK_MS, alert=alert or (_away(observations) if len(seen) < len(observations) else None)
+            )
         return _judge_found(transfer, signed.tx_hash, transaction.owner, found)
 
-    async def _look(self, node: TronNode, txid: str) -> _Sight:
-        # The order matters: a block that was solid before the transaction was requested must show it.
-        solid = await node.solid()
+    async def _observe(self, node: TronNode, txid: str) -> _Observation:
+        # The order matters: a block that was final before the transaction was requested must show it.
+        final = await node.solid()
         record = await node.solid_record(txid)
         if record is None:
-            return _Sight(solid.number, solid.time_ms, None)
+            return _Observation(final.number, final.time_ms, None)
         placed = await node.header(record.blockNumber, is_solid=True)
         if placed is None:
-            raise NodeFailed(node.name, f"calls {txid} irreversible in a block that is not irreversible")
-        return _Sight(solid.number, solid.time_ms, self._finding(placed[0].hash, record))
+            raise NodeFailed(node.name, f"calls {txid} final in a block that is not final")
+        return _Observation(final.number, final.time_ms, self._finding(placed[0].hash, record))
 
     def _finding(self, block_hash: str, record: TransactionRecord) -> Finding:
         message = decode_message(record.resMessage)
@@ -143,10 +145,10 @@ class TronProof:
         )
 
     async def _judge_absent(
-        self, signed: SignedTransfer, transaction: TronTransaction, seen: list[_Sight]
+        self, signed: SignedTransfer, transaction: TronTransaction, seen: list[_Observation]
     ) -> Verdict:
         end_ms = transaction.expiration_ms + self._rules.grace_ms
-        past = [sight for sight in seen if sight.solid_ms >= end_ms]
+        past = [observation for observation in seen if observation.final_ms >= end_ms]
         if len(past) < self._nodes.quorum:
             return Pending(
                 BLOCK_MS, alert=None if len(seen) >= self._nodes.quorum else "too few nodes answer"
@@ -156,23 +158,23 @@ class TronProof:
                 alert=f"{signed.tx_hash} has expired and is in no block, but one node alone proves nothing: "
                 "configure a second node"
             )
-        walks = await self._nodes.every(lambda node: self._walk(node, signed, transaction, end_ms))
-        return self._judge_walks(signed.tx_hash, walks)
+        scans = await self._nodes.every(lambda node: self._scan(node, signed, transaction, end_ms))
+        return self._judge_scans(signed.tx_hash, scans)
 
-    def _judge_walks(self, txid: str, walks: Sequence[_Walk | NodeFailed]) -> Verdict:
-        complete = usable(walks)
-        if any(walk.is_there for walk in complete):
+    def _judge_scans(self, txid: str, scans: Sequence[_Scan | NodeFailed]) -> Verdict:
+        complete = usable(scans)
+        if any(scan.is_there for scan in complete):
             return Pending(BLOCK_MS, alert=f"{txid} is in a block, but no two nodes say what became of it")
-        if len({walk.last_hash for walk in complete}) > 1:
-            return Pending(BLOCK_MS, alert="the nodes call different blocks irreversible")
+        if len({scan.last_hash for scan in complete}) > 1:
+            return Pending(BLOCK_MS, alert="the nodes call different blocks final")
         if len(complete) < self._nodes.quorum:
-            return Pending(BLOCK_MS, alert=f"{txid} has expired; {_away(walks)}")
+            return Pending(BLOCK_MS, alert=f"{txid} has expired; {_away(scans)}")
         return Expired(f"{txid} expired and is in none of the blocks that could hold it")
 
-    async def _walk(
+    async def _scan(
         self, node: TronNode, signed: SignedTransfer, transaction: TronTransaction, end_ms: int
-    ) -> _Walk:
-        """Read one node's irreversible blocks from the reference block to the first at or after `end_ms`.
+    ) -> _Scan:
+        """Read one node's final blocks from the reference block to the first at or after `end_ms`.
 
         The chain takes a transaction only if the previous block is older than the expiration. So no later
         block can hold it. Raises NodeFailed for any gap.
@@ -189,10 +191,10 @@ class TronProof:
                 if before.block.time_ms >= end_ms:
                     break
             number = numbers.stop
-        return _Walk(before.block.hash, is_there)
+        return _Scan(before.block.hash, is_there)
 
     async def _body(self, node: TronNode, number: int) -> BlockBody | None:
-        # A hundred payouts that expire together are searched for in the same irreversible blocks.
+        # A hundred payouts that expire together are searched for in the same final blocks.
         if (node, number) not in self._bodies:
             body = await node.solid_body(number)
             if body is None:

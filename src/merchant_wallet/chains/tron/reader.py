@@ -77,15 +77,15 @@ class TronReader:
         return await self.nodes.first(TronNode.head)
 
     async def final(self) -> Block:
-        """The newest solid block, on two nodes if several are configured.
+        """The newest final block, on two nodes if several are configured.
 
         Raises ChainAway. Raises ChainDisagrees if the two have different blocks with one number.
         """
         answers = await self.nodes.every(TronNode.solid)
-        solid = sorted(usable(answers), key=lambda block: block.number, reverse=True)
-        if len(solid) < self.nodes.quorum:
+        final = sorted(usable(answers), key=lambda block: block.number, reverse=True)
+        if len(final) < self.nodes.quorum:
             raise ChainAway(failures_of(answers))
-        newest = solid[self.nodes.quorum - 1]
+        newest = final[self.nodes.quorum - 1]
         if self.nodes.quorum > 1:
             await self.compare(newest)
         self._agreed_number = max(self._agreed_number, newest.number)
@@ -107,7 +107,7 @@ class TronReader:
         return transfers
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
-        """See `protocol.ChainReader`. With a block it is the balance at the newest solid block, which may be
+        """See `protocol.ChainReader`. With a block it is the balance at the newest final block, which may be
         a later one.
 
         TRON nodes keep no past balances. Raises ChainAway.
@@ -158,11 +158,11 @@ class TronReader:
         return wrong
 
     async def compare(self, block: Block) -> None:
-        """Raises ChainDisagrees if two nodes have different irreversible blocks with its number."""
+        """Raises ChainDisagrees if two nodes have different final blocks with its number."""
         answers = usable(await self.nodes.every(lambda node: node.header(block.number, is_solid=True)))
         hashes = {block.hash, *(found[0].hash for found in answers if found is not None)}
         if len(hashes) > 1:
-            raise ChainDisagrees(f"two nodes hold different blocks {block.number} for irreversible")
+            raise ChainDisagrees(f"two nodes have different final blocks {block.number}")
 
     async def _final_transfers(self, first: int, last: int) -> list[TokenTransfer]:
         answers = await self.nodes.every(lambda node: self._scan(node, first, last, is_solid=True))

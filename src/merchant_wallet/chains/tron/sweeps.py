@@ -57,7 +57,7 @@ _ACTIVATION_SUN: Final = 1_100_000
 _ENERGY_MARGIN_PERCENT: Final = 20
 # The amount of the simulation before coin is sent: enough to show a token fee.
 _TRIED_UNITS: Final = UNITS_PER_COIN
-_MARK_MS: Final = 60_000
+_OFFSET_RANGE_MS: Final = 60_000
 
 
 class TronDraft(msgspec.Struct, frozen=True):
@@ -125,7 +125,7 @@ class TronSweeper(ChainSweeper):
             ref_block_hash=block_hash,
             expiration_ms=now_ms + self._rules.lifetime_ms,
             # Nodes don't check the time. It makes the bytes of two sweeps of one address different.
-            timestamp_ms=now_ms - sweep_tx.sweep_id % _MARK_MS,
+            timestamp_ms=now_ms - sweep_tx.sweep_id % _OFFSET_RANGE_MS,
             fee_limit_sun=fee_limit_sun,
             owner=sender,
             contract=None if is_top_up else self._rules.token,
@@ -149,14 +149,14 @@ class TronSweeper(ChainSweeper):
         return await self._proof.judge(Payout(sweep_tx.sweep_id, transfer), signed)
 
     async def fee_of(self, tx_hash: str) -> int | None:
-        """From the record in an irreversible block. Raises ChainAway."""
+        """From the record in a final block. Raises ChainAway."""
         records = usable(await self._nodes.every(lambda node: node.solid_record(tx_hash)))
         if not records:
             raise ChainAway(f"no node says what {tx_hash} burnt")
         return next((record.fee for record in records if record is not None), None)
 
     async def _judge_top_up(self, transfer: Transfer, txid: str) -> Verdict | None:
-        """What enough nodes show about a transfer of TRX in one irreversible block. None if too few do."""
+        """What enough nodes show about a transfer of TRX in one final block. None if too few do."""
 
         async def look(node: TronNode) -> tuple[str, TransactionRecord] | None:
             record = await node.solid_record(txid)
@@ -164,7 +164,7 @@ class TronSweeper(ChainSweeper):
                 return None
             placed = await node.header(record.blockNumber, is_solid=True)
             if placed is None:
-                raise NodeFailed(node.name, f"calls {txid} irreversible in a block that is not irreversible")
+                raise NodeFailed(node.name, f"calls {txid} final in a block that is not final")
             return placed[0].hash, record
 
         found = [one for one in usable(await self._nodes.every(look)) if one is not None]

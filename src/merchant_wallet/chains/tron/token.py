@@ -4,7 +4,7 @@ Rules:
 - A token without such a function reverts, and that means "no". The simulation of the transfer shows every
   other obstacle.
 - One node is enough to make a payout wait.
-- A blacklisted recipient makes an order fail. So it must be in irreversible state, on two nodes if several
+- A blacklisted recipient makes an order fail. So it must be in final state, on two nodes if several
   are configured.
 """
 
@@ -36,7 +36,7 @@ class TronToken:
         self._nodes = nodes
 
     async def balance(self, address: bytes, *, is_solid: bool) -> int:
-        """Units at an address, at the newest solid block or at the head."""
+        """Units at an address, at the newest final block or at the head."""
         return await self._nodes.first(lambda node: self._balance(node, address, is_solid=is_solid))
 
     async def least_balance(self, address: bytes, *, is_solid: bool) -> int:
@@ -67,10 +67,10 @@ class TronToken:
         now = await self._says_blacklisted(address, is_solid=False)
         if not any(now):
             return False
-        solid = await self._says_blacklisted(address, is_solid=True)
-        if sum(solid) >= self._nodes.quorum and all(solid):
+        final = await self._says_blacklisted(address, is_solid=True)
+        if sum(final) >= self._nodes.quorum and all(final):
             return True
-        text = "an address is on the token's blacklist, but not in irreversible blocks of all nodes"
+        text = "an address is on the token's blacklist, but not in final blocks of all nodes"
         raise Blocked(Obstacle("node", text))
 
     async def fee_units(self, amount_units: int) -> int:

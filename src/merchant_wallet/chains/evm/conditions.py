@@ -1,4 +1,4 @@
-"""What all nodes say before something is signed: gas prices, the chain's height, the wallet's coin.
+"""The chain's conditions that the nodes report before something is signed: gas price, height, coin balance.
 
 Rules:
 - Every configured node is asked, and the cautious answer counts: `fees.agree_fees` for gas, the lowest
@@ -23,7 +23,7 @@ from merchant_wallet.chains.transport import answer_of, attempt
 FEE_BLOCKS: Final = 10
 
 
-class EvmMarket(msgspec.Struct, frozen=True, gc=False):
+class ChainConditions(msgspec.Struct, frozen=True, gc=False):
     """The fee offer, the chain's height, and the wallet's balance in wei."""
 
     offer: Offer
@@ -31,19 +31,19 @@ class EvmMarket(msgspec.Struct, frozen=True, gc=False):
     held_wei: int
 
 
-async def ask_fees(nodes: EvmNodes) -> EvmFees:
+async def read_fees(nodes: EvmNodes) -> EvmFees:
     """The gas price by all nodes that answer. Raises ChainAway."""
     return agree_fees(await nodes.answers(lambda node: node.fees(FEE_BLOCKS)))
 
 
-async def ask_market(nodes: EvmNodes, rules: EvmRules, wallet: bytes) -> EvmMarket:
-    """What all nodes say now. Raises ChainAway, Blocked."""
+async def read_conditions(nodes: EvmNodes, rules: EvmRules, wallet: bytes) -> ChainConditions:
+    """The present conditions, from all nodes. Raises ChainAway, Blocked."""
 
     async def ask(node: EvmNode) -> tuple[int, int]:
         head, held = await asyncio.gather(attempt(head_block(node)), attempt(node.coin_balance(wallet)))
         return answer_of(head).number, answer_of(held)
 
-    priced, answered = await asyncio.gather(attempt(ask_fees(nodes)), attempt(nodes.answers(ask)))
+    priced, answered = await asyncio.gather(attempt(read_fees(nodes)), attempt(nodes.answers(ask)))
     fees, said = answer_of(priced), answer_of(answered)
     heights = [height for height, _ in said]
     low, high = cautious_low(heights), cautious_high(heights)
@@ -51,4 +51,4 @@ async def ask_market(nodes: EvmNodes, rules: EvmRules, wallet: bytes) -> EvmMark
         text = f"nodes are at blocks {low} and {high}: one is behind, or ahead"
         raise Blocked(Obstacle("node", text))
     offer = suggest_offer(fees, rules.least_tip_wei)
-    return EvmMarket(offer, low, cautious_low([held_wei for _, held_wei in said]))
+    return ChainConditions(offer, low, cautious_low([held_wei for _, held_wei in said]))
