@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,19 @@ import hypothesis
 import psycopg
 import pytest
 import structlog
+from argon2 import PasswordHasher
+from jinja2 import BytecodeCache, Environment
+from jinja2.bccache import Bucket
 from tests import roles
 from tests.folders import find_base
 
 from merchant_wallet.base.db import connect_sync
+from merchant_wallet.operators import passwords
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import migrate
+from merchant_wallet.sub_users import pins
+from merchant_wallet.web import templates
 
 # A busy machine is no fault: no property has a deadline.
 hypothesis.settings.register_profile("untimed", deadline=None)
@@ -212,6 +219,39 @@ def _logs_are_the_modules_own(_loggers_follow_their_configuration: None) -> Iter
     structlog.reset_defaults()
     yield
     structlog.reset_defaults()
+
+
+class CompiledTemplates(BytecodeCache):
+    """Compiled templates in memory. Each service in this process would compile all of them again."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self._compiled:
+            bucket.bytecode_from_string(self._compiled[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._compiled[bucket.key] = bucket.bytecode_to_string()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _templates_are_compiled_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(templates, "Environment", partial(Environment, bytecode_cache=CompiledTemplates()))
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_hashes() -> Iterator[None]:
+    """Passwords and PINs are hashed with the smallest parameters. A file that tests the real ones overrides
+    this fixture.
+    """
+    hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "_HASHER", hasher)
+        patch.setattr(pins, "_HASHER", hasher)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -79,7 +79,7 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("program", ["", "bin/merchant-wallet"])
 def test_another_virtual_environment_is_left_alone(tmp_path: Path, program: str) -> None:
-    subprocess.run([sys.executable, "-m", "venv", tmp_path], check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True, timeout=60)
     if program:
         (tmp_path / program).write_text("#!/bin/sh\n")
         (tmp_path / program).chmod(0o755)

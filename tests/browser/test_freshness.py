@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.conftest import DESKTOP, PHONE, CheckAxe, Screen, Visits
+from tests.browser.conftest import PHONE, CheckAxe, Screen, Visits, each_look
 from tests.browser.test_console import people
 from tests.browser.test_wallet import Customer
 from tests.console.conftest import People
@@ -27,12 +27,6 @@ PROGRAM = Path(sys.executable).with_name("merchant-wallet")
 PATIENCE_MS = 60_000
 """The deadline for what must happen. The test goes on as soon as it has happened."""
 LATE = {"en": "not live since", "zh-CN": "停止更新于"}
-LOOKS = [
-    (PHONE, "en", "light"),
-    (PHONE, "zh-CN", "dark"),
-    (DESKTOP, "zh-CN", "light"),
-    (DESKTOP, "en", "dark"),
-]
 
 
 @dataclass
@@ -123,7 +117,7 @@ def expect_live(page: Page) -> None:
     expect(page.locator(".live-late")).to_be_hidden()
 
 
-@pytest.mark.parametrize(("screen", "language", "theme"), LOOKS, ids=lambda one: getattr(one, "name", one))
+@each_look()
 def test_a_wallet_whose_server_stands_still_says_since_when_it_is_not_live_and_how_old_its_balance_is(
     visits: Visits,
     platform: Platform,
@@ -155,7 +149,7 @@ def test_a_wallet_whose_server_stands_still_says_since_when_it_is_not_live_and_h
     expect(page.locator(".hero-balance")).to_contain_text("13.50", timeout=PATIENCE_MS)
 
 
-@pytest.mark.parametrize(("screen", "language", "theme"), LOOKS, ids=lambda one: getattr(one, "name", one))
+@each_look()
 def test_a_console_whose_server_stands_still_is_not_live(
     visits: Visits,
     people: People,

@@ -22,6 +22,11 @@ from merchant_wallet.operators.passwords import (
 GOOD = "seven otters sing"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_hashes() -> None:
+    """This file tests the real parameters."""
+
+
 @pytest.mark.parametrize(
     ("password", "why"),
     [
