@@ -432,12 +432,6 @@ CREATE TABLE public.figure_cursor (
     CONSTRAINT figure_cursor_entry_id_check CHECK ((entry_id >= 0))
 );
 
-CREATE TABLE public.given_address (
-    address bytea NOT NULL,
-    merchant_id bigint NOT NULL,
-    CONSTRAINT given_address_address_check CHECK ((length(address) = 20))
-);
-
 CREATE TABLE public.hot_wallet (
     chain public.chain_code NOT NULL,
     address bytea NOT NULL,
@@ -460,6 +454,12 @@ CREATE TABLE public.hot_wallet (
 CREATE TABLE public.id_range (
     range_no public.range_number NOT NULL,
     merchant_id bigint NOT NULL
+);
+
+CREATE TABLE public.issued_address (
+    address bytea NOT NULL,
+    merchant_id bigint NOT NULL,
+    CONSTRAINT issued_address_address_check CHECK ((length(address) = 20))
 );
 
 CREATE TABLE public.merchant (
@@ -1240,14 +1240,14 @@ ALTER TABLE ONLY public.failed_sign_in
 ALTER TABLE ONLY public.figure_cursor
     ADD CONSTRAINT figure_cursor_pkey PRIMARY KEY (merchant_id);
 
-ALTER TABLE ONLY public.given_address
-    ADD CONSTRAINT given_address_pkey PRIMARY KEY (address);
-
 ALTER TABLE ONLY public.hot_wallet
     ADD CONSTRAINT hot_wallet_pkey PRIMARY KEY (chain);
 
 ALTER TABLE ONLY public.id_range
     ADD CONSTRAINT id_range_pkey PRIMARY KEY (range_no);
+
+ALTER TABLE ONLY public.issued_address
+    ADD CONSTRAINT issued_address_pkey PRIMARY KEY (address);
 
 ALTER TABLE ONLY public.merchant_address
     ADD CONSTRAINT merchant_address_merchant_id_address_key UNIQUE (merchant_id, address);

@@ -16,7 +16,7 @@ select m, k, 'u' || k, 'u', k, substr(sha256((m || 'e' || k)::bytea), 1, 20), su
   from key;
 insert into wallet_address select merchant_id, evm_address, user_id from sub_user;
 insert into wallet_address select merchant_id, tron_address, user_id from sub_user;
-insert into given_address select address, merchant_id from wallet_address;
+insert into issued_address select address, merchant_id from wallet_address;
 insert into entry (merchant_id, entry_id, kind, mc_order_id, at_ms, hash)
 select m, k, 'merchant_to_user', 'o' || k, k, decode(repeat('00', 32), 'hex') from key;
 insert into posting select m, k, 1, 2, k, 'KFB', 1, 0, 1 from key;

@@ -184,7 +184,7 @@ class FakeWriter:
         )
         for address in (evm, tron):
             self.insert("wallet_address", address=address, user_id=user_id)
-            self.insert("given_address", address=address)
+            self.insert("issued_address", address=address)
 
     def _write_orders(self, changes: Changes) -> None:
         orders = self.draft.withdrawals
@@ -213,7 +213,7 @@ class FakeWriter:
     def own(self, address: bytes, chain: str = "TRC20") -> None:
         """Give the merchant a deposit address of its own."""
         self.insert("merchant_address", chain=chain, address=address)
-        self.insert("given_address", address=address)
+        self.insert("issued_address", address=address)
 
     def arrive(self, deposit: Deposit, user_id: int | None = None) -> None:
         """Insert a deposit, as the watcher does."""

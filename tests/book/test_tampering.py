@@ -171,13 +171,13 @@ BOOK_TAMPERINGS = [
     ),
     ("update wallet_address set user_id = (select max(user_id) from sub_user)", "deposit"),
     ("insert into wallet_address select 1001, sha256('x')::bytea, min(user_id) from sub_user", "wallet"),
-    ("delete from given_address where address < '\\x50'", "wallet"),
+    ("delete from issued_address where address < '\\x50'", "wallet"),
     ("update deposit set status = 'pending' where user_id is null", "deposit"),
     ("update deposit_credit set entry_id = entry_id + 1000", "deposit"),
     ("delete from credited_transaction", "deposit"),
     ("update credited_transaction set block_hash = 'other'", "deposit"),
     ("delete from merchant_address", "deposit"),
-    ("delete from given_address where address in (select address from merchant_address)", "deposit"),
+    ("delete from issued_address where address in (select address from merchant_address)", "deposit"),
     (
         "with d as (insert into deposit select 1001, chain, 'x', 0, 1, 'b', sender, address, null, 1,"
         " 'credited', 1, 1 from deposit limit 1)"

@@ -186,11 +186,11 @@ def test_a_url_that_can_not_be_called_is_no_setting(wallet: Wallet, url: str) ->
 def test_a_merchant_from_before_has_addresses_as_soon_as_they_are_asked_for(wallet: Wallet) -> None:
     wallet.open_merchant()
     first = wallet.ask("merchant", "show", "Shop")
-    for table in ("merchant_address", "given_address"):
+    for table in ("merchant_address", "issued_address"):
         wallet.tamper(f"delete from {table}")
     again = wallet.ask("merchant", "show", "Shop")
     assert again == first
-    assert wallet.read("select count(*) from given_address") == [(2,)]
+    assert wallet.read("select count(*) from issued_address") == [(2,)]
 
 
 def hold(wallet: Wallet, *tx_hashes: str) -> None:

@@ -255,7 +255,7 @@ async def _open_merchant(connection: AsyncConnection, merchant_id: int, name: st
         await connection.execute(
             "insert into merchant_address values (%s, %s, %s)", (merchant_id, chain, own)
         )
-        await connection.execute("insert into given_address values (%s, %s)", (own, merchant_id))
+        await connection.execute("insert into issued_address values (%s, %s)", (own, merchant_id))
 
 
 async def visit(

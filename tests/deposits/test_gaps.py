@@ -126,7 +126,7 @@ def test_deposits_to_two_thousand_addresses_find_their_owners(in_scene: InScene)
             "   select 1001, user_id, 'u' || n, 'u', 100 + n, substr(h, 1, 20), substr(h, 13, 20), 0"
             "   from made),"
             " wallets as (insert into wallet_address select 1001, substr(h, 1, 20), user_id from made)"
-            " insert into given_address select substr(h, 1, 20), 1001 from made"
+            " insert into issued_address select substr(h, 1, 20), 1001 from made"
         )
         rows = await scene.rows("select address from wallet_address where user_id between 1001 and 3000")
         chain = FakeChainReader()

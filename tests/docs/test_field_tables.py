@@ -89,7 +89,7 @@ def merchant() -> Merchant:
     )
 
 
-TERMS = OperationContext(True, 1, None, frozenset(), lambda merchant_id, user_id: "")
+CONTEXT = OperationContext(True, 1, None, frozenset(), lambda merchant_id, user_id: "")
 
 
 def sent(story: Story, operation: Operation) -> dict[str, str]:
@@ -100,7 +100,7 @@ def sent(story: Story, operation: Operation) -> dict[str, str]:
 def judge(operation: Operation, fields: dict[str, str]) -> tuple[int, str] | None:
     """The code and the sentence of the refusal; None if the fields are accepted."""
     try:
-        operation.prepare(merchant(), dict(fields), TERMS)
+        operation.prepare(merchant(), dict(fields), CONTEXT)
     except Refused as refused:
         return refused.refusal.code, refused.refusal.msg
     return None

@@ -52,7 +52,7 @@ def test_addresses_are_in_their_chains_form_and_no_two_are_the_same(platform: Pl
     assert all(re.fullmatch(r"T[1-9A-HJ-NP-Za-km-z]{33}", answer["tronAddress"]) for answer in found)
     assert len({answer["address"] for answer in found}) == 6
     assert len({answer["tronAddress"] for answer in found}) == 6
-    given = platform.rows("select count(*), count(distinct address) from given_address")
+    given = platform.rows("select count(*), count(distinct address) from issued_address")
     assert given[0][0] == given[0][1]
 
 

@@ -22,7 +22,7 @@ async def open_merchant(conn: Connection, name: str = "Shop") -> int:
 
 
 async def given(conn: Connection) -> set[bytes]:
-    rows = await (await conn.execute("select address from given_address")).fetchall()
+    rows = await (await conn.execute("select address from issued_address")).fetchall()
     return {bytes(row[0]) for row in rows}
 
 
@@ -50,7 +50,7 @@ async def test_merchants_from_before_are_given_theirs_once(conn: Connection) -> 
     first, second = await open_merchant(conn), await open_merchant(conn, "Other")
     before = await read_addresses(conn, first), await read_addresses(conn, second)
     await conn.execute("delete from merchant_address")
-    await conn.execute("delete from given_address")
+    await conn.execute("delete from issued_address")
     for _ in range(2):
         await give_missing_addresses(conn, 1)
         assert (await read_addresses(conn, first), await read_addresses(conn, second)) == before

@@ -32,7 +32,7 @@ FOR_EVER = (
     "sweep_signed",
     "cancel_signed",
     "id_range",
-    "given_address",
+    "issued_address",
     "treasury_movement",
     "reconciliation",
     "checkpoint_key",

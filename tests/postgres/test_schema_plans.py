@@ -30,7 +30,7 @@ GROWING = (
     "wallet_address",
     "wallet_session",
     "daily_figure",
-    "given_address",
+    "issued_address",
     "entry",
     "posting",
     "nonce",

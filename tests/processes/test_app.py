@@ -10,7 +10,7 @@ from merchant_wallet.base.config import MASTER_KEY_FILE, ConfigError
 from merchant_wallet.base.settings import Settings, make_settings
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
-from merchant_wallet.processes.app import require_supported, settle_master_key
+from merchant_wallet.processes.app import prepare_master_key, require_supported
 
 OURS, ANOTHER = bytes(32), bytes([1]) * 32
 
@@ -25,26 +25,26 @@ def _open_merchant(url: str) -> None:
 
 
 def test_the_first_start_makes_a_master_key(database_url: str, tmp_path: Path) -> None:
-    asyncio.run(settle_master_key(Settings(data=tmp_path), database_url))
+    asyncio.run(prepare_master_key(Settings(data=tmp_path), database_url))
     assert len((tmp_path / MASTER_KEY_FILE).read_text().strip()) == 64
 
 
 def test_the_key_that_merchants_were_made_under_is_taken(database_url: str, tmp_path: Path) -> None:
     _open_merchant(database_url)
-    asyncio.run(settle_master_key(Settings(data=tmp_path, master_key=OURS), database_url))
+    asyncio.run(prepare_master_key(Settings(data=tmp_path, master_key=OURS), database_url))
     assert not (tmp_path / MASTER_KEY_FILE).exists()
 
 
 def test_another_key_is_refused_by_its_name(database_url: str, tmp_path: Path) -> None:
     _open_merchant(database_url)
     with pytest.raises(ConfigError, match="WALLET_MASTER_KEY: The master key does not open"):
-        asyncio.run(settle_master_key(Settings(data=tmp_path, master_key=ANOTHER), database_url))
+        asyncio.run(prepare_master_key(Settings(data=tmp_path, master_key=ANOTHER), database_url))
 
 
 def test_a_lost_key_is_not_replaced_by_a_new_one(database_url: str, tmp_path: Path) -> None:
     _open_merchant(database_url)
     with pytest.raises(ConfigError, match="bring back the key"):
-        asyncio.run(settle_master_key(Settings(data=tmp_path), database_url))
+        asyncio.run(prepare_master_key(Settings(data=tmp_path), database_url))
     assert not (tmp_path / MASTER_KEY_FILE).exists()
 
 

@@ -8,7 +8,7 @@ import pytest
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.processes.app import settle_master_key
+from merchant_wallet.processes.app import prepare_master_key
 
 
 async def open_merchant(url: str, *, with_account: bool) -> None:
@@ -30,4 +30,4 @@ def test_a_service_does_not_start_on_a_database_of_the_other_kind(
     asyncio.run(open_merchant(database_url, with_account=sandbox))
     settings = Settings(data=tmp_path, sandbox=sandbox, master_key=bytes(32))
     with pytest.raises(ConfigError, match="WALLET_SANDBOX"):
-        asyncio.run(settle_master_key(settings, database_url))
+        asyncio.run(prepare_master_key(settings, database_url))

@@ -43,7 +43,7 @@ from merchant_wallet.processes.routes import OPERATIONS
 
 NOW_MS = 1_763_712_000_000
 NONCE = "n1"
-TERMS = OperationContext(
+CONTEXT = OperationContext(
     sandbox=True,
     approval_deadline_ms=1,
     position_limit_units=None,
@@ -260,7 +260,7 @@ def test_no_answer_is_a_request_or_a_callback(
 ) -> None:
     merchant = merchant_of(method)
     outcome: Outcome = data.draw(OUTCOMES[asked.name])
-    texts = present_texts(asked.answer(merchant, outcome, TERMS))
+    texts = present_texts(asked.answer(merchant, outcome, CONTEXT))
     try:
         given_sign = sign_response(
             method, merchant.secrets[0], asked.path, texts, 200, NONCE, asked.sign_length

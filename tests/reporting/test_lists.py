@@ -90,7 +90,7 @@ async def test_deposits_at_an_address_are_its_owners(scene: ReportingScene) -> N
     assert row is not None
     (address,) = row
     await scene.conn.execute(
-        "insert into given_address values (%s, %s) on conflict do nothing", [address, shop]
+        "insert into issued_address values (%s, %s) on conflict do nothing", [address, shop]
     )
 
     async def hashes(merchant_id: int | None, *statuses: str, limit: int = 50) -> list[str]:

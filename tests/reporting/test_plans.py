@@ -28,7 +28,7 @@ GROWING = (
     "account",
     "sub_user",
     "wallet_address",
-    "given_address",
+    "issued_address",
     "entry",
     "posting",
     "withdrawal",

@@ -28,8 +28,8 @@ from merchant_wallet.api.wire import MAX_BODY_BYTES, RESPONSE_CONTENT_TYPE
 from merchant_wallet.base.codes import BODY_MALFORMED, PATH_UNKNOWN, Refusal
 from merchant_wallet.base.source_addresses import find_source
 
-_BELOW: Final = b"/merchant/"
-OPERATION_START: Final = b"POST " + _BELOW
+_PATH_PREFIX: Final = b"/merchant/"
+OPERATION_START: Final = b"POST " + _PATH_PREFIX
 MAX_HEAD_BYTES: Final = 32 * 1024
 MAX_UNFINISHED_BYTES: Final = 512 * 1024
 """At most this much is read before the head is complete: more than one read from the socket."""
@@ -257,7 +257,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         self._reading = False
         if self._head_bytes > MAX_HEAD_BYTES:
             self._abort(HEAD_TOO_LONG)
-        elif self.parser.get_method() != b"POST" or not self._url.startswith(_BELOW):
+        elif self.parser.get_method() != b"POST" or not self._url.startswith(_PATH_PREFIX):
             # It came behind an operation's request in the same bytes; see `_hand_over`.
             self._closes = True
         else:

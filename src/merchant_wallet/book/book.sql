@@ -133,9 +133,9 @@ select $1::bigint, u.user_id, u.ext_user_id, u.ext_user_id, u.address_index, u.e
 insert into wallet_address (merchant_id, address, user_id)
 select $1::bigint, u.* from unnest($2::bytea[], $3::bigint[]) u;
 
--- name: insert_given_addresses
--- The same addresses in the platform-wide list, which prevents that an address is given out twice.
-insert into given_address (address, merchant_id) select u, $1::bigint from unnest($2::bytea[]) u;
+-- name: insert_issued_addresses
+-- The same addresses in the platform-wide list, which prevents that an address is issued twice.
+insert into issued_address (address, merchant_id) select u, $1::bigint from unnest($2::bytea[]) u;
 
 -- name: insert_steps
 -- Steps of orders. The table's constraints refuse an illegal one.

@@ -296,7 +296,7 @@ def _write_sub_users(draft: Draft) -> Iterator[BookStatement]:
     yield b"insert_sub_users", (*names, arrays.of_bytes(evm), arrays.of_bytes(tron), b"%d" % draft.now_ms)
     both = arrays.of_bytes(evm + tron)
     yield b"insert_wallet_addresses", (both, arrays.of_ints([user.user_id for user in opened] * 2))
-    yield b"insert_given_addresses", (both,)
+    yield b"insert_issued_addresses", (both,)
 
 
 def _write_withdrawals(draft: Draft) -> Iterator[BookStatement]:

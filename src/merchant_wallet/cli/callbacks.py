@@ -11,7 +11,7 @@ import typer
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.callbacks.callback_states import State, read_shown_name, shown_name
 from merchant_wallet.cli import terminal
-from merchant_wallet.cli.failures import UNREACHABLE, Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import BeforeOrderOption, DataOption, JsonOption, LimitOption, MerchantOption
 from merchant_wallet.cli.session import Session, name_actor, run
 
@@ -53,9 +53,9 @@ def list_some(
       merchant-wallet callbacks list --merchant Shop
     """
     if state not in (None, *STATES):
-        raise Failure(f"--state is one of {', '.join(STATES)}.", UNREACHABLE)
+        raise Failure(f"--state is one of {', '.join(STATES)}.", CANNOT_RUN)
     if merchant is None and state == "delivered":
-        raise Failure("Delivered callbacks are listed by merchant: name their --merchant.", UNREACHABLE)
+        raise Failure("Delivered callbacks are listed by merchant: name their --merchant.", CANNOT_RUN)
 
     stored_state = None if state is None else read_shown_name(state)
 
@@ -134,7 +134,7 @@ def resend(
       merchant-wallet callbacks resend --parked-of Shop
     """
     if (event is None) == (parked_of is None):
-        raise Failure("Name either an EVENT_ID or --parked-of MERCHANT.", UNREACHABLE)
+        raise Failure("Name either an EVENT_ID or --parked-of MERCHANT.", CANNOT_RUN)
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.callbacks import outbox

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merchant_wallet.cli import terminal
-from merchant_wallet.cli.failures import UNREACHABLE, Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import (
     OR_CHAINS,
     AmountArgument,
@@ -77,7 +77,7 @@ def list_some(
       merchant-wallet deposits list --status dust
     """
     if merchant is None and user is not None:
-        raise Failure("A sub-user is one of a merchant's: name its --merchant.", UNREACHABLE)
+        raise Failure("A sub-user is one of a merchant's: name its --merchant.", CANNOT_RUN)
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.reporting import deposits, paging
@@ -106,7 +106,7 @@ async def _filter(
 
     if merchant is None:
         if status is not None and status not in OPEN:
-            raise Failure(f"Deposits that stand as {status} are listed by --merchant.", UNREACHABLE)
+            raise Failure(f"Deposits that stand as {status} are listed by --merchant.", CANNOT_RUN)
         return DepositFilter(statuses=OPEN if status is None else (status,))
     merchant_id = (await session.find(merchant)).merchant_id
     wanted = DepositFilter(merchant_id, () if status is None else (status,))

@@ -7,7 +7,7 @@ usage.
 from typing import Final
 
 REFUSED: Final = 1
-UNREACHABLE: Final = 2
+CANNOT_RUN: Final = 2
 
 
 class Failure(Exception):
@@ -32,9 +32,9 @@ def explain(error: Exception) -> Failure | None:
         return None
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        return Failure(f"{place}{error.strerror or error}.", UNREACHABLE)
+        return Failure(f"{place}{error.strerror or error}.", CANNOT_RUN)
     if isinstance(error, UnicodeEncodeError):
-        return Failure("An argument is not valid UTF-8 text.", UNREACHABLE)
+        return Failure("An argument is not valid UTF-8 text.", CANNOT_RUN)
     return _explain_database(error) or _explain_setup(error) or _explain_refusal(error)
 
 
@@ -51,26 +51,26 @@ def _explain_database(error: Exception) -> Failure | None:
         return Failure(
             "The database's schema is not this program's: run `merchant-wallet migrate`, or upgrade the "
             f"program when the schema is newer ({error.diag.message_primary}).",
-            UNREACHABLE,
+            CANNOT_RUN,
         )
     if isinstance(error, DatabaseReadOnly):
-        return Failure(f"The database takes no writes now, nothing was done: {error}.", UNREACHABLE)
+        return Failure(f"The database takes no writes now, nothing was done: {error}.", CANNOT_RUN)
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
         said = error.diag.message_primary or "permission denied"
         return Failure(
             f"The database role may not do this: {said}. Give the URL of the role that owns the tables.",
-            UNREACHABLE,
+            CANNOT_RUN,
         )
     if isinstance(error, psycopg.OperationalError):
-        return Failure(f"The database can't be reached: {' '.join(str(error).split())}", UNREACHABLE)
+        return Failure(f"The database can't be reached: {' '.join(str(error).split())}", CANNOT_RUN)
     if isinstance(error, CommitUnknown):
         return Failure(
             f"It is not known whether this was done: {error}. "
             "Look at `merchant-wallet book statement` before repeating it.",
-            UNREACHABLE,
+            CANNOT_RUN,
         )
     if isinstance(error, Unavailable):
-        return Failure(f"Not available now, nothing was done: {error}.", UNREACHABLE)
+        return Failure(f"Not available now, nothing was done: {error}.", CANNOT_RUN)
     if isinstance(error, CommandFailed):
         return Failure("This failed by a fault of the service, nothing was done; the log above says more.")
     return None
@@ -96,9 +96,9 @@ def _explain_setup(error: Exception) -> Failure | None:
         | WrongMasterKey
     )
     if isinstance(error, known):
-        return Failure(str(error), UNREACHABLE)
+        return Failure(str(error), CANNOT_RUN)
     if isinstance(error, ChainAway | ChainDisagrees):
-        return Failure(f"The chain's nodes give no answer that can be used: {error}.", UNREACHABLE)
+        return Failure(f"The chain's nodes give no answer that can be used: {error}.", CANNOT_RUN)
     return None
 
 

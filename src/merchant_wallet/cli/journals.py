@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 import typer
 
 from merchant_wallet.cli import terminal
-from merchant_wallet.cli.failures import REFUSED, UNREACHABLE, Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument
 from merchant_wallet.cli.session import Session, run
 
@@ -56,7 +56,7 @@ def statement(
       merchant-wallet book statement Shop --from 2025-11-01 --to 2025-12-01 --format jsonl
     """
     if as_json and form:
-        raise Failure("--json and --format contradict each other.", UNREACHABLE)
+        raise Failure("--json and --format contradict each other.", CANNOT_RUN)
     from_ms, to_ms = read_moment(since, "--from"), read_moment(until, "--to")
 
     async def act(session: Session) -> None:
@@ -88,7 +88,7 @@ def read_moment(text: str | None, option: str) -> int | None:
     except ValueError:
         raise Failure(
             f"{option}: {text!r} is no moment; give 2025-11-21, 2025-11-21T08:00:00Z or milliseconds.",
-            UNREACHABLE,
+            CANNOT_RUN,
         ) from None
     return at_ms
 

@@ -15,7 +15,7 @@ import typer
 from merchant_wallet.base.chains import KEY_NAMES
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli import terminal
-from merchant_wallet.cli.failures import REFUSED, UNREACHABLE, Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, KeyName, ReasonOption
 from merchant_wallet.cli.session import Session, find_database, name_actor, read_running, run
 
@@ -227,7 +227,7 @@ def ask_passphrase(settings: Settings, *, confirm: bool = False) -> str:
         return found
     if not sys.stdin.isatty():
         raise Failure(
-            "The keystore's passphrase is not known: set WALLET_KEYSTORE_PASSPHRASE_FILE.", UNREACHABLE
+            "The keystore's passphrase is not known: set WALLET_KEYSTORE_PASSPHRASE_FILE.", CANNOT_RUN
         )
     typed: str = typer.prompt(
         "Passphrase of the keystore", hide_input=True, confirmation_prompt=confirm, err=True

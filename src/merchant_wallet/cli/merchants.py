@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from merchant_wallet.cli import terminal
-from merchant_wallet.cli.failures import REFUSED, UNREACHABLE, Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.merchant_access import KEPT_ONCE, record_change
 from merchant_wallet.cli.merchant_access import app as access
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
@@ -238,9 +238,9 @@ def set_(
     typed = {name: text for name, text in texts.items() if text is not None}
     off, on = set(disable or ()), set(enable or ())
     if both := sorted(off & on):
-        raise Failure(f"{both[0]} can't be both disabled and enabled.", UNREACHABLE)
+        raise Failure(f"{both[0]} can't be both disabled and enabled.", CANNOT_RUN)
     if not (typed or off or on):
-        raise Failure("Nothing to change: name at least one setting (see --help).", UNREACHABLE)
+        raise Failure("Nothing to change: name at least one setting (see --help).", CANNOT_RUN)
 
     async def act(session: Session) -> "tuple[Change, ProposedChange | None]":
         if deposit_notify_url is not None:

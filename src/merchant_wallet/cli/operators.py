@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from merchant_wallet.cli import operator_sessions, terminal
-from merchant_wallet.cli.failures import REFUSED, UNREACHABLE, Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.operator_sessions import NameArgument
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption, ProposalReasonOption
 from merchant_wallet.cli.second_person import print_proposed, propose, tell_alone, tell_reason
@@ -359,7 +359,7 @@ def _read_password() -> str:
     try:
         return typed.decode()
     except UnicodeDecodeError:
-        raise Failure("The password on standard input is not UTF-8 text.", UNREACHABLE) from None
+        raise Failure("The password on standard input is not UTF-8 text.", CANNOT_RUN) from None
 
 
 def _describe_new(made: "NewOperator", chosen: str | None) -> dict[str, Any]:

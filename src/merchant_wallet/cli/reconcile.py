@@ -64,7 +64,7 @@ def reconcile(
         bool,
         typer.Option(
             "--every-address",
-            help="Look at the balance of every address that was ever given out, not only at the next few.",
+            help="Look at the balance of every address that was ever issued, not only at the next few.",
         ),
     ] = False,
     data: DataOption = None,

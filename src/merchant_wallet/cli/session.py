@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from merchant_wallet.base.config import MASTER_KEY_FILE, load_settings
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.cli.failures import UNREACHABLE, Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -82,7 +82,7 @@ def find_database(settings: Settings, side: Literal["owner", "web", "worker"] = 
         raise Failure(
             f"No wallet is running in the folder {folder}. "
             f"Start it with `merchant-wallet up --data {folder}`, or set WALLET_DATABASE_URL.",
-            UNREACHABLE,
+            CANNOT_RUN,
         )
     return url
 
@@ -113,7 +113,7 @@ class Session:
             raise Failure(
                 f"The service's master key is not in {self.settings.data}: "
                 "give its own folder with --data, or set WALLET_MASTER_KEY.",
-                UNREACHABLE,
+                CANNOT_RUN,
             )
         return make_base(self.settings, self.url)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 import typer
 
-from merchant_wallet.cli.failures import UNREACHABLE, Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.session import Session, run
 from merchant_wallet.cli.terminal import note, print_document
@@ -101,9 +101,9 @@ def _find_signer(data: Path | None, app_key: str | None) -> Signer:
     try:
         return run(data, act)
     except Failure as failure:
-        if failure.status != UNREACHABLE:
+        if failure.status != CANNOT_RUN:
             raise
-        raise Failure(f"No secret: {SECRET_VARIABLE} is not set. {failure.text}", UNREACHABLE) from failure
+        raise Failure(f"No secret: {SECRET_VARIABLE} is not set. {failure.text}", CANNOT_RUN) from failure
 
 
 def _check_path(path: str) -> None:
@@ -114,4 +114,4 @@ def _check_path(path: str) -> None:
     if path not in paths:
         near = difflib.get_close_matches(path, paths, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(paths)}."
-        raise Failure(f"--path: no operation has the path {path!r}; {hint}", UNREACHABLE)
+        raise Failure(f"--path: no operation has the path {path!r}; {hint}", CANNOT_RUN)

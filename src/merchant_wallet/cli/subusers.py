@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merchant_wallet.cli import terminal
-from merchant_wallet.cli.failures import UNREACHABLE, Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ShortLimitOption, read_limit
 from merchant_wallet.cli.session import Session, run, tell_changes
 
@@ -105,7 +105,7 @@ def set_(
     """
     limits = {"limit_debit_units": limit_debit, "limit_day_units": limit_day}
     if paused is None and set(limits.values()) == {None}:
-        raise Failure("Nothing to change: give --pause, --resume, --limit-debit or --limit-day.", UNREACHABLE)
+        raise Failure("Nothing to change: give --pause, --resume, --limit-debit or --limit-day.", CANNOT_RUN)
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.sub_users.controls import describe_controls, lock_book, set_controls

@@ -176,13 +176,13 @@ async def _sweep(session: Session, chain: str | None, *, again: bool, once: bool
     from merchant_wallet.custody.sweeps import store
     from merchant_wallet.observability import logs
     from merchant_wallet.processes.signers import open_signer
-    from merchant_wallet.processes.sweeps import open_runner
+    from merchant_wallet.processes.sweeps import open_sweep_worker
 
     if standing := await list_signs(session.conn):
         raise Failure(f"The database was rolled back, nothing is swept: {standing[0].cause}.")
     # Log lines must not mix with the answer.
     logs.set_up("warning", session.settings.log_format)
-    worker = await open_runner(
+    worker = await open_sweep_worker(
         session.settings, partial(db.connect, session.url), open_signer(session.settings)
     )
     try:
@@ -214,9 +214,9 @@ async def _open(
     session: Session, worker: "SweepWorker", chain: str, sweeper: "Sweeper", again: bool
 ) -> list[int]:
     from merchant_wallet.custody.sweeps.plan import SWEEP
-    from merchant_wallet.processes.sweeps import make_terms
+    from merchant_wallet.processes.sweeps import make_sweep_policy
 
-    policy = make_terms(session.settings, chain, sweeper)
+    policy = make_sweep_policy(session.settings, chain, sweeper)
     if policy.coin_price_units is None:
         terminal.note(f"Nothing new is swept on {chain}: set WALLET_{chain}_COIN_PRICE.")
         return []
@@ -262,9 +262,9 @@ async def _make_plan(
     from merchant_wallet.custody.sweeps import store
     from merchant_wallet.custody.sweeps.plan import make_plan
     from merchant_wallet.custody.sweeps.survey import survey
-    from merchant_wallet.processes.sweeps import make_terms
+    from merchant_wallet.processes.sweeps import make_sweep_policy
 
-    policy: SweepPolicy = make_terms(session.settings, chain, sweeper)
+    policy: SweepPolicy = make_sweep_policy(session.settings, chain, sweeper)
     progress = terminal.Progress()
     candidates = await survey(
         session.conn,

@@ -6,7 +6,7 @@ import typer
 
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.cli import terminal
-from merchant_wallet.cli.failures import UNREACHABLE, Failure
+from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import BeforeOrderOption, DataOption, JsonOption, LimitOption, MerchantOption
 from merchant_wallet.cli.second_person import name_person
 from merchant_wallet.cli.session import Session, name_actor, run
@@ -87,7 +87,7 @@ async def _list_open(session: Session, status: int | None, limit: int) -> "list[
     from merchant_wallet.book import reads
 
     if status is not None and status not in OPEN:
-        raise Failure(f"Orders in status {status} don't move any more: name their --merchant.", UNREACHABLE)
+        raise Failure(f"Orders in status {status} don't move any more: name their --merchant.", CANNOT_RUN)
     found: list[WithdrawalView] = []
     for wanted in OPEN if status is None else (status,):
         found += await reads.list_open_withdrawals(session.conn, wanted, limit=limit)
@@ -234,7 +234,7 @@ def _read_names(names: list[str]) -> Named:
     if len(merchants) > 1 or not is_id or not 1 <= int(typed) <= MAX_ID:
         raise Failure(
             f"Name the order as ORDER_ID or as MERCHANT ORDER_ID; an orderId is a number from 1 to {MAX_ID}.",
-            UNREACHABLE,
+            CANNOT_RUN,
         )
     return Named(merchants[0] if merchants else None, int(typed))
 

@@ -143,7 +143,7 @@ async def read_addresses(connection: AsyncConnection, chain: str) -> Addresses:
 
 
 async def page_unsurveyed(connection: AsyncConnection, chain: str, after: bytes, limit: int) -> list[bytes]:
-    """The next addresses after `after` that were given out and are not known to hold anything."""
+    """The next addresses after `after` that were issued and are not known to hold anything."""
     rows = await _rows(connection, "page_unsurveyed", chain=chain, after=after, limit=limit)
     return [bytes(address) for (address,) in rows]
 

@@ -69,8 +69,8 @@ select address, purpose from custody_address where chain = %(chain)s::text order
 select address from hot_wallet where chain = %(chain)s::text;
 
 -- name: page_unsurveyed
--- The next addresses after one that were given out and are not known to hold anything.
-select g.address from given_address g
+-- The next addresses after one that were issued and are not known to hold anything.
+select g.address from issued_address g
  where g.address > %(after)s::bytea
    and not exists (select from custody_address c where c.chain = %(chain)s::text and c.address = g.address)
  order by g.address limit %(limit)s::int;

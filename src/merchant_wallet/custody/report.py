@@ -31,7 +31,7 @@ class ReportContext(msgspec.Struct, frozen=True):
     """Facts that do not affect the comparison but are shown with it.
 
     `strays` are deposit addresses with an unexpected balance, with both amounts, if a difference is
-    unexplained. `surveyed_ms` is when all given addresses were last checked. `seen` deposits are not final.
+    unexplained. `surveyed_ms` is when all issued addresses were last checked. `seen` deposits are not final.
     `under_way` payouts are signed and not known to be final. `coin` is each hot wallet's balance of the
     chain's own coin, and `coin_before` the same at the last comparison.
     """

@@ -32,7 +32,7 @@ update chain_cursor
 returning chain;
 
 -- name: oldest_merchant
--- The earliest time when the first address can have been given out.
+-- The earliest time when the first address can have been issued.
 select min(created_ms) from merchant;
 
 -- name: page_blocks
@@ -57,7 +57,7 @@ delete from chain_block where chain = %(chain)s::text and block_number <= %(numb
 -- name: find_owners
 -- The owners of the addresses that transfers went to. Most addresses are not ours.
 select g.address, g.merchant_id, w.user_id
-  from given_address g
+  from issued_address g
   left join wallet_address w on w.merchant_id = g.merchant_id and w.address = g.address
   left join merchant_address m on m.merchant_id = g.merchant_id and m.address = g.address
  where g.address = any(%(addresses)s::bytea[]) and (w.user_id is not null or m.address is not null);

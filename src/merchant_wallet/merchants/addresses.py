@@ -1,7 +1,7 @@
 """A merchant's own deposit addresses. USDT that arrives there is added to the merchant's balance.
 
 They come from the merchant's extended public keys, one for each family of chains, and never change. The same
-commit adds them to the platform-wide list, so no address is given out twice.
+commit adds them to the platform-wide list, so no address is issued twice.
 """
 
 from collections.abc import Mapping

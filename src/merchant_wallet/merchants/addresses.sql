@@ -12,8 +12,8 @@ on conflict (merchant_id, chain) do nothing
 returning address;
 
 -- name: insert_given
--- The platform-wide list, which prevents that an address is given out twice.
-insert into given_address (address, merchant_id) select u, %(merchant_id)s::bigint from unnest(%(addresses)s::bytea[]) u;
+-- The platform-wide list, which prevents that an address is issued twice.
+insert into issued_address (address, merchant_id) select u, %(merchant_id)s::bigint from unnest(%(addresses)s::bytea[]) u;
 
 -- name: list_without
 -- Merchants that were created before merchants had addresses of their own.

@@ -86,7 +86,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
         _READ,
     ),
     "wallet_address": Grant(_ADD, _READ),
-    "given_address": Grant(_ADD, _ADD),
+    "issued_address": Grant(_ADD, _ADD),
     "wallet_session": Grant(_KEEP, "select, delete"),
     "refused_request": Grant("select, insert, delete"),
     "rate": Grant(_CHANGE, _READ),

@@ -82,8 +82,8 @@ def make_base(settings: Settings, url: str) -> Base:
     return Base(settings, db.for_writing(url), Keyring(master_key))
 
 
-async def settle_master_key(settings: Settings, url: str) -> None:
-    """Check that the master key decrypts the secrets in the database, and that the mode fits.
+async def prepare_master_key(settings: Settings, url: str) -> None:
+    """Make the master key if it is the first start. Check that it fits the database, and that the mode fits.
 
     A service with another key would answer every request with a fault, and would sign checkpoints that nobody
     can verify. A key is made only while there is no merchant. A sandbox database is refused where real money

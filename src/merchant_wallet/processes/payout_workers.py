@@ -20,7 +20,7 @@ from merchant_wallet.processes.app import Base
 from merchant_wallet.processes.nodes import check_chains, open_chains
 from merchant_wallet.processes.signer_metrics import CountingSigner
 from merchant_wallet.processes.signers import open_signer
-from merchant_wallet.processes.sweeps import open_runner
+from merchant_wallet.processes.sweeps import open_sweep_worker
 from merchant_wallet.withdrawals.attempt import Book
 from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
 from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
@@ -111,7 +111,7 @@ async def open_payout_workers(
         signer = CountingSigner(open_signer(settings))
         real = await open_chains(settings, signer)
         # Sending gas for sweeps uses nonces of the hot wallet. Later payouts wait for these nonces.
-        sweeps = await open_runner(settings, connect, signer)
+        sweeps = await open_sweep_worker(settings, connect, signer)
         chains, claim_ms = real, NODE_CLAIM_MS
 
         async def check() -> list[str]:

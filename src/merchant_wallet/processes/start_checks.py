@@ -21,7 +21,7 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.postgres.migrate import require_schema
-from merchant_wallet.processes.app import Base, make_base, settle_master_key
+from merchant_wallet.processes.app import Base, make_base, prepare_master_key
 
 log = structlog.get_logger("start")
 
@@ -42,7 +42,7 @@ async def prepare(
         try:
             async with await db.connect(url) as connection:
                 await require_schema(connection)
-            await settle_master_key(settings, url)
+            await prepare_master_key(settings, url)
             await open_nonce_days(url, clock() // DAY_MS)
             return make_base(settings, url)
         except psycopg.Error as error:

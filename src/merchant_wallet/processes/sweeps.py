@@ -12,8 +12,8 @@ from merchant_wallet.custody.sweeps.worker import SweepWorker
 from merchant_wallet.processes.nodes import open_sweepers
 
 
-def make_terms(settings: Settings, chain: str, sweeper: Sweeper) -> SweepPolicy:
-    """The terms of the settings for a chain's sweeps."""
+def make_sweep_policy(settings: Settings, chain: str, sweeper: Sweeper) -> SweepPolicy:
+    """The settings' policy for a chain's sweeps."""
     return SweepPolicy(
         coin_price_units=settings.chains[chain].coin_price,
         coin_scale=10 ** CHAINS[chain].coin_decimals,
@@ -24,7 +24,7 @@ def make_terms(settings: Settings, chain: str, sweeper: Sweeper) -> SweepPolicy:
     )
 
 
-async def open_runner(settings: Settings, connect: Connect, signer: Signer) -> SweepWorker:
-    """Runs sweeps on every chain that the signer has a key for. Raises SignerAway."""
+async def open_sweep_worker(settings: Settings, connect: Connect, signer: Signer) -> SweepWorker:
+    """The worker that sweeps every chain that the signer has a key for. Raises SignerAway."""
     sweepers: Mapping[str, Sweeper] = open_sweepers(settings, await signer.wallets(), signer)
     return SweepWorker(connect, sweepers)

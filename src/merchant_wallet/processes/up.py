@@ -39,7 +39,7 @@ from merchant_wallet.observability import logs
 from merchant_wallet.operators.bootstrap import ensure_first
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import migrate
-from merchant_wallet.processes.app import make_base, require_supported, settle_master_key
+from merchant_wallet.processes.app import make_base, prepare_master_key, require_supported
 from merchant_wallet.processes.runtime_file import remove_runtime_file, write_runtime_file
 from merchant_wallet.processes.side_users import (
     SideUser,
@@ -206,19 +206,19 @@ class ProcessSupervisor:
         grant(
             url, {Side.WEB: postgres.WEB_ROLE, Side.WORKER: postgres.WORKER_ROLE} if self._postgres else None
         )
-        asyncio.run(settle_master_key(self._settings, url))
-        asyncio.run(self._settle_checkpoint_key(url))
+        asyncio.run(prepare_master_key(self._settings, url))
+        asyncio.run(self._check_checkpoint_key(url))
         asyncio.run(self._make_first_operator(url))
         self._write_runtime_file()
         if self._users is not None:
-            self._settle_users(self._users)
+            self._prepare_users(self._users)
         for child in self._children:
             try:
                 child.start(self._environment_of(child), self._read_fd)
             except START_FAILURES as error:
                 raise ConfigError(f"The side `{child.side}` can't be started: {error}") from error
 
-    async def _settle_checkpoint_key(self, url: str) -> None:
+    async def _check_checkpoint_key(self, url: str) -> None:
         """Check the checkpoint key here, where a person reads the error, before the workers refuse it."""
         old_key = make_base(self._settings, url).keyring.derive(OLD_KEY)
         async with await db.connect(url) as connection:
@@ -244,7 +244,7 @@ class ProcessSupervisor:
             self._say(f"operator: {made.operator.name}")
             self._say(f"password: {made.password}")
 
-    def _settle_users(self, users: SideUsers) -> None:
+    def _prepare_users(self, users: SideUsers) -> None:
         """Give each side its user, its files, and the secrets that it can't read from files."""
         if self._postgres is not None:
             self._postgres.open_to(users.group)

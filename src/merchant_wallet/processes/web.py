@@ -101,7 +101,7 @@ async def serve_web(
     listener = Listener(web.endpoints, web.dependencies, web.application, most, source_connections)
     await listener.start(host, port)
     try:
-        _settle_memory()
+        _tune_garbage_collection()
         on_ready()
         await stop.wait()
         await drain()
@@ -166,7 +166,7 @@ async def _keep_nonce_days(base: Base, clock: Callable[[], int]) -> None:
             log_failure(log, "the coming days' nonce partitions could not be made; trying again", error)
 
 
-def _settle_memory() -> None:
+def _tune_garbage_collection() -> None:
     """Exclude objects that live as long as the process from garbage collection."""
     gc.collect()
     gc.freeze()

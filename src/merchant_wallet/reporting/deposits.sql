@@ -110,7 +110,7 @@ select {columns}
 
 -- name: find_owner
 -- Whose address it is: one that was given to a sub-user, or the merchant's own.
-select merchant_id from given_address where address = %(address)s::bytea
+select merchant_id from issued_address where address = %(address)s::bytea
 union
 select a.merchant_id from merchant m
   join merchant_address a on a.merchant_id = m.merchant_id and a.address = %(address)s::bytea;

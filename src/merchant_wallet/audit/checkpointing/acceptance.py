@@ -226,13 +226,13 @@ async def _move_evidence(
     files = await asyncio.to_thread(move, folder, names, target)
     accepted = Accepted(list(open_signs), files, target if files else None)
     if files:
-        await asyncio.to_thread(write_list, target, _list(accepted, request))
+        await asyncio.to_thread(write_list, target, _format_list(accepted, request))
     return accepted
 
 
-def _list(accepted: Accepted, request: AcceptanceRequest) -> bytes:
-    told = {"word": request, "signs": accepted.signs, "files": accepted.files}
-    return msgspec.json.format(msgspec.json.encode(told)) + b"\n"
+def _format_list(accepted: Accepted, request: AcceptanceRequest) -> bytes:
+    content = {"word": request, "signs": accepted.signs, "files": accepted.files}
+    return msgspec.json.format(msgspec.json.encode(content)) + b"\n"
 
 
 async def _start_new_key(
@@ -271,7 +271,7 @@ async def _record(
             "signs": len(accepted.signs),
             "causes": [_name_cause(sign) for sign in accepted.signs[:MAX_LOGGED_CAUSES]],
             "evidence": None if folder is None else folder.name,
-            "evidenceSha256": hashlib.sha256(_list(accepted, request)).hexdigest(),
+            "evidenceSha256": hashlib.sha256(_format_list(accepted, request)).hexdigest(),
             "frozenOrders": list(accepted.frozen_orders[:MAX_LOGGED_CAUSES]),
             "frozen": len(accepted.frozen_orders),
             "newKey": new_key,

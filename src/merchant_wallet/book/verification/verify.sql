@@ -65,7 +65,7 @@ select account_id, kind, currency, balance, day, day_debited from account
 select s.user_id from sub_user s
  cross join lateral (values (s.evm_address), (s.tron_address)) a (address)
   left join wallet_address w on w.merchant_id = s.merchant_id and w.address = a.address and w.user_id = s.user_id
-  left join given_address g on g.address = a.address and g.merchant_id = s.merchant_id
+  left join issued_address g on g.address = a.address and g.merchant_id = s.merchant_id
  where s.merchant_id = %(merchant_id)s and (w.address is null or g.address is null)
 union all
 select w.user_id from wallet_address w
@@ -104,7 +104,7 @@ select c.entry_id, c.chain, c.tx_hash, c.log_index, 'is the same log of its bloc
 union all
 select null, m.chain, '', 0, 'is an address of the merchant that nobody gave out'
   from merchant_address m
-  left join given_address g on g.address = m.address and g.merchant_id = m.merchant_id
+  left join issued_address g on g.address = m.address and g.merchant_id = m.merchant_id
  where m.merchant_id = %(merchant_id)s and g.address is null
  limit 1;
 

@@ -84,7 +84,7 @@ class SignedOrders:
                 self._judge_again(payment, nonce, expires_ms)
         if payment.units > payment_limit_units:
             raise SigningRefused(f"the signer pays at most {format_units(payment_limit_units)} at once")
-        self._settle_hour(payment.at_ms)
+        self._forget_older_than_hour(payment.at_ms)
         if self._counts(payment) and self._hour_units + payment.units > hour_limit_units:
             signed = format_units(self._hour_units)
             raise SigningRefused(
@@ -104,7 +104,7 @@ class SignedOrders:
 
     def note(self, payment: SignedPayment) -> None:
         """Record a signed payment."""
-        self._settle_hour(payment.at_ms)
+        self._forget_older_than_hour(payment.at_ms)
         if self._counts(payment):
             self._hour.append((payment.at_ms, payment.units))
             self._hour_units += payment.units
@@ -125,7 +125,7 @@ class SignedOrders:
         known = self._orders.get(payment.payout_id)
         return payment.nonce is None or known is None or known[1] == _RELEASED
 
-    def _settle_hour(self, now_ms: int) -> None:
+    def _forget_older_than_hour(self, now_ms: int) -> None:
         """Drop what was signed more than an hour ago. Signatures from the future (a wrong clock) count from
         now.
         """

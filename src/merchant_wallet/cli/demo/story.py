@@ -109,7 +109,7 @@ class ShopStory(MerchantCalls):
         self._trade()
         self._withdraw()
         self._receive_callback()
-        self._err()
+        self._show_refusals()
         self._close()
 
     def _trade(self) -> None:
@@ -196,7 +196,7 @@ class ShopStory(MerchantCalls):
             raise Failure(f"the callback's webhook-signature is wrong: {callback.headers}")
         self.transcript.passed("webhook-signature: and with its callback secret")
 
-    def _err(self) -> None:
+    def _show_refusals(self) -> None:
         self.transcript.chapter("What the service does not fall for")
         once = self.client.prepare("getMerchantBalance")
         self.send(once, SUCCESS)

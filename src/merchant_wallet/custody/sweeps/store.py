@@ -96,7 +96,7 @@ class SweepShown(msgspec.Struct, frozen=True, gc=False):
 class Unswept(msgspec.Struct, frozen=True, gc=False):
     """An address with more deposits than sweeps, and the path of its key.
 
-    Without `is_native` the address was given out for another family of chains, whose seed path has its key.
+    Without `is_native` the address was issued for another family of chains, whose seed path has its key.
     """
 
     address: bytes

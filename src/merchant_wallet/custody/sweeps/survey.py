@@ -16,7 +16,7 @@ from merchant_wallet.custody.sweeps.plan import SweepCandidate
 from merchant_wallet.custody.sweeps.store import Connection, Unswept
 
 AT_ONCE: Final = 8
-OTHER_CHAIN: Final = "the address was given out for another chain: move the money by hand with its key"
+OTHER_CHAIN: Final = "the address was issued for another chain: move the money by hand with its key"
 
 Tell = Callable[[int, int], None]
 """Called with the number of finished addresses and of all addresses."""

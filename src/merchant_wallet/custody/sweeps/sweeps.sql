@@ -4,7 +4,7 @@
 
 -- name: list_unswept
 -- Addresses with more final deposits than sweeps and no open sweep, with the paths of their keys. An address is ours on
--- all chains, but its key is found only in the family of chains that it was given out for.
+-- all chains, but its key is found only in the family of chains that it was issued for.
 select d.address, d.merchant_id, p.account_no, case when d.user_id is null then 1 else 0 end as branch,
        coalesce(s.address_index, 0) as address_index, last.cause,
        d.address = coalesce(case when %(is_evm)s::boolean then s.evm_address else s.tron_address end, m.address) as is_native
