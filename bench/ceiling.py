@@ -196,7 +196,7 @@ def make_dependencies(merchants: list[BenchMerchant], access_log: AccessLog, url
 
 async def serve(merchants: list[BenchMerchant]) -> None:
     """Serve with the service's own server settings until SIGTERM or SIGINT."""
-    stop = stop_signals.stop_event()
+    stop = stop_signals.make_stop_event()
     port = await choose_port(HOST, 0)
     address = f"http://{HOST}:{port}"
     access_log = AccessLog(sys.stderr, enabled=True)

@@ -12,12 +12,12 @@ from devnet.fake_tron import CHAIN_ID, SOLID_LAG, Evm, FakeTron, selector_of
 from devnet.programs import FOLDER
 from devnet.tron_api import TronServer, describe_contract
 from merchant_wallet.base.addresses import keccak256
-from merchant_wallet.chains.evm.transactions import transfer_call
+from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
+    compute_signing_hash,
     encode_raw,
     reference_to,
-    signing_hash,
     txid_of,
 )
 
@@ -56,7 +56,9 @@ class TronNetwork:
 
     def pay(self, key: PrivateKey, recipient: bytes, units: int, *, contract: bytes | None = None) -> str:
         """Transfer tokens with a real transaction of `key`'s account. Returns its id."""
-        return self.send(key, contract=contract or self.token, call_data=transfer_call(recipient, units))
+        return self.send(
+            key, contract=contract or self.token, call_data=encode_transfer_call(recipient, units)
+        )
 
     def send(
         self, key: PrivateKey, *, contract: bytes, call_data: bytes, fee_limit_sun: int = _FEE_LIMIT_SUN
@@ -76,7 +78,7 @@ class TronNetwork:
                 call_data=call_data,
             )
         )
-        signature = key.sign_recoverable(signing_hash(raw), hasher=None)
+        signature = key.sign_recoverable(compute_signing_hash(raw), hasher=None)
         self.fake.accept(raw, [signature])
         return txid_of(raw)
 
@@ -85,7 +87,7 @@ class TronNetwork:
         if sun:
             self.fake.fund(address, sun)
         if units:
-            self.operate(transfer_call(address, units))
+            self.operate(encode_transfer_call(address, units))
 
     def blacklist(self, address: bytes, *, is_listed: bool = True) -> None:
         """Put an address on the token's blacklist, or take it off."""

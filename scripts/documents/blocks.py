@@ -15,9 +15,9 @@ from merchant_wallet.base.signing import (
     CALLBACK_PATH,
     HMAC,
     MD5,
-    md5_string_to_sign,
+    build_md5_string_to_sign,
+    build_string_to_sign,
     sign,
-    string_to_sign,
 )
 from merchant_wallet.book.verification.violations import RULES
 from merchant_wallet.callbacks.payloads import Payload
@@ -69,14 +69,14 @@ def _show_example(example: Example) -> str:
 def _show_vector() -> str:
     texts = {name: str(value) for name, value in VECTOR.items()}
     path = f"/merchant/{VECTOR_OPERATION}"
-    signed = string_to_sign(path, texts)
+    signed = build_string_to_sign(path, texts)
     return "\n\n".join(
         (
             f"Secret: `{SECRET}`. The string to sign has {len(signed.splitlines())} lines:",
             _fence("text", signed),
             f"`sign` is `{sign(HMAC, SECRET, path, texts)}`.",
             "The legacy method signs, for the same request, this text followed by `&key=` and the secret:",
-            _fence("text", md5_string_to_sign(texts)),
+            _fence("text", build_md5_string_to_sign(texts)),
             f"and its `sign` is `{sign(MD5, SECRET, path, texts)}`.",
         )
     )
@@ -86,7 +86,7 @@ def _show_signed_answer(example: Example) -> str:
     answer = json.loads(example.answer, parse_float=str, parse_int=str)
     texts = {name: text for name, text in answer["data"].items() if text and name != "sign"}
     bound = {**texts, "code": answer["code"], "nonceStr": example.nonce}
-    signed = string_to_sign(f"/merchant/{example.operation}", bound)
+    signed = build_string_to_sign(f"/merchant/{example.operation}", bound)
     return f"{_fence('text', signed)}\n\nIts `sign` has 20 characters: `{answer['data']['sign']}`."
 
 
@@ -101,7 +101,7 @@ def _show_callback(payload: Payload) -> str:
             "Body, one line on the wire:",
             _fence("json", payload.body.decode()),
             "String to sign:",
-            _fence("text", string_to_sign(CALLBACK_PATH, texts)),
+            _fence("text", build_string_to_sign(CALLBACK_PATH, texts)),
             f"The secret is `{SECRET}`, the callback secret `{CALLBACK_SECRET}`.",
         )
     )

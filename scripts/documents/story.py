@@ -19,7 +19,7 @@ import httpx
 from merchant_wallet.base import db
 from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.base.signing import HMAC, sign, string_to_sign
+from merchant_wallet.base.signing import HMAC, build_string_to_sign, sign
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.commands import Adjust, Submission
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
@@ -124,7 +124,7 @@ class Shop:
         body = json.dumps(fields, indent=2, ensure_ascii=False)
         headers = {"Content-Type": "application/json"}
         answered = await self._http.post(path, content=body.encode(), headers=headers)
-        return Example(operation, body, string_to_sign(path, texts), texts["nonceStr"], answered.text)
+        return Example(operation, body, build_string_to_sign(path, texts), texts["nonceStr"], answered.text)
 
 
 class Mailbox:

@@ -17,12 +17,12 @@ from merchant_wallet.api.debugger import (
     diagnose,
     name_character,
 )
-from merchant_wallet.base.signing import HMAC, MD5, Method, string_to_sign
+from merchant_wallet.base.signing import HMAC, MD5, Method, build_string_to_sign
 
 PATH = "/merchant/getMerchantBalance"
 SECRET = "0123456789abcdef0123456789abcdef"
 FIELDS = {"appKey": "demo", "nonceStr": "n1", "timestamp": "1763712000000"}
-OURS = string_to_sign(PATH, FIELDS)
+OURS = build_string_to_sign(PATH, FIELDS)
 LINES = [f"{name}={value}" for name, value in sorted(FIELDS.items())]
 BODY = msgspec.json.encode(FIELDS).decode()
 
@@ -39,7 +39,7 @@ def with_fields(**fields: Any) -> str:
 
 def signed(**fields: Any) -> str:
     """The string to sign for a body with further fields."""
-    return string_to_sign(PATH, {**FIELDS, **fields})
+    return build_string_to_sign(PATH, {**FIELDS, **fields})
 
 
 def theirs(text: str, body: str = BODY, method: Method = HMAC, **more: Any) -> list[str]:

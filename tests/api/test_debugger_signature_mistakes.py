@@ -9,7 +9,14 @@ import pytest
 from tests.api.test_debugger import BODY, FIELDS, LINES, OURS, PATH, SECRET, kinds, with_fields
 
 from merchant_wallet.api.debugger import NOTE, SENTENCES, WRONG, diagnose
-from merchant_wallet.base.signing import HMAC, MD5, Method, md5_string_to_sign, sign, string_to_sign
+from merchant_wallet.base.signing import (
+    HMAC,
+    MD5,
+    Method,
+    build_md5_string_to_sign,
+    build_string_to_sign,
+    sign,
+)
 
 OLDER = "fedcba9876543210fedcba9876543210"
 STRANGE = "a secret of somebody else, not ours"
@@ -19,7 +26,7 @@ def hexed(key: str | bytes, text: str) -> str:
     return hmac.new(key if isinstance(key, bytes) else key.encode(), text.encode(), "sha256").hexdigest()
 
 
-PAIRS = md5_string_to_sign(FIELDS)
+PAIRS = build_md5_string_to_sign(FIELDS)
 DIGEST = hmac.new(SECRET.encode(), OURS.encode(), "sha256").digest()
 SIGNS: list[tuple[str, str]] = [
     (sign(HMAC, SECRET, PATH, FIELDS), "matches"),
@@ -71,7 +78,7 @@ def test_the_way_a_weak_signature_was_made_is_found(given_sign: str, kind: str) 
 @pytest.mark.parametrize("method", [HMAC, MD5])
 def test_a_signature_that_fits_their_own_string_leaves_the_string_alone_to_blame(method: Method) -> None:
     wrong = {**FIELDS, "timestamp": "1763712000"}
-    text = md5_string_to_sign(wrong) if method == MD5 else string_to_sign(PATH, wrong)
+    text = build_md5_string_to_sign(wrong) if method == MD5 else build_string_to_sign(PATH, wrong)
     made = sign(method, SECRET, PATH, wrong)
     found = diagnose(PATH, BODY, method, their_text=text, their_sign=made, secrets=[SECRET])
     assert kinds(found) == ["value", "matches-theirs"]

@@ -20,8 +20,8 @@ from merchant_wallet.book.rules.approvals import (
     NOT_YET,
     SAME_PERSON,
     TOO_LATE,
-    approvals_given,
-    approvals_needed,
+    count_given_approvals,
+    count_needed_approvals,
     find_approval_violation,
     needs_two,
 )
@@ -31,7 +31,7 @@ from merchant_wallet.book.rules.withdrawals import (
     EXPIRED,
     PENDING,
     PROCESSING,
-    order_facts,
+    encode_order_facts,
 )
 
 LAST_MS = START_MS + WITHDRAWAL.deadline_after_ms
@@ -52,7 +52,7 @@ def opened(ledger: Ledger, command: CreateWithdrawal | None = None) -> Withdrawa
 
 def counts(order: Withdrawal) -> tuple[int, int]:
     """How many approvals an order has, and how many it needs."""
-    return approvals_given(order), approvals_needed(order)
+    return count_given_approvals(order), count_needed_approvals(order)
 
 
 @pytest.mark.parametrize(
@@ -218,12 +218,12 @@ def test_the_limit_that_held_at_creation_is_covered_by_the_journals_hash() -> No
     order = opened(ledger)
     assert order.second_limit_units == units("500")
     assert '"secondLimit":500000000' in ledger.entries[-1].facts
-    assert ledger.entries[-1].facts == order_facts(order)
+    assert ledger.entries[-1].facts == encode_order_facts(order)
 
 
 def test_an_order_from_before_there_was_a_second_limit_keeps_its_facts() -> None:
     order = Withdrawal(1, "w", 10, 1, 0, "ERC20", "0x", "https://a", 0, 0, None, 2, 1, None, None, None)
-    assert "secondLimit" not in order_facts(order)
+    assert "secondLimit" not in encode_order_facts(order)
     assert counts(order) == (0, 1)
 
 

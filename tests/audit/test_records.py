@@ -15,7 +15,7 @@ from merchant_wallet.audit.records import (
     Connection,
     FactsRefused,
     append,
-    canonical,
+    encode_canonical,
     list_entries,
     show,
 )
@@ -213,12 +213,12 @@ def test_no_two_entries_share_a_canonical_form() -> None:
         {"before": {"x": True}},
         {"before": {"x": 1}},
     ]
-    forms = [canonical(entry(**changed)) for changed in changes]
+    forms = [encode_canonical(entry(**changed)) for changed in changes]
     assert len(set(forms)) == len(forms)
 
 
 def test_the_order_of_facts_does_not_count_since_the_database_keeps_none() -> None:
-    assert canonical(entry(after={"a": 1, "b": 2})) == canonical(entry(after={"b": 2, "a": 1}))
+    assert encode_canonical(entry(after={"a": 1, "b": 2})) == encode_canonical(entry(after={"b": 2, "a": 1}))
 
 
 async def tampered(conn: Connection, *statements: str) -> AuditReport:

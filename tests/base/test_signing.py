@@ -11,12 +11,12 @@ from merchant_wallet.base.signing import (
     HMAC,
     MD5,
     Method,
+    build_md5_string_to_sign,
+    build_string_to_sign,
     find_control_character,
     find_hidden_field,
-    md5_string_to_sign,
     sign,
     sign_response,
-    string_to_sign,
     verify,
 )
 
@@ -58,7 +58,7 @@ methods = st.sampled_from([HMAC, MD5])
 
 
 def test_the_string_to_sign_of_the_vector() -> None:
-    assert string_to_sign(PATH, FIELDS) == STRING_TO_SIGN
+    assert build_string_to_sign(PATH, FIELDS) == STRING_TO_SIGN
 
 
 @pytest.mark.parametrize(("method", "expected"), [(HMAC, HMAC_SIGN), (MD5, MD5_SIGN)])
@@ -68,12 +68,12 @@ def test_the_signature_of_the_vector(method: Method, expected: str) -> None:
 
 def test_names_sort_in_byte_order_so_upper_case_comes_first() -> None:
     fields = {"b": "1", "a": "2", "Z": "3", "_": "4", "0": "5"}
-    assert string_to_sign("/p", fields) == "/p\n0=5\nZ=3\n_=4\na=2\nb=1"
-    assert md5_string_to_sign(fields) == "0=5&Z=3&_=4&a=2&b=1"
+    assert build_string_to_sign("/p", fields) == "/p\n0=5\nZ=3\n_=4\na=2\nb=1"
+    assert build_md5_string_to_sign(fields) == "0=5&Z=3&_=4&a=2&b=1"
 
 
 def test_without_fields_only_the_path_is_signed() -> None:
-    assert string_to_sign("/p", {}) == "/p"
+    assert build_string_to_sign("/p", {}) == "/p"
     assert sign(MD5, "s", "/p", {}) == hashlib.md5(b"key=s").hexdigest().upper()
 
 
@@ -134,12 +134,12 @@ def test_different_requests_never_have_the_same_string_to_sign(
     fields: dict[str, str], others: dict[str, str], path: str, other_path: str
 ) -> None:
     assume((path, fields) != (other_path, others))
-    assert string_to_sign(path, fields) != string_to_sign(other_path, others)
+    assert build_string_to_sign(path, fields) != build_string_to_sign(other_path, others)
 
 
 @given(field_sets, paths)
 def test_a_string_to_sign_tells_its_fields_again(fields: dict[str, str], path: str) -> None:
-    first, *lines = string_to_sign(path, fields).split("\n")
+    first, *lines = build_string_to_sign(path, fields).split("\n")
     assert first == path
     assert dict(line.split("=", 1) for line in lines) == fields
     assert lines == sorted(lines, key=lambda line: line.split("=", 1)[0].encode())
@@ -187,7 +187,7 @@ def test_other_characters_pass_printable_or_not(text: str) -> None:
 @given(st.dictionaries(names, st.text(max_size=12), max_size=6))
 def test_a_set_without_a_found_control_character_has_one_line_per_field(fields: dict[str, str]) -> None:
     assume(find_control_character(fields) is None)
-    assert string_to_sign("/p", fields).count("\n") == len(fields)
+    assert build_string_to_sign("/p", fields).count("\n") == len(fields)
 
 
 @pytest.mark.parametrize("mark", ["&appKey=", "&eventId=", "&nonceStr=", "&timestamp="])

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from merchant_wallet.base import workers
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.workers import WorkerConnection, repeat, retry_pause_s, run_workers
+from merchant_wallet.base.workers import WorkerConnection, compute_retry_pause_s, repeat, run_workers
 
 
 def test_a_turn_is_done_again_when_the_worker_is_woken() -> None:
@@ -50,7 +50,7 @@ def test_a_failed_turn_is_logged_and_tried_again(monkeypatch: pytest.MonkeyPatch
 
 
 def test_pauses_after_failures_grow_up_to_half_a_minute() -> None:
-    assert [retry_pause_s(failures) for failures in (0, 1, 2, 6, 7, 10**6)] == [
+    assert [compute_retry_pause_s(failures) for failures in (0, 1, 2, 6, 7, 10**6)] == [
         0.25,
         0.5,
         1.0,

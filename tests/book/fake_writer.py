@@ -19,7 +19,7 @@ from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.book import commands
 from merchant_wallet.book.chart import FIXED, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import Command, CreditDeposit, DepositKey, Submission
-from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
+from merchant_wallet.book.journal import FIRST_HASH, compute_chain_hash, encode_canonical
 from merchant_wallet.book.outcomes import (
     Adjusted,
     Credited,
@@ -323,8 +323,8 @@ class FakeWriter:
         """Forge: give every entry the hash of its current content, and the book the last one."""
         head, me = FIRST_HASH, self.merchant_id
         for entry in self._read_entries():
-            form = canonical(me, *entry_values(entry), entry.postings)
-            head = chain_hash(head, form)
+            form = encode_canonical(me, *entry_values(entry), entry.postings)
+            head = compute_chain_hash(head, form)
             self.tamper("update entry set hash = %s where entry_id = %s", (head, entry.entry_id))
         self.tamper("update book set head_hash = %s where merchant_id = %s", (head, me))
 

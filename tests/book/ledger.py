@@ -14,11 +14,11 @@ from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED
 from merchant_wallet.book.commands import Command, DepositKey, Submission
-from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
+from merchant_wallet.book.journal import FIRST_HASH, compute_chain_hash, encode_canonical
 from merchant_wallet.book.outcomes import Exchanged, Outcome, Stale, Transferred, Withdrawal
 from merchant_wallet.book.read_set import ReadSet, read_set_of
 from merchant_wallet.book.rules import apply_batch
-from merchant_wallet.book.rules.operators import add_earlier_adjustment, adjusted_outcome
+from merchant_wallet.book.rules.operators import add_earlier_adjustment, make_adjusted_outcome
 from merchant_wallet.book.state import (
     DAY_MS,
     CallbackDue,
@@ -244,7 +244,7 @@ def _know(draft: Draft, entry: Entry) -> None:
         )
         return
     if entry.kind in ("adjust", "fee_withdraw"):
-        adjusted = adjusted_outcome(entry.entry_id, first)
+        adjusted = make_adjusted_outcome(entry.entry_id, first)
         add_earlier_adjustment(draft, entry.kind, name, entry.facts, first, adjusted)
         return
     done = Transferred(entry.entry_id, name, first.currency, amount + second, amount, second, rate_e8)
@@ -264,7 +264,7 @@ def check_chain(ledger: Ledger) -> None:
                 balances[posting.source_id],
                 balances[posting.target_id],
             )
-        form = canonical(
+        form = encode_canonical(
             ledger.merchant_id,
             entry.entry_id,
             entry.kind,
@@ -274,7 +274,7 @@ def check_chain(ledger: Ledger) -> None:
             entry.facts,
             entry.postings,
         )
-        head = chain_hash(head, form)
+        head = compute_chain_hash(head, form)
         assert entry.hash == head
         assert entry.at_ms >= last_ms
         last_ms = entry.at_ms

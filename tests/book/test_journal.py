@@ -17,8 +17,8 @@ from merchant_wallet.book.journal import (
     RangeExhausted,
     can_give,
     can_receive,
-    canonical,
-    chain_hash,
+    compute_chain_hash,
+    encode_canonical,
     next_id,
     post,
     record,
@@ -53,8 +53,11 @@ def test_the_canonical_form_is_what_other_programs_can_write_too() -> None:
         "60129542146;2;KFB;99;1;99;60129542146;5;KFB;1;0;1;"
         "16:user_to_merchant5:Größe0:"
     )
-    assert canonical(*content) == form.encode()
-    assert chain_hash(FIRST_HASH, canonical(*content)) == hashlib.sha256(bytes(32) + form.encode()).digest()
+    assert encode_canonical(*content) == form.encode()
+    assert (
+        compute_chain_hash(FIRST_HASH, encode_canonical(*content))
+        == hashlib.sha256(bytes(32) + form.encode()).digest()
+    )
 
 
 texts = st.text("0123456789:;aé", max_size=6)
@@ -69,7 +72,7 @@ contents = st.tuples(
 
 @draw(contents, contents)
 def test_two_entries_never_share_one_form(one: Content, other: Content) -> None:
-    assert (canonical(*one) == canonical(*other)) == (one == other)
+    assert (encode_canonical(*one) == encode_canonical(*other)) == (one == other)
 
 
 @pytest.mark.parametrize("place", range(len(CONTENT)))
@@ -77,19 +80,19 @@ def test_each_part_of_an_entry_changes_its_hash(place: int) -> None:
     others: Content = (1002, 6, "adjust ", "", 8, 1, " ", (Posting(11, 2, KFB, 3, -3, 4),))
     changed = list(CONTENT)
     changed[place] = others[place] if place != 3 else "a"
-    assert canonical(*changed) != canonical(*CONTENT)  # type: ignore[arg-type]  # one part of another content
+    assert encode_canonical(*changed) != encode_canonical(*CONTENT)  # type: ignore[arg-type]  # one part of another content
 
 
 def test_entries_are_chained_in_order() -> None:
     draft = draft_of(Ledger())
     first = record(draft, "adjust", (post(draft, ADJUSTMENT_KFB, MERCHANT_KFB, KFB, 5),), facts="why")
     second = record(draft, "adjust", (post(draft, MERCHANT_KFB, ADJUSTMENT_KFB, KFB, 2),))
-    assert first.hash == chain_hash(
-        FIRST_HASH, canonical(1001, first.entry_id, "adjust", None, START_MS, 0, "why", first.postings)
+    assert first.hash == compute_chain_hash(
+        FIRST_HASH, encode_canonical(1001, first.entry_id, "adjust", None, START_MS, 0, "why", first.postings)
     )
     assert draft.head_hash == second.hash
-    assert second.hash == chain_hash(
-        first.hash, canonical(1001, second.entry_id, "adjust", None, START_MS, 0, "", second.postings)
+    assert second.hash == compute_chain_hash(
+        first.hash, encode_canonical(1001, second.entry_id, "adjust", None, START_MS, 0, "", second.postings)
     )
     assert (draft.entry_count, draft.changes.entries) == (2, [first, second])
     assert draft.changes.touched == {MERCHANT_KFB, ADJUSTMENT_KFB}

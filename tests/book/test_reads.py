@@ -21,12 +21,12 @@ from merchant_wallet.book.reads import (
     list_withdrawals,
     parse_account,
     read_entry,
+    read_statement,
     render_csv,
     render_csv_header,
     render_jsonl,
     show_book,
     show_withdrawal,
-    statement,
 )
 
 
@@ -34,7 +34,7 @@ def rows_of(
     fake_writer: FakeWriter, account: str | None = None, from_ms: int | None = None, to_ms: int | None = None
 ) -> list[StatementRow]:
     async def ask(conn: AsyncConnection) -> list[StatementRow]:
-        return [row async for row in statement(conn, fake_writer.merchant_id, account, from_ms, to_ms)]
+        return [row async for row in read_statement(conn, fake_writer.merchant_id, account, from_ms, to_ms)]
 
     return on(fake_writer.url, ask)
 
@@ -166,7 +166,7 @@ def test_a_statement_ends_where_the_book_ended_when_it_began(
 
     async def ask(conn: AsyncConnection) -> int:
         count = 0
-        async for _ in statement(conn, MERCHANT_ID, "merchant:USDT"):
+        async for _ in read_statement(conn, MERCHANT_ID, "merchant:USDT"):
             fake_writer.fund(COIN)
             count += 1
         return count
@@ -178,7 +178,7 @@ def test_a_statement_that_is_left_early_holds_nothing_open(
     fake_writer: FakeWriter, named: dict[str, int]
 ) -> None:
     async def ask(conn: AsyncConnection) -> psycopg.pq.TransactionStatus:
-        rows = statement(conn, MERCHANT_ID)
+        rows = read_statement(conn, MERCHANT_ID)
         await anext(rows)
         return conn.info.transaction_status
 

@@ -6,17 +6,17 @@ from tests.book.fake_writer import MERCHANT_ID, RANGE_NO
 from merchant_wallet.base import ids
 from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book.state import Entry, Posting
-from merchant_wallet.book.verification.replay import Replay, first_id_after, position_of
+from merchant_wallet.book.verification.replay import Replay, find_first_id_after, position_of
 from merchant_wallet.book.verification.violations import ViolationFound
 
 
 def test_the_id_after_the_last_of_a_range_is_the_first_of_the_next() -> None:
     last = ids.compose(RANGE_NO, ids.MAX_COUNTER)
-    assert first_id_after(None, [RANGE_NO, 40]) == ids.compose(RANGE_NO, 1)
-    assert first_id_after(last - 1, [RANGE_NO, 40]) == last
-    assert first_id_after(last, [RANGE_NO, 40, 41]) == ids.compose(40, 1)
-    assert first_id_after(last, [RANGE_NO]) is None
-    assert first_id_after(None, []) is None
+    assert find_first_id_after(None, [RANGE_NO, 40]) == ids.compose(RANGE_NO, 1)
+    assert find_first_id_after(last - 1, [RANGE_NO, 40]) == last
+    assert find_first_id_after(last, [RANGE_NO, 40, 41]) == ids.compose(40, 1)
+    assert find_first_id_after(last, [RANGE_NO]) is None
+    assert find_first_id_after(None, []) is None
 
 
 def test_the_place_of_an_id_counts_the_ranges_before_its_own() -> None:

@@ -14,8 +14,8 @@ from merchant_wallet.callbacks.guard import (
     Forbidden,
     Guard,
     Target,
+    make_resolver,
     read_host,
-    resolver,
 )
 
 PUBLIC = "93.184.216.34"
@@ -145,7 +145,7 @@ def test_a_host_without_an_address_is_refused() -> None:
 )
 def test_other_ways_to_write_loopback_lead_to_the_same_refusal(host: str) -> None:
     with ThreadPoolExecutor(1) as threads:
-        guard = Guard(resolver(threads))
+        guard = Guard(make_resolver(threads))
         with pytest.raises(Forbidden, match="not a public address"):
             asyncio.run(guard.find(f"https://{host}/"))
 
@@ -153,7 +153,7 @@ def test_other_ways_to_write_loopback_lead_to_the_same_refusal(host: str) -> Non
 @pytest.mark.parametrize("host", ["nowhere.invalid", "a" * 64 + ".example", "a..b", "%00.example"])
 def test_a_name_that_can_not_be_looked_up_is_an_error_of_the_machine_and_no_crash(host: str) -> None:
     with ThreadPoolExecutor(1) as threads, pytest.raises(OSError):  # noqa: PT011 - the text is the machine's own.
-        asyncio.run(Guard(resolver(threads)).find(f"https://{host}/"))
+        asyncio.run(Guard(make_resolver(threads)).find(f"https://{host}/"))
 
 
 def test_turns_are_counted_by_host_and_port() -> None:

@@ -13,7 +13,12 @@ from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.base.chains import ERC20
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.evm.rules import EvmRules
-from merchant_wallet.chains.evm.transactions import EvmTransaction, encode_unsigned, join, signing_hash
+from merchant_wallet.chains.evm.transactions import (
+    EvmTransaction,
+    compute_signing_hash,
+    encode_unsigned,
+    join,
+)
 from merchant_wallet.chains.protocol import Payout, SignedTransfer, Transfer
 from merchant_wallet.chains.signer import SigningRequest
 from merchant_wallet.chains.transport import Endpoints
@@ -42,7 +47,7 @@ class KeySigner:
 
 def sign(unsigned: bytes, key: PrivateKey = KEY) -> bytes:
     """A signature of 65 bytes."""
-    return key.sign_recoverable(signing_hash(unsigned), hasher=None)
+    return key.sign_recoverable(compute_signing_hash(unsigned), hasher=None)
 
 
 @dataclass

@@ -9,7 +9,7 @@ import msgspec
 from merchant_wallet.base.addresses import derive_account
 from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.chains.evm import transactions as evm_transactions
-from merchant_wallet.chains.evm.transactions import EvmTransaction, transfer_call
+from merchant_wallet.chains.evm.transactions import EvmTransaction, encode_transfer_call
 from merchant_wallet.chains.keys.keystore import Keystore
 from merchant_wallet.chains.keys.signing_rules import ChainLimits, SigningRules
 from merchant_wallet.chains.protocol import Transfer
@@ -58,7 +58,7 @@ def honest(chain: str, purpose: Purpose) -> tuple[Transfer, EvmTransaction | Tro
     }[purpose]
     transfer = Transfer(chain, word, recipient, units)
     calls = purpose in ("payout", "sweep")
-    call = transfer_call(recipient, units) if calls else b""
+    call = encode_transfer_call(recipient, units) if calls else b""
     if chain == ERC20:
         to, value = (token, 0) if calls else (recipient, units)
         return transfer, EvmTransaction(31337, 7, 10**9, 2 * 10**9, 60_000, to, value, call)
@@ -114,5 +114,5 @@ def pay(
 ) -> SigningRequest:
     """An honest payout of `amount` USDT. `made` changes its transaction."""
     units = amount * USDT
-    call = {"call_data": transfer_call(recipient, units), **made}
+    call = {"call_data": encode_transfer_call(recipient, units), **made}
     return Asking(chain, "payout", payout_id, call, {"recipient": recipient, "amount_units": units}).request()

@@ -14,6 +14,8 @@ from web3 import Web3
 from merchant_wallet.chains.evm.transactions import (
     EvmTransaction,
     Item,
+    compute_signing_hash,
+    encode_transfer_call,
     encode_unsigned,
     hash_of,
     join,
@@ -23,8 +25,6 @@ from merchant_wallet.chains.evm.transactions import (
     parse_unsigned,
     recover_sender,
     recover_signer,
-    signing_hash,
-    transfer_call,
     write_list,
 )
 
@@ -47,12 +47,12 @@ transactions = st.builds(
     wei,
     st.binary(max_size=200),
 )
-SAMPLE = EvmTransaction(1, 7, 2, 100, 60_000, b"\x03" * 20, 0, transfer_call(b"\x02" * 20, 5))
+SAMPLE = EvmTransaction(1, 7, 2, 100, 60_000, b"\x03" * 20, 0, encode_transfer_call(b"\x02" * 20, 5))
 
 
 def sign(transaction: EvmTransaction) -> bytes:
     unsigned = encode_unsigned(transaction)
-    return join(unsigned, KEY.sign_recoverable(signing_hash(unsigned), hasher=None))
+    return join(unsigned, KEY.sign_recoverable(compute_signing_hash(unsigned), hasher=None))
 
 
 def as_others_write_it(transaction: EvmTransaction) -> dict[str, object]:
@@ -192,7 +192,7 @@ def test_a_long_form_of_a_short_length_is_refused() -> None:
 
 def test_the_same_signature_with_a_high_s_is_refused() -> None:
     unsigned = encode_unsigned(SAMPLE)
-    signature = KEY.sign_recoverable(signing_hash(unsigned), hasher=None)
+    signature = KEY.sign_recoverable(compute_signing_hash(unsigned), hasher=None)
     high = ORDER - int.from_bytes(signature[32:64], "big")
     twin = signature[:32] + high.to_bytes(32, "big") + bytes((1 - signature[64],))
     with pytest.raises(ValueError, match="lower half"):
@@ -210,7 +210,7 @@ def test_what_is_no_signature_is_refused(signature: bytes) -> None:
 
 @given(st.binary(min_size=20, max_size=20), st.integers(0, 2**256 - 1))
 def test_a_transfer_call_is_read_back(recipient: bytes, units: int) -> None:
-    assert parse_transfer_call(transfer_call(recipient, units)) == (recipient, units)
+    assert parse_transfer_call(encode_transfer_call(recipient, units)) == (recipient, units)
 
 
 @pytest.mark.parametrize(
@@ -235,6 +235,6 @@ def test_numbers_and_addresses_out_of_range_are_refused() -> None:
     with pytest.raises(ValueError, match="256 bits"):
         number_of(2**256)
     with pytest.raises(ValueError, match="20 bytes"):
-        transfer_call(b"\1" * 19, 1)
+        encode_transfer_call(b"\1" * 19, 1)
     with pytest.raises(ValueError, match="256 bits"):
-        transfer_call(b"\1" * 20, 2**256)
+        encode_transfer_call(b"\1" * 20, 2**256)

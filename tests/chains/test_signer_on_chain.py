@@ -16,7 +16,12 @@ from tests.chains.tron_scene import TronScene, key_of, open_tron, payout_of
 from merchant_wallet.base.addresses import derive_account
 from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.chains.evm.chain import EvmChain
-from merchant_wallet.chains.evm.transactions import EvmTransaction, encode_unsigned, join, transfer_call
+from merchant_wallet.chains.evm.transactions import (
+    EvmTransaction,
+    encode_transfer_call,
+    encode_unsigned,
+    join,
+)
 from merchant_wallet.chains.keys.keystore import Keystore
 from merchant_wallet.chains.keys.local_signer import LocalSigner
 from merchant_wallet.chains.keys.signer_socket import RemoteSigner, SignerServer
@@ -93,7 +98,7 @@ def test_a_deposit_address_is_topped_up_and_swept(evm: EvmScene, tmp_path: Path)
     evm.token.give(DEPOSIT, 70 * USDT)
     evm.settle()
     gas = 100_000
-    call = transfer_call(WALLET, 70 * USDT)
+    call = encode_transfer_call(WALLET, 70 * USDT)
     top_up = EvmTransaction(CHAIN_ID, 0, GWEI, 10 * GWEI, 21_000, DEPOSIT, gas * 10 * GWEI)
     sweep = EvmTransaction(CHAIN_ID, 0, GWEI, 10 * GWEI, gas, evm.token.address, 0, call)
 

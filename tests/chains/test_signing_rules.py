@@ -19,7 +19,7 @@ from tests.chains.signing import (
 from merchant_wallet.base.addresses import ZERO
 from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.chains.evm import transactions as evm_transactions
-from merchant_wallet.chains.evm.transactions import transfer_call
+from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.keys.signing_rules import ParsedRequest, read_request
 from merchant_wallet.chains.signer import Purpose, SigningRefused
 from merchant_wallet.chains.tron import transactions as tron_transactions
@@ -48,19 +48,26 @@ def test_an_honest_request_is_read(chain: str, purpose: Purpose) -> None:
     parsed = read(Asking(chain, purpose))
     unsigned = encode(honest(chain, purpose)[1])
     if chain == ERC20:
-        assert parsed == ParsedRequest(evm_transactions.signing_hash(unsigned), nonce=7)
+        assert parsed == ParsedRequest(evm_transactions.compute_signing_hash(unsigned), nonce=7)
     else:
         expires_ms = tron_transactions.parse_raw(unsigned).expiration_ms
-        assert parsed == ParsedRequest(tron_transactions.signing_hash(unsigned), expires_ms=expires_ms)
+        assert parsed == ParsedRequest(
+            tron_transactions.compute_signing_hash(unsigned), expires_ms=expires_ms
+        )
 
 
 LIES: list[tuple[str, Purpose, dict[str, Any], str]] = [
     (ERC20, "payout", {"made": {"chain_id": 1}}, "the bytes are for chain 1"),
     (ERC20, "payout", {"made": {"to": OTHER}}, "another contract"),
     (ERC20, "payout", {"made": {"value": 1}}, "coins are sent along"),
-    (ERC20, "payout", {"made": {"call_data": transfer_call(OTHER, 100 * USDT)}}, "another recipient"),
-    (ERC20, "payout", {"made": {"call_data": transfer_call(RECIPIENT, 101 * USDT)}}, "another amount"),
-    (ERC20, "payout", {"made": {"call_data": transfer_call(RECIPIENT, 100 * USDT) + b"\0"}}, "these bytes"),
+    (ERC20, "payout", {"made": {"call_data": encode_transfer_call(OTHER, 100 * USDT)}}, "another recipient"),
+    (ERC20, "payout", {"made": {"call_data": encode_transfer_call(RECIPIENT, 101 * USDT)}}, "another amount"),
+    (
+        ERC20,
+        "payout",
+        {"made": {"call_data": encode_transfer_call(RECIPIENT, 100 * USDT) + b"\0"}},
+        "these bytes",
+    ),
     (ERC20, "payout", {"made": {"call_data": b""}}, "these bytes"),
     (ERC20, "payout", {"made": {"call_data": bytes.fromhex("095ea7b3") + bytes(64)}}, "these bytes"),
     (ERC20, "payout", {"made": {"gas_limit": FEE_CAP // (2 * 10**9) + 1}}, "fee cap"),
@@ -70,7 +77,7 @@ LIES: list[tuple[str, Purpose, dict[str, Any], str]] = [
     (ERC20, "cancel", {"made": {"call_data": b"\1"}}, "a cancel transaction moves nothing"),
     (ERC20, "cancel", {"made": {"max_fee": FEE_CAP}}, "fee cap"),
     (ERC20, "cancel", {"said": {"amount_units": 1}}, "not an amount"),
-    (ERC20, "sweep", {"made": {"call_data": transfer_call(OTHER, 70 * USDT)}}, "another recipient"),
+    (ERC20, "sweep", {"made": {"call_data": encode_transfer_call(OTHER, 70 * USDT)}}, "another recipient"),
     (ERC20, "sweep", {"made": {"value": 1}}, "coins are sent along"),
     (ERC20, "top_up", {"made": {"to": OTHER}}, "other coins"),
     (ERC20, "top_up", {"made": {"value": 10**12 + 1}}, "other coins"),
@@ -81,8 +88,8 @@ LIES: list[tuple[str, Purpose, dict[str, Any], str]] = [
     (TRC20, "payout", {"made": {"owner": DEPOSITS[TRC20]}}, "another address"),
     (TRC20, "payout", {"made": {"contract": OTHER}}, "another contract"),
     (TRC20, "payout", {"made": {"fee_limit_sun": FEE_CAP + 1}}, "fee cap"),
-    (TRC20, "payout", {"made": {"call_data": transfer_call(OTHER, 100 * USDT)}}, "another recipient"),
-    (TRC20, "payout", {"made": {"call_data": transfer_call(RECIPIENT, 99 * USDT)}}, "another amount"),
+    (TRC20, "payout", {"made": {"call_data": encode_transfer_call(OTHER, 100 * USDT)}}, "another recipient"),
+    (TRC20, "payout", {"made": {"call_data": encode_transfer_call(RECIPIENT, 99 * USDT)}}, "another amount"),
     (TRC20, "sweep", {"made": {"owner": WALLETS[TRC20]}}, "another address"),
     (TRC20, "top_up", {"made": {"recipient": OTHER}}, "other coins"),
     (TRC20, "top_up", {"made": {"amount_sun": 10**12 + 1}}, "other coins"),
@@ -119,7 +126,7 @@ def test_an_order_that_says_something_else_is_refused(chain: str, said: dict[str
 @pytest.mark.parametrize("chain", [ERC20, TRC20])
 def test_the_platforms_own_addresses_are_never_paid(chain: str) -> None:
     for own in (TOKENS[chain], WALLETS[chain]):
-        call = {"call_data": transfer_call(own, 100 * USDT)}
+        call = {"call_data": encode_transfer_call(own, 100 * USDT)}
         with pytest.raises(SigningRefused, match="lose the money or pay ourselves"):
             read(Asking(chain, made=call, said={"recipient": own}))
 

@@ -8,7 +8,7 @@ from merchant_wallet.base.chains import BEP20, CHAINS, ERC20
 from merchant_wallet.chains.evm.fees import suggest_offer
 from merchant_wallet.chains.evm.node import EvmFees
 from merchant_wallet.chains.evm.rules import EvmRules
-from merchant_wallet.chains.evm.transactions import parse_transfer_call, transfer_call
+from merchant_wallet.chains.evm.transactions import encode_transfer_call, parse_transfer_call
 from merchant_wallet.chains.keys.signing_rules import read_request
 from merchant_wallet.chains.protocol import FinalRecord, TokenTransfer, Transfer, TransferLog
 from merchant_wallet.chains.signer import SigningRefused
@@ -20,9 +20,11 @@ RULES_OF_BEP20 = EvmRules(name=BEP20, token_decimals=18)
 
 
 def test_a_payouts_call_is_exact_in_the_tokens_units() -> None:
-    call = RULES_OF_BEP20.transfer_call(RECIPIENT, 12_345_678)
+    call = RULES_OF_BEP20.encode_transfer_call(RECIPIENT, 12_345_678)
     assert parse_transfer_call(call) == (RECIPIENT, 12_345_678 * BASE_UNITS)
-    assert EvmRules().transfer_call(RECIPIENT, 12_345_678) == transfer_call(RECIPIENT, 12_345_678)
+    assert EvmRules().encode_transfer_call(RECIPIENT, 12_345_678) == encode_transfer_call(
+        RECIPIENT, 12_345_678
+    )
 
 
 @pytest.mark.parametrize(
@@ -30,9 +32,9 @@ def test_a_payouts_call_is_exact_in_the_tokens_units() -> None:
 )
 def test_a_signer_refuses_bytes_with_another_amount_in_the_tokens_units(amount: int) -> None:
     limits = msgspec.structs.replace(RULES.chains[ERC20], base_units=BASE_UNITS)
-    exact = {"call_data": transfer_call(RECIPIENT, 100 * USDT * BASE_UNITS)}
+    exact = {"call_data": encode_transfer_call(RECIPIENT, 100 * USDT * BASE_UNITS)}
     read_request(Asking(ERC20, made=exact).request(), limits, WALLETS[ERC20], None)
-    other = {"call_data": transfer_call(RECIPIENT, amount)}
+    other = {"call_data": encode_transfer_call(RECIPIENT, amount)}
     with pytest.raises(SigningRefused, match="another amount"):
         read_request(Asking(ERC20, made=other).request(), limits, WALLETS[ERC20], None)
 

@@ -13,13 +13,13 @@ from devnet.tron_network import address_of, run_network
 from tests.chains.tron_scene import RECIPIENT, key_of
 
 from merchant_wallet.base.addresses import to_tron
-from merchant_wallet.chains.evm.transactions import transfer_call
+from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
+    compute_signing_hash,
     encode_raw,
     join,
     reference_to,
-    signing_hash,
     txid_of,
 )
 
@@ -39,7 +39,7 @@ def call_of(units: int, fee_limit_sun: int = 60_000_000, made_ms: int = MADE_MS)
         fee_limit_sun=fee_limit_sun,
         owner=OWNER,
         contract=TOKEN,
-        call_data=transfer_call(RECIPIENT, units),
+        call_data=encode_transfer_call(RECIPIENT, units),
     )
 
 
@@ -69,7 +69,7 @@ TRANSACTIONS = [
 
 def give(transaction: TronTransaction, key: PrivateKey = KEY) -> dict[str, str]:
     raw_data = encode_raw(transaction)
-    signature = key.sign_recoverable(signing_hash(raw_data), hasher=None)
+    signature = key.sign_recoverable(compute_signing_hash(raw_data), hasher=None)
     return {
         "kind": "TransferContract" if transaction.contract is None else "TriggerSmartContract",
         "raw_data_hex": raw_data.hex(),

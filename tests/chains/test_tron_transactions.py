@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
+    compute_signing_hash,
     encode_raw,
     join,
     parse_envelope,
     parse_raw,
     recover_owner,
     reference_to,
-    signing_hash,
     txid_of,
 )
 
@@ -64,7 +64,7 @@ transactions = st.one_of(
 
 
 def sign(raw_data: bytes) -> bytes:
-    return KEY.sign_recoverable(signing_hash(raw_data), hasher=None)
+    return KEY.sign_recoverable(compute_signing_hash(raw_data), hasher=None)
 
 
 def with_fields(transaction: TronTransaction, **changes: object) -> TronTransaction:
@@ -114,7 +114,7 @@ def test_the_reference_is_a_slice_of_the_blocks_id() -> None:
 @BOTH
 def test_the_id_is_what_is_signed_and_the_owner_comes_back(transaction: TronTransaction) -> None:
     raw_data = encode_raw(transaction)
-    assert txid_of(raw_data) == hashlib.sha256(raw_data).hexdigest() == signing_hash(raw_data).hex()
+    assert txid_of(raw_data) == hashlib.sha256(raw_data).hexdigest() == compute_signing_hash(raw_data).hex()
     assert recover_owner(raw_data, sign(raw_data)) == OWNER
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from devnet.tron_api import TronServer
 from tests.chains.tron_scene import OTHER, TronScene
 
-from merchant_wallet.chains.evm.transactions import transfer_call
+from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.protocol import Pending
 
 
@@ -24,7 +24,7 @@ def is_alarmed(verdict: object) -> bool:
 
 def drain(scene: TronScene) -> None:
     """Move the wallet's tokens away before its signed transaction is mined."""
-    call_data = transfer_call(OTHER, scene.network.balance(scene.wallet))
+    call_data = encode_transfer_call(OTHER, scene.network.balance(scene.wallet))
     scene.network.fake.operate(scene.wallet, scene.network.token, call_data)
     scene.network.fake.holds_back = True
     scene.network.mine()

@@ -15,7 +15,7 @@ from merchant_wallet.base.chains import TRC20
 from merchant_wallet.chains.protocol import Payout, SignedTransfer, Transfer, Verdict
 from merchant_wallet.chains.signer import SigningRequest
 from merchant_wallet.chains.tron.chain import TronChain, TronNodes, TronRules
-from merchant_wallet.chains.tron.transactions import signing_hash
+from merchant_wallet.chains.tron.transactions import compute_signing_hash
 
 RECIPIENT = bytes(range(1, 21))
 OTHER = bytes(range(101, 121))
@@ -43,7 +43,7 @@ class KeySigner:
 
     async def sign(self, request: SigningRequest) -> bytes:
         self.requests.append(request)
-        return self.key.sign_recoverable(signing_hash(request.unsigned), hasher=None)
+        return self.key.sign_recoverable(compute_signing_hash(request.unsigned), hasher=None)
 
 
 @dataclass

@@ -9,7 +9,7 @@ from tests.journeys.conftest import Platform, Shop
 from merchant_wallet.cli.merchants import describe
 from merchant_wallet.console.setting_fields import list_fields
 from merchant_wallet.merchants import records, store
-from merchant_wallet.merchants.audit_facts import settings_facts
+from merchant_wallet.merchants.audit_facts import list_settings_facts
 
 
 def test_every_setting_has_a_field_of_its_own() -> None:
@@ -69,7 +69,7 @@ def test_a_change_holds_from_the_next_request_on_and_is_told_before_and_after(
 def test_the_audit_log_tells_every_setting_as_the_terminal_does(platform: Platform, shop: Shop) -> None:
     merchant = platform.operate(lambda conn: store.load(conn, platform.base.keyring, shop.merchant_id))
     assert merchant is not None
-    told = settings_facts(merchant)
+    told = list_settings_facts(merchant)
     assert len(told) == len(records.SETTINGS)
     assert told.items() <= describe(merchant).items()
 

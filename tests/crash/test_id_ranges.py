@@ -7,7 +7,7 @@ from merchant_wallet.base import ids
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.outcomes import Transferred
 from merchant_wallet.book.writer import Unavailable, Writer
-from merchant_wallet.merchants.store import allocate_range, books_short_of_ids
+from merchant_wallet.merchants.store import allocate_range, find_books_short_of_ids
 
 # The opening balance and alice's registration need two.
 LAST_COUNTER = 12
@@ -101,11 +101,11 @@ def test_a_book_near_its_end_is_found_before_it_runs_out(database_url: str) -> N
         shop = await open_shop(database_url)
         writer = Writer(database_url)
         async with await connect(database_url) as connection:
-            assert await books_short_of_ids(connection, LEFT - 1) == []
+            assert await find_books_short_of_ids(connection, LEFT - 1) == []
             await _credit(shop, writer, 0, 1)
-            assert await books_short_of_ids(connection, LEFT - 1) == [shop.merchant_id]
+            assert await find_books_short_of_ids(connection, LEFT - 1) == [shop.merchant_id]
             assert await _allocate(shop)
-            assert await books_short_of_ids(connection, LEFT - 1) == []
+            assert await find_books_short_of_ids(connection, LEFT - 1) == []
             assert not await _allocate(shop)
         await writer.close()
 

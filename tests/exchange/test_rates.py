@@ -16,8 +16,8 @@ from merchant_wallet.exchange.rates import (
     Connection,
     RateLine,
     RateRefused,
-    effective,
     find_arbitrage,
+    find_effective_rate,
     list_rates,
     pause,
     read_effective,
@@ -259,7 +259,10 @@ def test_where_no_pump_is_found_no_loop_gains(
 ) -> None:
     scopes = (PLATFORM, SHOP, OTHER)
     arbitrage = find_arbitrage(lines, scopes)
-    pairs = {s: (effective(lines, s, U).rate_e8, effective(lines, s, K).rate_e8) for s in scopes}
+    pairs = {
+        s: (find_effective_rate(lines, s, U).rate_e8, find_effective_rate(lines, s, K).rate_e8)
+        for s in scopes
+    }
     if arbitrage is not None:
         assert pairs[arbitrage.merchant_id] == (arbitrage.usdt_kfb_e8, arbitrage.kfb_usdt_e8)
         assert arbitrage.usdt_kfb_e8 * arbitrage.kfb_usdt_e8 > ONE

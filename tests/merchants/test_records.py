@@ -15,7 +15,7 @@ from merchant_wallet.merchants.records import (
     SETTINGS,
     Merchant,
     SettingRefused,
-    canonical_address,
+    canonicalize_address,
     parse_setting,
     show_settings,
 )
@@ -191,7 +191,7 @@ merchants = st.builds(
     withdraw_fee_min_units=amounts,
     daily_limit_units=st.none() | amounts,
     allowed_addresses=st.frozensets(
-        st.binary(min_size=20, max_size=20).map(lambda a: canonical_address(to_eip55(a)))
+        st.binary(min_size=20, max_size=20).map(lambda a: canonicalize_address(to_eip55(a)))
         | st.binary(min_size=20, max_size=20).map(to_tron),
         max_size=4,
     ),

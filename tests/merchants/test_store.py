@@ -88,7 +88,7 @@ async def test_an_unknown_key_gives_none(conn: store.Connection, app_key: str) -
     await open_merchant(conn)
     assert await store.load_by_app_key(conn, KEYRING, app_key) is None
     assert await store.load(conn, KEYRING, 999) is None
-    assert await store.settings_version(conn, 999) is None
+    assert await store.read_settings_version(conn, 999) is None
 
 
 async def test_a_new_book_has_its_fixed_accounts_an_own_range_and_an_empty_chain(
@@ -163,7 +163,7 @@ async def test_a_change_gives_both_sides_and_raises_the_version(conn: store.Conn
     before, after = await store.change_settings(conn, KEYRING, merchant.merchant_id, texts)
     assert before == merchant
     assert (after.daily_limit_units, after.disabled_operations) == (500_000_000, frozenset({"exchange"}))
-    assert after.settings_version == 2 == await store.settings_version(conn, merchant.merchant_id)
+    assert after.settings_version == 2 == await store.read_settings_version(conn, merchant.merchant_id)
     assert await load(conn, merchant.merchant_id) == after
 
 
@@ -240,7 +240,7 @@ async def test_a_change_waits_for_the_books_lock(database_url: str) -> None:
                 store.change_settings(conn, KEYRING, merchant_id, {"rate-limit": "5"})
             )
             await wait_until_blocked(batch, conn.info.backend_pid, change)
-            assert await store.settings_version(batch, merchant_id) == 1
+            assert await store.read_settings_version(batch, merchant_id) == 1
         assert (await change).after.settings_version == 2
 
 

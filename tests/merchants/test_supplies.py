@@ -98,4 +98,4 @@ async def test_only_books_near_their_end_without_a_further_range_are_short_of_id
             [ids.MAX_COUNTER - remaining, merchant_id],
         )
     await store.allocate_range(conn, supplied)
-    assert await store.books_short_of_ids(conn, 100) == [near]
+    assert await store.find_books_short_of_ids(conn, 100) == [near]

@@ -10,7 +10,13 @@ import psycopg
 import pytest
 
 from merchant_wallet.base.db import connect_sync
-from merchant_wallet.postgres.migrate import MigrationError, dump_schema, migrate, pending, read_migrations
+from merchant_wallet.postgres.migrate import (
+    MigrationError,
+    dump_schema,
+    list_pending,
+    migrate,
+    read_migrations,
+)
 
 SCHEMA = Path(__file__).parents[2] / "schema.sql"
 
@@ -37,10 +43,10 @@ def _quiet(_: str) -> None:
 def test_migrations_are_applied_in_order_and_once(empty_database_url: str, two_steps: Path) -> None:
     said: list[str] = []
 
-    assert pending(empty_database_url, two_steps) == ["0001_coins", "0002_names"]
+    assert list_pending(empty_database_url, two_steps) == ["0001_coins", "0002_names"]
     assert migrate(empty_database_url, said.append, two_steps) == ["0001_coins", "0002_names"]
     assert said == ["migration 0001_coins", "migration 0002_names"]
-    assert pending(empty_database_url, two_steps) == []
+    assert list_pending(empty_database_url, two_steps) == []
     assert migrate(empty_database_url, said.append, two_steps) == []
     with connect_sync(empty_database_url) as connection:
         assert connection.execute("SELECT id, name FROM coin").fetchall() == [(1, None)]
@@ -50,12 +56,12 @@ def test_only_what_is_missing_is_applied(empty_database_url: str, two_steps: Pat
     migrate(empty_database_url, _quiet, two_steps)
     _write(two_steps, m0003_more="CREATE TABLE more (id int)")
 
-    assert pending(empty_database_url, two_steps) == ["0003_more"]
+    assert list_pending(empty_database_url, two_steps) == ["0003_more"]
     assert migrate(empty_database_url, _quiet, two_steps) == ["0003_more"]
 
 
 def test_asking_what_is_pending_changes_nothing(empty_database_url: str, two_steps: Path) -> None:
-    pending(empty_database_url, two_steps)
+    list_pending(empty_database_url, two_steps)
 
     with connect_sync(empty_database_url) as connection:
         assert connection.execute(
@@ -71,7 +77,7 @@ def test_a_failing_migration_leaves_the_ones_before_it_and_nothing_of_its_own(
     with pytest.raises(psycopg.errors.DivisionByZero):
         migrate(empty_database_url, _quiet, two_steps)
 
-    assert pending(empty_database_url, two_steps) == ["0003_broken"]
+    assert list_pending(empty_database_url, two_steps) == ["0003_broken"]
     with connect_sync(empty_database_url) as connection:
         assert connection.execute("SELECT to_regclass('half'), to_regclass('coin')").fetchone() == (
             None,
@@ -86,7 +92,7 @@ def test_an_applied_migration_that_was_changed_is_refused(empty_database_url: st
     with pytest.raises(MigrationError, match="0001_coins was changed"):
         migrate(empty_database_url, _quiet, two_steps)
     with pytest.raises(MigrationError, match="0001_coins was changed"):
-        pending(empty_database_url, two_steps)
+        list_pending(empty_database_url, two_steps)
 
 
 def test_a_database_that_is_newer_than_the_code_is_refused(empty_database_url: str, two_steps: Path) -> None:
@@ -167,4 +173,4 @@ def test_schema_sql_is_what_the_migrations_make(database_url: str) -> None:
 
 
 def test_a_fresh_database_for_a_test_has_every_migration(database_url: str) -> None:
-    assert pending(database_url) == []
+    assert list_pending(database_url) == []

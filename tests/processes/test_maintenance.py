@@ -15,9 +15,9 @@ from merchant_wallet.book.nonce_partitions import (
     drop_old_nonces,
     ensure_nonce_partitions,
     list_nonce_days,
-    nonce_partition_task,
+    make_nonce_partition_task,
 )
-from merchant_wallet.processes.maintenance import Maintenance, TasksFailed, id_range_task
+from merchant_wallet.processes.maintenance import Maintenance, TasksFailed, make_id_range_task
 
 TODAY = 20_412
 DAY_MS = 86_400_000
@@ -143,7 +143,7 @@ def test_days_kept_are_more_than_twice_the_tolerance(tolerance_s: int, days: int
 
 def test_the_nonce_partition_task_makes_and_drops_as_the_days_go_by(database_url: str) -> None:
     async def scenario(connection: psycopg.AsyncConnection) -> None:
-        task = nonce_partition_task(300)
+        task = make_nonce_partition_task(300)
         for day in range(TODAY, TODAY + 10):
             await task(connection, day * DAY_MS + 1)
         assert await list_nonce_days(connection) == list(range(TODAY + 8, TODAY + 11))
@@ -161,7 +161,7 @@ def test_ranges_are_given_to_every_book_that_runs_short(database_url: str) -> No
         async def allocate(_: psycopg.AsyncConnection, merchant_id: int) -> None:
             given.append(merchant_id)
 
-        await id_range_task(find_short, allocate)(connection, 0)
+        await make_id_range_task(find_short, allocate)(connection, 0)
         assert given == [1001, 1003]
 
     on_database(database_url, scenario)

@@ -186,7 +186,7 @@ def test_any_free_port_is_found_for_none() -> None:
 def test_a_child_is_told_to_stop_when_its_parent_is_gone() -> None:
     async def scenario() -> None:
         ours, parents = os.pipe()
-        stop = stop_signals.stop_event(ours)
+        stop = stop_signals.make_stop_event(ours)
         await asyncio.sleep(0)
         assert not stop.is_set()
         os.close(parents)
@@ -200,7 +200,7 @@ def test_a_child_is_told_to_stop_when_its_parent_is_gone() -> None:
 def test_a_signal_tells_it_to_stop() -> None:
     async def scenario() -> None:
         for number in stop_signals.STOP_SIGNALS:
-            stop = stop_signals.stop_event()
+            stop = stop_signals.make_stop_event()
             os.kill(os.getpid(), number)
             async with asyncio.timeout(PATIENCE_S):
                 await stop.wait()

@@ -22,8 +22,8 @@ from merchant_wallet.base.signing import (
     HMAC,
     MD5,
     Method,
+    build_md5_string_to_sign,
     find_hidden_field,
-    md5_string_to_sign,
     sign,
     sign_response,
     verify,
@@ -198,7 +198,7 @@ def readings(draw: st.DrawFn, text: str, wanted: frozenset[str], unwanted: str) 
     ends = [start - 1 for _, start, _ in cuts[1:]] + [len(text)]
     fields = {name: text[end:last] for (name, _, end), last in zip(cuts, ends, strict=True)}
     assume(all(fields.values()))
-    assert md5_string_to_sign(fields) == text
+    assert build_md5_string_to_sign(fields) == text
     return fields
 
 
@@ -244,7 +244,7 @@ def test_no_callback_is_a_request(
     assert len(given_sign) == 32
     assert is_callback(merchant, texts, given_sign) or find_hidden_field(texts)
     assert not is_request(merchant, operation, texts, given_sign)
-    signed = md5_string_to_sign(texts)
+    signed = build_md5_string_to_sign(texts)
     read = data.draw(readings(signed, REQUEST_FIELDS, EVENT_ID))
     if method == MD5:
         # The signature itself is valid. The rule refuses it.
@@ -273,7 +273,7 @@ def test_no_answer_is_a_request_or_a_callback(
     assert len(given_sign) == asked.sign_length
     whole = sign_response(method, merchant.secrets[0], asked.path, texts, 200, NONCE)
     bound = {**texts, "code": "200", "nonceStr": NONCE}
-    read = data.draw(readings(md5_string_to_sign(texts), REQUEST_FIELDS | {EVENT_ID}, ""))
+    read = data.draw(readings(build_md5_string_to_sign(texts), REQUEST_FIELDS | {EVENT_ID}, ""))
     for fields in (texts, bound, read):
         for made in (given_sign, whole):
             assert not is_request(merchant, operation, fields, made)
@@ -301,7 +301,7 @@ def test_no_request_is_a_callback(
     event("a request")
     assert not is_callback(merchant, texts, given_sign)
     if data is not None:
-        read = data.draw(readings(md5_string_to_sign(texts), frozenset({EVENT_ID}), ""))
+        read = data.draw(readings(build_md5_string_to_sign(texts), frozenset({EVENT_ID}), ""))
         assert not is_callback(merchant, read, given_sign)
 
 
@@ -315,7 +315,7 @@ def test_with_md5_all_readings_of_a_request_share_its_nonce_and_its_timestamp(
     given_sign = sign(MD5, merchant.secrets[0], operation.path, texts)
     if not is_request(merchant, operation, texts, given_sign):
         return
-    signed = md5_string_to_sign(texts)
+    signed = build_md5_string_to_sign(texts)
     names = [found[1] for found in find_names(signed)]
     assert [names.count(name) for name in (*REQUEST_FIELDS, EVENT_ID)] == [1, 1, 1, 0]
     read = data.draw(readings(signed, REQUEST_FIELDS, ""))

@@ -5,7 +5,7 @@ import pytest
 from tests.book.accounting import given, order_of, units, withdraw
 from tests.reporting.lines import ORDER
 
-from merchant_wallet.book.rules.approvals import approvals_given, approvals_needed
+from merchant_wallet.book.rules.approvals import count_given_approvals, count_needed_approvals
 from merchant_wallet.book.rules.withdrawals import BY_LIMIT
 
 ANN, BOB = "operator:ann", "operator:bob"
@@ -40,5 +40,5 @@ def test_the_rules_and_a_list_count_the_same_approvals(
     order = msgspec.structs.replace(order_of(given("merchant:USDT 1000").ask(withdraw())), **facts)
     line = msgspec.structs.replace(ORDER, **facts)
 
-    assert (approvals_given(order), approvals_needed(order)) == given_of_needed
+    assert (count_given_approvals(order), count_needed_approvals(order)) == given_of_needed
     assert (line.approvals_given, line.approvals_needed) == given_of_needed

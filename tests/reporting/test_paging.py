@@ -8,7 +8,7 @@ from tests.reporting.conftest import COIN, ReportingScene
 
 from merchant_wallet.reporting import orders
 from merchant_wallet.reporting.orders import OrderFilter, OrderLine
-from merchant_wallet.reporting.paging import Key, Order, Page, decode_key, encode_key, turn
+from merchant_wallet.reporting.paging import Key, Order, Page, decode_key, encode_key, reverse_order
 
 ORDERS = Order("orders", ("at_ms", "name"), (0, ""))
 
@@ -60,9 +60,11 @@ def test_a_text_that_is_no_key_of_this_list_is_refused(text: str) -> None:
 def test_a_query_turned_around_reads_the_other_way_and_turned_again_is_itself() -> None:
     text = "select a from t where b >= 1 and (a, b) < (%(key_0)s, %(key_1)s) order by a desc, b desc"
     turned = "select a from t where b >= 1 and (a, b) > (%(key_0)s, %(key_1)s) order by a asc, b asc"
-    assert turn(text) == turned
-    assert turn(turned) == text
-    assert turn("(a) >= (%(key_0)s::text) order by a asc") == "(a) <= (%(key_0)s::text) order by a desc"
+    assert reverse_order(text) == turned
+    assert reverse_order(turned) == text
+    assert (
+        reverse_order("(a) >= (%(key_0)s::text) order by a asc") == "(a) <= (%(key_0)s::text) order by a desc"
+    )
 
 
 async def walk(scene: ReportingScene, wanted: OrderFilter, *, sort: str, limit: int) -> list[Page[OrderLine]]:

@@ -14,14 +14,14 @@ from tests.query_files import read_queries
 
 import merchant_wallet.reporting
 from merchant_wallet.base.db import connect_sync
-from merchant_wallet.reporting.paging import turn
+from merchant_wallet.reporting.paging import reverse_order
 
 FOLDER = Path(merchant_wallet.reporting.__file__).parent
 TEXTS = {
     f"{path.stem}/{name}{way}": text
     for path in sorted(FOLDER.glob("*.sql"))
     for name, query in read_queries(path).items()
-    for way, text in (("", query.text), (" backwards", turn(query.text)))
+    for way, text in (("", query.text), (" backwards", reverse_order(query.text)))
     if not way or "key_0" in query.text
 }
 GROWING = (

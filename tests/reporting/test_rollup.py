@@ -35,7 +35,7 @@ async def live_a_day(scene: ReportingScene, shop: int) -> None:
 async def told(scene: ReportingScene, shop: int | None) -> dict[tuple[str, str], tuple[int, int, int]]:
     return {
         (one.kind, one.currency): (one.entries, one.amount_units, one.fee_units)
-        for one in await figures.total(scene.conn, 0, shop)
+        for one in await figures.sum_volume(scene.conn, 0, shop)
     }
 
 
@@ -43,7 +43,7 @@ async def counted(scene: ReportingScene, shops: list[int]) -> Counter[tuple[str,
     """What moved by kind and currency, fees included, counted from the statements."""
     moved: Counter[tuple[str, str]] = Counter()
     for shop in shops:
-        async for row in reads.statement(scene.conn, shop):
+        async for row in reads.read_statement(scene.conn, shop):
             moved[row.kind, row.currency] += max(0, row.amount_units)
     return moved
 
@@ -76,11 +76,13 @@ async def test_days_are_kept_apart_and_everybodys_are_added_up(scene: ReportingS
     scene.clock.advance_s(DAY_MS // 1000)
     await scene.ask(stall, Adjust("USDT", 5 * COIN, "more", "test", None))
     await rollup.advance_all(scene.conn, scene.clock())
-    days = [(one.day, one.entries, one.amount_units // COIN) for one in await figures.volume(scene.conn, DAY)]
+    days = [
+        (one.day, one.entries, one.amount_units // COIN) for one in await figures.read_volume(scene.conn, DAY)
+    ]
     assert days == [(DAY, 2, 2000), (DAY, 2, 2000), (DAY + 1, 1, 5)]
-    assert [one.day for one in await figures.volume(scene.conn, DAY + 1, stall)] == [DAY + 1]
-    assert await figures.volume(scene.conn, DAY + 1, shop) == []
-    assert [one.day for one in await figures.volume(scene.conn, DAY, shop, until_day=DAY)] == [DAY, DAY]
+    assert [one.day for one in await figures.read_volume(scene.conn, DAY + 1, stall)] == [DAY + 1]
+    assert await figures.read_volume(scene.conn, DAY + 1, shop) == []
+    assert [one.day for one in await figures.read_volume(scene.conn, DAY, shop, until_day=DAY)] == [DAY, DAY]
 
 
 @pytest.mark.parametrize("batch", [1, 2, 6, 13, 14])
@@ -124,7 +126,7 @@ async def test_several_who_add_up_at_once_while_the_shops_trade_count_each_entry
         key: amount + fee for key, (_, amount, fee) in (await told(scene, None)).items() if amount
     } == moved
     assert (await told(scene, shops[2]))["adjust", "USDT"][0] == 61
-    assert (await figures.pulse(scene.conn)).figures_behind == 0
+    assert (await figures.read_overview(scene.conn)).figures_behind == 0
 
 
 async def test_a_rollup_that_dies_before_its_commit_has_added_nothing(scene: ReportingScene) -> None:
@@ -169,10 +171,10 @@ async def test_the_number_of_sub_users_is_how_many_were_registered(scene: Report
     for name in ("alice", "bob"):
         await scene.register(shop, name)
     await scene.register(stall, "alice", "USDT")
-    before = await figures.pulse(scene.conn)
+    before = await figures.read_overview(scene.conn)
     assert (before.books, before.sub_users, before.figures_behind, before.figures_ms) == (2, 0, 7, None)
     await rollup.advance_all(scene.conn, scene.clock())
-    after = await figures.pulse(scene.conn)
+    after = await figures.read_overview(scene.conn)
     assert (after.books, after.sub_users, after.figures_behind) == (2, 3, 0)
     assert after.figures_ms == scene.clock()
     assert (await told(scene, None))["register", "USDT"] == (1, 0, 0)

@@ -5,9 +5,9 @@ import pytest
 
 from merchant_wallet.base.addresses import to_tron
 from merchant_wallet.book.chart import HOLD_ID, MERCHANT_USDT_ID
-from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
+from merchant_wallet.book.journal import FIRST_HASH, compute_chain_hash, encode_canonical
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.book.rules.withdrawals import order_facts
+from merchant_wallet.book.rules.withdrawals import encode_order_facts
 from merchant_wallet.book.state import Entry, Posting
 from merchant_wallet.chains.protocol import FinalRecord, Transfer, TransferLog
 from merchant_wallet.withdrawals.payout_checks import (
@@ -47,10 +47,10 @@ def entry_of(order: Withdrawal, previous_hash: bytes = FIRST_HASH) -> Entry:
         order.mc_order_id,
         order.created_ms,
         order.rate_e8,
-        order_facts(order),
+        encode_order_facts(order),
         postings,
     )
-    return Entry(*named, chain_hash(previous_hash, canonical(1001, *named)))
+    return Entry(*named, compute_chain_hash(previous_hash, encode_canonical(1001, *named)))
 
 
 def test_an_order_that_the_journal_confirms_has_no_fault() -> None:

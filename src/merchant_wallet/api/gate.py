@@ -31,9 +31,9 @@ from merchant_wallet.base.signing import (
     EVENT_ID,
     MD5,
     SIGN_LENGTH,
+    build_md5_string_to_sign,
+    build_string_to_sign,
     find_hidden_field,
-    md5_string_to_sign,
-    string_to_sign,
     verify,
 )
 from merchant_wallet.base.source_addresses import read_address
@@ -157,7 +157,11 @@ class Gate:
         """In the sandbox, the string that the server signed, so that an integrator can compare."""
         if not self._sandbox:
             return None
-        signed = md5_string_to_sign(texts) if merchant.sign_method == MD5 else string_to_sign(path, texts)
+        signed = (
+            build_md5_string_to_sign(texts)
+            if merchant.sign_method == MD5
+            else build_string_to_sign(path, texts)
+        )
         return {"stringToSign": signed}
 
 

@@ -153,10 +153,10 @@ async def show(conn: Connection, audit_no: int) -> AuditEntry | None:
 
 def hash_entry(previous: bytes, entry: AuditEntry) -> bytes:
     """The hash that an entry must have after the entry with the hash `previous`. Pure."""
-    return hashlib.sha256(previous + canonical(entry)).digest()
+    return hashlib.sha256(previous + encode_canonical(entry)).digest()
 
 
-def canonical(entry: AuditEntry) -> bytes:
+def encode_canonical(entry: AuditEntry) -> bytes:
     """The bytes of an entry that are hashed. They begin with the version of the form. Pure.
 
     Texts have their length in bytes, a missing value is `-`, numbers end with `;`.

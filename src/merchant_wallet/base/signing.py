@@ -61,12 +61,12 @@ def find_hidden_field(fields: Mapping[str, str]) -> tuple[str, str] | None:
     return next(((name, hidden[0]) for name, hidden in found if hidden), None)
 
 
-def string_to_sign(path: str, fields: Mapping[str, str]) -> str:
+def build_string_to_sign(path: str, fields: Mapping[str, str]) -> str:
     """What HMAC signs: `path`, then the present fields except `sign`, sorted, joined with line feeds."""
     return "\n".join([path, *[f"{name}={fields[name]}" for name in sorted(fields)]])
 
 
-def md5_string_to_sign(fields: Mapping[str, str]) -> str:
+def build_md5_string_to_sign(fields: Mapping[str, str]) -> str:
     """What MD5 signs, without the secret at the end: the sorted fields joined with `&`."""
     return "&".join([f"{name}={fields[name]}" for name in sorted(fields)])
 
@@ -77,8 +77,8 @@ def sign(method: Method, secret: str, path: str, fields: Mapping[str, str]) -> s
     Lower-case hex for HMAC, upper-case hex for MD5.
     """
     if method == MD5:
-        return _md5_hex(secret, md5_string_to_sign(fields))
-    return _hmac_hex(secret, string_to_sign(path, fields))
+        return _md5_hex(secret, build_md5_string_to_sign(fields))
+    return _hmac_hex(secret, build_string_to_sign(path, fields))
 
 
 def verify(
@@ -89,7 +89,7 @@ def verify(
     Letter case is ignored. The time does not depend on where `given` is wrong or which secret matches.
     """
     given_bytes = given.encode("ascii", "replace").lower()
-    signed = md5_string_to_sign(fields) if method == MD5 else string_to_sign(path, fields)
+    signed = build_md5_string_to_sign(fields) if method == MD5 else build_string_to_sign(path, fields)
     digest_hex = _md5_hex if method == MD5 else _hmac_hex
     matched = None
     for secret in secrets:
@@ -117,9 +117,9 @@ def sign_response(
         hidden = find_hidden_field(fields)
         if hidden is not None:
             raise ValueError(f"an answer whose {hidden[0]} holds {hidden[1]} can't be signed with MD5")
-        return _md5_hex(secret, md5_string_to_sign(fields))[:length]
+        return _md5_hex(secret, build_md5_string_to_sign(fields))[:length]
     bound = {**fields, "code": str(code), "nonceStr": nonce}
-    return _hmac_hex(secret, string_to_sign(path, bound))[:length]
+    return _hmac_hex(secret, build_string_to_sign(path, bound))[:length]
 
 
 def _hmac_hex(secret: str, signed: str) -> str:

@@ -77,7 +77,7 @@ def log_failure(logger: Any, event: str, error: Exception, **facts: object) -> N
         logger.error(event, exc_info=error, **facts)
 
 
-def retry_pause_s(failures: int) -> float:
+def compute_retry_pause_s(failures: int) -> float:
     """How long to wait after this many failures in a row: doubling, up to half a minute."""
     return min(LAST_RETRY_S, FIRST_RETRY_S * float(1 << min(failures, 16)))
 
@@ -128,7 +128,7 @@ class FailureLog:
         if not away or logged_s is None or now_s - logged_s >= AWAY_LOG_INTERVAL_S:
             log_failure(log, "worker's turn failed", error, worker=self._name, failures=self._count)
             self._away_logged_s = now_s if away else None
-        pause_s = retry_pause_s(self._count - 1)
+        pause_s = compute_retry_pause_s(self._count - 1)
         return min(AWAY_RETRY_S, pause_s) if away else pause_s
 
 

@@ -74,7 +74,7 @@ class CheckpointLine(msgspec.Struct, frozen=True):
     problem: str | None
 
 
-def text_to_sign(checkpoint: Checkpoint) -> str:
+def format_text_to_sign(checkpoint: Checkpoint) -> str:
     """The text that is signed. Pure."""
     c = checkpoint
     head = f"{c.merchant_id};{c.entry_count};{c.last_entry_id};{c.head_hash};{c.at_ms}"
@@ -95,7 +95,7 @@ def is_signed(keys: CheckpointKeys, checkpoint: Checkpoint) -> bool:
         return hmac.compare_digest(expected.encode(), checkpoint.mac.encode())
     if keys.public_key is None or keys.problem is not None:
         return False
-    return verify_signature(keys.public_key, checkpoint.signature, text_to_sign(checkpoint))
+    return verify_signature(keys.public_key, checkpoint.signature, format_text_to_sign(checkpoint))
 
 
 def decode_checkpoint(line: bytes) -> Checkpoint | None:

@@ -11,7 +11,7 @@ from merchant_wallet.book.arrays import read_rows
 from merchant_wallet.book.connection import PipelineConnection
 from merchant_wallet.book.outcomes import Exchanged, Transferred
 from merchant_wallet.book.rules.exchange import EXCHANGE
-from merchant_wallet.book.rules.operators import add_earlier_adjustment, adjusted_outcome
+from merchant_wallet.book.rules.operators import add_earlier_adjustment, make_adjusted_outcome
 from merchant_wallet.book.rules.transfers import USER_TO_MERCHANT
 from merchant_wallet.book.state import NAMED_KINDS, Draft, EarlierTransfer, Posting
 
@@ -27,7 +27,7 @@ async def add_earlier_entries(connection: PipelineConnection, draft: Draft, foun
     for entry_id, kind, name, rate_e8, facts in found:
         mine = postings[entry_id]
         if kind.decode() in NAMED_KINDS:
-            adjusted = adjusted_outcome(int(entry_id), mine[0])
+            adjusted = make_adjusted_outcome(int(entry_id), mine[0])
             add_earlier_adjustment(draft, kind.decode(), name.decode(), facts.decode(), mine[0], adjusted)
         else:
             _add_earlier_order(draft, int(entry_id), kind.decode(), name.decode(), int(rate_e8), mine)

@@ -64,7 +64,7 @@ def post(draft: Draft, source_id: int, target_id: int, currency: str, amount_uni
     return Posting(source_id, target_id, currency, amount_units, source_balance, target_balance)
 
 
-def canonical(
+def encode_canonical(
     merchant_id: int,
     entry_id: int,
     kind: str,
@@ -90,7 +90,7 @@ def canonical(
     return text.encode()
 
 
-def chain_hash(previous_hash: bytes, canonical_form: bytes) -> bytes:
+def compute_chain_hash(previous_hash: bytes, canonical_form: bytes) -> bytes:
     """The hash that chains an entry to the one before it."""
     return hashlib.sha256(previous_hash + canonical_form).digest()
 
@@ -107,8 +107,10 @@ def record(
 ) -> Entry:
     """Append an entry to the book. Its id is the next one unless it is given."""
     entry_id = next_id(draft) if entry_id is None else entry_id
-    form = canonical(draft.merchant_id, entry_id, kind, mc_order_id, draft.now_ms, rate_e8, facts, postings)
-    draft.head_hash = chain_hash(draft.head_hash, form)
+    form = encode_canonical(
+        draft.merchant_id, entry_id, kind, mc_order_id, draft.now_ms, rate_e8, facts, postings
+    )
+    draft.head_hash = compute_chain_hash(draft.head_hash, form)
     draft.entry_count += 1
     entry = Entry(entry_id, kind, mc_order_id, draft.now_ms, rate_e8, facts, postings, draft.head_hash)
     draft.changes.entries.append(entry)

@@ -27,7 +27,7 @@ _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 log = structlog.get_logger(__name__)
 
 
-def nonce_partition_task(tolerance_s: int) -> Callable[[AsyncConnection, int], Awaitable[None]]:
+def make_nonce_partition_task(tolerance_s: int) -> Callable[[AsyncConnection, int], Awaitable[None]]:
     """The maintenance task that creates the next days' nonce partitions and drops old ones."""
     keep_days = days_to_keep(tolerance_s)
 

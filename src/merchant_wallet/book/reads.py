@@ -156,7 +156,7 @@ async def find_account(conn: AsyncConnection, merchant_id: int, name: str) -> Ac
     return _show_account(rows[0])
 
 
-async def statement(
+async def read_statement(
     conn: AsyncConnection,
     merchant_id: int,
     account_name: str | None = None,

@@ -136,7 +136,7 @@ def _inside(address: Address) -> IPv4Address | None:
     return IPv4Address(int(address) & 0xFFFFFFFF) if address in _TRANSLATED else address.ipv4_mapped
 
 
-def resolver(threads: Executor) -> Resolve:
+def make_resolver(threads: Executor) -> Resolve:
     """Looks names up in its own threads, so a name that hangs blocks no other."""
 
     def look_up(host: str, port: int) -> list[str]:

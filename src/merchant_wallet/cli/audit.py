@@ -45,7 +45,7 @@ def show(
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.audit import records
-        from merchant_wallet.reporting.paging import cut
+        from merchant_wallet.reporting.paging import split_page
 
         merchant_id = None if merchant is None else (await session.find(merchant)).merchant_id
         found = await records.list_entries(
@@ -56,7 +56,7 @@ def show(
             before_no=before,
             limit=limit + 1,
         )
-        rows, last = cut(found, limit)
+        rows, last = split_page(found, limit)
         return {"entries": [describe(entry) for entry in rows], "nextBefore": last and last.audit_no}
 
     document = run(data, act)

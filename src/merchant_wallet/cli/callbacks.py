@@ -62,7 +62,7 @@ def list_some(
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.callbacks import outbox
         from merchant_wallet.reporting.callbacks import list_of_merchant, list_undelivered
-        from merchant_wallet.reporting.paging import cut
+        from merchant_wallet.reporting.paging import split_page
 
         if merchant is None:
             found = await list_undelivered(session.conn, state=stored_state, limit=limit + 1)
@@ -71,7 +71,7 @@ def list_some(
             found = await list_of_merchant(
                 session.conn, merchant_id, state=stored_state, before=before, limit=limit + 1
             )
-        rows, last = cut(found, limit)
+        rows, last = split_page(found, limit)
         # The limit may cut an order's callbacks in two, so the next page begins with the same order.
         next_before = last.order_id + 1 if last is not None and merchant is not None else None
         pauses = [

@@ -87,7 +87,7 @@ def list_some(
         def read(after: str | None, rows: int) -> "Awaitable[paging.Page[DepositLine]]":
             return deposits.list_deposits(session.conn, wanted, after=after, limit=rows)
 
-        rows, last = paging.cut(await paging.read_rows(read, limit + 1), limit)
+        rows, last = paging.split_page(await paging.read_rows(read, limit + 1), limit)
         return {"deposits": [describe(shown) for shown in rows], "more": last is not None}
 
     document = run(data, act)

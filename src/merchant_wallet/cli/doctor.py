@@ -197,9 +197,9 @@ def _check_version(version: int) -> Finding:
 
 
 async def _check_migrations(url: str) -> Finding:
-    from merchant_wallet.postgres.migrate import pending, read_migrations
+    from merchant_wallet.postgres.migrate import list_pending, read_migrations
 
-    missing = await asyncio.to_thread(pending, url)
+    missing = await asyncio.to_thread(list_pending, url)
     if missing:
         return Finding("migrations", f"missing: {', '.join(missing)}", "run `merchant-wallet migrate`")
     return Finding("migrations", f"all {len(read_migrations())} applied")

@@ -63,7 +63,7 @@ def statement(
         from merchant_wallet.book import reads
 
         merchant_id = (await session.find(merchant)).merchant_id
-        rows = reads.statement(session.conn, merchant_id, account, from_ms, to_ms)
+        rows = reads.read_statement(session.conn, merchant_id, account, from_ms, to_ms)
         await _write_statement(rows, _choose_frame(merchant_id, form, as_json))
 
     run(data, act)

@@ -63,7 +63,9 @@ def sign(
     is_md5 = chosen == signing.MD5
     if is_md5:
         gate.refuse_hidden_field(fields)
-    signed = signing.md5_string_to_sign(fields) if is_md5 else signing.string_to_sign(path, fields)
+    signed = (
+        signing.build_md5_string_to_sign(fields) if is_md5 else signing.build_string_to_sign(path, fields)
+    )
     signature = signing.sign(chosen, known.secret, path, fields)
     if as_json:
         print_document({"method": chosen, "path": path, "stringToSign": signed, "sign": signature})

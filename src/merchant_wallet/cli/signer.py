@@ -51,9 +51,9 @@ def signer(
 
 async def _serve(holder: "Signer", path: Path, client_uid: int | None) -> None:
     from merchant_wallet.chains.keys.signer_socket import SignerServer, SocketTaken
-    from merchant_wallet.processes.stop_signals import stop_event
+    from merchant_wallet.processes.stop_signals import make_stop_event
 
-    stop = stop_event()
+    stop = make_stop_event()
     server = SignerServer(holder, path, client_uid)
     try:
         await server.open()

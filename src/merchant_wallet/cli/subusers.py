@@ -40,14 +40,14 @@ def list_some(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.reporting.paging import cut
+        from merchant_wallet.reporting.paging import split_page
         from merchant_wallet.sub_users import controls
 
         merchant_id = (await session.find(merchant)).merchant_id
         found = await controls.list_sub_users(
             session.conn, merchant_id, after_user_id=after, search=search, limit=limit + 1
         )
-        rows, last = cut(found, limit)
+        rows, last = split_page(found, limit)
         return {
             "merchantId": merchant_id,
             "subUsers": [describe(line) for line in rows],

@@ -65,13 +65,13 @@ def list_some(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.reporting.paging import cut
+        from merchant_wallet.reporting.paging import split_page
 
         if merchant is None:
             found = await _list_open(session, status, limit + 1)
         else:
             found = await _list_of(session, merchant, status, before, limit + 1)
-        rows, last = cut(found, limit)
+        rows, last = split_page(found, limit)
         next_before = last.order.order_id if last is not None and merchant is not None else None
         orders = [describe(shown) for shown in rows]
         return {"withdrawals": orders, "more": last is not None, "nextBefore": next_before}
@@ -292,7 +292,7 @@ def describe(shown: "WithdrawalView") -> dict[str, Any]:
     """An order for output. Where the interface has a name for a field, it is used."""
     from merchant_wallet.base.currencies import USDT
     from merchant_wallet.base.money import format_rate, format_units
-    from merchant_wallet.book.rules.approvals import approvals_given, approvals_needed
+    from merchant_wallet.book.rules.approvals import count_given_approvals, count_needed_approvals
 
     order = shown.order
     return {
@@ -309,7 +309,7 @@ def describe(shown: "WithdrawalView") -> dict[str, Any]:
         "notifyUrl": order.notify_url,
         "txnStatus": str(order.status),
         "status": WORDS[order.status],
-        "approvals": {"given": approvals_given(order), "needed": approvals_needed(order)},
+        "approvals": {"given": count_given_approvals(order), "needed": count_needed_approvals(order)},
         "firstApprovedBy": order.first_approved_by,
         "approvedBy": shown.approved_by,
         "approvedMs": order.approved_ms,

@@ -29,7 +29,7 @@ from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantRef, MerchantUnknown
 from merchant_wallet.operators.roles import Right, list_roles
 from merchant_wallet.reporting import merchants
-from merchant_wallet.reporting.paging import cut, read_number
+from merchant_wallet.reporting.paging import read_number, split_page
 from merchant_wallet.sub_users import controls
 from merchant_wallet.sub_users.controls import SubUserUnknown
 from merchant_wallet.web.languages import N_
@@ -61,7 +61,7 @@ async def show_adjustments(request: ConsoleRequest, conn: Connection) -> Respons
     found = await proposals.list_decided(
         conn, now_ms=request.at_ms, merchant_id=scope, before_no=before_no, limit=PAGE_ROWS + 1
     )
-    decided, last = cut(found, PAGE_ROWS)
+    decided, last = split_page(found, PAGE_ROWS)
     waiting = await proposals.list_open(conn, now_ms=request.at_ms, limit=decisions.MAX_PAGE)
     unfinished = await proposals.list_unfinished(conn, now_ms=request.at_ms)
     return request.page(

@@ -19,7 +19,7 @@ from merchant_wallet.console.filter_values import find_scope, read_day, read_end
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting.paging import cut
+from merchant_wallet.reporting.paging import split_page
 
 AUDIT: Final = "/console/audit"
 PAGE_ROWS: Final = 50
@@ -61,7 +61,7 @@ async def show_log(request: ConsoleRequest, conn: Connection) -> Response:
         limit=PAGE_ROWS + 1,
     )
     within = [row for row in rows if since_ms is None or row.at_ms >= since_ms]
-    shown, last = cut(within, PAGE_ROWS)
+    shown, last = split_page(within, PAGE_ROWS)
     return request.page(
         "console/audit.html",
         active="audit",

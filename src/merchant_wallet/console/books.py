@@ -94,7 +94,7 @@ async def show_book(request: ConsoleRequest, conn: Connection) -> Response:
     """One book: its accounts, the sum of its sub-users' balances, its entries."""
     merchant, book = await load_book(request, conn)
     state = read_state(url_of(merchant.merchant_id), request.http.query_params, filters=FILTERS)
-    held = {one.currency: one for one in await figures.held(conn, merchant.merchant_id)}
+    held = {one.currency: one for one in await figures.read_held(conn, merchant.merchant_id)}
     return request.page(
         "console/book.html",
         active="books",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from merchant_wallet.base.money import RATE_SCALE, exchange_units, fee_units, parse_rate, parse_units
-from merchant_wallet.book.rules.withdrawals import withdrawal_fee
+from merchant_wallet.book.rules.withdrawals import compute_withdrawal_fee
 from merchant_wallet.exchange.rates import DIRECTIONS
 from merchant_wallet.web.languages import N_
 
@@ -101,7 +101,7 @@ def _transfer_fee(amount_units: int, conditions: Conditions) -> int | None:
 
 def _withdrawal_fee(amount_units: int, conditions: Conditions) -> int | None:
     rate, minimum = conditions.withdraw_rate_e8, conditions.withdraw_minimum_units
-    return None if rate is None or minimum is None else withdrawal_fee(amount_units, rate, minimum)
+    return None if rate is None or minimum is None else compute_withdrawal_fee(amount_units, rate, minimum)
 
 
 def _charge(label: str, currency: str, amount_units: int, fee: int | None) -> Quote:

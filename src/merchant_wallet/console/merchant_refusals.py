@@ -13,7 +13,7 @@ from merchant_wallet.base.signing import HMAC, Method
 from merchant_wallet.console.merchants import ONE, load
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting.paging import cut
+from merchant_wallet.reporting.paging import split_page
 
 PAGE_ROWS: Final = 25
 
@@ -36,7 +36,7 @@ async def show_refusals(request: ConsoleRequest, conn: Connection) -> Response:
     before = request.http.query_params.get("before", "")
     before_no = int(before) if before.isascii() and before.isdecimal() and len(before) <= 18 else None
     rows = await list_refused(conn, merchant.merchant_id, before_no=before_no, limit=PAGE_ROWS + 1)
-    shown, last = cut(rows, PAGE_ROWS)
+    shown, last = split_page(rows, PAGE_ROWS)
     return request.page(
         "console/merchant_refusals.html",
         active="merchants",

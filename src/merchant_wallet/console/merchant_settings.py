@@ -22,7 +22,7 @@ from merchant_wallet.console.merchants import ONE, load, url_of
 from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
 from merchant_wallet.merchants import guards, store
-from merchant_wallet.merchants.audit_facts import changed_facts
+from merchant_wallet.merchants.audit_facts import list_changed_facts
 from merchant_wallet.merchants.records import Merchant, SettingRefused
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_, Language
@@ -128,7 +128,7 @@ async def change(
         if proposed is not None:
             typed = {name: text for name, text in typed.items() if name not in proposed.after}
         changed = await store.change_settings(conn, request.context.keyring, merchant_id, typed)
-        before, after = changed_facts(changed.before, changed.after)
+        before, after = list_changed_facts(changed.before, changed.after)
         if after:
             subject = guards.name_subject(merchant_id)
             told = {**after, **proposal_forms.read_reason(request)}

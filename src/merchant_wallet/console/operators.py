@@ -23,7 +23,7 @@ from merchant_wallet.merchants.store import MerchantUnknown
 from merchant_wallet.operators import access, records, sessions
 from merchant_wallet.operators.records import NewOperator, OperatorRefused, OperatorUnknown
 from merchant_wallet.operators.roles import Operator, Right, Role, gains_rights
-from merchant_wallet.reporting.paging import cut
+from merchant_wallet.reporting.paging import split_page
 from merchant_wallet.web.languages import N_
 
 OPERATORS: Final = "/console/operators"
@@ -44,7 +44,7 @@ async def list_operators(request: ConsoleRequest, conn: Connection) -> Response:
     """All operators by name."""
     state = read_state(OPERATORS, request.http.query_params)
     found = await records.list_operators(conn, after_name=state.after or "", limit=PAGE_ROWS + 1)
-    rows, last = cut(found, PAGE_ROWS)
+    rows, last = split_page(found, PAGE_ROWS)
     return request.page(
         "console/operators.html",
         active="operators",

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import msgspec
 
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.book.rules.approvals import approvals_needed
+from merchant_wallet.book.rules.approvals import count_needed_approvals
 from merchant_wallet.book.rules.withdrawals import (
     BY_LIMIT,
     CANCELLED,
@@ -184,7 +184,7 @@ def _list_remaining(timeline: Timeline) -> list[TimelineEvent]:
         first = order.first_approved_by
         given = [] if first is None else [TimelineEvent(FIRST_YES, note=_name(timeline, first))]
         title = WAITS_FOR_SECOND if first is not None else WAITS_FOR_ONE
-        waits = TimelineEvent(title, state=CURRENT, word="" if approvals_needed(order) == 1 else TWO)
+        waits = TimelineEvent(title, state=CURRENT, word="" if count_needed_approvals(order) == 1 else TWO)
         return [*given, waits, TimelineEvent(TO_BE_PAID, state=TODO), TimelineEvent(TO_BE_TOLD, state=TODO)]
     if order.status in (PENDING, PROCESSING):
         sent = any(one.broadcast_ms is not None for one in timeline.transfers)

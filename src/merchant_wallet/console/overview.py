@@ -97,18 +97,18 @@ async def show_state(request: ConsoleRequest, conn: Connection) -> Response:
 async def _read_state(request: ConsoleRequest, conn: Connection) -> dict[str, Any]:
     scope = request.merchant_id
     shown: dict[str, Any] = {
-        "held": await figures.held(conn, scope),
+        "held": await figures.read_held(conn, scope),
         "statuses": await orders.count_by_status(conn, scope),
         "callbacks": {one.state: one for one in await callbacks.count_by_state(conn, scope)},
         "most": orders.MOST_COUNTED,
-        "pulse": None,
+        "overview": None,
         "behind": 0,
         "chains": [],
         "payouts": None,
     }
     if scope is None:
-        pulse = shown["pulse"] = await figures.pulse(conn)
-        shown["behind"] = pulse.figures_behind if pulse.figures_behind >= FIGURES_LATE else 0
+        overview = shown["overview"] = await figures.read_overview(conn)
+        shown["behind"] = overview.figures_behind if overview.figures_behind >= FIGURES_LATE else 0
         halts = await list_halts(conn, chains=request.context.settings.shown_chains)
         shown["chains"] = await _read_chains(request, conn, halts)
         shown["payouts"] = await read_payouts(conn, halts)
@@ -167,7 +167,9 @@ def _describe_coin(chain: str, address: str, document: dict[str, Any] | None) ->
 async def _read_charts(request: ConsoleRequest, conn: Connection, days: int, currency: str) -> dict[str, Any]:
     today = request.at_ms // DAY_MS
     since = today - days + 1
-    rows = [row for row in await figures.volume(conn, since, request.merchant_id) if row.currency == currency]
+    rows = [
+        row for row in await figures.read_volume(conn, since, request.merchant_id) if row.currency == currency
+    ]
     span = range(since, today + 1)
     return {
         "volume": _chart(

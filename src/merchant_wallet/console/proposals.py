@@ -32,7 +32,7 @@ from merchant_wallet.operators import access, records
 from merchant_wallet.operators.records import NewOperator
 from merchant_wallet.operators.roles import Operator, Right, list_roles, may
 from merchant_wallet.reporting import merchants
-from merchant_wallet.reporting.paging import cut, read_number
+from merchant_wallet.reporting.paging import read_number, split_page
 from merchant_wallet.web.guards import RIGHTS, list_guards
 from merchant_wallet.web.languages import N_
 
@@ -57,7 +57,7 @@ async def show_proposals(request: ConsoleRequest, conn: Connection) -> Response:
     state = read_state(PROPOSALS, request.http.query_params)
     before_no = read_number(state.after) if state.after else None
     found = await changes.list_decided(conn, at_ms=request.at_ms, before_no=before_no, limit=PAGE_ROWS + 1)
-    decided, last = cut(found, PAGE_ROWS)
+    decided, last = split_page(found, PAGE_ROWS)
     waiting = await changes.list_open(conn, at_ms=request.at_ms, limit=decisions.MAX_PAGE)
     return request.page(
         "console/proposals.html",

@@ -23,7 +23,7 @@ from merchant_wallet.exchange import guards, rates
 from merchant_wallet.exchange.rates import DIRECTIONS, ONE, PLATFORM, RateChange, RateLine, RateRefused
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import merchants
-from merchant_wallet.reporting.paging import cut, read_number
+from merchant_wallet.reporting.paging import read_number, split_page
 from merchant_wallet.web.languages import N_
 
 RATES: Final = "/console/rates"
@@ -169,7 +169,7 @@ async def _apply(request: ConsoleRequest, conn: Connection, requested: Requested
 async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState = EMPTY_FORM) -> Response:
     state = read_state(RATES, request.http.query_params, filters=("merchant",))
     lines = await rates.list_rates(conn)
-    history, last = cut(await _read_history(request, conn, state), PAGE_ROWS)
+    history, last = split_page(await _read_history(request, conn, state), PAGE_ROWS)
     return request.page(
         "console/rates.html",
         active="rates",

@@ -16,7 +16,7 @@ from merchant_wallet.console.tables import read_state
 from merchant_wallet.custody import comparison, records
 from merchant_wallet.custody.records import ResultShown
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting.paging import cut, read_number
+from merchant_wallet.reporting.paging import read_number, split_page
 from merchant_wallet.web.languages import N_
 
 RECONCILIATION: Final = "/console/reconciliation"
@@ -64,7 +64,7 @@ async def show_chain(request: ConsoleRequest, conn: Connection) -> Response:
     state = read_state(f"{RECONCILIATION}/{chain}", request.http.query_params)
     before_no = read_number(state.after) if state.after else None
     found = await records.page_results(conn, chain, before_no=before_no, limit=PAGE_ROWS + 1)
-    rows, last = cut(found, PAGE_ROWS)
+    rows, last = split_page(found, PAGE_ROWS)
     return request.page(
         "console/reconciliation_chain.html",
         active="reconciliation",

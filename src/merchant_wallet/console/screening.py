@@ -108,7 +108,7 @@ def _count_others(history: AddressHistory, order: OrderLine) -> int:
 
 
 async def _read_usual(request: ConsoleRequest, conn: Connection, merchant_id: int) -> UsualAmount:
-    rows = await figures.total(conn, request.at_ms // DAY_MS - USUAL_DAYS, merchant_id)
+    rows = await figures.sum_volume(conn, request.at_ms // DAY_MS - USUAL_DAYS, merchant_id)
     paid = [row for row in rows if (row.kind, row.currency) == ("settle", USDT)]
     return UsualAmount(
         sum(row.entries for row in paid), sum(row.amount_units + row.fee_units for row in paid)

@@ -15,7 +15,7 @@ from merchant_wallet.base.addresses import format_address
 from merchant_wallet.book import reads
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.book.rules.approvals import approvals_given, approvals_needed
+from merchant_wallet.book.rules.approvals import count_given_approvals, count_needed_approvals
 from merchant_wallet.book.rules.withdrawals import CALLED_BACK, CANCELLED, EXPIRED, FINAL, PAID, REFUNDED
 from merchant_wallet.book.state import Entry
 from merchant_wallet.console.callbacks import AttemptLine, show_attempts
@@ -100,8 +100,8 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
         "life": timeline,
         "reason": reason,
         "later": later,
-        "needed": approvals_needed(order),
-        "given": approvals_given(order),
+        "needed": count_needed_approvals(order),
+        "given": count_given_approvals(order),
         "payout": payout,
         "wallet": _name_wallet(order, payout),
         "transfers": transfers if is_staff else [],

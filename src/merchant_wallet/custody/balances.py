@@ -18,7 +18,7 @@ import structlog
 
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainReader, TokenTransfer
 from merchant_wallet.chains.transport import NodeRefused, ask_together
-from merchant_wallet.custody.comparison import balance_before
+from merchant_wallet.custody.comparison import compute_balance_before
 
 AT_ONCE: Final = 32
 """Requests to a node at the same time."""
@@ -142,5 +142,5 @@ async def _read_still(reader: ChainReader, address: bytes, block: Block) -> int:
         units = await reader.balance(address, before)
         if (await reader.final()).number == before.number:
             later = await reader.transfers(block.number + 1, before.number) if before != block else []
-            return balance_before(units, address, later)
+            return compute_balance_before(units, address, later)
     raise BalanceMoved(f"the balance of {address.hex()} could not be read between two final blocks")

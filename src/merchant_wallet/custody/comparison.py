@@ -286,7 +286,7 @@ def _end_of(transfer: TokenTransfer, *, is_out: bool) -> Movement:
     )
 
 
-def balance_before(balance_units: int, address: bytes, later: Iterable[TokenTransfer]) -> int:
+def compute_balance_before(balance_units: int, address: bytes, later: Iterable[TokenTransfer]) -> int:
     """The balance of an address before these transfers, from its balance after them."""
     for transfer in later:
         balance_units += transfer.amount_units if transfer.sender == address else 0

@@ -81,13 +81,13 @@ async def raise_alert(connection: AsyncConnection, chain: str, alert: str) -> No
     await connection.execute(_TEXTS["raise_alert"], {"chain": chain, "alert": alert})
 
 
-async def oldest_merchant_ms(connection: AsyncConnection) -> int | None:
+async def read_oldest_merchant_ms(connection: AsyncConnection) -> int | None:
     """When the first merchant was created. None if there is none."""
     row = await (await connection.execute(_TEXTS["oldest_merchant"])).fetchone()
     return None if row is None else row[0]
 
 
-async def unconfirmed_blocks(
+async def list_unconfirmed_blocks(
     connection: AsyncConnection, chain: str, from_number: int, limit: int
 ) -> list[tuple[int, str]]:
     """Numbers and hashes of unconfirmed blocks from a number downwards."""

@@ -157,7 +157,7 @@ class Watcher:
     async def _read_cursor(self, connection: AsyncConnection, final: Block) -> Cursor:
         cursor = await deposit_store.read_cursor(connection, self._chain)
         if cursor is None:
-            oldest_ms = await deposit_store.oldest_merchant_ms(connection)
+            oldest_ms = await deposit_store.read_oldest_merchant_ms(connection)
             first = final if oldest_ms is None else await self._last_before(oldest_ms - MARGIN_MS, final)
             log.info("begins to read", chain=self._chain, after_block=first.number)
             await deposit_store.begin_cursor(connection, self._chain, first, self._clock())
@@ -237,7 +237,7 @@ class Watcher:
 
     async def _find_fork(self, connection: AsyncConnection, cursor: Cursor, top: int) -> tuple[int, str]:
         """The highest block that both branches have, at least the last final one."""
-        held = await deposit_store.unconfirmed_blocks(
+        held = await deposit_store.list_unconfirmed_blocks(
             connection, self._chain, top, max(0, top - cursor.final_number)
         )
         for number, block_hash in held:

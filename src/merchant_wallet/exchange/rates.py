@@ -174,10 +174,10 @@ async def list_history(
 async def read_effective(conn: Connection, merchant_id: int) -> dict[str, EffectiveRate]:
     """The rates in force for a merchant, by direction. PLATFORM: for a merchant without own rates."""
     lines = _index(await _read(conn, [PLATFORM, merchant_id]))
-    return {direction: effective(lines, merchant_id, direction) for direction in DIRECTIONS}
+    return {direction: find_effective_rate(lines, merchant_id, direction) for direction in DIRECTIONS}
 
 
-def effective(lines: Lines, merchant_id: int, direction: str) -> EffectiveRate:
+def find_effective_rate(lines: Lines, merchant_id: int, direction: str) -> EffectiveRate:
     """Combine a merchant's line and the platform's into the rate in force. No other code does this."""
     own = _line(lines, merchant_id, direction)
     is_own = own.rate_e8 is not None and merchant_id != PLATFORM
@@ -190,8 +190,8 @@ def effective(lines: Lines, merchant_id: int, direction: str) -> EffectiveRate:
 def find_arbitrage(lines: Lines, scopes: Iterable[int]) -> Arbitrage | None:
     """The first scope whose two rates in force multiply to more than one, or None."""
     for scope in scopes:
-        there = effective(lines, scope, USDT_TO_KFB).rate_e8
-        back = effective(lines, scope, KFB_TO_USDT).rate_e8
+        there = find_effective_rate(lines, scope, USDT_TO_KFB).rate_e8
+        back = find_effective_rate(lines, scope, KFB_TO_USDT).rate_e8
         if there is not None and back is not None and there * back > ONE:
             return Arbitrage(scope, there, back)
     return None

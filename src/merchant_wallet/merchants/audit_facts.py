@@ -11,14 +11,14 @@ _OTHER_NAMES: Final = {"networks": "allowedNetworks"}
 """Settings whose facts have another name."""
 
 
-def settings_facts(merchant: Merchant) -> dict[str, Any]:
+def list_settings_facts(merchant: Merchant) -> dict[str, Any]:
     """Every setting, by the name of its fact."""
     return {name_fact(name): _fact_of(setting, merchant) for name, setting in SETTINGS.items()}
 
 
-def changed_facts(before: Merchant, after: Merchant) -> tuple[dict[str, Any], dict[str, Any]]:
+def list_changed_facts(before: Merchant, after: Merchant) -> tuple[dict[str, Any], dict[str, Any]]:
     """The settings that differ: their old and their new values."""
-    was, became = settings_facts(before), settings_facts(after)
+    was, became = list_settings_facts(before), list_settings_facts(after)
     changed = [name for name in became if became[name] != was[name]]
     return {name: was[name] for name in changed}, {name: became[name] for name in changed}
 

@@ -16,7 +16,7 @@ import msgspec
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
 from merchant_wallet.base.money import RATE_SCALE
 from merchant_wallet.merchants import store
-from merchant_wallet.merchants.audit_facts import changed_facts, name_fact
+from merchant_wallet.merchants.audit_facts import list_changed_facts, name_fact
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import SETTINGS, Merchant, SettingRefused, parse_setting, show_settings
 from merchant_wallet.merchants.store import Connection, MerchantUnknown
@@ -113,7 +113,7 @@ def make_kind(keyring: Keyring) -> Kind:
             changed = await store.change_settings(conn, keyring, change.merchant_id, change.after)
         except SettingRefused as refused:
             raise ChangeRefused(str(refused)) from None
-        before, after = changed_facts(changed.before, changed.after)
+        before, after = list_changed_facts(changed.before, changed.after)
         return Applied(before=before, after=after)
 
     return Kind(SET, read, apply)

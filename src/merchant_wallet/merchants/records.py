@@ -111,10 +111,10 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
 
     def allows_address(self, address: str) -> bool:
         """Whether the allow-list, if there is one, permits a withdrawal to this valid address."""
-        return not self.allowed_addresses or canonical_address(address) in self.allowed_addresses
+        return not self.allowed_addresses or canonicalize_address(address) in self.allowed_addresses
 
 
-def canonical_address(address: str) -> str:
+def canonicalize_address(address: str) -> str:
     """The form in which a valid address is stored and compared: EVM in lower case, TRON unchanged."""
     return address.lower() if address.startswith("0x") else address
 
@@ -184,7 +184,7 @@ def _parse_operation(text: str) -> str:
 
 def _parse_address(text: str) -> str:
     parse_wallet_address(text)
-    return canonical_address(text)
+    return canonicalize_address(text)
 
 
 def _parse_word(*words: str) -> Callable[[str], str]:

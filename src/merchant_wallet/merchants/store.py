@@ -137,7 +137,7 @@ async def load(conn: Connection, keyring: Keyring, merchant_id: int) -> Merchant
     return None if row is None else _to_merchant(row, keyring)
 
 
-async def settings_version(conn: Connection, merchant_id: int) -> int | None:
+async def read_settings_version(conn: Connection, merchant_id: int) -> int | None:
     """The current version of a merchant's settings; None if there is no such merchant."""
     row = await _fetch(conn, "read_settings_version", {"merchant_id": merchant_id})
     return None if row is None else int(row["settings_version"])
@@ -263,7 +263,7 @@ async def allocate_range(conn: Connection, merchant_id: int) -> bool:
     return True
 
 
-async def books_short_of_ids(conn: Connection, margin: int) -> list[int]:
+async def find_books_short_of_ids(conn: Connection, margin: int) -> list[int]:
     """The merchants whose book has at most `margin` ids left in its range and no further range."""
     async with conn.cursor(row_factory=dict_row) as cursor:
         counter = ids.MAX_COUNTER - margin

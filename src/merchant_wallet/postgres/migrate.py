@@ -83,7 +83,7 @@ def migrate(url: str, progress: Callable[[str], None], folder: Path = MIGRATIONS
         return [m.name for m in migrations if _apply(connection, m, migrations, progress)]
 
 
-def pending(url: str, folder: Path = MIGRATIONS) -> list[str]:
+def list_pending(url: str, folder: Path = MIGRATIONS) -> list[str]:
     """The names that `migrate` would apply. Changes nothing. Raises `MigrationError` as `migrate` does."""
     migrations = read_migrations(folder)
     with connect_sync(url) as connection:

@@ -120,7 +120,7 @@ class RunningPostgres:
             open_socket_dir(self._socket_dir, self._group)
         disown_reused_pid(self._folder)
         self._log_offset = self._folder.log_size()
-        child = _popen(self._folder, programs, {**server_settings(self._socket_dir), **self._overrides})
+        child = _popen(self._folder, programs, {**make_server_settings(self._socket_dir), **self._overrides})
         self.pid, self._is_alive = child.pid, _is_running(child)
         write_runtime(self._folder, child.pid, self._socket_dir)
 
@@ -213,7 +213,7 @@ def _launch(
             progress("making the database roles of the web side and the worker side")
             create_side_roles(folder, programs)
         progress("starting PostgreSQL")
-        child = _spawn(folder, programs, {**server_settings(socket_dir), **overrides})
+        child = _spawn(folder, programs, {**make_server_settings(socket_dir), **overrides})
     except BaseException:
         remove_socket_dir(socket_dir)
         raise
@@ -294,7 +294,7 @@ def _ends(pid: int, is_alive: IsAlive, asked: signal.Signals, timeout_s: float) 
     return True
 
 
-def server_settings(socket_dir: Path) -> dict[str, str]:
+def make_server_settings(socket_dir: Path) -> dict[str, str]:
     """PostgreSQL's settings: first durability, then memory, then maintenance of tables that mostly grow."""
     return {
         "listen_addresses": "",

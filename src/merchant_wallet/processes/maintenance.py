@@ -68,7 +68,7 @@ class Maintenance:
             raise TasksFailed(", ".join(failed))
 
 
-def id_range_task(
+def make_id_range_task(
     find_short: Callable[[AsyncConnection], Awaitable[Sequence[int]]],
     allocate: Callable[[AsyncConnection, int], Awaitable[object]],
 ) -> Task:

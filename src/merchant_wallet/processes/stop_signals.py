@@ -11,7 +11,7 @@ import signal
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def stop_event(parent_fd: int | None = None) -> asyncio.Event:
+def make_stop_event(parent_fd: int | None = None) -> asyncio.Event:
     """An event that is set by SIGTERM, SIGINT, or end of file on `parent_fd`."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -57,7 +57,7 @@ def run_serve(settings: Settings, on_ready: Callable[[str], None], parent_fd: in
 
 
 async def _run(settings: Settings, url: str, on_ready: Callable[[str], None], parent_fd: int | None) -> None:
-    stop = stop_signals.stop_event(parent_fd)
+    stop = stop_signals.make_stop_event(parent_fd)
     base = await prepare(settings, url, stop)
     if base is not None:
         await serve(base, on_ready, stop)

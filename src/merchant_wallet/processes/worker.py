@@ -25,12 +25,12 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.workers import Connect, Worker, WorkerConnection, run_workers, start_after
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.book.commands import Command, Submission
-from merchant_wallet.book.nonce_partitions import nonce_partition_task, open_nonce_days
+from merchant_wallet.book.nonce_partitions import make_nonce_partition_task, open_nonce_days
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import CommandFailed, Unavailable, Writer
 from merchant_wallet.callbacks.client import CallbackClient
-from merchant_wallet.callbacks.guard import LOOPBACK, Guard, resolver
+from merchant_wallet.callbacks.guard import LOOPBACK, Guard, make_resolver
 from merchant_wallet.callbacks.sender import PARALLEL, CallbackSender
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.keys.keystore import JOURNAL
@@ -40,7 +40,7 @@ from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.deposits.sandbox_deposits import SandboxDeposits
 from merchant_wallet.deposits.watcher import POLL_INTERVAL_S, Watcher
 from merchant_wallet.merchants.addresses import give_missing_addresses
-from merchant_wallet.merchants.store import allocate_range, books_short_of_ids
+from merchant_wallet.merchants.store import allocate_range, find_books_short_of_ids
 from merchant_wallet.observability import logs
 from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import PageServer, make_route
@@ -48,7 +48,7 @@ from merchant_wallet.operators.attempts import delete_expired
 from merchant_wallet.processes import stop_signals
 from merchant_wallet.processes.app import Base, make_writer
 from merchant_wallet.processes.custody_readers import CustodyReaders
-from merchant_wallet.processes.maintenance import Maintenance, Task, id_range_task
+from merchant_wallet.processes.maintenance import Maintenance, Task, make_id_range_task
 from merchant_wallet.processes.nodes import open_chain_readers
 from merchant_wallet.processes.payout_workers import open_payout_workers
 from merchant_wallet.processes.reconciliation import Reconciler
@@ -79,7 +79,7 @@ def run_work(settings: Settings, on_ready: Callable[[], None], parent_fd: int | 
 
 
 async def _run(settings: Settings, url: str, on_ready: Callable[[], None], parent_fd: int | None) -> None:
-    stop = stop_signals.stop_event(parent_fd)
+    stop = stop_signals.make_stop_event(parent_fd)
     base = await prepare(settings, url, stop)
     if base is not None:
         await work(base, on_ready, stop)
@@ -202,7 +202,7 @@ def make_callback_sender(base: Base, connect: Connect) -> CallbackSender:
     sandbox = base.settings.sandbox
     threads = ThreadPoolExecutor(PARALLEL, thread_name_prefix="resolver")
     networks = (*base.settings.callback_networks, *(LOOPBACK if sandbox else ()))
-    guard = Guard(resolver(threads), networks, http_allowed=sandbox)
+    guard = Guard(make_resolver(threads), networks, http_allowed=sandbox)
     return CallbackSender(connect, base.keyring, CallbackClient(guard, httpx.create_ssl_context()))
 
 
@@ -236,8 +236,8 @@ def make_maintenance_tasks(base: Base, writer: Writer) -> dict[str, Task]:
             raise ExceptionGroup("proposals not finished", failures)
 
     return {
-        "nonces": nonce_partition_task(base.settings.timestamp_tolerance_s),
-        "id ranges": id_range_task(partial(books_short_of_ids, margin=ID_MARGIN), allocate_range),
+        "nonces": make_nonce_partition_task(base.settings.timestamp_tolerance_s),
+        "id ranges": make_id_range_task(partial(find_books_short_of_ids, margin=ID_MARGIN), allocate_range),
         "deposit addresses": give_missing_addresses,
         "wallet sessions": drop_expired,
         "proposals": finish_proposals,

@@ -92,7 +92,7 @@ async def list_callbacks(
     }
     name = "page_by_moment" if wanted.merchant_id is None else "page_of_merchant_by_moment"
     is_filtered = wanted.http_status is not None
-    read = paging.reader(conn, QUERIES[name], values, is_filtered=is_filtered)
+    read = paging.make_reader(conn, QUERIES[name], values, is_filtered=is_filtered)
     return await paging.read_page(_NEWEST, read, _show, after, limit)
 
 

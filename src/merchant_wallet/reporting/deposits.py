@@ -100,7 +100,7 @@ async def list_deposits(
     elif wanted.user_id is not None:
         name = "page_of_user"
     is_filtered = name in ("page_by_address", "page_of_user") and bool(wanted.statuses or wanted.chain)
-    read = paging.reader(conn, QUERIES[name], values, is_filtered=is_filtered)
+    read = paging.make_reader(conn, QUERIES[name], values, is_filtered=is_filtered)
     return await paging.read_page(_NEWEST, read, _show, after, limit)
 
 

@@ -95,7 +95,7 @@ async def list_entries(
         "until_id": until_id,
     }
     is_filtered = bool(wanted.kinds) and name != "page_rare"
-    read = paging.reader(conn, QUERIES[name], values, is_filtered=is_filtered)
+    read = paging.make_reader(conn, QUERIES[name], values, is_filtered=is_filtered)
     return await paging.read_page(_NEWEST, read, _show, after, limit)
 
 

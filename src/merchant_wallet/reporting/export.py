@@ -36,7 +36,7 @@ async def stream_statement(
         raise ValueError(f"form is one of {', '.join(FORMS)}")
     head, render = FORMS[form]
     piece, size = [head], len(head)
-    async for row in reads.statement(conn, merchant_id, account, from_ms, to_ms):
+    async for row in reads.read_statement(conn, merchant_id, account, from_ms, to_ms):
         text = render(row)
         piece.append(text)
         size += len(text)

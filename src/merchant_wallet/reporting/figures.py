@@ -1,7 +1,7 @@
 """Figures of the overview: what is held, volumes by day, what waits, which endpoints fail.
 
 Rules: amounts are units, days are UTC days since the epoch. Balances are exact. Volumes and the number of
-sub-users are as old as the figures; `Pulse` has their age. Counts stop at a bound.
+sub-users are as old as the figures; `Overview` has their age. Counts stop at a bound.
 """
 
 from pathlib import Path
@@ -82,7 +82,7 @@ class FailingEndpoint(msgspec.Struct, frozen=True):
     oldest_ms: int
 
 
-class Pulse(msgspec.Struct, frozen=True):
+class Overview(msgspec.Struct, frozen=True):
     """What waits and what fails in all books, and how old the figures are.
 
     `figures_behind` counts the entries that are in no figure yet. `figures_ms` is when entries were last
@@ -104,7 +104,7 @@ class Pulse(msgspec.Struct, frozen=True):
     figures_ms: int | None
 
 
-async def held(conn: Connection, merchant_id: int | None = None) -> list[Held]:
+async def read_held(conn: Connection, merchant_id: int | None = None) -> list[Held]:
     """What one book, or all books together, hold in each currency.
 
     A book adds up to zero. So the sum of the sub-users' accounts follows from the fixed accounts.
@@ -125,7 +125,7 @@ async def held(conn: Connection, merchant_id: int | None = None) -> list[Held]:
     ]
 
 
-async def volume(
+async def read_volume(
     conn: Connection, since_day: int, merchant_id: int | None = None, *, until_day: int = LAST_DAY
 ) -> list[DayFigure]:
     """The volume of each day from `since_day` to `until_day`, by kind and currency."""
@@ -144,7 +144,7 @@ async def volume(
     ]
 
 
-async def total(
+async def sum_volume(
     conn: Connection, since_day: int, merchant_id: int | None = None, *, until_day: int = LAST_DAY
 ) -> list[PeriodFigure]:
     """The same for all days together."""
@@ -158,7 +158,7 @@ async def total(
     ]
 
 
-async def pulse(conn: Connection) -> Pulse:
+async def read_overview(conn: Connection) -> Overview:
     """What waits and what fails, over all books."""
     most = {"most": MOST_COUNTED}
     (unapproved,) = await fetch(conn, QUERIES["count_unapproved"].text, most)
@@ -166,7 +166,7 @@ async def pulse(conn: Connection) -> Pulse:
     (lag,) = await fetch(conn, QUERIES["read_lag"].text, {"merchant_id": None})
     deposits = await fetch(conn, QUERIES["count_deposits"].text, most)
     failing = await fetch(conn, QUERIES["list_failing"].text, {**most, "limit": MOST_FAILING})
-    return Pulse(
+    return Overview(
         orders=tuple([one for one in await orders.count_by_status(conn) if one.status in (0, 1, 3)]),
         unapproved=unapproved["orders"],
         unapproved_units=int(unapproved["amount_units"]),

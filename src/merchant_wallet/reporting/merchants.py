@@ -68,7 +68,7 @@ async def list_merchants(
         "statuses": paging.check_words("status", statuses, STATUSES),
         "last_fixed": LAST_FIXED,
     }
-    read = paging.reader(conn, QUERIES[f"page_by_{sort}"], values)
+    read = paging.make_reader(conn, QUERIES[f"page_by_{sort}"], values)
     return await paging.read_page(_BY_NAME if sort == "name" else _BY_ID, read, _show, after, limit)
 
 

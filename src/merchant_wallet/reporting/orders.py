@@ -72,12 +72,12 @@ class OrderLine(msgspec.Struct, frozen=True):
     @property
     def approvals_needed(self) -> int:
         """How many people must approve the order."""
-        return approvals.approvals_needed(self)
+        return approvals.count_needed_approvals(self)
 
     @property
     def approvals_given(self) -> int:
         """How many people have approved it."""
-        return approvals.approvals_given(self)
+        return approvals.count_given_approvals(self)
 
 
 class OrderFilter(msgspec.Struct, frozen=True):
@@ -142,7 +142,9 @@ async def list_orders(
         name = "page_by_address"
     elif wanted.merchant_id is not None:
         name = name.replace("page_", "page_of_merchant_")
-    read = paging.reader(conn, QUERIES[name], _values(wanted), is_filtered=_is_filtered(wanted, by_amount))
+    read = paging.make_reader(
+        conn, QUERIES[name], _values(wanted), is_filtered=_is_filtered(wanted, by_amount)
+    )
     return await paging.read_page(_LARGEST if by_amount else _NEWEST, read, _show, after, limit)
 
 
@@ -171,7 +173,7 @@ async def list_unapproved(
     """Orders that wait for approval, oldest first. Raises ValueError like `list_orders`."""
     name = "page_unapproved" if merchant_id is None else "page_unapproved_of_merchant"
     values = {"merchant_id": merchant_id}
-    read = paging.reader(conn, QUERIES[name], values, is_filtered=merchant_id is not None)
+    read = paging.make_reader(conn, QUERIES[name], values, is_filtered=merchant_id is not None)
     return await paging.read_page(_QUEUE, read, _show, after, limit)
 
 

@@ -94,7 +94,7 @@ def _misfit(order: Order) -> ValueError:
     return ValueError(f"after is not a place in the list {order.name}")
 
 
-def turn(text: str) -> str:
+def reverse_order(text: str) -> str:
     """The same query in reverse order."""
     flipped = {"<": ">", ">": "<"}
     turned = re.sub(r"\) ([<>])(=?) \((?=%\(key)", lambda at: f") {flipped[at[1]]}{at[2]} (", text)
@@ -134,7 +134,7 @@ async def read_rows(read: Callable[[str | None, int], Awaitable[Page[T]]], limit
     return rows
 
 
-def cut(rows: Sequence[T], limit: int) -> tuple[Sequence[T], T | None]:
+def split_page(rows: Sequence[T], limit: int) -> tuple[Sequence[T], T | None]:
     """The rows of a page, and the last of them where there are more. One more than `limit` was read."""
     shown = rows[:limit]
     return shown, shown[-1] if len(rows) > limit else None
@@ -178,12 +178,12 @@ def check_words(field: str, words: Sequence[Part], known: Sequence[Part]) -> lis
     return list(dict.fromkeys(words)) if words else list(known)
 
 
-def reader(conn: Connection, query: Query, values: dict[str, Any], *, is_filtered: bool = False) -> Read:
+def make_reader(conn: Connection, query: Query, values: dict[str, Any], *, is_filtered: bool = False) -> Read:
     """Read the pages of a query. `is_filtered`: filters may drop rows, so search further than a page."""
 
     async def read(key: Key, count: int) -> list[Row]:
         keys = {f"key_{number}": value for number, value in enumerate(key.values)}
-        text = turn(query.text) if key.is_backward else query.text
+        text = reverse_order(query.text) if key.is_backward else query.text
         stride = max(STRIDE, count) if is_filtered else count
         return await fetch(conn, text, {**values, **keys, "page": count, "stride": stride})
 

@@ -66,7 +66,7 @@ async def list_sub_users(
     name, order = ("page_by_ext", _BY_EXT) if ext_prefix else ("page_by_id", _BY_ID)
     if name_prefix:
         name, order = "page_by_name", _BY_NAME
-    return await paging.read_page(order, paging.reader(conn, QUERIES[name], values), _show, after, limit)
+    return await paging.read_page(order, paging.make_reader(conn, QUERIES[name], values), _show, after, limit)
 
 
 async def find_sub_users(

@@ -22,7 +22,7 @@ import structlog
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import is_database_away
 from merchant_wallet.base.pool import Pool
-from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat, retry_pause_s
+from merchant_wallet.base.workers import Connect, WorkerConnection, compute_retry_pause_s, log_failure, repeat
 from merchant_wallet.chains.protocol import Chain, ChainAway, ChainDisagrees, Obstacle
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.attempt import Attempt, Book
@@ -181,7 +181,7 @@ class Payer:
             log_failure(log, "payout attempt failed", error, **order, failures=failures)
             kind = "node" if isinstance(error, ChainAway | ChainDisagrees | TimeoutError) else "fault"
             obstacle = Obstacle(kind, f"{type(error).__name__}: {error}"[:MAX_CAUSE])
-            return Waits(int(1000 * retry_pause_s(failures - 1)), obstacle), failures
+            return Waits(int(1000 * compute_retry_pause_s(failures - 1)), obstacle), failures
 
 
 async def _make_worker_connection(connect: Connect) -> WorkerConnection:

@@ -10,10 +10,10 @@ from merchant_wallet.base.addresses import format_address, parse_address
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.money import format_units
 from merchant_wallet.book.chart import HOLD_ID, MERCHANT_USDT_ID
-from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
+from merchant_wallet.book.journal import FIRST_HASH, compute_chain_hash, encode_canonical
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import find_approval_violation
-from merchant_wallet.book.rules.withdrawals import order_facts
+from merchant_wallet.book.rules.withdrawals import encode_order_facts
 from merchant_wallet.book.state import Entry
 from merchant_wallet.chains.protocol import FinalRecord, Payout, Transfer
 from merchant_wallet.chains.transfer_logs import describe_final
@@ -34,14 +34,14 @@ def find_journal_mismatch(
     ordered = (withdrawal.mc_order_id, withdrawal.rate_e8, withdrawal.created_ms)
     if entry.kind != "withdraw" or (entry.mc_order_id, entry.rate_e8, entry.at_ms) != ordered:
         return "the order and its journal entry differ in merchant's order id, rate or moment"
-    if entry.facts != order_facts(withdrawal):
+    if entry.facts != encode_order_facts(withdrawal):
         return f"the order and its journal entry differ in what was ordered; the journal says {entry.facts}"
     if (fault := find_approval_violation(withdrawal)) is not None:
         return f"the order may not be paid: {fault}"
     held = [(p.source_id, p.target_id, p.currency, p.amount_units) for p in entry.postings]
     if held != [(MERCHANT_USDT_ID, HOLD_ID, USDT, withdrawal.amount_units)]:
         return "the order's amount is not what its journal entry put on hold"
-    form = canonical(
+    form = encode_canonical(
         merchant_id,
         entry.entry_id,
         entry.kind,
@@ -51,7 +51,7 @@ def find_journal_mismatch(
         entry.facts,
         entry.postings,
     )
-    if chain_hash(previous_hash or FIRST_HASH, form) != entry.hash:
+    if compute_chain_hash(previous_hash or FIRST_HASH, form) != entry.hash:
         return "the order's journal entry does not match its hash"
     return None
 

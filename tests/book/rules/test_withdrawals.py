@@ -43,7 +43,7 @@ from merchant_wallet.book.rules.withdrawals import (
     PENDING,
     PROCESSING,
     REFUNDED,
-    order_facts,
+    encode_order_facts,
 )
 from merchant_wallet.book.state import DAY_MS
 
@@ -87,7 +87,11 @@ def test_an_order_is_opened_with_its_amount_in_hold() -> None:
     }
     order = order_of(expect(ledger, withdraw(), outcome, HELD, "hold:USDT 100"))
     entry = ledger.entries[-1]
-    assert (entry.entry_id, entry.mc_order_id, entry.facts) == (order.order_id, "w1", order_facts(order))
+    assert (entry.entry_id, entry.mc_order_id, entry.facts) == (
+        order.order_id,
+        "w1",
+        encode_order_facts(order),
+    )
     assert order.arrival_units == units("98")
     assert order.created_ms == START_MS
     assert order.deadline_ms == START_MS + WITHDRAWAL.deadline_after_ms

@@ -23,7 +23,7 @@ from merchant_wallet.api.debugger.bodies import (
 from merchant_wallet.api.debugger.findings import NOTE, SENTENCES, WRONG, Finding, name_character
 from merchant_wallet.api.debugger.signature_mistakes import try_secrets
 from merchant_wallet.api.debugger.string_to_sign import Difference, compare, explain
-from merchant_wallet.base.signing import MD5, Method, md5_string_to_sign, string_to_sign
+from merchant_wallet.base.signing import MD5, Method, build_md5_string_to_sign, build_string_to_sign
 
 __all__ = [
     "FORM",
@@ -94,7 +94,7 @@ def diagnose(
     # A path with a small mistake is corrected before signing, so that one mistake is reported once.
     right = findings[0].values["right"] if findings and findings[0].kind == "path-nearly" else path
     is_md5 = method == MD5
-    ours = md5_string_to_sign(read.texts) if is_md5 else string_to_sign(right, read.texts)
+    ours = build_md5_string_to_sign(read.texts) if is_md5 else build_string_to_sign(right, read.texts)
     given = their_sign.strip() if their_sign and their_sign.strip() else read.sign
     tried = given is not None and bool(secrets)
     verdict = try_secrets(right, read.texts, method, given, secrets, their_text) if given and tried else None

@@ -88,7 +88,7 @@ def _judge_texts(read: ReadBody, raw: dict[str, Any], body: str) -> Iterator[Fin
         yield Finding("control", {"field": offender, "character": name_character(found[0])})
     escaped = {name for name, text in _find_members(body) if "\\" in text}
     for name, text in read.texts.items():
-        if isinstance(raw.get(name), _Number) and (shortest := shortest_number(text)) != text:
+        if isinstance(raw.get(name), _Number) and (shortest := find_shortest_number(text)) != text:
             yield Finding("number", {"field": name, "sent": text, "shortest": shortest or "another text"})
         if name in escaped:
             yield Finding("escaped", {"field": name})
@@ -109,7 +109,7 @@ def judge_marks(read: ReadBody, method: Method) -> list[Finding]:
     return findings
 
 
-def shortest_number(text: str) -> str | None:
+def find_shortest_number(text: str) -> str | None:
     """The shortest decimal notation of a number's text; None if it is not a finite number of usual size."""
     try:
         number = Decimal(text)

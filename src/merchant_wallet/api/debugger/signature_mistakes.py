@@ -14,9 +14,9 @@ from merchant_wallet.base.signing import (
     MD5,
     SIGN_LENGTH,
     Method,
-    md5_string_to_sign,
+    build_md5_string_to_sign,
+    build_string_to_sign,
     sign,
-    string_to_sign,
 )
 
 Try = tuple[Finding, str]
@@ -60,13 +60,13 @@ def _mistakes(
         yield Finding("matches-theirs"), made
     if method == MD5:
         return
-    ours = string_to_sign(path, texts)
+    ours = build_string_to_sign(path, texts)
     yield Finding("whole-hmac"), _hmac(secret, ours)
     fields = ours.partition("\n")[2]
     yield Finding("without-path"), _hmac(secret, fields)
     yield Finding("with-line-end"), _hmac(secret, ours + "\n")
     yield Finding("with-crlf"), _hmac(secret, ours.replace("\n", "\r\n"))
-    pairs = md5_string_to_sign(texts)
+    pairs = build_md5_string_to_sign(texts)
     for joined in (pairs, f"{path}&{pairs}", f"{path}\n{pairs}", f"{pairs}&key={secret}"):
         yield Finding("with-ampersand"), _hmac(secret, joined)
     for hashed in (

@@ -9,7 +9,7 @@ import msgspec
 from psycopg import AsyncConnection
 
 from merchant_wallet.api.refused_requests.buffer import KEPT, QUERIES
-from merchant_wallet.base.signing import MD5, Method, md5_string_to_sign, string_to_sign
+from merchant_wallet.base.signing import MD5, Method, build_md5_string_to_sign, build_string_to_sign
 
 HIGHEST_NO: Final = 2**63 - 1
 
@@ -37,7 +37,7 @@ class RefusedRequest(msgspec.Struct, frozen=True):
         texts = {name: text for name, text in covered.items() if text is not None}
         if len(texts) < len(covered):
             return None
-        return md5_string_to_sign(texts) if method == MD5 else string_to_sign(self.path, texts)
+        return build_md5_string_to_sign(texts) if method == MD5 else build_string_to_sign(self.path, texts)
 
 
 async def list_refused(

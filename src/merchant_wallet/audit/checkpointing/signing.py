@@ -28,10 +28,10 @@ from merchant_wallet.book.checkpoints import (
     QUERIES,
     Checkpoint,
     file_of,
+    format_text_to_sign,
     list_files,
     make_old_mac,
     read_tail,
-    text_to_sign,
 )
 
 INTERVAL_MS: Final = 60_000
@@ -56,7 +56,7 @@ class CheckpointSigner:
 
     def sign(self, checkpoint: Checkpoint) -> Checkpoint:
         """Return the checkpoint with its signature."""
-        signature = self._private_key.sign(text_to_sign(checkpoint).encode()).hex()
+        signature = self._private_key.sign(format_text_to_sign(checkpoint).encode()).hex()
         return msgspec.structs.replace(checkpoint, signature=signature)
 
 

@@ -15,7 +15,7 @@ from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.commands import Approve
 from merchant_wallet.book.outcomes import ORDER_UNKNOWN, OrderRefusal, Outcome, Withdrawal
-from merchant_wallet.book.rules.withdrawals import BY_LIMIT, PENDING, illegal
+from merchant_wallet.book.rules.withdrawals import BY_LIMIT, PENDING, refuse_illegal
 from merchant_wallet.book.state import Draft
 
 TOO_LATE: Final = Refusal(
@@ -55,14 +55,14 @@ class Approvable(Protocol):
         """The person who gave the last approval, or BY_LIMIT."""
 
 
-def approvals_needed(order: Approvable) -> int:
+def count_needed_approvals(order: Approvable) -> int:
     """How many people must approve an order: 0 if a limit allows it alone, 1, or 2."""
     if needs_two(order):
         return 2
     return 0 if order.approved_by == BY_LIMIT else 1
 
 
-def approvals_given(order: Approvable) -> int:
+def count_given_approvals(order: Approvable) -> int:
     """How many people have approved an order so far."""
     last = order.approved_by is not None and order.approved_by != BY_LIMIT
     return (order.first_approved_by is not None) + last
@@ -108,7 +108,7 @@ def approve(draft: Draft, command: Approve) -> Outcome:
     if withdrawal is None:
         return ORDER_UNKNOWN
     if withdrawal.status != PENDING:
-        return illegal(withdrawal, "approved")
+        return refuse_illegal(withdrawal, "approved")
     if withdrawal.approved_ms is not None:
         return withdrawal
     if draft.now_ms > withdrawal.deadline_ms:

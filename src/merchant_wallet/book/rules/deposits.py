@@ -27,7 +27,7 @@ from merchant_wallet.book.outcomes import (
     Credited,
     Outcome,
 )
-from merchant_wallet.book.rules.exchange import rate_in_force
+from merchant_wallet.book.rules.exchange import find_rate_in_force
 from merchant_wallet.book.state import CallbackDue, Deposit, Draft, Posting
 
 DEPOSIT = "deposit"
@@ -64,7 +64,7 @@ def _settled_hash(draft: Draft, deposit: Deposit) -> str | None:
     return draft.settled_hashes.get((deposit.key.chain, deposit.key.tx_hash))
 
 
-def deposit_facts(deposit: Deposit, wants_callback: bool) -> str:
+def encode_deposit_facts(deposit: Deposit, wants_callback: bool) -> str:
     """The facts of a deposit that the journal's hash covers besides its money."""
     facts = {
         "address": deposit.address.hex(),
@@ -90,7 +90,7 @@ def _credit_as_sent(draft: Draft, deposit: Deposit, command: CreditDeposit, targ
 
 
 def _credit_exchanged(draft: Draft, deposit: Deposit, command: CreditDeposit, user_id: int) -> Outcome:
-    rate_e8 = rate_in_force(draft, USDT, KFB)
+    rate_e8 = find_rate_in_force(draft, USDT, KFB)
     if isinstance(rate_e8, Refusal):
         return rate_e8
     amount = deposit.amount_units
@@ -111,7 +111,7 @@ def _credit_exchanged(draft: Draft, deposit: Deposit, command: CreditDeposit, us
 def _record(
     draft: Draft, deposit: Deposit, command: CreditDeposit, postings: tuple[Posting, ...], rate_e8: int
 ) -> Credited:
-    facts = deposit_facts(deposit, command.wants_callback)
+    facts = encode_deposit_facts(deposit, command.wants_callback)
     entry = record(draft, DEPOSIT, postings, rate_e8=rate_e8, facts=facts)
     last = postings[-1]
     credited = Credited(entry.entry_id, last.currency, deposit.amount_units, last.amount_units, rate_e8)

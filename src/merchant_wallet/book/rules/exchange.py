@@ -39,7 +39,7 @@ def exchange(draft: Draft, command: Exchange) -> Outcome:
     earlier = draft.earlier_exchanges.get(command.mc_order_id) if command.mc_order_id is not None else None
     if earlier is not None:
         return earlier if _same(earlier, command) else ORDER_ID_TAKEN
-    rate_e8 = rate_in_force(draft, command.send_currency, command.receive_currency)
+    rate_e8 = find_rate_in_force(draft, command.send_currency, command.receive_currency)
     if isinstance(rate_e8, Refusal):
         return rate_e8
     arrival = exchange_units(command.amount_units, rate_e8)
@@ -60,7 +60,7 @@ def is_too_old(set_ms: int | None, max_age_ms: int | None, at_ms: int) -> bool:
     return max_age_ms is not None and set_ms is not None and at_ms - set_ms > max_age_ms
 
 
-def rate_in_force(draft: Draft, send_currency: str, receive_currency: str) -> int | Refusal:
+def find_rate_in_force(draft: Draft, send_currency: str, receive_currency: str) -> int | Refusal:
     """The current rate of a direction. Refuses 42203: none, paused, too old, or open to arbitrage."""
     rate = draft.rates.get((send_currency, receive_currency))
     if rate is None or rate.rate_e8 is None:

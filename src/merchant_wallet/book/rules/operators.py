@@ -155,7 +155,7 @@ def _move(
         return BALANCE_LIMIT
     posting = post(draft, source, target, currency, amount)
     entry = record(draft, kind, (posting,), mc_order_id=name, facts=facts)
-    adjusted = adjusted_outcome(entry.entry_id, posting)
+    adjusted = make_adjusted_outcome(entry.entry_id, posting)
     if name is not None:
         add_earlier_adjustment(draft, kind, name, facts, posting, adjusted)
     return adjusted
@@ -169,7 +169,7 @@ def add_earlier_adjustment(
     draft.earlier_adjustments[name] = earlier
 
 
-def adjusted_outcome(entry_id: int, posting: Posting) -> Adjusted:
+def make_adjusted_outcome(entry_id: int, posting: Posting) -> Adjusted:
     """The outcome of an operator's entry, from its one posting."""
     credits = posting.source_id in ADJUSTMENT_ID_OF.values()
     balance = posting.target_balance if credits else posting.source_balance

@@ -78,14 +78,14 @@ BY_LIMIT: Final = "limit"
 _CANCELLED_BY: Final = "cancelled by "
 
 
-def withdrawal_fee(amount_units: int, rate_e8: int, minimum_units: int) -> int:
+def compute_withdrawal_fee(amount_units: int, rate_e8: int, minimum_units: int) -> int:
     """The fee of a withdrawal: a share of the amount, at least the minimum."""
     return max(minimum_units, fee_units(amount_units, rate_e8))
 
 
 def quote(draft: Draft, command: QuoteWithdrawal) -> Outcome:
     """What a withdrawal would cost now. Refuses 42201."""
-    fee = withdrawal_fee(command.amount_units, command.fee_rate_e8, command.fee_minimum_units)
+    fee = compute_withdrawal_fee(command.amount_units, command.fee_rate_e8, command.fee_minimum_units)
     if fee >= command.amount_units:
         return NOT_ABOVE_FEE
     return Quoted(command.amount_units, fee, command.fee_rate_e8)
@@ -100,7 +100,7 @@ def create(draft: Draft, command: CreateWithdrawal) -> Outcome:
     if known_id is not None:
         known = draft.withdrawals[known_id]
         return known if _same(known, command) else ORDER_ID_TAKEN
-    fee = withdrawal_fee(command.amount_units, command.fee_rate_e8, command.fee_minimum_units)
+    fee = compute_withdrawal_fee(command.amount_units, command.fee_rate_e8, command.fee_minimum_units)
     return _refuse(draft, command, fee) or _open(draft, command, fee)
 
 
@@ -157,7 +157,7 @@ def _open(draft: Draft, command: CreateWithdrawal, fee: int) -> Withdrawal:
         postings,
         mc_order_id=command.mc_order_id,
         rate_e8=command.fee_rate_e8,
-        facts=order_facts(withdrawal),
+        facts=encode_order_facts(withdrawal),
         entry_id=withdrawal.order_id,
     )
     _count_withdrawn(draft, command.amount_units)
@@ -169,7 +169,7 @@ def _open(draft: Draft, command: CreateWithdrawal, fee: int) -> Withdrawal:
     return withdrawal
 
 
-def order_facts(withdrawal: Withdrawal) -> str:
+def encode_order_facts(withdrawal: Withdrawal) -> str:
     """The facts of an order that the journal's hash covers. The payer compares the order with this text."""
     facts: dict[str, int | str] = {
         "address": withdrawal.address,
@@ -246,7 +246,7 @@ def expire(draft: Draft, command: Expire) -> Outcome:
         return ORDER_UNKNOWN
     in_time = withdrawal.approved_ms is not None or draft.now_ms <= withdrawal.deadline_ms
     if withdrawal.status == PENDING and in_time:
-        return illegal(withdrawal, "expired")
+        return refuse_illegal(withdrawal, "expired")
     stop = _find_stop(draft, command.order_id, PENDING)
     return stop or _step(
         draft, command.order_id, EXPIRED, "not approved before the deadline", release="expire"
@@ -270,7 +270,7 @@ def settle(draft: Draft, command: Settle) -> Outcome:
     if withdrawal is None:
         return ORDER_UNKNOWN
     if (withdrawal.status, PAID) not in LEGAL_STEPS:
-        return illegal(withdrawal, "settled")
+        return refuse_illegal(withdrawal, "settled")
     takes = can_receive(draft, CHAIN_ID_OF[withdrawal.chain], withdrawal.arrival_units)
     if not (takes and can_receive(draft, FEES_ID_OF[USDT], withdrawal.fee_units)):
         return BALANCE_LIMIT
@@ -294,7 +294,7 @@ def canceller_of(cause: str) -> str:
     return cause.removeprefix(_CANCELLED_BY)
 
 
-def illegal(withdrawal: Withdrawal, done: str) -> Refusal:
+def refuse_illegal(withdrawal: Withdrawal, done: str) -> Refusal:
     """The refusal of a change that the order's status does not allow."""
     msg = f"orderId: an order in status {withdrawal.status} can't be {done}"
     return Refusal(42202, msg, name=OrderRefusal.STATUS)
@@ -305,7 +305,7 @@ def _step(draft: Draft, order_id: int, status: int, cause: str, release: str | N
     if withdrawal is None:
         return ORDER_UNKNOWN
     if (withdrawal.status, status) not in LEGAL_STEPS:
-        return illegal(withdrawal, f"moved to status {status}")
+        return refuse_illegal(withdrawal, f"moved to status {status}")
     if release is not None:
         if not can_receive(draft, MERCHANT_USDT_ID, withdrawal.amount_units):
             return BALANCE_LIMIT

@@ -14,7 +14,7 @@ from merchant_wallet.base import ids
 from merchant_wallet.base.currencies import CURRENCIES, USDT
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED, HOLD_ID, name_account
-from merchant_wallet.book.journal import FIRST_HASH, canonical, chain_hash
+from merchant_wallet.book.journal import FIRST_HASH, compute_chain_hash, encode_canonical
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import DAY_MS, NAMED_KINDS, Entry, Posting
 from merchant_wallet.book.verification.entry_schemas import RegisterFacts, check_schema
@@ -27,7 +27,7 @@ from merchant_wallet.book.verification.withdrawals import (
 )
 
 
-def first_id_after(last_id: int | None, ranges: Sequence[int]) -> int | None:
+def find_first_id_after(last_id: int | None, ranges: Sequence[int]) -> int | None:
     """The id that must follow `last_id` (None: the book's first). None if the book's ranges are used up.
 
     `ranges` are the book's own, ascending.
@@ -69,7 +69,7 @@ class Replay:
         """Check the next entry and add it. Raises ViolationFound."""
         self._follow(entry)
         self._move(entry)
-        form = canonical(
+        form = encode_canonical(
             self.merchant_id,
             entry.entry_id,
             entry.kind,
@@ -79,7 +79,7 @@ class Replay:
             entry.facts,
             entry.postings,
         )
-        self.head_hash = chain_hash(self.head_hash, form)
+        self.head_hash = compute_chain_hash(self.head_hash, form)
         if entry.hash != self.head_hash:
             text = f"the hash is {entry.hash.hex()}, the content gives {self.head_hash.hex()}"
             raise_violation("hash", text, entry_id=entry.entry_id)
@@ -102,7 +102,7 @@ class Replay:
         last_id = self.last_id
         # This runs for every entry. So the ranges are looked at only where one may end.
         if last_id is None or entry_id != last_id + 1 or not entry_id & ids.MAX_COUNTER:
-            expected = first_id_after(last_id, self.ranges)
+            expected = find_first_id_after(last_id, self.ranges)
             if entry_id != expected:
                 text = f"entry {expected} should follow {last_id}, {entry_id} does"
                 raise_violation(

@@ -26,7 +26,7 @@ from merchant_wallet.book.rules.withdrawals import (
     PAID,
     PENDING,
     REFUNDED,
-    order_facts,
+    encode_order_facts,
 )
 from merchant_wallet.book.state import CallbackDue, Entry, Step
 from merchant_wallet.book.verification.entry_schemas import Move, expect_moves
@@ -58,7 +58,7 @@ def check_withdrawal(
     _compare(entry, "amount", order.amount_units, entry.postings[0].amount_units)
     _compare(entry, "rate", order.rate_e8, entry.rate_e8)
     _compare(entry, "creation", order.created_ms, entry.at_ms)
-    if entry.facts != order_facts(order):
+    if entry.facts != encode_order_facts(order):
         _name_facts(entry, order)
     if order.fee_units < fee_units(order.amount_units, order.rate_e8):
         raise_violation(
@@ -82,10 +82,10 @@ def _name_facts(entry: Entry, order: Withdrawal) -> None:
         journal = msgspec.json.decode(entry.facts, type=dict[str, int | str])
     except msgspec.DecodeError as error:
         raise_violation("facts", f"withdraw: {entry.facts!r} can't be read: {error}", entry_id=entry.entry_id)
-    row = msgspec.json.decode(order_facts(order), type=dict[str, int | str])
+    row = msgspec.json.decode(encode_order_facts(order), type=dict[str, int | str])
     for name in sorted(row | journal):
         _compare(entry, name, row.get(name), journal.get(name))
-    _compare(entry, "facts", order_facts(order), entry.facts)
+    _compare(entry, "facts", encode_order_facts(order), entry.facts)
 
 
 def check_steps(order: Withdrawal, steps: Sequence[Step]) -> None:

@@ -122,7 +122,7 @@ class EvmChain:
         if payout.nonce is None:
             raise ValueError("a payout on this chain needs its nonce")
         gas, conditions = await self._prepare(payout.transfer)
-        call = self.rules.transfer_call(payout.transfer.recipient, payout.transfer.amount_units)
+        call = self.rules.encode_transfer_call(payout.transfer.recipient, payout.transfer.amount_units)
         request = (payout.payout_id, payout.transfer)
         return await self._sign(payout.nonce, earlier, self.rules.token, call, gas, conditions, *request)
 
@@ -270,7 +270,7 @@ class EvmChain:
 
     async def _gas(self, transfer: Transfer) -> int:
         """The gas limit of a transfer, which is simulated now. Raises Blocked."""
-        call_data = self.rules.transfer_call(transfer.recipient, transfer.amount_units)
+        call_data = self.rules.encode_transfer_call(transfer.recipient, transfer.amount_units)
         token, rules = self.rules.token, self.rules
         try:
             tried, estimated = await asyncio.gather(

@@ -7,7 +7,7 @@ import msgspec
 from merchant_wallet.base.chains import CHAINS, ERC20, count_base_units
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.chains.evm.node import EvmNode
-from merchant_wallet.chains.evm.transactions import transfer_call
+from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import NodeRefused
 
@@ -41,9 +41,9 @@ class EvmRules(msgspec.Struct, frozen=True, gc=False):
         """How many of the token's smallest units are one unit of the ledger."""
         return count_base_units(self.token_decimals)
 
-    def transfer_call(self, recipient: bytes, amount_units: int) -> bytes:
+    def encode_transfer_call(self, recipient: bytes, amount_units: int) -> bytes:
         """The call data that moves exactly this many units of the ledger. Raises ValueError."""
-        return transfer_call(recipient, amount_units * self.base_units)
+        return encode_transfer_call(recipient, amount_units * self.base_units)
 
 
 async def final_block(node: EvmNode, rules: EvmRules) -> Block:

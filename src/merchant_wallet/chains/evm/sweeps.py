@@ -123,7 +123,7 @@ class EvmSweeper(ChainSweeper):
         recipient, value, call_data = sweep_tx.address, sweep_tx.amount, b""
         if not is_top_up:
             recipient, value = self._rules.token, 0
-            call_data = self._rules.transfer_call(self.wallet, sweep_tx.amount)
+            call_data = self._rules.encode_transfer_call(self.wallet, sweep_tx.amount)
         made = EvmTransaction(
             self._rules.chain_id,
             sweep_tx.nonce or 0,
@@ -172,7 +172,7 @@ class EvmSweeper(ChainSweeper):
 
     async def _gas(self, address: bytes, amount_units: int) -> int:
         """The gas limit of a sweep, which is simulated now. Raises Blocked."""
-        token, call_data = self._rules.token, self._rules.transfer_call(self.wallet, amount_units)
+        token, call_data = self._rules.token, self._rules.encode_transfer_call(self.wallet, amount_units)
         await self._check_token(address, amount_units)
         try:
             await self._nodes.first(lambda node: node.call(token, call_data, sender=address))

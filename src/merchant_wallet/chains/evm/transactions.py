@@ -66,7 +66,7 @@ def parse_unsigned(unsigned: bytes) -> EvmTransaction:
     return transaction
 
 
-def signing_hash(unsigned: bytes) -> bytes:
+def compute_signing_hash(unsigned: bytes) -> bytes:
     """The 32 bytes that are signed."""
     return keccak256(unsigned)
 
@@ -107,7 +107,7 @@ def recover_signer(unsigned: bytes, signature: bytes) -> bytes:
     """The 20-byte address whose key made this signature of these bytes. Raises ValueError."""
     _split(signature)
     try:
-        key = PublicKey.from_signature_and_message(signature, signing_hash(unsigned), hasher=None)
+        key = PublicKey.from_signature_and_message(signature, compute_signing_hash(unsigned), hasher=None)
     except Exception as error:
         # The curve library raises bare Exception for a signature that no key can have made.
         raise ValueError("not a signature of these bytes") from error
@@ -119,7 +119,7 @@ def hash_of(raw: bytes) -> str:
     return "0x" + keccak256(raw).hex()
 
 
-def transfer_call(recipient: bytes, units: int) -> bytes:
+def encode_transfer_call(recipient: bytes, units: int) -> bytes:
     """The call data of the token's `transfer(address,uint256)`. Raises ValueError."""
     if len(recipient) != 20 or not 0 <= units < 1 << 8 * _WORD:
         raise ValueError("a transfer goes to 20 bytes, its amount has at most 256 bits")
@@ -132,7 +132,7 @@ def parse_transfer_call(call_data: bytes) -> tuple[bytes, int]:
     Raises ValueError for any other call, and for anything besides its two arguments.
     """
     recipient, units = call_data[16:36], int.from_bytes(call_data[36:], "big")
-    if len(call_data) != 4 + 2 * _WORD or transfer_call(recipient, units) != call_data:
+    if len(call_data) != 4 + 2 * _WORD or encode_transfer_call(recipient, units) != call_data:
         raise ValueError("not a call of the token's transfer(address,uint256)")
     return recipient, units
 

@@ -200,7 +200,7 @@ async def _find_spender(node: EvmNode, query: PayoutQuery, final: Block) -> Find
         text = f"{node.name} has no receipt of {spender.tx_hash}, which is in its block {block.number}"
         return NotFinal(final.number, True, alert=text)
     ordered = query.payout.transfer
-    if spender.to == query.rules.token and spender.call_data == query.rules.transfer_call(
+    if spender.to == query.rules.token and spender.call_data == query.rules.encode_transfer_call(
         ordered.recipient, ordered.amount_units
     ):
         text = (

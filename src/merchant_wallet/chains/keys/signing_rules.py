@@ -108,7 +108,7 @@ def _read_evm(request: SigningRequest, limits: ChainLimits, wallet: bytes) -> Pa
     else:
         _compare_call(request, limits, made)
         _require(made.value == 0, "coins are sent along with the token")
-    return ParsedRequest(evm_transactions.signing_hash(request.unsigned), nonce=made.nonce)
+    return ParsedRequest(evm_transactions.compute_signing_hash(request.unsigned), nonce=made.nonce)
 
 
 def _read_tron(
@@ -125,7 +125,7 @@ def _read_tron(
         _require(coins == expected, "the bytes send other coins than the request says")
     else:
         _compare_call(request, limits, made)
-    digest = tron_transactions.signing_hash(request.unsigned)
+    digest = tron_transactions.compute_signing_hash(request.unsigned)
     return ParsedRequest(digest, expires_ms=made.expiration_ms)
 
 

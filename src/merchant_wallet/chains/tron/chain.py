@@ -16,7 +16,7 @@ from typing import Final
 
 from merchant_wallet.base.chains import TRC20
 from merchant_wallet.base.currencies import USDT
-from merchant_wallet.chains.evm.transactions import transfer_call
+from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.protocol import (
     Block,
     Blocked,
@@ -35,7 +35,7 @@ from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
 from merchant_wallet.chains.tron.answers import Resources
 from merchant_wallet.chains.tron.http import DUPLICATE, Prices, TronNode, TronNodes, shown
 from merchant_wallet.chains.tron.proof import TronProof
-from merchant_wallet.chains.tron.reader import TronReader, TronRules, failures_of, usable
+from merchant_wallet.chains.tron.reader import TronReader, TronRules, failures_of, select_usable
 from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
     encode_raw,
@@ -144,7 +144,7 @@ class TronChain(TronReader):
             fee_limit_sun=self.rules.fee_cap_sun - offset_sun,
             owner=self._wallet,
             contract=self.rules.token,
-            call_data=transfer_call(payout.transfer.recipient, payout.transfer.amount_units),
+            call_data=encode_transfer_call(payout.transfer.recipient, payout.transfer.amount_units),
         )
         return encode_raw(transaction), reference.number
 
@@ -163,7 +163,7 @@ class TronChain(TronReader):
             return (await node.head()).time_ms, await node.solid()
 
         answers = await self.nodes.every(ask)
-        answered = usable(answers)
+        answered = select_usable(answers)
         if not answered:
             raise ChainAway(failures_of(answers))
         second = min(self.nodes.quorum, len(answered)) - 1

@@ -32,7 +32,7 @@ from merchant_wallet.chains.transfer_logs import make_final_record
 from merchant_wallet.chains.transport import NodeFailed, ask_together
 from merchant_wallet.chains.tron.answers import TransactionRecord
 from merchant_wallet.chains.tron.http import FAILED, SUCCESS, BlockBody, TronNode, decode_message, shown
-from merchant_wallet.chains.tron.reader import Movement, TronReader, movements_of, usable
+from merchant_wallet.chains.tron.reader import Movement, TronReader, movements_of, select_usable
 from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
     parse_envelope,
@@ -105,7 +105,7 @@ class TronProof:
     async def _judge_one(self, transfer: Transfer, signed: SignedTransfer) -> Verdict:
         transaction = _read(signed)
         observations = await self._nodes.every(lambda node: self._observe(node, signed.tx_hash))
-        seen = usable(observations)
+        seen = select_usable(observations)
         findings = [observation.finding for observation in seen if observation.finding is not None]
         if not findings:
             return await self._judge_absent(signed, transaction, seen)
@@ -162,7 +162,7 @@ class TronProof:
         return self._judge_scans(signed.tx_hash, scans)
 
     def _judge_scans(self, txid: str, scans: Sequence[_Scan | NodeFailed]) -> Verdict:
-        complete = usable(scans)
+        complete = select_usable(scans)
         if any(scan.is_there for scan in complete):
             return Pending(BLOCK_MS, alert=f"{txid} is in a block, but no two nodes say what became of it")
         if len({scan.last_hash for scan in complete}) > 1:

@@ -82,7 +82,7 @@ class TronReader:
         Raises ChainAway. Raises ChainDisagrees if the two have different blocks with one number.
         """
         answers = await self.nodes.every(TronNode.solid)
-        final = sorted(usable(answers), key=lambda block: block.number, reverse=True)
+        final = sorted(select_usable(answers), key=lambda block: block.number, reverse=True)
         if len(final) < self.nodes.quorum:
             raise ChainAway(failures_of(answers))
         newest = final[self.nodes.quorum - 1]
@@ -125,14 +125,14 @@ class TronReader:
         """
         answers = await self.nodes.every(lambda node: self._check_node(node, now_ms()))
         failures = [f"{TRC20}: {answer}" for answer in answers if isinstance(answer, NodeFailed)]
-        wrong = [sentence for answer in usable(answers) for sentence in answer]
+        wrong = [sentence for answer in select_usable(answers) for sentence in answer]
         return wrong + (failures if len(answers) - len(failures) < self.nodes.quorum else [])
 
     async def check_chain(self) -> list[str]:
         """Sentences about nodes of another chain, and about too few nodes that name their chain."""
         answers = await self.nodes.every(self._check_chain_id)
         failures = [f"{TRC20}: {answer}" for answer in answers if isinstance(answer, NodeFailed)]
-        wrong = [sentence for answer in usable(answers) for sentence in answer]
+        wrong = [sentence for answer in select_usable(answers) for sentence in answer]
         return wrong + (failures if len(answers) - len(failures) < self.nodes.quorum else [])
 
     async def _check_chain_id(self, node: TronNode) -> list[str]:
@@ -159,14 +159,14 @@ class TronReader:
 
     async def compare(self, block: Block) -> None:
         """Raises ChainDisagrees if two nodes have different final blocks with its number."""
-        answers = usable(await self.nodes.every(lambda node: node.header(block.number, is_solid=True)))
+        answers = select_usable(await self.nodes.every(lambda node: node.header(block.number, is_solid=True)))
         hashes = {block.hash, *(found[0].hash for found in answers if found is not None)}
         if len(hashes) > 1:
             raise ChainDisagrees(f"two nodes have different final blocks {block.number}")
 
     async def _final_transfers(self, first: int, last: int) -> list[TokenTransfer]:
         answers = await self.nodes.every(lambda node: self._scan(node, first, last, is_solid=True))
-        scans = usable(answers)
+        scans = select_usable(answers)
         if len(scans) < self.nodes.quorum:
             raise ChainAway(failures_of(answers))
         if any(scan != scans[0] for scan in scans):
@@ -229,7 +229,7 @@ def _movement(index: int, log: Log, token: bytes) -> Movement | None:
     return Movement(index, sender, recipient, int(log.data, 16))
 
 
-def usable(answers: Sequence[T | NodeFailed]) -> list[T]:
+def select_usable(answers: Sequence[T | NodeFailed]) -> list[T]:
     """The answers without the failures."""
     return [answer for answer in answers if not isinstance(answer, NodeFailed)]
 

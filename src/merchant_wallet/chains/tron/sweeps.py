@@ -17,7 +17,7 @@ import msgspec
 from merchant_wallet.base.chains import COINS, TRC20
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.money import UNITS_PER_COIN
-from merchant_wallet.chains.evm.transactions import transfer_call
+from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.protocol import (
     Blocked,
     ChainAway,
@@ -39,7 +39,7 @@ from merchant_wallet.chains.tron.answers import TransactionRecord
 from merchant_wallet.chains.tron.chain import TronChain
 from merchant_wallet.chains.tron.http import FAILED, Prices, TronNode
 from merchant_wallet.chains.tron.proof import TronProof
-from merchant_wallet.chains.tron.reader import usable
+from merchant_wallet.chains.tron.reader import select_usable
 from merchant_wallet.chains.tron.transactions import (
     TronTransaction,
     encode_raw,
@@ -129,7 +129,7 @@ class TronSweeper(ChainSweeper):
             fee_limit_sun=fee_limit_sun,
             owner=sender,
             contract=None if is_top_up else self._rules.token,
-            call_data=b"" if is_top_up else transfer_call(self.wallet, sweep_tx.amount),
+            call_data=b"" if is_top_up else encode_transfer_call(self.wallet, sweep_tx.amount),
             recipient=sweep_tx.address if is_top_up else None,
             amount_sun=sweep_tx.amount if is_top_up else 0,
         )
@@ -150,7 +150,7 @@ class TronSweeper(ChainSweeper):
 
     async def fee_of(self, tx_hash: str) -> int | None:
         """From the record in a final block. Raises ChainAway."""
-        records = usable(await self._nodes.every(lambda node: node.solid_record(tx_hash)))
+        records = select_usable(await self._nodes.every(lambda node: node.solid_record(tx_hash)))
         if not records:
             raise ChainAway(f"no node says what {tx_hash} burnt")
         return next((record.fee for record in records if record is not None), None)
@@ -167,7 +167,7 @@ class TronSweeper(ChainSweeper):
                 raise NodeFailed(node.name, f"calls {txid} final in a block that is not final")
             return placed[0].hash, record
 
-        found = [one for one in usable(await self._nodes.every(look)) if one is not None]
+        found = [one for one in select_usable(await self._nodes.every(look)) if one is not None]
         shown = {(block_hash, record.result == FAILED) for block_hash, record in found}
         if len(shown) > 1:
             return Pending(alert=f"the nodes contradict each other about {txid}")

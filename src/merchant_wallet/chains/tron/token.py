@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from merchant_wallet.base.currencies import LEDGER_DECIMALS
 from merchant_wallet.chains.agreement import cautious_low
-from merchant_wallet.chains.evm.transactions import transfer_call
+from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.protocol import Blocked, Obstacle
 from merchant_wallet.chains.token_fee import fee_units
 from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
@@ -87,7 +87,7 @@ class TronToken:
 
     async def simulate(self, sender: bytes, recipient: bytes, amount_units: int) -> CallResult:
         """What the transfer would do now, and its energy."""
-        words = transfer_call(recipient, amount_units)[_SELECTOR_BYTES:]
+        words = encode_transfer_call(recipient, amount_units)[_SELECTOR_BYTES:]
         function = "transfer(address,uint256)"
         return await self._nodes.first(lambda node: node.call(self._contract, sender, function, words))
 

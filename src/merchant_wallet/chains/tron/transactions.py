@@ -120,7 +120,7 @@ def txid_of(raw_data: bytes) -> str:
     return hashlib.sha256(raw_data).hexdigest()
 
 
-def signing_hash(raw_data: bytes) -> bytes:
+def compute_signing_hash(raw_data: bytes) -> bytes:
     """The 32 bytes that are signed: the id itself."""
     return hashlib.sha256(raw_data).digest()
 
@@ -147,7 +147,7 @@ def parse_envelope(raw: bytes) -> tuple[bytes, bytes]:
 def recover_owner(raw_data: bytes, signature: bytes) -> bytes:
     """The 20-byte address whose key signed. Raises ValueError if no key can have made the signature."""
     try:
-        key = PublicKey.from_signature_and_message(signature, signing_hash(raw_data), hasher=None)
+        key = PublicKey.from_signature_and_message(signature, compute_signing_hash(raw_data), hasher=None)
     except Exception as error:
         # The curve library raises bare Exception for a signature that no key can have made.
         raise ValueError("not a signature of these bytes") from error

@@ -20,7 +20,7 @@ import httpx
 TIMEOUT_S = 20.0
 
 
-def string_to_sign(path: str, fields: Mapping[str, object]) -> str:
+def build_string_to_sign(path: str, fields: Mapping[str, object]) -> str:
     """The path, then a line `name=value` for each present field except `sign`, sorted by name."""
     present = sorted(name for name in fields if name != "sign" and fields[name] not in (None, ""))
     return "\n".join([path, *(f"{name}={fields[name]}" for name in present)])
@@ -28,7 +28,9 @@ def string_to_sign(path: str, fields: Mapping[str, object]) -> str:
 
 def sign(secret: str, path: str, fields: Mapping[str, object]) -> str:
     """The first 32 hexadecimal digits of the string's HMAC-SHA256, keyed with the merchant's secret."""
-    return hmac.digest(secret.encode(), string_to_sign(path, fields).encode(), hashlib.sha256).hex()[:32]
+    return hmac.digest(secret.encode(), build_string_to_sign(path, fields).encode(), hashlib.sha256).hex()[
+        :32
+    ]
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Request:
     @property
     def signed(self) -> str:
         """The string that `sign` was computed from."""
-        return string_to_sign(self.path, self.fields)
+        return build_string_to_sign(self.path, self.fields)
 
     @property
     def body(self) -> str:
