@@ -15,7 +15,7 @@ from merchant_wallet.api.debugger import (
     Difference,
     compare,
     diagnose,
-    name_character,
+    describe_character,
 )
 from merchant_wallet.base.signing import HMAC, MD5, Method, build_string_to_sign
 
@@ -321,7 +321,7 @@ def test_a_difference_is_where_the_texts_part(ours: str, other: str) -> None:
     ],
 )
 def test_a_character_is_named_so_that_it_cannot_be_mistaken(character: str, name: str) -> None:
-    assert name_character(character) == name
+    assert describe_character(character) == name
 
 
 texts = st.text(max_size=40)

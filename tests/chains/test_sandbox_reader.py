@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from merchant_wallet.chains.protocol import Block
-from merchant_wallet.chains.sandbox.reader import HIGHEST, SandboxDeposit, SandboxReader, name_transaction
+from merchant_wallet.chains.sandbox.reader import HIGHEST, SandboxDeposit, SandboxReader, compute_tx_hash
 
 SENDER, RECIPIENT = b"s" * 20, b"r" * 20
 
@@ -92,8 +92,8 @@ def test_what_an_address_has_got_is_its_balance(ledger: MemoryLedger) -> None:
 
 
 def test_hashes_have_the_form_of_their_chain_and_are_all_different(ledger: MemoryLedger) -> None:
-    erc20 = [name_transaction("ERC20", number) for number in range(3)]
-    trc20 = [name_transaction("TRC20", number) for number in range(3)]
+    erc20 = [compute_tx_hash("ERC20", number) for number in range(3)]
+    trc20 = [compute_tx_hash("TRC20", number) for number in range(3)]
     assert all(name.startswith("0x") and len(name) == 66 for name in erc20)
     assert all(len(name) == 64 for name in trc20)
     assert len({*erc20, *trc20}) == 6

@@ -5,7 +5,7 @@ from typing import Any
 from tests.cli.conftest import Wallet
 
 from merchant_wallet.book.commands import Approve
-from merchant_wallet.cli.session import name_actor
+from merchant_wallet.cli.session import find_actor
 
 
 def entries(wallet: Wallet, *options: object) -> list[dict[str, Any]]:
@@ -35,7 +35,7 @@ def test_a_shops_day_at_the_terminal_is_in_the_log(wallet: Wallet) -> None:
         "merchant.retire_secret",
     ]
     assert {(entry["actor"], entry["source"], entry["merchantId"], entry["subject"]) for entry in log} == {
-        (name_actor(), "terminal", shop, f"merchant {shop}")
+        (find_actor(), "terminal", shop, f"merchant {shop}")
     }
     assert log[0]["after"] == {"name": "Shop", "currencyMode": "KFB"}
     assert log[1]["before"] == {"transferFeeRate": "0", "requirePin": False}
@@ -73,7 +73,7 @@ def test_what_a_book_is_asked_is_written_before_and_what_came_of_it_after(wallet
     asked, done, asked_too_much, refused, asked_cancel, cancelled = entries(wallet)[1:]
     assert (asked["action"], done["action"]) == ("book.credit.asked", "book.credit")
     assert (asked["after"]["currency"], asked["after"]["signed_units"]) == ("USDT", 100_000_000)
-    assert (asked["after"]["reason"], asked["after"]["actor"]) == ("opening", name_actor())
+    assert (asked["after"]["reason"], asked["after"]["actor"]) == ("opening", find_actor())
     assert done["after"] == {"done": True, "entryId": credited["entryId"]}
     assert (asked_too_much["action"], refused["action"]) == ("book.debit.asked", "book.debit.refused")
     assert refused["after"]["refused"] == 42200
@@ -90,7 +90,7 @@ def test_an_approval_that_another_persons_had_made_needless_is_not_told_as_ones_
     wallet.submit(shop, Approve(order, "operator:bob"))
     wallet.run("withdrawals", "approve", order)
     first, late = [entry["after"] for entry in entries(wallet) if entry["action"] == "withdrawal.approve"]
-    assert first == {"done": True, "txnStatus": 0, "firstApprovedBy": name_actor()}
+    assert first == {"done": True, "txnStatus": 0, "firstApprovedBy": find_actor()}
     assert late == {**first, "approvedBy": "operator:bob"}
 
 

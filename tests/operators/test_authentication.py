@@ -380,7 +380,7 @@ async def test_an_office_that_signs_in_all_day_from_one_address_never_waits(scen
     ],
 )
 def test_an_ipv6_address_counts_as_its_subscriber(one: str, other: str, same: bool) -> None:
-    first, second = attempts.name_attempt("ann", one), attempts.name_attempt("ann", other)
+    first, second = attempts.make_attempt("ann", one), attempts.make_attempt("ann", other)
     assert (first.source_key == second.source_key) == same
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from merchant_wallet.web.browsers import name_browser
+from merchant_wallet.web.browsers import describe_browser
 
 WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
 
@@ -31,4 +31,4 @@ WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
     ],
 )
 def test_a_browser_is_named_as_people_know_it(user_agent: str, name: str) -> None:
-    assert name_browser(user_agent) == name
+    assert describe_browser(user_agent) == name

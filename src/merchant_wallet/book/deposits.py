@@ -18,7 +18,7 @@ from merchant_wallet.book.outcomes import Credited
 from merchant_wallet.book.state import Deposit, Draft
 
 
-def name_keys(keys: Iterable[DepositKey]) -> tuple[bytes, bytes, bytes]:
+def encode_keys(keys: Iterable[DepositKey]) -> tuple[bytes, bytes, bytes]:
     """The parameters that identify deposits."""
     named = list(keys)
     return (
@@ -53,7 +53,7 @@ def write(draft: Draft) -> Iterator[BookStatement]:
         return
     rows = [draft.deposits[key] for key in keys]
     given = [credited for row in rows if (credited := row.credited)]
-    named = name_keys(keys)
+    named = encode_keys(keys)
     money = (
         arrays.of_ints([credited.entry_id for credited in given]),
         arrays.of_texts([credited.currency for credited in given]),

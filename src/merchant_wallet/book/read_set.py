@@ -104,7 +104,7 @@ def _settle(read_set: ReadSet, command: c.Settle) -> None:
     read_set.accounts.update((HOLD_ID, FEES_ID_OF[USDT], *CHAIN_ID_OF.values()))
 
 
-def _name_entry(read_set: ReadSet, name: str | None) -> None:
+def _add_entry_name(read_set: ReadSet, name: str | None) -> None:
     """The name of an operator's entry is unique over all kinds of operators' entries."""
     if name is not None:
         read_set.mc_order_ids.add(name)
@@ -112,14 +112,14 @@ def _name_entry(read_set: ReadSet, name: str | None) -> None:
 
 
 def _adjust(read_set: ReadSet, command: c.Adjust) -> None:
-    _name_entry(read_set, command.name)
+    _add_entry_name(read_set, command.name)
     read_set.accounts.update((MERCHANT_ID_OF[command.currency], ADJUSTMENT_ID_OF[command.currency]))
     if command.ext_user_id is not None:
         read_set.ext_user_ids.add(command.ext_user_id)
 
 
 def _withdraw_fees(read_set: ReadSet, command: c.WithdrawFees) -> None:
-    _name_entry(read_set, command.name)
+    _add_entry_name(read_set, command.name)
     read_set.accounts.update((FEES_ID_OF[command.currency], ADJUSTMENT_ID_OF[command.currency]))
 
 

@@ -78,7 +78,7 @@ def _plan_reads(
     if read_set.rates:
         yield b"read_rates", (), _read_rates
     if read_set.deposits:
-        yield b"read_deposits", deposits.name_keys(read_set.deposits), deposits.read
+        yield b"read_deposits", deposits.encode_keys(read_set.deposits), deposits.read
     if read_set.mc_order_ids:
         # It must be the last: `open_draft` reads its result itself.
         names = arrays.of_texts(read_set.mc_order_ids), arrays.of_texts(read_set.order_kinds)

@@ -173,7 +173,7 @@ class CallbackSender:
             await self._record_result(claim, answer, has_url=url is not None)
         except Exception as error:
             # A delivered callback whose result was not recorded is sent again when the claim has expired.
-            log_failure(log, "callback result could not be recorded", error, **_name(claim))
+            log_failure(log, "callback result could not be recorded", error, **_make_log_fields(claim))
         finally:
             # Without a request there is no latency, so nothing is learnt about the host.
             self._hosts.release(read_host(url or ""), answer.latency_ms or None)
@@ -189,7 +189,7 @@ class CallbackSender:
             return await self._client.send(url, payload)
         except Exception as error:
             # Recorded like any failure, so one broken callback is not tried for ever.
-            log_failure(log, "callback could not be sent", error, **_name(claim))
+            log_failure(log, "callback could not be sent", error, **_make_log_fields(claim))
             return Answer(0, error=OUR_FAULT)
 
     async def _merchant(self, claim: Claim) -> Merchant:
@@ -214,7 +214,7 @@ class CallbackSender:
         if event is Event.SUCCEEDED:
             async with self._writers.acquire() as connection:
                 await outbox.record_success(connection, claim, answer, self._clock())
-            log.debug("callback delivered", **_name(claim), latency_ms=answer.latency_ms)
+            log.debug("callback delivered", **_make_log_fields(claim), latency_ms=answer.latency_ms)
             return
         failed = msgspec.structs.replace(answer, error=failure)
         repeats = event is Event.FAILED
@@ -222,10 +222,16 @@ class CallbackSender:
         async with self._writers.acquire() as connection:
             await outbox.record_failure(connection, claim, failed, next_ms)
         say, said = (log.info, "callback not accepted") if repeats else (log.warning, "callback given up")
-        say(said, **_name(claim), attempt=claim.attempt_no, http_status=answer.http_status, error=failure)
+        say(
+            said,
+            **_make_log_fields(claim),
+            attempt=claim.attempt_no,
+            http_status=answer.http_status,
+            error=failure,
+        )
 
 
-def _name(claim: Claim) -> dict[str, object]:
+def _make_log_fields(claim: Claim) -> dict[str, object]:
     return {"merchant_id": claim.key.merchant_id, "event_id": claim.event_id}
 
 

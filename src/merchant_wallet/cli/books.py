@@ -20,7 +20,7 @@ from merchant_wallet.cli.options import (
     note_repeat,
     read_amount,
 )
-from merchant_wallet.cli.session import Session, name_actor, run
+from merchant_wallet.cli.session import Session, find_actor, run
 
 app = typer.Typer(help="Credit and debit, read balances and statements, verify.", no_args_is_help=True)
 
@@ -104,7 +104,7 @@ def _adjust(
         found = await session.find(merchant)
         if signed_units > 0 and found.currency_mode == "USDT" != currency:
             raise Failure(f"Merchant {found.merchant_id} has USDT alone; {currency} there could not be used.")
-        command = Adjust(currency, signed_units, reason, name_actor(), sub_user, name)
+        command = Adjust(currency, signed_units, reason, find_actor(), sub_user, name)
         action = "book.credit" if signed_units > 0 else "book.debit"
         subject = f"sub-user {sub_user}" if sub_user is not None else name_subject(found.merchant_id)
         adjusted = await session.ask(found.merchant_id, command, action, subject)

@@ -13,7 +13,7 @@ from merchant_wallet.callbacks.callback_states import State, read_shown_name, sh
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import BeforeOrderOption, DataOption, JsonOption, LimitOption, MerchantOption
-from merchant_wallet.cli.session import Session, name_actor, run
+from merchant_wallet.cli.session import Session, find_actor, run
 
 if TYPE_CHECKING:
     from merchant_wallet.reporting.callbacks import Attempt, Callback
@@ -176,7 +176,7 @@ def pause(what: WhatArgument, data: DataOption = None, as_json: JsonOption = Fal
                 raise Failure(f"{what} is not due, nothing was changed.")
             return {"merchantId": merchant_id, "paused": what}
         merchant_id = (await session.find(what)).merchant_id
-        if not await outbox.pause_merchant(session.conn, merchant_id, name_actor(), now_ms()):
+        if not await outbox.pause_merchant(session.conn, merchant_id, find_actor(), now_ms()):
             raise Failure(f"Callbacks to merchant {merchant_id} were paused before, nothing was changed.")
         return {"merchantId": merchant_id, "paused": ALL}
 

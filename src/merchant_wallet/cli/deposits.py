@@ -253,7 +253,7 @@ def _decide(
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.cli.session import name_actor
+        from merchant_wallet.cli.session import find_actor
         from merchant_wallet.deposits import deposit_store
         from merchant_wallet.reporting.deposits import find_deposits
 
@@ -267,7 +267,7 @@ def _decide(
             )
         (one,) = held
         async with session.conn.transaction():
-            key, actor = (one.tx_hash, one.log_index), name_actor()
+            key, actor = (one.tx_hash, one.log_index), find_actor()
             decided = await deposit_store.decide(
                 session.conn, one.chain, key, is_released=is_released, actor=actor, now_ms=now_ms()
             )
@@ -316,7 +316,7 @@ def simulate(
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.base.addresses import parse_wallet_address
         from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.chains.sandbox.reader import name_transaction
+        from merchant_wallet.chains.sandbox.reader import compute_tx_hash
         from merchant_wallet.deposits.sandbox_deposits import add_deposit
 
         if not session.settings.sandbox:
@@ -333,7 +333,7 @@ def simulate(
             await session.record("deposits.simulate", f"address {address}", after={"amount": amount})
         return {
             "chainType": name,
-            "txHash": name_transaction(name, arrival.block_number),
+            "txHash": compute_tx_hash(name, arrival.block_number),
             "block": arrival.block_number,
             "address": address,
             "amount": amount,

@@ -16,7 +16,7 @@ from merchant_wallet.cli.options import (
     note_repeat,
     read_amount,
 )
-from merchant_wallet.cli.session import Session, name_actor, run
+from merchant_wallet.cli.session import Session, find_actor, run
 
 app = typer.Typer(help="The platform's earned fees.", no_args_is_help=True)
 
@@ -85,7 +85,7 @@ def withdraw(
         from merchant_wallet.merchants.guards import name_subject
 
         merchant_id = (await session.find(merchant)).merchant_id
-        command = WithdrawFees(currency, amount_units, reason, name_actor(), name)
+        command = WithdrawFees(currency, amount_units, reason, find_actor(), name)
         adjusted = await session.ask(merchant_id, command, "fees.withdraw", name_subject(merchant_id))
         assert isinstance(adjusted, Adjusted)
         return {

@@ -17,7 +17,7 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, KeyName, ReasonOption
-from merchant_wallet.cli.session import Session, find_database, name_actor, read_running, run
+from merchant_wallet.cli.session import Session, find_actor, find_database, read_running, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -198,7 +198,7 @@ def release(
     folder = keys_folder(read_running(data))
     if not list_addresses(folder):
         raise Failure(f"There are no keys in {folder}.")
-    word = Release(now_ms(), order_id, name_actor(), reason)
+    word = Release(now_ms(), order_id, find_actor(), reason)
     try:
         SigningJournal(folder / JOURNAL, 0, 0).release(word)
     except SigningRefused as refused:

@@ -8,7 +8,7 @@ import typer
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import DataOption, JsonOption
-from merchant_wallet.cli.second_person import describe, flatten, name_person, print_proposal
+from merchant_wallet.cli.second_person import describe, find_person, flatten, print_proposal
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def accept(number: NumberArgument, data: DataOption = None, as_json: JsonOption 
         guards = list_guards(session.settings, (await session.open_base()).keyring)
         if found.kind not in guards:
             raise Failure(f"Proposal {number} is of a kind that this version can't carry out: {found.kind}.")
-        person, guard = await name_person(session), guards[found.kind]
+        person, guard = await find_person(session), guards[found.kind]
         roles = list_roles(guard.right)
         done = await changes.accept(
             session.conn, guard.kind, number, person=person, at_ms=now_ms(), roles=roles
@@ -123,7 +123,7 @@ def refuse(
     async def decide(session: Session, at_ms: int) -> "ProposedChange":
         from merchant_wallet.approvals import changes
 
-        person = await name_person(session)
+        person = await find_person(session)
         return await changes.refuse(session.conn, number, reason, person=person, at_ms=at_ms)
 
     _decide(decide, data, as_json)
@@ -141,7 +141,7 @@ def withdraw(number: NumberArgument, data: DataOption = None, as_json: JsonOptio
     async def decide(session: Session, at_ms: int) -> "ProposedChange":
         from merchant_wallet.approvals import changes
 
-        person = await name_person(session)
+        person = await find_person(session)
         return await changes.withdraw(session.conn, number, person=person, at_ms=at_ms)
 
     _decide(decide, data, as_json)

@@ -15,7 +15,7 @@ from merchant_wallet.cli.options import (
     LimitOption,
     read_amount,
 )
-from merchant_wallet.cli.session import Session, name_actor, run
+from merchant_wallet.cli.session import Session, find_actor, run
 
 app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
 
@@ -171,7 +171,7 @@ def record(
         from merchant_wallet.base.clock import now_ms
         from merchant_wallet.custody import records
 
-        actor = name_actor()
+        actor = find_actor()
         async with session.conn.transaction():
             number = await records.record_treasury(
                 session.conn,

@@ -8,7 +8,7 @@ import typer
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import DataOption, JsonOption
-from merchant_wallet.cli.session import SOURCE, Session, name_actor, run
+from merchant_wallet.cli.session import SOURCE, Session, find_actor, run
 
 if TYPE_CHECKING:
     from merchant_wallet.audit.checkpointing.acceptance import Accepted
@@ -102,7 +102,7 @@ async def _accept(
     base = await session.open_base()
     old_key, settings = base.keyring.derive(OLD_KEY), session.settings
     sources = EvidenceSources(base.checkpoint_dir, old_key, _find_record(settings, given, freeze_open))
-    request = AcceptanceRequest(name_actor(), reason, SOURCE, now_ms())
+    request = AcceptanceRequest(find_actor(), reason, SOURCE, now_ms())
     signer = open_or_create_signer(settings, old_key) if new_key else None
     try:
         return await accept(session.conn, sources, request, new_signer=signer, freeze_open=freeze_open)

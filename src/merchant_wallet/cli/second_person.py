@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import REFUSED, Failure
-from merchant_wallet.cli.session import SOURCE, Session, name_actor
+from merchant_wallet.cli.session import SOURCE, Session, find_actor
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
     from merchant_wallet.approvals.decisions import Person
 
 
-async def name_person(session: Session) -> "Person":
+async def find_person(session: Session) -> "Person":
     """The person at the terminal, and from when that person's approvals count."""
     from merchant_wallet.approvals.decisions import Person
     from merchant_wallet.operators.waits import read_wait_end
 
-    actor = name_actor()
+    actor = find_actor()
     return Person(actor, SOURCE, await read_wait_end(session.conn, actor))
 
 
@@ -54,7 +54,7 @@ async def propose(
         raise Failure(
             "This needs a second person: say why with --reason, and another person accepts it.", REFUSED
         )
-    person, at_ms = await name_person(session), now_ms()
+    person, at_ms = await find_person(session), now_ms()
     if not await _has_decider(session, kind, [person.actor, about], at_ms):
         terminal.note("Nobody else could accept it now, so it is done at once; the audit log says that.")
         return None

@@ -87,7 +87,7 @@ def find_database(settings: Settings, side: Literal["owner", "web", "worker"] = 
     return url
 
 
-def name_actor() -> str:
+def find_actor() -> str:
     """The person at the terminal, as the journal names it."""
     uid = os.getuid()
     try:
@@ -138,7 +138,7 @@ class Session:
 
         await records.append(
             self.conn,
-            actor=name_actor(),
+            actor=find_actor(),
             action=action,
             subject=subject,
             merchant_id=merchant_id,

@@ -10,7 +10,7 @@ import typer
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import REFUSED, Failure
 from merchant_wallet.cli.options import OR_CHAINS, Chain, DataOption, JsonOption
-from merchant_wallet.cli.session import Session, name_actor, run
+from merchant_wallet.cli.session import Session, find_actor, run
 
 if TYPE_CHECKING:
     from merchant_wallet.chains.sweeps import Sweeper
@@ -227,7 +227,7 @@ async def _open(
     # Each sweep commits by itself, so the record of what will begin is written first.
     subject, told = f"chain {chain}", {"addresses": addresses, "again": again}
     await session.record("sweep.run.asked", subject, after=told)
-    opened = await worker.open(chain, planned_sweeps, policy, name_actor())
+    opened = await worker.open(chain, planned_sweeps, policy, find_actor())
     await session.record("sweep.run", subject, after={"sweepIds": opened, "again": again})
     return opened
 

@@ -16,7 +16,7 @@ from merchant_wallet.cli.options import (
     StopReasonOption,
 )
 from merchant_wallet.cli.second_person import print_proposed, propose, tell_alone
-from merchant_wallet.cli.session import Session, name_actor, run
+from merchant_wallet.cli.session import Session, find_actor, run
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
@@ -75,7 +75,7 @@ def freeze(
         from merchant_wallet.withdrawals.stops import stop_payouts
 
         async with session.conn.transaction():
-            if not await stop_payouts(session.conn, chain, name_actor(), reason, now_ms()):
+            if not await stop_payouts(session.conn, chain, find_actor(), reason, now_ms()):
                 raise Failure(f"You had stopped payouts on {chain} before, nothing was changed.")
             await session.record("wallet.freeze", f"wallet {chain}", after={"reason": reason})
         return await _read(session)

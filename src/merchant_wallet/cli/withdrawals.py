@@ -8,8 +8,8 @@ from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import BeforeOrderOption, DataOption, JsonOption, LimitOption, MerchantOption
-from merchant_wallet.cli.second_person import name_person
-from merchant_wallet.cli.session import Session, name_actor, run
+from merchant_wallet.cli.second_person import find_person
+from merchant_wallet.cli.session import Session, find_actor, run
 from merchant_wallet.cli.wallets import read_payout
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def approve(names: OrderArgument, data: DataOption = None, as_json: JsonOption =
     named = _read_names(names)
 
     async def act(session: Session) -> dict[str, Any]:
-        person = await name_person(session)
+        person = await find_person(session)
         return await _ask(session, named, "approve", Approve(named.order_id, person.actor, person.counts_ms))
 
     document = run(data, act)
@@ -172,7 +172,7 @@ def cancel(
     from merchant_wallet.book.commands import Cancel
 
     named = _read_names(names)
-    command = Cancel(named.order_id, name_actor(), even_frozen=even_frozen)
+    command = Cancel(named.order_id, find_actor(), even_frozen=even_frozen)
     _print_order(_move(named, "cancel", command, data), as_json)
 
 

@@ -36,7 +36,7 @@ async def change_password(request: ConsoleRequest, conn: Connection) -> Response
         return await _show(
             request, conn, FormState(errors={"again": request.translate(N_("The two are not the same."))})
         )
-    attempt = attempts.name_attempt(operator.name, request.client.source)
+    attempt = attempts.make_attempt(operator.name, request.client.source)
     if wait_ms := await attempts.count(conn, attempt, request.at_ms):
         return await _wait(request, conn, -(-wait_ms // 1000), "old")
     try:

@@ -211,7 +211,7 @@ async def _list_entries(
     kind = state.get("kind")
     wanted = EntryFilter(
         kinds=(kind,) if kind in entries.KINDS else (),
-        account=None if account is None else name_of(account.account_id),
+        account=None if account is None else format_account(account.account_id),
         from_ms=read_day(state.get("from")),
         to_ms=read_end(state.get("to")),
     )
@@ -220,7 +220,7 @@ async def _list_entries(
     )
 
 
-def name_of(account_id: int) -> str:
+def format_account(account_id: int) -> str:
     """The account's name as the book's reads expect it."""
     fixed = FIXED_BY_ID.get(account_id)
     return fixed.name if fixed else f"{SUBUSER}:{account_id}"
@@ -236,7 +236,7 @@ def _list_kinds(request: ConsoleRequest) -> list[tuple[str, str]]:
 
 async def _find_account(request: ConsoleRequest, conn: Connection, merchant_id: int) -> AccountView:
     try:
-        account = await reads.find_account(conn, merchant_id, name_of(read_id(request, "account_id")))
+        account = await reads.find_account(conn, merchant_id, format_account(read_id(request, "account_id")))
     except (ValueError, LookupError):
         raise HTTPException(404) from None
     if not is_listed(account.kind, account.balance_units, request.context.settings.shown_chains):

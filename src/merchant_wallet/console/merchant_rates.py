@@ -35,8 +35,8 @@ from merchant_wallet.console.rates import (
     NO_RATE,
     RequestedChange,
     format_band,
+    format_field_name,
     list_proposed,
-    name_field,
     read_typed,
     refill_unproposed,
 )
@@ -85,7 +85,7 @@ async def change_rate(request: ConsoleRequest, conn: Connection) -> Response:
     except Unproposed as unproposed:
         return await _show(request, conn, merchant, refill_unproposed(request, direction, unproposed))
     except RateRefused:
-        errors = {name_field(direction): await _describe_arbitrage(request, conn, number, direction)}
+        errors = {format_field_name(direction): await _describe_arbitrage(request, conn, number, direction)}
         return await _show(request, conn, merchant, FormState(request.form.kept(), errors))
     if proposed is not None:
         return proposal_forms.redirect_to(request, proposed)
@@ -132,7 +132,7 @@ async def _show(
 ) -> Response:
     force = await rates.read_effective(conn, merchant.merchant_id)
     forms = [
-        RateForm(d, name_field(d), force[d], await rates.find_line(conn, merchant.merchant_id, d))
+        RateForm(d, format_field_name(d), force[d], await rates.find_line(conn, merchant.merchant_id, d))
         for d in DIRECTIONS
     ]
     settings = show_settings(merchant)
@@ -164,7 +164,7 @@ def _read_conditions(
     """The typed values. Without a typed rate, the rate in force."""
 
     def read(direction: str) -> int | None:
-        text = typed.get(name_field(direction), "").strip()
+        text = typed.get(format_field_name(direction), "").strip()
         return read_rate(text) if text else force[direction].usable_at(at_ms)
 
     return Conditions(

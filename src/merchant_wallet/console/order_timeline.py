@@ -130,11 +130,11 @@ def _describe_cause(timeline: Timeline, step: Step) -> str:
     if step.to_status == FAILED:
         return step.cause
     if step.to_status == CANCELLED:
-        return _name(timeline, canceller_of(step.cause))
+        return _show_actor(timeline, canceller_of(step.cause))
     return ""
 
 
-def _name(timeline: Timeline, actor: str) -> str:
+def _show_actor(timeline: Timeline, actor: str) -> str:
     return actor if timeline.names or actor == timeline.me else ""
 
 
@@ -147,7 +147,9 @@ def _list_approvals(timeline: Timeline) -> list[TimelineEvent]:
     names = [name for name in (order.first_approved_by, order.approved_by) if name]
     return [
         TimelineEvent(
-            APPROVED, order.approved_ms, note=", ".join(filter(None, (_name(timeline, n) for n in names)))
+            APPROVED,
+            order.approved_ms,
+            note=", ".join(filter(None, (_show_actor(timeline, n) for n in names))),
         )
     ]
 
@@ -182,7 +184,7 @@ def _list_remaining(timeline: Timeline) -> list[TimelineEvent]:
     order = timeline.order
     if order.status == PENDING and order.approved_ms is None:
         first = order.first_approved_by
-        given = [] if first is None else [TimelineEvent(FIRST_YES, note=_name(timeline, first))]
+        given = [] if first is None else [TimelineEvent(FIRST_YES, note=_show_actor(timeline, first))]
         title = WAITS_FOR_SECOND if first is not None else WAITS_FOR_ONE
         waits = TimelineEvent(title, state=CURRENT, word="" if count_needed_approvals(order) == 1 else TWO)
         return [*given, waits, TimelineEvent(TO_BE_PAID, state=TODO), TimelineEvent(TO_BE_TOLD, state=TODO)]

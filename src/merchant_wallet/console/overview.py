@@ -175,12 +175,12 @@ async def _read_charts(request: ConsoleRequest, conn: Connection, days: int, cur
         "volume": _chart(
             span, currency, [(request.translate(label), _sum(rows, kind)) for label, kind in LINES]
         ),
-        "fees": _chart(span, currency, [(request.translate(_name_fees(request)), _sum_fees(rows))]),
+        "fees": _chart(span, currency, [(request.translate(_label_fees(request)), _sum_fees(rows))]),
         "fees_units": sum(row.fee_units for row in rows),
     }
 
 
-def _name_fees(request: ConsoleRequest) -> str:
+def _label_fees(request: ConsoleRequest) -> str:
     """The platform's earnings are the merchant's costs."""
     return N_("Fees earned") if request.merchant_id is None else N_("Fees paid")
 

@@ -67,7 +67,7 @@ async def show_proposals(request: ConsoleRequest, conn: Connection) -> Response:
         adjustments=len(await adjustments.list_open(conn, now_ms=request.at_ms, limit=decisions.MAX_PAGE)),
         decided=decided,
         next=last and str(last.proposal_no),
-        names=await name_merchants(conn, [*waiting, *decided]),
+        names=await read_merchant_names(conn, [*waiting, *decided]),
         needs_owner=[kind for kind, right in RIGHTS.items() if right == Right.MANAGE_OPERATORS],
     )
 
@@ -158,7 +158,7 @@ async def _show(
         is_known=right is not None,
         waits=request.at_ms < request.person.counts_ms,
         deciders=[] if right is None else _list_deciders(people, right, found, request.at_ms),
-        names=await name_merchants(conn, [found]),
+        names=await read_merchant_names(conn, [found]),
         outcome=describe_outcome(request, found),
     )
 
@@ -171,7 +171,7 @@ def _list_deciders(people: list[Operator], right: Right, change: ProposedChange,
     ]
 
 
-async def name_merchants(conn: Connection, rows: list[ProposedChange]) -> dict[int, str]:
+async def read_merchant_names(conn: Connection, rows: list[ProposedChange]) -> dict[int, str]:
     """The names of the merchants that proposals concern or name in their facts."""
     told = [facts.get("merchantId") for row in rows for facts in (row.before, row.after)]
     return await merchants.read_names(conn, [*(row.merchant_id for row in rows), *told])

@@ -90,7 +90,9 @@ async def change_rate(request: ConsoleRequest, conn: Connection) -> Response:
         proposed = await change(request, conn, requested)
     except RateRefused:
         told = await _explain(request, conn, RateLine(PLATFORM, direction, rate_e8))
-        return await _show(request, conn, FormState(request.form.kept(), {name_field(direction): told}))
+        return await _show(
+            request, conn, FormState(request.form.kept(), {format_field_name(direction): told})
+        )
     except Unproposed as unproposed:
         return await _show(request, conn, refill_unproposed(request, direction, unproposed))
     if proposed is not None:
@@ -122,7 +124,7 @@ async def change(
 
 def refill_unproposed(request: ConsoleRequest, direction: str, unproposed: Unproposed) -> FormState:
     """The form again, if its change could not be proposed."""
-    errors = {f"{name_field(direction)}-reason": text for text in unproposed.errors.values()}
+    errors = {f"{format_field_name(direction)}-reason": text for text in unproposed.errors.values()}
     return FormState(request.form.kept(), errors, unproposed.problem)
 
 
@@ -177,7 +179,7 @@ async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState
         form_state=form_state,
         forms=[_form(request, await rates.find_line(conn, PLATFORM, direction)) for direction in DIRECTIONS],
         own=[
-            MerchantRate(await _name(conn, one.merchant_id), one)
+            MerchantRate(await _read_merchant_name(conn, one.merchant_id), one)
             for one in lines
             if one.merchant_id != PLATFORM
         ],
@@ -213,23 +215,23 @@ async def _read_history(request: ConsoleRequest, conn: Connection, state: TableS
         return []
     before_no = read_number(state.after) if state.after else None
     found = await rates.list_history(conn, merchant_id=scope, before_no=before_no, limit=PAGE_ROWS + 1)
-    names = {number: await _name(conn, number) for number in {one.merchant_id for one in found}}
+    names = {number: await _read_merchant_name(conn, number) for number in {one.merchant_id for one in found}}
     return [HistoryLine(names[one.merchant_id], one) for one in found]
 
 
-async def _name(conn: Connection, merchant_id: int) -> str:
+async def _read_merchant_name(conn: Connection, merchant_id: int) -> str:
     """A merchant's name; empty for the platform."""
     found = await merchants.show_merchant(conn, merchant_id) if merchant_id else None
     return "" if found is None else found.name
 
 
 def _form(request: ConsoleRequest, line: RateLine) -> RateForm:
-    return RateForm(line.direction, name_field(line.direction), line, line.is_too_old(request.at_ms))
+    return RateForm(line.direction, format_field_name(line.direction), line, line.is_too_old(request.at_ms))
 
 
 def read_typed(request: ConsoleRequest, direction: str) -> tuple[int | None, int | None, dict[str, str]]:
     """The typed rate and maximum age, and their errors."""
-    name, errors, max_age_ms = name_field(direction), {}, None
+    name, errors, max_age_ms = format_field_name(direction), {}, None
     rate_e8 = read_rate(request.form.text(name))
     if rate_e8 is None:
         errors[name] = request.translate(NO_RATE)
@@ -253,10 +255,12 @@ async def _explain(request: ConsoleRequest, conn: Connection, requested: RateLin
     largest = format_rate(ONE // back)
     if arbitrage.merchant_id == PLATFORM:
         return request.translate(ARBITRAGE, largest=largest)
-    return request.translate(ARBITRAGE_FOR, name=await _name(conn, arbitrage.merchant_id), largest=largest)
+    return request.translate(
+        ARBITRAGE_FOR, name=await _read_merchant_name(conn, arbitrage.merchant_id), largest=largest
+    )
 
 
-def name_field(direction: str) -> str:
+def format_field_name(direction: str) -> str:
     """The name of a direction's field in forms."""
     return "rate-" + direction.lower().replace(":", "-")
 

@@ -103,14 +103,14 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
         "needed": count_needed_approvals(order),
         "given": count_given_approvals(order),
         "payout": payout,
-        "wallet": _name_wallet(order, payout),
+        "wallet": _format_wallet(order, payout),
         "transfers": transfers if is_staff else [],
         "told": told,
         "postings": await _read_postings(conn, line.merchant_id, order),
         "screened": await _screen(request, conn, line),
         "is_moving": order.status not in FINAL or any(one.callback.state == "due" for one in told),
         "has_said_yes": _has_said_yes(request, order),
-        "approvers": _name_approvers(order, is_staff),
+        "approvers": _list_approvers(order, is_staff),
     }
     return {**shown, "version": _digest(shown)}
 
@@ -140,7 +140,7 @@ async def _screen(request: ConsoleRequest, conn: Connection, line: OrderLine) ->
     return (await screen(request, conn, [line]))[0]
 
 
-def _name_wallet(order: Withdrawal, payout: PayoutShown | None) -> str:
+def _format_wallet(order: Withdrawal, payout: PayoutShown | None) -> str:
     """The hot wallet that pays the order; empty if none is chosen yet."""
     return "" if payout is None or payout.wallet is None else format_address(order.chain, payout.wallet)
 
@@ -150,7 +150,7 @@ def _has_said_yes(request: ConsoleRequest, order: Withdrawal) -> bool:
     return first is not None and person_of(first) == person_of(request.actor)
 
 
-def _name_approvers(order: Withdrawal, is_staff: bool) -> list[str]:
+def _list_approvers(order: Withdrawal, is_staff: bool) -> list[str]:
     """Who has approved, for the platform's staff."""
     return [name for name in (order.first_approved_by, order.approved_by) if name] if is_staff else []
 

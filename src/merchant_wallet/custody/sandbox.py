@@ -15,7 +15,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.db import Queries
 from merchant_wallet.chains.protocol import Block, TokenTransfer
 from merchant_wallet.chains.sandbox.chain import ENDLESS_UNITS
-from merchant_wallet.chains.sandbox.reader import name_transaction
+from merchant_wallet.chains.sandbox.reader import compute_tx_hash
 
 QUERIES: Final = Queries(Path(__file__).with_name("sandbox.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -70,7 +70,7 @@ class SandboxCustody:
                 # A payout of the sandbox leaves its chains, even if the address is one of ours.
                 found.append(TokenTransfer(self._name, name, *place, self._wallet, NOBODY, amount_units))
             else:
-                tx_hash = name_transaction(self._name, int(name))
+                tx_hash = compute_tx_hash(self._name, int(name))
                 ends = (bytes(sender), bytes(recipient))
                 found.append(TokenTransfer(self._name, tx_hash, *place, *ends, amount_units))
         return found

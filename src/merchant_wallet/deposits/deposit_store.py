@@ -158,7 +158,7 @@ async def _carry_out(
     for change in changes:
         if isinstance(change, Write):
             continue
-        values = {"chain": chain, **_name_of(change.known)}
+        values = {"chain": chain, **_make_key_params(change.known)}
         if isinstance(change, Move):
             transfer = change.transfer
             place = {
@@ -179,7 +179,7 @@ async def _carry_out(
         await connection.execute(_TEXTS["raise_dust"], columns)
 
 
-def _name_of(known: Known) -> dict[str, Any]:
+def _make_key_params(known: Known) -> dict[str, Any]:
     return {"merchant_id": known.merchant_id, "tx_hash": known.tx_hash, "log_index": known.log_index}
 
 

@@ -218,7 +218,7 @@ class Watcher:
                 connection, self._chain, cursor, block, owned, self._clock()
             )
             for seen in owned:
-                log.info("deposit seen", **_name(seen))
+                log.info("deposit seen", **_make_log_fields(seen))
         if upto < head.number:
             self.wake.set()
         return upto < head.number
@@ -265,7 +265,7 @@ class Watcher:
         owned = await deposit_store.find_owned(connection, transfers)
         for seen in owned:
             if seen.transfer.amount_units > MAX_BALANCE_UNITS:
-                log.error("deposit of an impossible amount is left out", **_name(seen))
+                log.error("deposit of an impossible amount is left out", **_make_log_fields(seen))
         return [seen for seen in owned if seen.transfer.amount_units <= MAX_BALANCE_UNITS]
 
     def _adapt(self, transfers: int) -> None:
@@ -278,9 +278,9 @@ class Watcher:
     def _tell(self, change: Change) -> None:
         if isinstance(change, Write):
             if change.status is State.HELD:
-                log.error("deposit held", **_name(change.owned), cause=change.cause)
+                log.error("deposit held", **_make_log_fields(change.owned), cause=change.cause)
             else:
-                log.info("deposit final", **_name(change.owned))
+                log.info("deposit final", **_make_log_fields(change.owned))
             return
         known = change.known
         name = {"chain": self._chain, "tx_hash": known.tx_hash, "log_index": known.log_index}
@@ -304,7 +304,7 @@ def _expect_block(block: Block, owned: Sequence[Owned]) -> None:
             raise BlocksMissing(f"{transfer.tx_hash} is in {transfer.block_hash}, not in {block.hash}")
 
 
-def _name(seen: Owned) -> dict[str, object]:
+def _make_log_fields(seen: Owned) -> dict[str, object]:
     transfer = seen.transfer
     return {
         "chain": transfer.chain,

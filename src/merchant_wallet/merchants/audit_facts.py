@@ -13,7 +13,7 @@ _OTHER_NAMES: Final = {"networks": "allowedNetworks"}
 
 def list_settings_facts(merchant: Merchant) -> dict[str, Any]:
     """Every setting, by the name of its fact."""
-    return {name_fact(name): _fact_of(setting, merchant) for name, setting in SETTINGS.items()}
+    return {format_fact_name(name): _fact_of(setting, merchant) for name, setting in SETTINGS.items()}
 
 
 def list_changed_facts(before: Merchant, after: Merchant) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -23,7 +23,7 @@ def list_changed_facts(before: Merchant, after: Merchant) -> tuple[dict[str, Any
     return {name: was[name] for name in changed}, {name: became[name] for name in changed}
 
 
-def name_fact(setting: str) -> str:
+def format_fact_name(setting: str) -> str:
     """The name of a setting's fact."""
     first, *further = setting.split("-")
     return _OTHER_NAMES.get(setting, first + "".join(map(str.title, further)))

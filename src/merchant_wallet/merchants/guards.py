@@ -16,7 +16,7 @@ import msgspec
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
 from merchant_wallet.base.money import RATE_SCALE
 from merchant_wallet.merchants import store
-from merchant_wallet.merchants.audit_facts import list_changed_facts, name_fact
+from merchant_wallet.merchants.audit_facts import format_fact_name, list_changed_facts
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import SETTINGS, Merchant, SettingRefused, parse_setting, show_settings
 from merchant_wallet.merchants.store import Connection, MerchantUnknown
@@ -63,7 +63,7 @@ def _loosens(name: str, before: Merchant, after: Merchant, day_old_fees: DayOldF
 
 async def read_day_old_fees(conn: Connection, merchant_id: int, at_ms: int) -> DayOldFees:
     """The fees of 24 hours ago that differ from now."""
-    names = {name_fact(name): name for name in FEES}
+    names = {format_fact_name(name): name for name in FEES}
     values = {"merchant_id": merchant_id, "since_ms": at_ms - DAY_MS, "names": list(names)}
     cursor = await conn.execute(store.QUERIES["read_day_facts"].text, values)
     day_old_fees: dict[str, int] = {}

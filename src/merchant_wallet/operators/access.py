@@ -109,7 +109,7 @@ def make_kinds(wait_ms: int) -> Mapping[str, Kind]:
 
 
 async def _read_creation(conn: Connection, change: ProposedChange) -> Facts:
-    return {"exists": await records.find(conn, _name_of(change)) is not None}
+    return {"exists": await records.find(conn, _read_operator_name(change)) is not None}
 
 
 async def _apply_creation(wait_ms: int, conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
@@ -117,7 +117,7 @@ async def _apply_creation(wait_ms: int, conn: Connection, change: ProposedChange
     try:
         made = await create(
             conn,
-            _name_of(change),
+            _read_operator_name(change),
             after["role"],
             merchant_id=after["merchantId"],
             at_ms=at_ms,
@@ -164,7 +164,7 @@ async def _apply_role(wait_ms: int, conn: Connection, change: ProposedChange, at
 
 
 async def _hold(conn: Connection, change: ProposedChange) -> Operator:
-    found = await records.find(conn, _name_of(change))
+    found = await records.find(conn, _read_operator_name(change))
     if found is None:
         raise ChangeRefused("There is no such operator any more.")
     try:
@@ -173,5 +173,5 @@ async def _hold(conn: Connection, change: ProposedChange) -> Operator:
         raise ChangeRefused(str(unknown)) from None
 
 
-def _name_of(change: ProposedChange) -> str:
+def _read_operator_name(change: ProposedChange) -> str:
     return change.subject.removeprefix(_SUBJECT)

@@ -47,7 +47,7 @@ class Attempt(NamedTuple):
     name_key: bytes
 
 
-def name_attempt(name: str, source: str) -> Attempt:
+def make_attempt(name: str, source: str) -> Attempt:
     """The keys under which an attempt is counted. Pure.
 
     All keys of a name have the same prefix, so they can be found by the name.

@@ -83,7 +83,7 @@ async def sign_in(conn: Connection, name: str, password: str, *, source: str, at
 
     Then the caller, in one transaction, checks `still_holds` and opens a session with `totp_passed=False`.
     """
-    attempt = attempts.name_attempt(name, source)
+    attempt = attempts.make_attempt(name, source)
     if blocked_ms := await attempts.count(conn, attempt, at_ms):
         return _wait(blocked_ms)
     operator = await find(conn, name)
@@ -153,7 +153,7 @@ async def confirm_totp(
     OperatorRefused if no factor was created.
     """
     operator = await show_by_id(conn, operator_id)
-    attempt = attempts.name_attempt(operator.name, source)
+    attempt = attempts.make_attempt(operator.name, source)
     if blocked_ms := await attempts.count(conn, attempt, at_ms):
         return _wait(blocked_ms)
     codes = await _take_code(conn, keyring, operator, code, at_ms, wait_ms)
@@ -168,7 +168,7 @@ async def use_recovery_code(
 ) -> Second:
     """Judge a recovery code instead of the second factor. A right one is used up."""
     operator = await show_by_id(conn, operator_id)
-    attempt = attempts.name_attempt(operator.name, source)
+    attempt = attempts.make_attempt(operator.name, source)
     if blocked_ms := await attempts.count(conn, attempt, at_ms):
         return _wait(blocked_ms)
     values = {

@@ -145,9 +145,9 @@ async def list_postings(
 
 def _show(row: Row) -> EntryLine:
     line = {name: value for name, value in row.items() if name not in ("is_edge", "source_id", "target_id")}
-    source, target = (_name(row[side], row["currency"]) for side in ("source_id", "target_id"))
+    source, target = (_format_account(row[side], row["currency"]) for side in ("source_id", "target_id"))
     return EntryLine(**line, source=source, target=target)
 
 
-def _name(account_id: int | None, currency: str | None) -> str | None:
+def _format_account(account_id: int | None, currency: str | None) -> str | None:
     return None if account_id is None or currency is None else name_account(account_id, currency)

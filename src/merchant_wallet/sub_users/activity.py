@@ -186,7 +186,7 @@ def _make_line(row: _Row) -> ActivityLine:
         amount_units=row.amount_units,
         currency=row.currency,
         balance_units=row.balance_units,
-        partner=_name_partner(row),
+        partner=_format_partner(row),
         # For an adjustment this is the operator's reference, which the sub-user must not see.
         mc_order_id=None if row.kind == _ADJUST else row.mc_order_id,
         chain=row.chain,
@@ -198,7 +198,7 @@ def _make_line(row: _Row) -> ActivityLine:
     )
 
 
-def _name_partner(row: _Row) -> str | None:
+def _format_partner(row: _Row) -> str | None:
     if row.kind == _ADJUST:
         return None
     if row.chain is not None and row.sender is not None:

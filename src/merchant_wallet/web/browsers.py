@@ -25,7 +25,7 @@ _SYSTEMS: Final = (
 _MAX_SHOWN: Final = 60
 
 
-def name_browser(user_agent: str) -> str:
+def describe_browser(user_agent: str) -> str:
     """Such as `Firefox · Windows`, or the beginning of an unknown user agent."""
     browser = next((name for mark, name in _BROWSERS if mark in user_agent), "")
     system = next((name for mark, name in _SYSTEMS if mark in user_agent), "")

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from merchant_wallet.base.money import format_rate, format_units
-from merchant_wallet.web.browsers import name_browser
+from merchant_wallet.web.browsers import describe_browser
 from merchant_wallet.web.languages import Language, read_words, translate
 from merchant_wallet.web.live import BEAT_S
 from merchant_wallet.web.refusals import translate_refusal
@@ -46,7 +46,7 @@ class Templates:
         self._environment.filters.update(
             money=show_money, rate=format_rate, moment=show_moment, day=show_day, short=shorten, group=group
         )
-        self._environment.filters.update(refusal=show_refusal, browser=name_browser)
+        self._environment.filters.update(refusal=show_refusal, browser=describe_browser)
         self._environment.globals["static"] = find_url
         self._environment.globals["sandbox"] = sandbox
         self._environment.globals["live_beat_s"] = f"{BEAT_S:g}"

@@ -168,7 +168,7 @@ async def claim(
 
 async def read_order(connection: AsyncConnection, claim: Claim) -> PayableOrder:
     """The claimed order."""
-    cursor = await connection.execute(_TEXTS["read_order"], _name(claim))
+    cursor = await connection.execute(_TEXTS["read_order"], _make_key_params(claim))
     row = await cursor.fetchone()
     if row is None:
         raise LookupError(f"order {claim.order_id} of merchant {claim.merchant_id} is gone")
@@ -199,12 +199,12 @@ async def read_signed(connection: AsyncConnection, merchant_id: int, order_id: i
 
 async def read_entry(connection: AsyncConnection, claim: Claim) -> tuple[Entry, bytes | None] | None:
     """The entry that created the order, and the hash before it (None for the book's first entry)."""
-    cursor = await connection.execute(_TEXTS["read_entry"], _name(claim))
+    cursor = await connection.execute(_TEXTS["read_entry"], _make_key_params(claim))
     row = await cursor.fetchone()
     if row is None:
         return None
     kind, mc_order_id, at_ms, rate_e8, facts, own_hash, previous_hash = row
-    cursor = await connection.execute(_TEXTS["read_postings"], _name(claim))
+    cursor = await connection.execute(_TEXTS["read_postings"], _make_key_params(claim))
     postings = tuple(Posting(*columns) for columns in await cursor.fetchall())
     entry = Entry(claim.order_id, kind, mc_order_id, at_ms, rate_e8, facts, postings, bytes(own_hash))
     return entry, previous_hash
@@ -226,7 +226,7 @@ async def store_signed(
     bytes must never be broadcast.
     """
     parameters = {
-        **_name(claim),
+        **_make_key_params(claim),
         "chain": chain,
         "wallet": wallet,
         "attempt_no": attempt_no,
@@ -252,7 +252,7 @@ async def store_signed(
 async def mark_broadcast(connection: AsyncConnection, claim: Claim, attempt_no: int, now_ms: int) -> None:
     """Record when a node first took the bytes. Nothing depends on it."""
     await connection.execute(
-        _TEXTS["mark_broadcast"], {**_name(claim), "attempt_no": attempt_no, "now_ms": now_ms}
+        _TEXTS["mark_broadcast"], {**_make_key_params(claim), "attempt_no": attempt_no, "now_ms": now_ms}
     )
 
 
@@ -267,7 +267,7 @@ async def release(
 ) -> None:
     """Release the claim and let the order rest. `obstacle` is what it waits for. Raises ClaimLost."""
     parameters = {
-        **_name(claim),
+        **_make_key_params(claim),
         "now_ms": now_ms,
         "until_ms": now_ms + rest_ms,
         "failures": failures,
@@ -303,7 +303,7 @@ async def show_payout(connection: AsyncConnection, merchant_id: int, order_id: i
     return None if row is None else PayoutShown(*row)
 
 
-def _name(claim: Claim) -> dict[str, object]:
+def _make_key_params(claim: Claim) -> dict[str, object]:
     return {"merchant_id": claim.merchant_id, "order_id": claim.order_id, "fence": claim.fence}
 
 

@@ -86,7 +86,7 @@ async def reserve(
 
 
 async def _insert(connection: AsyncConnection, claim: Claim, wanted: Wanted, now_ms: int) -> Reservation:
-    parameters = {**_name(claim), "chain": wanted.chain, "wallet": wanted.wallet, "now_ms": now_ms}
+    parameters = {**_make_key_params(claim), "chain": wanted.chain, "wallet": wanted.wallet, "now_ms": now_ms}
     nonce = await _take_nonce(connection, parameters) if wanted.has_nonces else None
     parameters |= {"nonce": nonce, "amount": wanted.amount_units}
     await connection.execute(_TEXTS["insert_reservation"], parameters)
@@ -106,7 +106,7 @@ async def release(connection: AsyncConnection, claim: Claim, now_ms: int) -> Non
     """Release the reservation of an order for which nothing is signed. Raises ClaimLost."""
     async with connection.transaction():
         await _write(connection, "hold_fence", claim, {})
-        await connection.execute(_TEXTS["drop_reservation"], {**_name(claim), "now_ms": now_ms})
+        await connection.execute(_TEXTS["drop_reservation"], {**_make_key_params(claim), "now_ms": now_ms})
 
 
 async def give_up(
@@ -128,14 +128,14 @@ async def give_up(
     async with connection.transaction():
         await _write(connection, "give_up", claim, parameters)
         ending = "spend_reservation" if signed_no else "drop_reservation"
-        await connection.execute(_TEXTS[ending], {**_name(claim), "now_ms": now_ms})
+        await connection.execute(_TEXTS[ending], {**_make_key_params(claim), "now_ms": now_ms})
         if wallet_fault is not None:
             await hot_wallet_store.freeze_wallet(connection, chain, wallet_fault, now_ms)
 
 
 async def spend(connection: AsyncConnection, claim: Claim) -> None:
     """Note that the order's money has left the wallet. It is a fact, so it needs no claim."""
-    await connection.execute(_TEXTS["spend_reservation"], _name(claim))
+    await connection.execute(_TEXTS["spend_reservation"], _make_key_params(claim))
 
 
 async def freeze(
@@ -145,7 +145,7 @@ async def freeze(
 
     Raises ClaimLost.
     """
-    parameters = {**_name(claim), "cause": cause, "now_ms": now_ms}
+    parameters = {**_make_key_params(claim), "cause": cause, "now_ms": now_ms}
     async with connection.transaction():
         cursor = await connection.execute(_TEXTS["freeze_order"], parameters)
         row = await cursor.fetchone()
@@ -164,11 +164,11 @@ async def release_idle(connection: AsyncConnection, chain: str, wallet: bytes, b
     return cursor.rowcount
 
 
-def _name(claim: Claim) -> dict[str, object]:
+def _make_key_params(claim: Claim) -> dict[str, object]:
     return {"merchant_id": claim.merchant_id, "order_id": claim.order_id, "fence": claim.fence}
 
 
 async def _write(connection: AsyncConnection, name: str, claim: Claim, parameters: dict[str, object]) -> None:
-    cursor = await connection.execute(_TEXTS[name], {**_name(claim), **parameters})
+    cursor = await connection.execute(_TEXTS[name], {**_make_key_params(claim), **parameters})
     if cursor.rowcount != 1:
         raise ClaimLost(f"order {claim.order_id}: fence {claim.fence} has been passed")

@@ -20,7 +20,7 @@ from merchant_wallet.api.debugger.bodies import (
     judge_sign,
     read_body,
 )
-from merchant_wallet.api.debugger.findings import NOTE, SENTENCES, WRONG, Finding, name_character
+from merchant_wallet.api.debugger.findings import NOTE, SENTENCES, WRONG, Finding, describe_character
 from merchant_wallet.api.debugger.signature_mistakes import try_secrets
 from merchant_wallet.api.debugger.string_to_sign import Difference, compare, explain
 from merchant_wallet.base.signing import MD5, Method, build_md5_string_to_sign, build_string_to_sign
@@ -38,7 +38,7 @@ __all__ = [
     "Line",
     "compare",
     "diagnose",
-    "name_character",
+    "describe_character",
 ]
 
 MAX_TEXT: Final = 64 * 1024

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from merchant_wallet.api.debugger.findings import Finding, name_character
+from merchant_wallet.api.debugger.findings import Finding, describe_character
 from merchant_wallet.api.wire import NON_SCALAR, parse_body
 from merchant_wallet.base.codes import Refused
 from merchant_wallet.base.signing import (
@@ -85,7 +85,7 @@ def _judge_texts(read: ReadBody, raw: dict[str, Any], body: str) -> Iterator[Fin
     if offender is not None:
         found = _search_control(read.texts.get(offender, read.sign or ""))
         assert found is not None
-        yield Finding("control", {"field": offender, "character": name_character(found[0])})
+        yield Finding("control", {"field": offender, "character": describe_character(found[0])})
     escaped = {name for name, text in _find_members(body) if "\\" in text}
     for name, text in read.texts.items():
         if isinstance(raw.get(name), _Number) and (shortest := find_shortest_number(text)) != text:
@@ -143,7 +143,7 @@ def judge_sign(sign: str | None, method: Method) -> list[Finding]:
         return [Finding("sign-missing")]
     odd = _search_not_hex(sign)
     if odd is not None:
-        return [Finding("sign-not-hex", {"character": name_character(odd[0])})]
+        return [Finding("sign-not-hex", {"character": describe_character(odd[0])})]
     if len(sign) != SIGN_LENGTH:
         return [Finding("sign-length", {"length": str(len(sign))})]
     is_upper, right = sign == sign.upper(), "upper" if method == MD5 else "lower"

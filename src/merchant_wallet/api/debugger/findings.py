@@ -141,7 +141,7 @@ _CONTROL_NAMES: Final = {
 }
 
 
-def name_character(character: str) -> str:
+def describe_character(character: str) -> str:
     """An unambiguous name of a character: `U+000D carriage return`, `U+0041 A`. "" is the end of the text."""
     if not character:
         return "the end of the text"

@@ -13,7 +13,7 @@ from urllib.parse import unquote, unquote_plus
 import msgspec
 
 from merchant_wallet.api.debugger.bodies import ReadBody
-from merchant_wallet.api.debugger.findings import Finding, name_character
+from merchant_wallet.api.debugger.findings import Finding, describe_character
 from merchant_wallet.base.signing import MD5, Method
 
 _SECRET_NAMES: Final = frozenset({"key", "secret", "appsecret", "app_secret", "secretkey"})
@@ -41,7 +41,7 @@ def compare(ours: str, theirs: str) -> Difference | None:
     before = ours[:offset]
     line, column = before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
     mine, other = ours[offset : offset + 1], theirs[offset : offset + 1]
-    return Difference(offset, line, column, name_character(mine), name_character(other))
+    return Difference(offset, line, column, describe_character(mine), describe_character(other))
 
 
 def explain(path: str, read: ReadBody, method: Method, ours: str, theirs: str, body: str) -> list[Finding]:
@@ -67,9 +67,9 @@ def explain(path: str, read: ReadBody, method: Method, ours: str, theirs: str, b
 
 def _judge_edges(theirs: str) -> Iterator[Finding]:
     if theirs and theirs[-1] in "\r\n\t \0":
-        yield Finding("line-end", {"character": name_character(theirs[-1])})
+        yield Finding("line-end", {"character": describe_character(theirs[-1])})
     if theirs and theirs[0] in "\r\n\t \ufeff":
-        yield Finding("line-start", {"character": name_character(theirs[0])})
+        yield Finding("line-start", {"character": describe_character(theirs[0])})
 
 
 def _judge_first(path: str, pieces: list[str], method: Method) -> Iterator[Finding]:
@@ -95,7 +95,7 @@ def _judge_fields(read: ReadBody, pieces: list[str], method: Method) -> Iterator
     yield from _judge_names(read, theirs)
     common = [name for name in theirs if name in read.texts]
     if common != sorted(common):
-        yield _name_order(read, common)
+        yield _explain_order(read, common)
     for name in common:
         if theirs[name] != read.texts[name]:
             yield _judge_value(name, read.texts[name], theirs[name])
@@ -116,7 +116,7 @@ def _judge_names(read: ReadBody, theirs: dict[str, str]) -> Iterator[Finding]:
             yield Finding("missing", {"field": name})
 
 
-def _name_order(read: ReadBody, common: list[str]) -> Finding:
+def _explain_order(read: ReadBody, common: list[str]) -> Finding:
     if common == sorted(common, key=str.lower):
         return Finding("order-case")
     if common == [name for name in read.sent if name in common]:

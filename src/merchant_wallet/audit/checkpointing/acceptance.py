@@ -198,7 +198,7 @@ async def _freeze(
     return tuple(sorted(frozen))
 
 
-def _name_files(folder: Path, found: Sequence[RollbackSign], new_key: bool) -> list[str]:
+def _list_evidence_files(folder: Path, found: Sequence[RollbackSign], new_key: bool) -> list[str]:
     """The files that no longer match the database, or all of them if the key is replaced."""
     if new_key:
         merchants = list_files(folder) if folder.is_dir() else []
@@ -222,7 +222,7 @@ async def _move_evidence(
     told = await audit.list_entries(conn, action=ACTION, limit=MAX_ACCEPTANCES)
     named = {str((entry.after or {}).get("evidence")) for entry in told}
     target = choose_folder(folder, min(sign.since_ms for sign in open_signs), named)
-    names = await asyncio.to_thread(_name_files, folder, open_signs, new_key)
+    names = await asyncio.to_thread(_list_evidence_files, folder, open_signs, new_key)
     files = await asyncio.to_thread(move, folder, names, target)
     accepted = Accepted(list(open_signs), files, target if files else None)
     if files:
@@ -269,7 +269,7 @@ async def _record(
         after={
             "reason": request.reason,
             "signs": len(accepted.signs),
-            "causes": [_name_cause(sign) for sign in accepted.signs[:MAX_LOGGED_CAUSES]],
+            "causes": [_format_cause(sign) for sign in accepted.signs[:MAX_LOGGED_CAUSES]],
             "evidence": None if folder is None else folder.name,
             "evidenceSha256": hashlib.sha256(_format_list(accepted, request)).hexdigest(),
             "frozenOrders": list(accepted.frozen_orders[:MAX_LOGGED_CAUSES]),
@@ -281,6 +281,6 @@ async def _record(
     )
 
 
-def _name_cause(sign: RollbackSign) -> str:
+def _format_cause(sign: RollbackSign) -> str:
     whose = f"{sign.subject} {sign.merchant_id}" if sign.subject == "book" else sign.subject
     return f"{whose}: {sign.cause}"

@@ -123,22 +123,22 @@ class Replay:
             source = balances[source_id] = balances[source_id] - amount
             target = balances[target_id] = balances[target_id] + amount
             if source != posting.source_balance:
-                self._name_balance(entry, posting, source_id, posting.source_balance, source)
+                self._raise_balance_violation(entry, posting, source_id, posting.source_balance, source)
             if target != posting.target_balance:
-                self._name_balance(entry, posting, target_id, posting.target_balance, target)
+                self._raise_balance_violation(entry, posting, target_id, posting.target_balance, target)
             if source < (-MAX_BALANCE_UNITS if source_id in BELOW_ZERO_IDS else 0):
-                self._name_floor(entry, posting, source_id, source)
+                self._raise_floor_violation(entry, posting, source_id, source)
             if target > MAX_BALANCE_UNITS:
-                self._name_floor(entry, posting, target_id, target)
+                self._raise_floor_violation(entry, posting, target_id, target)
 
-    def _name_balance(
+    def _raise_balance_violation(
         self, entry: Entry, posting: Posting, account_id: int, kept: int, computed: int
     ) -> None:
         account = name_account(account_id, posting.currency)
         text = f"{account} is kept as {kept}, the postings so far give {computed}"
         raise_violation("balance", text, entry_id=entry.entry_id, account=account)
 
-    def _name_floor(self, entry: Entry, posting: Posting, account_id: int, balance: int) -> None:
+    def _raise_floor_violation(self, entry: Entry, posting: Posting, account_id: int, balance: int) -> None:
         account = name_account(account_id, posting.currency)
         raise_violation("floor", f"{account} goes to {balance}", entry_id=entry.entry_id, account=account)
 

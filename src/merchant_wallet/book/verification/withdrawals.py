@@ -59,7 +59,7 @@ def check_withdrawal(
     _compare(entry, "rate", order.rate_e8, entry.rate_e8)
     _compare(entry, "creation", order.created_ms, entry.at_ms)
     if entry.facts != encode_order_facts(order):
-        _name_facts(entry, order)
+        _raise_facts_violation(entry, order)
     if order.fee_units < fee_units(order.amount_units, order.rate_e8):
         raise_violation(
             "order", f"a fee of {order.fee_units} is less than the rate's", order_id=order.order_id
@@ -76,7 +76,7 @@ def _compare(entry: Entry, name: str, row: object, journal: object) -> None:
         raise_violation("order", text, entry_id=entry.entry_id, order_id=entry.entry_id)
 
 
-def _name_facts(entry: Entry, order: Withdrawal) -> None:
+def _raise_facts_violation(entry: Entry, order: Withdrawal) -> None:
     """Raise a violation for the first fact that differs. Called only when the texts differ."""
     try:
         journal = msgspec.json.decode(entry.facts, type=dict[str, int | str])

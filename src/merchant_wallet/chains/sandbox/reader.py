@@ -91,7 +91,7 @@ class SandboxReader:
     def _to_transfer(self, transfer: SandboxDeposit) -> TokenTransfer:
         return TokenTransfer(
             self._name,
-            name_transaction(self._name, transfer.block_number),
+            compute_tx_hash(self._name, transfer.block_number),
             0,
             transfer.block_number,
             _hash(self._name, f"block {transfer.block_number}"),
@@ -101,7 +101,7 @@ class SandboxReader:
         )
 
 
-def name_transaction(chain: str, block_number: int) -> str:
+def compute_tx_hash(chain: str, block_number: int) -> str:
     """The hash of the one transaction in a block."""
     return _hash(chain, f"arrival {block_number}")
 

@@ -201,13 +201,13 @@ async def sum_sweeps(connection: Connection, chain: str) -> Totals:
 
 async def read_signed(connection: Connection, sweep: Sweep) -> list[SignedTransfer]:
     """Everything that was signed for the present transaction, oldest first."""
-    rows = await _fetch(connection, "read_signed", {**_name(sweep), "kind": sweep.step})
+    rows = await _fetch(connection, "read_signed", {**_make_key_params(sweep), "kind": sweep.step})
     return [SignedTransfer(bytes(raw), tx_hash, block) for raw, tx_hash, block in rows]
 
 
 async def next_token_nonce(connection: Connection, sweep: Sweep) -> int:
     """The nonce after all that sweeps have used of the address."""
-    [(nonce,)] = await _fetch(connection, "next_token_nonce", _name(sweep))
+    [(nonce,)] = await _fetch(connection, "next_token_nonce", _make_key_params(sweep))
     return int(nonce)
 
 
@@ -259,11 +259,11 @@ async def sign(
             nonce = await _take_nonce(connection, sweep, now_ms) if is_top_up else token_nonce
         signed = await draft.sign(nonce)
         nonces = {"top_up_nonce": None, "token_nonce": None, f"{sweep.step}_nonce": nonce}
-        await connection.execute(_TEXTS["set_nonces"], {**_name(sweep), **nonces})
+        await connection.execute(_TEXTS["set_nonces"], {**_make_key_params(sweep), **nonces})
         await connection.execute(
             _TEXTS["store_signed"],
             {
-                **_name(sweep),
+                **_make_key_params(sweep),
                 "kind": sweep.step,
                 "attempt_no": attempt_no,
                 "raw": signed.raw,
@@ -277,7 +277,7 @@ async def sign(
 
 async def end_tx(connection: Connection, sweep: Sweep, tx_hash: str, fee: int | None, now_ms: int) -> None:
     """The transaction is final: go on to the token, or end the sweep. Raises SweepMovedOn."""
-    values = {**_name(sweep), "tx_hash": tx_hash, "fee": fee, "now_ms": now_ms}
+    values = {**_make_key_params(sweep), "tx_hash": tx_hash, "fee": fee, "now_ms": now_ms}
     async with connection.transaction():
         await _take_step(connection, sweep)
         await connection.execute(_TEXTS[f"end_{sweep.step}"], values)
@@ -299,7 +299,7 @@ async def fail(
 
     Raises SweepMovedOn, also if more was signed than the proof covers.
     """
-    values = {**_name(sweep), "cause": cause, "fee": fee, "now_ms": now_ms}
+    values = {**_make_key_params(sweep), "cause": cause, "fee": fee, "now_ms": now_ms}
     async with connection.transaction():
         await _take_step(connection, sweep)
         await connection.execute(_TEXTS["fail_sweep"], values)
@@ -309,7 +309,7 @@ async def fail(
 
 async def note_obstacle(connection: Connection, sweep: Sweep, obstacle: str | None) -> None:
     """Store why a sweep waits, unless it has moved on."""
-    await connection.execute(_TEXTS["note_obstacle"], {**_name(sweep), "obstacle": obstacle})
+    await connection.execute(_TEXTS["note_obstacle"], {**_make_key_params(sweep), "obstacle": obstacle})
 
 
 async def drop_unsigned(connection: Connection, chain: str, before_ms: int, now_ms: int) -> int:
@@ -327,7 +327,7 @@ async def mark_for_cancel(
 
 
 async def _take_step(connection: Connection, sweep: Sweep) -> None:
-    if (await connection.execute(_TEXTS["take_step"], _name(sweep))).rowcount != 1:
+    if (await connection.execute(_TEXTS["take_step"], _make_key_params(sweep))).rowcount != 1:
         raise SweepMovedOn(f"sweep {sweep.sweep_id} of {sweep.chain} has moved on")
 
 
@@ -358,7 +358,7 @@ async def _fetch(connection: Connection, name: str, values: dict[str, Any]) -> S
     return await (await connection.execute(_TEXTS[name], values)).fetchall()
 
 
-def _name(sweep: Sweep) -> dict[str, Any]:
+def _make_key_params(sweep: Sweep) -> dict[str, Any]:
     return {
         "chain": sweep.chain,
         "sweep_id": sweep.sweep_id,
