@@ -25,7 +25,7 @@ from bench.merchants import (
 )
 from bench.meters import Disk, try_disk
 from bench.plans import Choice
-from bench.report import Report, print_report, read_machine, tell_row, write_report
+from bench.report import Report, format_row, print_report, read_machine, write_report
 from bench.rows import LIFE_S, LoadGenerator, Row
 from bench.service import CONSOLE_SCRIPT, RunningService, ServiceFailed, open_service
 from bench.signed_requests import RequestWriter, find_memory
@@ -99,7 +99,7 @@ def _measure(choice: Choice, program: Path, work: Path | None) -> Report:
 
     def said(row: Row) -> None:
         rows.append(row)
-        console.print(tell_row(row))
+        console.print(format_row(row))
 
     with _folder(work) as folder:
         disk = _try_disk(folder)
@@ -143,11 +143,11 @@ def _measure_chains(choice: Choice, folder: Path) -> Figures:
     figures: Figures = {}
     if choice.payouts:
         for signed in payouts.measure(folder / "payouts", choice.payouts, say=console.print):
-            console.print(signed.tell())
+            console.print(signed.describe())
             figures |= signed.figures
     if choice.deposits:
         for scanned in deposits.measure(folder / "deposits", choice.deposits, say=console.print):
-            console.print(scanned.tell())
+            console.print(scanned.describe())
             figures |= scanned.figures
     return figures
 
@@ -176,13 +176,13 @@ def _progress() -> Progress:
     """Shows the progress of long work in ten steps."""
     told: dict[str, int] = {}
 
-    def tell(what: str, done: int, total: int) -> None:
+    def show_progress(what: str, done: int, total: int) -> None:
         step = STEPS * done // max(1, total)
         if step != told.get(what, 0):
             told[what] = step
             console.print(f"  {what}: {done:,} of {total:,}")
 
-    return tell
+    return show_progress
 
 
 @contextmanager

@@ -79,7 +79,7 @@ class Scanned(msgspec.Struct, frozen=True):
             f"deposits/{self.chain}:credited per second": self.credit_rate,
         }
 
-    def tell(self) -> str:
+    def describe(self) -> str:
         """One line about it."""
         return (
             f"deposits on {self.chain}: {self.transfers:,} transfers in {self.scan_s:.1f} s, "
@@ -188,7 +188,7 @@ def main() -> None:
     """Measure, and print what was found."""
     with tempfile.TemporaryDirectory(prefix="merchant-wallet-bench-") as name:
         for found in measure(Path(name), say=print):
-            print(found.tell())
+            print(found.describe())
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ class PageTime(msgspec.Struct, frozen=True):
     p99_ms: float
     failures: dict[int, int]
 
-    def tell(self) -> str:
+    def describe(self) -> str:
         """The line that a person reads."""
         if self.failures:
             return f"{PREFIX}{self.path}: not measured, answered {', '.join(map(str, self.failures))}"
@@ -145,7 +145,7 @@ def measure(
     paths = [path.format(merchant_id=merchant.merchant_id, account_id=MERCHANT_KFB_ID) for path in PAGES]
     times = [_time_page(service, token, path, size.requests) for path in paths]
     for one in times:
-        say(one.tell())
+        say(one.describe())
     answered = [one for one in times if not one.failures]
     figures = {PAGE_P99: max(one.p99_ms for one in answered)} if answered else {}
     if answered:
@@ -179,7 +179,7 @@ def _measure_share(
         say(f"{PREFIX}: their cost was not measured, {row.failures} failures, {len(pairs)} pairs of windows")
         return {}
     found = judge_pairs(pairs)
-    say(f"{PREFIX}: transfers beside pages, share of their speed alone {found.tell()}")
+    say(f"{PREFIX}: transfers beside pages, share of their speed alone {found.describe()}")
     return {PAGES_SHARE: found.share, PAGES_SHARE_LOW: found.low, PAGES_SHARE_HIGH: found.high}
 
 

@@ -33,7 +33,7 @@ class Share(NamedTuple):
     high: float
     pairs: int
 
-    def tell(self) -> str:
+    def describe(self) -> str:
         """The figures as text."""
         interval = f"{self.low:.3f} to {self.high:.3f}"
         return f"{self.share:.3f}, 95 % interval {interval}, {self.pairs} pairs of windows"

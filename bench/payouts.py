@@ -80,7 +80,7 @@ class Signed(msgspec.Struct, frozen=True):
             f"payouts/{self.chain}:payer's processor time for each, ms": self.cost_ms,
         }
 
-    def tell(self) -> str:
+    def describe(self) -> str:
         """One line about it."""
         nodes_cpu = 100 * self.nodes_cpu_s / self.seconds
         return (
@@ -189,7 +189,7 @@ def main() -> None:
     """Measure, and print what was found."""
     with tempfile.TemporaryDirectory(prefix="merchant-wallet-bench-") as name:
         for found in measure(Path(name), say=print):
-            print(found.tell())
+            print(found.describe())
 
 
 if __name__ == "__main__":

@@ -77,21 +77,21 @@ def write_report(report: Report, path: Path) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
 
 
-def tell_row(row: Row) -> str:
+def format_row(row: Row) -> str:
     """One row as a line, shown during the run."""
     marks = "  (used up early)" if row.used_up else ""
     if row.failures:
-        marks += f"  FAILED {tell_failures(row)}"
+        marks += f"  FAILED {format_failures(row)}"
     return f"{row.name:<44} {row.rate:>8,.0f}/s  p50 {row.p50_ms:>7.1f} ms  p99 {row.p99_ms:>7.1f} ms{marks}"
 
 
-def tell_failures(row: Row) -> str:
+def format_failures(row: Row) -> str:
     """What went wrong in a row; empty if nothing did."""
     found = {**row.refusals, **{name: count for name, count in row.errors.items() if count}}
     return " ".join(f"{name}×{count}" for name, count in found.items())
 
 
-def tell_machine(machine: Machine) -> str:
+def format_machine(machine: Machine) -> str:
     """The machine as a line."""
     build = "optimised" if machine.python_optimised else "built without optimisation, about a fifth slower"
     return (
@@ -103,12 +103,12 @@ def tell_machine(machine: Machine) -> str:
 def print_report(report: Report, console: Console) -> None:
     """Print machine, rows and goals."""
     machine, disk = report.machine, report.disk
-    console.print(tell_machine(machine))
+    console.print(format_machine(machine))
     console.print(f"disk: fdatasync p50 {disk.fdatasync_p50_ms:.2f} ms, p99 {disk.fdatasync_p99_ms:.2f} ms")
     console.print(_rows_table(report.rows))
     console.print(_goals_table(report.goals))
     for name, figure in report.figures.items():
-        console.print(f"{name}: {_tell_figure(figure)}")
+        console.print(f"{name}: {_format_figure(figure)}")
 
 
 def _rows_table(rows: Sequence[Row]) -> Table:
@@ -123,7 +123,7 @@ def _rows_table(rows: Sequence[Row]) -> Table:
             f"{row.p50_ms:.1f}",
             f"{row.p99_ms:.1f}",
             f"{row.answers:,}",
-            tell_failures(row) or "0",
+            format_failures(row) or "0",
             f"{row.cost.web_cpu:.0f}",
             "" if row.cost.postgres_cpu is None else f"{row.cost.postgres_cpu:.0f}",
             f"{row.cost.wrk_cpu:.0f}",
@@ -140,10 +140,10 @@ def _goals_table(goals: Sequence[Judgement]) -> Table:
     for name in ("wanted", "measured", "verdict"):
         table.add_column(name, justify="right")
     for goal in goals:
-        measured = "" if goal.measured is None else _tell_figure(goal.measured)
+        measured = "" if goal.measured is None else _format_figure(goal.measured)
         table.add_row(goal.goal, goal.wanted, measured, f"[{COLOURS[goal.verdict]}]{goal.verdict}")
     return table
 
 
-def _tell_figure(figure: float) -> str:
+def _format_figure(figure: float) -> str:
     return f"{figure:,.4g}" if figure < 1000 else f"{figure:,.0f}"

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ports = [asked.trc20_port + place if asked.trc20_port else 0 for place in range(TRON_NODES)]
         evm_ports = {code: getattr(asked, f"{code.lower()}_port") for code in EVM_KINDS}
         with run_devnet(ports=evm_ports, tron_ports=ports, funded=asked.fund, also=asked.also) as devnet:
-            _tell(devnet, as_json=asked.json)
+            _print_settings(devnet, as_json=asked.json)
             threading.Thread(target=_run_commands, args=(devnet,), daemon=True).start()
             devnet.serve(asked.block_time, stop)
     except (NodeError, ProgramMissing, OSError) as error:
@@ -78,7 +78,7 @@ def _read_address(text: str) -> tuple[str, bytes]:
     return family.key_name, address
 
 
-def _tell(devnet: Devnet, *, as_json: bool) -> None:
+def _print_settings(devnet: Devnet, *, as_json: bool) -> None:
     wallet = address_of(HOT_KEY)
     wallets = {chain: format_address(chain, wallet) for chain in devnet.codes}
     if as_json:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scripts.documents.blocks import make_blocks
 from scripts.documents.pages import PAGES, renew
-from scripts.documents.story import Story, tell_story
+from scripts.documents.story import Story, run_story
 
 from merchant_wallet import postgres
 from merchant_wallet.observability import logs
@@ -19,19 +19,19 @@ from merchant_wallet.postgres.migrate import migrate
 def main() -> None:
     """Run the story on its own PostgreSQL in a temporary folder, then write each page."""
     logs.set_up("warning", None)
-    blocks = make_blocks(_tell())
+    blocks = make_blocks(_run_story())
     for page in PAGES:
         page.write_text(renew(page.read_text(encoding="utf-8"), blocks), encoding="utf-8")
         print(f"wrote {page.name}")
 
 
-def _tell() -> Story:
+def _run_story() -> Story:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         running = postgres.start(folder, print)
         try:
             migrate(running.url, print)
-            return asyncio.run(tell_story(running.url, folder))
+            return asyncio.run(run_story(running.url, folder))
         finally:
             running.stop()
 

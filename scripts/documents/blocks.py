@@ -141,11 +141,13 @@ def _show_merchant_settings(fresh: dict[str, str]) -> str:
 def _show_roles() -> str:
     """The rights that pages of the console ask for, by role."""
     asked = {page.right for page in list_pages() if isinstance(page, Page)}
-    rows = [(right.value, *(_tell_right(role, right) for role in Role)) for right in Right if right in asked]
+    rows = [
+        (right.value, *(_format_right(role, right) for role in Role)) for right in Right if right in asked
+    ]
     return _table(("To", *(role.value for role in Role)), rows)
 
 
-def _tell_right(role: Role, right: Right) -> str:
+def _format_right(role: Role, right: Right) -> str:
     if right not in RIGHTS[role]:
         return ""
     return "its own book" if role is Role.MERCHANT else "yes"

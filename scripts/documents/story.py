@@ -139,7 +139,7 @@ class Mailbox:
         return Answer(1, "203.0.113.7", 200, b"success")
 
 
-async def tell_story(url: str, folder: Path) -> Story:
+async def run_story(url: str, folder: Path) -> Story:
     """Run the day on a fresh, migrated database."""
     clock = Clock(START_MS - 10_000)
     settings = Settings(master_key=MASTER_KEY, data=folder, connections=2, log_level="warning")
@@ -173,7 +173,7 @@ async def _do_business(base: Base, shop: Shop, clock: Clock, mailbox: Mailbox) -
     ]
     created = await shop.call(VECTOR_OPERATION, at_ms=START_MS, **VECTOR)
     await _pay(base, clock)
-    await _tell(base, clock, mailbox)
+    await _deliver_callbacks(base, clock, mailbox)
     examples += [
         created,
         await shop.call("queryOrder", orderId=created.data["orderId"], mcOrderId="10001"),
@@ -256,7 +256,7 @@ async def _pay(base: Base, clock: Clock) -> None:
     await worker_connection.close()
 
 
-async def _tell(base: Base, clock: Clock, mailbox: Mailbox) -> None:
+async def _deliver_callbacks(base: Base, clock: Clock, mailbox: Mailbox) -> None:
     """Deliver the callbacks that are due."""
     connect = partial(db.connect, base.url)
     nonce = partial(_draw_nonce, "callback")

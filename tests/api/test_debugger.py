@@ -14,8 +14,8 @@ from merchant_wallet.api.debugger import (
     Diagnosis,
     Difference,
     compare,
-    diagnose,
     describe_character,
+    diagnose,
 )
 from merchant_wallet.base.signing import HMAC, MD5, Method, build_string_to_sign
 

@@ -17,7 +17,7 @@ from bench.goals import (
 )
 from bench.meters import TICKS_PER_S, family_of, find_process, percentile, processor_s, read_busy, read_stat
 from bench.plans import Choice, ceiling_plans, is_picked, matrix_plans
-from bench.report import Machine, read_machine, tell_failures, tell_machine, tell_row
+from bench.report import Machine, format_failures, format_machine, format_row, read_machine
 from bench.rows import Cost, Row
 from bench.wrk import WrkFailed, read_output
 
@@ -53,9 +53,9 @@ def test_output_without_a_result_says_what_wrk_said() -> None:
 def test_a_row_with_a_refusal_is_told_as_failed() -> None:
     row = make_row("hot/mix/64", 10.0, refusals={"42200": 3})
     assert row.failures == 3
-    assert tell_failures(row) == "42200×3"
-    assert "FAILED" in tell_row(row)
-    assert "FAILED" not in tell_row(make_row("hot/mix/64", 10.0))
+    assert format_failures(row) == "42200×3"
+    assert "FAILED" in format_row(row)
+    assert "FAILED" not in format_row(make_row("hot/mix/64", 10.0))
 
 
 def test_a_goal_at_its_bound_is_met_and_one_to_stay_below_is_not() -> None:
@@ -145,7 +145,7 @@ def test_a_percentile_is_one_of_the_values() -> None:
 
 @pytest.mark.parametrize(("optimised", "told"), [(True, "(optimised)"), (False, "without optimisation")])
 def test_the_machines_line_says_how_its_python_was_built(optimised: bool, told: str) -> None:
-    assert told in tell_machine(Machine(2, "a processor", "Linux", "3.11.2", optimised, "2026-11-21"))
+    assert told in format_machine(Machine(2, "a processor", "Linux", "3.11.2", optimised, "2026-11-21"))
 
 
 def test_of_this_machine_it_is_known_how_its_python_was_built() -> None:

@@ -89,7 +89,8 @@ def test_one_pair_has_no_interval() -> None:
 
 def test_what_is_told_has_the_interval_beside_the_share() -> None:
     assert (
-        Share(0.9612, 0.9421, 0.9799, 58).tell() == "0.961, 95 % interval 0.942 to 0.980, 58 pairs of windows"
+        Share(0.9612, 0.9421, 0.9799, 58).describe()
+        == "0.961, 95 % interval 0.942 to 0.980, 58 pairs of windows"
     )
 
 

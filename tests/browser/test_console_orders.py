@@ -14,7 +14,7 @@ from tests.browser.conftest import DESKTOP, NARROW, PHONE, CheckAxe, Screen, Sho
 from tests.browser.test_console import enrol, open_signed_in, people
 from tests.console.conftest import ConsoleUser, People
 from tests.console.test_adjustments import propose
-from tests.console.test_callbacks import tell_one, try_once
+from tests.console.test_callbacks import make_event, try_once
 from tests.console.test_deposits import arrive
 from tests.console.test_reconciliation import COIN, keep
 from tests.console.test_withdrawals import OTHER_ADDRESS, Till
@@ -245,7 +245,7 @@ def pages_with_content(platform: Platform, till: Till) -> list[str]:
     """Every page about money, each with content."""
     made = People(platform)
     shop, operator = till.shop, made.signed_in("operator")
-    event = tell_one(shop, "dead_letter")
+    event = make_event(shop, "dead_letter")
     try_once(shop, event, 500, b"<html><h1>Internal Server Error</h1></html>", "HTTP status 500")
     tx_hash = arrive(shop, "undone")
     stolen = Movement("0x" + "cd" * 32, 0, True, 55, bytes(19) + b"\1", bytes(19) + b"\2", 7 * COIN)

@@ -231,11 +231,11 @@ def test_a_chart_is_drawn_in_the_colours_of_the_theme_and_told_in_a_table(showro
 
 
 def test_a_balance_that_changes_is_written_while_the_page_is_open(showroom: Showroom) -> None:
-    def tell(route: Route) -> None:
+    def answer(route: Route) -> None:
         told = 'event: balance\ndata: {"balance": "12,498.50"}\n\nevent: activity\ndata: \n\n'
         route.fulfill(body=told, content_type="text/event-stream")
 
-    showroom.answers["/wallet/events"] = tell
+    showroom.answers["/wallet/events"] = answer
     page = showroom.show("wallet.html", PHONE, live_url="/wallet/events")
     expect(page.locator("[data-live=balance]")).to_have_text("12,498.50")
     # This stream has ended; the page reconnects by itself.

@@ -23,7 +23,7 @@ class Terminal:
     def of(self, name: str) -> Wallet:
         """The wallet with this person at the terminal."""
         for module in (session, second_person):
-            self._patch.setattr(module, "name_actor", lambda: f"cli:{name}")
+            self._patch.setattr(module, "find_actor", lambda: f"cli:{name}")
         return self.wallet
 
 

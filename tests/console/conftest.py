@@ -56,12 +56,12 @@ class ConsoleUser:
     def page(self, path: str) -> str:
         """The text of a page that must answer 200."""
         answer = self.get(path)
-        assert answer.status_code == 200, f"{path}: {answer.status_code} {tell(answer.text)}"
+        assert answer.status_code == 200, f"{path}: {answer.status_code} {read_text(answer.text)}"
         return answer.text
 
     def follow(self, answer: httpx.Response) -> httpx.Response:
         """Follow a redirect."""
-        assert answer.status_code == 303, f"{answer.status_code} {tell(answer.text)}"
+        assert answer.status_code == 303, f"{answer.status_code} {read_text(answer.text)}"
         return self.get(answer.headers["location"])
 
     def post(
@@ -103,18 +103,18 @@ class ConsoleUser:
 def csrf_of(page: str) -> str:
     """The CSRF token in a page's forms."""
     found = re.search(r'name="csrf" (?:content|value)="([0-9a-f]{32,64})"', page)
-    assert found is not None, tell(page)
+    assert found is not None, read_text(page)
     return found[1]
 
 
 def secret_of(page: str) -> str:
     """The authenticator's secret on the page that sets it up."""
     found = re.search(r"data-secret>([A-Z2-7]{32})<", page)
-    assert found is not None, tell(page)
+    assert found is not None, read_text(page)
     return found[1]
 
 
-def tell(page: str) -> str:
+def read_text(page: str) -> str:
     """A page's text without its markup."""
     body = re.sub(r"(?s)<(script|style|svg|head)\b.*?</\1>", " ", page)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())

@@ -2,7 +2,7 @@
 every row.
 """
 
-from tests.console.test_callbacks import tell_one
+from tests.console.test_callbacks import make_event
 from tests.console.test_deposits import arrive
 from tests.journeys.conftest import Shop
 from tests.journeys.orders import withdrawal
@@ -75,7 +75,7 @@ def make_records(shop: Shop) -> dict[str, object]:
     """
     shop.fund("USDT", "500")
     shop.change(approval_limit="0")
-    event = tell_one(shop)
+    event = make_event(shop)
     fields = withdrawal(shop.next_order(), "60", "ERC20")
     order_id = int(shop.client.do("createMerchantWithdrawOrder", **fields)["orderId"])
     proposal = shop.platform.operate(

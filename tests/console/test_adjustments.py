@@ -1,7 +1,7 @@
 """Adjustments in the console: one operator proposes, another carries out, and nothing is booked twice."""
 
 import pytest
-from tests.console.conftest import ConsoleUser, People, tell
+from tests.console.conftest import ConsoleUser, People, read_text
 from tests.journeys.conftest import Platform, Shop, replace_rule
 
 from merchant_wallet.approvals import proposals
@@ -29,7 +29,7 @@ def fill(shop: Shop, **changes: str) -> dict[str, str]:
 def propose(person: ConsoleUser, shop: Shop, **changes: str) -> str:
     """Propose an adjustment. Returns the URL of the proposal's page."""
     answer = person.post(f"{ADJUSTMENTS}/new", fill(shop, **changes))
-    assert answer.status_code == 303, tell(answer.text)
+    assert answer.status_code == 303, read_text(answer.text)
     return str(answer.headers["location"])
 
 
@@ -37,16 +37,16 @@ def test_a_proposal_moves_nothing_until_another_person_accepts_it(shop: Shop, pe
     ann, ben = people.signed_in("operator"), people.signed_in("owner")
     url = propose(ann, shop)
     assert shop.balances()[0] == "1000"
-    assert "Another person must accept it." in tell(ann.page(url))
+    assert "Another person must accept it." in read_text(ann.page(url))
     assert f'action="{url}/accept"' not in ann.page(url)
-    assert "It is your own proposal" in tell(ann.follow(ann.post(f"{url}/accept")).text)
+    assert "It is your own proposal" in read_text(ann.follow(ann.post(f"{url}/accept")).text)
     assert shop.balances()[0] == "1000"
     told = ben.follow(ben.post(f"{url}/accept"))
-    assert "Carried out: the entry is in the book." in tell(told.text)
+    assert "Carried out: the entry is in the book." in read_text(told.text)
     assert shop.balances()[0] == "1025"
     assert f"/console/books/{shop.merchant_id}/entries/" in told.text
     again = ben.follow(ben.post(f"{url}/accept"))
-    assert "It was decided meanwhile." in tell(again.text)
+    assert "It was decided meanwhile." in read_text(again.text)
     assert shop.balances()[0] == "1025"
 
 
@@ -58,7 +58,7 @@ def test_an_acceptance_that_was_refused_is_closed_in_the_audit_log(
     assert ann.operator is not None
     number = ann.operator.operator_id
     platform.operate(lambda conn: records.disable(conn, number))
-    told = tell(ben.follow(ben.post(f"{url}/accept")).text)
+    told = read_text(ben.follow(ben.post(f"{url}/accept")).text)
     assert "The proposer's account was disabled, reset or changed" in told
     log = platform.rows(
         "select actor, action, after from audit_entry where subject = %s order by audit_no desc limit 2",
@@ -77,7 +77,7 @@ def test_one_name_at_the_terminal_and_in_the_console_is_one_person(shop: Shop, p
         )
     )
     told = ann.follow(ann.post(f"{ADJUSTMENTS}/{made.proposal_no}/accept"))
-    assert "It is your own proposal" in tell(told.text)
+    assert "It is your own proposal" in read_text(told.text)
 
 
 def test_each_step_is_in_the_audit_log(shop: Shop, people: People) -> None:
@@ -98,7 +98,7 @@ def test_each_step_is_in_the_audit_log(shop: Shop, people: People) -> None:
 def test_what_the_book_refuses_is_told_with_its_sentence(shop: Shop, people: People) -> None:
     url = propose(people.signed_in("operator"), shop, direction="debit", amount="5000")
     ben = people.signed_in("owner")
-    told = tell(ben.follow(ben.post(f"{url}/accept")).text)
+    told = read_text(ben.follow(ben.post(f"{url}/accept")).text)
     assert "The book refused it" in told
     assert "more than the available balance" in told
     chinese = ben.get(url, headers={"accept-language": "zh-CN"}).text
@@ -112,7 +112,7 @@ def test_a_refusal_needs_a_reason_and_whoever_proposed_reads_it(shop: Shop, peop
     url = propose(ann, shop)
     empty = ben.post(f"{url}/refuse", {"reason": "  "})
     assert empty.status_code == 422
-    assert "Say why" in tell(empty.text)
+    assert "Say why" in read_text(empty.text)
     ben.post(f"{url}/refuse", {"reason": "no such <b>ticket</b>"})
     page = ann.page(url)
     assert "no such &lt;b&gt;ticket&lt;/b&gt;" in page
@@ -122,9 +122,9 @@ def test_a_refusal_needs_a_reason_and_whoever_proposed_reads_it(shop: Shop, peop
 def test_one_takes_back_ones_own_and_nobody_elses(shop: Shop, people: People) -> None:
     ann, ben = people.signed_in("operator"), people.signed_in("owner")
     url = propose(ann, shop)
-    assert "It was decided meanwhile" in tell(ben.follow(ben.post(f"{url}/withdraw")).text)
-    assert "Waits for a second person" in tell(ann.page(url))
-    assert "Withdrawn: nothing moves." in tell(ann.follow(ann.post(f"{url}/withdraw")).text)
+    assert "It was decided meanwhile" in read_text(ben.follow(ben.post(f"{url}/withdraw")).text)
+    assert "Waits for a second person" in read_text(ann.page(url))
+    assert "Withdrawn: nothing moves." in read_text(ann.follow(ann.post(f"{url}/withdraw")).text)
 
 
 def test_an_acceptance_whose_outcome_nobody_knows_is_found_out_and_moves_once(
@@ -138,13 +138,13 @@ def test_an_acceptance_whose_outcome_nobody_knows_is_found_out_and_moves_once(
 
     with monkeypatch.context() as patch:
         replace_rule(patch, Adjust, break_down)
-        told = tell(ben.follow(ben.post(f"{url}/accept")).text)
+        told = read_text(ben.follow(ben.post(f"{url}/accept")).text)
     assert "The book did not answer in time." in told
     assert "Accepted, outcome unknown" in told
     assert shop.balances()[0] == "1000"
     replace_rule(monkeypatch, Adjust, rules.adjust)
     for _ in range(2):
-        told = tell(ben.follow(ben.post(f"{url}/carry-out")).text)
+        told = read_text(ben.follow(ben.post(f"{url}/carry-out")).text)
         assert "Carried out: the entry is in the book." in told
     assert shop.balances()[0] == "1025"
 
@@ -165,7 +165,7 @@ def test_what_is_wrong_is_said_beside_its_field_and_what_was_typed_stays(
 ) -> None:
     answer = people.signed_in("operator").post(f"{ADJUSTMENTS}/new", fill(shop, **changes))
     assert answer.status_code == 422
-    assert told in tell(answer.text)
+    assert told in read_text(answer.text)
     assert "goodwill, ticket 12" in answer.text or "reason" in changes
 
 
@@ -173,7 +173,7 @@ def test_a_wallet_of_another_currency_is_no_account(shop: Shop, people: People) 
     shop.user("player-7", "10")
     operator = people.signed_in("operator")
     answer = operator.post(f"{ADJUSTMENTS}/new", fill(shop, sub_user="player-7"))
-    assert "holds another currency" in tell(answer.text)
+    assert "holds another currency" in read_text(answer.text)
     ben, url = people.signed_in("owner"), propose(operator, shop, sub_user="player-7", currency="KFB")
     ben.post(f"{url}/accept")
     assert shop.user_balance("player-7") == "35"
@@ -186,7 +186,7 @@ def test_lists_say_what_waits_and_what_was_decided(shop: Shop, platform: Platfor
         propose(ann, shop, reason="the one refused"),
     )
     ben.post(f"{done}/refuse", {"reason": "no"})
-    page = tell(ben.page(f"{ADJUSTMENTS}?merchant={shop.merchant_id}"))
+    page = read_text(ben.page(f"{ADJUSTMENTS}?merchant={shop.merchant_id}"))
     assert page.index("the one that waits") < page.index("the one refused")
     assert "No proposal fits" in ben.page(f"{ADJUSTMENTS}?merchant={platform.open_merchant().merchant_id}")
     assert waits in ben.page(ADJUSTMENTS)

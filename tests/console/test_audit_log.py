@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.console.conftest import People, tell
+from tests.console.conftest import People, read_text
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 
 from merchant_wallet.audit import verify as audit_verify
@@ -97,7 +97,7 @@ def test_what_a_sub_user_sets_itself_is_shown_with_who_it_was(
     platform.operate(
         lambda conn: pins.set_first(conn, shop.merchant_id, user_id, "482913", clock(), source="192.0.2.9")
     )
-    shown = tell(people.signed_in("auditor").page("/console/audit?actor=sub-user:player-7"))
+    shown = read_text(people.signed_in("auditor").page("/console/audit?actor=sub-user:player-7"))
     for text in ("sub-user:player-7", "sub_user.set_pin", "192.0.2.9", "hasPin"):
         assert text in shown
     assert "482913" not in shown

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.console.conftest import ConsoleUser, People, tell
+from tests.console.conftest import ConsoleUser, People, read_text
 from tests.console.test_withdrawals import QUEUE, Till, audit, decide, till
 from tests.journeys.conftest import Platform
 
@@ -47,7 +47,7 @@ def all_goes_on(platform: Platform) -> Iterator[None]:
 
 def read_banner(page: str) -> str:
     """The text of a page's banner."""
-    return tell(page.split('id="banner"')[1].split('<div class="console-page"')[0].partition(">")[2])
+    return read_text(page.split('id="banner"')[1].split('<div class="console-page"')[0].partition(">")[2])
 
 
 def banner(person: ConsoleUser, path: str) -> str:
@@ -99,7 +99,9 @@ def test_a_rolled_back_database_is_shown_on_every_page_and_at_each_order(till: T
         told = banner(operator, path)
         assert told.count("The database was rolled back or rewritten: nothing is paid") == 1, path
         assert "the book has 5 entries of 7 · since" in told, path
-    assert "nothing is paid the book has 5" in tell(operator.page(f"{QUEUE}/{order}").split("order-state")[1])
+    assert "nothing is paid the book has 5" in read_text(
+        operator.page(f"{QUEUE}/{order}").split("order-state")[1]
+    )
     page = user.page(f"{QUEUE}/{order}")
     assert "The platform has stopped payouts on TRC20 for now" in read_banner(page)
     assert "entries of 7" not in page
@@ -115,17 +117,17 @@ def test_an_obstacle_and_frozen_orders_are_told_where_money_is_looked_at(till: T
         assert "The hot wallet on TRC20 holds too little One order waits. holds 1 of 2" in told, path
         assert "Payouts on TRC20 are frozen until somebody has looked One order waits." in told, path
     assert banner(operator, "/console/debugger") == ""
-    page = tell(operator.page(PAYOUTS))
+    page = read_text(operator.page(PAYOUTS))
     assert "the journal says another address" in page
     assert "holds 1 of 2" in page
 
 
 def test_the_overview_does_not_say_that_there_is_nothing_to_do(till: Till, people: People) -> None:
     operator = people.signed_in("operator")
-    assert "stopped on" not in tell(operator.page("/console"))
+    assert "stopped on" not in read_text(operator.page("/console"))
     order = till.order("40", chain="TRC20")
     stop(till.platform)
-    page = tell(operator.page("/console"))
+    page = read_text(operator.page("/console"))
     assert "stopped on TRC20" in page
     assert "Payouts Stopped" in page
     assert till.status(order) == 0
@@ -133,19 +135,19 @@ def test_the_overview_does_not_say_that_there_is_nothing_to_do(till: Till, peopl
 
 def test_an_approval_says_that_nothing_is_paid_while_the_chain_is_stopped(till: Till, people: People) -> None:
     order, operator = till.order("60", chain="TRC20"), people.signed_in("operator")
-    assert "It is paid at once" in tell(operator.page(f"{QUEUE}/{order}"))
+    assert "It is paid at once" in read_text(operator.page(f"{QUEUE}/{order}"))
     stop(till.platform)
-    page = tell(operator.page(f"{QUEUE}/{order}"))
+    page = read_text(operator.page(f"{QUEUE}/{order}"))
     assert "It is paid at once" not in page
     assert f"It will not be paid at once Payouts on TRC20 are stopped: {CAUSE}" in page
-    asked = tell(operator.post(f"{QUEUE}/approve", {"order": str(order)}).text)
+    asked = read_text(operator.post(f"{QUEUE}/approve", {"order": str(order)}).text)
     assert "None of them will be paid at once" in asked
     assert "paid at once, and" not in asked
     assert "Approved, and not paid yet: Payouts on TRC20 are stopped." in decide(operator, "approve", order)
-    page = tell(operator.page(f"{QUEUE}/{order}"))
+    page = read_text(operator.page(f"{QUEUE}/{order}"))
     assert "Payment on the chain Payouts on TRC20 are stopped" in page, "the order's life"
     assert f"Payouts on TRC20 are stopped cli:ann: {CAUSE}" in page, "the notice"
-    listed = tell(operator.page(f"{QUEUE}/all?merchant={till.shop.merchant_id}"))
+    listed = read_text(operator.page(f"{QUEUE}/all?merchant={till.shop.merchant_id}"))
     assert "Pending Payouts on TRC20 are stopped" in listed
 
 
@@ -153,7 +155,7 @@ def test_each_of_several_orders_shows_whether_it_will_wait(till: Till, people: P
     waits, goes = till.order("60", chain="TRC20"), till.order("60", chain="ERC20")
     stop(till.platform)
     asked = people.signed_in("operator").post(f"{QUEUE}/approve", {"order": [str(waits), str(goes)]})
-    assert "Those with a reason beside them will not be paid at once" in tell(asked.text)
+    assert "Those with a reason beside them will not be paid at once" in read_text(asked.text)
     assert asked.text.count("cell-reason") == 1
 
 
@@ -161,7 +163,7 @@ def test_a_suspended_merchants_approved_order_says_so(till: Till, people: People
     order, operator = till.order("60"), people.signed_in("operator")
     till.shop.ask_book(Approve(order, "cli:ann"))
     operator.post(f"/console/merchants/{till.shop.merchant_id}/status", {"status": "suspended"})
-    assert "The merchant is suspended" in tell(operator.page(f"{QUEUE}/{order}"))
+    assert "The merchant is suspended" in read_text(operator.page(f"{QUEUE}/{order}"))
 
 
 def test_a_page_that_was_open_before_the_stop_gets_the_band(till: Till, people: People) -> None:
@@ -171,7 +173,7 @@ def test_a_page_that_was_open_before_the_stop_gets_the_band(till: Till, people: 
     assert part.startswith("/console/band?")
     assert operator.get(part).status_code == 204
     stop(till.platform)
-    assert "Payouts on TRC20 are stopped" in tell(operator.get(part).text)
+    assert "Payouts on TRC20 are stopped" in read_text(operator.get(part).text)
 
 
 def test_a_merchants_user_is_told_of_its_own_orders_without_names_and_causes(
@@ -188,7 +190,7 @@ def test_a_merchants_user_is_told_of_its_own_orders_without_names_and_causes(
         assert told.count("The platform has stopped payouts on TRC20 for now") == 1, path
         for secret in ("mei.lin", "Quayside", "reconciliation", "12 USDT", "/console/payouts"):
             assert secret not in page, path
-    assert "The platform has stopped payouts on TRC20 for now" in tell(pages[f"{QUEUE}/{order}"])
+    assert "The platform has stopped payouts on TRC20 for now" in read_text(pages[f"{QUEUE}/{order}"])
 
 
 def test_a_merchants_user_reads_how_many_orders_wait_whatever_each_waits_for(
@@ -233,13 +235,13 @@ def test_one_person_stops_payouts_with_a_reason_that_the_audit_log_keeps(till: T
     subject_before = len(audit(till.platform, "wallet TRC20"))
     refused = operator.post(f"{PAYOUTS}/TRC20/stop", {"reason": " "})
     assert refused.status_code == 422
-    assert "A reason of 1 to 500 characters" in tell(refused.text)
+    assert "A reason of 1 to 500 characters" in read_text(refused.text)
     assert banner(operator, "/console") == ""
     told = operator.follow(operator.post(f"{PAYOUTS}/TRC20/stop", {"reason": CAUSE}))
-    assert "Stopped: nothing new is signed on TRC20." in tell(told.text)
+    assert "Stopped: nothing new is signed on TRC20." in read_text(told.text)
     assert f"operator:{operator.name} · {CAUSE} · since" in banner(operator, "/console")
     again = operator.follow(operator.post(f"{PAYOUTS}/TRC20/stop", {"reason": "more"}))
-    assert "You had stopped it before" in tell(again.text)
+    assert "You had stopped it before" in read_text(again.text)
     assert audit(till.platform, "wallet TRC20")[subject_before:] == [
         (f"operator:{operator.name}", "wallet.freeze")
     ]
@@ -250,7 +252,7 @@ def test_in_the_sandbox_one_person_lets_payouts_go_on(till: Till, people: People
     stop(till.platform)
     operator = people.signed_in("operator")
     told = operator.follow(operator.post(f"{PAYOUTS}/TRC20/resume", {"reason": "it was a drill"}))
-    assert "Payouts on TRC20 go on." in tell(told.text)
+    assert "Payouts on TRC20 go on." in read_text(told.text)
     assert banner(operator, "/console") == ""
     assert audit(till.platform, "wallet TRC20")[-1] == (f"operator:{operator.name}", "wallet.thaw")
 
@@ -264,4 +266,4 @@ def test_an_order_whose_transfer_is_signed_goes_on_and_does_not_say_that_it_wait
     stop(till.platform)
     page = people.signed_in("operator").page(f"{QUEUE}/{order}")
     assert "Payouts on TRC20 are stopped" in read_banner(page)
-    assert "Payouts on TRC20 are stopped" not in tell(page.split('class="console-page"')[1])
+    assert "Payouts on TRC20 are stopped" not in read_text(page.split('class="console-page"')[1])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import LiteralString
 
 import pytest
-from tests.console.conftest import People, tell
+from tests.console.conftest import People, read_text
 from tests.journeys.conftest import Platform, Shop, wait_until
 
 from merchant_wallet.book.commands import Adjust
@@ -55,13 +55,13 @@ def test_an_accounts_statement_shows_what_came_and_went_and_what_was_left(shop: 
     )
     operator = people.signed_in("operator")
     page = operator.page(f"{url_of(shop)}/accounts/{user['userId']}")
-    told = tell(page)
+    told = read_text(page)
     assert "player-7" in told
     assert "−40.00" in told
     assert "+100.00" in told
     assert told.index("−40.00") < told.index("+100.00")
     assert "60.00 KFB" in told
-    mine = tell(operator.page(f"{url_of(shop)}/accounts/2"))
+    mine = read_text(operator.page(f"{url_of(shop)}/accounts/2"))
     assert f"subuser:{user['userId']}:KFB" in mine
 
 
@@ -82,7 +82,7 @@ def test_statements_are_filtered_by_kind_day_and_order_id(shop: Shop, people: Pe
     operator = people.signed_in("operator")
 
     def kinds(query: str) -> list[str]:
-        rows = tell(operator.page(f"{url_of(shop)}{query}").split('id="entries"')[1].split("</form>")[1])
+        rows = read_text(operator.page(f"{url_of(shop)}{query}").split('id="entries"')[1].split("</form>")[1])
         return [name for name in ("Sub-user to merchant", "Adjustment", "Wallet opened") if name in rows]
 
     assert kinds("") == ["Sub-user to merchant", "Adjustment", "Wallet opened"]
@@ -102,7 +102,7 @@ def test_pages_of_entries_go_on_by_key_and_back_again(platform: Platform, people
     second = operator.page(follow)
     assert "1.000059" in first
     assert "1.000059" not in second
-    assert "1.000000" in second or "1.00 USDT" in tell(second)
+    assert "1.000000" in second or "1.00 USDT" in read_text(second)
     back = second.split('rel="prev" href="')[1].split('"')[0].replace("&amp;", "&")
     assert "1.000059" in operator.page(back)
 
@@ -117,7 +117,7 @@ def test_one_entry_shows_balances_facts_its_hash_and_the_one_before(shop: Shop, 
     assert found[0][0].hex() in page
     assert found[1][0].hex() in page
     assert "&lt;i&gt;goodwill&lt;/i&gt;" in page
-    assert "1,005.00" in tell(page)
+    assert "1,005.00" in read_text(page)
     assert "operator:ann" in page
     own = people.signed_in("merchant", shop.merchant_id).page(f"{url_of(shop)}/entries/{done.entry_id}")
     assert "goodwill" in own
@@ -223,7 +223,7 @@ def test_a_sound_book_is_found_sound(shop: Shop, people: People) -> None:
     operator = people.signed_in("operator")
     operator.follow(operator.post(f"{url_of(shop)}/verify"))
     wait_until(lambda: "The book is sound" in operator.page(f"{url_of(shop)}/verify/state"), "verified")
-    assert f"{shop.entry_count()} entries were replayed" in tell(operator.page(f"{url_of(shop)}/verify"))
+    assert f"{shop.entry_count()} entries were replayed" in read_text(operator.page(f"{url_of(shop)}/verify"))
 
 
 def test_a_book_that_somebody_changed_is_found_out_and_the_rule_is_named(
@@ -237,7 +237,7 @@ def test_a_book_that_somebody_changed_is_found_out_and_the_rule_is_named(
     auditor = people.signed_in("auditor")
     auditor.follow(auditor.post(f"{url_of(shop)}/verify"))
     wait_until(lambda: "The book has a fault" in auditor.page(f"{url_of(shop)}/verify/state"), "verified")
-    told = tell(auditor.page(f"{url_of(shop)}/verify"))
+    told = read_text(auditor.page(f"{url_of(shop)}/verify"))
     assert "an account's balance is the sum of its postings" in told
 
 
@@ -264,8 +264,8 @@ def test_one_verification_at_a_time_and_it_ends_when_asked_to(
     assert begun.wait(60)
     assert "<progress" in operator.page(f"{url_of(shop)}/verify/state")
     second = operator.follow(operator.post(f"{url_of(other)}/verify"))
-    assert "Another verification is running" in tell(second.text)
-    assert "Another book is being verified" in tell(second.text)
+    assert "Another verification is running" in read_text(second.text)
+    assert "Another book is being verified" in read_text(second.text)
     operator.post(f"{url_of(shop)}/verify/cancel")
     goes_on.set()
     wait_until(lambda: "Stopped before its end" in operator.page(f"{url_of(shop)}/verify/state"), "stopped")
@@ -273,6 +273,6 @@ def test_one_verification_at_a_time_and_it_ends_when_asked_to(
 
 def test_books_are_listed_with_what_they_hold(shop: Shop, people: People) -> None:
     operator = people.signed_in("operator")
-    found = tell(operator.page(f"{BOOKS}?q={shop.merchant_id}"))
+    found = read_text(operator.page(f"{BOOKS}?q={shop.merchant_id}"))
     assert "1,000.00" in found
     assert "No merchant fits" in operator.page(f"{BOOKS}?q=nobody-is-called-so")

@@ -1,7 +1,7 @@
 """Callbacks in the console: failed deliveries and their causes, sending again, pausing."""
 
 import pytest
-from tests.console.conftest import People, tell
+from tests.console.conftest import People, read_text
 from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import withdrawal
 
@@ -11,7 +11,7 @@ from merchant_wallet.console.callbacks import show_bytes
 CALLBACKS = "/console/callbacks"
 
 
-def tell_one(shop: Shop, state: str = "due") -> str:
+def make_event(shop: Shop, state: str = "due") -> str:
     """An order that was cancelled, so that a callback is due. Returns the callback's event."""
     fields = withdrawal(shop.next_order(), "60", "ERC20")
     order = int(shop.client.do("createMerchantWithdrawOrder", **fields)["orderId"])
@@ -49,8 +49,8 @@ def careful(shop: Shop) -> Shop:
 
 def test_what_was_not_taken_is_shown_first_and_the_rest_on_demand(careful: Shop, people: People) -> None:
     operator = people.signed_in("operator")
-    events = {state: tell_one(careful, state) for state in ("due", "dead_letter", "paused")}
-    done = tell_one(careful)
+    events = {state: make_event(careful, state) for state in ("due", "dead_letter", "paused")}
+    done = make_event(careful)
     careful.platform.rows(
         "update callback set state = 'delivered', delivered_ms = 9 where event_id = %s", done
     )
@@ -68,13 +68,13 @@ def test_what_was_not_taken_is_shown_first_and_the_rest_on_demand(careful: Shop,
 
 
 def test_each_attempt_shows_status_time_and_the_first_bytes_as_text(careful: Shop, people: People) -> None:
-    event = tell_one(careful)
+    event = make_event(careful)
     try_once(careful, event, 500, b"<script>alert(1)</script>\x00\x1b[31m\xff", "HTTP status 500")
     page = people.signed_in("operator").page(f"{CALLBACKS}/{event}")
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "\x1b" not in page
-    told = tell(page)
+    told = read_text(page)
     for text in ("500", "1,234 ms", "203.0.113.9", "HTTP status 500"):
         assert text in told
 
@@ -96,12 +96,12 @@ def test_what_can_not_be_seen_is_shown_as_such(answer: bytes, shown: str) -> Non
 
 def test_one_callback_or_all_dead_letters_are_sent_again(careful: Shop, people: People) -> None:
     operator = people.signed_in("operator")
-    parked = [tell_one(careful, "dead_letter") for _ in range(2)]
+    parked = [make_event(careful, "dead_letter") for _ in range(2)]
     told = operator.follow(operator.post(f"{CALLBACKS}/{parked[0]}/resend"))
-    assert "It is sent at once" in tell(told.text)
+    assert "It is sent at once" in read_text(told.text)
     assert [state_of(careful, one) for one in parked] == ["due", "dead_letter"]
     told = operator.follow(operator.post(f"{CALLBACKS}/merchants/{careful.merchant_id}/resend-parked"))
-    assert "Sent at once: 1." in tell(told.text)
+    assert "Sent at once: 1." in read_text(told.text)
     assert [state_of(careful, one) for one in parked] == ["due", "due"]
     actions = careful.platform.rows(
         "select action, subject from audit_entry where merchant_id = %s order by audit_no",
@@ -112,11 +112,11 @@ def test_one_callback_or_all_dead_letters_are_sent_again(careful: Shop, people: 
 
 
 def test_one_is_paused_and_resumed_and_what_has_moved_on_is_left_alone(careful: Shop, people: People) -> None:
-    operator, event = people.signed_in("operator"), tell_one(careful)
+    operator, event = people.signed_in("operator"), make_event(careful)
     operator.post(f"{CALLBACKS}/{event}/pause")
     assert state_of(careful, event) == "paused"
     told = operator.follow(operator.post(f"{CALLBACKS}/{event}/pause"))
-    assert "It has moved on; nothing was changed." in tell(told.text)
+    assert "It has moved on; nothing was changed." in read_text(told.text)
     operator.post(f"{CALLBACKS}/{event}/resume")
     assert state_of(careful, event) == "due"
 
@@ -124,12 +124,12 @@ def test_one_is_paused_and_resumed_and_what_has_moved_on_is_left_alone(careful: 
 def test_a_paused_merchant_is_named_until_it_is_resumed(careful: Shop, people: People) -> None:
     operator = people.signed_in("operator")
     told = operator.follow(operator.post(f"{CALLBACKS}/merchants/{careful.merchant_id}/pause"))
-    assert "is sent nothing" in tell(told.text)
+    assert "is sent nothing" in read_text(told.text)
     again = operator.follow(operator.post(f"{CALLBACKS}/merchants/{careful.merchant_id}/pause"))
-    assert "It was paused already." in tell(again.text)
+    assert "It was paused already." in read_text(again.text)
     resumed = operator.follow(operator.post(f"{CALLBACKS}/merchants/{careful.merchant_id}/resume"))
-    assert "What waited for it is sent." in tell(resumed.text)
-    assert "is sent nothing" not in tell(operator.page(f"{CALLBACKS}?merchant={careful.merchant_id}"))
+    assert "What waited for it is sent." in read_text(resumed.text)
+    assert "is sent nothing" not in read_text(operator.page(f"{CALLBACKS}?merchant={careful.merchant_id}"))
 
 
 def test_a_merchants_user_resends_its_own_and_can_do_nothing_else(
@@ -137,7 +137,7 @@ def test_a_merchants_user_resends_its_own_and_can_do_nothing_else(
 ) -> None:
     other = platform.open_merchant(approval_limit="0")
     other.fund("USDT", "100")
-    foreign, mine = tell_one(other, "dead_letter"), tell_one(careful, "dead_letter")
+    foreign, mine = make_event(other, "dead_letter"), make_event(careful, "dead_letter")
     user = people.signed_in("merchant", careful.merchant_id)
     assert foreign not in user.page(f"{CALLBACKS}?state=all&merchant={other.merchant_id}")
     assert user.get(f"{CALLBACKS}/{foreign}").status_code == 404
@@ -151,7 +151,7 @@ def test_a_merchants_user_resends_its_own_and_can_do_nothing_else(
 
 
 def test_an_auditor_reads_and_changes_nothing(careful: Shop, people: People) -> None:
-    event, auditor = tell_one(careful, "dead_letter"), people.signed_in("auditor")
+    event, auditor = make_event(careful, "dead_letter"), people.signed_in("auditor")
     assert "data-opens" not in auditor.page(f"{CALLBACKS}/{event}").split('id="main"')[1]
     assert auditor.post(f"{CALLBACKS}/{event}/resend").status_code == 403
     assert state_of(careful, event) == "dead_letter"

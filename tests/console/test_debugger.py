@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.console.conftest import People, tell
+from tests.console.conftest import People, read_text
 from tests.journeys.client import string_to_sign
 from tests.journeys.conftest import Platform, Shop, wait_until
 
@@ -31,7 +31,7 @@ def test_a_valid_signature_is_confirmed_and_no_secret_is_shown(people: People, s
     fields = request_of(shop)
     fields["sign"] = shop.client.sign(PATH, fields)
     page = people.signed_in("operator").post(DEBUGGER, form_of(shop, fields)).text
-    assert "The signature is right" in tell(page)
+    assert "The signature is right" in read_text(page)
     assert shop.client.secret not in page
 
 
@@ -40,7 +40,7 @@ def test_the_debugger_says_that_the_older_secret_was_used(people: People, shop: 
     fields["sign"] = shop.client.sign(PATH, fields)
     secret = shop.rotate_secret()
     page = people.signed_in("auditor").post(DEBUGGER, form_of(shop, fields)).text
-    assert "older of the two secrets" in tell(page)
+    assert "older of the two secrets" in read_text(page)
     assert secret not in page
 
 
@@ -48,7 +48,7 @@ def test_a_computed_signature_is_never_shown(people: People, shop: Shop) -> None
     fields = request_of(shop)
     right = shop.client.sign(PATH, fields)
     page = people.signed_in("operator").post(DEBUGGER, form_of(shop, {**fields, "sign": "0" * 32})).text
-    assert "fits neither secret" in tell(page)
+    assert "fits neither secret" in read_text(page)
     assert right not in page
     assert right[:12] not in page
 
@@ -58,7 +58,7 @@ def test_the_first_difference_is_shown_in_both_strings(people: People, shop: Sho
     ours = string_to_sign(PATH, fields)
     theirs = ours.replace("n1", "nl")
     page = people.signed_in("operator").post(DEBUGGER, form_of(shop, fields, string=theirs)).text
-    assert "They differ first at line 3, character 11" in tell(page)
+    assert "They differ first at line 3, character 11" in read_text(page)
     assert "<mark>1</mark>" in page
     assert "<mark>l</mark>" in page
 
@@ -105,11 +105,11 @@ def test_a_merchants_user_has_its_own_secrets_tried_whatever_it_names(
     fields["sign"] = shop.client.sign(PATH, fields)
     person = people.signed_in("merchant", own.merchant_id)
     page = person.post(DEBUGGER, form_of(shop, fields)).text
-    assert "fits neither secret" in tell(page), "those of the other merchant were not tried"
-    assert "signature is right" not in tell(page)
+    assert "fits neither secret" in read_text(page), "those of the other merchant were not tried"
+    assert "signature is right" not in read_text(page)
     mine = request_of(own)
     mine["sign"] = own.client.sign(PATH, mine)
-    assert "The signature is right" in tell(person.post(DEBUGGER, form_of(own, mine)).text)
+    assert "The signature is right" in read_text(person.post(DEBUGGER, form_of(own, mine)).text)
 
 
 def test_a_refused_request_opens_in_the_debugger(platform: Platform, people: People, shop: Shop) -> None:
@@ -118,14 +118,14 @@ def test_a_refused_request_opens_in_the_debugger(platform: Platform, people: Peo
     url = f"/console/merchants/{shop.merchant_id}/refusals"
     wait_until(lambda: "40101" in operator.page(url), "the refusal is written down")
     page = operator.page(url)
-    assert "sign does not match" in tell(page)
+    assert "sign does not match" in read_text(page)
     assert "remark=two words" in page
     link = page.split('href="/console/debugger?')[1].split('"')[0].replace("&amp;", "&")
     filled = operator.page(f"/console/debugger?{link}")
     assert "two words" in filled
     assert f'value="{shop.merchant_id}"' in filled
     assert f'value="{PATH}"' in filled
-    assert f"Of the refused one only {'f' * 8}… is kept" in tell(filled)
+    assert f"Of the refused one only {'f' * 8}… is kept" in read_text(filled)
 
 
 def test_a_refused_request_of_another_merchant_does_not_open(

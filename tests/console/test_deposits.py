@@ -3,7 +3,7 @@
 import secrets
 
 import pytest
-from tests.console.conftest import People, tell
+from tests.console.conftest import People, read_text
 from tests.journeys.conftest import Platform, Shop
 
 from merchant_wallet.base.addresses import to_eip55
@@ -46,16 +46,16 @@ def own_address(shop: Shop) -> bytes:
 def test_a_deposit_is_followed_from_its_block_to_its_credit(shop: Shop, people: People) -> None:
     operator, mine = people.signed_in("operator"), f"{DEPOSITS}?merchant={shop.merchant_id}"
     tx_hash = arrive(shop, "seen")
-    assert "Confirming" in tell(operator.page(mine).split("<tbody>")[1])
+    assert "Confirming" in read_text(operator.page(mine).split("<tbody>")[1])
     shop.platform.rows("update deposit set status = 'pending', final_ms = 2 where tx_hash = %s", tx_hash)
-    assert "Final, to be credited" in tell(operator.page(mine).split("<tbody>")[1])
+    assert "Final, to be credited" in read_text(operator.page(mine).split("<tbody>")[1])
     key = DepositKey("ERC20", tx_hash, 0)
     done = shop.ask_book(CreditDeposit(key, own_address(shop), 5 * COIN, wants_callback=True))
     assert isinstance(done, Credited)
     page = operator.page(f"{DEPOSITS}/ERC20/{tx_hash}/0")
     assert f"/entries/{done.entry_id}" in page
     assert f"evt_{done.entry_id}_deposit" in page
-    assert "The book has credited it, once and for good." in tell(page)
+    assert "The book has credited it, once and for good." in read_text(page)
 
 
 def test_deposits_are_filtered_by_status_address_transaction_and_day(shop: Shop, people: People) -> None:
@@ -106,8 +106,10 @@ def test_a_merchants_user_is_told_no_cause_and_no_command_of_the_platforms(
 ) -> None:
     tx_hash = arrive(shop, status)
     shop.platform.rows("update deposit set cause = 'the desk has 3 KFB' where tx_hash = %s", tx_hash)
-    told = tell(people.signed_in("merchant", shop.merchant_id).page(f"{DEPOSITS}/ERC20/{tx_hash}/0"))
+    told = read_text(people.signed_in("merchant", shop.merchant_id).page(f"{DEPOSITS}/ERC20/{tx_hash}/0"))
     assert "The platform is looking into this deposit" in told
     for secret in ("the desk has", "deposits release", "deposits drop", "A person must decide"):
         assert secret not in told
-    assert "the desk has 3 KFB" in tell(people.signed_in("operator").page(f"{DEPOSITS}/ERC20/{tx_hash}/0"))
+    assert "the desk has 3 KFB" in read_text(
+        people.signed_in("operator").page(f"{DEPOSITS}/ERC20/{tx_hash}/0")
+    )

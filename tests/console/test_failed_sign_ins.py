@@ -2,7 +2,7 @@
 
 import pytest
 from structlog.testing import capture_logs
-from tests.console.conftest import SIGN_IN, ConsoleUser, People, tell
+from tests.console.conftest import SIGN_IN, ConsoleUser, People, read_text
 from tests.journeys.conftest import DAY_MS, Clock, Platform
 
 from merchant_wallet.audit import failures, records
@@ -56,12 +56,12 @@ def test_failures_are_shown_at_the_next_sign_in_and_logged_once_a_minute(
     platform.operate(lambda conn: failures.write_failures(conn, clock()))
     assert len(log_of(platform, clock)) == len(set(log_of(platform, clock))), "each is written once"
     again = meet(people, ann)
-    page = tell(again.follow(again.sign_in()).text)
+    page = read_text(again.follow(again.sign_in()).text)
     assert "3 failed attempts to sign in as you since your last sign-in" in page
     assert "from 127.0.0.1" in page
     clock.advance(HOUR_MS)
     third = meet(people, ann)
-    assert "failed attempts" not in tell(third.follow(third.sign_in()).text), "told once"
+    assert "failed attempts" not in read_text(third.follow(third.sign_in()).text), "told once"
 
 
 def test_what_was_typed_as_a_name_is_kept_nowhere(platform: Platform, people: People, clock: Clock) -> None:

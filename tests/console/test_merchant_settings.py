@@ -2,7 +2,7 @@
 
 import re
 
-from tests.console.conftest import People, tell
+from tests.console.conftest import People, read_text
 from tests.console.test_merchants import entries, fees_form, marks_of, settings_form, url_of
 from tests.journeys.conftest import Platform, Shop
 
@@ -29,7 +29,7 @@ def test_saving_what_stands_there_changes_nothing(platform: Platform, people: Pe
     operator = people.signed_in("operator")
     before = platform.rows("select * from merchant where merchant_id = %s", shop.merchant_id)
     answer = operator.post(url_of(shop, "/settings"), settings_form(operator, shop))
-    assert "Nothing was changed" in tell(operator.follow(answer).text)
+    assert "Nothing was changed" in read_text(operator.follow(answer).text)
     assert platform.rows("select * from merchant where merchant_id = %s", shop.merchant_id) == before
     assert not [row for row in entries(platform, "merchant.set") if row[2] == shop.merchant_id]
 
@@ -46,7 +46,7 @@ def test_a_change_holds_from_the_next_request_on_and_is_told_before_and_after(
     }
     answer = operator.post(url_of(shop, "/settings"), form)
     page = operator.follow(answer).text
-    assert "Saved" in tell(page)
+    assert "Saved" in read_text(page)
     assert "Tea House" in page
     shop.client.expect(40301, "getWithdrawFee", amount="10", currency="USDT")
     before, after = entries(platform, "merchant.set")[-1][3:]
@@ -96,7 +96,7 @@ def test_every_setting_can_be_changed(platform: Platform, people: People, shop: 
     form = {**settings_form(operator, shop), **typed}
     del form["auto-register"]
     answer = operator.post(url_of(shop, "/settings"), form)
-    assert "Saved" in tell(operator.follow(answer).text)
+    assert "Saved" in read_text(operator.follow(answer).text)
     changed = entries(platform, "merchant.set")[-1][4]
     assert len(changed) == len(records.SETTINGS) - 1, "the currencies stay"
     assert (changed["requirePin"], changed["autoRegister"], changed["rateLimit"]) == (True, False, 8)
@@ -110,7 +110,7 @@ def test_what_somebody_else_has_changed_meanwhile_is_not_undone(people: People, 
     wrong = mei.post(path, stale | {"approval-limit": "many"})
     assert wrong.status_code == 422
     stale["marks"] = marks_of(wrong.text)
-    assert "Saved" in tell(mei.follow(mei.post(path, stale | {"approval-limit": "90"})).text)
+    assert "Saved" in read_text(mei.follow(mei.post(path, stale | {"approval-limit": "90"})).text)
     now = settings_form(mei, shop)
     assert (now["daily-limit"], now["rate-limit"], now["approval-limit"]) == ("500", "7", "90")
 
@@ -121,12 +121,12 @@ def test_who_changes_what_somebody_else_has_just_changed_is_told_first(people: P
     ann.post(path, settings_form(ann, shop) | {"daily-limit": "500"})
     asked = mei.post(path, stale | {"daily-limit": "9000", "rate-limit": "7"})
     assert asked.status_code == 422
-    assert "Somebody else has changed this meanwhile" in tell(asked.text)
-    assert "The present value is: 500" in tell(asked.text)
+    assert "Somebody else has changed this meanwhile" in read_text(asked.text)
+    assert "The present value is: 500" in read_text(asked.text)
     now = settings_form(mei, shop)
     assert (now["daily-limit"], now["rate-limit"]) == ("500", ""), "all or none"
     again = stale | {"daily-limit": "9000", "rate-limit": "7", "marks": marks_of(asked.text)}
-    assert "Saved" in tell(mei.follow(mei.post(path, again)).text)
+    assert "Saved" in read_text(mei.follow(mei.post(path, again)).text)
     assert settings_form(mei, shop)["daily-limit"] == "9000"
 
 
@@ -137,7 +137,7 @@ def test_fees_are_not_undone_either(people: People, shop: Shop) -> None:
     ann.post(url_of(shop, "/fees"), fees)
     asked = mei.post(url_of(shop, "/fees"), stale)
     assert asked.status_code == 422
-    assert "The present value is: 0.01" in tell(asked.text)
+    assert "The present value is: 0.01" in read_text(asked.text)
 
 
 def test_what_is_wrong_is_said_of_every_field_and_what_was_typed_stays(
@@ -156,14 +156,14 @@ def test_what_is_wrong_is_said_of_every_field_and_what_was_typed_stays(
     before = platform.rows("select * from merchant where merchant_id = %s", shop.merchant_id)
     answer = operator.post(url_of(shop, "/settings"), settings_form(operator, shop) | typed)
     assert answer.status_code == 422
-    assert "7 fields need another look" in tell(answer.text)
+    assert "7 fields need another look" in read_text(answer.text)
     operator.post("/console/account/look", {"language": "zh-CN", "theme": "auto"})
     chinese = operator.post(url_of(shop, "/settings"), settings_form(operator, shop) | typed)
     assert "不能设置为该值：nonsense" in chinese.text
     assert "IPv4" not in chinese.text
     operator.post("/console/account/look", {"language": "en", "theme": "auto"})
     one = operator.post(url_of(shop, "/settings"), settings_form(operator, shop) | {"name": ""})
-    assert "Nothing was changed: one field needs another look." in tell(one.text)
+    assert "Nothing was changed: one field needs another look." in read_text(one.text)
     assert len(re.findall(r'aria-invalid="true"', answer.text)) == 7
     for text in (
         'value="1.5"',

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from tests.console.conftest import ConsoleUser, People, tell
+from tests.console.conftest import ConsoleUser, People, read_text
 from tests.journeys.conftest import Platform, Shop
 
 from merchant_wallet.base.money import parse_units
@@ -132,7 +132,7 @@ def test_a_secret_is_changed_without_an_outage(platform: Platform, people: Peopl
     assert "Retire the older one first" in third.text
     assert secret not in merchant_user.page(url_of(shop))
     retired = merchant_user.post(url_of(shop, "/secrets/retire"))
-    assert "signs nothing any more" in tell(merchant_user.follow(retired).text)
+    assert "signs nothing any more" in read_text(merchant_user.follow(retired).text)
     shop.client.expect(40101, "getMerchantBalance")
     shop.with_client(secret=secret).do("getMerchantBalance")
     assert merchant_user.post(url_of(shop, "/secrets/retire")).status_code == 409
@@ -146,9 +146,9 @@ def test_a_suspended_merchant_is_refused_until_it_is_resumed(
 ) -> None:
     operator = people.signed_in("operator")
     told = operator.follow(operator.post(url_of(shop, "/status"), {"status": "suspended"})).text
-    assert "is suspended" in tell(told)
+    assert "is suspended" in read_text(told)
     assert shop.client.call("getMerchantBalance").code != 200
-    assert "Suspended" in tell(operator.page(url_of(shop)))
+    assert "Suspended" in read_text(operator.page(url_of(shop)))
     operator.post(url_of(shop, "/status"), {"status": "active"})
     shop.client.do("getMerchantBalance")
     assert entries(platform, "merchant.suspend")[-1][3:] == ({"status": "active"}, {"status": "suspended"})
@@ -160,7 +160,7 @@ def test_a_status_that_is_none_resumes_nobody(people: People, shop: Shop, form: 
     operator = people.signed_in("operator")
     operator.post(url_of(shop, "/status"), {"status": "suspended"})
     assert operator.post(url_of(shop, "/status"), form).status_code == 400
-    assert "Suspended" in tell(operator.page(url_of(shop)))
+    assert "Suspended" in read_text(operator.page(url_of(shop)))
     operator.post(url_of(shop, "/status"), {"status": "active"})
 
 
@@ -170,26 +170,26 @@ def test_fees_are_set_beside_the_preview(platform: Platform, people: People, sho
         operator, shop, transfer_fee_rate="0.01", withdraw_fee_rate="0.004", withdraw_fee_min="2"
     )
     answer = operator.post(url_of(shop, "/fees"), typed)
-    assert "Saved" in tell(operator.follow(answer).text)
+    assert "Saved" in read_text(operator.follow(answer).text)
     quoted = shop.client.do("getWithdrawFee", amount="1000", currency="USDT")
     assert (quoted["fee"], quoted["amountArrival"]) == ("4", "996")
     wrong = operator.post(url_of(shop, "/fees"), typed | {"withdraw-fee-rate": "40%"})
     assert wrong.status_code == 422
     assert 'value="40%"' in wrong.text
     # The preview reads the form, not the settings that were stored before.
-    told = tell(wrong.text)
+    told = read_text(wrong.text)
     assert "The fee is not a value." in told
     again = operator.post(
         url_of(shop, "/fees"), typed | {"withdraw-fee-min": "-", "transfer-fee-rate": "0.25"}
     )
-    assert "750.00 KFB after a fee of 250.00 KFB" in tell(again.text)
+    assert "750.00 KFB after a fee of 250.00 KFB" in read_text(again.text)
 
 
 def test_the_preview_tells_what_the_interface_answers(people: People, shop: Shop) -> None:
     operator = people.signed_in("operator")
     typed = {"transfer-fee-rate": "0.0125", "withdraw-fee-rate": "0.0033", "withdraw-fee-min": "1.5"}
     query = {"amount": "123.45", **typed, "rate-usdt-kfb": "7.01234567", "rate-kfb-usdt": ""}
-    part = tell(operator.get(url_of(shop, "/preview"), params=query).text)
+    part = read_text(operator.get(url_of(shop, "/preview"), params=query).text)
     operator.post(url_of(shop, "/fees"), {**fees_form(operator, shop), **typed})
     shop.set_rate("USDT:KFB", "7.01234567")
     quoted = shop.client.do("getWithdrawFee", amount="123.45", currency="USDT")
@@ -253,7 +253,7 @@ def test_a_rate_that_would_make_money_in_a_loop_is_refused_with_the_largest_that
     form = {"direction": "USDT:KFB", "do": "set", "rate-usdt-kfb": "7.2", "rate-usdt-kfb-age": "60"}
     answer = operator.post(url_of(shop, "/rates"), form)
     assert answer.status_code == 422
-    assert "at most 7.14285714" in tell(answer.text)
+    assert "at most 7.14285714" in read_text(answer.text)
     assert 'value="7.2"' in answer.text
     assert 'value="60"' in answer.text
     assert operator.post(url_of(shop, "/rates"), form | {"rate-usdt-kfb": "7.14285714"}).status_code == 303

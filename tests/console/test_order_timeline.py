@@ -43,7 +43,7 @@ def callback(state: str, status: int = 2) -> Callback:
     return Callback(1, 7, status, "withdrawal", "evt_7_2", state, 12, 11, 0, 40, 50, None)
 
 
-def tell(
+def build(
     made: Withdrawal,
     *,
     transfers: tuple[Transfer, ...] = (),
@@ -59,7 +59,7 @@ def titles(moments: list[TimelineEvent]) -> list[str]:
 
 
 def test_an_order_that_waits_says_for_whom_and_what_comes_after() -> None:
-    moments = tell(order())
+    moments = build(order())
     assert titles(moments) == [
         "Created by the merchant",
         "Waits for approval",
@@ -70,7 +70,7 @@ def test_an_order_that_waits_says_for_whom_and_what_comes_after() -> None:
 
 
 def test_above_the_second_limit_the_first_approval_is_shown_and_a_second_awaited() -> None:
-    moments = tell(order(second_limit_units=COIN, first_approved_by="operator:ann"))
+    moments = build(order(second_limit_units=COIN, first_approved_by="operator:ann"))
     assert titles(moments)[1:3] == ["First approval", "Waits for a second person's approval"]
     assert moments[1].note == "operator:ann"
 
@@ -78,7 +78,7 @@ def test_above_the_second_limit_the_first_approval_is_shown_and_a_second_awaited
 def test_past_steps_are_in_order_of_time() -> None:
     transfer = Transfer(1, "0xab", "00", 22, 25)
     made = order(2, approved_ms=15, approved_by="operator:ann", tx_hash="0xab")
-    moments = tell(made, transfers=(transfer,), callbacks=(callback("delivered"),))
+    moments = build(made, transfers=(transfer,), callbacks=(callback("delivered"),))
     assert titles(moments) == [
         "Created by the merchant",
         "Approved",
@@ -100,17 +100,17 @@ def test_past_steps_are_in_order_of_time() -> None:
     ],
 )
 def test_a_merchant_that_was_not_told_shows(state: str, title: str, told: str) -> None:
-    last = tell(order(2, approved_ms=15, approved_by="limit"), callbacks=(callback(state),))[-1]
+    last = build(order(2, approved_ms=15, approved_by="limit"), callbacks=(callback(state),))[-1]
     assert (last.title, last.state) == (title, told)
 
 
 def test_a_failure_tells_its_cause_and_waits_for_the_refund() -> None:
-    moments = tell(order(3, approved_ms=15, approved_by="limit"))
+    moments = build(order(3, approved_ms=15, approved_by="limit"))
     failed = next(moment for moment in moments if moment.state == WRONG)
     assert failed.note == "the token refuses it"
     assert (moments[-1].title, moments[-1].state) == ("Refund to the merchant", CURRENT)
     assert (
-        titles(tell(order(6, approved_ms=15, approved_by="limit")))[-1] == "Refunded to the merchant in full"
+        titles(build(order(6, approved_ms=15, approved_by="limit")))[-1] == "Refunded to the merchant in full"
     )
 
 
@@ -123,14 +123,14 @@ def test_a_failure_tells_its_cause_and_waits_for_the_refund() -> None:
     ],
 )
 def test_who_acted_is_named_to_the_platforms_people_and_to_oneself(names: bool, me: str, note: str) -> None:
-    cancelled = tell(order(4), names=names, me=me)[-1]
+    cancelled = build(order(4), names=names, me=me)[-1]
     assert (cancelled.title, cancelled.note) == ("Cancelled", note)
-    approved = tell(order(1, approved_ms=15, approved_by="operator:ann"), names=names, me=me)[1]
+    approved = build(order(1, approved_ms=15, approved_by="operator:ann"), names=names, me=me)[1]
     assert (approved.title, approved.note) == ("Approved", note)
 
 
 @pytest.mark.parametrize(("status", "title"), [(4, "Cancelled"), (5, "Expired: not approved in time")])
 def test_an_order_that_came_to_nothing_has_nothing_before_it(status: int, title: str) -> None:
-    moments = tell(order(status))
+    moments = build(order(status))
     assert moments[-1].title == title
     assert all(moment.state not in (CURRENT, TODO) for moment in moments)

@@ -5,7 +5,7 @@ from html import unescape
 from typing import Any
 
 import pytest
-from tests.console.conftest import PASSWORD, SIGN_IN, ConsoleUser, People, tell
+from tests.console.conftest import PASSWORD, SIGN_IN, ConsoleUser, People, read_text
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
@@ -115,7 +115,7 @@ def test_who_is_disabled_is_out_at_once(platform: Platform, people: People) -> N
     owner.post(f"{OPERATORS}/{number_of(other)}/status", {"status": "disabled"})
     assert not is_signed_in(other)
     assert owner.post(f"{OPERATORS}/{number_of(other)}/status", {"status": ""}).status_code == 400
-    assert "Disabled" in tell(owner.page(f"{OPERATORS}/{number_of(other)}"))
+    assert "Disabled" in read_text(owner.page(f"{OPERATORS}/{number_of(other)}"))
     owner.post(f"{OPERATORS}/{number_of(other)}/status", {"status": "active"})
     assert not is_signed_in(other), "the session is gone"
     assert actions(platform, owner) == ["operator.disable", "operator.enable"]
@@ -128,7 +128,7 @@ def test_the_last_owner_stays_one(platform: Platform, people: People) -> None:
     for path, form in (("/status", {"status": "disabled"}), ("/role", {"role": "auditor"})):
         answer = owner.post(url + path, form)
         assert answer.status_code == 422, path
-        assert "Make another owner first" in tell(answer.text), path
+        assert "Make another owner first" in read_text(answer.text), path
     assert owner.get(OPERATORS).status_code == 200
 
 
@@ -160,7 +160,7 @@ def test_a_new_password_ends_all_other_sessions(platform: Platform, people: Peop
     second = people.again(mei)
     form = {"old": PASSWORD, "new": NEW_PASSWORD, "again": NEW_PASSWORD}
     told = mei.follow(mei.post(f"{ACCOUNT}/password", form)).text
-    assert "password is changed" in tell(told)
+    assert "password is changed" in read_text(told)
     assert is_signed_in(mei)
     assert not is_signed_in(second)
     mei.http.cookies.clear()
@@ -327,7 +327,7 @@ def test_a_pin_is_taken_away_and_never_shown(
     assert "Reset the PIN" in page
     assert "argon2" not in page
     told = operator.follow(operator.post(url, {"do": "reset-pin"})).text
-    assert "The PIN is gone" in tell(told)
+    assert "The PIN is gone" in read_text(told)
     assert "Reset the PIN" not in told
     found = platform.rows("select before from audit_entry where action = 'sub_user.reset_pin'")
     assert found == [({"hadPin": True},)]

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from tests.console.conftest import ConsoleUser, People, tell
+from tests.console.conftest import ConsoleUser, People, read_text
 from tests.console.test_two_people import OPERATORS, WHY, accept, proposal_of, set_
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 
@@ -25,7 +25,7 @@ def facts(page: str) -> dict[str, tuple[str, str]]:
     """The comparison on a proposal's page: before and after, by the setting's name."""
     table = page.split('class="table table-cards"')[-1].split("</table>")[0]
     rows = [re.findall(r"(?s)<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr>")[2:]]
-    return {tell(cells[0]): (tell(cells[1]), tell(cells[2])) for cells in rows}
+    return {read_text(cells[0]): (read_text(cells[1]), read_text(cells[2])) for cells in rows}
 
 
 def in_chinese(person: ConsoleUser) -> ConsoleUser:
@@ -68,7 +68,7 @@ def test_roles_statuses_and_merchants_are_told_in_words(
 
 
 def refusal_of(answer: Any, person: ConsoleUser) -> str:
-    return tell(answer.text if answer.status_code == 422 else person.follow(answer).text)
+    return read_text(answer.text if answer.status_code == 422 else person.follow(answer).text)
 
 
 def test_why_a_decision_is_refused_is_told_in_chinese(
@@ -104,5 +104,5 @@ def test_why_a_proposal_failed_is_told_with_its_rules_own_words(platform: Platfo
     bob.follow(accept(bob, url))
     outcome = platform.rows("select outcome from proposal order by proposal_no desc limit 1")[0][0]
     assert "loop of exchanges" in outcome
-    assert f"Its own rule refused it now: {outcome}" in tell(bob.page(url))
-    assert f"其自身规则现在拒绝：{outcome}" in tell(in_chinese(bob).page(url))
+    assert f"Its own rule refused it now: {outcome}" in read_text(bob.page(url))
+    assert f"其自身规则现在拒绝：{outcome}" in read_text(in_chinese(bob).page(url))

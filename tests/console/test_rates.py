@@ -1,6 +1,6 @@
 """Exchange rates in the console: set, paused, refused where a round trip would gain money, and logged."""
 
-from tests.console.conftest import ConsoleUser, People, tell
+from tests.console.conftest import ConsoleUser, People, read_text
 from tests.journeys.conftest import Platform, Shop
 
 RATES = "/console/rates"
@@ -17,7 +17,7 @@ def change(person: ConsoleUser, do: str, direction: str, **fields: str) -> str:
     answer = person.post(RATES, form)
     if answer.status_code == 303:
         answer = person.follow(answer)
-    return tell(answer.text)
+    return read_text(answer.text)
 
 
 def rate(platform: Platform, column: str) -> object:
@@ -39,7 +39,7 @@ def test_a_rate_is_set_with_its_age_and_the_log_says_what_it_was(platform: Platf
     )
     assert found[0][0]["rate"] == "7.1"
     assert found[0][1] == {"rate": "7.05", "paused": False, "maxAgeMs": 600_000}
-    assert "7.05" in tell(operator.page(f"{RATES}?merchant=platform").split("What was changed")[1])
+    assert "7.05" in read_text(operator.page(f"{RATES}?merchant=platform").split("What was changed")[1])
     restore(platform)
 
 
@@ -69,12 +69,12 @@ def test_a_direction_is_paused_resumed_and_taken_away(platform: Platform, people
     operator = people.signed_in("operator")
     change(operator, "pause", "KFB:USDT")
     assert rate(platform, "kfb_usdt_paused") is True
-    assert "Paused" in tell(operator.page(RATES))
+    assert "Paused" in read_text(operator.page(RATES))
     change(operator, "resume", "KFB:USDT")
     assert rate(platform, "kfb_usdt_paused") is False
     change(operator, "remove", "KFB:USDT")
     assert rate(platform, "kfb_usdt_e8") is None
-    assert "No rate: refused" in tell(operator.page(RATES))
+    assert "No rate: refused" in read_text(operator.page(RATES))
     restore(platform)
 
 
@@ -93,7 +93,7 @@ def test_merchants_with_their_own_and_the_past_are_listed(shop: Shop, people: Pe
     operator = people.signed_in("operator")
     page = operator.page(f"{RATES}?merchant={shop.merchant_id}")
     assert page.count(f'href="/console/merchants/{shop.merchant_id}/rates"') == 4
-    assert "6.9" in tell(page)
+    assert "6.9" in read_text(page)
     assert "No change fits" in operator.page(f"{RATES}?merchant=nobody")
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.console.conftest import People, tell
+from tests.console.conftest import People, read_text
 from tests.journeys.conftest import Platform
 
 from merchant_wallet.console.reconciliation import MEANINGS, parse_signed
@@ -40,7 +40,7 @@ def test_each_difference_is_told_with_its_reason(platform: Platform, people: Peo
     keep(platform, [], 100 * COIN, 1000)
     keep(platform, [JudgedMovement(stolen, at_hot=True, is_booked=False)], 93 * COIN, 2000)
     operator = people.signed_in("operator")
-    first = tell(operator.page(RECONCILIATION))
+    first = read_text(operator.page(RECONCILIATION))
     assert "Transfers from an address of ours that nobody has recorded" in first
     assert "−7.00 USDT" in first
     assert "needs somebody" in first
@@ -48,7 +48,7 @@ def test_each_difference_is_told_with_its_reason(platform: Platform, people: Peo
     link = history.split(f'href="{RECONCILIATION}/ERC20/')[1].split('"')[0]
     page = operator.page(f"{RECONCILIATION}/ERC20/{link}")
     assert f'data-copy="{stolen.tx_hash}"' in page
-    assert "Difference" in tell(page)
+    assert "Difference" in read_text(page)
 
 
 def test_a_comparison_that_could_not_be_made_says_why_beside_the_last_that_was(
@@ -62,10 +62,10 @@ def test_a_comparison_that_could_not_be_made_says_why_beside_the_last_that_was(
         )
     )
     operator = people.signed_in("operator")
-    told = tell(operator.page(RECONCILIATION))
+    told = read_text(operator.page(RECONCILIATION))
     assert "no node answers" in told
     assert "Books match the chain" in told
-    overview = tell(operator.page("/console"))
+    overview = read_text(operator.page("/console"))
     assert "could not be made" in overview
     assert "Difference" not in overview, "nobody has seen one"
 

@@ -7,7 +7,7 @@ import pytest
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
-from tests.console.conftest import SIGN_IN, People, tell
+from tests.console.conftest import SIGN_IN, People, read_text
 from tests.console.test_rights import PAGES, Scene, scene
 from tests.journeys.conftest import Platform, Shop
 
@@ -61,8 +61,8 @@ def test_no_page_has_a_script_or_a_style_inside(people: People, shop: Shop) -> N
 def test_a_flash_message_is_shown_once(people: People, shop: Shop) -> None:
     operator = people.signed_in("operator")
     answer = operator.post(f"/console/merchants/{shop.merchant_id}/status", {"status": "suspended"})
-    assert "is suspended" in tell(operator.follow(answer).text)
-    assert "is suspended: its" not in tell(operator.follow(answer).text)
+    assert "is suspended" in read_text(operator.follow(answer).text)
+    assert "is suspended: its" not in read_text(operator.follow(answer).text)
 
 
 def brought(cookie: str) -> Request:

@@ -71,7 +71,7 @@ OPEN = {
     f"POST {SIGN_IN}/enrol",
 }
 ROLES = ("owner", "operator", "auditor", "merchant")
-TOLD_NO = (403, 404)
+REFUSED_STATUSES = (403, 404)
 FORMS = {"POST /console/account/sessions/end": "session"}
 """The field that a form needs to name an existing record. `ask` finds its value."""
 
@@ -144,7 +144,7 @@ def test_each_role_is_let_in_where_its_rights_reach(
             people.again(operator)
         status = ask(person, page, scene.fill(page.path, scene.shop))
         if role in ROWS[name(page)].split():
-            assert status not in TOLD_NO, f"{role} {name(page)}: {status}"
+            assert status not in REFUSED_STATUSES, f"{role} {name(page)}: {status}"
             assert status < 500, f"{role} {name(page)}: {status}"
         else:
             own = role == "merchant" and "merchant_id" in page.path

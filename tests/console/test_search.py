@@ -1,7 +1,7 @@
 """One search box for any id, address or hash: a single match opens its page, several are listed."""
 
 import pytest
-from tests.console.conftest import People, tell
+from tests.console.conftest import People, read_text
 from tests.console.test_deposits import arrive
 from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import withdrawal
@@ -55,7 +55,7 @@ def test_what_several_merchants_named_so_is_listed(
     assert f"/console/withdrawals/{order_id}" in page
     # The entry that created an order has the order's id. Listing it too would show the order twice.
     assert "/entries/" not in page
-    assert str(other.merchant_id) in tell(page)
+    assert str(other.merchant_id) in read_text(page)
 
 
 def test_a_merchants_user_finds_nothing_of_others(

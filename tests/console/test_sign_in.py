@@ -4,7 +4,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.console.conftest import PASSWORD, SIGN_IN, ConsoleUser, People, csrf_of, secret_of, tell
+from tests.console.conftest import PASSWORD, SIGN_IN, ConsoleUser, People, csrf_of, read_text, secret_of
 from tests.journeys.conftest import Clock, Platform
 
 from merchant_wallet.base import db
@@ -73,7 +73,7 @@ def test_a_code_counts_only_once_a_second_factor_was_set_up(people: People) -> N
         assert (answer.status_code, answer.headers["location"]) == (303, f"{SIGN_IN}/enrol")
     assert newcomer.get(f"{SIGN_IN}/code").headers["location"] == f"{SIGN_IN}/enrol"
     assert not is_signed_in(newcomer)
-    assert "recovery codes" in tell(newcomer.enrol().text)
+    assert "recovery codes" in read_text(newcomer.enrol().text)
 
 
 def test_the_key_stays_the_same_while_the_page_is_loaded_again(people: People) -> None:
@@ -182,8 +182,8 @@ def test_a_recovery_code_stands_in_for_the_authenticator_once(people: People, cl
     newcomer.http.cookies.clear()
     newcomer.follow(newcomer.show_password())
     answer = newcomer.post(f"{SIGN_IN}/code", {"recovery": codes[1]}, seen=f"{SIGN_IN}/code")
-    assert "8 are left" in tell(newcomer.follow(answer).text)
-    assert "8 of 10 codes are left" in tell(newcomer.page("/console/account"))
+    assert "8 are left" in read_text(newcomer.follow(answer).text)
+    assert "8 of 10 codes are left" in read_text(newcomer.page("/console/account"))
 
 
 def test_a_wrong_password_and_an_unknown_name_get_the_same_message(mei: ConsoleUser, people: People) -> None:
@@ -193,7 +193,7 @@ def test_a_wrong_password_and_an_unknown_name_get_the_same_message(mei: ConsoleU
         form = {"name": name, "password": "not the password"}
         answer = wrong.post(SIGN_IN, form, seen=SIGN_IN)
         assert answer.status_code == 422
-        texts.append(tell(answer.text).replace(name, ""))
+        texts.append(read_text(answer.text).replace(name, ""))
     assert texts[0] == texts[1]
     assert "do not belong together" in texts[0]
 
@@ -232,7 +232,7 @@ def test_after_several_wrong_attempts_there_is_a_wait_and_the_page_says_how_long
     answers = [mei.show_password() for _ in range(7)]
     waiting = next(answer for answer in answers if answer.status_code == 429)
     wait_s = int(waiting.headers["retry-after"])
-    assert f"Try again in {wait_s} seconds" in tell(waiting.text)
+    assert f"Try again in {wait_s} seconds" in read_text(waiting.text)
     mei.password = right
     assert mei.show_password().status_code == 429, "the right one has to wait as well"
     clock.advance(wait_s * 1000)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.console.conftest import ConsoleUser, People, tell
+from tests.console.conftest import ConsoleUser, People, read_text
 from tests.console.test_merchants import settings_form
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
 from tests.journeys.orders import withdrawal
@@ -51,7 +51,7 @@ def accept(person: ConsoleUser, url: str) -> Any:
 
 def proposal_of(answer: Any) -> str:
     """The URL of the proposal that a form created."""
-    assert answer.status_code == 303, tell(answer.text)
+    assert answer.status_code == 303, read_text(answer.text)
     location: str = answer.headers["location"]
     assert location.startswith(f"{PROPOSALS}/")
     return location
@@ -71,10 +71,10 @@ def test_one_operator_alone_cannot_raise_both_limits(platform: Platform, shop: S
     assert limits(platform, shop) == (1000, 100000)
     again = accept(ann, url)
     assert again.status_code == 422
-    assert "your own proposal" in tell(again.text)
+    assert "your own proposal" in read_text(again.text)
     assert limits(platform, shop) == (1000, 100000)
-    assert WHY in tell(bob.page(f"/console/merchants/{shop.merchant_id}/settings"))
-    page = tell(bob.page(url))
+    assert WHY in read_text(bob.page(f"/console/merchants/{shop.merchant_id}/settings"))
+    page = read_text(bob.page(url))
     for text in ("1000", "500000", WHY, f"operator:{ann.name}"):
         assert text in page
     assert bob.follow(accept(bob, url)).status_code == 200
@@ -106,11 +106,11 @@ def test_what_needs_a_second_person_is_proposed_and_the_rest_is_saved(
     ann = people.signed_in("operator")
     blank = set_(ann, shop, approval_limit="2000", second_approval_limit="50000")
     assert blank.status_code == 422
-    assert "needs your reason" in tell(blank.text)
+    assert "needs your reason" in read_text(blank.text)
     assert limits(platform, shop) == (1000, 100000)
     url = proposal_of(set_(ann, shop, approval_limit="2000", second_approval_limit="50000", reason=WHY))
     assert limits(platform, shop) == (1000, 50000)
-    assert "The rest was saved" in tell(ann.page(url))
+    assert "The rest was saved" in read_text(ann.page(url))
 
 
 def test_an_allow_list_is_widened_or_taken_away_by_two(
@@ -128,7 +128,7 @@ def test_an_allow_list_is_widened_or_taken_away_by_two(
     bob.follow(accept(bob, widened))
     assert platform.rows(read, shop.merchant_id) == [(2,)]
     stale = bob.follow(accept(bob, emptied))
-    assert "Something else changed the value" in tell(stale.text)
+    assert "Something else changed the value" in read_text(stale.text)
     assert platform.rows(read, shop.merchant_id) == [(2,)]
 
 
@@ -168,7 +168,7 @@ def test_a_rate_beyond_the_band_of_a_day_needs_two(platform: Platform, people: P
     def rate() -> Any:
         return platform.rows("select usdt_kfb_e8 from rate where merchant_id = 0")[0][0]
 
-    assert "more than 5 % from the rate in force now or a day ago" in tell(ann.page("/console/rates")), (
+    assert "more than 5 % from the rate in force now or a day ago" in read_text(ann.page("/console/rates")), (
         "said beforehand"
     )
     assert set_rate("6.9").headers["location"] == "/console/rates"
@@ -177,7 +177,7 @@ def test_a_rate_beyond_the_band_of_a_day_needs_two(platform: Platform, people: P
     assert rate() == 675_000_000
     pumping = set_rate("8")
     assert pumping.status_code == 422
-    assert "loop of exchanges" in tell(pumping.text)
+    assert "loop of exchanges" in read_text(pumping.text)
     assert set_rate("6.75", "pause").headers["location"] == "/console/rates", "a pause is one person's"
     assert set_rate("6.75", "resume").headers["location"] == "/console/rates"
     bob.follow(accept(bob, url))
@@ -202,12 +202,12 @@ def test_whoever_accepts_that_an_own_rate_is_removed_sees_the_rate_that_comes_in
     def own() -> Any:
         return platform.rows("select usdt_kfb_e8 from rate where merchant_id = %s", shop.merchant_id)[0][0]
 
-    assert "So does going back to a platform's rate" in tell(remove("").text), "said beforehand"
+    assert "So does going back to a platform's rate" in read_text(remove("").text), "said beforehand"
     url = proposal_of(remove(WHY))
-    assert "The platform's rate 7.1 7.1" in tell(bob.page(url))
+    assert "The platform's rate 7.1 7.1" in read_text(bob.page(url))
     platform.set_rate("USDT:KFB", "6.9")
     stale = bob.follow(accept(bob, url))
-    assert "Something else changed the value" in tell(stale.text)
+    assert "Something else changed the value" in read_text(stale.text)
     assert own() == 500_000_000
     bob.follow(accept(bob, proposal_of(remove(WHY))))
     assert own() is None
@@ -241,12 +241,12 @@ def test_operators_are_made_reset_enabled_and_promoted_by_two_owners(
     assert accept(eve, url).status_code == 403, "an operator decides nothing about operators"
     made = accept(bob, url)
     assert made.status_code == 200
-    assert "Shown this once" in tell(made.text)
+    assert "Shown this once" in read_text(made.text)
     assert platform.rows(count) == [(1,)]
     number = platform.rows("select operator_id from operator where name = 'second.ann'")[0][0]
     one = f"{OPERATORS}/{number}"
     reset = proposal_of(ann.post(f"{one}/reset", {"reason": WHY}))
-    assert "Shown this once" in tell(accept(bob, reset).text)
+    assert "Shown this once" in read_text(accept(bob, reset).text)
     lowered = ann.post(f"{one}/role", {"role": "auditor", "merchant": ""})
     assert lowered.headers["location"] == one, "taking rights away is one person's"
     raised = proposal_of(ann.post(f"{one}/role", {"role": "owner", "merchant": "", "reason": WHY}))
@@ -272,7 +272,7 @@ def test_a_second_account_of_ones_own_does_not_help_at_once(
     url = proposal_of(set_(ann, shop, approval_limit="500000", reason=WHY))
     early = accept(double, url)
     assert early.status_code == 422
-    assert "does not count yet" in tell(early.text)
+    assert "does not count yet" in read_text(early.text)
     refused = set_(double, shop, approval_limit="500000", reason=WHY)
     assert refused.status_code == 422, "nor does proposing with the new account and accepting with the old"
     shop.fund("USDT", "500")
@@ -282,7 +282,7 @@ def test_a_second_account_of_ones_own_does_not_help_at_once(
     told = double.post(
         "/console/withdrawals/approve", {"order": str(order), "confirmed": "1", "back": "order"}
     )
-    assert "does not count yet" in tell(double.follow(told).text)
+    assert "does not count yet" in read_text(double.follow(told).text)
     adjusted = double.post(
         "/console/adjustments/new",
         {
@@ -300,7 +300,7 @@ def test_a_second_account_of_ones_own_does_not_help_at_once(
     told = later.post(
         "/console/withdrawals/approve", {"order": str(order), "confirmed": "1", "back": "order"}
     )
-    assert "paid next" in tell(later.follow(told).text)
+    assert "paid next" in read_text(later.follow(told).text)
 
 
 def test_a_word_waits_anew_once_the_second_factor_is_set_up(
@@ -317,7 +317,7 @@ def test_a_word_waits_anew_once_the_second_factor_is_set_up(
     assert platform.rows(waits, eve.name) == [("enrolled", enrolled_ms, enrolled_ms + DAY_MS)]
     early = accept(eve, url)
     assert early.status_code == 422
-    assert "does not count yet" in tell(early.text)
+    assert "does not count yet" in read_text(early.text)
     assert limits(platform, shop)[0] == 1000
     clock.advance(DAY_MS)
     later = people.again(eve)
@@ -335,18 +335,18 @@ def test_a_proposal_is_refused_with_a_reason_or_withdrawn(
     )
     url = proposal_of(set_(ann, shop, approval_limit="5000", reason=WHY))
     assert f"{url}" in auditor.page(PROPOSALS)
-    assert bob.name in tell(auditor.page(url)), "the page says who may decide"
+    assert bob.name in read_text(auditor.page(url)), "the page says who may decide"
     assert bob.post(f"{url}/refuse", {"reason": ""}).status_code == 422
     bob.follow(bob.post(f"{url}/refuse", {"reason": "no such contract"}))
-    assert "no such contract" in tell(ann.page(url))
+    assert "no such contract" in read_text(ann.page(url))
     second = proposal_of(set_(ann, shop, approval_limit="5000", reason=WHY))
     ann.follow(ann.post(f"{second}/withdraw"))
-    assert "Withdrawn" in tell(ann.page(second))
+    assert "Withdrawn" in read_text(ann.page(second))
     third = proposal_of(set_(ann, shop, approval_limit="5000", reason=WHY))
     clock.advance(8 * DAY_MS)
     late = people.again(bob)
     assert accept(late, third).status_code == 422
-    assert "Expired" in tell(late.page(third))
+    assert "Expired" in read_text(late.page(third))
     assert limits(platform, shop) == (1000, 100000)
 
 
@@ -382,17 +382,17 @@ def test_a_proposal_of_a_kind_that_is_not_known_is_shown_refused_and_withdrawn_b
     assert f'action="{first}/accept"' not in page
     assert accept(bob, first).status_code == 403
     assert auditor.post(f"{first}/refuse", {"reason": "no"}).status_code == 403
-    assert "Refused: nothing is changed." in tell(
+    assert "Refused: nothing is changed." in read_text(
         bob.follow(bob.post(f"{first}/refuse", {"reason": "no"})).text
     )
-    assert "Withdrawn: nothing is changed." in tell(ann.follow(ann.post(f"{second}/withdraw")).text)
+    assert "Withdrawn: nothing is changed." in read_text(ann.follow(ann.post(f"{second}/withdraw")).text)
 
 
 def test_in_chinese_the_pages_say_the_same(platform: Platform, shop: Shop, people: People) -> None:
     ann = people.signed_in("operator")
     url = proposal_of(set_(ann, shop, approval_limit="5000", reason=WHY))
     ann.http.headers["accept-language"] = "zh-CN"
-    assert "等待第二人" in tell(ann.page(PROPOSALS))
-    assert "谁可决定" in tell(ann.page(url))
+    assert "等待第二人" in read_text(ann.page(PROPOSALS))
+    assert "谁可决定" in read_text(ann.page(url))
     own = accept(ann, url)
-    assert "须由另一人接受" in tell(own.text) or "另一人" in tell(own.text)
+    assert "须由另一人接受" in read_text(own.text) or "另一人" in read_text(own.text)

@@ -5,7 +5,7 @@ end.
 from dataclasses import dataclass
 
 import pytest
-from tests.console.conftest import ConsoleUser, People, tell
+from tests.console.conftest import ConsoleUser, People, read_text
 from tests.journeys.conftest import DAY_MS, Platform, Shop
 from tests.journeys.orders import ADDRESSES, withdrawal
 
@@ -86,8 +86,8 @@ def decide(person: ConsoleUser, what: str, *orders: int, **fields: str) -> str:
     answer = person.post(
         f"{QUEUE}/{what}", {"order": [str(one) for one in orders], "confirmed": "1", **fields}
     )
-    assert answer.status_code == 200, tell(answer.text)
-    return tell(answer.text)
+    assert answer.status_code == 200, read_text(answer.text)
+    return read_text(answer.text)
 
 
 def test_the_queue_names_what_waits_with_its_whole_address_and_leaves_the_rest_out(
@@ -97,7 +97,7 @@ def test_the_queue_names_what_waits_with_its_whole_address_and_leaves_the_rest_o
     page = people.signed_in("operator").page(f"{QUEUE}?merchant={till.shop.merchant_id}")
     assert f'value="{waits}"' in page
     assert f"{QUEUE}/{goes}" not in page
-    assert ADDRESSES["ERC20"] in tell(page)
+    assert ADDRESSES["ERC20"] in read_text(page)
 
 
 def test_the_oldest_order_comes_first_and_the_next_page_goes_on_where_the_first_ended(
@@ -122,7 +122,7 @@ def test_an_order_is_asked_about_once_more_before_it_is_approved(till: Till, peo
     order, operator = till.order("60"), people.signed_in("operator")
     asked = operator.post(f"{QUEUE}/approve", {"order": str(order)})
     assert asked.status_code == 200
-    assert "Approve this order?" in tell(asked.text)
+    assert "Approve this order?" in read_text(asked.text)
     assert till.approvers(order) == (None, None)
     assert "Approved: it is paid next." in decide(operator, "approve", order)
     assert till.approvers(order) == (None, f"operator:{operator.name}")
@@ -137,11 +137,11 @@ def test_a_large_order_takes_two_different_people(till: Till, people: People) ->
     assert "First of two approvals given" in decide(ann, "approve", order)
     assert till.approvers(order) == (f"operator:{ann.name}", None)
     page = ben.page(f"{QUEUE}?merchant={till.shop.merchant_id}")
-    assert "1 of 2" in tell(page)
-    assert f"operator:{ann.name}" in tell(page)
+    assert "1 of 2" in read_text(page)
+    assert f"operator:{ann.name}" in read_text(page)
     assert "You have approved it already" in decide(ann, "approve", order)
     assert till.approvers(order) == (f"operator:{ann.name}", None)
-    assert "You have approved it. Another person must, too." in tell(ann.page(f"{QUEUE}/{order}"))
+    assert "You have approved it. Another person must, too." in read_text(ann.page(f"{QUEUE}/{order}"))
     assert "Approved: it is paid next." in decide(ben, "approve", order)
     assert till.approvers(order) == (f"operator:{ann.name}", f"operator:{ben.name}")
 
@@ -176,7 +176,7 @@ def test_cancelled_money_is_back_at_the_merchant(till: Till, people: People) -> 
 def test_a_form_without_orders_and_a_form_that_names_none_change_nothing(till: Till, people: People) -> None:
     operator = people.signed_in("operator")
     told = operator.follow(operator.post(f"{QUEUE}/approve", {"confirmed": "1"}))
-    assert "Choose at least one order first." in tell(told.text)
+    assert "Choose at least one order first." in read_text(told.text)
     assert operator.post(f"{QUEUE}/approve", {"order": "1; drop", "confirmed": "1"}).status_code == 400
     assert operator.post(f"{QUEUE}/approve", {"order": "999999999999", "confirmed": "1"}).status_code == 404
 
@@ -218,7 +218,7 @@ def test_the_platform_gives_up_a_frozen_order_when_it_confirms_just_that(till: T
     till.freeze(order)
     assert 'name="even_frozen"' in operator.page(f"{QUEUE}/{order}")
     asked = operator.post(f"{QUEUE}/cancel", {"order": str(order)})
-    assert "Cancel the frozen ones, too" in tell(asked.text)
+    assert "Cancel the frozen ones, too" in read_text(asked.text)
     assert "the order is frozen" in decide(operator, "cancel", order)
     assert till.status(order) == 0
     assert "1 of 1 went through" in decide(operator, "cancel", order, even_frozen="1")
@@ -242,14 +242,14 @@ def test_the_page_of_an_order_shows_what_helps_to_decide(till: Till, people: Peo
         "select evm_address from sub_user where merchant_id = %s", till.shop.merchant_id
     )[0][0]
     till.order("60", address="0x" + bytes(own).hex())
-    page = tell(operator.page(f"{QUEUE}?merchant={till.shop.merchant_id}"))
+    page = read_text(operator.page(f"{QUEUE}?merchant={till.shop.merchant_id}"))
     assert "Wallet of sub-user player-7" in page
     assert "Never paid before" in page
     assert "orders to it today" not in page
     for number in range(2):
         till.pay(till.order("60", address=OTHER_ADDRESS), f"0x{number:064x}")
     till.order("60", address=OTHER_ADDRESS)
-    page = tell(operator.page(f"{QUEUE}?merchant={till.shop.merchant_id}"))
+    page = read_text(operator.page(f"{QUEUE}?merchant={till.shop.merchant_id}"))
     assert "Paid 2 times: 120.00 USDT" in page
     assert "3 orders to it today" in page
 
@@ -260,10 +260,10 @@ def test_an_address_that_other_merchants_paid_shows_to_the_platform_alone(till: 
     other.fund("USDT", "100")
     other.client.do(CREATE, **{**withdrawal("1", "60", "ERC20"), "address": address})
     order = till.order("60", address=address)
-    assert "other merchants: 1" in tell(people.signed_in("operator").page(f"{QUEUE}/{order}"))
+    assert "other merchants: 1" in read_text(people.signed_in("operator").page(f"{QUEUE}/{order}"))
     own = people.signed_in("merchant", till.shop.merchant_id)
     for page in (own.page(f"{QUEUE}/{order}"), own.page(QUEUE), own.page(f"{ALL}?address={address}")):
-        assert "other merchants" not in tell(page)
+        assert "other merchants" not in read_text(page)
         assert "A Shop Nobody May Know" not in page
 
 
@@ -275,7 +275,7 @@ def test_an_orders_page_tells_its_life_with_times_causes_and_hashes(till: Till, 
     till.shop.ask_book(TakeUp(order))
     till.shop.ask_book(Settle(order, tx_hash))
     page = ann.page(f"{QUEUE}/{order}")
-    told = tell(page)
+    told = read_text(page)
     places = [
         told.index(text) for text in ("Created by the merchant", "Approved", "Taken up", "Paid: the transfer")
     ]
@@ -285,7 +285,7 @@ def test_an_orders_page_tells_its_life_with_times_causes_and_hashes(till: Till, 
     assert f"evt_{order}_2" in told
     assert ["Withdrawal created" in told, "Withdrawal paid" in told] == [True, True]
     assert "hold:USDT" in told
-    own = tell(people.signed_in("merchant", till.shop.merchant_id).page(f"{QUEUE}/{order}"))
+    own = read_text(people.signed_in("merchant", till.shop.merchant_id).page(f"{QUEUE}/{order}"))
     assert "Taken up" in own
     assert f"operator:{ann.name}" not in own
 
@@ -312,7 +312,7 @@ def test_a_failed_order_tells_why_and_is_refunded_by_hand(till: Till, people: Pe
     page = operator.page(f"{QUEUE}/{order}")
     assert "the token refuses &lt;b&gt;it&lt;/b&gt;" in page
     told = operator.follow(operator.post(f"{QUEUE}/{order}/refund"))
-    assert "Refunded: the amount is back" in tell(told.text)
+    assert "Refunded: the amount is back" in read_text(told.text)
     assert (till.status(order), till.shop.balances()[0]) == (6, "5000")
 
 
@@ -327,9 +327,9 @@ def test_a_frozen_payout_says_why_and_goes_on_when_it_is_thawed(till: Till, peop
     assert "the journal says another address" in operator.page(f"{QUEUE}/{order}")
     user = people.signed_in("merchant", till.shop.merchant_id)
     assert "another address" not in user.page(f"{QUEUE}/{order}")
-    assert "Thawed" in tell(operator.follow(operator.post(f"{QUEUE}/{order}/thaw")).text)
+    assert "Thawed" in read_text(operator.follow(operator.post(f"{QUEUE}/{order}/thaw")).text)
     assert audit(till.platform, f"order {order}") == [(f"operator:{operator.name}", "withdrawal.thaw")]
-    assert "nothing was changed" in tell(operator.follow(operator.post(f"{QUEUE}/{order}/thaw")).text)
+    assert "nothing was changed" in read_text(operator.follow(operator.post(f"{QUEUE}/{order}/thaw")).text)
 
 
 def test_all_orders_are_filtered_sorted_and_paged_by_the_url(till: Till, people: People) -> None:
@@ -369,7 +369,7 @@ def test_an_order_to_a_merchants_own_deposit_address_is_pointed_out(till: Till, 
         till.shop.merchant_id,
     )
     order = till.order("60", address="0x" + bytes(found[0][0]).hex())
-    assert "Our own deposit address" in tell(people.signed_in("operator").page(f"{QUEUE}/{order}"))
+    assert "Our own deposit address" in read_text(people.signed_in("operator").page(f"{QUEUE}/{order}"))
 
 
 def test_an_order_far_above_what_is_usual_is_pointed_out(till: Till, people: People) -> None:
@@ -382,8 +382,8 @@ def test_an_order_far_above_what_is_usual_is_pointed_out(till: Till, people: Peo
     )
     usual, large = till.order("60", address=OTHER_ADDRESS), till.order("490")
     page = people.signed_in("operator")
-    assert "6 times the usual amount" in tell(page.page(f"{QUEUE}/{usual}"))
-    assert "49 times the usual amount" in tell(page.page(f"{QUEUE}/{large}"))
+    assert "6 times the usual amount" in read_text(page.page(f"{QUEUE}/{usual}"))
+    assert "49 times the usual amount" in read_text(page.page(f"{QUEUE}/{large}"))
 
 
 @pytest.mark.parametrize(("orders", "units", "times"), [(2, 20, 0), (0, 0, 0), (3, 30, 6), (3, 0, 0)])

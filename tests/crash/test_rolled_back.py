@@ -23,7 +23,7 @@ from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.processes.app import make_base
 
 ADDRESS = "0x742d35cc6634c0532925a3b844bc454e4438f44e"
-TOLD = ("sign of a rollback", "payouts stopped: the database was rolled back, an operator must look")
+LOG_TEXTS = ("sign of a rollback", "payouts stopped: the database was rolled back, an operator must look")
 
 
 def command(service: Service, *words: str) -> subprocess.CompletedProcess[str]:
@@ -118,7 +118,7 @@ def test_a_restored_database_pays_nothing_until_a_person_has_accepted_it(service
     service.start()
     order(service, "after")
     wait_until(lambda: signs(service) == 1, "the metric tells")
-    wait_until(lambda: all(text in service.errors() for text in TOLD), "the log tells")
+    wait_until(lambda: all(text in service.errors() for text in LOG_TEXTS), "the log tells")
     found = command(service, "doctor", "--json")
     [check] = [one for one in json.loads(found.stdout)["checks"] if one["name"] == "checkpoints"]
     assert (found.returncode, check["ok"]) == (1, False)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from scripts.documents.blocks import make_blocks
-from scripts.documents.story import Story, tell_story
+from scripts.documents.story import Story, run_story
 from tests.conftest import TEMPLATE, SharedPostgres
 
 
@@ -14,7 +14,7 @@ from tests.conftest import TEMPLATE, SharedPostgres
 def story(postgres: SharedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     """A new run of the story behind the printed examples."""
     with postgres.database(TEMPLATE) as url:
-        yield asyncio.run(tell_story(url, tmp_path_factory.mktemp("story")))
+        yield asyncio.run(run_story(url, tmp_path_factory.mktemp("story")))
 
 
 @pytest.fixture(scope="package")

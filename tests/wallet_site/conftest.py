@@ -26,7 +26,7 @@ class Browser:
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         """Request a page. In header names `_` stands for `-`."""
-        return self.client.get(path, headers=_name(headers))
+        return self.client.get(path, headers=_make_headers(headers))
 
     def part(self, path: str) -> httpx.Response:
         """Request a part of a page, as htmx does."""
@@ -44,10 +44,10 @@ class Browser:
 
     def post(self, path: str, fields: dict[str, str], **headers: str) -> httpx.Response:
         """Send any form."""
-        return self.client.post(path, data=fields, headers=_name(headers))
+        return self.client.post(path, data=fields, headers=_make_headers(headers))
 
 
-def _name(headers: dict[str, str]) -> dict[str, str]:
+def _make_headers(headers: dict[str, str]) -> dict[str, str]:
     return {name.replace("_", "-"): text for name, text in headers.items()}
 
 
@@ -78,7 +78,7 @@ def new_browser(platform: Platform) -> Iterator[NewBrowser]:
     clients: list[httpx.Client] = []
 
     def make(at: Platform = platform, **headers: str) -> Browser:
-        heads = {"accept-language": "en", **_name(headers)}
+        heads = {"accept-language": "en", **_make_headers(headers)}
         clients.append(httpx.Client(base_url=at.address, headers=heads, verify=False, timeout=60))
         return Browser(clients[-1])
 

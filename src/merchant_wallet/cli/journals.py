@@ -126,7 +126,7 @@ async def _write_statement(rows: "AsyncIterator[StatementRow]", frame: Frame) ->
             if count % WRITE_ROWS == 0:
                 output.write("".join(pieces).encode())
                 pieces = []
-                progress.tell(f"{count} lines")
+                progress.show(f"{count} lines")
     except (ValueError, LookupError) as error:
         # Only the account's name is checked before the first row.
         raise Failure(f"--account: {error}.") from None
@@ -175,14 +175,14 @@ async def _verify(session: Session, merchant: str | None) -> "list[BookReport]":
     where: dict[str, Any] = {"checkpoint_dir": base.checkpoint_dir, "checkpoint_keys": keys}
     progress = terminal.Progress()
 
-    def tell(merchant_id: int, done: int, total: int) -> None:
-        progress.tell(f"merchant {merchant_id}: {done} of {total} entries")
+    def show_progress(merchant_id: int, done: int, total: int) -> None:
+        progress.show(f"merchant {merchant_id}: {done} of {total} entries")
 
     try:
         if merchant is None:
-            return await verify_all(session.conn, tell, **where)
+            return await verify_all(session.conn, show_progress, **where)
         merchant_id = (await session.find(merchant)).merchant_id
-        return [await verify_book(session.conn, merchant_id, tell, **where)]
+        return [await verify_book(session.conn, merchant_id, show_progress, **where)]
     finally:
         progress.end()
 

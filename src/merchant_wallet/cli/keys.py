@@ -276,7 +276,7 @@ async def _fill_pool(session: Session, keystore: "Keystore", count: int) -> int:
             await xpub_pool.add(session.conn, batch)
             added = {"from": batch[0][0], "upTo": batch[-1][0]}
             await session.record("keys.derive", "accounts for merchants", after=added)
-        progress.tell(f"{done * AT_ONCE + len(batch)} of {count} accounts derived")
+        progress.show(f"{done * AT_ONCE + len(batch)} of {count} accounts derived")
     progress.end()
     return count
 

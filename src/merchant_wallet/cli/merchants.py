@@ -13,8 +13,8 @@ from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.merchant_access import KEPT_ONCE, record_change
 from merchant_wallet.cli.merchant_access import app as access
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
-from merchant_wallet.cli.second_person import print_proposed, propose, tell_alone, tell_reason
-from merchant_wallet.cli.session import Session, run, tell_changes
+from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
+from merchant_wallet.cli.session import Session, describe_changes, run
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
@@ -295,9 +295,13 @@ async def _change(
         if proposed is not None:
             typed = {name: text for name, text in typed.items() if name not in loosened}
         after = (await store.change_settings(session.conn, keyring, merchant_id, typed)).after
-        was, became = tell_changes(describe(before), describe(after))
+        was, became = describe_changes(describe(before), describe(after))
         if became or not proposed:
-            told = tell_alone(session, reason) if loosened and not proposed else tell_reason(reason)
+            told = (
+                describe_lone_change(session, reason)
+                if loosened and not proposed
+                else describe_reason(reason)
+            )
             await record_change(session, "set", merchant_id, was, {**became, **told})
     return Change(before, after), proposed
 

@@ -14,8 +14,8 @@ from merchant_wallet.cli import operator_sessions, terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.operator_sessions import NameArgument
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption, ProposalReasonOption
-from merchant_wallet.cli.second_person import print_proposed, propose, tell_alone, tell_reason
-from merchant_wallet.cli.session import Session, run, tell_changes
+from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
+from merchant_wallet.cli.session import Session, describe_changes, run
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
@@ -87,7 +87,7 @@ def create(
                 at_ms=now_ms(),
                 wait_ms=wait_ms,
             )
-            after = {"role": role, "merchantId": merchant_id, **tell_alone(session, reason)}
+            after = {"role": role, "merchantId": merchant_id, **describe_lone_change(session, reason)}
             await session.record(access.CREATE, subject, merchant_id=merchant_id, after=after)
         return _describe_new(new, password)
 
@@ -169,7 +169,7 @@ def reset(
                 session.conn, operator.operator_id, password=password, at_ms=now_ms(), wait_ms=wait_ms
             )
             before, after = {"enrolled": operator.enrolled}, {"enrolled": False}
-            after |= tell_alone(session, reason)
+            after |= describe_lone_change(session, reason)
             await session.record(access.RESET, access.name_subject(operator.name), before=before, after=after)
         return _describe_new(new, password)
 
@@ -212,10 +212,10 @@ def enable(
 
         async def judge(found: "Operator") -> "ProposedChange | dict[str, Any]":
             if found.status == records.ACTIVE:
-                return tell_reason(reason)
+                return describe_reason(reason)
             facts = access.describe_enabling(found)
             made = await _propose(session, access.ENABLE, found, facts, reason)
-            return tell_alone(session, reason) if made is None else made
+            return describe_lone_change(session, reason) if made is None else made
 
         async def change(conn: "Connection", operator_id: int) -> "Operator":
             wait_ms = session.settings.operator_wait_ms
@@ -254,10 +254,10 @@ def set_role(
 
         async def judge(found: "Operator") -> "ProposedChange | dict[str, Any]":
             if not gains_rights(found.role, found.merchant_id, role, merchant_id):
-                return tell_reason(reason)
+                return describe_reason(reason)
             facts = access.describe_role(found, role, merchant_id)
             made = await _propose(session, access.SET_ROLE, found, facts, reason)
-            return tell_alone(session, reason) if made is None else made
+            return describe_lone_change(session, reason) if made is None else made
 
         async def change(conn: "Connection", operator_id: int) -> "Operator":
             wait_ms = session.settings.operator_wait_ms
@@ -317,7 +317,7 @@ async def _change_within(
         found = await records.show(session.conn, name)
         before = await records.lock(session.conn, found.operator_id)
         after = describe(await act(session.conn, before.operator_id))
-        was, became = tell_changes(describe(before), after)
+        was, became = describe_changes(describe(before), after)
         await session.record(
             f"operator.{what}",
             f"operator {before.name}",

@@ -8,7 +8,7 @@ from merchant_wallet.base.money import MAX_RATE_AGE_S, format_rate, parse_rate
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantOption, ProposalReasonOption
-from merchant_wallet.cli.second_person import print_proposed, propose, tell_alone, tell_reason
+from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
 from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
@@ -72,12 +72,12 @@ def set_(
         async with session.conn.transaction():
             # Nobody may change a rate between the check and the change.
             await rates.lock_rates(session.conn)
-            told = tell_reason(reason)
+            told = describe_reason(reason)
             if await _needs_two(session, direction, rate_e8, scope):
                 made = await _propose(session, direction, rate_e8, max_age_ms, scope, reason, set_rate)
                 if made is not None:
                     return made
-                told = tell_alone(session, reason)
+                told = describe_lone_change(session, reason)
             return await _change(session, "set", scope, direction, set_rate, told)
 
     done = run(data, act)

@@ -86,14 +86,14 @@ async def _has_decider(session: Session, kind: str, besides: list[str], at_ms: i
     return bool(await count_deciders(session.conn, RIGHTS[kind], besides, at_ms=at_ms))
 
 
-def tell_alone(session: Session, reason: str | None) -> dict[str, Any]:
+def describe_lone_change(session: Session, reason: str | None) -> dict[str, Any]:
     """What the audit log stores if a change needed a second person and there was none."""
     if not session.settings.needs_two_people:
-        return tell_reason(reason)
-    return {"alone": True, "reason": None, **tell_reason(reason)}
+        return describe_reason(reason)
+    return {"alone": True, "reason": None, **describe_reason(reason)}
 
 
-def tell_reason(reason: str | None) -> dict[str, Any]:
+def describe_reason(reason: str | None) -> dict[str, Any]:
     """The reason as the audit log stores it. Raises ProposalRefused for an invalid one."""
     from merchant_wallet.approvals.decisions import check_reason
 
@@ -122,16 +122,16 @@ def describe(change: "ProposedChange") -> dict[str, Any]:
 
 def flatten(document: Mapping[str, Any]) -> dict[str, Any]:
     """A proposal's document for people: the facts before and after as one text each."""
-    texts = {name: tell_facts(document[name]) for name in ("before", "after")}
+    texts = {name: format_facts(document[name]) for name in ("before", "after")}
     return {**document, **texts}
 
 
-def tell_facts(facts: Mapping[str, Any]) -> str:
+def format_facts(facts: Mapping[str, Any]) -> str:
     """Facts on one line."""
-    return ", ".join(f"{name}: {_tell_fact(name, value)}" for name, value in facts.items())
+    return ", ".join(f"{name}: {_format_fact(name, value)}" for name, value in facts.items())
 
 
-def _tell_fact(name: str, value: object) -> str:
+def _format_fact(name: str, value: object) -> str:
     if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False) if value else "none"
     return terminal.show_value(name, value)

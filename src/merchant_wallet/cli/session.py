@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 SOURCE = "terminal"
 """The source of changes by commands, in the audit log."""
-TOLD = {
+AUDITED_FIELDS = {
     "entry_id": "entryId",
     "status": "txnStatus",
     "first_approved_by": "firstApprovedBy",
@@ -167,7 +167,7 @@ class Session:
             refused = {"refused": outcome.code, "reason": outcome.msg}
             await self.record(f"{action}.refused", subject, merchant_id=merchant_id, after=refused)
             raise Refused(outcome)
-        done = {"done": True, **tell_outcome(outcome)}
+        done = {"done": True, **describe_outcome(outcome)}
         await self.record(action, subject, merchant_id=merchant_id, after=done)
         return outcome
 
@@ -191,17 +191,19 @@ class Session:
             await writer.close()
 
 
-def tell_outcome(outcome: "Outcome") -> dict[str, Any]:
+def describe_outcome(outcome: "Outcome") -> dict[str, Any]:
     """What the audit log stores of an outcome. For an approval also who approved, which may be another
     person.
     """
     found = {
-        told: value for name, told in TOLD.items() if (value := getattr(outcome, name, None)) is not None
+        told: value
+        for name, told in AUDITED_FIELDS.items()
+        if (value := getattr(outcome, name, None)) is not None
     }
     return {**found, "repeated": True} if getattr(outcome, "repeated", False) else found
 
 
-def tell_changes(
+def describe_changes(
     before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields that differ, before and after."""

@@ -7,7 +7,7 @@ import typer
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ShortLimitOption, read_limit
-from merchant_wallet.cli.session import Session, run, tell_changes
+from merchant_wallet.cli.session import Session, describe_changes, run
 
 if TYPE_CHECKING:
     from merchant_wallet.sub_users.controls import SubUserLine
@@ -121,7 +121,7 @@ def set_(
             await lock_book(session.conn, merchant_id)
             before = await read(session.conn, merchant_id, ext)
             after = await set_controls(session.conn, merchant_id, ext, **changes)
-            told = tell_changes(describe_controls(before), describe_controls(after))
+            told = describe_changes(describe_controls(before), describe_controls(after))
             await session.record(
                 "sub_user.set", f"sub-user {ext}", merchant_id=merchant_id, before=told[0], after=told[1]
             )

@@ -250,7 +250,7 @@ async def _follow(
             under_way = sum((one.chain, one.sweep_id) in watched for one in shown)
             if once or not under_way:
                 return under_way
-            progress.tell(f"{len(watched) - under_way} of {len(watched)} swept")
+            progress.show(f"{len(watched) - under_way} of {len(watched)} swept")
             await asyncio.sleep(INTERVAL_S)
     finally:
         progress.end()
@@ -272,7 +272,7 @@ async def _make_plan(
         sweeper,
         minimum_units=policy.minimum_units,
         least_units=max(1, least_units),
-        tell=lambda done, total: progress.tell(f"{chain}: {done} of {total} addresses looked at"),
+        report=lambda done, total: progress.show(f"{chain}: {done} of {total} addresses looked at"),
     )
     progress.end()
     under_way = await store.count_open(session.conn, chain)

@@ -110,14 +110,14 @@ class Progress:
 
     def __init__(self) -> None:
         self._renews = sys.stderr.isatty()
-        self._told_s = time.monotonic()
+        self._shown_s = time.monotonic()
 
-    def tell(self, text: str) -> None:
+    def show(self, text: str) -> None:
         """Show the text, unless another one was shown a moment ago."""
         now_s = time.monotonic()
-        if now_s - self._told_s < PROGRESS_INTERVAL_S:
+        if now_s - self._shown_s < PROGRESS_INTERVAL_S:
             return
-        self._told_s = now_s
+        self._shown_s = now_s
         typer.echo(f"\r\x1b[2K{text}" if self._renews else text, nl=not self._renews, err=True)
 
     def end(self) -> None:

@@ -15,7 +15,7 @@ from merchant_wallet.cli.options import (
     ProposalReasonOption,
     StopReasonOption,
 )
-from merchant_wallet.cli.second_person import print_proposed, propose, tell_alone
+from merchant_wallet.cli.second_person import describe_lone_change, print_proposed, propose
 from merchant_wallet.cli.session import Session, find_actor, run
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def thaw(
                     await guards.resume(session.conn, chain, before)
                 except ChangeRefused as refused:
                     raise Failure(str(refused)) from None
-                told = {**after, **tell_alone(session, reason)}
+                told = {**after, **describe_lone_change(session, reason)}
                 await session.record(guards.THAW, subject, before=before, after=told)
         return await _read(session), proposed
 

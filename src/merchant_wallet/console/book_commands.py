@@ -13,7 +13,7 @@ from merchant_wallet.book.commands import Command
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.console.request import Connection, ConsoleRequest, record_change
 
-_TOLD: Final = {
+_AUDITED_FIELDS: Final = {
     "entry_id": "entryId",
     "status": "txnStatus",
     "first_approved_by": "firstApprovedBy",
@@ -38,7 +38,9 @@ async def ask_book(
         await record_change(request, conn, f"{action}.refused", subject, merchant_id, after=told)
         raise
     found = {
-        told: value for name, told in _TOLD.items() if (value := getattr(outcome, name, None)) is not None
+        told: value
+        for name, told in _AUDITED_FIELDS.items()
+        if (value := getattr(outcome, name, None)) is not None
     }
     await record_change(request, conn, action, subject, merchant_id, after={"done": True, **found})
     return outcome

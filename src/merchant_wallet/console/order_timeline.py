@@ -50,7 +50,7 @@ SIGNED: Final = N_("Transfer {number} signed")
 SENT: Final = N_("Transfer {number} taken by a node")
 TO_BE_PAID: Final = N_("Payment on the chain")
 TO_BE_FINAL: Final = N_("Final on the chain")
-TO_BE_TOLD: Final = N_("Merchant told")
+CALLBACK_DUE: Final = N_("Merchant told")
 TELLING: Final = N_("Telling the merchant")
 GIVEN_UP: Final = N_("Merchant not told: given up after {count} attempts")
 PAUSED: Final = N_("Merchant not told: paused")
@@ -169,7 +169,7 @@ def _list_callbacks(timeline: Timeline) -> list[TimelineEvent]:
     moments = []
     for one in timeline.callbacks:
         if one.state == "delivered":
-            moments.append(TimelineEvent(TO_BE_TOLD, one.delivered_ms, word=STATUS_WORDS[one.status]))
+            moments.append(TimelineEvent(CALLBACK_DUE, one.delivered_ms, word=STATUS_WORDS[one.status]))
         elif one.state == "dead_letter":
             moments.append(TimelineEvent(GIVEN_UP, state=WRONG, values={"count": one.attempt_no}))
         elif one.state == "paused":
@@ -187,9 +187,9 @@ def _list_remaining(timeline: Timeline) -> list[TimelineEvent]:
         given = [] if first is None else [TimelineEvent(FIRST_YES, note=_show_actor(timeline, first))]
         title = WAITS_FOR_SECOND if first is not None else WAITS_FOR_ONE
         waits = TimelineEvent(title, state=CURRENT, word="" if count_needed_approvals(order) == 1 else TWO)
-        return [*given, waits, TimelineEvent(TO_BE_PAID, state=TODO), TimelineEvent(TO_BE_TOLD, state=TODO)]
+        return [*given, waits, TimelineEvent(TO_BE_PAID, state=TODO), TimelineEvent(CALLBACK_DUE, state=TODO)]
     if order.status in (PENDING, PROCESSING):
         sent = any(one.broadcast_ms is not None for one in timeline.transfers)
         now = TimelineEvent(TO_BE_FINAL if sent else TO_BE_PAID, state=CURRENT, note=timeline.waits)
-        return [now, TimelineEvent(TO_BE_TOLD, state=TODO)]
+        return [now, TimelineEvent(CALLBACK_DUE, state=TODO)]
     return [TimelineEvent(TO_BE_REFUNDED, state=CURRENT)] if order.status == FAILED else []

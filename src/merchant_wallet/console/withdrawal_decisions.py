@@ -44,7 +44,7 @@ DONE: Final = {
     CANCEL: N_("Cancelled: the amount is back in the merchant's balance."),
     REFUND: N_("Refunded: the amount is back in the merchant's balance."),
 }
-TOLD: Final[Mapping[Enum, str]] = {
+REFUSAL_TEXTS: Final[Mapping[Enum, str]] = {
     OrderRefusal.SAME_PERSON: N_("You have approved it already. Another person must approve it too."),
     OrderRefusal.NOT_YET: N_(
         "Your word does not count yet: an operator who is new, was reset, was let in again or got more "
@@ -187,8 +187,8 @@ def _command(request: ConsoleRequest, order: OrderLine, what: str) -> Command:
 
 
 def _explain(request: ConsoleRequest, order: OrderLine, refusal: Refusal) -> Decided:
-    if refusal.name is not None and refusal.name in TOLD:
-        return Decided(order, flash.WARN, TOLD[refusal.name])
+    if refusal.name is not None and refusal.name in REFUSAL_TEXTS:
+        return Decided(order, flash.WARN, REFUSAL_TEXTS[refusal.name])
     return Decided(
         order, flash.BAD, REFUSED, {"reason": translate_refusal(request.client.language, refusal.msg)}
     )

@@ -197,8 +197,8 @@ class Watcher:
             connection, self._chain, cursor, end, owned, minimum_units=self._minimum_units, now_ms=now
         )
         for change in changes:
-            self._tell(change)
-        self._tell_undone(gone)
+            self._log_change(change)
+        self._log_undone(gone)
         self._adapt(len(transfers))
         return moved
 
@@ -232,7 +232,7 @@ class Watcher:
             return cursor
         cursor, gone = await deposit_store.undo(connection, self._chain, cursor, fork, self._clock())
         log.warning("the chain was reorganised", chain=self._chain, back_to_block=fork[0])
-        self._tell_undone(gone)
+        self._log_undone(gone)
         return cursor
 
     async def _find_fork(self, connection: AsyncConnection, cursor: Cursor, top: int) -> tuple[int, str]:
@@ -275,7 +275,7 @@ class Watcher:
         elif transfers > MANY_TRANSFERS:
             self._range_blocks = max(1, self._range_blocks // 2)
 
-    def _tell(self, change: Change) -> None:
+    def _log_change(self, change: Change) -> None:
         if isinstance(change, Write):
             if change.status is State.HELD:
                 log.error("deposit held", **_make_log_fields(change.owned), cause=change.cause)
@@ -291,7 +291,7 @@ class Watcher:
         else:
             log.error("deposit held", **name, cause=change.cause)
 
-    def _tell_undone(self, tx_hashes: Sequence[str]) -> None:
+    def _log_undone(self, tx_hashes: Sequence[str]) -> None:
         for tx_hash in tx_hashes:
             log.warning("deposit undone", chain=self._chain, tx_hash=tx_hash)
 

@@ -53,9 +53,9 @@ def main(arguments: Sequence[str] | None = None, program: Path | None = None) ->
 def _perform(transcript: Transcript, deployment: Deployment, devnet: Devnet | None, *, leave: bool) -> int:
     port = 0 if leave else choose_port()
     client = (
-        _tell(transcript, deployment, port)
+        _run_sandbox_story(transcript, deployment, port)
         if devnet is None
-        else _tell_real(transcript, deployment, devnet, port)
+        else _run_devnet_story(transcript, deployment, devnet, port)
     )
     check_book(transcript, deployment)
     if leave:
@@ -67,7 +67,7 @@ def _perform(transcript: Transcript, deployment: Deployment, devnet: Devnet | No
         return 0
 
 
-def _tell(transcript: Transcript, deployment: Deployment, port: int) -> Client:
+def _run_sandbox_story(transcript: Transcript, deployment: Deployment, port: int) -> Client:
     """The story in the sandbox."""
     transcript.chapter("merchant-wallet · the demo", "a sandbox: no real money moves")
     base_url = _start(transcript, deployment, port)
@@ -77,7 +77,7 @@ def _tell(transcript: Transcript, deployment: Deployment, port: int) -> Client:
     return client
 
 
-def _tell_real(transcript: Transcript, deployment: Deployment, devnet: Devnet, port: int) -> Client:
+def _run_devnet_story(transcript: Transcript, deployment: Deployment, devnet: Devnet, port: int) -> Client:
     """The story on chains with real blocks."""
     transcript.chapter("merchant-wallet · the demo", "real blocks, on chains of this machine's own")
     transcript.note("starting both chains; the first time, their programs are installed")

@@ -18,7 +18,7 @@ from merchant_wallet.custody.sweeps.store import Connection, Unswept
 AT_ONCE: Final = 8
 OTHER_CHAIN: Final = "the address was issued for another chain: move the money by hand with its key"
 
-Tell = Callable[[int, int], None]
+ReportProgress = Callable[[int, int], None]
 """Called with the number of finished addresses and of all addresses."""
 
 
@@ -29,7 +29,7 @@ async def survey(
     *,
     minimum_units: int,
     least_units: int = 1,
-    tell: Tell = lambda done, total: None,
+    report: ReportProgress = lambda done, total: None,
 ) -> list[SweepCandidate]:
     """Every address that should hold something, with the chain's balance. Costs from `minimum_units` on.
 
@@ -45,7 +45,7 @@ async def survey(
         nonlocal done
         found = await _look(chain, sweeper, one, final, minimum_units)
         done += 1
-        tell(done, len(unswept))
+        report(done, len(unswept))
         return found
 
     return await ask_together(look, unswept, at_once=AT_ONCE)

@@ -214,8 +214,8 @@ class SweepWorker:
         elif isinstance(verdict, ProvenUnpaid):
             fee = await self._find_fee(sweeper, signed)
             await store.fail(connection, sweep, verdict.cause, fee, now, wallet_fault=verdict.wallet_fault)
-            tell = log.warning if verdict.wallet_fault is None else log.critical
-            tell("sweep failed", **_id(sweep), step=sweep.step, cause=verdict.cause)
+            write_log = log.warning if verdict.wallet_fault is None else log.critical
+            write_log("sweep failed", **_id(sweep), step=sweep.step, cause=verdict.cause)
         elif isinstance(verdict, Pending):
             await self._note(sweep, verdict.alert)
 
