@@ -83,7 +83,7 @@ def accept_and_die(
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        (acceptance, "_read_payments"),
+        (acceptance, "_read_signed_payments"),
         (acceptance, "_move_evidence"),
         (evidence_files, "_find_free"),
         (evidence_files, "_describe"),

@@ -37,8 +37,8 @@ __all__ = [
     "Finding",
     "Line",
     "compare",
-    "diagnose",
     "describe_character",
+    "diagnose",
 ]
 
 MAX_TEXT: Final = 64 * 1024
