@@ -45,7 +45,8 @@ from merchant_wallet.merchants.records import ACTIVE, Merchant
 from merchant_wallet.observability import logs
 from merchant_wallet.observability.logs import AccessLog
 from merchant_wallet.processes import stop_signals
-from merchant_wallet.processes.app import Base, Web, make_operation_context
+from merchant_wallet.processes.app import Web, make_operation_context
+from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.routes import build_endpoints, build_routes
 from merchant_wallet.processes.web import choose_port, serve_web
 

@@ -29,7 +29,7 @@ from merchant_wallet.book.rules.operators import SAME_PERSON
 from merchant_wallet.book.writer import Unavailable, Writer
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
-from merchant_wallet.processes.app import Base
+from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.worker import make_maintenance_tasks
 
 ANN, BOB = "operator:ann", "operator:bob"

@@ -20,7 +20,7 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.pool import MAX_SHARED
 from merchant_wallet.cli.program import app
-from merchant_wallet.processes.app import make_base
+from merchant_wallet.processes.base import make_base
 from merchant_wallet.processes.worker import WRITER_CONNECTIONS, work
 
 

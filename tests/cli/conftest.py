@@ -30,7 +30,7 @@ from merchant_wallet.book.writer import Writer
 from merchant_wallet.cli.program import app
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.records import Merchant
-from merchant_wallet.processes.app import make_base
+from merchant_wallet.processes.base import make_base
 from merchant_wallet.sub_users.wallets import derive_wallets
 
 COMMAND = Path(sys.executable).with_name("merchant-wallet")

@@ -10,7 +10,7 @@ from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.deposits.crediting import CreditingWorker
-from merchant_wallet.processes.app import make_base
+from merchant_wallet.processes.base import make_base
 from merchant_wallet.processes.worker import make_watchers
 
 

@@ -18,7 +18,7 @@ from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.cli import journals
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.journals import read_moment
-from merchant_wallet.processes.app import make_base
+from merchant_wallet.processes.base import make_base
 
 NOV_21_MS = 1_763_683_200_000
 

@@ -12,7 +12,7 @@ from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.processes import worker
-from merchant_wallet.processes.app import make_base
+from merchant_wallet.processes.base import make_base
 from merchant_wallet.processes.payout_workers import open_payout_workers
 from merchant_wallet.processes.worker import make_watchers
 

@@ -20,7 +20,7 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
-from merchant_wallet.processes.app import make_base
+from merchant_wallet.processes.base import make_base
 
 ADDRESS = "0x742d35cc6634c0532925a3b844bc454e4438f44e"
 LOG_TEXTS = ("sign of a rollback", "payouts stopped: the database was rolled back, an operator must look")

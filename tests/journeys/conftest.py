@@ -37,7 +37,8 @@ from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store
 from merchant_wallet.processes import web as server
 from merchant_wallet.processes import worker
-from merchant_wallet.processes.app import Base, Web, make_base, make_writer, open_web
+from merchant_wallet.processes.app import Web, open_web
+from merchant_wallet.processes.base import Base, make_base, make_writer
 from merchant_wallet.sub_users import controls
 
 MASTER_KEY = bytes(range(32))

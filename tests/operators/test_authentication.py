@@ -15,7 +15,7 @@ from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
 from merchant_wallet.operators import attempts, authentication, passwords, records, totp
 from merchant_wallet.operators.authentication import MustEnrol, NeedsTotp, Passed, Second, SignIn, Wait, Wrong
 from merchant_wallet.operators.records import Connection, OperatorRefused
-from merchant_wallet.processes.app import Base
+from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.worker import make_maintenance_tasks
 
 pytestmark = pytest.mark.anyio

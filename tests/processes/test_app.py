@@ -10,7 +10,7 @@ from merchant_wallet.base.config import MASTER_KEY_FILE, ConfigError
 from merchant_wallet.base.settings import Settings, make_settings
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
-from merchant_wallet.processes.app import prepare_master_key, require_supported
+from merchant_wallet.processes.base import prepare_master_key, require_supported
 
 OURS, ANOTHER = bytes(32), bytes([1]) * 32
 

@@ -8,7 +8,7 @@ import pytest
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.processes.app import prepare_master_key
+from merchant_wallet.processes.base import prepare_master_key
 
 
 async def open_merchant(url: str, *, with_account: bool) -> None:

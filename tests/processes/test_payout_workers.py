@@ -20,7 +20,7 @@ from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.keys.keystore import store_key
-from merchant_wallet.processes.app import make_base, make_writer
+from merchant_wallet.processes.base import make_base, make_writer
 from merchant_wallet.processes.payout_workers import PayoutWorkers, enter_wallets, open_payout_workers
 from merchant_wallet.processes.signers import keys_folder
 from merchant_wallet.withdrawals.hot_wallet_store import list_wallets

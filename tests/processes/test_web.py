@@ -23,7 +23,7 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.processes import stop_signals
 from merchant_wallet.processes import web as server
-from merchant_wallet.processes.app import Base, make_base
+from merchant_wallet.processes.base import Base, make_base
 
 PATIENCE_S = 20.0
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from merchant_wallet.book.commands import Command
     from merchant_wallet.book.outcomes import Outcome
     from merchant_wallet.merchants.store import MerchantRef
-    from merchant_wallet.processes.app import Base
+    from merchant_wallet.processes.base import Base
 
 T = TypeVar("T")
 
@@ -107,7 +107,7 @@ class Session:
 
     async def open_base(self) -> "Base":
         """Open settings, database and keys. Raises ConfigError, and Failure without a master key."""
-        from merchant_wallet.processes.app import make_base
+        from merchant_wallet.processes.base import make_base
 
         if not has_master_key(self.settings):
             raise Failure(
@@ -177,7 +177,7 @@ class Session:
         from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
         from merchant_wallet.book.state import DAY_MS
         from merchant_wallet.observability import logs
-        from merchant_wallet.processes.app import make_writer
+        from merchant_wallet.processes.base import make_writer
 
         # Warnings of the writer must not mix with the answer.
         logs.set_up("warning", self.settings.log_format)

@@ -1,4 +1,4 @@
-"""The only place where parts are constructed and connected: for the web side, the worker side and commands.
+"""The only place where the parts of the web side are constructed and connected.
 
 Rules: nothing else constructs these parts. Tests use this module, too.
 """
@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable, Container
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from starlette.types import ASGIApp
 
@@ -25,18 +24,12 @@ from merchant_wallet.base import db
 from merchant_wallet.base.addresses import ZERO
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.config import MASTER_KEY_FILE, NODE_SETTINGS, ConfigError, load_or_create_master_key
-from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
-from merchant_wallet.book.nonce_partitions import open_nonce_days
-from merchant_wallet.book.writer import Writer
-from merchant_wallet.merchants import store
 from merchant_wallet.merchants.cache import MerchantCache
-from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
-from merchant_wallet.merchants.mode import require_mode
 from merchant_wallet.observability.logs import AccessLog
 from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import make_route
+from merchant_wallet.processes.base import Base, make_writer
 from merchant_wallet.processes.routes import build_endpoints, build_routes
 from merchant_wallet.sub_users.wallets import LINK_KEY, make_link_token
 from merchant_wallet.web import client, static
@@ -47,76 +40,6 @@ from merchant_wallet.web.responses import Responses
 from merchant_wallet.web.site import Site
 from merchant_wallet.web.templates import Templates
 from merchant_wallet.withdrawals.forbidden import ForbiddenAddresses
-
-
-@dataclass(frozen=True, slots=True)
-class Base:
-    """What every part of the service needs: its settings, its database, its keys."""
-
-    settings: Settings
-    url: str
-    keyring: Keyring
-
-    @property
-    def checkpoint_dir(self) -> Path:
-        """Where signed checkpoints are kept, outside the database."""
-        return self.settings.checkpoint_folder
-
-
-def require_supported(settings: Settings) -> None:
-    """Raises ConfigError for settings that ask for what this version can't do."""
-    if not settings.open_chains:
-        raise ConfigError(
-            f"WALLET_SANDBOX is false, so {NODE_SETTINGS} must name a node: "
-            "a service that takes orders it can't pay would hold its merchants' money."
-        )
-
-
-def make_base(settings: Settings, url: str) -> Base:
-    """Settings, database and keys. The master key is made in the data folder when none is set.
-
-    Raises ConfigError.
-    """
-    require_supported(settings)
-    master_key = settings.master_key or load_or_create_master_key(settings.data)
-    return Base(settings, db.for_writing(url), Keyring(master_key))
-
-
-async def prepare_master_key(settings: Settings, url: str) -> None:
-    """Make the master key if it is the first start. Check that it fits the database, and that the mode fits.
-
-    A service with another key would answer every request with a fault, and would sign checkpoints that nobody
-    can verify. A key is made only while there is no merchant. A sandbox database is refused where real money
-    is paid, and the reverse. Raises ConfigError.
-    """
-    async with await db.connect(url) as connection:
-        await require_mode(settings, connection)
-        merchants = await store.find_first_and_last(connection)
-        held = settings.master_key or (settings.data / MASTER_KEY_FILE).exists()
-        if merchants and not held:
-            raise ConfigError(
-                f"WALLET_MASTER_KEY is not set and {settings.data / MASTER_KEY_FILE} is not there, but the "
-                "database has merchants: bring back the key they were made under."
-            )
-        keyring = Keyring(settings.master_key or load_or_create_master_key(settings.data))
-        try:
-            for merchant_id in merchants:
-                await store.load(connection, keyring, merchant_id)
-        except WrongMasterKey as error:
-            raise ConfigError(f"WALLET_MASTER_KEY: {error}") from error
-
-
-def make_writer(base: Base, connections: int | None = None, clock: Callable[[], int] = now_ms) -> Writer:
-    """A writer with the settings' limits."""
-    settings = base.settings
-    return Writer(
-        base.url,
-        connections=connections or settings.connections,
-        queue_limit=settings.queue_limit,
-        batch_limit=settings.batch_limit,
-        clock=clock,
-        make_partition=partial(open_nonce_days, base.url),
-    )
 
 
 def make_operation_context(

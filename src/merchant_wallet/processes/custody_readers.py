@@ -14,7 +14,7 @@ from merchant_wallet.base.workers import Connect, WorkerConnection
 from merchant_wallet.chains.sandbox.chain import ENDLESS_UNITS
 from merchant_wallet.custody.balances import SURVEY_SIZE, CustodyReader
 from merchant_wallet.custody.sandbox import SandboxCustody
-from merchant_wallet.processes.app import Base
+from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.nodes import open_chain_readers
 from merchant_wallet.processes.payout_workers import open_sandbox
 

@@ -16,7 +16,7 @@ from merchant_wallet.base.workers import Connect, WorkerConnection, repeat, run_
 from merchant_wallet.chains.protocol import Chain
 from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.custody.sweeps.worker import SweepWorker
-from merchant_wallet.processes.app import Base
+from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.nodes import check_chains, open_chains
 from merchant_wallet.processes.signer_metrics import CountingSigner
 from merchant_wallet.processes.signers import open_signer

@@ -21,7 +21,7 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.postgres.migrate import require_schema
-from merchant_wallet.processes.app import Base, make_base, prepare_master_key
+from merchant_wallet.processes.base import Base, make_base, prepare_master_key
 
 log = structlog.get_logger("start")
 

@@ -39,7 +39,7 @@ from merchant_wallet.observability import logs
 from merchant_wallet.operators.bootstrap import ensure_first
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import migrate
-from merchant_wallet.processes.app import make_base, prepare_master_key, require_supported
+from merchant_wallet.processes.base import make_base, prepare_master_key, require_supported
 from merchant_wallet.processes.runtime_file import remove_runtime_file, write_runtime_file
 from merchant_wallet.processes.side_users import (
     SideUser,

@@ -22,7 +22,8 @@ from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.observability import logs
 from merchant_wallet.processes import stop_signals
-from merchant_wallet.processes.app import Base, Web, open_web
+from merchant_wallet.processes.app import Web, open_web
+from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.file_limit import raise_file_limit
 from merchant_wallet.processes.listener import MAX_CONNECTIONS, RESERVED_FILES, SOURCE_CONNECTIONS, Listener
 from merchant_wallet.processes.start_checks import prepare

@@ -46,7 +46,7 @@ from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import PageServer, make_route
 from merchant_wallet.operators.attempts import delete_expired
 from merchant_wallet.processes import stop_signals
-from merchant_wallet.processes.app import Base, make_writer
+from merchant_wallet.processes.base import Base, make_writer
 from merchant_wallet.processes.custody_readers import CustodyReaders
 from merchant_wallet.processes.maintenance import Maintenance, Task, make_id_range_task
 from merchant_wallet.processes.nodes import open_chain_readers

@@ -1,0 +1,89 @@
+"""What every process of the service starts from: its settings, its database, its keys, and its writer.
+
+The parts of the web side are connected in `app`. Commands and workers need only this module.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from merchant_wallet.base import db
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.config import MASTER_KEY_FILE, NODE_SETTINGS, ConfigError, load_or_create_master_key
+from merchant_wallet.base.settings import Settings
+from merchant_wallet.book.nonce_partitions import open_nonce_days
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
+from merchant_wallet.merchants.mode import require_mode
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What every part of the service needs: its settings, its database, its keys."""
+
+    settings: Settings
+    url: str
+    keyring: Keyring
+
+    @property
+    def checkpoint_dir(self) -> Path:
+        """Where signed checkpoints are kept, outside the database."""
+        return self.settings.checkpoint_folder
+
+
+def require_supported(settings: Settings) -> None:
+    """Raises ConfigError for settings that ask for what this version can't do."""
+    if not settings.open_chains:
+        raise ConfigError(
+            f"WALLET_SANDBOX is false, so {NODE_SETTINGS} must name a node: "
+            "a service that takes orders it can't pay would hold its merchants' money."
+        )
+
+
+def make_base(settings: Settings, url: str) -> Base:
+    """Settings, database and keys. The master key is made in the data folder when none is set.
+
+    Raises ConfigError.
+    """
+    require_supported(settings)
+    master_key = settings.master_key or load_or_create_master_key(settings.data)
+    return Base(settings, db.for_writing(url), Keyring(master_key))
+
+
+async def prepare_master_key(settings: Settings, url: str) -> None:
+    """Make the master key if it is the first start. Check that it fits the database, and that the mode fits.
+
+    A service with another key would answer every request with a fault, and would sign checkpoints that nobody
+    can verify. A key is made only while there is no merchant. A sandbox database is refused where real money
+    is paid, and the reverse. Raises ConfigError.
+    """
+    async with await db.connect(url) as connection:
+        await require_mode(settings, connection)
+        merchants = await store.find_first_and_last(connection)
+        held = settings.master_key or (settings.data / MASTER_KEY_FILE).exists()
+        if merchants and not held:
+            raise ConfigError(
+                f"WALLET_MASTER_KEY is not set and {settings.data / MASTER_KEY_FILE} is not there, but the "
+                "database has merchants: bring back the key they were made under."
+            )
+        keyring = Keyring(settings.master_key or load_or_create_master_key(settings.data))
+        try:
+            for merchant_id in merchants:
+                await store.load(connection, keyring, merchant_id)
+        except WrongMasterKey as error:
+            raise ConfigError(f"WALLET_MASTER_KEY: {error}") from error
+
+
+def make_writer(base: Base, connections: int | None = None, clock: Callable[[], int] = now_ms) -> Writer:
+    """A writer with the settings' limits."""
+    settings = base.settings
+    return Writer(
+        base.url,
+        connections=connections or settings.connections,
+        queue_limit=settings.queue_limit,
+        batch_limit=settings.batch_limit,
+        clock=clock,
+        make_partition=partial(open_nonce_days, base.url),
+    )
