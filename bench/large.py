@@ -20,19 +20,19 @@ from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants import store
 
 QUERIES: Final = db.Queries(Path(__file__).with_name("large.sql"))
-BATCH: Final = 20_000
+BATCH_SIZE: Final = 20_000
 AMOUNT_UNITS: Final = 10_000
 
 
 async def fill_book(url: str, merchant: BenchMerchant, upto: int, progress: Progress) -> int:
     """Add transfers until the book has `upto` entries. Returns how many it has. Raises PreparationFailed."""
-    writer = Writer(url, connections=1, queue_limit=2 * BATCH, batch_limit=BATCH)
+    writer = Writer(url, connections=1, queue_limit=2 * BATCH_SIZE, batch_limit=BATCH_SIZE)
     await writer.open()
     prefix = secrets.token_hex(4)
     try:
         count = await read_entry_count(url, merchant.merchant_id)
         while count < upto:
-            size = min(2 * BATCH, upto - count)
+            size = min(2 * BATCH_SIZE, upto - count)
             await _add(writer, merchant, [_transfer(merchant, prefix, count + i) for i in range(size)])
             count += size
             progress("entries written", count, upto)

@@ -93,7 +93,7 @@ same within a pair.
 SPARE: Final = 1.3
 """What is signed for the run, by the speed of the one before it."""
 CONNECTIONS: Final = 64
-BATCH: Final = 1000
+BATCH_SIZE: Final = 1000
 SIGNERS: Final = 2
 
 Say = Callable[[str], None]
@@ -207,18 +207,18 @@ async def _prepare(url: str, merchant: BenchMerchant, size: Size, progress: Prog
     await large.tidy(url)
     async with await db.connect(url) as conn:
         while added := await rollup.advance(conn, merchant.merchant_id, now_ms()):
-            progress("entries in the figures, this time", added, rollup.BATCH)
-        await rollup.advance_all(conn, now_ms(), rest_s=0)
+            progress("entries in the figures, this time", added, rollup.BATCH_SIZE)
+        await rollup.advance_all(conn, now_ms(), pause_s=0)
 
 
 async def _register(url: str, merchant: BenchMerchant, upto: int, progress: Progress) -> None:
     """Register sub-users until the book has `upto`. Only the first ones pay."""
-    writer = Writer(url, connections=1, queue_limit=2 * BATCH, batch_limit=BATCH)
+    writer = Writer(url, connections=1, queue_limit=2 * BATCH_SIZE, batch_limit=BATCH_SIZE)
     await writer.open()
     try:
         async with await db.connect(url) as conn:
-            for first in range(len(merchant.sub_users), upto, BATCH):
-                numbers = range(first, min(first + BATCH, upto))
+            for first in range(len(merchant.sub_users), upto, BATCH_SIZE):
+                numbers = range(first, min(first + BATCH_SIZE, upto))
                 commands = [await _registration(conn, merchant, f"p{number}") for number in numbers]
                 await _ask(writer, merchant, commands)
                 progress("sub-users", numbers.stop, upto)

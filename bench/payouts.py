@@ -41,7 +41,7 @@ CHAINS: Final = (ERC20, TRC20)
 MERCHANTS: Final = 4
 COUNT: Final = 200
 POLL_S: Final = 0.05
-PATIENCE_S: Final = 600.0
+TIMEOUT_S: Final = 600.0
 NO_BLOCKS_S: Final = 1_000_000
 PASSPHRASE: Final = "for a measurement alone"
 QUICK_SCRYPT: Final = 1024
@@ -149,7 +149,7 @@ async def _race(database: BenchDatabase, payer: Payer, chain: str, wanted: int, 
     stop, signed = asyncio.Event(), 0
     nodes_s, worked_s, began_s = processor_s(nodes_pid), time.process_time(), time.monotonic()
     running = asyncio.create_task(payer.run(stop))
-    while signed < wanted and time.monotonic() - began_s < PATIENCE_S:
+    while signed < wanted and time.monotonic() - began_s < TIMEOUT_S:
         # Polling costs CPU too, so not too often.
         await asyncio.wait((running,), timeout=POLL_S)
         signed = await database.count(_COUNT_SIGNED, chain=chain)

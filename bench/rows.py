@@ -18,7 +18,7 @@ from bench.service import RunningService
 from bench.signed_requests import RequestWriter
 from bench.wrk import Result, WrkRun, threads_for
 
-MOST_RATE: Final = 20_000
+MAX_RATE: Final = 20_000
 """Requests signed for each second of a run. With a faster service the run ends early, and its rate is
 still right.
 """
@@ -176,7 +176,7 @@ class LoadGenerator:
 
     def _sign(self, plan: Plan, seconds: int, requests: int | None) -> Path:
         self._count += 1
-        count = requests or min(MOST_RATE, RATE_PER_CONNECTION * plan.connections) * seconds
+        count = requests or min(MAX_RATE, RATE_PER_CONNECTION * plan.connections) * seconds
         pieces = threads_for(plan.connections)
         return self._request_writer.write_slices(
             str(self._count), plan.population, plan.operation, count, pieces

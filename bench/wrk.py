@@ -18,7 +18,7 @@ SCRIPT: Final = Path(__file__).with_name("walk.lua")
 RESULT_PREFIX: Final = "result: "
 ANSWER_TIMEOUT_S: Final = 10
 MARGIN_S: Final = 60.0
-MOST_THREADS: Final = 2
+MAX_THREADS: Final = 2
 HOW_TO_INSTALL: Final = "The load generator `wrk` is missing. Type: sudo apt-get install -y wrk"
 
 
@@ -89,7 +89,7 @@ def find_wrk(say: Callable[[str], None]) -> str:
 
 def threads_for(connections: int) -> int:
     """How many threads, and so slices, a run of this many connections has."""
-    return min(connections, MOST_THREADS)
+    return min(connections, MAX_THREADS)
 
 
 class WrkRun:

@@ -27,7 +27,7 @@ TRANSFER_ENERGY = 64_285
 NEW_HOLDER_ENERGY = 130_285
 VIEW_ENERGY = 1_000
 
-_LONGEST_LIFE_MS = 24 * 3600 * 1000
+_MAX_LIFETIME_MS = 24 * 3600 * 1000
 _REFERABLE_BLOCKS = 65_536
 _TRANSFER = bytes.fromhex("a9059cbb")
 _BALANCE_OF = "70a08231"
@@ -196,7 +196,7 @@ class FakeTron:
 
     def _check(self, transaction: WireTransaction) -> None:
         now_ms = self.head.time_ms
-        if not now_ms < transaction.expiration_ms <= now_ms + _LONGEST_LIFE_MS:
+        if not now_ms < transaction.expiration_ms <= now_ms + _MAX_LIFETIME_MS:
             raise Refused("TRANSACTION_EXPIRATION_ERROR", "Transaction expired")
         referred = [
             block

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 
-from merchant_wallet.api.admission import BATCH, MIN_IDLE_S, PAUSE_S, Admission, ClientWait
+from merchant_wallet.api.admission import BATCH_SIZE, MIN_IDLE_S, PAUSE_S, Admission, ClientWait
 
 PROXIES = (ip_network("10.0.0.0/8"),)
 
@@ -142,7 +142,7 @@ def test_one_that_was_found_and_then_used_stays() -> None:
 
 
 def test_a_flood_is_not_a_look_for_each() -> None:
-    under_test, looks = AdmissionUnderTest(most=10**6, most_of_source=10 * BATCH), 0
+    under_test, looks = AdmissionUnderTest(most=10**6, most_of_source=10 * BATCH_SIZE), 0
 
     class Counted(AdmittedConnection):
         def client_wait(self) -> ClientWait | None:
@@ -150,12 +150,12 @@ def test_a_flood_is_not_a_look_for_each() -> None:
             looks += 1
             return super().client_wait()
 
-    crowd = 10 * BATCH
+    crowd = 10 * BATCH_SIZE
     for number in range(crowd):
         assert under_test.admission.admit(Counted(ClientWait(False, float(number))), "192.0.2.2")
-    for _ in range(BATCH):
+    for _ in range(BATCH_SIZE):
         assert under_test.admission.admit(Counted(None), "192.0.2.2")
-    assert looks <= crowd + BATCH
+    assert looks <= crowd + BATCH_SIZE
     busy = AdmissionUnderTest(most=10**6, most_of_source=crowd)
     for _ in range(crowd):
         busy.admission.admit(Counted(None), "192.0.2.2")

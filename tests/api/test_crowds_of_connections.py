@@ -20,7 +20,7 @@ ATTACKER, MERCHANT, OTHER = "127.0.0.3", "127.0.0.2", "127.0.0.4"
 FLOOD = 9000
 OWN_FILES = 500
 TIMEOUT_S = 240.0
-AT_ONCE = 200
+MAX_CONCURRENT = 200
 GET_PAGE = b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n"
 GET_STREAM = b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -59,8 +59,8 @@ def test_nine_thousand_connections_from_one_address_are_no_merchants_trouble() -
         assert await is_served(old, b"before")
         flood: list[socket.socket] = []
         try:
-            for number in range(0, count, AT_ONCE):
-                some = min(AT_ONCE, count - number)
+            for number in range(0, count, MAX_CONCURRENT):
+                some = min(MAX_CONCURRENT, count - number)
                 flood += await asyncio.gather(*(connect_raw(server, ATTACKER) for _ in range(some)))
                 assert await is_served(old, b"%d" % number)
                 assert len(server.listener.admission) <= SOURCE_CONNECTIONS + 1

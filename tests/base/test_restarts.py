@@ -14,7 +14,7 @@ def test_a_healthy_run_begins_anew() -> None:
 
 
 def test_the_first_restart_may_be_at_once() -> None:
-    backoff = Backoff(at_once=True)
+    backoff = Backoff(immediate_first=True)
     assert [backoff.next_pause_s(ran_s) for ran_s in (31.0, 0.0, 0.0, 0.0, 31.0)] == [0, 0.5, 1, 2, 0]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.book.accounting import registration
-from tests.crash.shop import ALICE, COIN, PATIENCE_S, Shop, open_shop, run
+from tests.crash.shop import ALICE, COIN, TIMEOUT_S, Shop, open_shop, run
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
@@ -319,7 +319,7 @@ def test_a_book_whose_lock_is_held_is_waited_for(database_url: str) -> None:
                 asked = shop.send(book, shop.debit("d1"))
                 await asyncio.sleep(0.2)
                 assert not asked.done()
-            refused = await asyncio.wait_for(asked, PATIENCE_S)
+            refused = await asyncio.wait_for(asked, TIMEOUT_S)
         assert isinstance(refused, Refusal)
         assert refused.code == 40302
         await book.close()

@@ -31,12 +31,12 @@ STATEMENTS = {
     b"keep": b"insert into kept values ($1::text)",
     b"nap": b"select pg_sleep($1::float8)",
 }
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 """How long a test waits for an immediate event. The connection's own timeout is three times as long."""
 
 
 async def _soon(work: Awaitable[Any]) -> Any:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         return await work
 
 

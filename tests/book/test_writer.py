@@ -23,7 +23,7 @@ from merchant_wallet.book.outcomes import Outcome, Stale, SubUserFound, Transfer
 from merchant_wallet.book.state import Draft
 from merchant_wallet.book.writer import CommandFailed, Unavailable, Writer
 
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 FULL_BATCH = 512
 POISONED_AT = 300
 
@@ -318,7 +318,7 @@ def test_connections_that_ended_while_idle_cost_no_answer(database_url: str) -> 
     async def scenario() -> None:
         shops = [await open_shop(database_url, f"Shop {n}") for n in range(6)]
         book = Writer(database_url)
-        async with await connect(database_url) as connection, asyncio.timeout(PATIENCE_S):
+        async with await connect(database_url) as connection, asyncio.timeout(TIMEOUT_S):
             for turn in range(3):
                 asked = [shop.send(book, shop.credit(f"c{turn}")) for shop in shops]
                 assert _codes(await asyncio.gather(*asked)) == [200] * len(shops)
@@ -381,7 +381,7 @@ def test_a_log_that_cannot_be_written_stops_no_book(
     async def scenario() -> None:
         shop = await open_shop(database_url)
         book = Writer(database_url)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             answers = await shop.gather(book, [shop.credit("\0"), shop.credit("c1")])
             assert all(isinstance(answer, Unavailable | Transferred) for answer in answers)
             assert _codes([await shop.ask(book, shop.credit("c2"))]) == [200]

@@ -27,7 +27,7 @@ IMAGES: Final = ROOT / "docs/images"
 # The first is Chromium without windows. It shows the same pages for half of the processor time.
 BROWSERS: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 MAX_IMAGE_BYTES: Final = 150_000
-PATIENCE_MS: Final = 20_000
+TIMEOUT_MS: Final = 20_000
 
 # The running service of the journeys' tests.
 clock, platform, own_platform, shop = journeys.clock, journeys.platform, journeys.own_platform, journeys.shop
@@ -95,7 +95,7 @@ class Visits:
             color_scheme="dark" if theme == "dark" else "light",
             **options,
         )
-        made.set_default_timeout(PATIENCE_MS)
+        made.set_default_timeout(TIMEOUT_MS)
         self.contexts.append(made)
         page = made.new_page()
         page.on("console", self._note_message)

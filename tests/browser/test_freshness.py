@@ -24,7 +24,7 @@ from merchant_wallet.console.request import COOKIE
 __all__ = ["people"]
 
 PROGRAM = Path(sys.executable).with_name("merchant-wallet")
-PATIENCE_MS = 60_000
+TIMEOUT_MS = 60_000
 """The deadline for what must happen. The test goes on as soon as it has happened."""
 LATE = {"en": "not live since", "zh-CN": "停止更新于"}
 
@@ -112,7 +112,7 @@ def open_console(visits: Visits, people: People, service: Service, path: str, *l
 
 
 def expect_live(page: Page) -> None:
-    expect(page.locator("body")).to_have_attribute("data-live-state", "open", timeout=PATIENCE_MS)
+    expect(page.locator("body")).to_have_attribute("data-live-state", "open", timeout=TIMEOUT_MS)
     expect(page.locator(".live-on")).to_be_visible()
     expect(page.locator(".live-late")).to_be_hidden()
 
@@ -135,7 +135,7 @@ def test_a_wallet_whose_server_stands_still_says_since_when_it_is_not_live_and_h
     running.stand_still()
     customer.top_up("1")
     late = page.locator(".live-late")
-    expect(late).to_be_visible(timeout=PATIENCE_MS)
+    expect(late).to_be_visible(timeout=TIMEOUT_MS)
     expect(late).to_contain_text(LATE[language])
     expect(page.locator(".live-on")).to_be_hidden()
     age = page.locator("[data-live-age]")
@@ -146,7 +146,7 @@ def test_a_wallet_whose_server_stands_still_says_since_when_it_is_not_live_and_h
     running.go_on()
     expect_live(page)
     expect(age).to_be_hidden()
-    expect(page.locator(".hero-balance")).to_contain_text("13.50", timeout=PATIENCE_MS)
+    expect(page.locator(".hero-balance")).to_contain_text("13.50", timeout=TIMEOUT_MS)
 
 
 @each_look()
@@ -173,7 +173,7 @@ def test_a_console_whose_server_stands_still_is_not_live(
         expect_live(page)
     running.stand_still()
     for page in pages:
-        expect(page.locator(".live-late")).to_be_visible(timeout=PATIENCE_MS)
+        expect(page.locator(".live-late")).to_be_visible(timeout=TIMEOUT_MS)
         expect(page.locator(".live-late")).to_contain_text(LATE[language])
         expect(page.locator(".live-on")).to_be_hidden()
         check_axe(page)
@@ -190,6 +190,6 @@ def test_a_page_that_opens_while_the_server_stands_still_never_was_live(
     # The stream is requested and never answered.
     page.route("**/wallet/events*", lambda route: None)
     open_wallet(customer, running, page)
-    expect(page.locator(".live-late")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.locator(".live-late")).to_be_visible(timeout=TIMEOUT_MS)
     page.unroute("**/wallet/events*")
     expect_live(page)

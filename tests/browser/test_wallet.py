@@ -10,8 +10,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import (
     DESKTOP,
     NARROW,
-    PATIENCE_MS,
     PHONE,
+    TIMEOUT_MS,
     CheckAxe,
     Screen,
     Shot,
@@ -26,7 +26,7 @@ from merchant_wallet.deposits.sandbox_deposits import add_deposit
 WORKING = True
 PAY, TOP_UP = "transferFromUserToMerchant", "transferFromMerchantToUser"
 PIN = "482913"
-expect.set_options(timeout=PATIENCE_MS)
+expect.set_options(timeout=TIMEOUT_MS)
 SENDER = bytes.fromhex("9f8e7d6c5b4a39281706f5e4d3c2b1a098765432")
 PAGES = ("/wallet", "/wallet/activity", "/wallet/receive", "/wallet/security", "/wallet/profile")
 

@@ -77,8 +77,8 @@ class Receiver:
     behave: Behaviour = field(default_factory=answer)
     behaviours: dict[str, Behaviour] = field(default_factory=dict)
     received: list[Received] = field(default_factory=list)
-    at_once: Counter[str] = field(default_factory=Counter)
-    most_at_once: Counter[str] = field(default_factory=Counter)
+    running: Counter[str] = field(default_factory=Counter)
+    max_running: Counter[str] = field(default_factory=Counter)
     came: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -90,11 +90,11 @@ class Receiver:
         """A notifyUrl that leads here."""
         return f"http://{host}:{self.port}{path}"
 
-    async def next_request(self, patience_s: float = 0.2) -> None:
+    async def next_request(self, timeout_s: float = 0.2) -> None:
         """Wait until a request arrives, at most this long."""
         self.came.clear()
         try:
-            await asyncio.wait_for(self.came.wait(), patience_s)
+            await asyncio.wait_for(self.came.wait(), timeout_s)
         except TimeoutError:
             return
 
@@ -104,13 +104,13 @@ class Receiver:
             self.received.append(request)
             self.came.set()
             host = request.host
-            self.at_once[host] += 1
-            self.most_at_once[host] = max(self.most_at_once[host], self.at_once[host])
+            self.running[host] += 1
+            self.max_running[host] = max(self.max_running[host], self.running[host])
             try:
                 await self.behaviours.get(host, self.behave)(request, writer)
                 await writer.drain()
             finally:
-                self.at_once[host] -= 1
+                self.running[host] -= 1
         except (asyncio.IncompleteReadError, ConnectionError):
             return  # The other side went away, as it may.
         finally:

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.callbacks.conftest import make_client
 from tests.callbacks.receiver import Behaviour, Receiver, answer, hang, open_receiver, raw
 
-from merchant_wallet.callbacks.client import MOST_BYTES, Answer, CallbackClient
+from merchant_wallet.callbacks.client import MAX_BYTES, Answer, CallbackClient
 from merchant_wallet.callbacks.guard import LOOPBACK, Guard
 from merchant_wallet.callbacks.payloads import Payload
 
@@ -102,14 +102,14 @@ def test_an_endless_answer_is_cut_at_what_is_read_of_one() -> None:
     got, _ = send(raw(OK_HEAD + b"\r\n", again=b"success " * 100))
     assert (got.http_status, len(got.body), got.error) == (
         200,
-        MOST_BYTES,
+        MAX_BYTES,
         "the answer is longer than 4096 bytes",
     )
 
 
 def test_an_answer_of_exactly_what_is_read_is_whole() -> None:
-    got, _ = send(answer(body=b"x" * MOST_BYTES))
-    assert (len(got.body), got.error) == (MOST_BYTES, None)
+    got, _ = send(answer(body=b"x" * MAX_BYTES))
+    assert (len(got.body), got.error) == (MAX_BYTES, None)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from merchant_wallet.base.setting_types import Network
 from merchant_wallet.callbacks.guard import (
     LOOPBACK,
-    MOST_ADDRESSES,
+    MAX_ADDRESSES,
     Forbidden,
     Guard,
     Target,
@@ -109,8 +109,8 @@ def test_one_private_address_among_public_ones_refuses_the_host() -> None:
 
 
 def test_addresses_beyond_those_that_are_tried_are_judged_too() -> None:
-    publics = [f"8.8.8.{number}" for number in range(MOST_ADDRESSES)]
-    assert len(find("https://shop.example/", *publics, "9.9.9.9").addresses) == MOST_ADDRESSES
+    publics = [f"8.8.8.{number}" for number in range(MAX_ADDRESSES)]
+    assert len(find("https://shop.example/", *publics, "9.9.9.9").addresses) == MAX_ADDRESSES
     with pytest.raises(Forbidden):
         find("https://shop.example/", *publics, "127.0.0.1")
 

@@ -1,7 +1,7 @@
 """How many attempts each host may have at once."""
 
 from merchant_wallet.callbacks.host_concurrency import (
-    MOST_KEPT,
+    MAX_KEPT,
     QUICK_LIMIT,
     SLOW_LIMIT,
     SLOW_MS,
@@ -78,7 +78,7 @@ def test_a_host_that_became_slow_while_many_attempts_were_under_way_is_counted_r
 
 def test_hosts_that_were_not_seen_for_long_are_forgotten() -> None:
     hosts = HostConcurrency(100)
-    for number in range(MOST_KEPT + 1):
+    for number in range(MAX_KEPT + 1):
         show(hosts, f"host{number}", 1)
     assert acquire_all(hosts, "host0") == UNKNOWN_LIMIT
-    assert acquire_all(hosts, f"host{MOST_KEPT}") == QUICK_LIMIT
+    assert acquire_all(hosts, f"host{MAX_KEPT}") == QUICK_LIMIT

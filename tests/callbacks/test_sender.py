@@ -304,7 +304,7 @@ def test_ten_merchants_whose_endpoints_hang_slow_down_none_of_the_forty_others(i
         stop.set()
         await running
         assert Counter(scene.receiver.events).keys() >= live
-        assert all(scene.receiver.most_at_once[f"dead{number}.test"] <= 2 for number in range(10))
+        assert all(scene.receiver.max_running[f"dead{number}.test"] <= 2 for number in range(10))
 
     in_scene(scenario)
 
@@ -322,7 +322,7 @@ def test_a_host_gets_no_more_at_once_than_its_share(in_scene: InScene) -> None:
         scene.receiver.behave = slowly
         await scene.deliver(scene.sender())
         assert len(scene.receiver.events) == 40
-        assert scene.receiver.most_at_once["shop.test"] <= QUICK_LIMIT
+        assert scene.receiver.max_running["shop.test"] <= QUICK_LIMIT
 
     in_scene(scenario)
 
@@ -339,7 +339,7 @@ def test_a_sender_that_is_told_to_stop_finishes_what_is_under_way(in_scene: InSc
         scene.receiver.behave = wait
         stop = asyncio.Event()
         running = asyncio.create_task(scene.sender().run(stop, interval_s=0.01))
-        await scene.receiver.next_request(patience_s=30)
+        await scene.receiver.next_request(timeout_s=30)
         stop.set()
         may_answer.set()
         await running

@@ -20,7 +20,7 @@ from merchant_wallet.chains.keys import signer_socket
 from merchant_wallet.chains.keys.keystore import Keystore
 from merchant_wallet.chains.keys.local_signer import LocalSigner
 from merchant_wallet.chains.keys.signer_socket import (
-    LARGEST_FRAME,
+    MAX_FRAME_BYTES,
     RemoteSigner,
     SignerServer,
     SocketTaken,
@@ -99,7 +99,7 @@ async def test_the_kernel_names_the_user_at_the_other_end() -> None:
 @pytest.mark.parametrize(
     "sent",
     [
-        struct.pack(">I", LARGEST_FRAME + 1),
+        struct.pack(">I", MAX_FRAME_BYTES + 1),
         struct.pack(">I", 2**32 - 1) + b"x" * 100,
         struct.pack(">I", 7) + b"not so.",
         struct.pack(">I", 2) + b"{}",
@@ -176,7 +176,7 @@ async def test_a_signer_that_is_not_there_is_away(tmp_path: Path) -> None:
     ("answer", "said"),
     [
         (b"", "it closed the connection"),
-        (struct.pack(">I", LARGEST_FRAME + 1), "a frame of"),
+        (struct.pack(">I", MAX_FRAME_BYTES + 1), "a frame of"),
         (struct.pack(">I", 2) + b"[]", "can't be asked"),
         (struct.pack(">I", 31) + b'{"type":"wallets","wallets":{}}', "answered another request"),
         (None, "no answer in 0.05 s"),

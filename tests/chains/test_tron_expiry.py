@@ -23,7 +23,7 @@ from tests.chains.tron_faults import (
 from tests.chains.tron_scene import ORDER_UNITS, RECIPIENT, TronScene, open_tron, payout_of
 
 from merchant_wallet.chains.protocol import Blocked, ChainAway, Expired, FinalRecord, Pending, SignedTransfer
-from merchant_wallet.chains.tron.proof import BODIES_AT_ONCE
+from merchant_wallet.chains.tron.proof import MAX_CONCURRENT_BODIES
 
 PAYOUT = payout_of()
 
@@ -96,7 +96,7 @@ def test_expired_only_on_the_newest_blocks_is_not_expired(tron: TronScene) -> No
 def test_a_transaction_in_the_last_block_that_could_hold_it_is_found(tron: TronScene) -> None:
     async def steps() -> None:
         signed = await tron.sign(PAYOUT)
-        tron.network.mine(2 * BODIES_AT_ONCE)
+        tron.network.mine(2 * MAX_CONCURRENT_BODIES)
         await tron.chain.broadcast(signed.raw)
         # No block for longer than its lifetime. The next block still takes it, although its own time is past
         # the expiration.
@@ -217,7 +217,7 @@ def test_payouts_that_expire_together_read_each_block_once(tron: TronScene) -> N
             assert isinstance(await tron.judge(payout, one), Expired)
         for server in both(tron):
             read = server.api.asked.count("/walletsolidity/getblockbynum")
-            assert read <= len(tron.network.fake.blocks) + len(payouts) * BODIES_AT_ONCE
+            assert read <= len(tron.network.fake.blocks) + len(payouts) * MAX_CONCURRENT_BODIES
 
     tron.play(steps())
 

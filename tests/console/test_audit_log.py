@@ -18,7 +18,7 @@ from merchant_wallet.sub_users import pins
 
 CLOCK_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000
-PATIENCE_S = 20
+TIMEOUT_S = 20
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def hold_verification(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event,
 
     async def verify_slowly(conn: Any) -> audit_verify.AuditReport:
         begun.set()
-        assert leave.wait(PATIENCE_S)
+        assert leave.wait(TIMEOUT_S)
         return await verify(conn)
 
     monkeypatch.setattr(audit_log, "verify", verify_slowly)
@@ -51,12 +51,12 @@ def test_a_long_verification_keeps_nobody_waiting_and_runs_once(
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(auditor.page, "/console/audit/verify")
         try:
-            assert begun.wait(PATIENCE_S)
+            assert begun.wait(TIMEOUT_S)
             other.page("/console/audit")
             second = other.get("/console/audit/verify")
         finally:
             leave.set()
-        assert "Nothing is wrong" in first.result(PATIENCE_S)
+        assert "Nothing is wrong" in first.result(TIMEOUT_S)
     assert (second.status_code, second.headers["retry-after"]) == (503, "10")
     assert "Nothing is wrong" in other.page("/console/audit/verify")
 

@@ -189,7 +189,7 @@ def test_a_download_of_a_large_book_takes_no_more_memory_than_of_a_small_one(
 def test_only_so_many_downloads_run_at_once(
     shop: Shop, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for limit in ("MOST_AT_ONCE", "MOST_OF_ONE"):
+    for limit in ("MAX_CONCURRENT", "MAX_OF_ONE"):
         with monkeypatch.context() as patch:
             patch.setattr(book_export, limit, 0)
             answer = people.signed_in("operator").get(f"{url_of(shop)}/export")

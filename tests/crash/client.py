@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
-AT_ONCE = 32
+MAX_CONCURRENT = 32
 RETRY_S = 0.05
 CUT_SHORT = -1
 """The code of a request without an answer: the connection was refused or ended."""
@@ -101,7 +101,7 @@ class Client:
                     await asyncio.sleep(RETRY_S)
             wire.close()
 
-        await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+        await asyncio.gather(*(work() for _ in range(MAX_CONCURRENT)))
 
     async def until_answered(self, count: int) -> None:
         """While other tasks send them, wait until this many orders were answered."""

@@ -16,11 +16,11 @@ from merchant_wallet.book.commands import MerchantToUser, Submission
 from merchant_wallet.book.outcomes import Outcome, Transferred
 from merchant_wallet.book.writer import Writer
 
-AT_ONCE = 64
+MAX_CONCURRENT = 64
 
 
 async def credit(url: str, merchant_id: int, address: bytes, first: int, last: int) -> None:
-    """Credit one millionth per order number, `AT_ONCE` requests at a time."""
+    """Credit one millionth per order number, `MAX_CONCURRENT` requests at a time."""
     writer = Writer(url, batch_limit=16)
     await writer.open()
     print("open", flush=True)
@@ -32,7 +32,7 @@ async def credit(url: str, merchant_id: int, address: bytes, first: int, last: i
             command = MerchantToUser(f"c{number}", address, KFB, 1)
             _say(number, await writer.submit(merchant_id, Submission(command)))
 
-    await asyncio.gather(*(client() for _ in range(AT_ONCE)))
+    await asyncio.gather(*(client() for _ in range(MAX_CONCURRENT)))
     await writer.close()
 
 

@@ -28,7 +28,7 @@ from merchant_wallet.book.writer import Writer
 from merchant_wallet.postgres.migrate import migrate
 from merchant_wallet.sub_users.wallets import derive_wallets
 
-PATIENCE_S = 40.0
+TIMEOUT_S = 40.0
 """How long a test waits for something that must happen. It continues as soon as it has."""
 POLL_S = 0.02
 PROGRAM = Path(sys.executable).with_name("merchant-wallet")
@@ -36,9 +36,9 @@ PROGRAM = Path(sys.executable).with_name("merchant-wallet")
 
 def wait_until(holds: Callable[[], object], what: str) -> None:
     """Wait until the condition is true."""
-    ends = time.monotonic() + PATIENCE_S
+    ends = time.monotonic() + TIMEOUT_S
     while not holds():
-        assert time.monotonic() < ends, f"not within {PATIENCE_S:.0f} s: {what}"
+        assert time.monotonic() < ends, f"not within {TIMEOUT_S:.0f} s: {what}"
         time.sleep(POLL_S)
 
 
@@ -133,7 +133,7 @@ class Service:
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
-        assert ready.wait(PATIENCE_S), "not ready in time"
+        assert ready.wait(TIMEOUT_S), "not ready in time"
         assert process.poll() is None, self.errors()
         self.look()
 
@@ -162,7 +162,7 @@ class Service:
 
     def side(self, side: str) -> int:
         """The pid of the live `serve` or `work` process."""
-        ends = time.monotonic() + PATIENCE_S
+        ends = time.monotonic() + TIMEOUT_S
         while True:
             for pid in self.look() - {self.pid}:
                 try:
@@ -212,7 +212,7 @@ class Service:
 
     def _reap(self) -> int:
         assert self.process is not None
-        return self.process.wait(PATIENCE_S)
+        return self.process.wait(TIMEOUT_S)
 
     def leavings(self) -> set[int]:
         """Processes that this service ever had and that still run."""

@@ -35,7 +35,7 @@ COIN = 10**6
 FUNDS = 10**6 * COIN
 ALICE = "alice"
 MASTER_KEY = bytes(range(32))
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 """How long a test waits for something that should happen at once."""
 
 Result = TypeVar("Result")
@@ -48,7 +48,7 @@ def run(scenario: Coroutine[Any, Any, Result]) -> Result:
 
 async def eventually(ask: Callable[[], Awaitable[Result]]) -> Result:
     """Ask until the answer is truthy, and return it. Fails after a while."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while True:
             answer = await ask()
             if answer:

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 from tests.crash.client import Client
-from tests.crash.service import PATIENCE_S, PROGRAM, Service, wait_until
+from tests.crash.service import PROGRAM, TIMEOUT_S, Service, wait_until
 from tests.folders import copy_folder
 
 from merchant_wallet.audit.checkpointing.keys import open_or_create_signer
@@ -33,7 +33,7 @@ def command(service: Service, *words: str) -> subprocess.CompletedProcess[str]:
         env=service.environment(),
         capture_output=True,
         text=True,
-        timeout=4 * PATIENCE_S,
+        timeout=4 * TIMEOUT_S,
         check=False,
     )
 
@@ -85,7 +85,7 @@ def checkpoint(service: Service) -> None:
 
 def signs(service: Service) -> float:
     """The metric of books behind their checkpoints."""
-    page = httpx.get(f"{service.url}/metrics", timeout=PATIENCE_S).text
+    page = httpx.get(f"{service.url}/metrics", timeout=TIMEOUT_S).text
     [line] = [one for one in page.splitlines() if one.startswith('wallet_rollback_signs{subject="book"}')]
     return float(line.rsplit(" ", 1)[1])
 
@@ -169,6 +169,6 @@ def look_at_the_database_alone(service: Service) -> None:
             assert connection.execute(count).fetchall() == [(1,)]
     finally:
         os.kill(process.pid, signal.SIGTERM)
-        assert process.wait(PATIENCE_S) == 0
+        assert process.wait(TIMEOUT_S) == 0
         assert process.stdout is not None
         process.stdout.close()

@@ -18,7 +18,7 @@ from tests.deposits.conftest import (
 
 from merchant_wallet.book.commands import CreditDeposit, Submission
 from merchant_wallet.book.outcomes import Outcome
-from merchant_wallet.deposits.crediting import PAGE, REST_MS, CreditingWorker
+from merchant_wallet.deposits.crediting import PAGE, RETRY_DELAY_MS, CreditingWorker
 from merchant_wallet.reporting.deposits import DepositFilter, list_deposits, sum_uncredited
 
 
@@ -59,7 +59,7 @@ def test_without_a_rate_a_deposit_waits_says_why_and_is_tried_again(
         assert "exchange" in (shown.cause or "")
         await scene.set_rate(6 * 10**8)
         assert await crediting_worker.credit_due() == 0
-        scene.clock.advance(REST_MS)
+        scene.clock.advance(RETRY_DELAY_MS)
         assert await crediting_worker.credit_due() == 1
         shown = await scene.deposit(anna)
         assert (shown.credited_units, shown.cause) == (18 * COIN, None)
@@ -198,7 +198,7 @@ def test_a_book_that_can_not_be_asked_keeps_no_other_from_being_credited(in_scen
         assert await crediting_worker.credit_due() == 1
         await crediting_worker.close()
         assert "out of order" in ((await scene.deposit(otto)).cause or "")
-        scene.clock.advance(REST_MS)
+        scene.clock.advance(RETRY_DELAY_MS)
         assert await scene.crediting_worker().credit_due() == 1
 
     in_scene(scenario)
@@ -244,7 +244,7 @@ def test_a_credit_whose_answer_was_lost_is_not_given_again(in_scene: InScene) ->
         crediting_worker = CreditingWorker(scene.connect, FakeBook(lose_the_answer), clock=scene.clock)
         assert await crediting_worker.credit_due() == 0
         await crediting_worker.close()
-        scene.clock.advance(REST_MS)
+        scene.clock.advance(RETRY_DELAY_MS)
         assert await scene.crediting_worker().credit_due() == 0
         assert await scene.status_of(sent) == "credited"
         assert (await scene.balances())["ulla"] == COIN

@@ -25,7 +25,7 @@ from merchant_wallet.processes import stop_signals
 from merchant_wallet.processes import web as server
 from merchant_wallet.processes.base import Base, make_base
 
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 
 
 def _make_base(url: str, folder: Path, **settings: str) -> Base:
@@ -58,7 +58,7 @@ async def _run(base: Base, scenario: Callable[[Running], Awaitable[None]]) -> No
     await writer.close()
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
     served = asyncio.create_task(server.serve(replace(base, url=as_web(base.url)), ready.set_result, stop))
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         await asyncio.wait((ready, served), return_when=asyncio.FIRST_COMPLETED)
         if served.done():
             await served
@@ -190,7 +190,7 @@ def test_a_child_is_told_to_stop_when_its_parent_is_gone() -> None:
         await asyncio.sleep(0)
         assert not stop.is_set()
         os.close(parents)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             await stop.wait()
         os.close(ours)
 
@@ -202,7 +202,7 @@ def test_a_signal_tells_it_to_stop() -> None:
         for number in stop_signals.STOP_SIGNALS:
             stop = stop_signals.make_stop_event()
             os.kill(os.getpid(), number)
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 await stop.wait()
 
     run(scenario())

@@ -13,7 +13,7 @@ from typing import Any
 DAY_MS = 86_400_000
 DEADLINE_MS = DAY_MS
 UNIT = Decimal("0.000001")
-HIGHEST = Decimal(100_000_000)
+MAX_AMOUNT = Decimal(100_000_000)
 Data = dict[str, Any]
 
 
@@ -42,7 +42,7 @@ def read_amount(text: str, decimals: int, lowest: str) -> Decimal:
     whole, point, fraction = text.partition(".")
     digits = whole.isdecimal() and (fraction.isdecimal() if point else True)
     demand(digits and (whole == "0" or not whole.startswith("0")) and len(text) <= 20, 40001)
-    demand(len(fraction) <= decimals and Decimal(lowest) <= Decimal(text) <= HIGHEST, 40002)
+    demand(len(fraction) <= decimals and Decimal(lowest) <= Decimal(text) <= MAX_AMOUNT, 40002)
     return Decimal(text)
 
 

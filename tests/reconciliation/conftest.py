@@ -42,8 +42,8 @@ class Ledger:
     most_blocks: int | None = None
     grows: list[tuple[bytes, bytes, int]] = field(default_factory=list)
     asked: list[bytes] = field(default_factory=list)
-    at_once: int = 0
-    most_at_once: int = 0
+    running: int = 0
+    max_running: int = 0
 
     def put(self, *sent: tuple[bytes, bytes, int], tx_hash: str | None = None) -> str:
         """Mine a final block with these transfers (sender, recipient, units). Returns the transaction
@@ -80,10 +80,10 @@ class Ledger:
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
         self.asked.append(address)
-        self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
+        self.running += 1
+        self.max_running = max(self.max_running, self.running)
         await asyncio.sleep(0)
-        self.at_once -= 1
+        self.running -= 1
         last = len(self.blocks) if block is None or not self.keeps_past else block.number + 1
         if self.lag:
             self.lag -= 1

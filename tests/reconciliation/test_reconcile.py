@@ -420,7 +420,7 @@ def test_two_thousand_addresses_are_asked_for_a_few_dozen_at_a_time(
         [(issued,)] = await scene.deposits.rows("select count(*) from issued_address")
         # The known addresses, the hot wallet, and issued addresses without any known deposit.
         assert len(scene.chain.asked) == 2001 + issued
-        assert 1 < scene.chain.most_at_once <= 32
+        assert 1 < scene.chain.max_running <= 32
 
     in_reconciliation(scenario)
 

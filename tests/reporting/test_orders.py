@@ -89,7 +89,7 @@ async def test_an_address_shows_who_paid_it_and_how_often(scene: ReportingScene)
 async def test_the_history_of_an_address_says_when_it_is_cut_short(
     scene: ReportingScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(orders, "MOST_OF_ADDRESS", 2)
+    monkeypatch.setattr(orders, "MAX_OF_ADDRESS", 2)
     shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
     await scene.order(shop)
     await scene.order(stall)

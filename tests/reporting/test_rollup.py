@@ -89,9 +89,9 @@ async def test_days_are_kept_apart_and_everybodys_are_added_up(scene: ReportingS
 async def test_batches_of_any_size_add_up_to_the_same(scene: ReportingScene, batch: int) -> None:
     shop = await scene.open_shop("Shop")
     await live_a_day(scene, shop)
-    assert await rollup.advance_all(scene.conn, scene.clock(), batch=batch, rest_s=0) == 13
+    assert await rollup.advance_all(scene.conn, scene.clock(), batch=batch, pause_s=0) == 13
     in_pieces = await told(scene, shop)
-    assert await rollup.advance_all(scene.conn, scene.clock(), batch=batch, rest_s=0) == 0
+    assert await rollup.advance_all(scene.conn, scene.clock(), batch=batch, pause_s=0) == 0
     assert await rollup.advance(scene.conn, shop, scene.clock()) == 0
     await scene.conn.execute("truncate daily_figure, figure_cursor")
     await rollup.advance(scene.conn, shop, scene.clock())
@@ -107,7 +107,7 @@ async def test_several_who_add_up_at_once_while_the_shops_trade_count_each_entry
     async def add_up() -> None:
         async with await connect(scene.url) as conn:
             while not over.is_set():
-                await rollup.advance_all(conn, scene.clock(), batch=3, rest_s=0)
+                await rollup.advance_all(conn, scene.clock(), batch=3, pause_s=0)
 
     adding = [asyncio.create_task(add_up()) for _ in range(3)]
     await asyncio.gather(*[live_a_day(scene, shop) for shop in shops[:1]])

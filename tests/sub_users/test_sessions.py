@@ -9,7 +9,7 @@ from merchant_wallet.base.db import connect
 from merchant_wallet.sub_users.controls import Connection, SubUserUnknown
 from merchant_wallet.sub_users.profile import set_language
 from merchant_wallet.sub_users.sessions import (
-    MOST_SESSIONS,
+    MAX_SESSIONS,
     WalletSession,
     drop_expired,
     end_session,
@@ -150,10 +150,10 @@ async def test_a_link_opened_over_and_over_ends_the_oldest_sessions(conn: Connec
     bobs = await open_session(conn, SHOP, BOB, NOW_MS, frame=False, link_ms=NOW_MS)
     tokens = [
         await open_session(conn, SHOP, ALICE, NOW_MS + number, frame=False, link_ms=NOW_MS)
-        for number in range(MOST_SESSIONS + 2)
+        for number in range(MAX_SESSIONS + 2)
     ]
     held = [await read_session(conn, token, NOW_MS + 100) is not None for token in tokens]
-    assert held == [False, False] + [True] * MOST_SESSIONS
+    assert held == [False, False] + [True] * MAX_SESSIONS
     assert await read_session(conn, bobs, NOW_MS) is not None
 
 
@@ -170,7 +170,7 @@ async def test_a_link_opened_by_many_at_once_leaves_no_more_sessions_than_that(
     await asyncio.gather(*(open_some(own) for own in others))
     for own in others:
         await own.close()
-    assert await count(conn) == MOST_SESSIONS
+    assert await count(conn) == MAX_SESSIONS
 
 
 async def test_upkeep_clears_away_what_is_over_and_nothing_else(conn: Connection) -> None:

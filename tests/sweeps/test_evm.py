@@ -129,7 +129,7 @@ def test_a_free_nonce_below_a_top_up_is_cancelled_so_that_it_goes_through(
     in_scene: "InScene", evm: EvmScene, tmp_path: Path
 ) -> None:
     async def scenario(scene: SweepScene) -> None:
-        worker = scene.worker({ERC20: open_it(evm, tmp_path)}, patience_ms=60_000)
+        worker = scene.worker({ERC20: open_it(evm, tmp_path)}, grace_ms=60_000)
         await pay_in(scene, evm, 0, 70 * USDT)
         await scene.rows(
             "insert into hot_wallet (chain, address, next_nonce) values ('ERC20', %s, 1)", WALLET

@@ -26,7 +26,7 @@ POLICY = SweepPolicy(
     coin_scale=ETH,
     share_e8=RATE_SCALE // 100,
     minimum_units=20 * USDT,
-    at_once=3,
+    max_concurrent=3,
     fee_cap=ETH // 50,
 )
 # 100,000 gwei (0.30 USDT) to move the token, 20,000 gwei (0.06 USDT) to send the coin there.
@@ -116,7 +116,7 @@ def policy(draw: st.DrawFn) -> SweepPolicy:
         coin_scale=draw(COIN_SCALES),
         share_e8=draw(st.integers(0, RATE_SCALE)),
         minimum_units=draw(AMOUNTS),
-        at_once=draw(st.integers(1, 5)),
+        max_concurrent=draw(st.integers(1, 5)),
         fee_cap=draw(st.integers(0, 10**18)),
     )
 
@@ -138,7 +138,7 @@ def test_whatever_there_is_a_plan_keeps_its_rules(
     plan = make_plan(candidates, laid_down, under_way=under_way)
     assert sorted(one.candidate.address for one in plan) == sorted(one.address for one in candidates)
     swept = [one for one in plan if one.verdict == "sweep"]
-    assert len(swept) <= max(0, laid_down.at_once - under_way)
+    assert len(swept) <= max(0, laid_down.max_concurrent - under_way)
     assert plan[: len(swept)] == swept
     for one in swept:
         units, price, quote = one.candidate.balance_units, laid_down.coin_price_units, one.candidate.quote

@@ -56,13 +56,13 @@ async def begin(scene: SweepScene, *indexes: int, held: int = 0) -> list[Sweep]:
     return await store.list_open(scene.connection, ERC20)
 
 
-async def open_one(scene: SweepScene, index: int, *, held: int = 0, at_once: int = 10) -> int | None:
+async def open_one(scene: SweepScene, index: int, *, held: int = 0, max_concurrent: int = 10) -> int | None:
     return await store.open_sweep(
         scene.connection,
         propose(index, held=held),
         WALLET,
         coin_price_units=3_000 * USDT,
-        at_once=at_once,
+        max_concurrent=max_concurrent,
         actor="tests",
         now_ms=NOW_MS,
     )
@@ -84,8 +84,8 @@ def test_an_address_has_one_sweep_at_a_time_and_a_chain_so_many(in_scene: "InSce
     async def scenario(scene: SweepScene) -> None:
         await begin(scene, 0)
         assert await open_one(scene, 0) is None
-        assert await open_one(scene, 1, at_once=1) is None
-        assert await open_one(scene, 1, at_once=2) is not None
+        assert await open_one(scene, 1, max_concurrent=1) is None
+        assert await open_one(scene, 1, max_concurrent=2) is not None
         assert await store.count_open(scene.connection, ERC20) == 2
 
     in_scene(scenario)

@@ -5,7 +5,7 @@ import re
 from tests.journeys.conftest import Shop
 from tests.wallet_site.conftest import Browser, path_of
 
-MOST_BYTES = 60_000
+MAX_BYTES = 60_000
 
 
 def received_bytes(browser: Browser, path: str) -> tuple[int, str]:
@@ -32,7 +32,7 @@ def test_a_first_visit_loads_less_than_60_kb_and_nothing_from_elsewhere(shop: Sh
     loaded = sorted(set(re.findall(r'(?:src|href)="(/static/[^"#]+)', text)))
     parts = {path: received_bytes(browser, path)[0] for path in loaded}
     told = "\n".join(f"{size:7} {path}" for path, size in {"/w/…": opened, "/wallet": page, **parts}.items())
-    assert opened + page + sum(parts.values()) < MOST_BYTES, told
+    assert opened + page + sum(parts.values()) < MAX_BYTES, told
     assert not re.findall(r'(?:src|href|action)="(?!/|#)', text)
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", text)
     assert "uPlot" not in text

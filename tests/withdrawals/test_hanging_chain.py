@@ -12,7 +12,7 @@ from merchant_wallet.chains.protocol import Transfer
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
 
-PARALLEL = 4
+MAX_CONCURRENT = 4
 
 
 class Hanging(EvmLikeFake):
@@ -30,8 +30,8 @@ class Hanging(EvmLikeFake):
 def test_orders_of_a_hanging_chain_leave_room_for_the_others(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         hanging, other = Hanging(shop.folder / "sequenced"), shop.fake("expiring")
-        payer = shop.payer(chains={"ERC20": hanging, "TRC20": other}, parallel=PARALLEL)
-        waiting = [await shop.order() for _ in range(PARALLEL + 1)]
+        payer = shop.payer(chains={"ERC20": hanging, "TRC20": other}, max_concurrent=MAX_CONCURRENT)
+        waiting = [await shop.order() for _ in range(MAX_CONCURRENT + 1)]
         order = await shop.order(address=TRC20_ADDRESS)
         for _ in range(40):
             await payer.start_due()

@@ -214,7 +214,7 @@ def test_an_unused_nonce_goes_to_the_next_order(in_shop: "InShop", error: Except
 def test_a_nonce_gap_is_cancelled_and_lets_later_payouts_through(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain = shop.fake("sequenced")
-        gaps = shop.gaps(shop.fakes(), patience_ms=60_000)
+        gaps = shop.gaps(shop.fakes(), grace_ms=60_000)
         first, second, payer = await leave_gap(shop, Unpayable("blacklisted a moment ago"))
         chain.mine(3)
         assert (chain.paid(), await gaps.cancel_gaps()) == ({}, 0)
@@ -235,7 +235,7 @@ def test_a_nonce_gap_is_cancelled_and_lets_later_payouts_through(in_shop: "InSho
 def test_a_stuck_cancel_transaction_is_signed_again_with_a_higher_fee(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain = shop.fake("sequenced")
-        gaps = shop.gaps(shop.fakes(), patience_ms=0)
+        gaps = shop.gaps(shop.fakes(), grace_ms=0)
         _, second, payer = await leave_gap(shop, Unpayable("blacklisted a moment ago"))
         await gaps.cancel_gaps()
         chain.set(fee=1_100)
@@ -265,7 +265,7 @@ def test_a_nonce_of_a_killed_payer_is_taken_back_even_while_payouts_are_stopped(
             *(order.order_id, chain.wallet, shop.clock.now_ms),
         )
         await stop_payouts(shop.connection, "ERC20", "operator", "a look at the books", shop.clock.now_ms)
-        payer, gaps = shop.payer(chains=shop.fakes()), shop.gaps(shop.fakes(), patience_ms=60_000)
+        payer, gaps = shop.payer(chains=shop.fakes()), shop.gaps(shop.fakes(), grace_ms=60_000)
         assert await finish(shop, payer, later) == [1]
         shop.clock.advance(60_000)
         assert await gaps.cancel_gaps() == 1

@@ -185,7 +185,7 @@ def test_the_same_bytes_are_sent_until_the_chain_has_spoken(in_shop: "InShop") -
 def test_orders_that_wait_for_their_chain_do_not_keep_a_new_one_from_being_signed(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         chain = shop.scripted()
-        payer = shop.payer(chain, parallel=1)
+        payer = shop.payer(chain, max_concurrent=1)
         await shop.order()
         await shop.turn(payer)
         shop.clock.advance(1_000)
@@ -203,10 +203,10 @@ def test_a_transfer_that_is_pending_for_long_is_asked_about_and_sent_more_rarely
         payer, signed_ms = shop.payer(chain), shop.clock.now_ms
         await shop.order()
         await shop.turn(payer)
-        for age_ms, rest_ms in ((80_000, 10_000), (800_000, 50_000)):
+        for age_ms, delay_ms in ((80_000, 10_000), (800_000, 50_000)):
             shop.clock.now_ms = signed_ms + age_ms
             assert await shop.turn(payer) == 1
-            shop.clock.advance(rest_ms - 1)
+            shop.clock.advance(delay_ms - 1)
             assert await shop.turn(payer) == 0
             shop.clock.advance(1)
             assert await shop.turn(payer) == 1
@@ -226,11 +226,11 @@ def test_a_broadcast_that_fails_proves_nothing_and_is_tried_again_later_and_late
 
         chain.on_broadcast = fail
         payer = shop.payer(chain)
-        for rest_ms in (250, 500, 1_000):
+        for delay_ms in (250, 500, 1_000):
             with capture_logs() as logs:
                 await shop.turn(payer)
             assert events(logs, order)[-1] == "payout attempt failed"
-            shop.clock.advance(rest_ms - 1)
+            shop.clock.advance(delay_ms - 1)
             assert await shop.turn(payer) == 0
             shop.clock.advance(1)
         assert await shop.status(order) == 1

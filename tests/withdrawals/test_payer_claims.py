@@ -124,7 +124,7 @@ def test_a_full_payer_looks_again_as_soon_as_there_is_room(in_shop: "InShop") ->
         for _ in range(5):
             await shop.order()
         # At this interval only a notification can bring the payer to the fifth order.
-        running = asyncio.create_task(shop.payer(chain, parallel=1).run(stop, interval_s=3_600))
+        running = asyncio.create_task(shop.payer(chain, max_concurrent=1).run(stop, interval_s=3_600))
         await asyncio.wait_for(five.wait(), 60)
         stop.set()
         await running

@@ -72,7 +72,7 @@ UNSIGNED = {
     *(State.SIGNING, State.SIGNING_RESERVED),
 }
 """Where a transfer is judged or signed although no earlier one can count."""
-LONGEST = 13
+MAX_ACTIONS = 13
 """Actions of the longest attempt: reserve, sign, store, send, judge, and all of it a second time."""
 
 
@@ -115,7 +115,7 @@ def paths() -> list[list[tuple[State, Event | None]]]:
     found: list[list[tuple[State, Event | None]]] = []
 
     def follow(state: State, before: list[tuple[State, Event | None]]) -> None:
-        assert len(before) <= LONGEST, "an attempt must end"
+        assert len(before) <= MAX_ACTIONS, "an attempt must end"
         if state not in ACTIONS:
             found.append([*before, (state, None)])
         for event, after in STEPS.get(state, {}).items():

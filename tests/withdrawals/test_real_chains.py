@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from merchant_wallet.withdrawals.payer import Payer
 
 COIN = 1_000_000
-MOST_ORDERS = 100
+MAX_ORDERS = 100
 RECIPIENT = bytes(range(1, 21))
 POINTS = {
     "after TakeUp": 9,
@@ -91,7 +91,7 @@ async def finish(
             break
 
 
-@pytest.mark.parametrize("order_count", [20, pytest.param(MOST_ORDERS, marks=pytest.mark.long)])
+@pytest.mark.parametrize("order_count", [20, pytest.param(MAX_ORDERS, marks=pytest.mark.long)])
 def test_many_orders_on_each_chain_are_paid_exactly_once_by_payers_that_keep_dying(
     in_shop: "InShop", folder: Path, evm: EvmScene, tron: TronScene, order_count: int
 ) -> None:
@@ -104,11 +104,11 @@ def test_many_orders_on_each_chain_are_paid_exactly_once_by_payers_that_keep_dyi
         ]
         for point, most_times in POINTS.items():
             # The first time has no number.
-            number = f" {times}" if (times := most_times * order_count // MOST_ORDERS) > 1 else ""
+            number = f" {times}" if (times := most_times * order_count // MAX_ORDERS) > 1 else ""
             await meet(shop, point + number, "SIGKILL", str(folder))
             await mine(evm, tron, 4)
         chains = open_real(folder)
-        await finish(shop, shop.payer(chains=chains, parallel=16), evm, tron, orders)
+        await finish(shop, shop.payer(chains=chains, max_concurrent=16), evm, tron, orders)
         await mine(evm, tron, 10)
         assert await shop.rows("select status, count(*) from withdrawal group by 1") == [(2, 2 * order_count)]
         wanted = Counter((RECIPIENT, order.arrival_units) for order in orders[::2])

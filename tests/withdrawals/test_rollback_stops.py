@@ -102,7 +102,7 @@ def test_an_order_is_not_given_up_on_a_proof_that_may_lack_what_was_lost(in_shop
 def test_no_nonce_gap_is_cancelled_while_a_rollback_sign_stands(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         await leave_gap(shop, Unpayable(f"the token refuses {OTHER}"))
-        gaps = shop.gaps(shop.fakes(), patience_ms=1000)
+        gaps = shop.gaps(shop.fakes(), grace_ms=1000)
         shop.clock.advance(60_000)
         await record_signs(shop.connection, [BEHIND])
         assert await gaps.cancel_gaps() == 0

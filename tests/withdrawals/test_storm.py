@@ -122,7 +122,7 @@ def test_in_any_storm_every_order_is_paid_once_or_refunded(in_shop: "InShop", ki
             for number in range(10)
         ]
         payers = [
-            shop.payer(chains=chains, claim_ms=0, name=str(number), parallel=4, max_builds=50)
+            shop.payer(chains=chains, claim_ms=0, name=str(number), max_concurrent=4, max_builds=50)
             for number in range(2)
         ]
         for payer in payers:
@@ -133,7 +133,7 @@ def test_in_any_storm_every_order_is_paid_once_or_refunded(in_shop: "InShop", ki
                 for _ in range(4):
                     line = await stack.enter_async_context(payer._connections.acquire())
                     await line.get()
-        gaps = shop.gaps(chains, patience_ms=20_000)
+        gaps = shop.gaps(chains, grace_ms=20_000)
         for _ in range(40):
             await asyncio.gather(*(run_abandoned(payer, dice) for payer in payers), return_exceptions=True)
             await disturb(chain, dice)

@@ -23,7 +23,7 @@ from merchant_wallet.base.source_addresses import Network, is_trusted
 
 MIN_IDLE_S: Final = 1.0
 """A connection that has waited for less time is not closed for another."""
-BATCH: Final = 64
+BATCH_SIZE: Final = 64
 """One search finds this many connections to close, so that a flood does not search for each."""
 PAUSE_S: Final = 0.1
 """After a search that found none, there is no other search for this time."""
@@ -152,7 +152,7 @@ class Admission:
             for connection, waiting in found
             if waiting is not None and now_s - waiting.since_s >= MIN_IDLE_S
         ]
-        return nsmallest(BATCH, ready, key=self._rank)
+        return nsmallest(BATCH_SIZE, ready, key=self._rank)
 
     def _rank(self, one: tuple[AdmittedConnection, ClientWait]) -> tuple[bool, int, float]:
         connection, waiting = one

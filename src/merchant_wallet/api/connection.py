@@ -343,8 +343,8 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         if self._answering or self.deadline_s is None:
             return None
         is_slow = self._reading or bool(self._start)
-        patience_s = BODY_TIMEOUT_S if self._reading or self._is_new else KEEP_ALIVE_S
-        return ClientWait(is_slow, self.deadline_s - patience_s)
+        timeout_s = BODY_TIMEOUT_S if self._reading or self._is_new else KEEP_ALIVE_S
+        return ClientWait(is_slow, self.deadline_s - timeout_s)
 
     def evict(self) -> None:
         """Close at once, to make room for another connection."""

@@ -23,7 +23,7 @@ from psycopg.types.json import Jsonb
 from merchant_wallet.approvals.decisions import (
     ACCEPTED,
     FAILED,
-    HIGHEST_NO,
+    MAX_NO,
     OPEN,
     REFUSED,
     WITHDRAWN,
@@ -191,7 +191,7 @@ async def withdraw(conn: Connection, proposal_no: int, *, person: Person, at_ms:
 
 async def show(conn: Connection, proposal_no: int) -> ProposedChange | None:
     """One proposed change; None if there is none with this number."""
-    found = await _fetch(conn, "read_change", {"proposal_no": min(proposal_no, HIGHEST_NO)})
+    found = await _fetch(conn, "read_change", {"proposal_no": min(proposal_no, MAX_NO)})
     return found[0] if found else None
 
 
@@ -207,7 +207,7 @@ async def list_decided(
     conn: Connection, *, at_ms: int, before_no: int | None = None, limit: int = 50
 ) -> list[ProposedChange]:
     """Proposals before a number that were decided or have expired, newest first."""
-    before = HIGHEST_NO if before_no is None else before_no
+    before = MAX_NO if before_no is None else before_no
     values = {"at_ms": at_ms, "before_no": before, "page": check_limit(limit)}
     return await _fetch(conn, "list_decided_changes", values)
 
@@ -255,7 +255,7 @@ async def _reject(
 
 
 async def _lock(conn: Connection, proposal_no: int) -> ProposedChange:
-    found = await _fetch(conn, "lock_change", {"proposal_no": min(proposal_no, HIGHEST_NO)})
+    found = await _fetch(conn, "lock_change", {"proposal_no": min(proposal_no, MAX_NO)})
     if not found:
         raise ProposalRefused(ProposalRefusal.UNKNOWN, number=proposal_no)
     return found[0]

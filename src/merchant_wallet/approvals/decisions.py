@@ -25,7 +25,7 @@ FAILED: Final = "failed"
 
 MAX_REASON: Final = 500
 MAX_PAGE: Final = 200
-HIGHEST_NO: Final = 2**63 - 1
+MAX_NO: Final = 2**63 - 1
 
 
 class ProposalRefusal(Enum):

@@ -19,7 +19,7 @@ from psycopg.pq import TransactionStatus
 from merchant_wallet.approvals.decisions import (
     ACCEPTED,
     FAILED,
-    HIGHEST_NO,
+    MAX_NO,
     REFUSED,
     WITHDRAWN,
     ProposalRefusal,
@@ -158,7 +158,7 @@ async def list_decided(
     """
     values = {
         "now_ms": now_ms,
-        "before_no": HIGHEST_NO if before_no is None else before_no,
+        "before_no": MAX_NO if before_no is None else before_no,
         "page": check_limit(limit),
     }
     if merchant_id is None:

@@ -28,7 +28,7 @@ from merchant_wallet.book.state import Entry, Posting, Step
 
 QUERIES: Final = Queries(Path(__file__).with_name("reads.sql"))
 PAGE_ROWS: Final = 1000
-HIGHEST_ID: Final = 2**63 - 1
+MAX_ID: Final = 2**63 - 1
 
 
 class AccountView(msgspec.Struct, frozen=True):
@@ -311,7 +311,7 @@ async def list_withdrawals(
 
     The last one's `order_id` is the next page's `before_id`.
     """
-    before = HIGHEST_ID if before_id is None else before_id
+    before = MAX_ID if before_id is None else before_id
     rows = await _fetch(
         conn, "page_withdrawals", merchant_id=merchant_id, status=status, before_id=before, page=limit
     )

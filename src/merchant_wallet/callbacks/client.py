@@ -22,8 +22,8 @@ from merchant_wallet.callbacks.payloads import Header, Payload
 TIMEOUT_S: Final = 10.0
 CONNECT_TIMEOUT_S: Final = 4.0
 """For one address, if the host has several."""
-MOST_BYTES: Final = 4096
-MOST_ERROR: Final = 300
+MAX_BYTES: Final = 4096
+MAX_ERROR_LENGTH: Final = 300
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ def _tidy(error: str | None) -> str | None:
     """An error text that database and terminal can take. Parts of it may come from the other side."""
     if error is None:
         return None
-    return "".join(c if c.isprintable() else "?" for c in error[:MOST_ERROR])
+    return "".join(c if c.isprintable() else "?" for c in error[:MAX_ERROR_LENGTH])
 
 
 class _Progress:
@@ -78,10 +78,10 @@ class CallbackClient:
         except (OSError, ValueError) as failure:
             error = f"the host can't be found: {failure}"
         latency_ms = int((time.monotonic() - began_s) * 1000)
-        if error is None and len(progress.body) > MOST_BYTES:
-            error = f"the answer is longer than {MOST_BYTES} bytes"
+        if error is None and len(progress.body) > MAX_BYTES:
+            error = f"the answer is longer than {MAX_BYTES} bytes"
         return Answer(
-            latency_ms, progress.address, progress.http_status, progress.body[:MOST_BYTES], _tidy(error)
+            latency_ms, progress.address, progress.http_status, progress.body[:MAX_BYTES], _tidy(error)
         )
 
     async def _exchange(self, target: Target, payload: Payload, progress: _Progress) -> None:
@@ -106,7 +106,7 @@ class CallbackClient:
             progress.http_status = response.status
             async for piece in response.aiter_stream():
                 progress.body += piece
-                if len(progress.body) > MOST_BYTES:
+                if len(progress.body) > MAX_BYTES:
                     break
             await response.aclose()
         finally:

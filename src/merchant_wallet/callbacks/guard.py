@@ -28,7 +28,7 @@ HTTP: Final = "http"
 HTTPS: Final = "https"
 PORTS: Final = {HTTP: 80, HTTPS: 443}
 LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
-MOST_ADDRESSES: Final = 4
+MAX_ADDRESSES: Final = 4
 """Further addresses of a name are judged but not tried."""
 
 _RESERVED: Final = tuple(
@@ -90,7 +90,7 @@ class Guard:
         if not found:
             raise Forbidden("the host has no address")
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        return Target(parts.scheme, host, port, target, tuple(dict.fromkeys(found))[:MOST_ADDRESSES])
+        return Target(parts.scheme, host, port, target, tuple(dict.fromkeys(found))[:MAX_ADDRESSES])
 
     def _judge(self, text: str) -> None:
         address = ip_address(text)

@@ -13,7 +13,7 @@ UNKNOWN_LIMIT: Final = 2
 QUICK_LIMIT: Final = 16
 SLOW_LIMIT: Final = 1
 SLOW_MS: Final = 1000
-MOST_KEPT: Final = 10_000
+MAX_KEPT: Final = 10_000
 """The number of hosts that are remembered. The host unused for longest is forgotten first."""
 
 
@@ -53,7 +53,7 @@ class HostConcurrency:
         if latency_ms is not None:
             self._slow[host] = latency_ms >= SLOW_MS
             self._slow.move_to_end(host)
-            if len(self._slow) > MOST_KEPT:
+            if len(self._slow) > MAX_KEPT:
                 self._slow.popitem(last=False)
 
     def _lower(self, counter: Counter[str], host: str) -> None:

@@ -20,7 +20,7 @@ from merchant_wallet.callbacks.payloads import DEPOSIT, CallbackEvent, DepositEv
 
 QUERIES: Final = Queries(Path(__file__).with_name("outbox.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
-_MOST_KEPT: Final = 512
+_MAX_KEPT_BYTES: Final = 512
 """Stored bytes of an answer."""
 
 
@@ -165,7 +165,7 @@ def _attempt(claim: Claim, answer: Answer) -> dict[str, object]:
         "attempt_no": claim.attempt_no,
         "address": answer.address,
         "http_status": answer.http_status,
-        "answer": answer.body[:_MOST_KEPT],
+        "answer": answer.body[:_MAX_KEPT_BYTES],
         "latency_ms": answer.latency_ms,
     }
 

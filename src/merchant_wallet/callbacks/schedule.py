@@ -9,7 +9,7 @@ Rules:
 from typing import Final
 
 PAUSES_S: Final = (15, 60, 300, 900, 1800, 3600, 7200, 14_400, 28_800, 43_200, 86_400)
-SPREAD: Final = 10
+JITTER_DIVISOR: Final = 10
 """A tenth, as a divisor."""
 
 
@@ -19,4 +19,4 @@ def pause_ms(retry_no: int, draw: float) -> int:
     `draw` is a random number from 0 to 1. With 0.5 the pause is unchanged.
     """
     pause = PAUSES_S[retry_no] * 1000
-    return pause + round((2 * draw - 1) * (pause // SPREAD))
+    return pause + round((2 * draw - 1) * (pause // JITTER_DIVISOR))

@@ -43,7 +43,7 @@ from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import Merchant
 
 POLL_INTERVAL_S: Final = 0.2
-PARALLEL: Final = 128
+MAX_CONCURRENT: Final = 128
 """Attempts at the same time."""
 WRITERS: Final = 4
 """Connections that record results."""
@@ -51,7 +51,7 @@ CLAIM_MS: Final = 30_000
 """Three times the longest attempt."""
 PAGE: Final = 500
 """Merchants per turn."""
-MOST_KEPT: Final = 10_000
+MAX_KEPT: Final = 10_000
 """Merchants in the cache."""
 
 NONCE_BYTES: Final = 16
@@ -82,7 +82,7 @@ class CallbackSender:
         keyring: Keyring,
         client: CallbackTransport,
         *,
-        parallel: int = PARALLEL,
+        max_concurrent: int = MAX_CONCURRENT,
         claim_ms: int = CLAIM_MS,
         clock: Callable[[], int] = now_ms,
         draw: Callable[[], float] = random.random,
@@ -94,7 +94,7 @@ class CallbackSender:
         self._writers = Pool(connect, WRITERS, is_usable=is_idle)
         self._keyring = keyring
         self._client = client
-        self._hosts = HostConcurrency(parallel)
+        self._hosts = HostConcurrency(max_concurrent)
         self._claim_ms = claim_ms
         self._clock = clock
         self._draw = draw
@@ -204,7 +204,7 @@ class CallbackSender:
             raise LookupError(f"merchant {merchant_id} is gone")
         self._merchants[merchant_id] = loaded
         self._merchants.move_to_end(merchant_id)
-        if len(self._merchants) > MOST_KEPT:
+        if len(self._merchants) > MAX_KEPT:
             self._merchants.popitem(last=False)
         return loaded
 

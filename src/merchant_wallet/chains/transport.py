@@ -24,8 +24,8 @@ LARGE_ANSWER_BYTES: Final = 64 * 2**20
 # time.
 CONNECTIONS: Final = httpx.Limits(max_connections=100, max_keepalive_connections=100)
 # A node that failed is asked last for this long. So a node that hangs does not slow every request.
-REST_S: Final = 15.0
-AT_ONCE: Final = 100
+COOLDOWN_S: Final = 15.0
+MAX_CONCURRENT: Final = 100
 """Requests of one kind that run at the same time, if the caller names no number: one per connection."""
 
 K = TypeVar("K")
@@ -51,13 +51,14 @@ def answer_of(attempted: T | Exception) -> T:
 
 
 async def ask_together(
-    ask: Callable[[K], Awaitable[T]], many: Iterable[K], *, at_once: int = AT_ONCE
+    ask: Callable[[K], Awaitable[T]], many: Iterable[K], *, max_concurrent: int = MAX_CONCURRENT
 ) -> list[T]:
-    """The answers to many requests of one kind, in their order. At most `at_once` run at the same time.
+    """The answers to many requests of one kind, in their order. At most `max_concurrent` run at the same
+    time.
 
     The first failure cancels the other requests. It is raised after all have ended, so none is left running.
     """
-    turns = asyncio.Semaphore(at_once)
+    turns = asyncio.Semaphore(max_concurrent)
 
     async def take_turn(one: K) -> T:
         async with turns:
@@ -191,7 +192,7 @@ class Endpoints:
         return usable
 
     def _order(self) -> list[int]:
-        since_s = asyncio.get_running_loop().time() - REST_S
+        since_s = asyncio.get_running_loop().time() - COOLDOWN_S
         return sorted(range(len(self)), key=lambda node: self._failed_s[node] > since_s)
 
 

@@ -28,9 +28,9 @@ from merchant_wallet.cli.terminal import print_document, show_value
 
 app = typer.Typer()
 
-LEAST_VERSION: Final = 150_000
+MIN_VERSION: Final = 150_000
 MAX_SKEW_MS: Final = 1000
-LEAST_FREE_ACCOUNTS: Final = 20
+MIN_FREE_ACCOUNTS: Final = 20
 REBUILD: Final = (
     "use the distribution's Python, or have pyenv build one anew with"
     ' PYTHON_CONFIGURE_OPTS="--enable-optimizations --with-lto"; then delete .venv and run `make setup`'
@@ -192,7 +192,7 @@ def _check_configuration(settings: Settings) -> Finding:
 
 def _check_version(version: int) -> Finding:
     text = f"PostgreSQL {version // 10_000}.{version % 10_000} answers"
-    advice = None if version >= LEAST_VERSION else "move the database to PostgreSQL 15 or newer"
+    advice = None if version >= MIN_VERSION else "move the database to PostgreSQL 15 or newer"
     return Finding("database", text, advice)
 
 
@@ -285,7 +285,7 @@ async def _check_keys(conn: Any, settings: Settings) -> Finding:
     free = (await xpub_pool.read_size(conn)).free
     paying = ", ".join(format_address(chain, address) for chain, address in wallets.items())
     text = f"the hot wallets are {paying}; {free} accounts are free for merchants to come"
-    return Finding("keys", text, None if free >= LEAST_FREE_ACCOUNTS else "run `merchant-wallet keys derive`")
+    return Finding("keys", text, None if free >= MIN_FREE_ACCOUNTS else "run `merchant-wallet keys derive`")
 
 
 async def _check_nodes(settings: Settings) -> Finding:

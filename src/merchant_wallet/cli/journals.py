@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 WRITE_ROWS: Final = 1000
-HIGHEST_MS: Final = 2**53
+MAX_MS: Final = 2**53
 SECONDS_DIGITS: Final = 10
 
 
@@ -83,7 +83,7 @@ def read_moment(text: str | None, option: str) -> int | None:
             moment = datetime.fromisoformat(text)
             zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
             at_ms = int(zoned.timestamp()) * 1000 + zoned.microsecond // 1000
-        if not 0 <= at_ms <= HIGHEST_MS:
+        if not 0 <= at_ms <= MAX_MS:
             raise ValueError(text)
     except ValueError:
         raise Failure(

@@ -29,7 +29,7 @@ app = typer.Typer(help="Make, bring in and show the keys that pay and that recei
 
 ACCOUNTS: Final = 1000
 """How many merchants' accounts are derived ahead by default."""
-AT_ONCE: Final = 100
+BATCH_SIZE: Final = 100
 MAX_INPUT_BYTES: Final = 65_536
 BACK_UP: Final = (
     "Back up the folder and its passphrase now, apart from each other: without both, what these addresses "
@@ -276,7 +276,7 @@ async def _fill_pool(session: Session, keystore: "Keystore", count: int) -> int:
             await xpub_pool.add(session.conn, batch)
             added = {"from": batch[0][0], "upTo": batch[-1][0]}
             await session.record("keys.derive", "accounts for merchants", after=added)
-        progress.show(f"{done * AT_ONCE + len(batch)} of {count} accounts derived")
+        progress.show(f"{done * BATCH_SIZE + len(batch)} of {count} accounts derived")
     progress.end()
     return count
 
@@ -286,7 +286,7 @@ def _in_batches(
 ) -> "Iterator[list[tuple[int, dict[str, str]]]]":
     from itertools import islice
 
-    while batch := list(islice(accounts, AT_ONCE)):
+    while batch := list(islice(accounts, BATCH_SIZE)):
         yield batch
 
 

@@ -56,7 +56,7 @@ SWEEP_COLUMNS: Final = (
 NOTHING_IN_SANDBOX: Final = "There is nothing to sweep: the sandbox's chains hold no real deposits."
 GOES_ON: Final = "What is under way goes on with the workers, or with the next `merchant-wallet sweep run`."
 INTERVAL_S: Final = 3.0
-MOST_SHOWN: Final = 2000
+MAX_SHOWN: Final = 2000
 WHY: Final = {
     "small": "less than WALLET_SWEEP_MINIMUM",
     "dear": "costs more than WALLET_SWEEP_SHARE, or than the chain's fee cap",
@@ -150,7 +150,7 @@ def run_all(
 def list_all(
     chain: ChainOption = None,
     only_open: Annotated[bool, typer.Option("--open", help="Only those under way.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=MOST_SHOWN, help="At most so many.")] = 100,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_SHOWN, help="At most so many.")] = 100,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -198,7 +198,7 @@ async def _sweep(session: Session, chain: str | None, *, again: bool, once: bool
             watched |= {(name, sweep_id) for sweep_id in opened}
         if await _follow(session, worker, watched, once=once):
             terminal.note(GOES_ON)
-        shown = await store.list_sweeps(session.conn, limit=MOST_SHOWN)
+        shown = await store.list_sweeps(session.conn, limit=MAX_SHOWN)
     finally:
         await worker.close()
     return {"sweeps": [_describe_sweep(one) for one in shown if (one.chain, one.sweep_id) in watched]}
@@ -246,7 +246,7 @@ async def _follow(
                 await worker.follow(with_unsigned=True)
             except SweepsFailed as left:
                 terminal.note(f"{left}; they are tried again.")
-            shown = await store.list_sweeps(session.conn, only_open=True, limit=MOST_SHOWN)
+            shown = await store.list_sweeps(session.conn, only_open=True, limit=MAX_SHOWN)
             under_way = sum((one.chain, one.sweep_id) in watched for one in shown)
             if once or not under_way:
                 return under_way

@@ -37,7 +37,7 @@ WALLET_COLUMNS: Final = (
 )
 STOP_COLUMNS: Final = ("chainType", "actor", "cause", "sinceMs")
 WAITING_COLUMNS: Final = ("merchantId", "orderId", "chainType", "obstacle", "cause", "sinceMs")
-MOST_WAITING: Final = 100
+MAX_WAITING: Final = 100
 
 
 @app.command("list")
@@ -146,7 +146,7 @@ async def _read(session: Session) -> dict[str, Any]:
             "cause": order.cause,
             "sinceMs": order.since_ms,
         }
-        for order in await list_blocked(session.conn, limit=MOST_WAITING)
+        for order in await list_blocked(session.conn, limit=MAX_WAITING)
     ]
     wallets = [_describe(wallet) for wallet in await list_wallets(session.conn)]
     return {"wallets": wallets, "stops": stops, "waiting": waiting}

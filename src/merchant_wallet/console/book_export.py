@@ -22,8 +22,8 @@ from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import export
 
-MOST_AT_ONCE: Final = 4
-MOST_OF_ONE: Final = 2
+MAX_CONCURRENT: Final = 4
+MAX_OF_ONE: Final = 2
 RETRY_AFTER_S: Final = 30
 TYPES: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
 
@@ -42,7 +42,7 @@ class Download(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the file or the client ends. Raises HTTPException 503 if too many downloads run."""
-        if _turns.total() >= MOST_AT_ONCE or _turns[self._who] >= MOST_OF_ONE:
+        if _turns.total() >= MAX_CONCURRENT or _turns[self._who] >= MAX_OF_ONE:
             raise HTTPException(503, headers={"retry-after": str(RETRY_AFTER_S)})
         _turns[self._who] += 1
         try:

@@ -28,7 +28,7 @@ CALLBACKS: Final = "/console/callbacks"
 ONE: Final = f"{CALLBACKS}/{{event}}"
 OF_MERCHANT: Final = f"{CALLBACKS}/merchants/{{merchant_id:int}}"
 PAGE_ROWS: Final = 50
-MOST_ATTEMPTS: Final = 200
+MAX_ATTEMPTS: Final = 200
 SHOWN_CHARACTERS: Final = 200
 UNDELIVERED: Final = (State.DEAD_LETTER, State.DUE, State.PAUSED)
 """States of callbacks that are not delivered. First those that are not retried any more."""
@@ -61,7 +61,7 @@ async def show_callbacks(request: ConsoleRequest, conn: Connection) -> Response:
         state=state,
         page=await open_page(reading),
         counts=counts,
-        most=oversight.MOST_COUNTED,
+        most=oversight.MAX_COUNTED,
         undelivered=UNDELIVERED,
         types=oversight.EVENT_TYPES,
         pauses=await _list_pauses(request, conn),
@@ -71,13 +71,13 @@ async def show_callbacks(request: ConsoleRequest, conn: Connection) -> Response:
 async def show_callback(request: ConsoleRequest, conn: Connection) -> Response:
     """One callback with every attempt."""
     line = await _find(request, conn)
-    attempts = await oversight.list_attempts(conn, line, limit=MOST_ATTEMPTS)
+    attempts = await oversight.list_attempts(conn, line, limit=MAX_ATTEMPTS)
     return request.page(
         "console/callback.html",
         active="callbacks",
         line=line,
         attempts=show_attempts(attempts),
-        is_cut=len(attempts) == MOST_ATTEMPTS,
+        is_cut=len(attempts) == MAX_ATTEMPTS,
         is_merchant_paused=any(pause[0] == line.merchant_id for pause in await outbox.list_pauses(conn)),
     )
 

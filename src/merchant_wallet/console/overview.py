@@ -100,7 +100,7 @@ async def _read_state(request: ConsoleRequest, conn: Connection) -> dict[str, An
         "held": await figures.read_held(conn, scope),
         "statuses": await orders.count_by_status(conn, scope),
         "callbacks": {one.state: one for one in await callbacks.count_by_state(conn, scope)},
-        "most": orders.MOST_COUNTED,
+        "most": orders.MAX_COUNTED,
         "overview": None,
         "behind": 0,
         "chains": [],

@@ -22,10 +22,10 @@ from merchant_wallet.web.languages import N_
 from merchant_wallet.withdrawals.hot_wallet_store import list_addresses
 
 USUAL_DAYS: Final = 30
-USUAL_LEAST: Final = 3
+MIN_USUAL: Final = 3
 """With fewer payouts than this there is no usual amount."""
 LARGE_TIMES: Final = 5
-MOST_SAME_DAY: Final = 20
+MAX_SAME_DAY: Final = 20
 
 NEW_ADDRESS: Final = N_("Never paid before")
 OF_HOT_WALLET: Final = N_("Our own hot wallet")
@@ -64,7 +64,7 @@ class UsualAmount(msgspec.Struct, frozen=True):
 
     def times(self, amount_units: int) -> int:
         """How many times the average this amount is; 0 if there is no average."""
-        return amount_units * self.orders // self.units if self.orders >= USUAL_LEAST and self.units else 0
+        return amount_units * self.orders // self.units if self.orders >= MIN_USUAL and self.units else 0
 
 
 async def screen(
@@ -119,7 +119,7 @@ async def _count_today(request: ConsoleRequest, conn: Connection, order: OrderLi
     """How many orders to the address were created this UTC day, up to a bound."""
     since_ms = request.at_ms // DAY_MS * DAY_MS
     wanted = OrderFilter(merchant_id=request.merchant_id, address=order.address, from_ms=since_ms)
-    return len((await orders.list_orders(conn, wanted, limit=MOST_SAME_DAY)).rows)
+    return len((await orders.list_orders(conn, wanted, limit=MAX_SAME_DAY)).rows)
 
 
 async def _note_owner(

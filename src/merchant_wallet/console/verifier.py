@@ -19,7 +19,7 @@ from merchant_wallet.web.context import PageContext
 
 log = structlog.get_logger("console")
 
-MOST_KEPT: Final = 100
+MAX_KEPT: Final = 100
 RUNNING: Final = "running"
 DONE: Final = "done"
 CANCELLED: Final = "cancelled"
@@ -100,7 +100,7 @@ class Verifier:
         self._current = made
         self._kept.pop(made.merchant_id, None)
         self._kept[made.merchant_id] = made
-        if len(self._kept) > MOST_KEPT:
+        if len(self._kept) > MAX_KEPT:
             del self._kept[next(iter(self._kept))]
 
 

@@ -35,7 +35,7 @@ APPROVE: Final = "approve"
 CANCEL: Final = "cancel"
 REFUND: Final = "refund"
 ONE: Final = f"{QUEUE}/{{order_id:int}}"
-MAX_AT_ONCE: Final = 100
+MAX_ORDERS: Final = 100
 
 APPROVED: Final = N_("Approved: it is paid next.")
 APPROVED_WAITS: Final = N_("Approved, and not paid yet: {reason}.")
@@ -142,7 +142,7 @@ async def _decide(request: ConsoleRequest, conn: Connection, what: str) -> Respo
 async def _read_chosen(request: ConsoleRequest, conn: Connection) -> list[OrderLine]:
     """The orders of the form, each once. Raises HTTPException 400, 404."""
     numbers = [read_number(text) for text in dict.fromkeys(request.form.all("order"))]
-    if len(numbers) > MAX_AT_ONCE or None in numbers:
+    if len(numbers) > MAX_ORDERS or None in numbers:
         raise HTTPException(400)
     return [await find_order(request, conn, number) for number in numbers if number is not None]
 

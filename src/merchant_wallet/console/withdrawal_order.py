@@ -41,7 +41,7 @@ RELEASED_BY: Final[Mapping[int, str]] = {
     REFUNDED: "refund",
 }
 """The kind of entry that releases an order's hold, by the final status."""
-MOST_OF_A_MOMENT: Final = 50
+MAX_OF_A_MOMENT: Final = 50
 """How many entries of one kind and millisecond are searched for the order's own."""
 
 
@@ -180,7 +180,7 @@ async def _find_release(conn: Connection, merchant_id: int, order: Withdrawal) -
     wanted = EntryFilter(
         kinds=(RELEASED_BY[order.status],), from_ms=order.finished_ms, to_ms=order.finished_ms + 1
     )
-    page = await entries.list_entries(conn, merchant_id, wanted, limit=MOST_OF_A_MOMENT)
+    page = await entries.list_entries(conn, merchant_id, wanted, limit=MAX_OF_A_MOMENT)
     for line in page.rows:
         entry = await reads.read_entry(conn, merchant_id, line.entry_id)
         if entry is not None and msgspec.json.decode(entry.facts)["orderId"] == order.order_id:

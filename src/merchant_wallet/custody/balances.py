@@ -20,12 +20,12 @@ from merchant_wallet.chains.protocol import Block, ChainAway, ChainReader, Token
 from merchant_wallet.chains.transport import NodeRefused, ask_together
 from merchant_wallet.custody.comparison import compute_balance_before
 
-AT_ONCE: Final = 32
+MAX_CONCURRENT: Final = 32
 """Requests to a node at the same time."""
-TOGETHER: Final = 100
+BATCH_SIZE: Final = 100
 """Balances in one batch."""
 FIRST_RANGE_BLOCKS: Final = 16
-LARGEST_RANGE_BLOCKS: Final = 1000
+MAX_RANGE_BLOCKS: Final = 1000
 FEW_TRANSFERS: Final = 2_000
 MANY_TRANSFERS: Final = 20_000
 TRIES: Final = 8
@@ -57,7 +57,7 @@ class CustodyReader(msgspec.Struct, frozen=True):
     reader: Reader
     keeps_past: bool
     read_many: ReadMany | None = None
-    largest_range_blocks: int = LARGEST_RANGE_BLOCKS
+    largest_range_blocks: int = MAX_RANGE_BLOCKS
     wallet: bytes | None = None
     own_units: int = 0
     survey_size: int = SURVEY_SIZE
@@ -75,7 +75,7 @@ async def read_block_ranges(
     Raises ChainAway, ChainDisagrees.
     """
     range_blocks = min(FIRST_RANGE_BLOCKS, custody_reader.largest_range_blocks)
-    if custody_reader.largest_range_blocks > LARGEST_RANGE_BLOCKS:
+    if custody_reader.largest_range_blocks > MAX_RANGE_BLOCKS:
         range_blocks = custody_reader.largest_range_blocks
     while after < upto:
         last = min(upto, after + range_blocks)
@@ -101,7 +101,7 @@ async def read_balances(
     """The balance of each address at a final block, in units. Raises ChainAway, ChainDisagrees,
     BalanceMoved.
     """
-    reader, turns = custody_reader.reader, asyncio.Semaphore(AT_ONCE)
+    reader, turns = custody_reader.reader, asyncio.Semaphore(MAX_CONCURRENT)
 
     async def read(address: bytes) -> int:
         async with turns:
@@ -117,7 +117,7 @@ async def read_balances(
         return await ask_together(read, page)
 
     ordered = list(addresses)
-    pages = [ordered[start : start + TOGETHER] for start in range(0, len(ordered), TOGETHER)]
+    pages = [ordered[start : start + BATCH_SIZE] for start in range(0, len(ordered), BATCH_SIZE)]
     answers = await ask_together(read_page, pages)
     balances = {
         address: units

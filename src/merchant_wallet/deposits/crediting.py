@@ -23,7 +23,7 @@ from merchant_wallet.deposits.deposit_store import DueDeposit
 
 POLL_INTERVAL_S: Final = 0.5
 PAGE: Final = 500
-REST_MS: Final = 15_000
+RETRY_DELAY_MS: Final = 15_000
 
 log = structlog.get_logger(__name__)
 
@@ -89,4 +89,6 @@ class CreditingWorker:
         return False
 
     async def _postpone(self, due: DueDeposit, cause: str) -> None:
-        await deposit_store.postpone(await self._worker_connection.get(), due, cause, self._clock() + REST_MS)
+        await deposit_store.postpone(
+            await self._worker_connection.get(), due, cause, self._clock() + RETRY_DELAY_MS
+        )

@@ -26,7 +26,7 @@ QUERIES: Final = Queries(Path(__file__).with_name("deposits.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 LOOKUP: Final = 5000
 """Addresses per statement."""
-HIGHEST: Final = 2**62
+MAX_BLOCK: Final = 2**62
 
 
 class CursorMoved(Exception):
@@ -211,7 +211,7 @@ async def undo(
     Returns the new cursor and the hashes of the undone transfers. Raises CursorMoved.
     """
     moved = msgspec.structs.replace(cursor, head_number=fork[0], head_hash=fork[1])
-    where = {"chain": chain, "number": fork[0], "first": fork[0] + 1, "last": HIGHEST}
+    where = {"chain": chain, "number": fork[0], "first": fork[0] + 1, "last": MAX_BLOCK}
     async with connection.transaction():
         await _move(connection, chain, cursor, moved, now_ms)
         gone = await (await connection.execute(_TEXTS["undo_seen"], where)).fetchall()

@@ -29,10 +29,10 @@ from merchant_wallet.deposits.settlement import Change, Move, Note, Owned, Write
 
 POLL_INTERVAL_S: Final = 3.0
 FIRST_RANGE_BLOCKS: Final = 16
-LARGEST_RANGE_BLOCKS: Final = 1000
+MAX_RANGE_BLOCKS: Final = 1000
 FEW_TRANSFERS: Final = 2_000
 MANY_TRANSFERS: Final = 20_000
-MOST_UNCONFIRMED_BLOCKS: Final = 128
+MAX_UNCONFIRMED_BLOCKS: Final = 128
 """Unconfirmed blocks that one turn reads."""
 ALERT_AFTER: Final = 8
 """After this many failed turns in a row, about a minute, operators are alerted."""
@@ -76,7 +76,7 @@ class Watcher:
         reader: Reader,
         *,
         minimum_units: int,
-        longest: int = LARGEST_RANGE_BLOCKS,
+        longest: int = MAX_RANGE_BLOCKS,
         check: Check | None = None,
         clock: Callable[[], int] = now_ms,
     ) -> None:
@@ -206,7 +206,7 @@ class Watcher:
         if head.hash == cursor.head_hash or head.number <= cursor.final_number:
             return False
         cursor = await self._undo(connection, cursor, head)
-        upto = min(head.number, cursor.head_number + MOST_UNCONFIRMED_BLOCKS)
+        upto = min(head.number, cursor.head_number + MAX_UNCONFIRMED_BLOCKS)
         for number in range(cursor.head_number + 1, upto + 1):
             block = await self._reader.block(number)
             if block is None or block.parent_hash != cursor.head_hash:

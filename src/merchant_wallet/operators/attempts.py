@@ -21,7 +21,7 @@ from merchant_wallet.operators.records import QUERIES, Connection
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
-LONGEST_WAIT_MS: Final = 900_000
+MAX_WAIT_MS: Final = 900_000
 KNOWN_MS: Final = 90 * DAY_MS
 """An address stays known for this long after its last sign-in."""
 _PREFIX_BYTES: Final = 16
@@ -112,7 +112,7 @@ async def _count(conn: Connection, key: bytes, measure: FailureLimit, at_ms: int
         "at_ms": at_ms,
         "forgotten_ms": at_ms - measure.memory_ms,
         "free": measure.free,
-        "longest_ms": LONGEST_WAIT_MS,
+        "longest_ms": MAX_WAIT_MS,
     }
     if await (await conn.execute(QUERIES["count_attempt"].text, values)).fetchone() is not None:
         return 0

@@ -24,15 +24,15 @@ MAX_LENGTH: Final = 200
 _ALPHABET: Final = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 """Letters and digits without those that look alike."""
 _GENERATED_LENGTH: Final = 20
-_LEAST_KINDS: Final = 5
+_MIN_KINDS: Final = 5
 """A password with fewer different characters is a repeated pattern."""
 
-_LEAST_GUESSES: Final = 10**10
+_MIN_GUESSES: Final = 10**10
 """A password that is guessed with fewer guesses is too easy (zxcvbn's highest class begins here)."""
 _JUDGED_LENGTH: Final = 48
 """Guesses are counted for this many characters. More would take long and change nothing."""
 _OUR_WORDS: Final = ("merchant", "wallet", "console", "operator")
-_SHORTEST_WORD: Final = 3
+_MIN_WORD_LENGTH: Final = 3
 
 _HASHER: Final = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1, type=Type.ID)
 _THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="password")
@@ -92,17 +92,17 @@ def check_password(password: str, name: str, further: str = "") -> None:
         raise PasswordRefused(f"A password has at most {MAX_LENGTH} characters.")
     small = _normal(password).casefold()
     # A name of one or two letters is part of nearly every password.
-    if len(name) >= _SHORTEST_WORD and name.casefold() in small:
+    if len(name) >= _MIN_WORD_LENGTH and name.casefold() in small:
         raise PasswordRefused("A password can't contain the operator's name.")
-    if len(set(small)) < _LEAST_KINDS:
-        raise PasswordRefused(f"A password has at least {_LEAST_KINDS} different characters.")
-    if _count_guesses(password, [*_list_words(f"{name} {further}"), *_OUR_WORDS]) < _LEAST_GUESSES:
+    if len(set(small)) < _MIN_KINDS:
+        raise PasswordRefused(f"A password has at least {_MIN_KINDS} different characters.")
+    if _count_guesses(password, [*_list_words(f"{name} {further}"), *_OUR_WORDS]) < _MIN_GUESSES:
         raise PasswordRefused("This password is among those that are tried first; choose another one.")
 
 
 def _list_words(text: str) -> list[str]:
     """The words of a name that are long enough to matter."""
-    return [word for word in re.split(r"[\W_]+", _normal(text).casefold()) if len(word) >= _SHORTEST_WORD]
+    return [word for word in re.split(r"[\W_]+", _normal(text).casefold()) if len(word) >= _MIN_WORD_LENGTH]
 
 
 def _count_guesses(password: str, known: Sequence[str]) -> int:

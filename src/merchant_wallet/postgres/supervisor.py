@@ -25,7 +25,7 @@ class PostgresSupervisor:
     def __init__(self, server: RunningPostgres, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._server = server
         self._monotonic = monotonic
-        self._backoff = Backoff(at_once=True)
+        self._backoff = Backoff(immediate_first=True)
         self._started_s = monotonic()
         self._ended_s: float | None = None
         self._due_s: float | None = None

@@ -103,7 +103,7 @@ async def open_payout_workers(
 ) -> PayoutWorkers:
     """The payout workers of the settings' chains. Raises ConfigError, KeystoreError, SignerAway."""
     settings = base.settings
-    patience_ms, sweeps, signer = settings.gap_fill_s * 1000, None, None
+    grace_ms, sweeps, signer = settings.gap_fill_s * 1000, None, None
     if settings.sandbox:
         chains: Mapping[str, Chain] = open_sandbox(base, worker_connection)
         check, close_chains, claim_ms = None, None, CLAIM_MS
@@ -132,7 +132,7 @@ async def open_payout_workers(
         max_builds=settings.payout_builds,
         claim_ms=claim_ms,
     )
-    gaps = NonceGapWorker(connect, chains, patience_ms=patience_ms)
+    gaps = NonceGapWorker(connect, chains, grace_ms=grace_ms)
     return PayoutWorkers(payer, gaps, check, sweeps, signer, close_chains)
 
 

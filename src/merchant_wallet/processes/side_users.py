@@ -46,7 +46,7 @@ log = structlog.get_logger("up")
 FIRST_ID: Final = 60_706
 PAIRS: Final = 238
 """The numbers 60706 to 61181, which neither distributions nor systemd use."""
-LOWEST_FREE_PORT: Final = 1024
+MIN_UNPRIVILEGED_PORT: Final = 1024
 NO_HOME: Final = "/nonexistent"
 ROOT_ONLY: Final = ("WALLET_WEB_USER", "WALLET_WORKER_USER")
 CHECKPOINTS_MODE: Final = 0o2750
@@ -213,7 +213,7 @@ def _grant_capabilities(user: SideUser, needed: Sequence[Path], port: int) -> Si
             user=user.account.uid,
             needed=[str(path) for path in needed],
         )
-    binds = 0 < port < LOWEST_FREE_PORT and can_keep(CAP_NET_BIND_SERVICE)
+    binds = 0 < port < MIN_UNPRIVILEGED_PORT and can_keep(CAP_NET_BIND_SERVICE)
     return dataclasses.replace(user, keep_search=not reaches, keep_bind=binds)
 
 

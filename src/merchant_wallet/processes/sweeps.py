@@ -19,7 +19,7 @@ def make_sweep_policy(settings: Settings, chain: str, sweeper: Sweeper) -> Sweep
         coin_scale=10 ** CHAINS[chain].coin_decimals,
         share_e8=settings.sweep_share,
         minimum_units=settings.sweep_minimum,
-        at_once=settings.sweep_at_once,
+        max_concurrent=settings.sweep_at_once,
         fee_cap=sweeper.fee_cap,
     )
 

@@ -31,7 +31,7 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import CommandFailed, Unavailable, Writer
 from merchant_wallet.callbacks.client import CallbackClient
 from merchant_wallet.callbacks.guard import LOOPBACK, Guard, make_resolver
-from merchant_wallet.callbacks.sender import PARALLEL, CallbackSender
+from merchant_wallet.callbacks.sender import MAX_CONCURRENT, CallbackSender
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.keys.keystore import JOURNAL
 from merchant_wallet.chains.sandbox.reader import SandboxReader
@@ -200,7 +200,7 @@ def make_watchers(base: Base, connect: Connect, worker_connection: WorkerConnect
 def make_callback_sender(base: Base, connect: Connect) -> CallbackSender:
     """Delivers callbacks to hosts that the settings allow."""
     sandbox = base.settings.sandbox
-    threads = ThreadPoolExecutor(PARALLEL, thread_name_prefix="resolver")
+    threads = ThreadPoolExecutor(MAX_CONCURRENT, thread_name_prefix="resolver")
     networks = (*base.settings.callback_networks, *(LOOPBACK if sandbox else ()))
     guard = Guard(make_resolver(threads), networks, http_allowed=sandbox)
     return CallbackSender(connect, base.keyring, CallbackClient(guard, httpx.create_ssl_context()))

@@ -12,14 +12,14 @@ import msgspec
 from merchant_wallet.base.db import Queries
 from merchant_wallet.callbacks.callback_states import State
 from merchant_wallet.reporting import paging
-from merchant_wallet.reporting.paging import HIGHEST, Connection, Order, Page, Row, fetch
+from merchant_wallet.reporting.paging import MAX_NUMBER, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("callbacks.sql"))
 STATES: Final = tuple(state.value for state in State)
 EVENT_TYPES: Final = ("withdrawal", "deposit")
-MOST_COUNTED: Final = 10_000
+MAX_COUNTED: Final = 10_000
 _NEWEST: Final = Order(
-    "callbacks by moment", ("created_ms", "order_id", "status"), (HIGHEST, HIGHEST, 2**15 - 1)
+    "callbacks by moment", ("created_ms", "order_id", "status"), (MAX_NUMBER, MAX_NUMBER, 2**15 - 1)
 )
 
 
@@ -72,7 +72,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class StateCount(msgspec.Struct, frozen=True):
-    """How many callbacks stand in a state short of delivery, counted up to `MOST_COUNTED`."""
+    """How many callbacks stand in a state short of delivery, counted up to `MAX_COUNTED`."""
 
     state: str
     callbacks: int
@@ -133,7 +133,7 @@ async def list_attempts(conn: Connection, callback: Callback, *, limit: int | No
 async def count_by_state(conn: Connection, merchant_id: int | None = None) -> list[StateCount]:
     """How many callbacks are due, parked and paused, and since when."""
     name = "count_by_state" if merchant_id is None else "count_by_state_of_merchant"
-    rows = await fetch(conn, QUERIES[name].text, {"merchant_id": merchant_id, "most": MOST_COUNTED})
+    rows = await fetch(conn, QUERIES[name].text, {"merchant_id": merchant_id, "most": MAX_COUNTED})
     return sorted([StateCount(**row) for row in rows], key=lambda count: STATES.index(count.state))
 
 

@@ -16,7 +16,16 @@ from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.deposits.deposit_states import State
 from merchant_wallet.reporting import paging
-from merchant_wallet.reporting.paging import HIGHEST, LAST_TEXT, LOWEST, Connection, Order, Page, Row, fetch
+from merchant_wallet.reporting.paging import (
+    LAST_TEXT,
+    MAX_NUMBER,
+    MIN_NUMBER,
+    Connection,
+    Order,
+    Page,
+    Row,
+    fetch,
+)
 
 QUERIES: Final = Queries(Path(__file__).with_name("deposits.sql"))
 STATUSES: Final = tuple(state.value for state in State)
@@ -25,7 +34,7 @@ OPEN: Final = tuple(state.value for state in (State.SEEN, State.PENDING, State.D
 _NEWEST: Final = Order(
     "deposits by moment",
     ("seen_ms", "chain", "tx_hash", "log_index"),
-    (HIGHEST, LAST_TEXT, LAST_TEXT, 2**31 - 1),
+    (MAX_NUMBER, LAST_TEXT, LAST_TEXT, 2**31 - 1),
 )
 
 
@@ -110,8 +119,8 @@ def _values(wanted: DepositFilter) -> dict[str, Any]:
         "user_id": wanted.user_id,
         "statuses": paging.check_words("status", wanted.statuses, STATUSES),
         "chains": paging.check_words("chain", [wanted.chain] if wanted.chain else [], CODES),
-        "from_ms": LOWEST if wanted.from_ms is None else wanted.from_ms,
-        "to_ms": HIGHEST if wanted.to_ms is None else wanted.to_ms,
+        "from_ms": MIN_NUMBER if wanted.from_ms is None else wanted.from_ms,
+        "to_ms": MAX_NUMBER if wanted.to_ms is None else wanted.to_ms,
         "address": wanted.address,
     }
 

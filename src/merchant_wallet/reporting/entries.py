@@ -16,7 +16,7 @@ from merchant_wallet.book.chart import name_account
 from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.book.state import Entry, Posting
 from merchant_wallet.reporting import paging
-from merchant_wallet.reporting.paging import HIGHEST, Connection, Order, Page, Row, fetch
+from merchant_wallet.reporting.paging import MAX_NUMBER, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("entries.sql"))
 COMMON_KINDS: Final = ("user_to_merchant", "merchant_to_user", "exchange")
@@ -33,7 +33,7 @@ RARE_KINDS: Final = (
     "deposit",
 )
 KINDS: Final = COMMON_KINDS + RARE_KINDS
-_NEWEST: Final = Order("entries", ("entry_id",), (HIGHEST,))
+_NEWEST: Final = Order("entries", ("entry_id",), (MAX_NUMBER,))
 
 
 class EntryLine(msgspec.Struct, frozen=True):
@@ -101,7 +101,7 @@ async def list_entries(
 
 async def _find_period(conn: Connection, merchant_id: int, wanted: EntryFilter) -> tuple[int, int]:
     """The first id of a period, and the first id after it."""
-    from_id, until_id = 0, HIGHEST
+    from_id, until_id = 0, MAX_NUMBER
     if (wanted.from_ms, wanted.to_ms) == (None, None):
         return from_id, until_id
     last = await fetch(conn, QUERIES["last_entry"].text, {"merchant_id": merchant_id})

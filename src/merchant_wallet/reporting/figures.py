@@ -15,12 +15,12 @@ from merchant_wallet.book.chart import EXCHANGE as DESK
 from merchant_wallet.book.chart import FEES, HOLD, MERCHANT
 from merchant_wallet.reporting import callbacks, orders
 from merchant_wallet.reporting.merchants import LAST_FIXED
-from merchant_wallet.reporting.orders import MOST_COUNTED, PLATFORM
+from merchant_wallet.reporting.orders import MAX_COUNTED, PLATFORM
 from merchant_wallet.reporting.paging import Connection, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("figures.sql"))
 LAST_DAY: Final = 2**31 - 1
-MOST_FAILING: Final = 10
+MAX_FAILING: Final = 10
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ class PeriodFigure(msgspec.Struct, frozen=True):
 
 
 class DepositsWaiting(msgspec.Struct, frozen=True):
-    """Deposits in one state that are not credited, counted up to `MOST_COUNTED`."""
+    """Deposits in one state that are not credited, counted up to `MAX_COUNTED`."""
 
     status: str
     deposits: int
@@ -160,12 +160,12 @@ async def sum_volume(
 
 async def read_overview(conn: Connection) -> Overview:
     """What waits and what fails, over all books."""
-    most = {"most": MOST_COUNTED}
+    most = {"most": MAX_COUNTED}
     (unapproved,) = await fetch(conn, QUERIES["count_unapproved"].text, most)
     (frozen,) = await fetch(conn, QUERIES["count_frozen"].text, {})
     (lag,) = await fetch(conn, QUERIES["read_lag"].text, {"merchant_id": None})
     deposits = await fetch(conn, QUERIES["count_deposits"].text, most)
-    failing = await fetch(conn, QUERIES["list_failing"].text, {**most, "limit": MOST_FAILING})
+    failing = await fetch(conn, QUERIES["list_failing"].text, {**most, "limit": MAX_FAILING})
     return Overview(
         orders=tuple([one for one in await orders.count_by_status(conn) if one.status in (0, 1, 3)]),
         unapproved=unapproved["orders"],

@@ -1,7 +1,7 @@
 """What stops payouts: stops of chains, frozen wallets, frozen orders, and obstacles.
 
 Rules:
-- One query answers for a page. It counts at most `MOST_COUNTED` orders.
+- One query answers for a page. It counts at most `MAX_COUNTED` orders.
 - With a merchant's id, only what concerns that merchant's open orders is returned.
 - Causes and actors are internal to the platform. A page for merchants leaves them out.
 """
@@ -17,7 +17,7 @@ from merchant_wallet.base.db import Queries
 from merchant_wallet.reporting.paging import Connection, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("halts.sql"))
-MOST_COUNTED: Final = 1_000
+MAX_COUNTED: Final = 1_000
 
 STOP: Final = "stop"
 WALLET: Final = "wallet"
@@ -59,11 +59,11 @@ async def list_halts(
 ) -> tuple[Halt, ...]:
     """What stops payouts, oldest first. `chains` are those that a rollback stops."""
     name = "list_halts" if merchant_id is None else "list_halts_of_merchant"
-    values = {"merchant_id": merchant_id, "chains": list(chains), "most": MOST_COUNTED}
+    values = {"merchant_id": merchant_id, "chains": list(chains), "most": MAX_COUNTED}
     return tuple([Halt(**row) for row in await fetch(conn, QUERIES[name].text, values)])
 
 
 async def count_queued(conn: Connection, chains: list[str]) -> list[Queued]:
     """The approved orders that no worker has taken up, by chain."""
-    rows = await fetch(conn, QUERIES["count_queued"].text, {"chains": chains, "most": MOST_COUNTED})
+    rows = await fetch(conn, QUERIES["count_queued"].text, {"chains": chains, "most": MAX_COUNTED})
     return [Queued(row["chain"], row["orders"], int(row["amount_units"])) for row in rows]

@@ -14,14 +14,14 @@ import msgspec
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.chart import LAST_FIXED_ID
 from merchant_wallet.reporting import paging
-from merchant_wallet.reporting.paging import LOWEST, Connection, Order, Page, Row, fetch
+from merchant_wallet.reporting.paging import MIN_NUMBER, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("merchants.sql"))
 STATUSES: Final = ("active", "suspended")
 SORTS: Final = ("id", "name")
 LAST_FIXED: Final = LAST_FIXED_ID
-_BY_ID: Final = Order("merchants by id", ("merchant_id",), (LOWEST,))
-_BY_NAME: Final = Order("merchants by name", ("name", "merchant_id"), ("", LOWEST))
+_BY_ID: Final = Order("merchants by id", ("merchant_id",), (MIN_NUMBER,))
+_BY_NAME: Final = Order("merchants by name", ("name", "merchant_id"), ("", MIN_NUMBER))
 
 
 class MerchantLine(msgspec.Struct, frozen=True):

@@ -17,22 +17,22 @@ from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.rules import approvals
 from merchant_wallet.reporting import paging
-from merchant_wallet.reporting.paging import HIGHEST, LOWEST, Connection, Order, Page, Row, fetch
+from merchant_wallet.reporting.paging import MAX_NUMBER, MIN_NUMBER, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("orders.sql"))
 STATUSES: Final = (0, 1, 2, 3, 4, 5, 6)
 SORTS: Final = ("created", "amount")
 PLATFORM: Final = 0
 """Stands for all merchants together, in place of a merchant's id."""
-MOST_COUNTED: Final = 10_000
+MAX_COUNTED: Final = 10_000
 """Counting stops here: "10,000 or more" tells a reader as much as the exact number."""
-MOST_OF_ADDRESS: Final = 10_000
+MAX_OF_ADDRESS: Final = 10_000
 ENDED: Final = {"settle": 2, "cancel": 4, "expire": 5, "refund": 6}
 """The final status of an order, by the entry that released its hold."""
 
-_NEWEST: Final = Order("orders by moment", ("created_ms", "order_id"), (HIGHEST, HIGHEST))
-_LARGEST: Final = Order("orders by amount", ("amount", "order_id"), (HIGHEST, HIGHEST))
-_QUEUE: Final = Order("orders to approve", ("created_ms", "order_id"), (LOWEST, LOWEST))
+_NEWEST: Final = Order("orders by moment", ("created_ms", "order_id"), (MAX_NUMBER, MAX_NUMBER))
+_BY_AMOUNT: Final = Order("orders by amount", ("amount", "order_id"), (MAX_NUMBER, MAX_NUMBER))
+_QUEUE: Final = Order("orders to approve", ("created_ms", "order_id"), (MIN_NUMBER, MIN_NUMBER))
 
 
 class OrderLine(msgspec.Struct, frozen=True):
@@ -105,7 +105,7 @@ class AddressSum(msgspec.Struct, frozen=True):
 
 
 class AddressHistory(msgspec.Struct, frozen=True):
-    """What is known of a payout address. The newest `MOST_OF_ADDRESS` orders of each merchant count."""
+    """What is known of a payout address. The newest `MAX_OF_ADDRESS` orders of each merchant count."""
 
     sums: tuple[AddressSum, ...]
     is_complete: bool
@@ -114,7 +114,7 @@ class AddressHistory(msgspec.Struct, frozen=True):
 class StatusCount(msgspec.Struct, frozen=True):
     """How many orders have a status. `oldest_ms` is set only for open ones.
 
-    An open status is counted up to `MOST_COUNTED`, a final one as far as the figures go.
+    An open status is counted up to `MAX_COUNTED`, a final one as far as the figures go.
     """
 
     status: int
@@ -145,7 +145,7 @@ async def list_orders(
     read = paging.make_reader(
         conn, QUERIES[name], _values(wanted), is_filtered=_is_filtered(wanted, by_amount)
     )
-    return await paging.read_page(_LARGEST if by_amount else _NEWEST, read, _show, after, limit)
+    return await paging.read_page(_BY_AMOUNT if by_amount else _NEWEST, read, _show, after, limit)
 
 
 def _values(wanted: OrderFilter) -> dict[str, Any]:
@@ -153,8 +153,8 @@ def _values(wanted: OrderFilter) -> dict[str, Any]:
         "merchant_id": wanted.merchant_id,
         "statuses": paging.check_words("status", wanted.statuses, STATUSES),
         "chains": paging.check_words("chain", [wanted.chain] if wanted.chain else [], CODES),
-        "from_ms": LOWEST if wanted.from_ms is None else wanted.from_ms,
-        "to_ms": HIGHEST if wanted.to_ms is None else wanted.to_ms,
+        "from_ms": MIN_NUMBER if wanted.from_ms is None else wanted.from_ms,
+        "to_ms": MAX_NUMBER if wanted.to_ms is None else wanted.to_ms,
         "least_units": wanted.least_units,
         "address": wanted.address and wanted.address.replace("\0", "").lower(),
     }
@@ -205,21 +205,21 @@ async def show_address(conn: Connection, address: str, merchant_id: int | None =
     values = {
         "address": address.replace("\0", "").lower(),
         "merchant_id": merchant_id,
-        "most": MOST_OF_ADDRESS,
+        "most": MAX_OF_ADDRESS,
     }
     rows = await fetch(conn, QUERIES["sum_address"].text, values)
     sums = tuple([AddressSum(**_rename(row, units="amount_units")) for row in rows])
     counts = Counter({one.merchant_id: 0 for one in sums})
     for one in sums:
         counts[one.merchant_id] += one.orders
-    return AddressHistory(sums, all(count < MOST_OF_ADDRESS for count in counts.values()))
+    return AddressHistory(sums, all(count < MAX_OF_ADDRESS for count in counts.values()))
 
 
 async def count_by_status(conn: Connection, merchant_id: int | None = None) -> list[StatusCount]:
     """How many orders have each status: open ones now, final ones from the figures."""
     of_merchant = "count_open" if merchant_id is None else "count_open_of_merchant"
     scope = PLATFORM if merchant_id is None else merchant_id
-    values = {"merchant_id": merchant_id, "most": MOST_COUNTED}
+    values = {"merchant_id": merchant_id, "most": MAX_COUNTED}
     open_ones = await fetch(conn, QUERIES[of_merchant].text, values)
     ended = await fetch(conn, QUERIES["count_ended"].text, {"merchant_id": scope})
     counts = {row["status"]: (row["orders"], int(row["units"]), row["oldest_ms"]) for row in open_ones}

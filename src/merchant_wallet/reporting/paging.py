@@ -29,8 +29,8 @@ STRIDE: Final = 2000
 """How many rows are searched at once for those that match the filters."""
 STRIDES: Final = 3
 """How many strides a page searches at most while it is empty."""
-HIGHEST: Final = 2**63 - 1
-LOWEST: Final = -1
+MAX_NUMBER: Final = 2**63 - 1
+MIN_NUMBER: Final = -1
 LAST_TEXT: Final = "\U0010ffff"
 """Greater than every stored text, in byte order."""
 
@@ -86,7 +86,7 @@ def _kind(value: Part) -> str:
     if isinstance(value, bool):
         return "neither"
     if isinstance(value, int):
-        return "number" if -HIGHEST <= value <= HIGHEST else "neither"
+        return "number" if -MAX_NUMBER <= value <= MAX_NUMBER else "neither"
     return "neither" if "\0" in value else "text"
 
 

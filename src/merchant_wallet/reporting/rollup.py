@@ -16,15 +16,15 @@ from merchant_wallet.book.chart import FEES_ID_OF
 from merchant_wallet.reporting.paging import Connection, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("rollup.sql"))
-BATCH: Final = 5000
+BATCH_SIZE: Final = 5000
 INTERVAL_S: Final = 5.0
-REST_S: Final = 0.05
+BATCH_PAUSE_S: Final = 0.05
 """The pause between two batches of a book that is far behind, so that requests come first."""
 BATCHES_A_TURN: Final = 20
 """After this many batches the other books are looked at again."""
 
 
-async def advance(conn: Connection, merchant_id: int, now_ms: int, *, batch: int = BATCH) -> int:
+async def advance(conn: Connection, merchant_id: int, now_ms: int, *, batch: int = BATCH_SIZE) -> int:
     """Add the next entries of a book to the figures. Returns how many; 0 if it is up to date."""
     where = {"merchant_id": merchant_id}
     async with conn.transaction():
@@ -41,7 +41,9 @@ async def advance(conn: Connection, merchant_id: int, now_ms: int, *, batch: int
     return int(added[0]["entries"]) if added else 0
 
 
-async def advance_all(conn: Connection, now_ms: int, *, batch: int = BATCH, rest_s: float = REST_S) -> int:
+async def advance_all(
+    conn: Connection, now_ms: int, *, batch: int = BATCH_SIZE, pause_s: float = BATCH_PAUSE_S
+) -> int:
     """Add new entries of every book, up to `BATCHES_A_TURN` batches. Returns how many entries."""
     total, turns = 0, BATCHES_A_TURN
     for behind in await fetch(conn, QUERIES["list_behind"].text, {}):
@@ -50,5 +52,5 @@ async def advance_all(conn: Connection, now_ms: int, *, batch: int = BATCH, rest
             added = await advance(conn, behind["merchant_id"], now_ms, batch=batch)
             total, turns = total + added, turns - 1
             if added == batch:
-                await asyncio.sleep(rest_s)
+                await asyncio.sleep(pause_s)
     return total

@@ -17,7 +17,7 @@ from merchant_wallet.reporting.paging import Connection, fetch, read_number
 
 QUERIES: Final = Queries(Path(__file__).with_name("search.sql"))
 MAX_CHARACTERS: Final = 128
-MOST_OF_A_KIND: Final = 20
+MAX_OF_A_KIND: Final = 20
 
 MERCHANT: Final = "merchant"
 SUB_USER: Final = "sub-user"
@@ -50,13 +50,13 @@ async def search(conn: Connection, word: str, merchant_id: int | None = None) ->
 
 
 async def _merchants(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
-    for one in await merchants.find_merchants(conn, word, limit=MOST_OF_A_KIND):
+    for one in await merchants.find_merchants(conn, word, limit=MAX_OF_A_KIND):
         if merchant_id in (None, one.merchant_id):
             yield Hit(MERCHANT, one.name, one.merchant_id, str(one.merchant_id))
 
 
 async def _sub_users(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
-    for one in await sub_users.find_sub_users(conn, word, merchant_id, limit=MOST_OF_A_KIND):
+    for one in await sub_users.find_sub_users(conn, word, merchant_id, limit=MAX_OF_A_KIND):
         yield Hit(SUB_USER, one.ext_user_id, one.merchant_id, str(one.user_id))
 
 
@@ -74,15 +74,15 @@ async def _ids(conn: Connection, word: str, merchant_id: int | None) -> AsyncIte
 
 async def _named(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
     """Things with this id of a merchant."""
-    for order in await orders.find_orders(conn, word, merchant_id, limit=MOST_OF_A_KIND):
+    for order in await orders.find_orders(conn, word, merchant_id, limit=MAX_OF_A_KIND):
         yield _order(order)
-    for entry in await entries.find_entries(conn, word, merchant_id, limit=MOST_OF_A_KIND):
+    for entry in await entries.find_entries(conn, word, merchant_id, limit=MAX_OF_A_KIND):
         yield Hit(ENTRY, entry.kind, entry.merchant_id, str(entry.entry_id))
 
 
 async def _hashes(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
     for tx_hash in _spellings(word):
-        for one in await deposits.find_deposits(conn, tx_hash, merchant_id, limit=MOST_OF_A_KIND):
+        for one in await deposits.find_deposits(conn, tx_hash, merchant_id, limit=MAX_OF_A_KIND):
             yield Hit(DEPOSIT, one.chain, one.merchant_id, f"{one.chain}/{one.tx_hash}/{one.log_index}")
         for row in await fetch(conn, QUERIES["find_payout"].text, {"tx_hash": tx_hash}):
             order = await orders.find_order(conn, row["merchant_id"], row["order_id"])

@@ -12,12 +12,23 @@ from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book import reads
 from merchant_wallet.reporting import paging
-from merchant_wallet.reporting.paging import HIGHEST, LAST_TEXT, LOWEST, Connection, Order, Page, Row, fetch
+from merchant_wallet.reporting.paging import (
+    LAST_TEXT,
+    MAX_NUMBER,
+    MIN_NUMBER,
+    Connection,
+    Order,
+    Page,
+    Row,
+    fetch,
+)
 
 QUERIES: Final = Queries(Path(__file__).with_name("sub_users.sql"))
-_BY_ID: Final = Order("sub-users by id", ("merchant_id", "user_id"), (LOWEST, LOWEST))
-_BY_EXT: Final = Order("sub-users by extUserId", ("ext_user_id", "merchant_id"), ("", LOWEST))
-_BY_NAME: Final = Order("sub-users by username", ("low_name", "merchant_id", "user_id"), ("", LOWEST, LOWEST))
+_BY_ID: Final = Order("sub-users by id", ("merchant_id", "user_id"), (MIN_NUMBER, MIN_NUMBER))
+_BY_EXT: Final = Order("sub-users by extUserId", ("ext_user_id", "merchant_id"), ("", MIN_NUMBER))
+_BY_NAME: Final = Order(
+    "sub-users by username", ("low_name", "merchant_id", "user_id"), ("", MIN_NUMBER, MIN_NUMBER)
+)
 
 
 class SubUserLine(msgspec.Struct, frozen=True):
@@ -58,8 +69,8 @@ async def list_sub_users(
         return Page((), None, None)
     values: dict[str, Any] = {
         "merchant_id": merchant_id,
-        "least_merchant": LOWEST if merchant_id is None else merchant_id,
-        "last_merchant": HIGHEST if merchant_id is None else merchant_id,
+        "least_merchant": MIN_NUMBER if merchant_id is None else merchant_id,
+        "last_merchant": MAX_NUMBER if merchant_id is None else merchant_id,
         "least": beginning,
         "beyond": beginning + LAST_TEXT,
     }

@@ -48,9 +48,9 @@ IS_SET: Final = "A PIN is set already: change it with the present one."
 IS_THE_OLD_ONE: Final = "The new PIN is the present one."
 WAS_CHANGED: Final = "The PIN was changed meanwhile: try again."
 
-_PARALLEL: Final = 2
+_MAX_CONCURRENT: Final = 2
 # A comparison takes 19 MiB and some hundredths of a second, so at most two run at a time.
-_THREADS: Final = ThreadPoolExecutor(_PARALLEL, thread_name_prefix="pin")
+_THREADS: Final = ThreadPoolExecutor(_MAX_CONCURRENT, thread_name_prefix="pin")
 _HASHER: Final = argon2.PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
 
 

@@ -28,9 +28,9 @@ Connection = AsyncConnection[Any]
 QUERIES: Final = Queries(Path(__file__).with_name("sessions.sql"))
 
 IDLE_MS: Final = 30 * 60_000
-LONGEST_MS: Final = 12 * 60 * 60_000
+MAX_LIFETIME_MS: Final = 12 * 60 * 60_000
 SEEN_EVERY_MS: Final = 60_000
-MOST_SESSIONS: Final = 20
+MAX_SESSIONS: Final = 20
 """The most sessions of one sub-user. One more ends the oldest."""
 
 _TOKEN_BYTES: Final = 32
@@ -81,8 +81,8 @@ async def open_session(
         # The row is locked: a reset either comes later and ends this session, or came first and is seen here.
         if link_ms <= row[0]:
             raise LinkRevoked
-        await conn.execute(QUERIES["insert_session"].text, {**values, "expires_ms": at_ms + LONGEST_MS})
-        await conn.execute(QUERIES["end_oldest"].text, {**whose, "kept": MOST_SESSIONS})
+        await conn.execute(QUERIES["insert_session"].text, {**values, "expires_ms": at_ms + MAX_LIFETIME_MS})
+        await conn.execute(QUERIES["end_oldest"].text, {**whose, "kept": MAX_SESSIONS})
     return token
 
 

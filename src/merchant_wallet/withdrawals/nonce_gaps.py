@@ -28,7 +28,7 @@ QUERIES: Final = Queries(Path(__file__).with_name("nonce_gaps.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
 POLL_INTERVAL_S: Final = 5.0
-PATIENCE_MS: Final = 60_000
+GRACE_MS: Final = 60_000
 """How long a nonce may be free while later ones wait for it. A setting can change it."""
 REPLACE_MS: Final = 300_000
 """A cancel transaction that still waits after this is signed again with higher fees."""
@@ -48,12 +48,12 @@ class NonceGapWorker:
         connect: Connect,
         chains: Mapping[str, Chain],
         *,
-        patience_ms: int = PATIENCE_MS,
+        grace_ms: int = GRACE_MS,
         clock: Callable[[], int] = now_ms,
     ) -> None:
         self._worker_connection = WorkerConnection(connect)
         self._chains = {name: ChainWithTimeout(chain) for name, chain in chains.items() if chain.has_nonces}
-        self._patience_ms = patience_ms
+        self._grace_ms = grace_ms
         self._clock = clock
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
@@ -86,7 +86,7 @@ class NonceGapWorker:
         connection, now = await self._worker_connection.get(), self._clock()
         if await hot_wallet_store.is_frozen(connection, name) or await signs.has_open_sign(connection):
             return []
-        before_ms = now - self._patience_ms
+        before_ms = now - self._grace_ms
         parameters = {"chain": name, "wallet": chain.wallet, "now_ms": now, "before_ms": before_ms}
         await reservations.release_idle(connection, name, chain.wallet, before_ms)
         await connection.execute(_TEXTS["mark_cancelled"], parameters)

@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 
 
 class Payer:
-    """One worker that pays orders, `parallel` at once, each on its own database connection.
+    """One worker that pays orders, `max_concurrent` at once, each on its own database connection.
 
     `chains` has one `Chain` per chain name. With `hold_refunds` a failed order keeps its hold. An order whose
     transfers expire is signed again until it has `max_builds` transfers. Set `wake` to make it look at the
@@ -56,7 +56,7 @@ class Payer:
         *,
         hold_refunds: bool = False,
         max_builds: int = MAX_BUILDS,
-        parallel: int = 8,
+        max_concurrent: int = 8,
         claim_ms: int = CLAIM_MS,
         clock: Callable[[], int] = now_ms,
         name: str | None = None,
@@ -64,9 +64,9 @@ class Payer:
         self.wake = asyncio.Event()
         self._queue = WorkerConnection(connect)
         self._is_away = False
-        self._parallel = parallel
+        self._max_concurrent = max_concurrent
         self._connections = Pool(
-            partial(_make_worker_connection, connect), parallel, is_usable=_is_always_usable
+            partial(_make_worker_connection, connect), max_concurrent, is_usable=_is_always_usable
         )
         hot_wallets = {chain: HotWallet(chain, ChainWithTimeout(chains[chain]), clock) for chain in chains}
         self._attempt = partial(
@@ -84,7 +84,9 @@ class Payer:
         self._running: dict[OrderKey, asyncio.Task[None]] = {}
         self._chain_of: dict[OrderKey, str] = {}
         # How many attempts one chain's orders may have at once.
-        self._most = parallel if len(chains) == 1 else max(1, parallel - max(1, parallel // 4))
+        self._most = (
+            max_concurrent if len(chains) == 1 else max(1, max_concurrent - max(1, max_concurrent // 4))
+        )
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
         """Pay until told to stop. Then finish the running attempts and close the connections."""
@@ -108,7 +110,7 @@ class Payer:
             self._clock(),
             full_chains=[chain for chain, count in busy.items() if count >= self._most],
             hold_refunds=self._hold_refunds,
-            limit=self._parallel,
+            limit=self._max_concurrent,
         )
         started = 0
         for key, chain in due:
@@ -120,7 +122,7 @@ class Payer:
         return started
 
     def _is_full(self) -> bool:
-        return len(self._running) >= self._parallel
+        return len(self._running) >= self._max_concurrent
 
     async def finish(self) -> None:
         """Wait for the running attempts."""
@@ -162,7 +164,7 @@ class Payer:
                 await worker_connection.get(),
                 claim,
                 now_ms=self._clock(),
-                rest_ms=waits.rest_ms,
+                delay_ms=waits.delay_ms,
                 failures=failures,
                 obstacle=waits.obstacle,
             )

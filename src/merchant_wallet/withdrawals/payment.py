@@ -46,7 +46,7 @@ from merchant_wallet.withdrawals.payouts import Claim, Halted, PayableOrder, Res
 
 RESEND_MS: Final = 5_000
 """A young pending transfer is sent again this often, an older one more rarely."""
-LONGEST_REST_MS: Final = 50_000
+MAX_RETRY_DELAY_MS: Final = 50_000
 AGE_PART: Final = 8
 """An old pending transfer rests for this part of its age, so that many of them leave room for others."""
 UNKNOWN_WALLET: Final = bytes(20)
@@ -56,9 +56,9 @@ log = structlog.get_logger(__name__)
 
 
 class Waits(NamedTuple):
-    """Nothing is decided. Another attempt is due after `rest_ms`. The obstacle is for operators."""
+    """Nothing is decided. Another attempt is due after `delay_ms`. The obstacle is for operators."""
 
-    rest_ms: int
+    delay_ms: int
     obstacle: Obstacle | None = None
 
 
@@ -292,11 +292,11 @@ class Payment:
     def _wait_for_chain(self, pending: Pending) -> Waits:
         obstacle = Obstacle("alert", pending.alert) if pending.alert else None
         age_ms = self._clock() - self._stored[-1].signed_ms
-        rest_ms = min(LONGEST_REST_MS, max(RESEND_MS, age_ms // AGE_PART))
+        delay_ms = min(MAX_RETRY_DELAY_MS, max(RESEND_MS, age_ms // AGE_PART))
         if pending.check_after_ms is not None:
-            rest_ms = min(pending.check_after_ms, rest_ms)
+            delay_ms = min(pending.check_after_ms, delay_ms)
         self._report(obstacle)
-        return Waits(rest_ms, obstacle)
+        return Waits(delay_ms, obstacle)
 
     async def _wait_for(self, obstacle: Obstacle) -> Waits:
         """Let the order rest, longer the longer it has waited already."""
@@ -306,7 +306,7 @@ class Payment:
         waited_ms, before = 0, self._order.standing_obstacle
         if before is not None and before.kind == obstacle.kind:
             waited_ms = self._clock() - before.since_ms
-        return Waits(min(LONGEST_REST_MS, max(RESEND_MS, waited_ms // 4)), obstacle)
+        return Waits(min(MAX_RETRY_DELAY_MS, max(RESEND_MS, waited_ms // 4)), obstacle)
 
     def _report(self, obstacle: Obstacle | None) -> None:
         """Log an obstacle once, when it appears."""

@@ -261,7 +261,7 @@ async def release(
     claim: Claim,
     *,
     now_ms: int,
-    rest_ms: int,
+    delay_ms: int,
     failures: int = 0,
     obstacle: Obstacle | None = None,
 ) -> None:
@@ -269,7 +269,7 @@ async def release(
     parameters = {
         **_make_key_params(claim),
         "now_ms": now_ms,
-        "until_ms": now_ms + rest_ms,
+        "until_ms": now_ms + delay_ms,
         "failures": failures,
         "obstacle_kind": obstacle.kind if obstacle else None,
         "obstacle_cause": obstacle.cause if obstacle else None,

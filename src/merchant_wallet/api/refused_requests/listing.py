@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.api.refused_requests.buffer import KEPT, QUERIES
 from merchant_wallet.base.signing import MD5, Method, build_md5_string_to_sign, build_string_to_sign
 
-HIGHEST_NO: Final = 2**63 - 1
+MAX_NO: Final = 2**63 - 1
 
 
 class RefusedRequest(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ async def list_refused(
         raise ValueError(f"A page has 1 to {KEPT} requests.")
     values = {
         "merchant_id": merchant_id,
-        "before_no": HIGHEST_NO if before_no is None else before_no,
+        "before_no": MAX_NO if before_no is None else before_no,
         "page": limit,
     }
     rows = await (await conn.execute(QUERIES["list_refused"].text, values)).fetchall()

@@ -129,7 +129,7 @@ def _refuse(draft: Draft, command: CreateWithdrawal, fee: int) -> Refusal | None
 
 
 def _open(draft: Draft, command: CreateWithdrawal, fee: int) -> Withdrawal:
-    at_once = command.amount_units <= min(command.approval_limit_units, command.second_limit_units)
+    within_limits = command.amount_units <= min(command.approval_limit_units, command.second_limit_units)
     withdrawal = Withdrawal(
         order_id=next_id(draft),
         mc_order_id=command.mc_order_id,
@@ -141,14 +141,14 @@ def _open(draft: Draft, command: CreateWithdrawal, fee: int) -> Withdrawal:
         notify_url=command.notify_url,
         status=PENDING,
         step_no=0,
-        approved_ms=draft.now_ms if at_once else None,
+        approved_ms=draft.now_ms if within_limits else None,
         deadline_ms=draft.now_ms + command.deadline_after_ms,
         created_ms=draft.now_ms,
         finished_ms=None,
         notified_ms=None,
         tx_hash=None,
         second_limit_units=command.second_limit_units,
-        approved_by=BY_LIMIT if at_once else None,
+        approved_by=BY_LIMIT if within_limits else None,
     )
     postings = (post(draft, MERCHANT_USDT_ID, HOLD_ID, USDT, command.amount_units),)
     record(

@@ -35,8 +35,8 @@ from merchant_wallet.book.verification.withdrawals import check_withdrawal
 
 QUERIES: Final = Queries(Path(__file__).with_name("verify.sql"))
 PAGE_ROWS: Final = 5000
-LOWEST_ID: Final = -(2**63)
-HIGHEST_ID: Final = 2**63 - 1
+MIN_ID: Final = -(2**63)
+MAX_ID: Final = 2**63 - 1
 
 Progress = Callable[[int, int, int], None]
 """Called after each page with the merchant's id, the entries checked so far, and the entries of the book."""
@@ -181,8 +181,8 @@ async def _verify_snapshot(conn: AsyncConnection, replay: Replay, progress: Prog
         raise_violation("book", f"merchant {replay.merchant_id} has no book")
     book = BookRow(*row)
     replay.ranges = tuple(book.ranges)
-    after = LOWEST_ID
-    while after < HIGHEST_ID:
+    after = MIN_ID
+    while after < MAX_ID:
         page, after = await _read_page(cursor, replay.merchant_id, after)
         _replay_page(replay, page)
         if progress is not None:
@@ -206,7 +206,7 @@ async def _check_addresses(cursor: psycopg.AsyncCursor[Any], where: dict[str, in
 
 
 async def _check_waits(cursor: psycopg.AsyncCursor[Any], where: dict[str, int]) -> None:
-    early = await find_early_approval(cursor, where["merchant_id"], 0, HIGHEST_ID)
+    early = await find_early_approval(cursor, where["merchant_id"], 0, MAX_ID)
     if early is not None:
         raise_violation(
             "approval", f"{early[1]} approved it before that person's approvals counted", order_id=early[0]
@@ -221,7 +221,7 @@ async def _read_page(cursor: psycopg.AsyncCursor[Any], merchant_id: int, after: 
         return await (await cursor.execute(QUERIES[name].text, bounds)).fetchall()
 
     entry_rows = await rows("page_entries")
-    upto = entry_rows[-1][0] if len(entry_rows) == PAGE_ROWS else HIGHEST_ID
+    upto = entry_rows[-1][0] if len(entry_rows) == PAGE_ROWS else MAX_ID
     bounds["upto"] = upto
     page = Page()
     _fill_entries(page, entry_rows, await rows("page_postings"))
@@ -328,7 +328,7 @@ def _check_book(replay: Replay, book: BookRow) -> None:
 
 
 async def _check_accounts(cursor: psycopg.AsyncCursor[Any], replay: Replay) -> None:
-    after, seen = LOWEST_ID, 0
+    after, seen = MIN_ID, 0
     while True:
         bounds = {"merchant_id": replay.merchant_id, "after": after, "page": PAGE_ROWS}
         rows = await (await cursor.execute(QUERIES["page_accounts"].text, bounds)).fetchall()

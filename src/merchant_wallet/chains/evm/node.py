@@ -27,11 +27,11 @@ from merchant_wallet.chains.transport import (
 TRANSFER_TOPIC: Final = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 # How nodes say that they lack a method: JSON-RPC's own codes, and that of EIP-1474.
 NO_METHOD_CODES: Final = frozenset({-32601, -32600, -32004})
-BATCH: Final = 100
+BATCH_SIZE: Final = 100
 """Requests in one JSON-RPC batch. Nodes accept no more than some hundreds."""
-BATCH_REST_S: Final = 300.0
+BATCH_COOLDOWN_S: Final = 300.0
 """A node that answers single requests but no batch gets no batch for this long."""
-SINGLE_AT_ONCE: Final = 8
+MAX_CONCURRENT_SINGLE: Final = 8
 """Single requests at the same time to a node that gets no batch."""
 
 T = TypeVar("T")
@@ -118,8 +118,8 @@ class EvmNode:
         Raises NodeRefused if one is missing.
         """
         found: list[EvmBlock] = []
-        for start in range(first, last + 1, BATCH):
-            numbers = range(start, min(start + BATCH, last + 1))
+        for start in range(first, last + 1, BATCH_SIZE):
+            numbers = range(start, min(start + BATCH_SIZE, last + 1))
             params = [(_tag(number), False) for number in numbers]
             page = await self._ask_many(_read_block, "eth_getBlockByNumber", params)
             for number, block in zip(numbers, page, strict=True):
@@ -153,8 +153,8 @@ class EvmNode:
 
     async def _receipts_of(self, tx_hashes: Sequence[str]) -> list[EvmReceipt | None]:
         found: list[EvmReceipt | None] = []
-        for start in range(0, len(tx_hashes), BATCH):
-            params = [(tx_hash,) for tx_hash in tx_hashes[start : start + BATCH]]
+        for start in range(0, len(tx_hashes), BATCH_SIZE):
+            params = [(tx_hash,) for tx_hash in tx_hashes[start : start + BATCH_SIZE]]
             found += await self._ask_many(_read_receipt, "eth_getTransactionReceipt", params)
         return found
 
@@ -238,7 +238,7 @@ class EvmNode:
             answers = await self._ask_singly(read, method, many)
         # Only now it is certain that the batch was the reason. One batch may fail by chance, so the pause
         # ends.
-        self._batches_from_s = now_s + BATCH_REST_S
+        self._batches_from_s = now_s + BATCH_COOLDOWN_S
         return answers
 
     async def _ask_singly(
@@ -250,7 +250,7 @@ class EvmNode:
             except CallReverted as reverted:
                 return reverted
 
-        return await ask_together(ask, many, at_once=SINGLE_AT_ONCE)
+        return await ask_together(ask, many, max_concurrent=MAX_CONCURRENT_SINGLE)
 
 
 class EvmNodes:

@@ -31,7 +31,7 @@ from merchant_wallet.chains.evm.rules import EvmRules, final_block, head_block
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused, ask_together
 
-_AT_ONCE: Final = 8
+_MAX_CONCURRENT: Final = 8
 _TOPIC: Final = bytes.fromhex(TRANSFER_TOPIC[2:])
 
 
@@ -116,7 +116,7 @@ async def _read_blocks(node: EvmNode, rules: EvmRules, first: int, last: int) ->
         return _transfers(rules, _checked_logs(node, block, receipts))
 
     wanted = [block for block in blocks if may_contain(block.logs_bloom, rules.token, _TOPIC)]
-    pages = await ask_together(read, wanted, at_once=_AT_ONCE)
+    pages = await ask_together(read, wanted, max_concurrent=_MAX_CONCURRENT)
     return ReadRange(blocks[-1].header.hash, [transfer for page in pages for transfer in page])
 
 

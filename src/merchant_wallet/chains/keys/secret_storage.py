@@ -31,7 +31,7 @@ _DERIVED_BYTES: Final = 32
 _SALT_BYTES: Final = 32
 _IV_BYTES: Final = 16
 _MAX_SCRYPT_BYTES: Final = 2**30
-_MAX_PARALLEL: Final = 16
+_MAX_PARALLELISM: Final = 16
 _MAX_ROUNDS: Final = 10_000_000
 _MAX_SECRET_BYTES: Final = 64
 
@@ -130,7 +130,7 @@ def _derive(name: str, asked: _Derivation, passphrase: str) -> bytes:
 
 def _scrypt(asked: _Derivation, salt: bytes, passphrase: str) -> bytes:
     n, r, p = asked.n or 0, asked.r or 0, asked.p or 0
-    in_bounds = n >= 2 and n & (n - 1) == 0 and r >= 1 and 1 <= p <= _MAX_PARALLEL
+    in_bounds = n >= 2 and n & (n - 1) == 0 and r >= 1 and 1 <= p <= _MAX_PARALLELISM
     if not in_bounds or 128 * n * r > _MAX_SCRYPT_BYTES:
         raise StorageRefused("scrypt's parameters are out of bounds")
     # OpenSSL's scrypt refuses the parameters of the standard's own example.

@@ -21,7 +21,7 @@ import structlog
 
 from merchant_wallet.chains.signer import Signer, SignerAway, SigningRefused, SigningRequest
 
-LARGEST_FRAME: Final = 65_536
+MAX_FRAME_BYTES: Final = 65_536
 TIMEOUT_S: Final = 10.0
 MAX_CLIENTS: Final = 64
 
@@ -222,7 +222,7 @@ def _bind(path: Path) -> socket.socket:
 
 async def _read_frame(reader: asyncio.StreamReader) -> bytes:
     (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-    if length > LARGEST_FRAME:
+    if length > MAX_FRAME_BYTES:
         raise ValueError(f"a frame of {length} bytes")
     return await reader.readexactly(length)
 

@@ -26,7 +26,7 @@ from merchant_wallet.base.money import format_units
 from merchant_wallet.chains.signer import SigningRefused
 
 HOUR_MS: Final = 3_600_000
-_LARGEST_READ: Final = 1 << 20
+_MAX_READ_BYTES: Final = 1 << 20
 _RELEASED: Final = b""
 
 
@@ -175,7 +175,7 @@ class SigningJournal:
             raise SigningRefused(f"the record of what was signed, {self._path}, was replaced or cut")
         self._inode = found.st_ino
         rest = b""
-        while chunk := os.pread(descriptor, _LARGEST_READ, self._read_to + len(rest)):
+        while chunk := os.pread(descriptor, _MAX_READ_BYTES, self._read_to + len(rest)):
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 self._note(self._parse(line))

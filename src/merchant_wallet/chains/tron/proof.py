@@ -42,7 +42,7 @@ from merchant_wallet.chains.tron.transactions import (
 )
 
 BLOCK_MS: Final = 3_000
-BODIES_AT_ONCE: Final = 8
+MAX_CONCURRENT_BODIES: Final = 8
 KEPT_BODIES: Final = 2_000
 
 _UNKNOWN: Final = ("", SUCCESS)
@@ -184,7 +184,7 @@ class TronProof:
         is_there = False
         number = signed.built_at_block
         while before is None or before.block.time_ms < end_ms:
-            numbers = range(number, number + BODIES_AT_ONCE)
+            numbers = range(number, number + MAX_CONCURRENT_BODIES)
             for body in await ask_together(partial(self._body, node), numbers):
                 before = _check_follows(node, before, body, reference)
                 is_there |= signed.tx_hash in before.txids

@@ -23,8 +23,8 @@ from merchant_wallet.chains.tron.http import SUCCESS, TronNode, TronNodes
 from merchant_wallet.chains.tron.token import DECIMALS, TronToken
 
 TRANSFER_TOPIC: Final = keccak256(b"Transfer(address,address,uint256)").hex()
-BLOCKS_AT_ONCE: Final = 8
-LARGEST_SKEW_MS: Final = 60_000
+MAX_CONCURRENT_BLOCKS: Final = 8
+MAX_SKEW_MS: Final = 60_000
 
 _WORD_HEX_DIGITS: Final = 64
 _ADDRESS_HEX_DIGITS: Final = 40
@@ -152,7 +152,7 @@ class TronReader:
         elif (decimals := await self.token.decimals(node)) != DECIMALS:
             wrong.append(f"{where}: the token has {decimals} decimals and must have {DECIMALS}")
         skew_ms = (await node.head()).time_ms - now_ms
-        if abs(skew_ms) > LARGEST_SKEW_MS:
+        if abs(skew_ms) > MAX_SKEW_MS:
             text = f"the newest block is {abs(skew_ms) // 1000} s {'ahead of' if skew_ms > 0 else 'behind'}"
             wrong.append(f"{where}: {text} this machine's clock")
         return wrong
@@ -175,8 +175,8 @@ class TronReader:
 
     async def _scan(self, node: TronNode, first: int, last: int, *, is_solid: bool) -> list[TokenTransfer]:
         found: list[TokenTransfer] = []
-        for start in range(first, last + 1, BLOCKS_AT_ONCE):
-            numbers = range(start, min(start + BLOCKS_AT_ONCE, last + 1))
+        for start in range(first, last + 1, MAX_CONCURRENT_BLOCKS):
+            numbers = range(start, min(start + MAX_CONCURRENT_BLOCKS, last + 1))
             scan = partial(self._scan_block, node, is_solid=is_solid)
             for transfers in await ask_together(scan, numbers):
                 found += transfers

@@ -28,7 +28,7 @@ _TYPE_URLS: Final = {
     _TRANSFER_KIND: b"type.googleapis.com/protocol.TransferContract",
     _CALL_KIND: b"type.googleapis.com/protocol.TriggerSmartContract",
 }
-_LARGEST: Final = 2**63 - 1
+_MAX_INT64: Final = 2**63 - 1
 _VARINT_BYTES: Final = 10
 
 _NUMBER: Final = 0
@@ -168,7 +168,7 @@ def _check(transaction: TronTransaction) -> None:
         transaction.fee_limit_sun,
         transaction.amount_sun,
     )
-    if not all(0 <= number <= _LARGEST for number in numbers):
+    if not all(0 <= number <= _MAX_INT64 for number in numbers):
         raise ValueError("a number of a transaction is not negative and has at most 63 bits")
     if len(transaction.ref_block_bytes) != 2 or len(transaction.ref_block_hash) != 8:
         raise ValueError("a reference block is named by 2 bytes of its number and 8 of its id")

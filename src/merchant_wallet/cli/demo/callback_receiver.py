@@ -14,7 +14,7 @@ from typing import Final, Self
 from merchant_wallet.cli.demo.client import Callback
 from merchant_wallet.cli.demo.deployment import Failure
 
-MOST_BYTES: Final = 65_536
+MAX_BYTES: Final = 65_536
 ANSWER: Final = b"success"
 
 
@@ -50,7 +50,7 @@ class CallbackReceiver:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                length = min(int(self.headers.get("Content-Length", 0)), MOST_BYTES)
+                length = min(int(self.headers.get("Content-Length", 0)), MAX_BYTES)
                 body = self.rfile.read(length).decode(errors="replace")
                 headers: Mapping[str, str] = {name.lower(): text for name, text in self.headers.items()}
                 came.put(Callback(body, headers))

@@ -35,7 +35,7 @@ class SweepPolicy(msgspec.Struct, frozen=True, gc=False):
     coin_scale: int
     share_e8: int
     minimum_units: int
-    at_once: int
+    max_concurrent: int
     fee_cap: int
 
 
@@ -88,7 +88,7 @@ def make_plan(
     judged = [judge(candidate, policy, again=again) for candidate in candidates]
     ordered = sorted(judged, key=lambda one: (-one.benefit_units, one.candidate.address))
     worth = [one for one in ordered if one.verdict == SWEEP]
-    free = max(0, policy.at_once - under_way)
+    free = max(0, policy.max_concurrent - under_way)
     later = [msgspec.structs.replace(one, verdict="later") for one in worth[free:]]
     return worth[:free] + later + [one for one in ordered if one.verdict != SWEEP]
 

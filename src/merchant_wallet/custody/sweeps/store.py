@@ -147,7 +147,7 @@ async def open_sweep(
     wallet: bytes,
     *,
     coin_price_units: int,
-    at_once: int,
+    max_concurrent: int,
     actor: str,
     now_ms: int,
 ) -> int | None:
@@ -168,7 +168,7 @@ async def open_sweep(
         "token_fee_limit": planned.token_fee,
         "actor": actor,
         "now_ms": now_ms,
-        "at_once": at_once,
+        "max_concurrent": max_concurrent,
     }
     rows = await _fetch(connection, "open_sweep", values)
     return int(rows[0][0]) if rows else None

@@ -15,7 +15,7 @@ from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.plan import SweepCandidate
 from merchant_wallet.custody.sweeps.store import Connection, Unswept
 
-AT_ONCE: Final = 8
+MAX_CONCURRENT: Final = 8
 OTHER_CHAIN: Final = "the address was issued for another chain: move the money by hand with its key"
 
 ReportProgress = Callable[[int, int], None]
@@ -48,7 +48,7 @@ async def survey(
         report(done, len(unswept))
         return found
 
-    return await ask_together(look, unswept, at_once=AT_ONCE)
+    return await ask_together(look, unswept, max_concurrent=MAX_CONCURRENT)
 
 
 async def _look(

@@ -32,7 +32,7 @@ select %(chain)s::text, %(address)s::bytea, %(merchant_id)s::bigint, %(account_n
        %(address_index)s::int, %(wallet)s::bytea, %(amount)s::bigint, %(coin_price)s::bigint, %(top_up)s::bigint,
        %(top_up_fee_limit)s::bigint, %(token_fee_limit)s::bigint, %(actor)s::text, %(now_ms)s::bigint,
        case when %(top_up)s::bigint > 0 then 'top_up' else 'token' end
- where (select count(*) from sweep where chain = %(chain)s::text and ended_ms is null) < %(at_once)s::bigint
+ where (select count(*) from sweep where chain = %(chain)s::text and ended_ms is null) < %(max_concurrent)s::bigint
    and not exists (select from rollback_sign)
 on conflict do nothing
 returning sweep_id;

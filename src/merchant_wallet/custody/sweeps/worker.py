@@ -35,7 +35,7 @@ from merchant_wallet.custody.sweeps.plan import SWEEP, PlannedSweep, SweepPolicy
 from merchant_wallet.custody.sweeps.store import Connection, Sweep, SweepMovedOn
 
 POLL_INTERVAL_S: Final = 10.0
-PATIENCE_MS: Final = 60_000
+GRACE_MS: Final = 60_000
 """A nonce may be free this long while a top-up with a later nonce waits for it."""
 UNSIGNED_MS: Final = 600_000
 """An unsigned sweep of this age is dropped: its prices are old."""
@@ -57,12 +57,12 @@ class SweepWorker:
         connect: Connect,
         sweepers: Mapping[str, Sweeper],
         *,
-        patience_ms: int = PATIENCE_MS,
+        grace_ms: int = GRACE_MS,
         clock: Callable[[], int] = now_ms,
     ) -> None:
         self._worker_connection = WorkerConnection(connect)
         self.sweepers = sweepers
-        self._patience_ms = patience_ms
+        self._grace_ms = grace_ms
         self._clock = clock
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
@@ -92,7 +92,7 @@ class SweepWorker:
                 planned,
                 self.sweepers[chain].wallet,
                 coin_price_units=policy.coin_price_units,
-                at_once=policy.at_once,
+                max_concurrent=policy.max_concurrent,
                 actor=actor,
                 now_ms=now,
             )
@@ -112,7 +112,7 @@ class SweepWorker:
                 await store.drop_unsigned(connection, name, now - UNSIGNED_MS, now)
             sweeps = await store.list_open(connection, name)
             if sweeps and sweeper.has_nonces:
-                await store.mark_for_cancel(connection, name, sweeper.wallet, now - self._patience_ms, now)
+                await store.mark_for_cancel(connection, name, sweeper.wallet, now - self._grace_ms, now)
             for sweep in sweeps:
                 if sweep.is_signed or with_unsigned:
                     count += 1

@@ -11,7 +11,7 @@
 
   const EVENTS = ["balance", "deposits", "activity"];
   const FIRST_WAIT_MS = 1000;
-  const LONGEST_WAIT_MS = 30000;
+  const MAX_WAIT_MS = 30000;
   let source = null;
   let waiting = 0;
   let waitMs = FIRST_WAIT_MS;
@@ -71,7 +71,7 @@
     missed = true;
     freshness.lose();
     waiting = setTimeout(open, waitMs * (0.75 + Math.random() / 2));
-    waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
+    waitMs = Math.min(waitMs * 2, MAX_WAIT_MS);
   }
 
   function open() {
