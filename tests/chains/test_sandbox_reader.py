@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from merchant_wallet.chains.protocol import Block
-from merchant_wallet.chains.sandbox.reader import MAX_BLOCK, SandboxDeposit, SandboxReader, compute_tx_hash
+from merchant_wallet.chains.sandbox.reader import MAX_NUMBER, SandboxDeposit, SandboxReader, compute_tx_hash
 
 SENDER, RECIPIENT = b"s" * 20, b"r" * 20
 
@@ -20,7 +20,7 @@ class MemoryLedger:
     def add(self, units: int, at_ms: int, recipient: bytes = RECIPIENT) -> None:
         self.transfers.append(SandboxDeposit(len(self.transfers) + 1, SENDER, recipient, units, at_ms))
 
-    async def last(self, chain: str, until_ms: int = MAX_BLOCK) -> SandboxDeposit | None:
+    async def last(self, chain: str, until_ms: int = MAX_NUMBER) -> SandboxDeposit | None:
         return next((each for each in reversed(self.transfers) if each.at_ms <= until_ms), None)
 
     async def page(self, chain: str, first: int, last: int) -> list[SandboxDeposit]:

@@ -22,7 +22,7 @@ from merchant_wallet.web.languages import N_
 from merchant_wallet.withdrawals.hot_wallet_store import list_addresses
 
 USUAL_DAYS: Final = 30
-MIN_USUAL: Final = 3
+MIN_USUAL_PAYOUTS: Final = 3
 """With fewer payouts than this there is no usual amount."""
 LARGE_TIMES: Final = 5
 MAX_SAME_DAY: Final = 20
@@ -64,7 +64,9 @@ class UsualAmount(msgspec.Struct, frozen=True):
 
     def times(self, amount_units: int) -> int:
         """How many times the average this amount is; 0 if there is no average."""
-        return amount_units * self.orders // self.units if self.orders >= MIN_USUAL and self.units else 0
+        return (
+            amount_units * self.orders // self.units if self.orders >= MIN_USUAL_PAYOUTS and self.units else 0
+        )
 
 
 async def screen(

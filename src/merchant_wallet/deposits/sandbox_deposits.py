@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.workers import WorkerConnection
-from merchant_wallet.chains.sandbox.reader import MAX_BLOCK, SandboxDeposit
+from merchant_wallet.chains.sandbox.reader import MAX_NUMBER, SandboxDeposit
 
 QUERIES: Final = Queries(Path(__file__).with_name("sandbox_deposits.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -46,7 +46,7 @@ class SandboxDeposits:
     def __init__(self, worker_connection: WorkerConnection) -> None:
         self._worker_connection = worker_connection
 
-    async def last(self, chain: str, until_ms: int = MAX_BLOCK) -> SandboxDeposit | None:
+    async def last(self, chain: str, until_ms: int = MAX_NUMBER) -> SandboxDeposit | None:
         """The newest deposit up to a moment."""
         rows = await self._read("last_deposit", chain=chain, until_ms=until_ms)
         return _show(rows[0]) if rows else None

@@ -18,7 +18,7 @@ from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.base.chains import is_evm
 from merchant_wallet.chains.protocol import Block, TokenTransfer
 
-MAX_BLOCK: Final = 2**62
+MAX_NUMBER: Final = 2**62
 
 
 class SandboxDeposit(msgspec.Struct, frozen=True, gc=False):
@@ -34,7 +34,7 @@ class SandboxDeposit(msgspec.Struct, frozen=True, gc=False):
 class Record(Protocol):
     """Stores the deposits on the sandbox's chains."""
 
-    async def last(self, chain: str, until_ms: int = MAX_BLOCK) -> SandboxDeposit | None:
+    async def last(self, chain: str, until_ms: int = MAX_NUMBER) -> SandboxDeposit | None:
         """The newest deposit up to a moment."""
 
     async def page(self, chain: str, first: int, last: int) -> list[SandboxDeposit]:
@@ -74,7 +74,7 @@ class SandboxReader:
 
     async def balance(self, address: bytes, block: Block | None = None) -> int:
         """What an address has received. The sandbox never sends anything from such an address."""
-        return await self._record.received(self._name, address, MAX_BLOCK if block is None else block.number)
+        return await self._record.received(self._name, address, MAX_NUMBER if block is None else block.number)
 
     async def coin_balance(self, address: bytes) -> int:
         """Zero: the sandbox's chains have no coin and no fees."""
