@@ -272,7 +272,7 @@ def test_of_many_who_accept_at_once_one_does(database_url: str) -> None:
 
 def test_what_changes_nothing_or_names_a_secret_is_not_proposed(database_url: str) -> None:
     async def story(scene: ChangeScene) -> None:
-        assert "nothing to propose" in await refusal(scene.propose("Shop"))
+        assert "already set" in await refusal(scene.propose("Shop"))
         assert "reason" in await refusal(scene.propose(reason=""))
         assert "name" in await refusal(scene.propose(person=Person("operator: ", "x")))
         with pytest.raises(audit.FactsRefused):

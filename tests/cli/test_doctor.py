@@ -60,7 +60,7 @@ def test_a_database_that_nobody_serves_lacks_a_place_for_nonces(wallet: Wallet) 
     checks = examine(elsewhere, 1)
     assert wrong(checks) == ["nonces"]
     assert "merchant-wallet up" in checks["nonces"]["advice"]
-    assert "made at the first start" in checks["master key"]["text"]
+    assert "the first start creates it" in checks["master key"]["text"]
     assert not elsewhere.folder.exists()
 
 
@@ -187,7 +187,7 @@ def test_a_side_that_could_change_entries_is_a_hint_and_no_fault(wallet: Wallet)
     wallet.tamper("delete from side_role")
     assert "no database roles of their own" in examine(wallet, 0)["roles"]["text"]
     wallet.variables["WALLET_DATABASE_URL"] = as_web(wallet.url)
-    assert "a side's own role" in examine(wallet, 0)["roles"]["text"]
+    assert "the role of one side" in examine(wallet, 0)["roles"]["text"]
 
 
 def test_roles_are_judged_by_what_they_could_change() -> None:

@@ -108,9 +108,9 @@ def test_accounts_of_another_seed_are_not_mixed_in(safe: Wallet) -> None:
     safe.run("keys", "create", "--count", 2)
     (safe.folder / "keys").rename(safe.folder / "old keys")
     told = safe.run("keys", "create", "--count", 2, status=1)
-    assert "from another seed" in told.stderr
+    assert "seed of another keystore" in told.stderr
     assert level(safe) == (2, 2)
-    assert "from another seed" in safe.refuse("keys", "derive")
+    assert "seed of another keystore" in safe.refuse("keys", "derive")
 
 
 def test_without_a_database_keys_are_made_and_accounts_left_for_later(safe: Wallet) -> None:
@@ -141,7 +141,7 @@ def test_a_key_is_brought_in_from_standard_input(safe: Wallet) -> None:
 def test_a_key_is_brought_in_before_the_database_has_its_tables(safe: Wallet) -> None:
     safe.tamper("drop table audit_entry cascade")
     told = safe.run("keys", "import", "ERC20", stdin=KEY.hex()).stderr
-    assert "The key is in, but the audit log could not be written" in told
+    assert "The key is imported, but the audit log could not be written" in told
     assert to_eip55(keys_of(safe).wallets()[ERC20]) == KEY_ADDRESS
 
 

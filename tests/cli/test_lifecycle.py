@@ -71,14 +71,14 @@ def test_nothing_starts_on_a_database_from_outside_until_the_mode_is_said(
 def test_no_merchant_is_opened_in_the_other_mode_than_those_there_are(wallet: Wallet) -> None:
     wallet.open_merchant()
     wallet.variables |= {"WALLET_SANDBOX": "false", "WALLET_ERC20_RPC": "http://127.0.0.1:1"}
-    assert "were opened in the sandbox" in wallet.refuse("merchant", "create", "Second", status=2)
+    assert "were created in the sandbox" in wallet.refuse("merchant", "create", "Second", status=2)
 
 
 def test_commands_follow_the_mode_of_the_up_that_runs_in_the_folder(wallet: Wallet) -> None:
     write_runtime_file(Settings(data=wallet.folder, database_url=wallet.url, sandbox=False))
     wallet.variables = {"WALLET_DATA": str(wallet.folder)}
     configuration = wallet.ask("doctor", status=1)["checks"][1]
-    assert configuration["text"] == "WALLET_SANDBOX is false, and no node of any chain is named"
+    assert configuration["text"] == "WALLET_SANDBOX is false, and no chain has a node"
 
 
 def test_the_workers_alone_prepare_what_a_doctor_looks_for(wallet: Wallet) -> None:

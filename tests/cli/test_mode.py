@@ -47,7 +47,7 @@ def test_no_command_takes_a_live_database_for_a_sandbox(live: Wallet, command: t
 def test_no_command_takes_a_sandbox_for_a_live_database(wallet: Wallet) -> None:
     wallet.open_merchant()
     wallet.variables["WALLET_SANDBOX"] = "false"
-    assert "opened in the sandbox" in wallet.refuse("operator", "list", status=2)
+    assert "created in the sandbox" in wallet.refuse("operator", "list", status=2)
 
 
 def test_a_key_that_was_brought_in_is_told_also_where_the_mode_is_wrong(live: Wallet, tmp_path: Path) -> None:

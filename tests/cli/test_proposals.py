@@ -158,7 +158,7 @@ def test_an_approval_at_the_terminal_waits_as_the_operators_do(terminal: Termina
     wallet.tamper(
         "insert into operator_wait values ('bob', 1, 4000000000000, 'reset')",
     )
-    assert "does not count yet" in terminal.of("bob").refuse("withdrawals", "approve", order)
+    assert "do not count yet" in terminal.of("bob").refuse("withdrawals", "approve", order)
     assert terminal.of("root").ask("withdrawals", "approve", order)["approvals"]["given"] == 1
 
 

@@ -22,7 +22,7 @@ def test_resuming_takes_a_second_person_and_a_reason(till: Till, people: People)
     assert refused.status_code == 422
     proposed = ann.post(f"{PAYOUTS}/TRC20/resume", {"reason": WHY})
     proposal = proposed.headers["location"]
-    assert "Proposed. It holds once another person has accepted it." in read_text(ann.follow(proposed).text)
+    assert "Proposed. It takes effect when another person accepts it." in read_text(ann.follow(proposed).text)
     assert "Payouts on TRC20 are stopped" in banner(ann, "/console"), "a proposal resumes nothing"
     assert f"operator:{ann.name} proposed it: {WHY}" in read_text(ben.page(PAYOUTS))
     told = read_text(ben.page(proposal))
@@ -87,7 +87,7 @@ def test_a_reason_is_kept_when_the_word_does_not_count_yet(till: Till, people: P
     till.platform.rows("insert into operator_wait values (%s, 1, 4000000000000, 'reset')", ann.name)
     refused = people.again(ann).post(f"{PAYOUTS}/TRC20/resume", {"reason": WHY})
     assert (refused.status_code, shown_dialogs(refused.text)) == (422, ["resume-TRC20"])
-    assert "does not count yet" in read_text(refused.text)
+    assert "do not count yet" in read_text(refused.text)
     assert f"{WHY}</textarea>" in refused.text
 
 

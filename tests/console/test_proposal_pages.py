@@ -104,5 +104,5 @@ def test_why_a_proposal_failed_is_told_with_its_rules_own_words(platform: Platfo
     bob.follow(accept(bob, url))
     outcome = platform.rows("select outcome from proposal order by proposal_no desc limit 1")[0][0]
     assert "loop of exchanges" in outcome
-    assert f"Its own rule refused it now: {outcome}" in read_text(bob.page(url))
+    assert f"The change is not allowed now: {outcome}" in read_text(bob.page(url))
     assert f"其自身规则现在拒绝：{outcome}" in read_text(in_chinese(bob).page(url))

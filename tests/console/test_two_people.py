@@ -128,7 +128,7 @@ def test_an_allow_list_is_widened_or_taken_away_by_two(
     bob.follow(accept(bob, widened))
     assert platform.rows(read, shop.merchant_id) == [(2,)]
     stale = bob.follow(accept(bob, emptied))
-    assert "Something else changed the value" in read_text(stale.text)
+    assert "The value was changed after this was proposed" in read_text(stale.text)
     assert platform.rows(read, shop.merchant_id) == [(2,)]
 
 
@@ -202,12 +202,12 @@ def test_whoever_accepts_that_an_own_rate_is_removed_sees_the_rate_that_comes_in
     def own() -> Any:
         return platform.rows("select usdt_kfb_e8 from rate where merchant_id = %s", shop.merchant_id)[0][0]
 
-    assert "So does going back to a platform's rate" in read_text(remove("").text), "said beforehand"
+    assert "So must a return to a platform's rate" in read_text(remove("").text), "said beforehand"
     url = proposal_of(remove(WHY))
     assert "The platform's rate 7.1 7.1" in read_text(bob.page(url))
     platform.set_rate("USDT:KFB", "6.9")
     stale = bob.follow(accept(bob, url))
-    assert "Something else changed the value" in read_text(stale.text)
+    assert "The value was changed after this was proposed" in read_text(stale.text)
     assert own() == 500_000_000
     bob.follow(accept(bob, proposal_of(remove(WHY))))
     assert own() is None
@@ -272,7 +272,7 @@ def test_a_second_account_of_ones_own_does_not_help_at_once(
     url = proposal_of(set_(ann, shop, approval_limit="500000", reason=WHY))
     early = accept(double, url)
     assert early.status_code == 422
-    assert "does not count yet" in read_text(early.text)
+    assert "do not count yet" in read_text(early.text)
     refused = set_(double, shop, approval_limit="500000", reason=WHY)
     assert refused.status_code == 422, "nor does proposing with the new account and accepting with the old"
     shop.fund("USDT", "500")
@@ -282,7 +282,7 @@ def test_a_second_account_of_ones_own_does_not_help_at_once(
     told = double.post(
         "/console/withdrawals/approve", {"order": str(order), "confirmed": "1", "back": "order"}
     )
-    assert "does not count yet" in read_text(double.follow(told).text)
+    assert "do not count yet" in read_text(double.follow(told).text)
     adjusted = double.post(
         "/console/adjustments/new",
         {
@@ -317,7 +317,7 @@ def test_a_word_waits_anew_once_the_second_factor_is_set_up(
     assert platform.rows(waits, eve.name) == [("enrolled", enrolled_ms, enrolled_ms + DAY_MS)]
     early = accept(eve, url)
     assert early.status_code == 422
-    assert "does not count yet" in read_text(early.text)
+    assert "do not count yet" in read_text(early.text)
     assert limits(platform, shop)[0] == 1000
     clock.advance(DAY_MS)
     later = people.again(eve)

@@ -45,7 +45,7 @@ Facts = Mapping[str, Any]
 """Plain values by name, in the form of the audit log."""
 
 QUERIES: Final = Queries(Path(__file__).with_name("changes.sql"))
-STALE: Final = "Something else changed the value after this was proposed: propose it again."
+STALE: Final = "The value was changed after this was proposed. Propose it again."
 
 
 class ChangeRefused(ValueError):

@@ -29,21 +29,18 @@ MAX_NO: Final = 2**63 - 1
 
 
 class ProposalRefusal(Enum):
-    """Why a proposal can't be made or decided so. The value is the sentence, with places to fill."""
+    """Why a proposal or a decision is refused. The value is the sentence, with fields in braces."""
 
-    NOT_YET = (
-        "Your word does not count yet: an operator who is new, was reset, was let in again or got more "
-        "rights waits before it does."
-    )
-    PROPOSED_ALREADY = "The same is proposed already: accept, refuse or withdraw that proposal first."
+    NOT_YET = "Your approvals do not count yet. A new, reset, enabled or promoted operator must wait first."
+    PROPOSED_ALREADY = "The same change is already proposed. Accept, refuse or withdraw that proposal first."
     PROPOSER_CHANGED = (
-        "The proposer's account was disabled, reset or changed after this was proposed: propose it again."
+        "The proposer's account was disabled, reset or changed after this was proposed. Propose it again."
     )
     OWN = "Another person must accept it: this proposal is your own."
     DECIDED_ALREADY = "Proposal {number} was decided already: {state} by {name}."
-    NOT_ITS_PROPOSER = "Only {name} can withdraw it; you can refuse it."
+    NOT_ITS_PROPOSER = "Only {name} can withdraw it. You can refuse it."
     EXPIRED = "Proposal {number} has expired: propose it again."
-    NOTHING_TO_PROPOSE = "There is nothing to propose: the value is that already."
+    NOTHING_TO_PROPOSE = "The value is already set."
     UNKNOWN = "There is no proposal {number}."
     OTHER_KIND = "Proposal {number} is of another kind: {kind}."
     NOT_ACCEPTED = "Proposal {number} is {state}, so it can't be carried out."

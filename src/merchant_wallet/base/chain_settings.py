@@ -74,7 +74,7 @@ def _list_parts(chain: Chain) -> Iterator[tuple[str, Setting]]:
                 chain.finality,
                 read_finality,
                 "finalized, or a whole number of blocks from 0 to 10000",
-                f"When a block of {code} is final: as the chain itself says, or this many blocks later.",
+                f"When a block of {code} is final: when the chain says so, or after this many blocks.",
             ),
         )
     yield (
@@ -103,7 +103,7 @@ def _list_parts(chain: Chain) -> Iterator[tuple[str, Setting]]:
             None,
             read_price,
             "an amount above 0 with at most 6 decimals",
-            f"What one {coin} costs, in USDT, where the cost of sweeping is weighed. "
+            f"The price of one {coin} in USDT, to compute the cost of a sweep. "
             f"Without it, {code} is not swept.",
             show=show_price,
         ),
@@ -114,7 +114,7 @@ def _list_parts(chain: Chain) -> Iterator[tuple[str, Setting]]:
             None,
             read_link,
             "an http:// or https:// URL with {tx} in it",
-            f"Where the console's link to a transaction on {code} leads; {{tx}} is its hash. "
+            f"The console's link to a transaction on {code}; {{tx}} becomes its hash. "
             f"Without it, no link. Example: {chain.explorer}",
         ),
     )
@@ -126,8 +126,8 @@ def _rpc(chain: Chain) -> Setting:
         (),
         read_urls,
         "http:// or https:// URLs, separated by commas",
-        f"{api} of the {chain.network} nodes, asked in this order. With several, two must agree on what is "
-        f"final. Without it, {chain.code} is off.",
+        f"{api} of the {chain.network} nodes, in the order in which they are asked. With several nodes, two "
+        f"must agree on what is final. Without it, {chain.code} is off.",
         secret=True,
     )
 

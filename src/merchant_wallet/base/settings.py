@@ -58,14 +58,14 @@ class Settings:
         None,
         read_database_url,
         "a URL that begins with postgresql://",
-        "The PostgreSQL database, 15 or newer. Without it, one of the service's own in the data folder.",
+        "The PostgreSQL database, 15 or newer. Without it, `up` runs its own in the data folder.",
         secret=True,
     )
     master_key: bytes | None = _setting(
         None,
         parse_key,
         "64 hexadecimal digits",
-        "The key that encrypts secrets at rest. Without it, one is made and kept in the data folder.",
+        "The key that encrypts secrets at rest. Without it, one is created in the data folder.",
         secret=True,
     )
     data: Path = _setting(  # noqa: RUF009 - the call makes a dataclass field.
@@ -84,15 +84,14 @@ class Settings:
         None,
         read_origin,
         "an http:// or https:// URL without path and query",
-        "Where people reach the pages, at the root of a host; https:// outside the sandbox. Without it, the "
-        "host and port listened on.",
+        "The URL of the pages, at the root of a host; https:// outside the sandbox. Without it, WALLET_HOST "
+        "and WALLET_PORT.",
     )
     sandbox: bool = _setting(
         True,
         read_flag,
         "true or false",
-        "Run on a chain of the service's own that moves no real money. Must be set together with "
-        "WALLET_DATABASE_URL.",
+        "Run on simulated chains that move no real money. Must be set if WALLET_DATABASE_URL is set.",
     )
     timestamp_tolerance_s: int = _setting(
         300,
@@ -104,25 +103,25 @@ class Settings:
         200,
         whole_number(0, 1_000_000),
         "a whole number from 0 to 1000000",
-        "Requests a second that one merchant may make (bursts up to twice that); 0 sets no limit.",
+        "Requests a second from one merchant (bursts up to twice that). 0 is no limit.",
     )
     failed_auth_limit: int = _setting(
         20,
         whole_number(0, 1_000_000),
         "a whole number from 0 to 1000000",
-        "Failed authentications a minute from one source (IPv6: /64) before more are refused; 0 is no limit.",
+        "Failed authentications a minute from one source (IPv6: /64) before it is refused. 0 is no limit.",
     )
     page_rate_limit: int = _setting(
         20,
         whole_number(0, 100_000),
         "a whole number from 0 to 100000",
-        "Pages a second for one source address without a session (bursts up to 5 times that); 0 is no limit.",
+        "Pages a second for one source address without a session (bursts up to 5 times that). 0 is no limit.",
     )
     source_connections: int = _setting(
         1024,
         whole_number(0, 8192),
         "a whole number from 0 to 8192",
-        "Connections that one source (IPv6: /64) may hold, trusted proxies excepted; 0 sets no limit.",
+        "Connections from one source (IPv6: /64). Trusted proxies have no limit. 0 is no limit.",
     )
     trusted_proxies: tuple[Network, ...] = _setting(
         (),
@@ -134,7 +133,7 @@ class Settings:
         (),
         read_networks,
         "networks such as 10.0.0.0/8, separated by commas",
-        "Private networks that callbacks may be sent to (in the sandbox, loopback too).",
+        "Private networks that callbacks may be sent to. In the sandbox loopback is allowed too.",
     )
     approval_deadline_s: int = _setting(
         86400,
@@ -152,8 +151,7 @@ class Settings:
         86400,
         whole_number(0, 2_592_000),
         "a whole number of seconds from 0 to 2592000",
-        "How many seconds an operator who is new, was reset, was let in again or got more rights waits "
-        "before approvals and proposals count.",
+        "Seconds before approvals and proposals of a new, reset, enabled or promoted operator count.",
     )
     proposal_deadline_s: int = _setting(
         604_800,
@@ -165,14 +163,15 @@ class Settings:
         5_000_000,
         read_share,
         "a number from 0 to 1 with at most 8 decimals",
-        "How far one person may move a rate or fee in 24 hours: 0.05 is 5 % of a rate, 5 points of a fee.",
+        "How far one person may move a rate or fee in 24 hours: 0.05 is 5 % of a rate, 5 percentage points "
+        "of a fee.",
         show=format_rate,
     )
     exchange_position_limit: int | None = _setting(
         None,
         parse_units,
         "an amount with at most 6 decimals",
-        "How far the desk's position per merchant may go from zero, in USDT or KFB. Without it, no limit.",
+        "The largest position of the exchange desk per merchant, in USDT or KFB. Without it, no limit.",
     )
     queue_limit: int = _setting(
         4096,
@@ -190,7 +189,7 @@ class Settings:
         16,
         whole_number(1, 200),
         "a whole number from 1 to 200",
-        "Database connections for batches that read first; as many, at most 12, are shared by the others.",
+        "Connections for batches that read first. Other batches share the same number, but at most 12.",
     )
     hold_refunds: bool = _setting(
         False,
@@ -202,7 +201,7 @@ class Settings:
         5,
         whole_number(1, 100),
         "a whole number from 1 to 100",
-        "How many transfers are signed for one withdrawal, each after the last one expired, before it waits.",
+        "How many transfers are signed for one withdrawal if each expires. After that the order waits.",
     )
     gap_fill_s: int = _setting(
         60,
@@ -233,7 +232,7 @@ class Settings:
         None,
         one_of("json", "console"),
         "json or console",
-        "How log lines look. Without it, console when stderr is a terminal and json when it is not.",
+        "The form of log lines. Without it, console if stderr is a terminal, else json.",
     )
     drain_timeout_s: int = _setting(
         20,
@@ -245,7 +244,7 @@ class Settings:
         None,
         read_path,
         "a folder",
-        "Where signed checkpoints of the books are kept. Without it, checkpoints in the data folder.",
+        "The folder of signed checkpoints. Without it, checkpoints in the data folder.",
     )
     checkpoint_key: bytes | None = _setting(
         None,
@@ -259,38 +258,39 @@ class Settings:
         None,
         read_path,
         "a file",
-        "The file with that key, for workers only. Without it, checkpoint.key in the data folder.",
+        "The file with the private key of checkpoints, for workers only. Without it, checkpoint.key in the "
+        "data folder.",
     )
     deposit_minimum: int = _setting(
         1_000_000,
         parse_units,
         "an amount with at most 6 decimals",
-        "Deposits below this many USDT are kept and credited once an address has got so much altogether.",
+        "Smaller deposits, in USDT, are credited when their sum at the address reaches this amount.",
         show=format_units,
     )
     web_user: str | None = _setting(
         None,
         read_text,
         "a user's name or number",
-        "The user that `up`, run by root, runs the web side as. Without it, a number that nobody has.",
+        "The user of the web side if root runs `up`. Without it, a number that no other user has.",
     )
     worker_user: str | None = _setting(
         None,
         read_text,
         "a user's name or number",
-        "The user that `up`, run by root, runs the worker side as. Without it, a number that nobody has.",
+        "The user of the worker side if root runs `up`. Without it, a number that no other user has.",
     )
     keystore_passphrase_file: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
         None,
         read_path,
         "a file",
-        "The file with the passphrase of the keystore, keys in the data folder; for workers and signer only.",
+        "The file with the passphrase of the keystore. Only workers and signer need it.",
     )
     keystore_passphrase: str | None = _setting(
         None,
         read_text,
         "a text, never in the settings file",
-        "The same passphrase itself, where no file can hold it. The web side refuses to start with it.",
+        "The passphrase of the keystore, if no file can hold it. The web side refuses to start with it.",
         secret=True,
         in_file=False,
     )
@@ -298,27 +298,27 @@ class Settings:
         None,
         read_path,
         "a socket's path",
-        "Where `merchant-wallet signer` listens. With it, workers hold no key and ask that process.",
+        "The socket of `merchant-wallet signer`. With it, workers have no key and ask that process.",
     )
     signer_payment_limit: int = _setting(
         10_000_000_000,
         parse_units,
         "an amount with at most 6 decimals",
-        "The most that the signer pays at once, in USDT; an order above it waits.",
+        "The most that the signer pays in one transfer, in USDT. An order above it waits.",
         show=format_units,
     )
     signer_hour_limit: int = _setting(
         100_000_000_000,
         parse_units,
         "an amount with at most 6 decimals",
-        "The most that the signer pays within an hour, in USDT, both chains together.",
+        "The most that the signer pays within an hour, in USDT, all chains together.",
         show=format_units,
     )
     reconcile_interval_s: int = _setting(
         600,
         whole_number(0, 86_400),
         "a whole number of seconds from 0 to 86400",
-        "Seconds between two comparisons of the books with the chains by the workers; 0 makes none.",
+        "Seconds between two scheduled reconciliations by the workers. 0 switches them off.",
     )
     metrics_networks: tuple[Network, ...] = _setting(
         LOOPBACK,
@@ -331,13 +331,13 @@ class Settings:
         0,
         whole_number(0, 65535),
         "a whole number from 0 to 65535",
-        "The port on which the worker side serves `/metrics`, at WALLET_HOST; 0 serves none.",
+        "The port on which the worker side serves `/metrics`, at WALLET_HOST. 0 switches it off.",
     )
     sweep_share: int = _setting(
         1_000_000,
         read_share,
         "a number from 0 to 1 with at most 8 decimals",
-        "The most of an amount that sweeping it to the hot wallet may cost: 0.01 is a hundredth.",
+        "The largest cost of a sweep, as a share of the swept amount: 0.01 is 1 %.",
         show=format_rate,
     )
     sweep_minimum: int = _setting(

@@ -195,7 +195,7 @@ async def commit_optimistic(
     """
     changes = draft.changes
     further = [changes.registered, changes.steps, changes.credited, changes.callbacks]
-    assert not any(further), "whatever does any of this names what is never remembered"
+    assert not any(further), "a command that does any of this needs rows that are never cached"
     if preconditions.is_one_transfer(draft, read_set):
         write = preconditions.write_one_transfer(draft, cached, batch_id)
     else:

@@ -109,9 +109,11 @@ Verdict = Pending | FinalRecord | ProvenUnpaid | Expired
 class Obstacle(msgspec.Struct, frozen=True, gc=False):
     """Why nothing can be paid at the moment. The order waits.
 
-    The kinds of a chain: `funds`, `fuel` (too little coin for the network fee), `fee`, `token_fee`, `paused`,
-    `wallet`, `node` and `limit`. `wallet` means that the token has blacklisted our own wallet. It freezes the
-    wallet.
+    The kinds that a chain raises: `funds`, `fuel` (too little coin for the network fee), `fee`, `token_fee`,
+    `paused`, `wallet`, `node`, `limit` and, for sweeps, `token` (the token refuses the simulated transfer).
+    `wallet` means that the token has blacklisted our own wallet; it freezes the wallet.
+
+    `withdrawals` adds `stale`, `clock`, `stopped`, `lapsed`, `stuck`, `alert` and `fault`.
     """
 
     kind: str

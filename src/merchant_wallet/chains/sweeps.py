@@ -1,4 +1,4 @@
-"""What sweeps use of a chain: the cost of emptying a deposit address, and the two transactions that do it.
+"""The part of a chain that sweeps use: the cost of emptying a deposit address, and its two transactions.
 
 Rules:
 - A sweep has at most two transactions. `top_up` sends the chain's coin from the hot wallet to the address.
@@ -195,4 +195,4 @@ class NoSigner:
 
     async def sign(self, request: SigningRequest) -> bytes:
         """Raises SigningRefused."""
-        raise SigningRefused(f"nothing is signed here, a {request.purpose} neither")
+        raise SigningRefused(f"this process has no keys and can't sign a {request.purpose}")

@@ -77,7 +77,7 @@ def list_some(
       merchant-wallet deposits list --status dust
     """
     if merchant is None and user is not None:
-        raise Failure("A sub-user is one of a merchant's: name its --merchant.", CANNOT_RUN)
+        raise Failure("Name the merchant of the sub-user with --merchant.", CANNOT_RUN)
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.reporting import deposits, paging
@@ -106,7 +106,9 @@ async def _filter(
 
     if merchant is None:
         if status is not None and status not in OPEN:
-            raise Failure(f"Deposits that stand as {status} are listed by --merchant.", CANNOT_RUN)
+            raise Failure(
+                f"Name a merchant with --merchant to list deposits with status {status}.", CANNOT_RUN
+            )
         return DepositFilter(statuses=OPEN if status is None else (status,))
     merchant_id = (await session.find(merchant)).merchant_id
     wanted = DepositFilter(merchant_id, () if status is None else (status,))
@@ -130,7 +132,7 @@ def show(tx_hash: TransactionArgument, data: DataOption = None, as_json: JsonOpt
 
         found = await find_deposits(session.conn, tx_hash, limit=None)
         if not found:
-            raise Failure(f"No transaction {tx_hash} has brought anything to an address of ours.")
+            raise Failure(f"Transaction {tx_hash} has no deposit to an address of ours.")
         return {"deposits": [describe(shown) for shown in found]}
 
     document = run(data, act)
@@ -204,7 +206,7 @@ def rescan(
         async with session.conn.transaction():
             if not await deposit_store.rewind_cursor(session.conn, chain, block, now_ms()):
                 raise Failure(
-                    f"{chain} was not read up to block {first - 1} yet, so nothing was left out there."
+                    f"{chain} was not read up to block {first - 1} yet, so no block was skipped there."
                 )
             await session.record("deposits.rescan", f"chain {chain}", after={"firstBlock": first})
         return {"chainType": chain, "firstBlock": first}
@@ -263,7 +265,7 @@ def _decide(
             raise Failure(
                 f"{len(held)} deposits of {tx_hash} are held: name one with --log-index."
                 if held
-                else f"No such deposit of {tx_hash} is held: `deposits show` says how they stand."
+                else f"No such deposit of {tx_hash} is held: `deposits show` shows the status of each."
             )
         (one,) = held
         async with session.conn.transaction():
@@ -320,13 +322,13 @@ def simulate(
         from merchant_wallet.deposits.sandbox_deposits import add_deposit
 
         if not session.settings.sandbox:
-            raise Failure("Only the sandbox lets anything arrive; this service runs on real chains.")
+            raise Failure("Deposits can be simulated only in the sandbox. This service runs on real chains.")
         try:
             family, recipient = parse_wallet_address(address)
         except ValueError as error:
             raise Failure(f"ADDRESS: {error}.") from None
         if units == 0:
-            raise Failure("AMOUNT: nothing can't arrive.")
+            raise Failure("AMOUNT must be more than 0.")
         name = chain or family.key_name
         async with session.conn.transaction():
             arrival = await add_deposit(session.conn, name, SENDER, recipient, units, now_ms())

@@ -32,15 +32,15 @@ MIN_VERSION: Final = 150_000
 MAX_SKEW_MS: Final = 1000
 MIN_FREE_ACCOUNTS: Final = 20
 REBUILD: Final = (
-    "use the distribution's Python, or have pyenv build one anew with"
+    "use the distribution's Python, or build one with pyenv and"
     ' PYTHON_CONFIGURE_OPTS="--enable-optimizations --with-lto"; then delete .venv and run `make setup`'
 )
 ROLLBACK_ADVICE: Final = (
-    "enter what was lost (docs/operating.md, Back-up and restore), then "
+    "enter what was lost into the books (docs/operating.md, Back-up and restore), then run "
     "`merchant-wallet book accept-rollback --reason TEXT`"
 )
 SEPARATE: Final = (
-    "give each side a role of its own: run `merchant-wallet migrate --web-role ROLE --worker-role ROLE`,"
+    "give each side its own role: run `merchant-wallet migrate --web-role ROLE --worker-role ROLE`,"
     " then name these roles in the URLs of `serve` and `work`"
 )
 
@@ -115,7 +115,7 @@ async def _examine(data: Path | None) -> list[Finding]:
         if failure is None:
             raise
         findings.append(
-            Finding(stage, failure.text, _ADVICE.get(stage, "see whether the database still answers"))
+            Finding(stage, failure.text, _ADVICE.get(stage, "check whether the database still answers"))
         )
     return findings
 
@@ -138,9 +138,9 @@ _NEXT: Final = dict(pairwise(_ORDER))
 _ADVICE: Final = {
     "configuration": "correct that setting, then run doctor again",
     "database": "start the service, or correct WALLET_DATABASE_URL or --data",
-    "migrations": "run `merchant-wallet migrate` with the version that the database belongs to",
-    "keys": "bring back the keystore, or make one with `merchant-wallet keys create`",
-    "master key": "set WALLET_MASTER_KEY, or give the data folder with the master.key of this database",
+    "migrations": "run `merchant-wallet migrate` with the version of the program that uses this database",
+    "keys": "restore the keystore, or create one with `merchant-wallet keys create`",
+    "master key": "set WALLET_MASTER_KEY, or name the data folder with the master.key of this database",
 }
 
 
@@ -185,7 +185,7 @@ def _check_configuration(settings: Settings) -> Finding:
     named = [(code, settings.chains[code].rpc) for code in settings.open_chains]
     nodes = ", ".join(f"{chain} over {len(urls)} node(s)" for chain, urls in named)
     if not nodes:
-        text = "WALLET_SANDBOX is false, and no node of any chain is named"
+        text = "WALLET_SANDBOX is false, and no chain has a node"
         return Finding("configuration", text, f"set {NODE_SETTINGS}")
     return Finding("configuration", f"data folder {folder}, live: real USDT, {nodes}")
 
@@ -207,7 +207,7 @@ async def _check_migrations(url: str) -> Finding:
 
 async def _check_roles(conn: Any) -> Finding:
     if (await _fetch(conn, "may_read_roles"))[0] == (False,):
-        return Finding("roles", "a side's own role, which may not see the other's")
+        return Finding("roles", "this is the role of one side, which can't see the roles of the other")
     return judge_roles(await _fetch(conn, "list_side_roles"))
 
 
@@ -215,7 +215,9 @@ def judge_roles(found: Sequence[tuple[str, str | None, bool]]) -> Finding:
     """Judge the roles that write to books: each role with its side, and whether it could change entries."""
     strong = sorted({role for role, _, is_strong in found if is_strong})
     if strong:
-        return Finding("roles", f"{', '.join(strong)} writes to books and could change them", hint=SEPARATE)
+        return Finding(
+            "roles", f"{', '.join(strong)} writes to books and could change entries", hint=SEPARATE
+        )
     named = [f"{side} side {role}" for role, side, _ in found if side is not None]
     if not named:
         return Finding("roles", "the sides have no database roles of their own", hint=SEPARATE)
@@ -256,11 +258,11 @@ async def _check_master_key(conn: Any, settings: Settings) -> Finding:
     merchants = await store.list_merchants(conn)
     if not has_master_key(settings):
         if merchants:
-            raise Failure(f"there is none in {settings.data}, and WALLET_MASTER_KEY is not set")
-        return Finding("master key", "none yet; it is made at the first start")
+            raise Failure(f"there is no master key in {settings.data}, and WALLET_MASTER_KEY is not set")
+        return Finding("master key", "none yet; the first start creates it")
     keyring = Keyring(settings.master_key or load_or_create_master_key(settings.data))
-    # The oldest merchant shows whether the key was replaced, the newest whether it was made in a wrong
-    # folder.
+    # The oldest merchant shows whether the key was replaced. The newest shows whether it was created with
+    # the key of a wrong folder.
     for merchant in {*merchants[:1], *merchants[-1:]}:
         await store.load(conn, keyring, merchant.merchant_id)
     return Finding("master key", "opens the merchants' secrets" if merchants else "there are no secrets yet")
@@ -280,11 +282,11 @@ async def _check_keys(conn: Any, settings: Settings) -> Finding:
     except (ConfigError, SignerAway) as error:
         return Finding("keys", str(error), "start the signer, or correct its settings")
     if strangers := await xpub_pool.find_merchants_without_account(conn):
-        text = f"merchants were opened in the sandbox and have addresses of its: {strangers}"
-        return Finding("keys", text, "open them anew in a database of their own, where real money is")
+        text = f"merchants were created in the sandbox and have sandbox addresses: {strangers}"
+        return Finding("keys", text, "use a new database for real money, and create them again there")
     free = (await xpub_pool.read_size(conn)).free
     paying = ", ".join(format_address(chain, address) for chain, address in wallets.items())
-    text = f"the hot wallets are {paying}; {free} accounts are free for merchants to come"
+    text = f"the hot wallets are {paying}; {free} accounts are free for future merchants"
     return Finding("keys", text, None if free >= MIN_FREE_ACCOUNTS else "run `merchant-wallet keys derive`")
 
 
@@ -315,9 +317,9 @@ async def _check_nonces(conn: Any) -> Finding:
     if missing:
         days = "today's" if today in missing else "tomorrow's"
         return Finding(
-            "nonces", f"no place for {days} nonces", "start `merchant-wallet up`, `serve` or `work`"
+            "nonces", f"no partition for {days} nonces", "start `merchant-wallet up`, `serve` or `work`"
         )
-    return Finding("nonces", "there is a place for today's and tomorrow's")
+    return Finding("nonces", "the partitions for today and tomorrow exist")
 
 
 async def _check_checkpoints(conn: Any, settings: Settings) -> Finding:
@@ -343,7 +345,7 @@ async def _check_checkpoints(conn: Any, settings: Settings) -> Finding:
         return Finding("checkpoints", text, ROLLBACK_ADVICE)
     key = (await load_keys(conn, folder, old_key)).public_key
     if key is None:
-        return Finding("checkpoints", f"none in {folder} yet; `work` makes them")
+        return Finding("checkpoints", f"none in {folder} yet; `work` creates them")
     return Finding("checkpoints", f"the database is not behind those in {folder}, signed with {key.hex()}")
 
 
@@ -357,7 +359,7 @@ async def _check_payouts(conn: Any) -> Finding:
         chain, cause = halts[0]
         look = f"`merchant-wallet wallets list`, then `wallets thaw {chain}`"
         return Finding(
-            "payouts", f"{chain} pays nothing: {cause}", f"see that wallet and books agree: {look}"
+            "payouts", f"{chain} pays nothing: {cause}", f"make sure that wallet and books agree: {look}"
         )
     if not frozen:
         return Finding("payouts", "none is frozen")

@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
     from merchant_wallet.chains.keys.keystore import Keystore
 
-app = typer.Typer(help="Make, bring in and show the keys that pay and that receive.", no_args_is_help=True)
+app = typer.Typer(help="Create, import and show the keys that pay and that receive.", no_args_is_help=True)
 
 ACCOUNTS: Final = 1000
 """How many merchants' accounts are derived ahead by default."""
 BATCH_SIZE: Final = 100
 MAX_INPUT_BYTES: Final = 65_536
 BACK_UP: Final = (
-    "Back up the folder and its passphrase now, apart from each other: without both, what these addresses "
-    "hold is lost. Never bring back an older copy of signed.jsonl: by it the signer knows what it has paid."
+    "Back up the folder and its passphrase now, in two different places. Without both, the money at these "
+    "addresses is lost. Never restore an older copy of signed.jsonl: it tells the signer what it has paid."
 )
 LATER: Final = (
-    "No accounts were derived and the audit log has nothing of this, since no database runs: run "
-    "`merchant-wallet keys derive` once one does."
+    "No database is running, so no accounts were derived and the audit log has no entry. Run "
+    "`merchant-wallet keys derive` when the database runs."
 )
-UNLOGGED: Final = "The audit log has nothing of this, since no database runs."
+UNLOGGED: Final = "No database is running, so the audit log has no entry."
 
 CountOption = Annotated[
     int, typer.Option("--count", min=1, max=100_000, help="How many merchants' accounts to derive ahead.")
@@ -69,7 +69,7 @@ def create(count: CountOption = ACCOUNTS, data: DataOption = None, as_json: Json
     passphrase = ask_passphrase(settings, confirm=True)
     check_passphrase(folder, passphrase)
     for name in missing:
-        terminal.note(f"Making the key {name} ...")
+        terminal.note(f"Creating the key {name} ...")
         create_key(folder, name, passphrase)
     # Printed now: the keys exist, even if the rest fails.
     terminal.note(BACK_UP)
@@ -128,7 +128,7 @@ def import_(
             terminal.note(UNLOGGED)
     except (psycopg.Error, ConfigError) as error:
         # The key is stored, and a second import would be refused.
-        terminal.note(f"The key is in, but the audit log could not be written: {error}")
+        terminal.note(f"The key is imported, but the audit log could not be written: {error}")
 
 
 @app.command()
@@ -168,7 +168,7 @@ def show_addresses(data: DataOption = None, as_json: JsonOption = False) -> None
     settings = read_running(data)
     folder = keys_folder(settings)
     if not list_addresses(folder):
-        raise Failure(f"There are no keys in {folder}: make them with `merchant-wallet keys create`.")
+        raise Failure(f"There are no keys in {folder}: create them with `merchant-wallet keys create`.")
     terminal.print_answer(_describe(folder), as_json)
 
 
@@ -179,15 +179,15 @@ def release(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let the signer sign an order again, which it refuses because it signed it before with another nonce
-    or for another time.
+    """Let the signer sign an order again. It refuses because it has signed the order with another nonce or
+    another expiry.
 
     Do this only if nothing that was signed for the order can still be paid. Look on the chain first: the
     order could be paid twice. The recipient and the amount stay as they were signed.
 
     \b
     Example:
-      merchant-wallet keys release 8589934597 --reason "place 12 was spent by a fill, block 19000000"
+      merchant-wallet keys release 8589934597 --reason "cancel transaction used nonce 12, block 19000000"
     """
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.chains.keys.keystore import JOURNAL, list_addresses
@@ -266,9 +266,7 @@ async def _fill_pool(session: Session, keystore: "Keystore", count: int) -> int:
     given = await xpub_pool.find_first_and_last(session.conn)
     for edge in given:
         if dict(keystore.derive_accounts(edge.account_no, 1)) != {edge.account_no: edge.xpubs}:
-            raise Failure(
-                "The database's accounts come from another seed than this keystore's; nothing was added."
-            )
+            raise Failure("The database's accounts are from a seed of another keystore. Nothing was added.")
     progress = terminal.Progress()
     accounts = keystore.derive_accounts(given[-1].account_no + 1 if given else 0, count)
     for done, batch in enumerate(_in_batches(accounts)):

@@ -32,7 +32,7 @@ def wants_json(ctx: typer.Context) -> bool:
 
 
 def _shown_chains() -> tuple[str, ...]:
-    """The chains of the settings; wrong settings are told about by the command itself."""
+    """The chains of the settings. If a setting is wrong, the command itself reports it."""
     try:
         return load_settings(os.environ).shown_chains
     except ConfigError:
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     Currency: TypeAlias = str
     KeyName: TypeAlias = str
 else:
-    # The words that each may be; a chain that is off is refused as an unknown one is.
+    # The allowed words. A chain that is off is refused like an unknown one.
     Chain, Currency, KeyName = Literal[_shown_chains()], Literal[CURRENCIES], Literal[KEY_NAMES]
 
 
@@ -78,35 +78,41 @@ RefOption = Annotated[
     typer.Option(
         "--ref",
         metavar="TEXT",
-        help="A name for this, one per merchant, such as a bank's number: said twice, it is done once.",
+        help="A reference, such as a bank's number. A repeated command with the same one changes nothing.",
         show_default=False,
     ),
 ]
-LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="At most so many.")]
+LimitOption = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="The largest number of rows.")
+]
 ShortLimitOption = Annotated[
-    int, typer.Option("--limit", metavar="N", min=1, max=499, help="At most so many.")
+    int, typer.Option("--limit", metavar="N", min=1, max=499, help="The largest number of rows.")
 ]
 BeforeOrderOption = Annotated[
     int,
     typer.Option(
-        "--before", metavar="ORDER_ID", min=1, max=MAX_ID, help="Go on before this order (with --merchant)."
+        "--before",
+        metavar="ORDER_ID",
+        min=1,
+        max=MAX_ID,
+        help="Continue before this order (with --merchant).",
     ),
 ]
 ReasonOption = Annotated[
-    str, typer.Option("--reason", metavar="TEXT", help="Why; it stays in the journal for ever.")
+    str, typer.Option("--reason", metavar="TEXT", help="Why. The journal keeps it for ever.")
 ]
 ProposalReasonOption = Annotated[
     str | None,
     typer.Option(
         "--reason",
         metavar="TEXT",
-        help="Why, for the audit log; needed where a second person must agree.",
+        help="Why, for the audit log. Required if a second person must agree.",
         show_default=False,
     ),
 ]
 AuditReasonOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the audit log.")]
 StopReasonOption = Annotated[
-    str, typer.Option("--reason", metavar="TEXT", help="Why, for whoever looks next.")
+    str, typer.Option("--reason", metavar="TEXT", help="Why, for the next operator who looks.")
 ]
 
 

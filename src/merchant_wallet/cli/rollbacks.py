@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 RECORD_ADVICE: Final = (
-    "It says which orders were signed in what was lost. Give its newest copy with --signer-record FILE, or "
+    "It says which orders were signed in the lost time. Give its newest copy with --signer-record FILE, or "
     "freeze every open order with --freeze-open."
 )
 UNREADABLE_ADVICE: Final = (
-    "The signer signs nothing with it either. Bring back the newest whole one, or move it away and give "
-    "--freeze-open."
+    "The signer signs nothing with this file either. Restore the newest complete one, or move it away and "
+    "use --freeze-open."
 )
 KEY_ADVICE: Final = (
-    "bring back the right checkpoint.pub. If the key is lost, --new-key keeps all checkpoints as evidence."
+    "restore the right checkpoint.pub. If the key is lost, --new-key keeps all checkpoints as evidence."
 )
 SIGN_COLUMNS: Final = ("subject", "merchantId", "kind", "cause", "sinceMs")
 
@@ -35,30 +35,30 @@ SIGN_COLUMNS: Final = ("subject", "merchantId", "kind", "cause", "sinceMs")
 def accept_rollback(
     reason: Annotated[
         str,
-        typer.Option("--reason", metavar="TEXT", help="What happened; it stays in the audit log for ever."),
+        typer.Option("--reason", metavar="TEXT", help="What happened. The audit log keeps it for ever."),
     ],
     new_key: Annotated[
-        bool, typer.Option("--new-key", help="The checkpoint key is lost: begin anew under another.")
+        bool, typer.Option("--new-key", help="The checkpoint key is lost: create or use a new one.")
     ] = False,
     signer_record: Annotated[
         Path | None,
         typer.Option(
             "--signer-record",
             metavar="FILE",
-            help="The signer's newest signed.jsonl, where the signer has a data folder of its own.",
+            help="The signer's newest signed.jsonl, if the signer has its own data folder.",
         ),
     ] = None,
     freeze_open: Annotated[
         bool,
-        typer.Option("--freeze-open", help="Without that record: freeze every order that is still open."),
+        typer.Option("--freeze-open", help="Without that record: freeze every open order."),
     ] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Let payouts go on after the database was rolled back, when you know what was lost and why.
 
-    This accepts every sign of a rollback that `doctor` shows. Checkpoints that the database no longer holds
-    are kept as evidence, in a folder beside the others. Enter what was lost before you do this.
+    This accepts every sign of a rollback that `doctor` shows. Checkpoints that do not match the database are
+    kept as evidence, in a folder beside the others. Enter what was lost before you do this.
 
     Open orders for which the signer signed more than the database knows are frozen. The signer's record says
     which. Without the record, --freeze-open freezes all open orders.
@@ -68,7 +68,7 @@ def accept_rollback(
       merchant-wallet book accept-rollback --reason "restored the dump of 02:00, lost orders entered by ann"
     """
     if not reason.strip():
-        raise Failure("--reason: say what happened.")
+        raise Failure("--reason must say what happened.")
 
     async def act(session: Session) -> dict[str, Any]:
         return _describe(await _accept(session, reason.strip(), new_key, signer_record, freeze_open))
@@ -76,11 +76,13 @@ def accept_rollback(
     document = run(data, act)
     terminal.print_list(document, "signs", SIGN_COLUMNS, as_json)
     if document["evidence"] is not None:
-        terminal.note(f"What the database no longer holds is kept in {document['evidence']}.")
+        terminal.note(f"The checkpoints that do not match the database are kept in {document['evidence']}.")
     for order_id in document["frozenOrders"]:
-        terminal.note(f"Order {order_id} is frozen, it may have been paid: `withdrawals show {order_id}`.")
+        terminal.note(
+            f"Order {order_id} is frozen because it may have been paid: `withdrawals show {order_id}`."
+        )
     if new_key:
-        terminal.note("Restart every `work` and `up`: they sign no checkpoint with the old key any more.")
+        terminal.note("Restart every `work` and `up`: with the old key they no longer sign checkpoints.")
 
 
 async def _accept(
@@ -107,11 +109,11 @@ async def _accept(
     try:
         return await accept(session.conn, sources, request, new_signer=signer, freeze_open=freeze_open)
     except NothingToAccept:
-        raise Failure("Nothing shows a rollback of this database, nothing was changed.") from None
+        raise Failure("There is no sign of a rollback of this database. Nothing was changed.") from None
     except KeyDiffers as differs:
         raise Failure(f"{differs}: {KEY_ADVICE}") from None
     except RecordMissing as missing:
-        raise Failure(f"The signer's record {missing} is not there. {RECORD_ADVICE}") from None
+        raise Failure(f"The signer's record {missing} does not exist. {RECORD_ADVICE}") from None
     except RecordUnreadable as unreadable:
         raise Failure(f"{unreadable}, nothing was accepted. {UNREADABLE_ADVICE}") from None
 
@@ -126,7 +128,7 @@ def _find_record(settings: "Settings", given: Path | None, freeze_open: bool) ->
     if settings.signer_socket is None:
         return keys_folder(settings) / JOURNAL
     if not freeze_open:
-        raise Failure(f"The signer is a process of its own (WALLET_SIGNER_SOCKET). {RECORD_ADVICE}")
+        raise Failure(f"The signer is a separate process (WALLET_SIGNER_SOCKET). {RECORD_ADVICE}")
     return None
 
 

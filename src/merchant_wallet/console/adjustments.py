@@ -47,7 +47,7 @@ NO_SUB_USER: Final = N_("This merchant has no such sub-user.")
 NO_CURRENCY: Final = N_("There is no such account: the merchant or the wallet holds another currency.")
 OWN: Final = N_("It is your own proposal: another person must accept it.")
 DECIDED: Final = N_("It was decided meanwhile.")
-EXPIRED: Final = N_("It has expired: propose it again.")
+EXPIRED: Final = N_("It has expired. Propose it again.")
 UNKNOWN: Final = N_(
     "The book did not answer in time. Look again in a minute: it is carried out once at most."
 )

@@ -39,7 +39,7 @@ _MOVED: Final = N_(
 )
 _SAVED: Final = N_("Saved. It holds from the next request on.")
 _SAME: Final = N_("Nothing was changed.")
-_SAVED_AND_PROPOSED: Final = N_("The rest was saved. This holds once another person has accepted it.")
+_SAVED_AND_PROPOSED: Final = N_("The rest was saved. This takes effect when another person accepts it.")
 _SECURE: Final = ("deposit-notify-url", "frame-origins")
 _MARK_LENGTH: Final = 12
 

@@ -19,31 +19,30 @@ from merchant_wallet.web.languages import N_
 
 PROPOSALS: Final = "/console/proposals"
 REASON: Final = "reason"
-NO_REASON: Final = N_("Say why, in 1 to 500 characters: a second person decides by it.")
-NEEDS_REASON: Final = N_("Nothing was changed: another person must agree, and needs your reason.")
-PROPOSED: Final = N_("Proposed. It holds once another person has accepted it.")
-OVER: Final = N_("It can't be decided so any more: look at it again.")
+NO_REASON: Final = N_("Say why, in 1 to 500 characters. The second person decides by this reason.")
+NEEDS_REASON: Final = N_("Nothing was changed. Another person must agree and needs your reason.")
+PROPOSED: Final = N_("Proposed. It takes effect when another person accepts it.")
+OVER: Final = N_("It was changed meanwhile, so this decision is not possible. Look at it again.")
 OTHERWISE: Final = N_("It was refused: {why}")
-RULE_REFUSED: Final = N_("Its own rule refused it now: {why}")
-STALE: Final = N_("Something else changed the value after this was proposed: propose it again.")
+RULE_REFUSED: Final = N_("The change is not allowed now: {why}")
+STALE: Final = N_("The value was changed after this was proposed. Propose it again.")
 REFUSALS: Final[Mapping[ProposalRefusal, str]] = {
     ProposalRefusal.NOT_YET: N_(
-        "Your word does not count yet: an operator who is new, was reset, was let in again or got more "
-        "rights waits before it does."
+        "Your approvals do not count yet. A new, reset, enabled or promoted operator must wait first."
     ),
     ProposalRefusal.PROPOSED_ALREADY: N_(
-        "The same is proposed already: accept, refuse or withdraw that proposal first."
+        "The same change is already proposed. Accept, refuse or withdraw that proposal first."
     ),
     ProposalRefusal.PROPOSER_CHANGED: N_(
-        "The proposer's account was disabled, reset or changed after this was proposed: propose it again."
+        "The proposer's account was disabled, reset or changed after this was proposed. Propose it again."
     ),
     ProposalRefusal.OWN: N_("It is your own proposal: another person must accept it."),
-    ProposalRefusal.NOTHING_TO_PROPOSE: N_("There is nothing to propose: the value is that already."),
+    ProposalRefusal.NOTHING_TO_PROPOSE: N_("The value is already set."),
 }
 NAMING_REFUSALS: Final[Mapping[ProposalRefusal, str]] = {
-    ProposalRefusal.DECIDED_ALREADY: N_("It was decided already, by {name}: look at it again."),
-    ProposalRefusal.NOT_ITS_PROPOSER: N_("Only {name} can withdraw it; you can refuse it."),
-    ProposalRefusal.EXPIRED: N_("It has expired: propose it again."),
+    ProposalRefusal.DECIDED_ALREADY: N_("{name} has already decided it. Look at it again."),
+    ProposalRefusal.NOT_ITS_PROPOSER: N_("Only {name} can withdraw it. You can refuse it."),
+    ProposalRefusal.EXPIRED: N_("It has expired. Propose it again."),
 }
 """How a page words the refusals that name a person or a thing."""
 OUTCOMES: Final[Mapping[str, str]] = {

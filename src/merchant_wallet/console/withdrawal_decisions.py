@@ -47,8 +47,7 @@ DONE: Final = {
 REFUSAL_TEXTS: Final[Mapping[Enum, str]] = {
     OrderRefusal.SAME_PERSON: N_("You have approved it already. Another person must approve it too."),
     OrderRefusal.NOT_YET: N_(
-        "Your word does not count yet: an operator who is new, was reset, was let in again or got more "
-        "rights waits before it does."
+        "Your approvals do not count yet. A new, reset, enabled or promoted operator must wait first."
     ),
     OrderRefusal.FROZEN: N_(
         "Nothing was done: the order is frozen, and the platform must look at the chain first."

@@ -1,15 +1,16 @@
-"""Which new rates need two people, and the proposal of one.
+"""Decides which new rates need two people, and proposes them.
 
 Rules:
 - One person may move a rate within the band in 24 hours. The new rate is compared with the rate in force now
-  and with the rate in force a day ago. So small steps do not add up to a large one.
-- A merchant without an own rate has the platform's in force. A rate that compares with nothing needs two.
-- Where no rate was in force a day ago, the one that was in force last counts: removing a rate opens no way
-  around the band.
-- The rate that is set already may be set again by one person. So it does not grow too old.
-- Pausing, and removing the platform's rate, are one person's act: they refuse exchanges.
-- Removing a merchant's own rate puts the platform's in force, so that rate is compared. Where the platform
-  has none now, its last one is compared: one person can set it again.
+  and with the rate in force a day ago. So many small steps do not add up to a large one.
+- For a merchant without its own rate, the platform's rate is in force.
+- A new rate needs two people if there is no rate to compare it with.
+- If no rate was in force a day ago, the new rate is compared with the last one before that. So nobody can
+  remove a rate to get around the band.
+- One person may set the present rate again, so that it does not become too old.
+- One person may pause a rate, or remove the platform's rate: both only refuse exchanges.
+- Removing a merchant's own rate puts the platform's rate in force, so the platform's rate is compared. If
+  the platform has no rate now, its last one is compared, because one person could set it again.
 """
 
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ _PLATFORM_RATE: Final = "platformRate"
 
 
 def is_beyond(rate_e8: int, anchor_e8: int | None, band_e8: int) -> bool:
-    """Whether a rate is further from another than the band, as a share of that one. Pure."""
+    """Whether a rate differs from the anchor by more than the band, a share of the anchor. Pure."""
     return anchor_e8 is None or abs(rate_e8 - anchor_e8) * RATE_SCALE > band_e8 * anchor_e8
 
 
@@ -50,7 +51,7 @@ async def needs_two(
 async def read_anchor(conn: Connection, direction: str, merchant_id: int, at_ms: int) -> int | None:
     """The rate that was in force for a scope a day ago.
 
-    Where none was: the rate that was in force last before, or else the first one since.
+    If there was none, the last rate before that, else the first rate since.
     """
     values = {
         "merchant_id": merchant_id,
@@ -65,7 +66,7 @@ async def read_anchor(conn: Connection, direction: str, merchant_id: int, at_ms:
 async def _read_rate_after_removal(
     conn: Connection, direction: str, merchant_id: int, at_ms: int
 ) -> int | None:
-    """The rate that a removal puts in force, now or once one person sets the platform's old rate again."""
+    """The rate in force after a removal: the platform's, or its last one, which one person may set again."""
     if merchant_id == PLATFORM:
         return None
     in_force_e8 = (await rates.read_effective(conn, PLATFORM))[direction].rate_e8
@@ -84,14 +85,14 @@ def describe(line: RateLine) -> dict[str, str | int | bool | None]:
 
 
 def describe_wanted(rate_e8: int, max_age_ms: int | None) -> dict[str, str | int | bool | None]:
-    """What a rate is once it is set. Pure."""
+    """A rate that is to be set, as facts. Pure."""
     return {"rate": format_rate(rate_e8), "paused": False, "maxAgeMs": max_age_ms}
 
 
 async def describe_removal(conn: Connection, line: RateLine) -> tuple[Facts, Facts]:
-    """What is proposed where a rate is to be removed: before and after.
+    """The facts before and after the removal of a rate, for its proposal.
 
-    Both name the platform's rate, which comes into force. If that one changes, the proposal fails.
+    Both contain the platform's rate, which comes into force. If that rate changes, the proposal fails.
     """
     before = describe(line)
     if line.merchant_id != PLATFORM:

@@ -14,11 +14,12 @@ async def require_mode(settings: Settings, connection: xpub_pool.Connection) -> 
     level = await xpub_pool.read_size(connection)
     if settings.sandbox and level.accounts > level.free:
         raise ConfigError(
-            "WALLET_SANDBOX is not false, and this database has merchants with real money: their orders "
-            "would be paid with nothing. Set WALLET_SANDBOX=false, or name another database."
+            "WALLET_SANDBOX is not false, and this database has merchants with real money. Their orders "
+            "would be marked as paid, but no money would be sent. Set WALLET_SANDBOX=false, or name another "
+            "database."
         )
     if not settings.sandbox and (strangers := await xpub_pool.find_merchants_without_account(connection)):
         raise ConfigError(
-            "WALLET_SANDBOX is false, and merchants of this database were opened in the sandbox: "
-            f"{strangers}. Open them anew in a database of their own, where real money is."
+            "WALLET_SANDBOX is false, and merchants of this database were created in the sandbox: "
+            f"{strangers}. Use a new database for real money, and create them again there."
         )

@@ -4,8 +4,16 @@ Rules:
 - After an account is created, reset, enabled, given more rights or given its second factor, it waits for a
   time.
 - Meanwhile its approvals and proposals are refused. So an attacker can't use a second account at once.
-- Waits are only inserted. Verification and the payer compare every approval with them.
+- Waits are only inserted.
 - The first operator of a platform does not wait.
+
+Who applies the wait:
+- `book.rules.approvals` refuses the approval of a withdrawal.
+- `approvals.decisions` refuses a proposal and its acceptance.
+- `withdrawals.attempt` freezes an order with an approval that did not count (`book.early_approvals`).
+- `book.verification.verify` reports such an approval.
+- The database checks it too: `withdrawal_first_counts`, `withdrawal_approved_counts`,
+  `proposal_proposer_counts` and `proposal_decider_counts`.
 """
 
 from collections.abc import Sequence

@@ -98,8 +98,8 @@ def _reaches(account: Account, path: Path, folder: DataFolder) -> bool:
     if not reachable and not can_keep_search():
         raise PostgresError(
             f"PostgreSQL runs as user {account.uid}, who cannot pass into {folder.root} or {path},"
-            " and root has no CAP_DAC_READ_SEARCH to lend. Put both where all may pass: chmod o+x the folders"
-            " above."
+            " and root can't pass on CAP_DAC_READ_SEARCH here. Move both to folders that every user may"
+            " enter, or run chmod o+x on the folders above them."
             f" {ELSEWHERE}"
         )
     return reachable

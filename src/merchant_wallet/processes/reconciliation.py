@@ -4,8 +4,8 @@ Rules:
 - All books are read in one snapshot. Each chain's final block is read during the snapshot, so the chain has
   everything that the books contain. The rest is explained line by line.
 - A difference without an explanation is compared again before it is reported: a node may be behind.
-- Nothing here moves money. If custody holds less than is owed, payouts stop on every chain until an operator
-  resumes them.
+- Nothing here moves money. If custody holds less than is owed, payouts stop on every chain. Outside the
+  sandbox two people must resume them, in the sandbox one person.
 - Any number of reconciliations may run at once.
 """
 

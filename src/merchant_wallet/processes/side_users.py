@@ -204,8 +204,8 @@ def _grant_capabilities(user: SideUser, needed: Sequence[Path], port: int) -> Si
     if not reaches and not can_keep_search():
         raise ConfigError(
             f"A side runs as user {user.account.uid}, who cannot read {', '.join(map(str, needed))}, and root"
-            " has no CAP_DAC_READ_SEARCH to lend. Put program and data folder where all may pass: chmod o+x"
-            " the folders above."
+            " can't pass on CAP_DAC_READ_SEARCH here. Move the program and the data folder to folders that"
+            " every user may enter, or run chmod o+x on the folders above them."
         )
     if not reaches:
         log.warning(

@@ -353,8 +353,8 @@ def run_database(settings: Settings, say: Say, progress: Say) -> int:
     """
     if settings.database_url is not None:
         raise ConfigError(
-            "WALLET_DATABASE_URL is set, and --database-only starts the data folder's own database. "
-            "Commands reach the one that is set as it is."
+            "--database-only starts the data folder's own database, but WALLET_DATABASE_URL is set. "
+            "Commands already use that database."
         )
     if not postgres.has_cluster(settings.data):
         raise ConfigError(f"There is no database in {settings.data} that could be started.")

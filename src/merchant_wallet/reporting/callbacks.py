@@ -1,7 +1,9 @@
-"""Callbacks as operators look for them, newest first: by state, merchant, kind of event or last answer.
+"""Lists of callbacks, newest first, filtered by state, merchant, kind of event or last HTTP status.
 
-Rules: moments are milliseconds. A merchant's id narrows everything to that merchant. An answer's body is
-bytes that a stranger's endpoint chose, to be shown as text and never as anything else.
+Rules:
+- Times are milliseconds.
+- With a merchant's id, only that merchant's callbacks are found.
+- A merchant's endpoint chose the bytes of an answer. Pages show them as text only.
 """
 
 from pathlib import Path
@@ -24,7 +26,7 @@ _NEWEST: Final = Order(
 
 
 class Callback(msgspec.Struct, frozen=True):
-    """One callback. `claimed_by`: whose attempt is, or was last heard of, under way."""
+    """One callback. `claimed_by` is the worker of the last attempt. It may still be running."""
 
     merchant_id: int
     order_id: int
@@ -41,7 +43,7 @@ class Callback(msgspec.Struct, frozen=True):
 
 
 class CallbackLine(Callback, frozen=True):
-    """One callback in a list, with its last attempt; `http_status` is None where nothing answered."""
+    """One callback in a list, with its last attempt. `http_status` is None if nothing answered."""
 
     merchant_name: str
     url: str | None
@@ -51,7 +53,7 @@ class CallbackLine(Callback, frozen=True):
 
 
 class CallbackFilter(msgspec.Struct, frozen=True):
-    """What a list of callbacks is narrowed to; nothing named is everything."""
+    """The filter of a list of callbacks. An empty field does not filter."""
 
     merchant_id: int | None = None
     states: tuple[str, ...] = ()
@@ -72,7 +74,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class StateCount(msgspec.Struct, frozen=True):
-    """How many callbacks stand in a state short of delivery, counted up to `MAX_COUNTED`."""
+    """How many callbacks are in one undelivered state. The count stops at `MAX_COUNTED`."""
 
     state: str
     callbacks: int
@@ -82,7 +84,7 @@ class StateCount(msgspec.Struct, frozen=True):
 async def list_callbacks(
     conn: Connection, wanted: CallbackFilter, *, after: str | None = None, limit: int = 50
 ) -> Page[CallbackLine]:
-    """A page of callbacks. Raises ValueError for a filter, a limit or a key that there is not."""
+    """A page of callbacks. Raises ValueError if a filter, the limit or the key is invalid."""
     event_types = [wanted.event_type] if wanted.event_type else []
     values: dict[str, Any] = {
         "merchant_id": wanted.merchant_id,
@@ -99,7 +101,7 @@ async def list_callbacks(
 async def find_callback(
     conn: Connection, event_id: str, merchant_id: int | None = None
 ) -> CallbackLine | None:
-    """The callback of an event; None when there is none, or none of that merchant's."""
+    """The callback of an event; None if there is none, or if it is another merchant's."""
     values = {"event_id": event_id.replace("\0", ""), "merchant_id": merchant_id}
     rows = await fetch(conn, QUERIES["find_by_event"].text, values)
     return _show(rows[0]) if rows else None
@@ -108,19 +110,19 @@ async def find_callback(
 async def list_of_merchant(
     conn: Connection, merchant_id: int, *, state: str | None, before: int, limit: int
 ) -> list[Callback]:
-    """A merchant's callbacks of orders before an id, newest orders first."""
+    """A merchant's callbacks of orders with a smaller id than `before`, newest orders first."""
     values = {"merchant_id": merchant_id, "state": state, "before": before, "limit": limit}
     return [Callback(**row) for row in await fetch(conn, QUERIES["list_of_merchant"].text, values)]
 
 
 async def list_undelivered(conn: Connection, *, state: str | None, limit: int) -> list[Callback]:
-    """All merchants' callbacks that are not delivered, or those in one such state, oldest first."""
+    """Undelivered callbacks of all merchants, oldest first; with a state, only those in it."""
     values = {"state": state, "limit": limit}
     return [Callback(**row) for row in await fetch(conn, QUERIES["list_undelivered"].text, values)]
 
 
 async def list_attempts(conn: Connection, callback: Callback, *, limit: int | None = None) -> list[Attempt]:
-    """The last attempts to deliver a callback, the newest first. Without a limit: all."""
+    """The attempts to deliver a callback, newest first. Without a limit: all."""
     values = {
         "merchant_id": callback.merchant_id,
         "order_id": callback.order_id,
@@ -131,7 +133,7 @@ async def list_attempts(conn: Connection, callback: Callback, *, limit: int | No
 
 
 async def count_by_state(conn: Connection, merchant_id: int | None = None) -> list[StateCount]:
-    """How many callbacks are due, parked and paused, and since when."""
+    """How many callbacks are in each undelivered state, and since when the oldest is."""
     name = "count_by_state" if merchant_id is None else "count_by_state_of_merchant"
     rows = await fetch(conn, QUERIES[name].text, {"merchant_id": merchant_id, "most": MAX_COUNTED})
     return sorted([StateCount(**row) for row in rows], key=lambda count: STATES.index(count.state))

@@ -1,30 +1,30 @@
--- Callbacks as operators look for them. The index is chosen by state; what else is asked for is looked for among the
--- next `stride` rows of it.
+-- Lists of callbacks. A query reads the next `stride` rows of an index by state, and applies the other filters to those
+-- rows. If fewer rows than a page remain, it also returns the last row it read (`is_edge`), so that the caller can go on.
 
 -- fragment: own_columns
--- What a callback is by itself.
+-- The columns of the callback's own row.
 c.merchant_id, c.order_id, c.status, c.event_type, c.event_id, c.state, c.attempt_no, c.retry_no, c.next_ms, c.created_ms,
        c.delivered_ms, c.claimed_by;
 
 -- fragment: columns
--- What a list shows of a callback beside it: `m` is its merchant, `w` its order, `t` the last attempt.
+-- All columns of a list: `m` is the callback's merchant, `w` its order, `t` its last attempt.
 {own_columns}, m.name as merchant_name, coalesce(w.notify_url, m.deposit_notify_url) as url, t.at_ms as tried_ms,
        t.http_status, t.error;
 
 -- fragment: joins
--- Where the columns come from.
+-- The tables of these columns.
 join merchant m on m.merchant_id = c.merchant_id
   left join withdrawal w on w.merchant_id = c.merchant_id and w.order_id = c.withdrawal_id
   left join callback_attempt t on t.merchant_id = c.merchant_id and t.order_id = c.order_id and t.status = c.status
         and t.attempt_no = c.attempt_no;
 
 -- fragment: next_callbacks
--- The next callbacks of an index.
+-- The condition and order for the next callbacks of an index.
 (c.created_ms, c.order_id, c.status) < (%(key_0)s::bigint, %(key_1)s::bigint, %(key_2)s::smallint)
             order by c.created_ms desc, c.order_id desc, c.status desc limit %(stride)s::int;
 
 -- fragment: filter_by_answer
--- Keeps the callbacks whose last attempt got the answer asked for.
+-- Keeps the callbacks whose last attempt got the wanted HTTP status.
 found as (
     select s.* from strip s
      where (%(http_status)s::int is null or %(http_status)s::int = (
@@ -64,7 +64,7 @@ with strip as materialized (
 {filter_by_answer};
 
 -- name: find_by_event
--- The callback of one event, one probe for each merchant.
+-- The callback of one event. It makes one index lookup for each merchant.
 select {columns}
   from merchant o
  cross join lateral (select * from callback c
@@ -81,7 +81,7 @@ select {own_columns}
  order by c.order_id desc, c.status desc limit %(limit)s::int;
 
 -- name: list_undelivered
--- What is not delivered, of all merchants, the longest waiting first; all of the state asked for.
+-- Undelivered callbacks of all merchants, oldest first. With a state, only those in it.
 select {own_columns}
   from (select * from callback where state = 'due' and coalesce(%(state)s::text, 'due') = 'due'
         union all
@@ -95,7 +95,7 @@ select attempt_no, at_ms, address, http_status, error, answer, latency_ms from c
  order by attempt_no desc limit %(limit)s::int;
 
 -- name: count_by_state
--- What is not delivered, of one merchant or all, each state counted up to a bound.
+-- Undelivered callbacks of all merchants by state. Each count stops at a bound.
 select k.state, count(c.state) as callbacks, min(c.created_ms) as oldest_ms
   from unnest(array['due', 'dead_letter', 'paused']) k (state) cross join unnest(array['withdrawal', 'deposit']) v (event_type)
   left join lateral (select c.state, c.created_ms from callback c

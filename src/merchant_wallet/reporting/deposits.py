@@ -1,9 +1,9 @@
-"""Deposits as people see them, newest first: by status, chain, merchant, wallet, address or transaction.
+"""Lists of deposits, newest first, filtered by status, chain, merchant, wallet, address or transaction.
 
 Rules:
-- Amounts are units, moments milliseconds, addresses 20 bytes.
-- A merchant's id narrows everything to that merchant.
-- What a deposit's status means is in `deposits.deposit_states`.
+- Amounts are units, times are milliseconds, addresses are 20 bytes.
+- With a merchant's id, only that merchant's deposits are found.
+- `deposits.deposit_states` explains the statuses.
 """
 
 from collections.abc import Iterable
@@ -39,10 +39,10 @@ _NEWEST: Final = Order(
 
 
 class DepositLine(msgspec.Struct, frozen=True):
-    """A transfer that reached an address of ours. Without a user it is the merchant's own address.
+    """A transfer to an address of ours. Without a user the address is the merchant's own.
 
-    `confirmations` counts the blocks from its own to the head; None where its block has left the chain. What
-    it was credited with is in `currency`; `rate_e8` is 0 where nothing was exchanged.
+    `confirmations` counts the blocks from the deposit's block to the head. It is None if that block has left
+    the chain. `credited_units` are in `currency`. `rate_e8` is 0 if nothing was exchanged.
     """
 
     merchant_id: int
@@ -68,12 +68,12 @@ class DepositLine(msgspec.Struct, frozen=True):
 
     @property
     def page_key(self) -> tuple[int, str, str, int]:
-        """What lists go by: moment, chain, transaction, place in its logs."""
+        """The sort key of lists: time, chain, transaction, log index."""
         return self.seen_ms, self.chain, self.tx_hash, self.log_index
 
 
 class CursorLine(msgspec.Struct, frozen=True):
-    """How far a chain was read, and what keeps it from being read on."""
+    """How far a chain was read. `alert` says why it can't be read on."""
 
     chain: str
     final_number: int
@@ -83,9 +83,9 @@ class CursorLine(msgspec.Struct, frozen=True):
 
 
 class DepositFilter(msgspec.Struct, frozen=True):
-    """What a list of deposits is narrowed to; nothing named is everything. `to_ms` itself is left out.
+    """The filter of a list of deposits. An empty field does not filter. `to_ms` itself is excluded.
 
-    `user_id` goes with its merchant's.
+    `user_id` needs `merchant_id`.
     """
 
     merchant_id: int | None = None
@@ -100,7 +100,7 @@ class DepositFilter(msgspec.Struct, frozen=True):
 async def list_deposits(
     conn: Connection, wanted: DepositFilter, *, after: str | None = None, limit: int = 50
 ) -> Page[DepositLine]:
-    """A page of deposits. Raises ValueError for a filter, a limit or a key that there is not."""
+    """A page of deposits. Raises ValueError if a filter, the limit or the key is invalid."""
     values = _values(wanted)
     name = "page_by_moment" if wanted.merchant_id is None else "page_of_merchant_by_moment"
     if wanted.address is not None:
@@ -126,7 +126,7 @@ def _values(wanted: DepositFilter) -> dict[str, Any]:
 
 
 async def _find_owner(conn: Connection, address: bytes, merchant_id: int | None) -> int:
-    """The merchant whose deposits at an address are listed: the one asked for, else its owner, else 0."""
+    """The merchant whose deposits at an address are listed: the given one, else the owner, else 0."""
     if merchant_id is not None:
         return merchant_id
     owners = await fetch(conn, QUERIES["find_owner"].text, {"address": address})
@@ -136,7 +136,7 @@ async def _find_owner(conn: Connection, address: bytes, merchant_id: int | None)
 async def find_deposits(
     conn: Connection, tx_hash: str, merchant_id: int | None = None, *, limit: int | None = 50
 ) -> list[DepositLine]:
-    """The deposits of one transaction, on either chain. A limit of None gives all."""
+    """The deposits of one transaction, on any chain. A limit of None gives all."""
     if limit is not None:
         paging.check_limit(limit)
     values = {
@@ -151,9 +151,9 @@ async def find_deposits(
 async def list_uncredited(
     conn: Connection, wallets: Iterable[tuple[int, int]], *, limit: int = 20
 ) -> dict[tuple[int, int], list[DepositLine]]:
-    """What is not credited among the newest `limit` deposits of each wallet, by merchant's and user's id.
+    """The uncredited ones among the newest `limit` deposits of each wallet, by merchant id and user id.
 
-    One question, however many wallets. Those without any such deposit are left out.
+    It is one query for all wallets. Wallets without such a deposit are left out.
     """
     wanted = sorted(set(wallets))
     values = {
@@ -168,7 +168,7 @@ async def list_uncredited(
 
 
 async def sum_uncredited(conn: Connection) -> dict[str, int]:
-    """Units by chain that have arrived for good and are in no book yet: pending and dust."""
+    """Final deposits that no book has yet (pending and dust), in units by chain."""
     rows = await fetch(conn, QUERIES["sum_uncredited"].text, {})
     return {row["chain"]: row["units"] for row in rows}
 

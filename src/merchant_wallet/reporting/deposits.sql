@@ -1,15 +1,15 @@
--- Deposits as people look for them. The index is chosen by status, wallet or address; what else is asked for is looked for
--- among the next `stride` rows of it.
+-- Lists of deposits. A query reads the next `stride` rows of an index by status, wallet or address, and applies the other
+-- filters to those rows. If fewer rows than a page remain, it also returns the last row it read (`is_edge`).
 
 -- fragment: columns
--- What a list shows of a deposit: `d` is the deposit, the others come from `joins`.
+-- The columns of a list. `d` is the deposit; the other tables are in `joins`.
 d.merchant_id, m.name as merchant_name, d.chain, d.tx_hash, d.log_index, d.block_number, d.status, d.sender, d.address,
        d.user_id, u.ext_user_id, d.amount as amount_units, d.seen_ms, d.final_ms, d.cause,
        case when d.status <> 'undone' and k.chain is not null then greatest(0, k.head_number - d.block_number + 1) end as confirmations,
        c.entry_id, c.currency::text as currency, c.amount::bigint as credited_units, c.rate_e8;
 
 -- fragment: joins
--- Its merchant, sub-user and credit, and how far its chain was read.
+-- The deposit's merchant, sub-user and credit, and the cursor of its chain.
 join merchant m on m.merchant_id = d.merchant_id
   left join sub_user u on u.merchant_id = d.merchant_id and u.user_id = d.user_id
   left join deposit_credit c on c.merchant_id = d.merchant_id and c.chain = d.chain and c.tx_hash = d.tx_hash
@@ -17,13 +17,13 @@ join merchant m on m.merchant_id = d.merchant_id
   left join chain_cursor k on k.chain = d.chain;
 
 -- fragment: next_by_moment
--- The next deposits of an index by moment.
+-- The condition and order for the next deposits of an index by time.
 (d.seen_ms, d.chain, d.tx_hash, d.log_index) < (%(key_0)s::bigint, %(key_1)s::text, %(key_2)s::text, %(key_3)s::int)
               and d.seen_ms >= %(from_ms)s::bigint and d.seen_ms < %(to_ms)s::bigint
             order by d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc limit %(stride)s::int;
 
 -- fragment: edge_and_rows
--- The edge of a page that goes newest first, and its rows.
+-- The rows of a page, newest first, and the last row that was read.
 edge as (
     select s.* from strip s
      where (select count(*) from strip) >= %(stride)s::int and (select count(*) from found) < %(page)s::int
@@ -34,14 +34,14 @@ select {columns}, d.is_edge
  order by d.is_edge, d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc;
 
 -- fragment: all_rows
--- Keeps every deposit that the index found.
+-- Keeps every deposit.
 found as (
     select s.* from strip s
      order by s.seen_ms desc, s.chain desc, s.tx_hash desc, s.log_index desc limit %(page)s::int),
 {edge_and_rows};
 
 -- fragment: filter_by_status
--- Keeps the deposits of the chains and statuses asked for.
+-- Keeps the deposits of the wanted chains and statuses.
 found as (
     select s.* from strip s
      where s.chain = any(%(chains)s::text[]) and s.status = any(%(statuses)s::text[])
@@ -71,7 +71,7 @@ with strip as materialized (
 {all_rows};
 
 -- name: page_by_address
--- Deposits to one address, the newest first. An address is one merchant's, who is named.
+-- Deposits to one address of a given merchant, newest first.
 with strip as materialized (
     select * from deposit d
      where d.merchant_id = %(merchant_id)s::bigint and d.address = %(address)s::bytea
@@ -87,7 +87,7 @@ with strip as materialized (
 {filter_by_status};
 
 -- name: list_uncredited
--- The newest deposits of many wallets, a few of each, in one question for all the pages that show them.
+-- The newest uncredited deposits of many wallets, a few for each. It is one query for all open wallet pages.
 select {columns}
   from unnest(%(merchant_ids)s::bigint[], %(user_ids)s::bigint[]) w (merchant_id, user_id)
  cross join lateral (
@@ -100,7 +100,7 @@ select {columns}
  order by d.merchant_id, d.user_id, d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc;
 
 -- name: find_by_transaction
--- The deposits of one transaction, on either chain.
+-- The deposits of one transaction, on any chain.
 select {columns}
   from deposit d
   {joins}
@@ -109,14 +109,14 @@ select {columns}
  order by d.chain, d.log_index limit %(limit)s::int;
 
 -- name: find_owner
--- Whose address it is: one that was given to a sub-user, or the merchant's own.
+-- The merchant that an address belongs to: a sub-user's address or the merchant's own.
 select merchant_id from issued_address where address = %(address)s::bytea
 union
 select a.merchant_id from merchant m
   join merchant_address a on a.merchant_id = m.merchant_id and a.address = %(address)s::bytea;
 
 -- name: sum_uncredited
--- What final blocks have brought and no book has been credited with yet.
+-- Final deposits that no book has yet, by chain.
 select chain, sum(amount)::bigint as units
   from (select chain, amount from deposit where status = 'pending'
         union all

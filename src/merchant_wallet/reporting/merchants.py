@@ -1,8 +1,10 @@
-"""Merchants as operators list and find them, with what each holds.
+"""Lists of merchants with their balances.
 
-Rules: amounts are units. A book's accounts add up to nothing in each currency, so what all its sub-users hold
-is what is missing from the fixed accounts: exact, and without reading a sub-user. How many they are is as old
-as the figures.
+Rules:
+- Amounts are units.
+- A book's accounts add up to 0 in each currency. So the balance of all sub-users together is minus the sum of
+  the fixed accounts. It is exact, and no sub-user is read.
+- The number of sub-users is as old as the rollup's figures.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +27,7 @@ _BY_NAME: Final = Order("merchants by name", ("name", "merchant_id"), ("", MIN_N
 
 
 class MerchantLine(msgspec.Struct, frozen=True):
-    """One merchant in a list. `last_ms`: when its book last did anything; None before it has a book."""
+    """One merchant in a list. `last_ms` is the time of its book's last entry; None if it has no book."""
 
     merchant_id: int
     name: str
@@ -44,7 +46,7 @@ class MerchantLine(msgspec.Struct, frozen=True):
 
 
 class MerchantFound(msgspec.Struct, frozen=True):
-    """A merchant that a word may mean."""
+    """A merchant that a search found."""
 
     merchant_id: int
     name: str
@@ -62,7 +64,7 @@ async def list_merchants(
     after: str | None = None,
     limit: int = 50,
 ) -> Page[MerchantLine]:
-    """A page of merchants by id or name. Raises ValueError for a filter, sort, limit or key there is not."""
+    """A page of merchants by id or name. Raises ValueError if filter, sort, limit or key is invalid."""
     paging.check_words("sort", [sort], SORTS)
     values: dict[str, Any] = {
         "statuses": paging.check_words("status", statuses, STATUSES),
@@ -73,21 +75,21 @@ async def list_merchants(
 
 
 async def show_merchant(conn: Connection, merchant_id: int) -> MerchantLine | None:
-    """One merchant as in the list; None when there is none."""
+    """One merchant as in the list; None if there is none."""
     values = {"statuses": list(STATUSES), "last_fixed": LAST_FIXED, "page": 1, "key_0": merchant_id - 1}
     rows = await fetch(conn, QUERIES["page_by_id"].text, values)
     return _show(rows[0]) if rows and rows[0]["merchant_id"] == merchant_id else None
 
 
 async def read_names(conn: Connection, merchant_ids: Iterable[int | None]) -> dict[int, str]:
-    """The name of each merchant by its id, and the id for one that there is none of; None is left out."""
+    """The name of each merchant by its id. An unknown id is its own name. None is left out."""
     wanted = {number for number in merchant_ids if number is not None}
     rows = await fetch(conn, QUERIES["read_names"].text, {"merchant_ids": list(wanted)})
     return {number: str(number) for number in wanted} | {row["merchant_id"]: row["name"] for row in rows}
 
 
 async def find_merchants(conn: Connection, word: str, *, limit: int = 20) -> list[MerchantFound]:
-    """The merchants that a word may mean: an id, an app key or part of a name, the surest first."""
+    """The merchants with this id, app key or part of a name, the best match first."""
     paging.check_limit(limit)
     word = word.replace("\0", "").strip()
     if not word:

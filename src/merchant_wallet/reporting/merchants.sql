@@ -1,7 +1,7 @@
--- Merchants as operators list them: what each holds and how large its book is. Few rows of each: the fixed accounts.
+-- Lists of merchants with their balances and the size of their books. Only the few fixed accounts of a book are read.
 
 -- fragment: page_rows
--- What a list shows of the merchants that were found.
+-- The columns of a list, for the merchants in `found`.
 select m.merchant_id, m.name, m.app_key, m.status, m.currency_mode, m.created_ms, b.entry_count, b.last_ms,
        coalesce(c.sub_users, 0) as sub_users, a.*
   from found m
@@ -16,7 +16,7 @@ select m.merchant_id, m.name, m.app_key, m.status, m.currency_mode, m.created_ms
          from account a where a.merchant_id = m.merchant_id and a.account_id <= %(last_fixed)s::bigint) a;
 
 -- name: page_by_id
--- Merchants in the order they came.
+-- Merchants by id.
 with found as (
     select * from merchant m
      where (m.merchant_id) > (%(key_0)s::bigint) and m.status = any(%(statuses)s::text[])
@@ -25,7 +25,7 @@ with found as (
  order by m.merchant_id asc;
 
 -- name: read_names
--- The names of some merchants, for a page that tells them by name.
+-- The names of some merchants.
 select merchant_id, name from merchant where merchant_id = any(%(merchant_ids)s::bigint[]);
 
 -- name: page_by_name
@@ -38,7 +38,7 @@ with found as (
  order by m.name collate "C" asc, m.merchant_id asc;
 
 -- name: find_merchants
--- Merchants that a word may mean: an id, an app key or a part of a name, the surest first.
+-- The merchants with this id, app key or part of a name, the best match first.
 select m.merchant_id, m.name, m.app_key, m.status, m.currency_mode, m.created_ms,
        case when m.merchant_id = %(merchant_id)s::bigint then 1 when m.app_key = %(word)s::text then 2
             when lower(m.name) = lower(%(word)s::text) then 3 else 4 end as how

@@ -1,8 +1,10 @@
-"""The pages' own few connections to the database.
+"""The database connections of the pages.
 
-Rules: pages never take the connections that money moves over, no page's question runs longer than
-`STATEMENT_TIMEOUT_MS`, and none waits longer than `LOCK_TIMEOUT_MS` for a lock: a book that is stuck keeps no
-other merchant's pages from their connections. A connection that something went wrong with is not used again.
+Rules:
+- Pages have their own connections. They never use those of the operations.
+- A page's query runs for at most `STATEMENT_TIMEOUT_MS`. It waits for a lock for at most `LOCK_TIMEOUT_MS`.
+  So a book whose lock is held can't keep the connections from other merchants' pages.
+- A connection is not used again after an error.
 """
 
 from collections.abc import AsyncIterator
@@ -21,7 +23,7 @@ TAKE_TIMEOUT_S: Final = 5.0
 
 
 class Away(db.TransientError):
-    """The database can't be asked right now."""
+    """The database can't be used now."""
 
 
 class Connections:
@@ -33,7 +35,7 @@ class Connections:
 
     @asynccontextmanager
     async def take(self) -> AsyncIterator[AsyncConnection]:
-        """A connection that commits by itself. Raises Away when none is to be had or it breaks."""
+        """A connection in autocommit mode. Raises Away if no connection is free or it breaks."""
         try:
             async with self._pool.acquire(TAKE_TIMEOUT_S) as connection:
                 yield connection
@@ -42,7 +44,7 @@ class Connections:
         except psycopg.Error as error:
             if not (isinstance(error, psycopg.OperationalError) or db.is_database_away(error)):
                 raise
-            # What broke one connection has most likely broken those that wait, and they would fail in turn.
+            # The same error has probably broken the idle connections too. Each would fail when it is used.
             await self._pool.close()
             raise Away(str(error)) from error
 
@@ -58,5 +60,5 @@ class Connections:
         return connection
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close all connections."""
         await self._pool.close()

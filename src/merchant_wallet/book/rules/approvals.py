@@ -28,8 +28,7 @@ SAME_PERSON: Final = Refusal(
 )
 NOT_YET: Final = Refusal(
     42202,
-    "actor: your word does not count yet; an operator who is new, was reset, was let in again or got more "
-    "rights waits before it does",
+    "actor: your approvals do not count yet; a new, reset, enabled or promoted operator must wait first",
     name=OrderRefusal.NOT_YET,
 )
 NO_PERSON: Final = Refusal(40001, "actor: an approval needs the name of the person who gives it")
