@@ -82,7 +82,7 @@ def test_a_hidden_field_is_wrong_with_md5_alone() -> None:
     found = diagnose(PATH, body, MD5)
     assert kinds(found) == ["hidden"]
     assert found.findings[0].sentence == (
-        "notifyUrl holds &appKey=, which MD5 would sign as a field; such a value is refused."
+        "notifyUrl contains &appKey=, which MD5 would sign as a field. Such a value is refused."
     )
 
 
@@ -270,7 +270,7 @@ def test_why_their_string_differs_by_the_weak_method(text: str, found: list[str]
 def test_a_sentence_names_field_and_both_texts_and_shows_long_ones_cut() -> None:
     found = diagnose(PATH, with_fields(amount="1.0"), HMAC, their_text=signed(amount="1"))
     assert found.findings[-1].sentence == (
-        "amount is 1 in your string and 1.0 in the body; sign the text that you send."
+        "amount is 1 in your string and 1.0 in the body. Sign the text that you send."
     )
     found = diagnose(PATH, with_fields(note="x" * 9000), HMAC, their_text=signed(note="y" * 9000))
     assert len(found.findings[-1].sentence) < 300

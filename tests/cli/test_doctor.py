@@ -181,7 +181,7 @@ def test_a_side_that_could_change_entries_is_a_hint_and_no_fault(wallet: Wallet)
             await writer.close()
 
     found = asyncio.run(look_while_the_owner_writes())["roles"]
-    assert found["text"] == "wallet writes to books and could change them"
+    assert found["text"] == "wallet writes to books and could change entries"
     assert "--web-role" in found["hint"]
 
     wallet.tamper("delete from side_role")
@@ -199,4 +199,4 @@ def test_roles_are_judged_by_what_they_could_change() -> None:
     )
     assert judge_roles([]).word == "hint"
     strong = judge_roles([*sides, ("wallet", None, True)])
-    assert (strong.word, strong.text) == ("hint", "wallet writes to books and could change them")
+    assert (strong.word, strong.text) == ("hint", "wallet writes to books and could change entries")

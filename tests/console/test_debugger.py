@@ -58,7 +58,7 @@ def test_the_first_difference_is_shown_in_both_strings(people: People, shop: Sho
     ours = string_to_sign(PATH, fields)
     theirs = ours.replace("n1", "nl")
     page = people.signed_in("operator").post(DEBUGGER, form_of(shop, fields, string=theirs)).text
-    assert "They differ first at line 3, character 11" in read_text(page)
+    assert "The first difference is at line 3, character 11" in read_text(page)
     assert "<mark>1</mark>" in page
     assert "<mark>l</mark>" in page
 

@@ -82,7 +82,7 @@ def test_why_a_decision_is_refused_is_told_in_chinese(
     assert f"只有 operator:{ann.name} 可以撤回，您可以拒绝。" in told
     accept(bob, done)
     assert f"已由 operator:{bob.name} 决定，请重新查看。" in refusal_of(accept(eve, done), eve)
-    assert f"decided already, by operator:{bob.name}" in refusal_of(accept(bob, done), bob)
+    assert f"operator:{bob.name} has already decided it" in refusal_of(accept(bob, done), bob)
     clock.advance(8 * DAY_MS)
     late = in_chinese(people.again(eve))
     assert "已过期：请重新提议。" in refusal_of(accept(late, open_), late)
@@ -105,4 +105,4 @@ def test_why_a_proposal_failed_is_told_with_its_rules_own_words(platform: Platfo
     outcome = platform.rows("select outcome from proposal order by proposal_no desc limit 1")[0][0]
     assert "loop of exchanges" in outcome
     assert f"The change is not allowed now: {outcome}" in read_text(bob.page(url))
-    assert f"其自身规则现在拒绝：{outcome}" in read_text(in_chinese(bob).page(url))
+    assert f"此更改目前不被允许：{outcome}" in read_text(in_chinese(bob).page(url))

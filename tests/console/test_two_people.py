@@ -168,7 +168,7 @@ def test_a_rate_beyond_the_band_of_a_day_needs_two(platform: Platform, people: P
     def rate() -> Any:
         return platform.rows("select usdt_kfb_e8 from rate where merchant_id = 0")[0][0]
 
-    assert "more than 5 % from the rate in force now or a day ago" in read_text(ann.page("/console/rates")), (
+    assert "more than 5 % from the one in force now or a day ago" in read_text(ann.page("/console/rates")), (
         "said beforehand"
     )
     assert set_rate("6.9").headers["location"] == "/console/rates"
