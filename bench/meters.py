@@ -69,7 +69,7 @@ def family_of(head: int, processes: dict[int, Stat]) -> set[int]:
     return family
 
 
-def processor_s(head: int) -> float:
+def read_processor_s(head: int) -> float:
     """The CPU seconds so far of a process and all its descendants."""
     processes = list_processes()
     family = family_of(head, processes) & processes.keys()
@@ -82,12 +82,12 @@ def read_busy(text: str) -> Busy:
     return Busy((user + nice + system + interrupts + soft) / TICKS_PER_S, stolen / TICKS_PER_S)
 
 
-def machine_busy() -> Busy:
+def read_machine_busy() -> Busy:
     """What the whole machine has used so far."""
     return read_busy((PROC / "stat").read_text())
 
 
-def resident_mib(pid: int) -> float:
+def read_resident_mib(pid: int) -> float:
     """The memory of one process that is in RAM."""
     return int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE_BYTES / MIB
 
@@ -105,7 +105,7 @@ def find_process(head: int, words: Iterable[str]) -> int:
     raise LookupError(f"no process below {head} has {' '.join(words)} in its command line")
 
 
-def percentile(values: Iterable[float], hundredths: int) -> float:
+def compute_percentile(values: Iterable[float], hundredths: int) -> float:
     """The smallest value that at least this percentage of the values does not exceed."""
     ordered = sorted(values)
     return ordered[max(0, -(-len(ordered) * hundredths // 100) - 1)]
@@ -127,4 +127,4 @@ def try_disk(folder: Path) -> Disk:
     finally:
         os.close(descriptor)
         path.unlink()
-    return Disk(percentile(took_ms, 50), percentile(took_ms, 99))
+    return Disk(compute_percentile(took_ms, 50), compute_percentile(took_ms, 99))

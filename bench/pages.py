@@ -32,7 +32,7 @@ from bench.merchants import (
     prepare_merchants,
     write_merchants,
 )
-from bench.meters import percentile
+from bench.meters import compute_percentile
 from bench.pairs import Pair, judge_pairs, take_pairs
 from bench.rows import LoadGenerator, Plan
 from bench.service import CONSOLE_SCRIPT, RunningService, open_service
@@ -265,7 +265,7 @@ def _time_page(service: RunningService, token: str, path: str, requests: int) ->
                 took_ms.append((time.perf_counter() - began_s) * 1000)
             if status != http.client.OK:
                 failures[status] = failures.get(status, 0) + 1
-    return PageTime(path, percentile(took_ms, 50), percentile(took_ms, 99), failures)
+    return PageTime(path, compute_percentile(took_ms, 50), compute_percentile(took_ms, 99), failures)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ import msgspec
 import uvloop
 
 from bench.database import COIN, BenchDatabase, open_bench_database, open_database
-from bench.meters import processor_s
+from bench.meters import read_processor_s
 from bench.service import ServiceFailed
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import ERC20, TRC20
@@ -34,7 +34,7 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.keys.keystore import store_key
 from merchant_wallet.processes.nodes import check_chains, open_chains
 from merchant_wallet.processes.payout_workers import NODE_CLAIM_MS
-from merchant_wallet.processes.signers import keys_folder, open_signer
+from merchant_wallet.processes.signers import find_keys_folder, open_signer
 from merchant_wallet.withdrawals.payer import Payer
 
 CHAINS: Final = (ERC20, TRC20)
@@ -122,7 +122,7 @@ def make_settings(data: Path, told: dict[str, Any]) -> Settings:
     settings = load_settings({**told["settings"], **limits, **secret})
     for chain in CHAINS:
         key = bytes.fromhex(told["walletKey"])
-        store_key(keys_folder(settings), chain, key, PASSPHRASE, cost=QUICK_SCRYPT)
+        store_key(find_keys_folder(settings), chain, key, PASSPHRASE, cost=QUICK_SCRYPT)
     return settings
 
 
@@ -147,14 +147,14 @@ async def pay(
 
 async def _race(database: BenchDatabase, payer: Payer, chain: str, wanted: int, nodes_pid: int) -> Signed:
     stop, signed = asyncio.Event(), 0
-    nodes_s, worked_s, began_s = processor_s(nodes_pid), time.process_time(), time.monotonic()
+    nodes_s, worked_s, began_s = read_processor_s(nodes_pid), time.process_time(), time.monotonic()
     running = asyncio.create_task(payer.run(stop))
     while signed < wanted and time.monotonic() - began_s < TIMEOUT_S:
         # Polling costs CPU too, so not too often.
         await asyncio.wait((running,), timeout=POLL_S)
         signed = await database.count(_COUNT_SIGNED, chain=chain)
     seconds, worked_s = time.monotonic() - began_s, time.process_time() - worked_s
-    nodes_s = processor_s(nodes_pid) - nodes_s
+    nodes_s = read_processor_s(nodes_pid) - nodes_s
     stop.set()
     await running
     if signed < wanted:

@@ -38,7 +38,7 @@ QUICK: Final = (
 """The rows that have a goal."""
 
 
-def matrix_plans(seconds: int, *, quick: bool) -> list[Plan]:
+def make_matrix_plans(seconds: int, *, quick: bool) -> list[Plan]:
     """The rows of operations, merchants and connections."""
     picked = (
         QUICK
@@ -53,7 +53,7 @@ def matrix_plans(seconds: int, *, quick: bool) -> list[Plan]:
     return [_plan(group, group, operation, connections, seconds) for group, operation, connections in picked]
 
 
-def ceiling_plans(seconds: int, *, quick: bool) -> list[Plan]:
+def make_ceiling_plans(seconds: int, *, quick: bool) -> list[Plan]:
     """The rows of the HTTP path without a database."""
     picked = [(DEBIT, connections) for connections in ((64, 256) if quick else CONNECTIONS)]
     if not quick:
@@ -61,7 +61,7 @@ def ceiling_plans(seconds: int, *, quick: bool) -> list[Plan]:
     return [_plan(CEILING, HOT, operation, connections, seconds) for operation, connections in picked]
 
 
-def flood_plans(seconds: int) -> list[tuple[Plan, Plan | None]]:
+def make_flood_plans(seconds: int) -> list[tuple[Plan, Plan | None]]:
     """Transfers alone, beside other transfers, and beside a flood of reads: each plan with the one beside
     it.
     """
@@ -78,12 +78,12 @@ def flood_plans(seconds: int) -> list[tuple[Plan, Plan | None]]:
     ]
 
 
-def memory_plan() -> Plan:
+def make_memory_plan() -> Plan:
     """Transfers until a million were made."""
     return Plan(f"{MEMORY}/transfers", HOT, DEBIT, 256, LIFE_S)
 
 
-def large_plans(book: str, seconds: int) -> list[Plan]:
+def make_large_plans(book: str, seconds: int) -> list[Plan]:
     """Transfers in a book of a certain size."""
     return [
         Plan(f"{LARGE}/{book}/{connections}", LARGE, DEBIT, connections, seconds)
@@ -114,18 +114,18 @@ class Choice:
     """The selected rows. `seconds` is how long each lasts."""
 
     def __init__(self, *, quick: bool, large: bool, only: str | None, seconds: int) -> None:
-        memory = memory_plan()
+        memory = make_memory_plan()
         self.seconds = seconds
-        self.matrix = pick(matrix_plans(seconds, quick=quick), only)
-        self.ceiling = pick(ceiling_plans(seconds, quick=quick), only)
+        self.matrix = pick(make_matrix_plans(seconds, quick=quick), only)
+        self.ceiling = pick(make_ceiling_plans(seconds, quick=quick), only)
         # The flood's figures are shares of each other, so all its rows are selected or none.
-        flood = flood_plans(seconds)
+        flood = make_flood_plans(seconds)
         self.flood = flood if any(is_picked(plan.name, only) for plan, _ in flood) else []
         self.memory = memory if not quick and is_picked(memory.name, only) else None
         self.callbacks = is_picked(CALLBACKS, only)
         self.payouts = _pick_chains(PAYOUTS, only, quick=quick)
         self.deposits = _pick_chains(DEPOSITS, only, quick=quick)
-        books = large_plans("small", seconds) + large_plans("full", seconds)
+        books = make_large_plans("small", seconds) + make_large_plans("full", seconds)
         self.large = large and bool(pick(books, only))
         self.pages = large and is_picked(PAGES, only)
 

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from bench.meters import Busy, machine_busy, processor_s, resident_mib
+from bench.meters import Busy, read_machine_busy, read_processor_s, read_resident_mib
 from bench.service import RunningService
 from bench.signed_requests import RequestWriter
-from bench.wrk import Result, WrkRun, threads_for
+from bench.wrk import Result, WrkRun, choose_threads
 
 MAX_RATE: Final = 20_000
 """Requests signed for each second of a run. With a faster service the run ends early, and its rate is
@@ -98,10 +98,10 @@ class Meter:
         pid = self._service.postgres_pid
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         return Use(
-            processor_s(self._service.web_pid),
-            0.0 if pid is None else processor_s(pid),
+            read_processor_s(self._service.web_pid),
+            0.0 if pid is None else read_processor_s(pid),
             children.ru_utime + children.ru_stime,
-            machine_busy(),
+            read_machine_busy(),
         )
 
     def read(self) -> Cost:
@@ -118,7 +118,7 @@ class Meter:
             wrk_cpu=wrk,
             other_cpu=max(0.0, all_of_it - web - base - wrk),
             stolen_cpu=(now.machine.stolen_s - before.machine.stolen_s) * share,
-            web_mib=resident_mib(self._service.web_pid),
+            web_mib=read_resident_mib(self._service.web_pid),
         )
 
 
@@ -177,7 +177,7 @@ class LoadGenerator:
     def _sign(self, plan: Plan, seconds: int, requests: int | None) -> Path:
         self._count += 1
         count = requests or min(MAX_RATE, RATE_PER_CONNECTION * plan.connections) * seconds
-        pieces = threads_for(plan.connections)
+        pieces = choose_threads(plan.connections)
         return self._request_writer.write_slices(
             str(self._count), plan.population, plan.operation, count, pieces
         )

@@ -13,8 +13,8 @@ from typing import Final
 from bench import large
 from bench.goals import FLOOD_FAIRNESS, FLOOD_SHARE, LARGE_SHARE, MILLION_MIB
 from bench.merchants import LARGE, MerchantSet, Progress
-from bench.meters import resident_mib
-from bench.plans import LARGE_BOOK, SMALL_BOOK, Choice, large_plans
+from bench.meters import read_resident_mib
+from bench.plans import LARGE_BOOK, SMALL_BOOK, Choice, make_large_plans
 from bench.rows import LoadGenerator, Plan, Row
 from bench.service import RunningService, open_ceiling
 from bench.signed_requests import DEBIT
@@ -88,7 +88,7 @@ class Benchmark:
         while done < MILLION:
             done += self._load_generator.measure(self._service, plan, MILLION_SLICE).answers
             self._progress("transfers", min(done, MILLION), MILLION)
-        return {MILLION_MIB: resident_mib(self._service.web_pid)}
+        return {MILLION_MIB: read_resident_mib(self._service.web_pid)}
 
     def _grow(self, seconds: int) -> Figures:
         self._say("a large book")
@@ -105,7 +105,7 @@ class Benchmark:
         self._say("vacuum and checkpoint")
         asyncio.run(large.tidy(url))
         rates = []
-        for plan in large_plans(name, seconds):
+        for plan in make_large_plans(name, seconds):
             rows = [self._load_generator.measure(self._service, plan) for _ in range(LARGE_ROUNDS)]
             rates.append(statistics.median(row.rate for row in rows))
         return rates

@@ -87,7 +87,7 @@ def find_wrk(say: Callable[[str], None]) -> str:
     return found
 
 
-def threads_for(connections: int) -> int:
+def choose_threads(connections: int) -> int:
     """How many threads, and so slices, a run of this many connections has."""
     return min(connections, MAX_THREADS)
 
@@ -100,7 +100,7 @@ class WrkRun:
         self._wrk = subprocess.Popen(
             [
                 program,
-                f"--threads={threads_for(connections)}",
+                f"--threads={choose_threads(connections)}",
                 f"--connections={connections}",
                 f"--duration={seconds}s",
                 f"--timeout={ANSWER_TIMEOUT_S}s",

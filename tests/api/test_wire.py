@@ -18,12 +18,12 @@ from merchant_wallet.api.wire import (
     Fields,
     encode_refusal,
     encode_success,
+    list_present_texts,
     optional,
     parse_body,
-    present_texts,
+    read_signed_texts,
     require,
     require_long,
-    signable,
 )
 from merchant_wallet.base.codes import Refusal, Refused
 
@@ -277,11 +277,11 @@ def test_an_ambiguous_or_undecodable_form_is_40000(body: bytes) -> None:
 
 
 def test_all_fields_but_sign_are_signed_unknown_ones_too() -> None:
-    assert signable({"a": "1", "sign": "s", "zz": "2"}) == {"a": "1", "zz": "2"}
+    assert read_signed_texts({"a": "1", "sign": "s", "zz": "2"}) == {"a": "1", "zz": "2"}
 
 
 def test_a_field_that_cannot_be_signed_is_named() -> None:
-    refusal = refusal_of(lambda: signable({"a": "1", "zz": NON_SCALAR}))
+    refusal = refusal_of(lambda: read_signed_texts({"a": "1", "zz": NON_SCALAR}))
     assert (refusal.code, refusal.msg) == (40001, "zz must be a string or a number")
 
 
@@ -289,12 +289,12 @@ def test_a_field_that_cannot_be_signed_is_named() -> None:
     "body", [b'{"a":"1\\n2"}', b'{"a":"\\u0000"}', b'{"a":"\\u007f"}', '{"a":"\x85"}'.encode()]
 )
 def test_a_control_character_in_any_field_is_refused_before_signing(body: bytes) -> None:
-    refusal = refusal_of(lambda: signable(parse_json(body)))
+    refusal = refusal_of(lambda: read_signed_texts(parse_json(body)))
     assert (refusal.code, refusal.msg) == (40001, "a must not contain control characters")
 
 
 def test_a_control_character_in_a_form_is_refused_too() -> None:
-    assert refusal_of(lambda: signable(parse_body(FORM, b"a=1%0Ab=2"))).code == 40001
+    assert refusal_of(lambda: read_signed_texts(parse_body(FORM, b"a=1%0Ab=2"))).code == 40001
 
 
 def test_a_required_field_is_given_as_sent() -> None:
@@ -360,7 +360,7 @@ def test_a_success_on_the_wire() -> None:
 
 def test_what_is_signed_of_an_answer_leaves_null_and_empty_out() -> None:
     items: list[DataItem] = [*ITEMS, ("msg", "", TEXT), ("fee", "0", NUMBER)]
-    assert present_texts(items) == {
+    assert list_present_texts(items) == {
         "orderId": "8589934593",
         "amount": "100.5",
         "currency": "USDT",

@@ -12,8 +12,8 @@ from merchant_wallet.base.money import (
     MAX_RATE_E8,
     RATE_SCALE,
     UNITS_PER_COIN,
-    exchange_units,
-    fee_units,
+    compute_exchange_units,
+    compute_fee_units,
     format_rate,
     format_units,
     parse_amount,
@@ -169,20 +169,20 @@ def test_a_typed_amount_that_cannot_be_kept_is_refused(text: str) -> None:
     [(1, 50_000_000, 1), (1, 49_999_999, 0), (3, 50_000_000, 2), (10_000_000, 100_000, 10_000), (5, 0, 0)],
 )
 def test_a_fee_rounds_half_up_to_a_unit(amount_units: int, rate_e8: int, fee: int) -> None:
-    assert fee_units(amount_units, rate_e8) == fee
+    assert compute_fee_units(amount_units, rate_e8) == fee
 
 
 @given(amounts_units, rates_e8)
 def test_both_roundings_agree_with_exact_decimals(amount_units: int, rate_e8: int) -> None:
     exact = Decimal(amount_units * rate_e8).scaleb(-8)
-    assert fee_units(amount_units, rate_e8) == int(exact.quantize(Decimal(1), ROUND_HALF_UP))
-    assert exchange_units(amount_units, rate_e8) == int(exact.quantize(Decimal(1), ROUND_FLOOR))
+    assert compute_fee_units(amount_units, rate_e8) == int(exact.quantize(Decimal(1), ROUND_HALF_UP))
+    assert compute_exchange_units(amount_units, rate_e8) == int(exact.quantize(Decimal(1), ROUND_FLOOR))
 
 
 @given(amounts_units, st.integers(1, RATE_SCALE))
 def test_an_exchange_there_and_back_never_gains(amount_units: int, rate_e8: int) -> None:
     back_e8 = RATE_SCALE * RATE_SCALE // rate_e8
-    assert exchange_units(exchange_units(amount_units, rate_e8), back_e8) <= amount_units
+    assert compute_exchange_units(compute_exchange_units(amount_units, rate_e8), back_e8) <= amount_units
 
 
 @pytest.mark.parametrize(

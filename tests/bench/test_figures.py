@@ -15,8 +15,16 @@ from bench.goals import (
     judge,
     judge_all,
 )
-from bench.meters import TICKS_PER_S, family_of, find_process, percentile, processor_s, read_busy, read_stat
-from bench.plans import Choice, ceiling_plans, is_picked, matrix_plans
+from bench.meters import (
+    TICKS_PER_S,
+    compute_percentile,
+    family_of,
+    find_process,
+    read_busy,
+    read_processor_s,
+    read_stat,
+)
+from bench.plans import Choice, is_picked, make_ceiling_plans, make_matrix_plans
 from bench.report import Machine, format_failures, format_machine, format_row, read_machine
 from bench.rows import Cost, Row
 from bench.wrk import WrkFailed, read_output
@@ -72,7 +80,7 @@ def test_a_goal_without_its_figure_is_neither_met_nor_missed() -> None:
 
 
 def test_every_goal_finds_its_figure_among_the_rows_of_a_full_run() -> None:
-    names = {plan.name for plan in matrix_plans(1, quick=False)}
+    names = {plan.name for plan in make_matrix_plans(1, quick=False)}
     figures = figures_of([make_row(name, 10_000.0) for name in names])
     unmeasured = [goal.goal for goal in judge_all(figures) if goal.verdict == "not measured"]
     assert len(unmeasured) == 6, unmeasured
@@ -84,14 +92,14 @@ def test_every_goal_finds_its_figure_among_the_rows_of_a_full_run() -> None:
 
 
 def test_a_quick_run_has_every_row_that_a_goal_is_set_for() -> None:
-    full = figures_of([make_row(plan.name, 1.0) for plan in matrix_plans(1, quick=False)])
-    quick = figures_of([make_row(plan.name, 1.0) for plan in matrix_plans(1, quick=True)])
+    full = figures_of([make_row(plan.name, 1.0) for plan in make_matrix_plans(1, quick=False)])
+    quick = figures_of([make_row(plan.name, 1.0) for plan in make_matrix_plans(1, quick=True)])
     wanted = {goal.figure for goal in GOALS} & full.keys()
     assert wanted <= quick.keys()
 
 
 def test_names_of_rows_are_their_own() -> None:
-    plans = matrix_plans(1, quick=False) + ceiling_plans(1, quick=False)
+    plans = make_matrix_plans(1, quick=False) + make_ceiling_plans(1, quick=False)
     assert len(plans) == 2 * 9 * 4 + 12
     assert len({plan.name for plan in plans}) == len(plans)
 
@@ -133,14 +141,19 @@ def test_a_family_holds_grandchildren_and_no_strangers() -> None:
 
 
 def test_this_process_is_found_and_has_worked() -> None:
-    assert processor_s(os.getpid()) > 0
+    assert read_processor_s(os.getpid()) > 0
     with pytest.raises(LookupError, match="no such word"):
         find_process(os.getpid(), ("no such word",))
 
 
 def test_a_percentile_is_one_of_the_values() -> None:
     values = [float(value) for value in range(1, 101)]
-    assert [percentile(values, hundredths) for hundredths in (0, 50, 99, 100)] == [1.0, 50.0, 99.0, 100.0]
+    assert [compute_percentile(values, hundredths) for hundredths in (0, 50, 99, 100)] == [
+        1.0,
+        50.0,
+        99.0,
+        100.0,
+    ]
 
 
 @pytest.mark.parametrize(("optimised", "told"), [(True, "(optimised)"), (False, "without optimisation")])

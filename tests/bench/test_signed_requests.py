@@ -16,7 +16,7 @@ from bench.signed_requests import (
     write_slice,
 )
 
-from merchant_wallet.api.wire import Fields, parse_body, signable
+from merchant_wallet.api.wire import Fields, parse_body, read_signed_texts
 from merchant_wallet.base.signing import HMAC, verify
 from merchant_wallet.processes.routes import OPERATIONS
 
@@ -57,8 +57,8 @@ def test_a_request_is_signed_with_its_merchants_secret_for_its_path(operation: s
     given = fields["sign"]
     assert isinstance(given, str)
     assert path == f"/merchant/{operation}"
-    assert verify(HMAC, [PLAYER.secret], path, signable(fields), given) == PLAYER.secret
-    assert verify(HMAC, [OTHER.secret], path, signable(fields), given) is None
+    assert verify(HMAC, [PLAYER.secret], path, read_signed_texts(fields), given) == PLAYER.secret
+    assert verify(HMAC, [OTHER.secret], path, read_signed_texts(fields), given) is None
 
 
 @pytest.mark.parametrize("operation", [*FIELDS, MIX])

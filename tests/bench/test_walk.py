@@ -17,7 +17,7 @@ from bench.merchants import LARGE, BenchMerchant, MerchantSet, SubUser, write_me
 from bench.rows import LoadGenerator, Plan, Row
 from bench.service import RunningService
 from bench.signed_requests import DEBIT, RequestWriter
-from bench.wrk import WrkRun, threads_for
+from bench.wrk import WrkRun, choose_threads
 
 pytestmark = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is installed by `make bench` alone")
 
@@ -73,7 +73,7 @@ def server() -> Iterator[ThreadingHTTPServer]:
 
 
 def write_slices(path: Path) -> None:
-    for piece in range(threads_for(CONNECTIONS)):
+    for piece in range(choose_threads(CONNECTIONS)):
         bodies = [f"slice {piece} request {number}".encode() for number in range(REQUESTS)]
         requests = [b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies]
         Path(f"{path}.{piece}").write_bytes(b"".join(b"%05d%b" % (len(r), r) for r in requests))

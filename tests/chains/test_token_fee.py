@@ -11,7 +11,7 @@ from tests.chains.node_proxy import NO_BATCHES, Forward, NodeProxy, Raw, Refusal
 from merchant_wallet.chains.evm import node as evm_node
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.protocol import Blocked, FinalRecord, Obstacle, Payout, Transfer, TransferLog
-from merchant_wallet.chains.token_fee import fee_units, require_no_fee
+from merchant_wallet.chains.token_fee import compute_fee_units, require_no_fee
 from merchant_wallet.chains.transfer_logs import describe_final, make_final_record
 
 ORDERED = payout()
@@ -47,7 +47,7 @@ async def obstacle_of(chain: EvmChain, ordered: Payout = ORDERED) -> Obstacle:
 def test_the_fee_is_what_the_contract_would_keep(
     amount_units: int, basis_points: int | None, most_units: int | None, expected: int
 ) -> None:
-    assert fee_units(amount_units, basis_points, most_units) == expected
+    assert compute_fee_units(amount_units, basis_points, most_units) == expected
 
 
 def test_the_obstacle_says_what_would_not_arrive() -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 from scripts.documents.story import SECRET, VECTOR, VECTOR_OPERATION, Story
 
-from merchant_wallet.api.wire import NUMBER, TEXT, DataItem, encode_success, present_texts
+from merchant_wallet.api.wire import NUMBER, TEXT, DataItem, encode_success, list_present_texts
 from merchant_wallet.base.signing import HMAC, sign, sign_response
 
 DRIVERS = Path(__file__).with_name("drivers")
@@ -85,7 +85,7 @@ def odd_answer() -> tuple[str, str, str]:
         ("notifyTime", None, NUMBER),
         ("rate", "100", NUMBER),
     ]
-    signature = sign_response(HMAC, SECRET, path, present_texts(items), 200, nonce)
+    signature = sign_response(HMAC, SECRET, path, list_present_texts(items), 200, nonce)
     return path, nonce, encode_success(items, signature).decode()
 
 

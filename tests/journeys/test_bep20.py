@@ -36,7 +36,7 @@ from merchant_wallet.custody.balances import CustodyReader
 from merchant_wallet.deposits.watcher import Watcher
 from merchant_wallet.processes.nodes import open_chain_readers
 from merchant_wallet.processes.reconciliation import Reconciler
-from merchant_wallet.processes.signers import keys_folder
+from merchant_wallet.processes.signers import find_keys_folder
 
 CREATE = "createMerchantWithdrawOrder"
 UNKNOWN = "XRP20"
@@ -143,7 +143,9 @@ def test_a_withdrawal_is_paid_exactly_by_the_worker_with_the_key_of_its_family(
         "WALLET_MASTER_KEY": "11" * 32,
         "WALLET_KEYSTORE_PASSPHRASE": PASSPHRASE,
     }
-    store_key(keys_folder(load_settings(environment)), ERC20, HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
+    store_key(
+        find_keys_folder(load_settings(environment)), ERC20, HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST
+    )
     wallet = address_of(HOT_KEY)
     side.node.fund(wallet, ETHER)
     send(side, wallet, 1000 * COIN, ALMOST_A_UNIT)

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.nonce_partitions import (
-    days_to_keep,
+    count_days_to_keep,
     drop_old_nonces,
     ensure_nonce_partitions,
     list_nonce_days,
@@ -137,7 +137,7 @@ def test_nonces_are_never_dropped_before_they_are_a_day_old(database_url: str, k
 
 @pytest.mark.parametrize(("tolerance_s", "days"), [(1, 1), (300, 1), (43_199, 1), (43_200, 2), (86_400, 3)])
 def test_days_kept_are_more_than_twice_the_tolerance(tolerance_s: int, days: int) -> None:
-    assert days_to_keep(tolerance_s) == days
+    assert count_days_to_keep(tolerance_s) == days
     assert days * 86_400 > 2 * tolerance_s
 
 

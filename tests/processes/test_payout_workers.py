@@ -22,7 +22,7 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.keys.keystore import store_key
 from merchant_wallet.processes.base import make_base, make_writer
 from merchant_wallet.processes.payout_workers import PayoutWorkers, enter_wallets, open_payout_workers
-from merchant_wallet.processes.signers import keys_folder
+from merchant_wallet.processes.signers import find_keys_folder
 from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
 from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
 from merchant_wallet.withdrawals.payer import Payer
@@ -94,7 +94,7 @@ def test_settings_and_a_keystore_are_all_it_takes_to_pay_on_both_chains(
             "WALLET_MASTER_KEY": "11" * 32,
             "WALLET_KEYSTORE_PASSPHRASE": PASSPHRASE,
         }
-        folder = keys_folder(load_settings(environment))
+        folder = find_keys_folder(load_settings(environment))
         for chain in ("ERC20", "TRC20"):
             store_key(folder, chain, HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
 
@@ -151,7 +151,9 @@ def test_a_chain_without_a_key_is_refused(database_url: str, tmp_path: Path) -> 
         "WALLET_MASTER_KEY": "11" * 32,
         "WALLET_KEYSTORE_PASSPHRASE": PASSPHRASE,
     }
-    store_key(keys_folder(load_settings(environment)), "TRC20", HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
+    store_key(
+        find_keys_folder(load_settings(environment)), "TRC20", HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST
+    )
 
     async def scenario() -> None:
         async with opened(database_url, environment):

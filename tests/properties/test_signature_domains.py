@@ -14,7 +14,7 @@ from tests.callbacks.test_payloads import MERCHANT
 
 from merchant_wallet.api.gate import Gate, refuse_callback, require_app_key
 from merchant_wallet.api.operation import Operation, OperationContext
-from merchant_wallet.api.wire import Fields, present_texts
+from merchant_wallet.api.wire import Fields, list_present_texts
 from merchant_wallet.base.codes import Refused
 from merchant_wallet.base.signing import (
     CALLBACK_PATH,
@@ -260,7 +260,7 @@ def test_no_answer_is_a_request_or_a_callback(
 ) -> None:
     merchant = merchant_of(method)
     outcome: Outcome = data.draw(OUTCOMES[asked.name])
-    texts = present_texts(asked.answer(merchant, outcome, CONTEXT))
+    texts = list_present_texts(asked.answer(merchant, outcome, CONTEXT))
     try:
         given_sign = sign_response(
             method, merchant.secrets[0], asked.path, texts, 200, NONCE, asked.sign_length

@@ -14,7 +14,7 @@ from tests.sweeps.sweep_scene import NOW_MS, POLICY, USDT, SweepScene, address_o
 from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.chains.evm.transactions import parse_signed, recover_sender
 from merchant_wallet.custody.sweeps import store
-from merchant_wallet.custody.sweeps.plan import worth_units
+from merchant_wallet.custody.sweeps.plan import compute_worth_units
 from merchant_wallet.custody.sweeps.survey import OTHER_CHAIN
 from merchant_wallet.custody.sweeps.worker import SweepsFailed
 from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
@@ -49,7 +49,7 @@ def test_two_addresses_are_emptied_and_every_wei_is_accounted_for(
             assert evm.token.balance(sweep.address) == 0
             assert coin(evm, sweep.address) == sweep.top_up - (sweep.token_fee or 0)
             burnt = (sweep.top_up_fee or 0) + (sweep.token_fee or 0)
-            assert worth_units(burnt, sweep.coin_price_units, 10**18) * 10 <= sweep.amount_units
+            assert compute_worth_units(burnt, sweep.coin_price_units, 10**18) * 10 <= sweep.amount_units
         totals = await store.sum_sweeps(scene.connection, ERC20)
         assert (totals.moved_units, totals.open_units) == (sum(paid.values()), 0)
         assert totals.burnt + totals.topped_up == spent + sum(sweep.token_fee or 0 for sweep in sweeps)

@@ -12,9 +12,9 @@ from merchant_wallet.custody.sweeps.plan import (
     SweepCandidate,
     SweepPolicy,
     budget_coin,
+    compute_worth_units,
     judge,
     make_plan,
-    worth_units,
 )
 
 USDT = 1_000_000
@@ -148,7 +148,9 @@ def test_whatever_there_is_a_plan_keeps_its_rules(
         assert quote is not None
         # The most that can be burnt, replacements included, is worth no more than the share.
         most = (one.top_up_fee_limit if one.top_up else 0) + quote.token_fee
-        assert worth_units(most, price, laid_down.coin_scale) * RATE_SCALE <= units * laid_down.share_e8
+        assert (
+            compute_worth_units(most, price, laid_down.coin_scale) * RATE_SCALE <= units * laid_down.share_e8
+        )
         assert one.cost <= most
         assert one.top_up + quote.held >= quote.token_fee
         assert one.top_up_fee <= one.top_up_fee_limit <= laid_down.fee_cap
@@ -161,5 +163,5 @@ def test_a_budget_is_all_that_the_share_buys_and_not_a_coin_more(
     units: int, share_e8: int, price: int, scale: int
 ) -> None:
     budget = budget_coin(units, share_e8, price, scale)
-    assert worth_units(budget, price, scale) * RATE_SCALE <= units * share_e8
-    assert worth_units(budget + 1, price, scale) > units * share_e8 // RATE_SCALE
+    assert compute_worth_units(budget, price, scale) * RATE_SCALE <= units * share_e8
+    assert compute_worth_units(budget + 1, price, scale) > units * share_e8 // RATE_SCALE

@@ -11,7 +11,7 @@ from merchant_wallet.base.chains import TRC20
 from merchant_wallet.chains.protocol import ChainAway
 from merchant_wallet.chains.tron.sweeps import TronSweeper
 from merchant_wallet.custody.sweeps import store
-from merchant_wallet.custody.sweeps.plan import worth_units
+from merchant_wallet.custody.sweeps.plan import compute_worth_units
 from merchant_wallet.custody.sweeps.worker import SweepsFailed, SweepWorker
 
 if TYPE_CHECKING:
@@ -62,7 +62,10 @@ def test_addresses_without_an_account_are_topped_up_and_emptied(
             assert (sweep.top_up_fee, sweep.token_fee) == (0, TRANSFER_SUN)
             assert coins[sweep.address] == sweep.top_up - TRANSFER_SUN
             assert tron.network.balance(sweep.address) == 0
-            assert worth_units(sweep.token_fee or 0, sweep.coin_price_units, 10**6) * 10 <= sweep.amount_units
+            assert (
+                compute_worth_units(sweep.token_fee or 0, sweep.coin_price_units, 10**6) * 10
+                <= sweep.amount_units
+            )
         assert sorted(sweep.address for sweep in sweeps) == sorted(addresses)
         signed = await scene.rows("select kind, count(*) from sweep_signed group by kind order by kind")
         assert signed == [("token", 3), ("top_up", 3)]

@@ -4,7 +4,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from merchant_wallet.web.languages import Language
-from merchant_wallet.web.templates import Templates, group, shorten, show_day, show_moment, show_money
+from merchant_wallet.web.templates import Templates, group_digits, shorten, show_day, show_moment, show_money
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_sign_is_shown_where_it_matters() -> None:
 
 
 def test_a_plain_decimal_is_grouped() -> None:
-    assert group("-1234567.5") == "\u22121,234,567.5"
+    assert group_digits("-1234567.5") == "\u22121,234,567.5"
 
 
 def test_a_time_is_written_for_machines_and_people() -> None:

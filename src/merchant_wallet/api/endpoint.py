@@ -26,8 +26,8 @@ from merchant_wallet.api.wire import (
     Fields,
     encode_refusal,
     encode_success,
+    list_present_texts,
     parse_body,
-    present_texts,
 )
 from merchant_wallet.base.codes import (
     APP_KEY_UNKNOWN,
@@ -224,7 +224,7 @@ class Endpoint:
             merchant.sign_method,
             caller.secret,
             operation.path,
-            present_texts(items),
+            list_present_texts(items),
             SUCCESS,
             caller.nonce,
             operation.sign_length,

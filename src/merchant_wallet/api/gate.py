@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from merchant_wallet.api.operation import Operation
-from merchant_wallet.api.wire import Fields, require, require_long, signable
+from merchant_wallet.api.wire import Fields, read_signed_texts, require, require_long
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import (
     APP_KEY_UNKNOWN,
@@ -139,7 +139,7 @@ class Gate:
 
     def _verify(self, merchant: Merchant, path: str, fields: Fields) -> str:
         given = require(fields, "sign", SIGN_LENGTH)
-        texts = signable(fields)
+        texts = read_signed_texts(fields)
         if merchant.sign_method == MD5:
             refuse_hidden_field(texts)
         secret = verify(merchant.sign_method, merchant.secrets, path, texts, given)

@@ -86,7 +86,7 @@ def parse_body(content_type: str | None, body: bytes) -> Fields:
     }
 
 
-def signable(fields: Fields) -> dict[str, str]:
+def read_signed_texts(fields: Fields) -> dict[str, str]:
     """The texts that a request's signature covers: every field except `sign`, unknown fields included.
 
     Refused 40001 naming the first field, `sign` among them, that is not a scalar or that holds a control
@@ -154,7 +154,7 @@ def require_long(fields: Fields, name: str) -> int:
     return int(text)
 
 
-def present_texts(items: Iterable[DataItem]) -> dict[str, str]:
+def list_present_texts(items: Iterable[DataItem]) -> dict[str, str]:
     """The fields of an answer's `data` that its signature covers: those that are neither null nor empty."""
     return {name: text for name, text, _ in items if text}
 

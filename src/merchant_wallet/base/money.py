@@ -100,12 +100,12 @@ def format_rate(rate_e8: int) -> str:
     return f"{whole}.{rest:08d}".rstrip("0") if rest else str(whole)
 
 
-def fee_units(amount_units: int, rate_e8: int) -> int:
+def compute_fee_units(amount_units: int, rate_e8: int) -> int:
     """`amount_units` × rate, rounded half up to a unit. Neither is negative."""
     return (amount_units * rate_e8 + RATE_SCALE // 2) // RATE_SCALE
 
 
-def exchange_units(amount_units: int, rate_e8: int) -> int:
+def compute_exchange_units(amount_units: int, rate_e8: int) -> int:
     """`amount_units` × rate, rounded down to a unit. Neither is negative.
 
     The result may be 0; the caller checks that.

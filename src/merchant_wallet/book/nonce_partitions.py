@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 def make_nonce_partition_task(tolerance_s: int) -> Callable[[AsyncConnection, int], Awaitable[None]]:
     """The maintenance task that creates the next days' nonce partitions and drops old ones."""
-    keep_days = days_to_keep(tolerance_s)
+    keep_days = count_days_to_keep(tolerance_s)
 
     async def keep_nonces(connection: AsyncConnection, at_ms: int) -> None:
         today = at_ms // DAY_MS
@@ -41,7 +41,7 @@ def make_nonce_partition_task(tolerance_s: int) -> Callable[[AsyncConnection, in
     return keep_nonces
 
 
-def days_to_keep(tolerance_s: int) -> int:
+def count_days_to_keep(tolerance_s: int) -> int:
     """For how many days after its own a nonce is kept: more than twice the tolerance, at least one."""
     return 2 * tolerance_s // DAY_S + 1
 

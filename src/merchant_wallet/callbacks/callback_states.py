@@ -66,7 +66,7 @@ STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
 """Every step of a callback. An event that a state lacks changes nothing."""
 
 
-def shown_name(state: str) -> str:
+def show_name(state: str) -> str:
     """The name under which command line, URLs and metrics show a state."""
     return SHOWN_NAMES.get(state, state)
 

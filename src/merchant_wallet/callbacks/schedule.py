@@ -13,7 +13,7 @@ JITTER_DIVISOR: Final = 10
 """A tenth, as a divisor."""
 
 
-def pause_ms(retry_no: int, draw: float) -> int:
+def compute_pause_ms(retry_no: int, draw: float) -> int:
     """Milliseconds until the next attempt, after `retry_no` repeats. The last repeat has none.
 
     `draw` is a random number from 0 to 1. With 0.5 the pause is unchanged.

@@ -37,7 +37,7 @@ from merchant_wallet.callbacks.payloads import (
     build_payload,
     is_accepted,
 )
-from merchant_wallet.callbacks.schedule import pause_ms
+from merchant_wallet.callbacks.schedule import compute_pause_ms
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import Merchant
@@ -218,7 +218,7 @@ class CallbackSender:
             return
         failed = msgspec.structs.replace(answer, error=failure)
         repeats = event is Event.FAILED
-        next_ms = self._clock() + pause_ms(claim.retry_no, self._draw()) if repeats else None
+        next_ms = self._clock() + compute_pause_ms(claim.retry_no, self._draw()) if repeats else None
         async with self._writers.acquire() as connection:
             await outbox.record_failure(connection, claim, failed, next_ms)
         say, said = (log.info, "callback not accepted") if repeats else (log.warning, "callback given up")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from merchant_wallet.base.ids import MAX_ID
-from merchant_wallet.callbacks.callback_states import State, read_shown_name, shown_name
+from merchant_wallet.callbacks.callback_states import State, read_shown_name, show_name
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import BeforeOrderOption, DataOption, JsonOption, LimitOption, MerchantOption
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look at callbacks to merchants, send them again, pause them.", no_args_is_help=True)
 
 ALL: Final = "all callbacks"
-STATES: Final = tuple(map(shown_name, State))
+STATES: Final = tuple(map(show_name, State))
 LIST_COLUMNS = ("merchantId", "eventId", "state", "attempts", "nextMs", "createdMs", "deliveredMs")
 ATTEMPT_COLUMNS = ("attemptNo", "atMs", "address", "httpStatus", "latencyMillis", "error", "answer")
 EVENT_FORM: Final = re.compile(r"evt_([0-9]{1,16})_([2-6]|deposit)")
@@ -267,7 +267,7 @@ def describe(shown: "Callback") -> dict[str, Any]:
         "eventType": shown.event_type,
         "orderId": shown.order_id,
         "txnStatus": str(shown.status) if shown.status else None,
-        "state": shown_name(shown.state),
+        "state": show_name(shown.state),
         "attempts": shown.attempt_no,
         "repeats": shown.retry_no,
         "nextMs": shown.next_ms if shown.state == "due" and shown.next_ms else None,

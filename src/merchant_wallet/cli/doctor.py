@@ -329,13 +329,13 @@ async def _check_checkpoints(conn: Any, settings: Settings) -> Finding:
     from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
     from merchant_wallet.chains.keys.keystore import JOURNAL
     from merchant_wallet.merchants.keys import Keyring
-    from merchant_wallet.processes.signers import keys_folder
+    from merchant_wallet.processes.signers import find_keys_folder
 
     folder = settings.checkpoint_folder
     if not has_master_key(settings):
         return Finding("checkpoints", "none yet")
     old_key = Keyring(settings.master_key or load_or_create_master_key(settings.data)).derive(OLD_KEY)
-    record = keys_folder(settings) / JOURNAL
+    record = find_keys_folder(settings) / JOURNAL
     # The file may belong to the signer's own user.
     place = EvidenceSources(folder, old_key, record if os.access(record, os.R_OK) else None)
     signs = await find_all_signs(conn, place, now_ms())

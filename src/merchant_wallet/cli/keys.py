@@ -59,10 +59,10 @@ def create(count: CountOption = ACCOUNTS, data: DataOption = None, as_json: Json
       merchant-wallet keys create --count 5000 --data /srv/wallet
     """
     from merchant_wallet.chains.keys.keystore import NAMES, check_passphrase, create_key, list_addresses
-    from merchant_wallet.processes.signers import keys_folder
+    from merchant_wallet.processes.signers import find_keys_folder
 
     settings = read_running(data)
-    folder = keys_folder(settings)
+    folder = find_keys_folder(settings)
     missing = [name for name in NAMES if name not in list_addresses(folder)]
     if not missing:
         raise Failure(f"All keys are in {folder} already; `keys derive` adds accounts to the pool.", REFUSED)
@@ -111,10 +111,10 @@ def import_(
 
     from merchant_wallet.base.config import ConfigError
     from merchant_wallet.chains.keys.keystore import check_passphrase, read_secret, store_key
-    from merchant_wallet.processes.signers import keys_folder
+    from merchant_wallet.processes.signers import find_keys_folder
 
     settings = read_running(data)
-    folder = keys_folder(settings)
+    folder = find_keys_folder(settings)
     typed = sys.stdin.buffer.read(MAX_INPUT_BYTES)
     passphrase = ask_passphrase(settings, confirm=True)
     check_passphrase(folder, passphrase)
@@ -146,9 +146,9 @@ def derive(count: CountOption = ACCOUNTS, data: DataOption = None, as_json: Json
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.chains.keys.keystore import open_keystore
-        from merchant_wallet.processes.signers import keys_folder
+        from merchant_wallet.processes.signers import find_keys_folder
 
-        keystore = open_keystore(keys_folder(settings), passphrase)
+        keystore = open_keystore(find_keys_folder(settings), passphrase)
         return {"accountsDerived": await _fill_pool(session, keystore, count), **await _level(session)}
 
     terminal.print_answer(run(data, act), as_json)
@@ -163,10 +163,10 @@ def show_addresses(data: DataOption = None, as_json: JsonOption = False) -> None
       merchant-wallet keys show-addresses --json
     """
     from merchant_wallet.chains.keys.keystore import list_addresses
-    from merchant_wallet.processes.signers import keys_folder
+    from merchant_wallet.processes.signers import find_keys_folder
 
     settings = read_running(data)
-    folder = keys_folder(settings)
+    folder = find_keys_folder(settings)
     if not list_addresses(folder):
         raise Failure(f"There are no keys in {folder}: create them with `merchant-wallet keys create`.")
     terminal.print_answer(_describe(folder), as_json)
@@ -193,9 +193,9 @@ def release(
     from merchant_wallet.chains.keys.keystore import JOURNAL, list_addresses
     from merchant_wallet.chains.keys.signing_journal import Release, SigningJournal
     from merchant_wallet.chains.signer import SigningRefused
-    from merchant_wallet.processes.signers import keys_folder
+    from merchant_wallet.processes.signers import find_keys_folder
 
-    folder = keys_folder(read_running(data))
+    folder = find_keys_folder(read_running(data))
     if not list_addresses(folder):
         raise Failure(f"There are no keys in {folder}.")
     word = Release(now_ms(), order_id, find_actor(), reason)
@@ -249,9 +249,9 @@ def _record_if_possible(settings: Settings, action: str, subject: str, after: di
 
 def _derive(settings: Settings, passphrase: str, count: int) -> int:
     from merchant_wallet.chains.keys.keystore import open_keystore
-    from merchant_wallet.processes.signers import keys_folder
+    from merchant_wallet.processes.signers import find_keys_folder
 
-    keystore = open_keystore(keys_folder(settings), passphrase)
+    keystore = open_keystore(find_keys_folder(settings), passphrase)
 
     async def act(session: Session) -> int:
         return await _fill_pool(session, keystore, count)

@@ -121,12 +121,12 @@ async def _accept(
 def _find_record(settings: "Settings", given: Path | None, freeze_open: bool) -> Path | None:
     """The signer's record, or None if there is none. Raises Failure if it must be named."""
     from merchant_wallet.chains.keys.keystore import JOURNAL
-    from merchant_wallet.processes.signers import keys_folder
+    from merchant_wallet.processes.signers import find_keys_folder
 
     if given is not None or settings.sandbox:
         return given
     if settings.signer_socket is None:
-        return keys_folder(settings) / JOURNAL
+        return find_keys_folder(settings) / JOURNAL
     if not freeze_open:
         raise Failure(f"The signer is a separate process (WALLET_SIGNER_SOCKET). {RECORD_ADVICE}")
     return None

@@ -56,7 +56,7 @@ def sign(
     from merchant_wallet.api import gate, wire
     from merchant_wallet.base import signing
 
-    fields = wire.signable(wire.parse_body("application/json", body))
+    fields = wire.read_signed_texts(wire.parse_body("application/json", body))
     gate.refuse_callback({**fields})
     known = Signer(secret, signing.HMAC) if secret else _find_signer(data, fields.get("appKey"))
     chosen = method or known.method

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.callbacks import outbox
-from merchant_wallet.callbacks.callback_states import State, read_shown_name, shown_name
+from merchant_wallet.callbacks.callback_states import State, read_shown_name, show_name
 from merchant_wallet.console import flash
 from merchant_wallet.console.filter_values import find_scope, open_page
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
@@ -54,7 +54,7 @@ async def show_callbacks(request: ConsoleRequest, conn: Connection) -> Response:
     state = read_state(CALLBACKS, request.http.query_params, filters=FILTERS, several=("state",))
     scope = await find_scope(request, conn, state.get("merchant"))
     reading = oversight.list_callbacks(conn, _read_filter(state, scope), after=state.after, limit=PAGE_ROWS)
-    counts = {shown_name(one.state): one for one in await oversight.count_by_state(conn, request.merchant_id)}
+    counts = {show_name(one.state): one for one in await oversight.count_by_state(conn, request.merchant_id)}
     return request.page(
         "console/callbacks.html",
         active="callbacks",

@@ -6,7 +6,13 @@ Rules: the amounts come from the functions that the book uses. If one can't be c
 from dataclasses import dataclass
 from typing import Final
 
-from merchant_wallet.base.money import RATE_SCALE, exchange_units, fee_units, parse_rate, parse_units
+from merchant_wallet.base.money import (
+    RATE_SCALE,
+    compute_exchange_units,
+    compute_fee_units,
+    parse_rate,
+    parse_units,
+)
 from merchant_wallet.book.rules.withdrawals import compute_withdrawal_fee
 from merchant_wallet.exchange.rates import DIRECTIONS
 from merchant_wallet.web.languages import N_
@@ -96,7 +102,7 @@ def read_amount(text: str) -> int | None:
 
 def _transfer_fee(amount_units: int, conditions: Conditions) -> int | None:
     rate = conditions.transfer_rate_e8
-    return None if rate is None else fee_units(amount_units, rate)
+    return None if rate is None else compute_fee_units(amount_units, rate)
 
 
 def _withdrawal_fee(amount_units: int, conditions: Conditions) -> int | None:
@@ -118,5 +124,5 @@ def _exchange(direction: str, amount_units: int, rate_e8: int | None) -> Quote:
     label = N_("Exchange {sent} to {received}")
     if rate_e8 is None:
         return Quote(label, sent, received, refusal=_NO_RATE)
-    arrival = exchange_units(amount_units, rate_e8)
+    arrival = compute_exchange_units(amount_units, rate_e8)
     return Quote(label, sent, received, 0, arrival, "" if arrival else _NOTHING_ARRIVES)

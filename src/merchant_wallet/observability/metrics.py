@@ -28,7 +28,7 @@ from merchant_wallet.base.workers import Connect, WorkerConnection
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.nonce_partitions import list_nonce_days
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.callbacks.callback_states import UNDELIVERED, shown_name
+from merchant_wallet.callbacks.callback_states import UNDELIVERED, show_name
 from merchant_wallet.observability import metric_table
 from merchant_wallet.observability.counters import LAST_BUCKET, RequestCounters
 
@@ -174,7 +174,7 @@ async def _read_callbacks(connection: AsyncConnection, now_ms: int, sandbox: boo
     samples: list[Sample] = []
     for state in UNDELIVERED:
         count, since_ms = rows.get(state, (0, None))
-        names = (shown_name(state),)
+        names = (show_name(state),)
         samples += _aged("wallet_callbacks", "wallet_callback_oldest_seconds", names, count, since_ms, now_ms)
     return samples
 

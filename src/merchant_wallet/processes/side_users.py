@@ -39,7 +39,7 @@ from merchant_wallet.postgres.privileges import (
     can_keep_search,
     can_read,
 )
-from merchant_wallet.processes.signers import keys_folder, read_passphrase
+from merchant_wallet.processes.signers import find_keys_folder, read_passphrase
 
 log = structlog.get_logger("up")
 
@@ -137,7 +137,7 @@ def give_files(settings: Settings, users: SideUsers) -> None:
     In an ordinary user's folder that user becomes the owner of files that root made there. Raises OSError.
     """
     worker = users.worker.account
-    _give_all(keys_folder(settings), worker)
+    _give_all(find_keys_folder(settings), worker)
     _give_all(settings.checkpoint_folder, Account(worker.uid, users.group), CHECKPOINTS_MODE, CHECKPOINT_MODE)
     if settings.data.is_dir() and (owner := settings.data.stat()).st_uid != 0:
         _give_roots_files(settings.data, Account(owner.st_uid, owner.st_gid))
@@ -194,7 +194,7 @@ def grant_capabilities(settings: Settings, users: SideUsers) -> SideUsers:
     """
     modules = (merchant_wallet.__file__, os.__file__)
     program = [Path(sys.executable), Path(sys.executable).resolve(), *map(Path, modules)]
-    own = [folder for folder in (settings.checkpoint_folder, keys_folder(settings)) if folder.is_dir()]
+    own = [folder for folder in (settings.checkpoint_folder, find_keys_folder(settings)) if folder.is_dir()]
     web = _grant_capabilities(users.web, program, settings.port)
     return SideUsers(web, _grant_capabilities(users.worker, [*program, *own], settings.metrics_port))
 

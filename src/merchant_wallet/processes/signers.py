@@ -41,7 +41,7 @@ def open_signer(settings: Settings) -> Signer:
 
 def open_local_signer(settings: Settings, passphrase: str) -> LocalSigner:
     """A signer with the keys of the data folder. Raises KeystoreError."""
-    return LocalSigner(open_keystore(keys_folder(settings), passphrase), make_rules(settings))
+    return LocalSigner(open_keystore(find_keys_folder(settings), passphrase), make_rules(settings))
 
 
 def make_rules(settings: Settings) -> SigningRules:
@@ -59,7 +59,7 @@ def _make_limits(chain: Chain, settings: ChainSettings) -> ChainLimits:
     return ChainLimits(settings.token, settings.fee_cap, chain_id, chain.base_units)
 
 
-def keys_folder(settings: Settings) -> Path:
+def find_keys_folder(settings: Settings) -> Path:
     """Where the keystore is."""
     return settings.data / FOLDER
 

@@ -52,7 +52,7 @@ from merchant_wallet.processes.maintenance import Maintenance, Task, make_id_ran
 from merchant_wallet.processes.nodes import open_chain_readers
 from merchant_wallet.processes.payout_workers import open_payout_workers
 from merchant_wallet.processes.reconciliation import Reconciler
-from merchant_wallet.processes.signers import keys_folder
+from merchant_wallet.processes.signers import find_keys_folder
 from merchant_wallet.processes.start_checks import prepare
 from merchant_wallet.reporting import rollup
 from merchant_wallet.sub_users.sessions import drop_expired
@@ -161,7 +161,7 @@ async def open_checkpoint_task(base: Base) -> CheckpointTask:
     settings, old_key = base.settings, base.keyring.derive(OLD_KEY)
     async with await db.connect(base.url) as connection:
         signer = await open_service_signer(connection, settings, old_key, now_ms())
-    record = None if settings.sandbox else keys_folder(settings) / JOURNAL
+    record = None if settings.sandbox else find_keys_folder(settings) / JOURNAL
     return CheckpointTask(signer, base.checkpoint_dir, record)
 
 

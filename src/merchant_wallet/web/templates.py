@@ -44,7 +44,12 @@ class Templates:
             auto_reload=False,
         )
         self._environment.filters.update(
-            money=show_money, rate=format_rate, moment=show_moment, day=show_day, short=shorten, group=group
+            money=show_money,
+            rate=format_rate,
+            moment=show_moment,
+            day=show_day,
+            short=shorten,
+            group=group_digits,
         )
         self._environment.filters.update(refusal=show_refusal, browser=describe_browser)
         self._environment.globals["static"] = find_url
@@ -72,7 +77,7 @@ class Templates:
         return template.render({"_": self._translators[language], "lang": str(language), **values})
 
 
-def group(text: str) -> str:
+def group_digits(text: str) -> str:
     """A plain decimal with thousands separators and a true minus sign."""
     whole, point, fraction = text.removeprefix("-").partition(".")
     sign = MINUS if text.startswith("-") else ""

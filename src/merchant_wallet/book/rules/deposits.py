@@ -12,7 +12,7 @@ import msgspec
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB, USDT
-from merchant_wallet.base.money import exchange_units
+from merchant_wallet.base.money import compute_exchange_units
 from merchant_wallet.book.chart import CHAIN_ID_OF, EXCHANGE_ID_OF, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import CreditDeposit
 from merchant_wallet.book.journal import can_receive, post, record
@@ -94,7 +94,7 @@ def _credit_exchanged(draft: Draft, deposit: Deposit, command: CreditDeposit, us
     if isinstance(rate_e8, Refusal):
         return rate_e8
     amount = deposit.amount_units
-    arrival = exchange_units(amount, rate_e8)
+    arrival = compute_exchange_units(amount, rate_e8)
     if arrival == 0:
         return ARRIVES_AS_ZERO
     source_id, bought_id, sold_id = CHAIN_ID_OF[deposit.key.chain], EXCHANGE_ID_OF[USDT], EXCHANGE_ID_OF[KFB]

@@ -7,7 +7,7 @@ Rules:
 """
 
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.money import RATE_SCALE, exchange_units
+from merchant_wallet.base.money import RATE_SCALE, compute_exchange_units
 from merchant_wallet.book.chart import EXCHANGE_ID_OF, MERCHANT_ID_OF
 from merchant_wallet.book.commands import Exchange
 from merchant_wallet.book.journal import can_receive, post, record
@@ -42,7 +42,7 @@ def exchange(draft: Draft, command: Exchange) -> Outcome:
     rate_e8 = find_rate_in_force(draft, command.send_currency, command.receive_currency)
     if isinstance(rate_e8, Refusal):
         return rate_e8
-    arrival = exchange_units(command.amount_units, rate_e8)
+    arrival = compute_exchange_units(command.amount_units, rate_e8)
     refusal = _refuse(draft, command, arrival)
     return refusal if refusal is not None else _record(draft, command, arrival, rate_e8)
 

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.money import MAX_BALANCE_UNITS, fee_units
+from merchant_wallet.base.money import MAX_BALANCE_UNITS, compute_fee_units
 from merchant_wallet.book.chart import FEES_ID_OF, MERCHANT_ID_OF
 from merchant_wallet.book.commands import MerchantToUser, UserToMerchant
 from merchant_wallet.book.journal import can_receive, post, record
@@ -42,7 +42,7 @@ def move_user_to_merchant(draft: Draft, command: UserToMerchant) -> Outcome:
         return SUB_USER_UNKNOWN
     sub_user = draft.sub_users[user_id]
     amount = command.amount_units
-    fee = fee_units(amount, command.fee_rate_e8)
+    fee = compute_fee_units(amount, command.fee_rate_e8)
     refusal = _refuse_debit(draft, sub_user, command, fee)
     if refusal is not None:
         return refusal

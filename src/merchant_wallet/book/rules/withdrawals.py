@@ -14,7 +14,7 @@ import msgspec
 from merchant_wallet.base.addresses import fold_address
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import USDT
-from merchant_wallet.base.money import MAX_BALANCE_UNITS, fee_units
+from merchant_wallet.base.money import MAX_BALANCE_UNITS, compute_fee_units
 from merchant_wallet.book.chart import CHAIN_ID_OF, FEES_ID_OF, HOLD_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.commands import (
     Cancel,
@@ -80,7 +80,7 @@ _CANCELLED_BY: Final = "cancelled by "
 
 def compute_withdrawal_fee(amount_units: int, rate_e8: int, minimum_units: int) -> int:
     """The fee of a withdrawal: a share of the amount, at least the minimum."""
-    return max(minimum_units, fee_units(amount_units, rate_e8))
+    return max(minimum_units, compute_fee_units(amount_units, rate_e8))
 
 
 def quote(draft: Draft, command: QuoteWithdrawal) -> Outcome:
@@ -234,7 +234,7 @@ def cancel(draft: Draft, command: Cancel) -> Outcome:
     is_frozen = command.order_id in draft.frozen_orders
     if stop is not None and (command.by_merchant or (is_frozen and not command.even_frozen)):
         return stop if command.by_merchant else FROZEN
-    return _step(draft, command.order_id, CANCELLED, cause_of_cancel(command.actor), release="cancel")
+    return _step(draft, command.order_id, CANCELLED, format_cancel_cause(command.actor), release="cancel")
 
 
 def expire(draft: Draft, command: Expire) -> Outcome:
@@ -284,7 +284,7 @@ def settle(draft: Draft, command: Settle) -> Outcome:
     return _move(draft, withdrawal, PAID, "transfer final on the chain", tx_hash=command.tx_hash)
 
 
-def cause_of_cancel(actor: str) -> str:
+def format_cancel_cause(actor: str) -> str:
     """What a step to CANCELLED says."""
     return f"{_CANCELLED_BY}{actor}"
 

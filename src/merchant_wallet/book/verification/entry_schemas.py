@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.base.currencies import KFB, USDT
-from merchant_wallet.base.money import RATE_SCALE, exchange_units, fee_units
+from merchant_wallet.base.money import RATE_SCALE, compute_exchange_units, compute_fee_units
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.chart import (
     ADJUSTMENT_ID_OF,
@@ -142,7 +142,7 @@ def _user_to_merchant(entry: Entry, wallets: Wallets) -> None:
             "shape", f"a fee rate of {entry.rate_e8} is more than everything", entry_id=entry.entry_id
         )
     amount = sum([posting.amount_units for posting in entry.postings])
-    fee = fee_units(amount, entry.rate_e8)
+    fee = compute_fee_units(amount, entry.rate_e8)
     expected: tuple[Move, ...] = ((user_id, MERCHANT_ID_OF[currency], currency, amount - fee),)
     if fee:
         expected += ((user_id, FEES_ID_OF[currency], currency, fee),)
@@ -159,7 +159,7 @@ def _merchant_to_user(entry: Entry, wallets: Wallets) -> None:
 def _exchange(entry: Entry, wallets: Wallets) -> None:
     _, _, send, amount = _first(entry)
     receive = OTHER[send]
-    arrival = exchange_units(amount, entry.rate_e8)
+    arrival = compute_exchange_units(amount, entry.rate_e8)
     sent = (MERCHANT_ID_OF[send], EXCHANGE_ID_OF[send], send, amount)
     expect_moves(entry, (sent, (EXCHANGE_ID_OF[receive], MERCHANT_ID_OF[receive], receive, arrival)))
 
@@ -220,7 +220,7 @@ def _deposit(entry: Entry, wallets: Wallets) -> None:
     user_id = entry.postings[-1].target_id
     _expect_wallet(entry, user_id, KFB, wallets)
     bought = (outside, EXCHANGE_ID_OF[USDT], USDT, amount)
-    sold = (EXCHANGE_ID_OF[KFB], user_id, KFB, exchange_units(amount, entry.rate_e8))
+    sold = (EXCHANGE_ID_OF[KFB], user_id, KFB, compute_exchange_units(amount, entry.rate_e8))
     expect_moves(entry, (bought, sold))
 
 

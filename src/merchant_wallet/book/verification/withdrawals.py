@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.base.currencies import USDT
-from merchant_wallet.base.money import fee_units
+from merchant_wallet.base.money import compute_fee_units
 from merchant_wallet.book.chart import CHAIN_ID_OF, FEES_ID_OF, HOLD_ID, MERCHANT_USDT_ID
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import find_approval_violation
@@ -60,7 +60,7 @@ def check_withdrawal(
     _compare(entry, "creation", order.created_ms, entry.at_ms)
     if entry.facts != encode_order_facts(order):
         _raise_facts_violation(entry, order)
-    if order.fee_units < fee_units(order.amount_units, order.rate_e8):
+    if order.fee_units < compute_fee_units(order.amount_units, order.rate_e8):
         raise_violation(
             "order", f"a fee of {order.fee_units} is less than the rate's", order_id=order.order_id
         )

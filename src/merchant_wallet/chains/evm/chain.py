@@ -19,7 +19,7 @@ from merchant_wallet.chains.evm.conditions import ChainConditions, read_conditio
 from merchant_wallet.chains.evm.fees import Offer, outbid
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, read_word
 from merchant_wallet.chains.evm.nonces import next_nonce
-from merchant_wallet.chains.evm.rules import EvmRules, final_block, head_block
+from merchant_wallet.chains.evm.rules import EvmRules, read_final_block, read_head_block
 from merchant_wallet.chains.evm.token import BALANCE_OF, ask_state, require_payable
 from merchant_wallet.chains.evm.token_transfers import check_receipts, read_token_transfers
 from merchant_wallet.chains.evm.transactions import (
@@ -105,7 +105,7 @@ class EvmChain:
         """The lowest balance that nodes show at their final blocks (see `agreement`). Raises ChainAway."""
 
         async def at_final(node: EvmNode) -> int:
-            return await self._balance(node, self.wallet, (await final_block(node, self.rules)).number)
+            return await self._balance(node, self.wallet, (await read_final_block(node, self.rules)).number)
 
         return cautious_low(await self._nodes.answers(at_final))
 
@@ -154,11 +154,11 @@ class EvmChain:
 
     async def head(self) -> Block:
         """The newest block of the first node that answers. Raises ChainAway."""
-        return await self._nodes.first(head_block)
+        return await self._nodes.first(read_head_block)
 
     async def final(self) -> Block:
         """The newest block that two nodes call final. Raises ChainAway, ChainDisagrees."""
-        finals = await self._nodes.answers(lambda node: final_block(node, self.rules))
+        finals = await self._nodes.answers(lambda node: read_final_block(node, self.rules))
         numbers = [block.number for block in finals]
         if len(numbers) < self._nodes.quorum:
             raise ChainAway("only one node says which block is final")
@@ -241,7 +241,7 @@ class EvmChain:
             wrong.append(f"{where}: the token has {decimals} decimals and must have {rules.token_decimals}")
         if reason := await check_receipts(node):
             wrong.append(f"{where}: deposits can't be read from its receipts: {reason}")
-        skew_ms = (await head_block(node)).time_ms - clock_ms()
+        skew_ms = (await read_head_block(node)).time_ms - clock_ms()
         if abs(skew_ms) > _SKEW_MS:
             text = f"the newest block is {abs(skew_ms) // 1000} s {'ahead of' if skew_ms > 0 else 'behind'}"
             wrong.append(f"{where}: {text} this machine's clock")

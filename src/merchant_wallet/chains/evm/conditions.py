@@ -16,7 +16,7 @@ import msgspec
 from merchant_wallet.chains.agreement import cautious_high, cautious_low
 from merchant_wallet.chains.evm.fees import Offer, agree_fees, suggest_offer
 from merchant_wallet.chains.evm.node import EvmFees, EvmNode, EvmNodes
-from merchant_wallet.chains.evm.rules import EvmRules, head_block
+from merchant_wallet.chains.evm.rules import EvmRules, read_head_block
 from merchant_wallet.chains.protocol import Blocked, Obstacle
 from merchant_wallet.chains.transport import answer_of, attempt
 
@@ -40,7 +40,7 @@ async def read_conditions(nodes: EvmNodes, rules: EvmRules, wallet: bytes) -> Ch
     """The present conditions, from all nodes. Raises ChainAway, Blocked."""
 
     async def ask(node: EvmNode) -> tuple[int, int]:
-        head, held = await asyncio.gather(attempt(head_block(node)), attempt(node.coin_balance(wallet)))
+        head, held = await asyncio.gather(attempt(read_head_block(node)), attempt(node.coin_balance(wallet)))
         return answer_of(head).number, answer_of(held)
 
     priced, answered = await asyncio.gather(attempt(read_fees(nodes)), attempt(nodes.answers(ask)))

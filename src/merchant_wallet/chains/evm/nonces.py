@@ -16,7 +16,7 @@ import structlog
 
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes
 from merchant_wallet.chains.evm.proof import ProvenTransaction, prove
-from merchant_wallet.chains.evm.rules import head_block
+from merchant_wallet.chains.evm.rules import read_head_block
 from merchant_wallet.chains.protocol import Block, Blocked, Obstacle
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 
@@ -67,7 +67,7 @@ def _begin(counts: Sequence[int], quorum: int) -> int:
 async def _prove_count(node: EvmNode, wallet: bytes, chain_id: int) -> int:
     """How many transactions of the wallet one node's chain has, if it shows the last one. Otherwise 0."""
     try:
-        head = (await head_block(node)).number
+        head = (await read_head_block(node)).number
         count = await node.count(wallet, head)
         if count == 0:
             return 0

@@ -46,19 +46,19 @@ class EvmRules(msgspec.Struct, frozen=True, gc=False):
         return encode_transfer_call(recipient, amount_units * self.base_units)
 
 
-async def final_block(node: EvmNode, rules: EvmRules) -> Block:
+async def read_final_block(node: EvmNode, rules: EvmRules) -> Block:
     """The newest block that a node can no longer take back. Raises NodeFailed, NodeRefused."""
     if isinstance(rules.finality, str):
         block = await node.block(rules.finality)
     else:
-        head = await head_block(node)
+        head = await read_head_block(node)
         block = await node.block(max(0, head.number - rules.finality))
     if block is None:
         raise NodeRefused(node.name, 0, "knows no final block")
     return block.header
 
 
-async def head_block(node: EvmNode) -> Block:
+async def read_head_block(node: EvmNode) -> Block:
     """The newest block of a node. Raises NodeFailed, NodeRefused."""
     block = await node.block("latest")
     if block is None:

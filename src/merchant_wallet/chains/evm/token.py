@@ -17,7 +17,7 @@ from merchant_wallet.chains.agreement import cautious_low
 from merchant_wallet.chains.evm.node import EvmNode, read_word
 from merchant_wallet.chains.evm.rules import EvmRules
 from merchant_wallet.chains.protocol import Blocked, Obstacle, Unpayable
-from merchant_wallet.chains.token_fee import fee_units, require_no_fee
+from merchant_wallet.chains.token_fee import compute_fee_units, require_no_fee
 from merchant_wallet.chains.transport import NodeFailed
 
 
@@ -59,7 +59,7 @@ async def ask_state(
     if held is None:
         raise NodeFailed(node.name, "there is no token that answers balanceOf")
     # The contract counts in its own units. If it keeps a part of a unit, it counts as a whole unit.
-    fee = -(-fee_units(amount_units * rules.base_units, basis_points, most) // rules.base_units)
+    fee = -(-compute_fee_units(amount_units * rules.base_units, basis_points, most) // rules.base_units)
     held_units = held // rules.base_units
     return TokenState(bool(paused), bool(sender_refused), bool(recipient_refused), held_units, fee)
 

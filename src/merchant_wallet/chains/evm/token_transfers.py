@@ -27,7 +27,7 @@ from merchant_wallet.chains.evm.node import (
     is_transfer,
     transfer_of,
 )
-from merchant_wallet.chains.evm.rules import EvmRules, final_block, head_block
+from merchant_wallet.chains.evm.rules import EvmRules, read_final_block, read_head_block
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused, ask_together
 
@@ -96,13 +96,13 @@ async def _read_final(nodes: EvmNodes, rules: EvmRules, first: int, last: int) -
 
 
 async def _read_if_final(node: EvmNode, rules: EvmRules, first: int, last: int) -> ReadRange | None:
-    if (await final_block(node, rules)).number < last:
+    if (await read_final_block(node, rules)).number < last:
         return None
     return await _read_blocks(node, rules, first, last)
 
 
 async def _read_newest(node: EvmNode, rules: EvmRules, first: int, last: int) -> ReadRange:
-    if (await head_block(node)).number < last:
+    if (await read_head_block(node)).number < last:
         raise NodeRefused(node.name, 0, f"has no block {last} yet")
     return await _read_blocks(node, rules, first, last)
 

@@ -20,7 +20,7 @@ import msgspec
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, EvmReceipt, is_transfer, transfer_of
 from merchant_wallet.chains.evm.nonces import bisect, spender_in
 from merchant_wallet.chains.evm.proof import ProvenTransaction
-from merchant_wallet.chains.evm.rules import EvmRules, final_block, head_block
+from merchant_wallet.chains.evm.rules import EvmRules, read_final_block, read_head_block
 from merchant_wallet.chains.evm.transactions import parse_signed
 from merchant_wallet.chains.protocol import (
     Block,
@@ -123,7 +123,7 @@ def _quarrel(query: PayoutQuery, findings: list[Finding]) -> str:
 
 async def find(node: EvmNode, query: PayoutQuery) -> Finding | NotFinal:
     """What one node shows. Raises NodeFailed, NodeRefused."""
-    final = await final_block(node, query.rules)
+    final = await read_final_block(node, query.rules)
     receipts = [await node.receipt(signed.tx_hash) for signed in query.signed]
     mined = [receipt for receipt in receipts if receipt is not None]
     for receipt in mined:
@@ -151,7 +151,7 @@ async def _wait(node: EvmNode, query: PayoutQuery, final: Block) -> NotFinal:
     """Nothing is in a block. The payout is stuck if no earlier nonce is missing and it has waited long
     enough.
     """
-    head = await head_block(node)
+    head = await read_head_block(node)
     following = await node.count(query.wallet, "latest")
     since = query.signed[-1].built_at_block if query.signed else head.number
     waited, alert = head.number - since, None

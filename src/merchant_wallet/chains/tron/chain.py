@@ -185,7 +185,7 @@ class TronChain(TronReader):
             attempt(self._check_blacklist(transfer.recipient)),
             attempt(self.token.is_paused()),
             attempt(self.token.least_balance(self._wallet, is_solid=False)),
-            attempt(self.token.fee_units(amount_units)),
+            attempt(self.token.compute_fee_units(amount_units)),
             attempt(self.token.simulate(self._wallet, transfer.recipient, amount_units)),
             attempt(self._burning()),
         )

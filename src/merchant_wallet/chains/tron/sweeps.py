@@ -184,7 +184,7 @@ class TronSweeper(ChainSweeper):
         """The most that a sweep's energy can cost, in sun, if all of it is burnt. Raises Blocked."""
         refused, fee, tried, priced = await asyncio.gather(
             attempt(self._chain.token.is_blacklisted(self.wallet)),
-            attempt(self._chain.token.fee_units(amount_units)),
+            attempt(self._chain.token.compute_fee_units(amount_units)),
             attempt(self._chain.token.simulate(address, self.wallet, amount_units)),
             attempt(self._nodes.first(TronNode.prices)),
         )

@@ -15,7 +15,7 @@ from merchant_wallet.base.currencies import LEDGER_DECIMALS
 from merchant_wallet.chains.agreement import cautious_low
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.protocol import Blocked, Obstacle
-from merchant_wallet.chains.token_fee import fee_units
+from merchant_wallet.chains.token_fee import compute_fee_units
 from merchant_wallet.chains.transport import NodeFailed, answer_of, attempt
 from merchant_wallet.chains.tron.http import CallResult, TronNode, TronNodes
 
@@ -73,7 +73,7 @@ class TronToken:
         text = "an address is on the token's blacklist, but not in final blocks of all nodes"
         raise Blocked(Obstacle("node", text))
 
-    async def fee_units(self, amount_units: int) -> int:
+    async def compute_fee_units(self, amount_units: int) -> int:
         """The highest fee of a transfer that any node reports. 0 while the token takes no fee."""
 
         async def ask(node: TronNode) -> int:
@@ -81,7 +81,7 @@ class TronToken:
                 attempt(self._view(node, "basisPointsRate()", b"", is_solid=False)),
                 attempt(self._view(node, "maximumFee()", b"", is_solid=False)),
             )
-            return fee_units(amount_units, answer_of(points), answer_of(most))
+            return compute_fee_units(amount_units, answer_of(points), answer_of(most))
 
         return max(await self._nodes.answers(ask))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from merchant_wallet.cli.demo import devnet_story, signals
 from merchant_wallet.cli.demo.callback_receiver import CallbackReceiver
 from merchant_wallet.cli.demo.client import Client
-from merchant_wallet.cli.demo.deployment import Deployment, Failure, choose_port, installed_program
+from merchant_wallet.cli.demo.deployment import Deployment, Failure, choose_port, find_installed_program
 from merchant_wallet.cli.demo.devnet import Devnet
 from merchant_wallet.cli.demo.story import ALICE, SHOP, ShopStory, check_book, open_account
 from merchant_wallet.cli.demo.transcript import Transcript
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None, program: Path | None = None) ->
     transcript = Transcript()
     signals.catch_first_signal()
     try:
-        deployment = Deployment(program or installed_program())
+        deployment = Deployment(program or find_installed_program())
         devnet = Devnet(deployment.data / "devnet.log")
         try:
             return _perform(transcript, deployment, devnet if asked.devnet else None, leave=asked.exit)

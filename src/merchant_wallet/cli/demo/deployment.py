@@ -37,7 +37,7 @@ class Failure(Exception):
     """A step failed. The text says which and why."""
 
 
-def installed_program() -> Path:
+def find_installed_program() -> Path:
     """The `merchant-wallet` command of the running Python. Raises Failure."""
     program = Path(sys.executable).with_name("merchant-wallet")
     if not program.exists():

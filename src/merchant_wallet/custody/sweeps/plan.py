@@ -119,7 +119,7 @@ def budget_coin(amount_units: int, share_e8: int, price_units: int, coin_scale: 
     return allowed_units * coin_scale // price_units
 
 
-def worth_units(coin: int, price_units: int, coin_scale: int) -> int:
+def compute_worth_units(coin: int, price_units: int, coin_scale: int) -> int:
     """The value of an amount of coin in units, rounded up."""
     return -(-coin * price_units // coin_scale)
 
@@ -135,6 +135,6 @@ def _priced(candidate: SweepCandidate, verdict: Verdict, quote: Quote, policy: S
     planned = PlannedSweep(candidate, verdict, top_up, top_up_fee, 0, quote.token_fee, cost)
     if policy.coin_price_units is None:
         return planned
-    cost_units = worth_units(cost, policy.coin_price_units, policy.coin_scale)
+    cost_units = compute_worth_units(cost, policy.coin_price_units, policy.coin_scale)
     share_e8 = -(-cost_units * RATE_SCALE // candidate.balance_units)
     return msgspec.structs.replace(planned, cost_units=cost_units, share_e8=share_e8)

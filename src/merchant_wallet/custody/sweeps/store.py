@@ -205,7 +205,7 @@ async def read_signed(connection: Connection, sweep: Sweep) -> list[SignedTransf
     return [SignedTransfer(bytes(raw), tx_hash, block) for raw, tx_hash, block in rows]
 
 
-async def next_token_nonce(connection: Connection, sweep: Sweep) -> int:
+async def find_next_token_nonce(connection: Connection, sweep: Sweep) -> int:
     """The nonce after all that sweeps have used of the address."""
     [(nonce,)] = await _fetch(connection, "next_token_nonce", _make_key_params(sweep))
     return int(nonce)

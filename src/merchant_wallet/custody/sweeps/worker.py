@@ -183,7 +183,7 @@ class SweepWorker:
                 nonce = await sweeper.next_nonce(sweep.wallet, known, is_first=True)
                 await store.set_first_nonce(connection, sweep.chain, sweep.wallet, nonce)
             return None
-        used = await store.next_token_nonce(connection, sweep)
+        used = await store.find_next_token_nonce(connection, sweep)
         return max(used, await sweeper.next_nonce(sweep.address, used, is_first=False))
 
     async def _sign_again(
