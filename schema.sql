@@ -861,17 +861,17 @@ ALTER TABLE public.rollback_acceptance ALTER COLUMN acceptance_no ADD GENERATED 
     CACHE 1
 );
 
-CREATE TABLE public.rollback_sign (
-    merchant_id bigint NOT NULL,
-    subject text NOT NULL,
-    kind text NOT NULL,
-    cause text NOT NULL,
-    since_ms bigint NOT NULL,
-    CONSTRAINT rollback_sign_cause_check CHECK ((cause <> ''::text)),
-    CONSTRAINT rollback_sign_kind_check CHECK ((kind = ANY (ARRAY['behind'::text, 'diverged'::text, 'unreadable'::text]))),
-    CONSTRAINT rollback_sign_merchant_id_check CHECK ((merchant_id >= 0)),
-    CONSTRAINT rollback_sign_of_book CHECK (((merchant_id > 0) = (subject = 'book'::text))),
-    CONSTRAINT rollback_sign_subject_check CHECK ((subject = ANY (ARRAY['book'::text, 'audit'::text, 'signer'::text, 'key'::text])))
+CREATE TABLE public.rollback_evidence (
+    merchant_id bigint CONSTRAINT rollback_sign_merchant_id_not_null NOT NULL,
+    subject text CONSTRAINT rollback_sign_subject_not_null NOT NULL,
+    kind text CONSTRAINT rollback_sign_kind_not_null NOT NULL,
+    cause text CONSTRAINT rollback_sign_cause_not_null NOT NULL,
+    since_ms bigint CONSTRAINT rollback_sign_since_ms_not_null NOT NULL,
+    CONSTRAINT rollback_evidence_cause_check CHECK ((cause <> ''::text)),
+    CONSTRAINT rollback_evidence_kind_check CHECK ((kind = ANY (ARRAY['behind'::text, 'diverged'::text, 'unreadable'::text]))),
+    CONSTRAINT rollback_evidence_merchant_id_check CHECK ((merchant_id >= 0)),
+    CONSTRAINT rollback_evidence_of_book CHECK (((merchant_id > 0) = (subject = 'book'::text))),
+    CONSTRAINT rollback_evidence_subject_check CHECK ((subject = ANY (ARRAY['book'::text, 'audit'::text, 'signer'::text, 'key'::text])))
 );
 
 CREATE TABLE public.sandbox_deposit (
@@ -1321,8 +1321,8 @@ ALTER TABLE ONLY public.refused_request
 ALTER TABLE ONLY public.rollback_acceptance
     ADD CONSTRAINT rollback_acceptance_pkey PRIMARY KEY (acceptance_no);
 
-ALTER TABLE ONLY public.rollback_sign
-    ADD CONSTRAINT rollback_sign_pkey PRIMARY KEY (merchant_id, subject);
+ALTER TABLE ONLY public.rollback_evidence
+    ADD CONSTRAINT rollback_evidence_pkey PRIMARY KEY (merchant_id, subject);
 
 ALTER TABLE ONLY public.sandbox_deposit
     ADD CONSTRAINT sandbox_deposit_pkey PRIMARY KEY (chain, block_number);

@@ -39,7 +39,7 @@ def all_goes_on(platform: Platform) -> Iterator[None]:
     """Removes every stop, freeze and obstacle after each test."""
     yield
     platform.rows("delete from payout_stop")
-    platform.rows("delete from rollback_sign")
+    platform.rows("delete from rollback_evidence")
     platform.rows("update hot_wallet set frozen_cause = null, frozen_ms = null")
     platform.rows("update payout set frozen_cause = null, frozen_ms = null")
     platform.rows("update payout set obstacle_kind = null, obstacle_cause = null, obstacle_ms = null")
@@ -91,7 +91,7 @@ def test_a_frozen_wallet_is_shown_like_a_stop(till: Till, people: People) -> Non
 def test_a_rolled_back_database_is_shown_on_every_page_and_at_each_order(till: Till, people: People) -> None:
     order = till.order("40", chain="TRC20")
     till.platform.rows(
-        "insert into rollback_sign values (%s, 'book', 'behind', 'the book has 5 entries of 7', 5)",
+        "insert into rollback_evidence values (%s, 'book', 'behind', 'the book has 5 entries of 7', 5)",
         till.shop.merchant_id,
     )
     operator, user = people.signed_in("operator"), people.signed_in("merchant", till.shop.merchant_id)

@@ -200,10 +200,10 @@ def test_a_merchants_user_gives_up_its_own_order_and_no_other(till: Till, people
 
 def test_a_merchants_user_gives_up_nothing_that_may_have_been_paid(till: Till, people: People) -> None:
     order, user = till.order("60"), people.signed_in("merchant", till.shop.merchant_id)
-    sign = "insert into rollback_sign values (0, 'audit', 'behind', 'it has fewer entries', 1)"
-    till.platform.rows(sign)
+    evidence = "insert into rollback_evidence values (0, 'audit', 'behind', 'it has fewer entries', 1)"
+    till.platform.rows(evidence)
     told = decide(user, "cancel", order, even_frozen="1")
-    till.platform.rows("delete from rollback_sign")
+    till.platform.rows("delete from rollback_evidence")
     assert "0 of 1 went through" in told
     assert "payouts are stopped, and the platform must look at the order first" in told
     till.freeze(order)

@@ -23,7 +23,7 @@ from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.processes.base import make_base
 
 ADDRESS = "0x742d35cc6634c0532925a3b844bc454e4438f44e"
-LOG_TEXTS = ("sign of a rollback", "payouts stopped: the database was rolled back, an operator must look")
+LOG_TEXTS = ("evidence of a rollback", "payouts stopped: the database was rolled back, an operator must look")
 
 
 def command(service: Service, *words: str) -> subprocess.CompletedProcess[str]:
@@ -83,10 +83,10 @@ def checkpoint(service: Service) -> None:
     assert asyncio.run(write()) == 1
 
 
-def signs(service: Service) -> float:
+def count_evidence(service: Service) -> float:
     """The metric of books behind their checkpoints."""
     page = httpx.get(f"{service.url}/metrics", timeout=TIMEOUT_S).text
-    [line] = [one for one in page.splitlines() if one.startswith('wallet_rollback_signs{subject="book"}')]
+    [line] = [one for one in page.splitlines() if one.startswith('wallet_rollback_evidence{subject="book"}')]
     return float(line.rsplit(" ", 1)[1])
 
 
@@ -117,7 +117,7 @@ def test_a_restored_database_pays_nothing_until_a_person_has_accepted_it(service
 
     service.start()
     order(service, "after")
-    wait_until(lambda: signs(service) == 1, "the metric tells")
+    wait_until(lambda: count_evidence(service) == 1, "the metric tells")
     wait_until(lambda: all(text in service.errors() for text in LOG_TEXTS), "the log tells")
     found = command(service, "doctor", "--json")
     [check] = [one for one in json.loads(found.stdout)["checks"] if one["name"] == "checkpoints"]
@@ -135,7 +135,7 @@ def test_a_restored_database_pays_nothing_until_a_person_has_accepted_it(service
     assert [sign["kind"] for sign in accepted["signs"]] == ["behind"]
     assert Path(accepted["evidence"], accepted["files"][0]["name"]).exists()
     wait_until(lambda: statuses(service) == {"before": 2, "after": 2}, "payouts go on")
-    assert signs(service) == 0
+    assert count_evidence(service) == 0
     [entry] = answer(service, "audit", "show", "--action", "rollback.accept")["entries"]
     assert entry["after"]["reason"] == "restored a copy, nothing was entered"
     assert answer(service, "book", "verify")["ok"]

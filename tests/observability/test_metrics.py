@@ -62,7 +62,7 @@ def make_metrics(
         request_counters=request_counters,
         under_way=lambda: 2,
         signer_refusals=lambda: 1,
-        rollback_signs=lambda: 0,
+        rollback_evidence=lambda: 0,
     )
 
 
@@ -160,14 +160,14 @@ def test_signs_of_a_rollback_are_counted_with_their_age(
     database_url: str, connection: psycopg.Connection
 ) -> None:
     connection.execute(
-        "insert into rollback_sign values (1001, 'book', 'behind', 'why', %(a)s), "
+        "insert into rollback_evidence values (1001, 'book', 'behind', 'why', %(a)s), "
         "(1002, 'book', 'diverged', 'why', %(b)s), (0, 'signer', 'behind', 'why', %(b)s)",
         {"a": NOW_MS - 60_000, "b": NOW_MS - 5_000},
     )
     shown = show(database_url)
-    counts = {names[0]: value for (name, names), value in shown.items() if name == "wallet_rollback_signs"}
+    counts = {names[0]: value for (name, names), value in shown.items() if name == "wallet_rollback_evidence"}
     assert counts == {"book": 2, "audit": 0, "signer": 1, "key": 0}
-    assert shown["wallet_rollback_sign_oldest_seconds", ("book",)] == 60
+    assert shown["wallet_rollback_evidence_oldest_seconds", ("book",)] == 60
 
 
 def test_the_process_shows_what_it_counts(database_url: str) -> None:

@@ -36,7 +36,7 @@ FOR_EVER = (
     "treasury_movement",
     "reconciliation",
     "checkpoint_key",
-    "rollback_sign",
+    "rollback_evidence",
     "rollback_acceptance",
     "schema_migration",
 )

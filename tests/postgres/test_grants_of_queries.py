@@ -58,7 +58,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "api/refused_requests/refusals.sql": WEB,
     "audit/rollback/comparison.sql": BOTH,
     "audit/rollback/signer_record.sql": WORKER,
-    "audit/rollback/signs.sql": BOTH,
+    "audit/rollback/evidence.sql": BOTH,
     "sub_users/activity.sql": WEB,
     "sub_users/pins.sql": WEB,
     "sub_users/profile.sql": WEB,
@@ -86,7 +86,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
             insert_remainders list_remainders list_treasury page_unsurveyed move_survey read_survey
             read_survey_place list_expected""",
         "merchants/xpub_pool.sql": "insert_accounts",
-        "audit/rollback/signs.sql": "record_sign",
+        "audit/rollback/evidence.sql": "record_evidence",
         "book/nonce_partitions.sql": "drop_nonce_day",
         "withdrawals/hot_wallet_store.sql": "open_wallet record_funds lose_nonces read_known_nonce",
         "withdrawals/payouts.sql": "claim store_signed mark_broadcast release",

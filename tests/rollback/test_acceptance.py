@@ -39,8 +39,8 @@ from merchant_wallet.audit.checkpointing.acceptance import (
 from merchant_wallet.audit.checkpointing.keys import publish
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner, append_all
 from merchant_wallet.audit.checkpointing.task import CheckpointTask
+from merchant_wallet.audit.rollback.evidence import list_evidence
 from merchant_wallet.audit.rollback.signer_record import RecordUnreadable
-from merchant_wallet.audit.rollback.signs import list_signs
 from merchant_wallet.book.checkpoints import Checkpoint, file_of
 
 __all__ = ["folder", "rolled_back"]
@@ -96,14 +96,14 @@ def test_an_acceptance_that_is_killed_anywhere_leaves_the_signs_and_is_given_aga
     fake_writer: FakeWriter, rolled_back: Path, module: object, name: str
 ) -> None:
     # No worker has run since the rollback, so only the files show it.
-    assert on(fake_writer.url, list_signs) == []
+    assert on(fake_writer.url, list_evidence) == []
     sources, saw = EvidenceSources(rolled_back, OLD_KEY), file_of(rolled_back, MERCHANT_ID).read_bytes()
     accept_and_die(fake_writer, sources, module, name)
-    [sign] = keep(fake_writer, CheckpointTask(SIGNER, rolled_back))
-    assert (sign.merchant_id, sign.kind) == (MERCHANT_ID, "behind")
+    [evidence] = keep(fake_writer, CheckpointTask(SIGNER, rolled_back))
+    assert (evidence.merchant_id, evidence.kind) == (MERCHANT_ID, "behind")
     assert on(fake_writer.url, records.list_entries) == []
     accepted = accept_all(fake_writer, sources)
-    assert accepted.signs == [sign]
+    assert accepted.evidence == [evidence]
     assert [(file.name, file.sha256) for file in accepted.files] == [("1001.jsonl", sha256(saw).hexdigest())]
     assert accepted.folder is not None
     assert (accepted.folder / "1001.jsonl").read_bytes() == saw
@@ -119,7 +119,7 @@ def test_a_replaced_key_whose_command_is_killed_leaves_a_sign(fake_writer: FakeW
     fake_writer.fund(COIN)
     checkpoint(fake_writer, folder)
     accept_and_die(fake_writer, EvidenceSources(folder, OLD_KEY), acceptance, "_record", OTHER)
-    assert [sign.subject for sign in on(fake_writer.url, list_signs)] == ["key"]
+    assert [evidence.subject for evidence in on(fake_writer.url, list_evidence)] == ["key"]
     with pytest.raises(KeyDiffers):
         accept_all(fake_writer, EvidenceSources(folder, OLD_KEY))
     accepted = accept_all(fake_writer, EvidenceSources(folder, OLD_KEY), OTHER)
@@ -142,7 +142,7 @@ def test_the_list_of_an_acceptance_that_broke_off_stays_beside_the_one_that_coun
 def test_evidence_of_two_acceptances_lies_in_two_folders(fake_writer: FakeWriter, rolled_back: Path) -> None:
     sources, folders = EvidenceSources(rolled_back, OLD_KEY), []
     for _ in range(2):
-        fake_writer.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
+        fake_writer.run("insert into rollback_evidence values (1001, 'book', 'behind', 'why', 1)")
         append_all(SIGNER, rolled_back, [HEAD])
         folders.append(accept_all(fake_writer, sources).folder)
     assert [kept and kept.name for kept in folders] == ["1", "1-2"]
@@ -151,14 +151,14 @@ def test_evidence_of_two_acceptances_lies_in_two_folders(fake_writer: FakeWriter
 def test_another_key_is_accepted_only_with_a_new_one(fake_writer: FakeWriter, folder: Path) -> None:
     publish(OTHER, folder)
     sources = EvidenceSources(folder, OLD_KEY)
-    [sign] = keep(fake_writer, CheckpointTask(SIGNER, folder))
-    assert sign.subject == "key"
+    [evidence] = keep(fake_writer, CheckpointTask(SIGNER, folder))
+    assert evidence.subject == "key"
     with pytest.raises(KeyDiffers):
         accept_all(fake_writer, sources)
-    assert on(fake_writer.url, list_signs) == [sign]
-    # With the right file back, only the sign is left.
+    assert on(fake_writer.url, list_evidence) == [evidence]
+    # With the right file back, only the evidence is left.
     publish(SIGNER, folder)
-    assert accept_all(fake_writer, sources).signs == [sign]
+    assert accept_all(fake_writer, sources).evidence == [evidence]
 
 
 def test_a_worker_with_the_replaced_key_writes_nothing_and_says_what_to_do(
@@ -185,11 +185,11 @@ def test_without_the_signers_record_nothing_is_accepted_unless_all_open_orders_a
     rows = fake_writer.run("select order_id, status from withdrawal order by order_id").fetchall()
     open_ids = [order_id for order_id, status in rows if status in (0, 1, 3)]
     assert {status for _, status in rows} >= {0, 1}
-    fake_writer.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
+    fake_writer.run("insert into rollback_evidence values (1001, 'book', 'behind', 'why', 1)")
     sources = EvidenceSources(rolled_back, OLD_KEY, tmp_path / "signed.jsonl")
     with pytest.raises(RecordMissing):
         accept_all(fake_writer, sources)
-    assert len(on(fake_writer.url, list_signs)) == 1
+    assert len(on(fake_writer.url, list_evidence)) == 1
     assert file_of(rolled_back, MERCHANT_ID).exists()
     accepted: Accepted = on(fake_writer.url, lambda conn: accept(conn, sources, REQUEST, freeze_open=True))
     assert list(accepted.frozen_orders) == open_ids
@@ -216,14 +216,14 @@ def test_a_record_that_can_not_be_read_is_a_sign_and_is_accepted_once_the_right_
         CheckpointTask(SIGNER, rolled_back, path),
         EvidenceSources(rolled_back, OLD_KEY, path),
     )
-    assert {sign.kind for sign in keep(fake_writer, checkpoint_task)} == {"behind", "unreadable"}
+    assert {evidence.kind for evidence in keep(fake_writer, checkpoint_task)} == {"behind", "unreadable"}
     assert checkpoint_task.compared.is_set()
     for freeze_open in (False, True):
         with pytest.raises(RecordUnreadable):
             on(fake_writer.url, partial(accept, sources=sources, request=REQUEST, freeze_open=freeze_open))
     assert file_of(rolled_back, MERCHANT_ID).exists()
     record(tmp_path, pay(1, START_MS - 1))
-    assert len(accept_all(fake_writer, sources).signs) == 2
+    assert len(accept_all(fake_writer, sources).evidence) == 2
     assert keep(fake_writer, checkpoint_task) == []
 
 

@@ -22,8 +22,8 @@ from merchant_wallet.audit.checkpointing.acceptance import (
 from merchant_wallet.audit.checkpointing.keys import pin, publish
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.audit.checkpointing.task import CheckpointTask
+from merchant_wallet.audit.rollback.evidence import RollbackEvidence, list_evidence
 from merchant_wallet.audit.rollback.monitor import RollbackMonitor
-from merchant_wallet.audit.rollback.signs import RollbackSign, list_signs
 from merchant_wallet.audit.verify import verify
 from merchant_wallet.base import ids
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
@@ -58,10 +58,10 @@ def rolled_back(fake_writer: FakeWriter, folder: Path) -> Path:
 
 def keep(
     fake_writer: FakeWriter, checkpoint_task: CheckpointTask, at_ms: int = LATER_MS
-) -> list[RollbackSign]:
-    async def run(conn: AsyncConnection) -> list[RollbackSign]:
+) -> list[RollbackEvidence]:
+    async def run(conn: AsyncConnection) -> list[RollbackEvidence]:
         await checkpoint_task.run_once(conn, at_ms)
-        return await list_signs(conn)
+        return await list_evidence(conn)
 
     return on(fake_writer.url, run)
 
@@ -89,10 +89,10 @@ def test_a_rollback_is_written_down_and_logged_and_gets_no_new_checkpoint(
     before = file_of(rolled_back, MERCHANT_ID).read_bytes()
     checkpoint_task = CheckpointTask(SIGNER, rolled_back)
     with capture_logs() as logs:
-        [sign] = keep(fake_writer, checkpoint_task)
-    assert (sign.merchant_id, sign.kind, sign.since_ms) == (MERCHANT_ID, "behind", LATER_MS)
+        [evidence] = keep(fake_writer, checkpoint_task)
+    assert (evidence.merchant_id, evidence.kind, evidence.since_ms) == (MERCHANT_ID, "behind", LATER_MS)
     assert [(line["event"], line["log_level"]) for line in logs] == [
-        ("sign of a rollback", "error"),
+        ("evidence of a rollback", "error"),
         ("payouts stopped: the database was rolled back, an operator must look", "error"),
     ]
     assert checkpoint_task.found_count == 1
@@ -100,7 +100,7 @@ def test_a_rollback_is_written_down_and_logged_and_gets_no_new_checkpoint(
     for _ in range(5):
         fake_writer.fund(COIN)
     with capture_logs() as logs:
-        assert keep(fake_writer, checkpoint_task, LATER_MS + 60_000) == [sign]
+        assert keep(fake_writer, checkpoint_task, LATER_MS + 60_000) == [evidence]
     assert [line["event"] for line in logs] == [
         "payouts stopped: the database was rolled back, an operator must look"
     ]
@@ -109,29 +109,29 @@ def test_a_rollback_is_written_down_and_logged_and_gets_no_new_checkpoint(
 
 def test_a_sign_stands_although_what_it_saw_has_passed(fake_writer: FakeWriter, rolled_back: Path) -> None:
     checkpoint_task = CheckpointTask(SIGNER, rolled_back)
-    [sign] = keep(fake_writer, checkpoint_task)
+    [evidence] = keep(fake_writer, checkpoint_task)
     file_of(rolled_back, MERCHANT_ID).unlink()
     assert compare(fake_writer, rolled_back) == []
-    assert keep(fake_writer, checkpoint_task, LATER_MS + 60_000) == [sign]
+    assert keep(fake_writer, checkpoint_task, LATER_MS + 60_000) == [evidence]
 
 
 def test_an_acceptance_keeps_the_evidence_names_it_in_the_log_and_lets_payouts_go_on(
     fake_writer: FakeWriter, rolled_back: Path
 ) -> None:
     checkpoint_task = CheckpointTask(SIGNER, rolled_back)
-    [sign] = keep(fake_writer, checkpoint_task)
-    evidence = file_of(rolled_back, MERCHANT_ID).read_bytes()
+    [evidence] = keep(fake_writer, checkpoint_task)
+    saved = file_of(rolled_back, MERCHANT_ID).read_bytes()
     accepted = accept_all(fake_writer, EvidenceSources(rolled_back, OLD_KEY))
-    assert accepted.signs == [sign]
+    assert accepted.evidence == [evidence]
     assert accepted.folder is not None
-    assert (accepted.folder / "1001.jsonl").read_bytes() == evidence
+    assert (accepted.folder / "1001.jsonl").read_bytes() == saved
     told = json.loads((accepted.folder / "accepted.json").read_text())
     assert told["word"]["reason"] == REQUEST.reason
-    assert told["signs"][0]["cause"] == sign.cause
+    assert told["signs"][0]["cause"] == evidence.cause
     [entry] = on(fake_writer.url, lambda conn: records.list_entries(conn, action="rollback.accept"))
     assert entry.after is not None
     assert (entry.actor, entry.after["reason"]) == ("cli:ann", REQUEST.reason)
-    assert entry.after["causes"] == [f"book 1001: {sign.cause}"]
+    assert entry.after["causes"] == [f"book 1001: {evidence.cause}"]
     assert on(fake_writer.url, verify).ok
     assert keep(fake_writer, checkpoint_task) == []
     # A new file has begun, and it shows a further rollback.
@@ -149,11 +149,11 @@ def test_nothing_can_be_accepted_that_does_not_show(fake_writer: FakeWriter, fol
 
 
 def test_an_acceptance_that_broke_off_is_given_again(fake_writer: FakeWriter, rolled_back: Path) -> None:
-    [sign] = keep(fake_writer, CheckpointTask(SIGNER, rolled_back))
+    [evidence] = keep(fake_writer, CheckpointTask(SIGNER, rolled_back))
     # The file was moved, but the database does not know.
     file_of(rolled_back, MERCHANT_ID).rename(rolled_back / "moved")
     accepted = accept_all(fake_writer, EvidenceSources(rolled_back, OLD_KEY))
-    assert (accepted.signs, accepted.files) == ([sign], [])
+    assert (accepted.evidence, accepted.files) == ([evidence], [])
 
 
 def test_a_lost_key_is_replaced_and_every_old_file_is_kept(fake_writer: FakeWriter, folder: Path) -> None:
@@ -172,8 +172,8 @@ def test_a_swapped_public_key_stops_payouts_and_every_checkpoint(
 ) -> None:
     publish(OTHER, folder)
     fake_writer.fund(COIN)
-    [sign] = keep(fake_writer, CheckpointTask(SIGNER, folder))
-    assert (sign.subject, file_of(folder, MERCHANT_ID).exists()) == ("key", False)
+    [evidence] = keep(fake_writer, CheckpointTask(SIGNER, folder))
+    assert (evidence.subject, file_of(folder, MERCHANT_ID).exists()) == ("key", False)
 
 
 def record(folder: Path, *entries: SignedPayment | Release) -> Path:
@@ -187,7 +187,7 @@ def pay(order_id: int, at_ms: int) -> SignedPayment:
     return SignedPayment(at_ms, order_id, "ERC20", bytes(20), COIN, bytes(32), 4)
 
 
-def test_an_order_that_was_signed_and_is_not_known_or_not_taken_up_is_a_sign(
+def test_an_order_that_was_signed_and_is_not_known_or_not_taken_up_is_evidence(
     fake_writer: FakeWriter, folder: Path, tmp_path: Path
 ) -> None:
     write_history(fake_writer)
@@ -206,15 +206,15 @@ def test_an_order_that_was_signed_and_is_not_known_or_not_taken_up_is_a_sign(
         pay(ids.compose(99, 5), LATER_MS),
     ]
     record(tmp_path, *sound, *lost)
-    [sign] = keep(fake_writer, checkpoint_task)
-    assert (sign.subject, sign.kind, sign.merchant_id) == ("signer", "behind", 0)
-    assert f"order {ids.compose(7, 9_005)} was signed at 2024-10-04T00:00:00Z" in sign.cause
-    assert sign.cause.endswith("and 2 more later")
+    [evidence] = keep(fake_writer, checkpoint_task)
+    assert (evidence.subject, evidence.kind, evidence.merchant_id) == ("signer", "behind", 0)
+    assert f"order {ids.compose(7, 9_005)} was signed at 2024-10-04T00:00:00Z" in evidence.cause
+    assert evidence.cause.endswith("and 2 more later")
     accept_all(fake_writer, EvidenceSources(folder, OLD_KEY, path))
     assert keep(fake_writer, checkpoint_task) == []
     # A loss after that shows again.
     record(tmp_path, *sound, *lost, pay(ids.compose(7, 9_006), LATER_MS + 1))
-    assert [sign.subject for sign in keep(fake_writer, checkpoint_task)] == ["signer"]
+    assert [evidence.subject for evidence in keep(fake_writer, checkpoint_task)] == ["signer"]
 
 
 def test_a_torn_or_missing_record_shows_nothing_and_one_of_another_form_does(
@@ -226,8 +226,8 @@ def test_a_torn_or_missing_record_shows_nothing_and_one_of_another_form_does(
     path.write_bytes(b'{"kind":"payment","atM')
     assert keep(fake_writer, checkpoint_task) == []
     path.write_bytes(b"nonsense\n")
-    [sign] = keep(fake_writer, checkpoint_task)
-    assert (sign.subject, sign.kind) == ("signer", "unreadable")
+    [evidence] = keep(fake_writer, checkpoint_task)
+    assert (evidence.subject, evidence.kind) == ("signer", "unreadable")
 
 
 def test_the_web_side_tells_what_it_sees_and_writes_nothing(
@@ -239,12 +239,12 @@ def test_the_web_side_tells_what_it_sees_and_writes_nothing(
 
         watch = RollbackMonitor(open_one, rolled_back, OLD_KEY, clock=lambda: LATER_MS)
         await watch.compare()
-        assert await list_signs(conn) == []
+        assert await list_evidence(conn) == []
         return watch
 
     with capture_logs() as logs:
         watch = on(fake_writer.url, compare)
-    assert [(sign.merchant_id, sign.kind) for sign in watch.signs] == [(MERCHANT_ID, "behind")]
+    assert [(evidence.merchant_id, evidence.kind) for evidence in watch.evidence] == [(MERCHANT_ID, "behind")]
     assert [line["log_level"] for line in logs] == ["error"]
 
 
@@ -253,7 +253,7 @@ def test_two_workers_and_an_acceptance_at_once_leave_no_sign_behind(
 ) -> None:
     keep(fake_writer, CheckpointTask(SIGNER, rolled_back))
 
-    async def at_once(conn: AsyncConnection) -> list[RollbackSign]:
+    async def at_once(conn: AsyncConnection) -> list[RollbackEvidence]:
         others = [await AsyncConnection.connect(fake_writer.url, autocommit=True) for _ in range(3)]
         try:
             tasks = [CheckpointTask(SIGNER, rolled_back) for _ in others]
@@ -262,7 +262,7 @@ def test_two_workers_and_an_acceptance_at_once_leave_no_sign_behind(
         finally:
             for one in others:
                 await one.close()
-        return await list_signs(conn)
+        return await list_evidence(conn)
 
     assert on(fake_writer.url, at_once) == []
 
@@ -278,7 +278,7 @@ def test_an_open_order_that_was_signed_in_what_was_lost_is_frozen(
     assert ended_ids
     checkpoint(fake_writer, folder)
     record(tmp_path, *(pay(order_id, START_MS) for order_id in (*open_ids, *ended_ids)))
-    fake_writer.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
+    fake_writer.run("insert into rollback_evidence values (1001, 'book', 'behind', 'why', 1)")
     sources = EvidenceSources(folder, OLD_KEY, tmp_path / "signed.jsonl")
     assert list(accept_all(fake_writer, sources).frozen_orders) == open_ids
     frozen = fake_writer.run("select order_id from payout where frozen_ms is not null order by 1").fetchall()
@@ -295,11 +295,11 @@ def test_an_order_whose_signed_bytes_the_database_has_is_not_frozen(
     ]
     fake_writer.insert("payout", order_id=order_id, fence=3, claimed_by="w", claimed_until_ms=0, signed_no=1)
     record(tmp_path, pay(order_id, START_MS), pay(order_id, START_MS))
-    fake_writer.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
+    fake_writer.run("insert into rollback_evidence values (1001, 'book', 'behind', 'why', 1)")
     sources = EvidenceSources(folder, OLD_KEY, tmp_path / "signed.jsonl")
     assert accept_all(fake_writer, sources).frozen_orders == ()
     another = msgspec.structs.replace(pay(order_id, START_MS + 1), digest=bytes(31) + b"1")
     record(tmp_path, pay(order_id, START_MS), another)
-    fake_writer.run("insert into rollback_sign values (1001, 'book', 'behind', 'why', 1)")
+    fake_writer.run("insert into rollback_evidence values (1001, 'book', 'behind', 'why', 1)")
     assert accept_all(fake_writer, sources).frozen_orders == (order_id,)
     assert fake_writer.run("select fence from payout").fetchall() == [(4,)]

@@ -17,7 +17,7 @@ from merchant_wallet.audit.checkpointing.signing import (
 )
 from merchant_wallet.audit.rollback import comparison
 from merchant_wallet.audit.rollback.comparison import Comparison, compare_journal
-from merchant_wallet.audit.rollback.signs import RollbackSign
+from merchant_wallet.audit.rollback.evidence import RollbackEvidence
 from merchant_wallet.book import checkpoint_keys
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE
 from merchant_wallet.book.checkpoints import Checkpoint, file_of
@@ -49,12 +49,12 @@ def checkpoint(fake_writer: FakeWriter, folder: Path) -> int:
     return on(fake_writer.url, lambda conn: write_checkpoints(conn, SIGNER, folder, START_MS, interval_ms=0))
 
 
-def compare(fake_writer: FakeWriter, folder: Path) -> list[RollbackSign]:
-    return on(fake_writer.url, lambda conn: Comparison(folder, OLD_KEY).find_signs(conn, START_MS))
+def compare(fake_writer: FakeWriter, folder: Path) -> list[RollbackEvidence]:
+    return on(fake_writer.url, lambda conn: Comparison(folder, OLD_KEY).find_evidence(conn, START_MS))
 
 
-def found(signs: list[RollbackSign]) -> list[tuple[int, str, str]]:
-    return [(sign.merchant_id, sign.subject, sign.kind) for sign in signs]
+def found(evidence: list[RollbackEvidence]) -> list[tuple[int, str, str]]:
+    return [(item.merchant_id, item.subject, item.kind) for item in evidence]
 
 
 def cut(fake_writer: FakeWriter, count: int) -> None:
@@ -91,9 +91,9 @@ def test_a_journal_that_lost_its_end_is_behind(fake_writer: FakeWriter, folder: 
         fake_writer.fund(COIN)
     checkpoint(fake_writer, folder)
     cut(fake_writer, 3)
-    [sign] = compare(fake_writer, folder)
-    assert (sign.merchant_id, sign.subject, sign.kind) == (MERCHANT_ID, "book", "behind")
-    assert sign.cause == "the checkpoint of 2024-10-04T00:00:00Z saw 5 entries, the journal has 3"
+    [evidence] = compare(fake_writer, folder)
+    assert (evidence.merchant_id, evidence.subject, evidence.kind) == (MERCHANT_ID, "book", "behind")
+    assert evidence.cause == "the checkpoint of 2024-10-04T00:00:00Z saw 5 entries, the journal has 3"
 
 
 def test_a_journal_that_grew_again_after_it_lost_its_end_has_diverged(
@@ -105,9 +105,9 @@ def test_a_journal_that_grew_again_after_it_lost_its_end_has_diverged(
     fake_writer.tamper("update entry set facts = replace(facts, 'ann', 'bob')")
     fake_writer.rechain()
     fake_writer.tamper("update book set entry_count = 9")
-    [sign] = compare(fake_writer, folder)
-    assert found([sign]) == [(MERCHANT_ID, "book", "diverged")]
-    assert "another entry" in sign.cause
+    [evidence] = compare(fake_writer, folder)
+    assert found([evidence]) == [(MERCHANT_ID, "book", "diverged")]
+    assert "another entry" in evidence.cause
 
 
 def test_a_book_that_is_gone_is_behind_and_others_are_not(
@@ -134,27 +134,27 @@ def test_the_audit_log_is_compared_too(fake_writer: FakeWriter, folder: Path) ->
     assert compare(fake_writer, folder) == []
     fake_writer.tamper("delete from audit_entry where audit_no = 3")
     fake_writer.tamper("update audit_head set entry_count = 2")
-    [sign] = compare(fake_writer, folder)
-    assert (sign.merchant_id, sign.subject, sign.kind) == (0, "audit", "behind")
-    assert "saw 3 entries, the audit log has 2" in sign.cause
+    [evidence] = compare(fake_writer, folder)
+    assert (evidence.merchant_id, evidence.subject, evidence.kind) == (0, "audit", "behind")
+    assert "saw 3 entries, the audit log has 2" in evidence.cause
     on(fake_writer.url, note)
     assert found(compare(fake_writer, folder)) == [(0, "audit", "diverged")]
 
 
 @pytest.mark.parametrize("line", [b"{}\n", b"x" * 5000 + b"\n"])
-def test_a_last_line_that_is_no_checkpoint_is_a_sign(
+def test_a_last_line_that_is_no_checkpoint_is_evidence(
     fake_writer: FakeWriter, folder: Path, line: bytes
 ) -> None:
     fake_writer.fund(COIN)
     checkpoint(fake_writer, folder)
     with file_of(folder, MERCHANT_ID).open("ab") as file:
         file.write(line)
-    [sign] = compare(fake_writer, folder)
-    assert found([sign]) == [(MERCHANT_ID, "book", "unreadable")]
-    assert sign.cause == "the last line of 1001.jsonl is no checkpoint"
+    [evidence] = compare(fake_writer, folder)
+    assert found([evidence]) == [(MERCHANT_ID, "book", "unreadable")]
+    assert evidence.cause == "the last line of 1001.jsonl is no checkpoint"
 
 
-def test_a_torn_last_line_is_no_sign(fake_writer: FakeWriter, folder: Path) -> None:
+def test_a_torn_last_line_is_no_evidence(fake_writer: FakeWriter, folder: Path) -> None:
     fake_writer.fund(COIN)
     checkpoint(fake_writer, folder)
     path = file_of(folder, MERCHANT_ID)
@@ -172,19 +172,19 @@ def test_whoever_has_another_key_can_make_no_journal_look_sound(
     path = file_of(folder, MERCHANT_ID)
     path.unlink()
     on(fake_writer.url, lambda conn: write_checkpoints(conn, OTHER, folder, START_MS, interval_ms=0))
-    [sign] = compare(fake_writer, folder)
-    assert (sign.kind, "not signed with this key" in sign.cause) == ("unreadable", True)
+    [evidence] = compare(fake_writer, folder)
+    assert (evidence.kind, "not signed with this key" in evidence.cause) == ("unreadable", True)
 
 
-def test_a_line_of_another_book_is_a_sign(
+def test_a_line_of_another_book_is_evidence(
     fake_writer: FakeWriter, others: list[FakeWriter], folder: Path
 ) -> None:
     others[0].fund(COIN)
     checkpoint(fake_writer, folder)
     file_of(folder, 1002).rename(file_of(folder, MERCHANT_ID))
-    [sign] = compare(fake_writer, folder)
-    assert (sign.merchant_id, sign.kind) == (MERCHANT_ID, "unreadable")
-    assert "is of merchant 1002" in sign.cause
+    [evidence] = compare(fake_writer, folder)
+    assert (evidence.merchant_id, evidence.kind) == (MERCHANT_ID, "unreadable")
+    assert "is of merchant 1002" in evidence.cause
 
 
 @pytest.mark.parametrize("text", ["00" * 32, "no key", "00"])
@@ -194,8 +194,8 @@ def test_a_public_key_that_was_swapped_beside_the_checkpoints_is_believed_by_nob
     fake_writer.fund(COIN)
     checkpoint(fake_writer, folder)
     (folder / PUBLIC_KEY_FILE).write_text(text)
-    [sign] = compare(fake_writer, folder)
-    assert found([sign]) == [(0, "key", "diverged")]
+    [evidence] = compare(fake_writer, folder)
+    assert found([evidence]) == [(0, "key", "diverged")]
 
 
 def test_a_public_key_that_was_swapped_in_the_database_is_believed_by_nobody(

@@ -64,7 +64,7 @@ def test_the_old_form_is_verified_before_and_after_a_worker_has_a_key(
     seal = decode_checkpoint(lines[3])
     assert seal is not None
     assert (seal.entry_count, seal.old_bytes) == (3, sum(map(len, lines[:3])))
-    assert on(fake_writer.url, lambda conn: Comparison(folder, OLD_KEY).find_signs(conn, START_MS)) == []
+    assert on(fake_writer.url, lambda conn: Comparison(folder, OLD_KEY).find_evidence(conn, START_MS)) == []
 
 
 def test_it_is_sealed_once(fake_writer: FakeWriter, folder: Path, tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ def test_a_line_of_the_old_form_is_not_accepted_any_more(
     assert report.checked == 4
     assert report.violation is not None
     assert "line 5 has the old form" in report.violation.text
-    [sign] = on(fake_writer.url, lambda conn: Comparison(folder, OLD_KEY).find_signs(conn, START_MS))
-    assert (sign.kind, "has the old form" in sign.cause) == ("unreadable", True)
+    [evidence] = on(fake_writer.url, lambda conn: Comparison(folder, OLD_KEY).find_evidence(conn, START_MS))
+    assert (evidence.kind, "has the old form" in evidence.cause) == ("unreadable", True)
 
 
 def test_a_file_of_the_old_form_alone_is_not_accepted_any_more(

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from tests.sweeps.sweep_scene import NOW_MS, POLICY, USDT, SweepScene, address_of
 
-from merchant_wallet.audit.rollback.signs import RollbackSign, record_signs
+from merchant_wallet.audit.rollback.evidence import RollbackEvidence, record_evidence
 from merchant_wallet.base.chains import ERC20
 from merchant_wallet.chains.protocol import Blocked, Obstacle, SignedTransfer
 from merchant_wallet.chains.signer import Source
@@ -229,10 +229,10 @@ def test_no_sweep_is_begun_signed_or_taken_further_while_a_sign_of_a_rollback_st
     async def scenario(scene: SweepScene) -> None:
         topped_up, direct = await begin(scene, 1), await begin(scene, 1, 2, held=10**18)
         assert (len(topped_up), len(direct)) == (1, 2)
-        behind = RollbackSign(
+        behind = RollbackEvidence(
             1001, "book", "behind", "the checkpoint saw 9 entries, the journal has 3", NOW_MS
         )
-        await record_signs(scene.connection, [behind])
+        await record_evidence(scene.connection, [behind])
         assert await store.list_open(scene.connection, ERC20) == []
         assert await open_one(scene, 3) is None
         for sweep in direct:
@@ -240,7 +240,7 @@ def test_no_sweep_is_begun_signed_or_taken_further_while_a_sign_of_a_rollback_st
             with pytest.raises(SweepMovedOn):
                 await sign(scene, sweep, draft)
             assert draft.nonces == []
-        await scene.connection.execute("delete from rollback_sign")
+        await scene.connection.execute("delete from rollback_evidence")
         assert await store.list_open(scene.connection, ERC20) == direct
         assert (await sign(scene, direct[1], FakeDraft("x"))).raw == b"x at 9"
 

@@ -1,4 +1,4 @@
-"""While a sign of a rollback stands, nothing is claimed, signed, sent, settled, cancelled or expired."""
+"""While evidence of a rollback is open, nothing is claimed, signed, sent, settled, cancelled or expired."""
 
 from typing import TYPE_CHECKING
 
@@ -7,13 +7,13 @@ import pytest
 from tests.withdrawals.conftest import START_MS
 from tests.withdrawals.test_nonces import OTHER, finish, leave_gap
 
-from merchant_wallet.audit.rollback.signs import (
+from merchant_wallet.audit.rollback.evidence import (
     Kind,
-    RollbackSign,
+    RollbackEvidence,
     Subject,
-    has_open_sign,
-    list_signs,
-    record_signs,
+    has_open_evidence,
+    list_evidence,
+    record_evidence,
 )
 from merchant_wallet.chains.protocol import ProvenUnpaid, Unpayable
 from merchant_wallet.withdrawals.payouts import claim, read_signed
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
 
 COIN = 1_000_000
-BEHIND = RollbackSign(1001, "book", "behind", "the checkpoint saw 9 entries, the journal has 3", START_MS)
+BEHIND = RollbackEvidence(1001, "book", "behind", "the checkpoint saw 9 entries, the journal has 3", START_MS)
 
 
 async def accept(shop: "Shop") -> None:
-    await shop.connection.execute("delete from rollback_sign")
+    await shop.connection.execute("delete from rollback_evidence")
 
 
 def test_no_order_is_claimed_while_a_sign_stands_and_all_are_paid_after_it(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         payer, order = shop.payer(chains=shop.fakes()), await shop.order()
         key = (1001, order.order_id)
-        assert await record_signs(shop.connection, [BEHIND]) == [BEHIND]
+        assert await record_evidence(shop.connection, [BEHIND]) == [BEHIND]
         assert await payer.start_due() == 0
         now = shop.clock.now_ms
         held = await claim(shop.connection, key, claimed_by="other", now_ms=now, until_ms=now + 1000)
@@ -52,7 +52,7 @@ def test_what_is_signed_already_is_neither_sent_again_nor_settled(in_shop: "InSh
         sent = list(chain.broadcasts)
         assert len(sent) == 1
         chain.verdict = chain.final()
-        await record_signs(shop.connection, [BEHIND])
+        await record_evidence(shop.connection, [BEHIND])
         shop.clock.advance(120_000)
         await shop.turn(payer)
         assert (chain.broadcasts, await shop.status(order)) == (sent, 1)
@@ -71,7 +71,7 @@ def test_a_sign_in_the_last_moment_keeps_what_was_just_signed_from_being_sent(in
         payer = shop.payer(chain)
         await payer.start_due()
         await chain.building.wait()
-        await record_signs(shop.connection, [BEHIND])
+        await record_evidence(shop.connection, [BEHIND])
         chain.may_build.set()
         await payer.finish()
         assert (await shop.status(order), chain.broadcasts) == (1, [])
@@ -87,7 +87,7 @@ def test_an_order_is_not_given_up_on_a_proof_that_may_lack_what_was_lost(in_shop
         payer = shop.payer(chain)
         await payer.start_due()
         await chain.judging.wait()
-        await record_signs(shop.connection, [BEHIND])
+        await record_evidence(shop.connection, [BEHIND])
         chain.may_judge.set()
         await payer.finish()
         assert await shop.status(order) == 1
@@ -99,12 +99,12 @@ def test_an_order_is_not_given_up_on_a_proof_that_may_lack_what_was_lost(in_shop
     in_shop(scenario)
 
 
-def test_no_nonce_gap_is_cancelled_while_a_rollback_sign_stands(in_shop: "InShop") -> None:
+def test_no_nonce_gap_is_cancelled_while_rollback_evidence_is_open(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         await leave_gap(shop, Unpayable(f"the token refuses {OTHER}"))
         gaps = shop.gaps(shop.fakes(), grace_ms=1000)
         shop.clock.advance(60_000)
-        await record_signs(shop.connection, [BEHIND])
+        await record_evidence(shop.connection, [BEHIND])
         assert await gaps.cancel_gaps() == 0
         await accept(shop)
         assert await gaps.cancel_gaps() == 1
@@ -116,7 +116,7 @@ def test_no_order_expires_while_a_sign_stands(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
         order, expiry = await shop.order(200 * COIN), shop.expiry()
         shop.clock.advance(3_600_001)
-        await record_signs(shop.connection, [BEHIND])
+        await record_evidence(shop.connection, [BEHIND])
         assert await expiry.expire_overdue() == 0
         await accept(shop)
         assert await expiry.expire_overdue() == 1
@@ -127,13 +127,13 @@ def test_no_order_expires_while_a_sign_stands(in_shop: "InShop") -> None:
 
 def test_signs_are_listed_oldest_first_and_the_first_cause_of_each_stays(in_shop: "InShop") -> None:
     async def scenario(shop: "Shop") -> None:
-        assert (await list_signs(shop.connection), await has_open_sign(shop.connection)) == ([], False)
-        audit = RollbackSign(0, "audit", "diverged", "another hash of entry 7", START_MS - 5)
-        later = RollbackSign(1001, "book", "diverged", "another cause", START_MS + 9)
-        assert await record_signs(shop.connection, [BEHIND, audit]) == [BEHIND, audit]
-        assert await record_signs(shop.connection, [later]) == []
-        assert await list_signs(shop.connection) == [audit, BEHIND]
-        assert await has_open_sign(shop.connection)
+        assert (await list_evidence(shop.connection), await has_open_evidence(shop.connection)) == ([], False)
+        audit = RollbackEvidence(0, "audit", "diverged", "another hash of entry 7", START_MS - 5)
+        later = RollbackEvidence(1001, "book", "diverged", "another cause", START_MS + 9)
+        assert await record_evidence(shop.connection, [BEHIND, audit]) == [BEHIND, audit]
+        assert await record_evidence(shop.connection, [later]) == []
+        assert await list_evidence(shop.connection) == [audit, BEHIND]
+        assert await has_open_evidence(shop.connection)
 
     in_shop(scenario)
 
@@ -154,6 +154,8 @@ def test_the_database_takes_no_sign_of_another_form(
 ) -> None:
     async def scenario(shop: "Shop") -> None:
         with pytest.raises(psycopg.errors.CheckViolation):
-            await record_signs(shop.connection, [RollbackSign(merchant_id, subject, kind, cause, START_MS)])
+            await record_evidence(
+                shop.connection, [RollbackEvidence(merchant_id, subject, kind, cause, START_MS)]
+            )
 
     in_shop(scenario)

@@ -6,7 +6,7 @@ import pytest
 from psycopg import AsyncConnection, AsyncCursor
 from tests.withdrawals.conftest import MERCHANT_ID, START_MS
 
-from merchant_wallet.audit.rollback.signs import RollbackSign, record_signs
+from merchant_wallet.audit.rollback.evidence import RollbackEvidence, record_evidence
 from merchant_wallet.book.commands import Cancel, Command, Expire, Fail, Refund, TakeUp
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.withdrawals import FROZEN, ROLLED_BACK
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 COIN = 1_000_000
 DEADLINE_MS = 3_600_000
-BEHIND = RollbackSign(
+BEHIND = RollbackEvidence(
     MERCHANT_ID, "book", "behind", "the checkpoint saw 9 entries, the journal has 3", START_MS
 )
 
@@ -67,12 +67,12 @@ def test_the_book_itself_takes_no_step_with_a_frozen_order_or_after_a_rollback(
         shop.clock.advance(DEADLINE_MS + 1)
         before = await shop.status(order)
         step: Command = kind(order.order_id)
-        await record_signs(shop.connection, [BEHIND])
+        await record_evidence(shop.connection, [BEHIND])
         assert await shop.ask(step) == ROLLED_BACK
-        # `acceptance` freezes orders and deletes the signs in one transaction.
+        # `acceptance` freezes orders and deletes the evidence in one transaction.
         async with shop.connection.transaction():
             await freeze(shop, order)
-            await shop.rows("delete from rollback_sign")
+            await shop.rows("delete from rollback_evidence")
         assert await shop.ask(step) == FROZEN
         assert (await shop.status(order), await held_units(shop)) == (before, order.amount_units)
         await payouts.thaw(shop.connection, MERCHANT_ID, order.order_id)
@@ -96,9 +96,9 @@ def test_a_merchants_user_cancels_neither_after_a_rollback_nor_a_frozen_order(in
     async def scenario(shop: "Shop") -> None:
         order = await shop.order(200 * COIN)
         by_merchant = Cancel(order.order_id, "operator:shop", by_merchant=True, even_frozen=True)
-        await record_signs(shop.connection, [BEHIND])
+        await record_evidence(shop.connection, [BEHIND])
         assert await shop.ask(by_merchant) == ROLLED_BACK
-        await shop.rows("delete from rollback_sign")
+        await shop.rows("delete from rollback_evidence")
         await freeze(shop, order)
         assert await shop.ask(by_merchant) == FROZEN
         assert (await shop.status(order), await held_units(shop)) == (0, 200 * COIN)
@@ -114,10 +114,10 @@ def test_the_platform_cancels_after_a_rollback_and_a_frozen_order_only_when_that
     async def scenario(shop: "Shop") -> None:
         behind, frozen = await shop.order(200 * COIN), await shop.order(150 * COIN)
         await freeze(shop, frozen)
-        await record_signs(shop.connection, [BEHIND])
+        await record_evidence(shop.connection, [BEHIND])
         assert isinstance(await shop.ask(Cancel(behind.order_id, "cli:ann")), Withdrawal)
         assert await shop.ask(Cancel(frozen.order_id, "cli:ann")) == FROZEN
-        await shop.rows("delete from rollback_sign")
+        await shop.rows("delete from rollback_evidence")
         assert await shop.ask(Cancel(frozen.order_id, "cli:ann")) == FROZEN
         assert await held_units(shop) == 150 * COIN
         assert isinstance(await shop.ask(Cancel(frozen.order_id, "cli:ann", even_frozen=True)), Withdrawal)
@@ -136,7 +136,7 @@ def test_a_refund_that_a_rollback_overtakes_waits_and_is_no_fault(in_shop: "InSh
         await chain.building.wait()
         await shop.rows(
             "create function sign_now() returns trigger language plpgsql as $$ begin"
-            " insert into rollback_sign values (0, 'audit', 'behind', 'now', 1); return new; end $$"
+            " insert into rollback_evidence values (0, 'audit', 'behind', 'now', 1); return new; end $$"
         )
         await shop.rows(
             "create trigger sign_at_failure after update on withdrawal for each row"
@@ -146,7 +146,7 @@ def test_a_refund_that_a_rollback_overtakes_waits_and_is_no_fault(in_shop: "InSh
         await payer.finish()
         assert (await shop.status(order), await held_units(shop)) == (3, 10 * COIN)
         assert await shop.rows("select failures from payout") == [(0,)]
-        await shop.rows("delete from rollback_sign")
+        await shop.rows("delete from rollback_evidence")
         assert await shop.pay(payer, order) == 6
 
     in_shop(scenario)

@@ -58,9 +58,9 @@ select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, 
   from withdrawal where merchant_id = $1::bigint and mc_order_id = any($3::text[]);
 
 -- name: read_stops
--- A row without an order while a rollback sign is open, and a row for each of these orders that is frozen.
--- It is one statement, because an acceptance freezes orders and deletes the signs: this sees all of it or nothing.
-select null::bigint from rollback_sign
+-- A row without an order while evidence of a rollback is open, and a row for each of these orders that is frozen.
+-- It is one statement, because an acceptance freezes orders and deletes the evidence: this sees all of it or nothing.
+select null::bigint from rollback_evidence
 union all
 select order_id from payout
  where merchant_id = $1::bigint and order_id = any($2::bigint[]) and frozen_ms is not null;

@@ -153,7 +153,7 @@ class Draft:
     `now_ms` is the book's clock; it is never before the last entry. `next_range` is the range of ids to use
     after `range_no`. `settled_hashes` are the blocks that transactions were first credited from, by chain and
     transaction hash. `frozen_orders` are the orders whose payout is frozen. `is_rolled_back`: there is an
-    open rollback sign. Frozen orders and rollback signs are read only for commands that need them.
+    open evidence of a rollback. Frozen orders and evidence are read only for commands that need them.
     """
 
     merchant_id: int

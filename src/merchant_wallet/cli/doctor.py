@@ -323,7 +323,7 @@ async def _check_nonces(conn: Any) -> Finding:
 
 
 async def _check_checkpoints(conn: Any, settings: Settings) -> Finding:
-    from merchant_wallet.audit.checkpointing.acceptance import EvidenceSources, find_all_signs
+    from merchant_wallet.audit.checkpointing.acceptance import EvidenceSources, find_all_evidence
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.base.config import load_or_create_master_key
     from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
@@ -338,10 +338,12 @@ async def _check_checkpoints(conn: Any, settings: Settings) -> Finding:
     record = find_keys_folder(settings) / JOURNAL
     # The file may belong to the signer's own user.
     place = EvidenceSources(folder, old_key, record if os.access(record, os.R_OK) else None)
-    signs = await find_all_signs(conn, place, now_ms())
-    if signs:
-        more = f" ({len(signs)} signs in all)" if len(signs) > 1 else ""
-        text = f"the database was rolled back, nothing is paid: {signs[0].subject}: {signs[0].cause}{more}"
+    evidence = await find_all_evidence(conn, place, now_ms())
+    if evidence:
+        more = f" ({len(evidence)} findings in all)" if len(evidence) > 1 else ""
+        text = (
+            f"the database was rolled back, nothing is paid: {evidence[0].subject}: {evidence[0].cause}{more}"
+        )
         return Finding("checkpoints", text, ROLLBACK_ADVICE)
     key = (await load_keys(conn, folder, old_key)).public_key
     if key is None:

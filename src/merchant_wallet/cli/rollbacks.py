@@ -12,7 +12,7 @@ from merchant_wallet.cli.session import SOURCE, Session, find_actor, run
 
 if TYPE_CHECKING:
     from merchant_wallet.audit.checkpointing.acceptance import Accepted
-    from merchant_wallet.audit.rollback.signs import RollbackSign
+    from merchant_wallet.audit.rollback.evidence import RollbackEvidence
     from merchant_wallet.base.settings import Settings
 
 app = typer.Typer()
@@ -28,7 +28,7 @@ UNREADABLE_ADVICE: Final = (
 KEY_ADVICE: Final = (
     "restore the right checkpoint.pub. If the key is lost, --new-key keeps all checkpoints as evidence."
 )
-SIGN_COLUMNS: Final = ("subject", "merchantId", "kind", "cause", "sinceMs")
+EVIDENCE_COLUMNS: Final = ("subject", "merchantId", "kind", "cause", "sinceMs")
 
 
 @app.command("accept-rollback")
@@ -57,7 +57,7 @@ def accept_rollback(
 ) -> None:
     """Let payouts go on after the database was rolled back, when you know what was lost and why.
 
-    This accepts every sign of a rollback that `doctor` shows. Checkpoints that do not match the database are
+    This accepts all evidence of a rollback that `doctor` shows. Checkpoints that do not match the database are
     kept as evidence, in a folder beside the others. Enter what was lost before you do this.
 
     Open orders for which the signer signed more than the database knows are frozen. The signer's record says
@@ -74,7 +74,7 @@ def accept_rollback(
         return _describe(await _accept(session, reason.strip(), new_key, signer_record, freeze_open))
 
     document = run(data, act)
-    terminal.print_list(document, "signs", SIGN_COLUMNS, as_json)
+    terminal.print_list(document, "signs", EVIDENCE_COLUMNS, as_json)
     if document["evidence"] is not None:
         terminal.note(f"The checkpoints that do not match the database are kept in {document['evidence']}.")
     for order_id in document["frozenOrders"]:
@@ -135,18 +135,18 @@ def _find_record(settings: "Settings", given: Path | None, freeze_open: bool) ->
 def _describe(accepted: "Accepted") -> dict[str, Any]:
     return {
         "frozenOrders": list(accepted.frozen_orders),
-        "signs": [describe_sign(sign) for sign in accepted.signs],
+        "signs": [describe_evidence(item) for item in accepted.evidence],
         "evidence": None if accepted.folder is None else str(accepted.folder),
         "files": [{"name": file.name, "bytes": file.size, "sha256": file.sha256} for file in accepted.files],
     }
 
 
-def describe_sign(sign: "RollbackSign") -> dict[str, Any]:
-    """A sign of a rollback for output."""
+def describe_evidence(evidence: "RollbackEvidence") -> dict[str, Any]:
+    """One piece of evidence of a rollback for output."""
     return {
-        "subject": sign.subject,
-        "merchantId": sign.merchant_id or None,
-        "kind": sign.kind,
-        "cause": sign.cause,
-        "sinceMs": sign.since_ms,
+        "subject": evidence.subject,
+        "merchantId": evidence.merchant_id or None,
+        "kind": evidence.kind,
+        "cause": evidence.cause,
+        "sinceMs": evidence.since_ms,
     }

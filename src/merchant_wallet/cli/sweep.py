@@ -171,15 +171,15 @@ def list_all(
 
 
 async def _sweep(session: Session, chain: str | None, *, again: bool, once: bool) -> dict[str, Any]:
-    from merchant_wallet.audit.rollback.signs import list_signs
+    from merchant_wallet.audit.rollback.evidence import list_evidence
     from merchant_wallet.base import db
     from merchant_wallet.custody.sweeps import store
     from merchant_wallet.observability import logs
     from merchant_wallet.processes.signers import open_signer
     from merchant_wallet.processes.sweeps import open_sweep_worker
 
-    if standing := await list_signs(session.conn):
-        raise Failure(f"The database was rolled back, nothing is swept: {standing[0].cause}.")
+    if evidence := await list_evidence(session.conn):
+        raise Failure(f"The database was rolled back, nothing is swept: {evidence[0].cause}.")
     # Log lines must not mix with the answer.
     logs.set_up("warning", session.settings.log_format)
     worker = await open_sweep_worker(

@@ -177,25 +177,25 @@ GAUGES: Final = (
         "it with `reconcile record IN`, then run `wallets thaw`.",
     ),
     Metric(
-        "wallet_rollback_signs",
+        "wallet_rollback_evidence",
         ("subject",),
-        "Stored signs that the database was rolled back: a `book` or the `audit` log is behind its "
+        "Stored evidence that the database was rolled back: a `book` or the `audit` log is behind its "
         "checkpoint, the `signer` has signed something that the database does not have, or the checkpoint "
         "`key` is another one",
         "not 0",
-        "Nothing is paid until a person accepts the signs. `doctor` lists them; see Back-up and restore.",
+        "Nothing is paid until a person accepts the evidence. `doctor` lists it; see Back-up and restore.",
     ),
     Metric(
-        "wallet_rollback_signs_found",
+        "wallet_rollback_evidence_found",
         (),
-        "Signs of a rolled-back database that this process found in its last comparison of the checkpoints",
+        "Evidence of a rollback that this process found in its last comparison of the checkpoints",
         "not 0",
-        "See `wallet_rollback_signs`. Only a `work` stores signs: is one running?",
+        "See `wallet_rollback_evidence`. Only a `work` stores evidence: is one running?",
     ),
     Metric(
-        "wallet_rollback_sign_oldest_seconds",
+        "wallet_rollback_evidence_oldest_seconds",
         ("subject",),
-        "Age of the oldest stored sign that the database was rolled back",
+        "Age of the oldest stored evidence that the database was rolled back",
     ),
     Metric(
         "wallet_callbacks",

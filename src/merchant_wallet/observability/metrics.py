@@ -72,7 +72,7 @@ class Metrics:
         request_counters: RequestCounters | None = None,
         under_way: Callable[[], int] | None = None,
         signer_refusals: Callable[[], int] | None = None,
-        rollback_signs: Callable[[], int] | None = None,
+        rollback_evidence: Callable[[], int] | None = None,
     ) -> None:
         self._worker_connection = WorkerConnection(connect)
         self._clock = clock
@@ -81,7 +81,7 @@ class Metrics:
         self._request_counters = request_counters
         self._under_way = under_way
         self._signer_refusals = signer_refusals
-        self._rollback_signs = rollback_signs
+        self._rollback_evidence = rollback_evidence
         self._lock = asyncio.Lock()
         self._cached: tuple[float, bytes] = (float("-inf"), b"")
 
@@ -111,8 +111,8 @@ class Metrics:
             yield "wallet_optimistic_batches", (), self._writer.optimistic_count
         if self._signer_refusals is not None:
             yield "wallet_signer_refusals", (), self._signer_refusals()
-        if self._rollback_signs is not None:
-            yield "wallet_rollback_signs_found", (), self._rollback_signs()
+        if self._rollback_evidence is not None:
+            yield "wallet_rollback_evidence_found", (), self._rollback_evidence()
 
     async def _read_database(self) -> list[Sample]:
         samples: list[Sample] = []
@@ -231,11 +231,11 @@ async def _read_supplies(connection: AsyncConnection, now_ms: int, sandbox: bool
 
 
 async def _read_rollback(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
-    rows = {row[0]: row[1:] for row in await _rows(connection, "count_signs")}
+    rows = {row[0]: row[1:] for row in await _rows(connection, "count_evidence")}
     samples: list[Sample] = []
     for subject in ("book", "audit", "signer", "key"):
         count, since_ms = rows.get(subject, (0, None))
-        aged = ("wallet_rollback_signs", "wallet_rollback_sign_oldest_seconds", (subject,))
+        aged = ("wallet_rollback_evidence", "wallet_rollback_evidence_oldest_seconds", (subject,))
         samples += _aged(*aged, count, since_ms, now_ms)
     return samples
 

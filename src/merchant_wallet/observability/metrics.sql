@@ -40,9 +40,9 @@ select h.chain, h.funds, h.checked_ms, h.frozen_ms is not null,
 -- The stops of payouts.
 select chain, actor from payout_stop;
 
--- name: count_signs
--- The signs of a rolled-back database.
-select subject, count(*), min(since_ms) from rollback_sign group by subject;
+-- name: count_evidence
+-- The evidence that the database was rolled back.
+select subject, count(*), min(since_ms) from rollback_evidence group by subject;
 
 -- name: count_callbacks
 -- Callbacks that are not delivered.

@@ -140,7 +140,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "treasury_movement": Grant("", _READ),
     "daily_figure": Grant(_READ, _CHANGE),
     "figure_cursor": Grant(_READ, _CHANGE),
-    "rollback_sign": Grant(_READ, _ADD),
+    "rollback_evidence": Grant(_READ, _ADD),
     "rollback_acceptance": Grant("", _READ),
     "checkpoint_key": Grant(_READ, _ADD),
     # The schema itself.

@@ -140,7 +140,7 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         watch = _watch_checkpoints(base, stack, clock)
         metrics = Metrics(
             partial(db.connect, base.url),
-            rollback_signs=lambda: len(watch.signs),
+            rollback_evidence=lambda: len(watch.evidence),
             clock=clock,
             sandbox=settings.sandbox,
             writer=writer,

@@ -115,7 +115,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
         sandbox=settings.sandbox,
         writer=writer,
         signer_refusals=lambda: payout_workers.signer_refusals,
-        rollback_signs=lambda: checkpoint_task.found_count,
+        rollback_evidence=lambda: checkpoint_task.found_count,
     )
     page = PageServer(make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies))
     try:

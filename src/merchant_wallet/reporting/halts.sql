@@ -2,13 +2,13 @@
 -- wait no more than are counted.
 
 -- name: list_halts
--- Every stop, every frozen wallet, every sign of a rollback (which stops all chains), and how many orders of each chain are
+-- Every stop, every frozen wallet, all evidence of a rollback (which stops all chains), and how many orders of each chain are
 -- frozen or wait for an obstacle to pass. An obstacle that only repeats a stop is left out: the stop itself is listed.
 select 'stop' as kind, s.chain, s.actor, s.cause, s.since_ms, 0::bigint as orders from payout_stop s
 union all
 select 'wallet', h.chain, '', h.frozen_cause, h.frozen_ms, 0 from hot_wallet h where h.frozen_ms is not null
 union all
-select 'rollback', c.chain, '', r.cause, r.since_ms, 0 from rollback_sign r cross join unnest(%(chains)s::text[]) c (chain)
+select 'rollback', c.chain, '', r.cause, r.since_ms, 0 from rollback_evidence r cross join unnest(%(chains)s::text[]) c (chain)
 union all
 select 'frozen', w.chain, '', (array_agg(p.frozen_cause order by p.frozen_ms))[1], min(p.frozen_ms), count(*)
   from (select merchant_id, order_id, frozen_cause, frozen_ms from payout
@@ -41,7 +41,7 @@ select 'wallet', h.chain, '', h.frozen_cause, h.frozen_ms, 0 from hot_wallet h
  where h.frozen_ms is not null and h.chain in (select o.chain from open_order o where o.status < 3)
 union all
 select 'rollback', o.chain, '', r.cause, r.since_ms, 0
-  from rollback_sign r cross join (select distinct chain from open_order) o
+  from rollback_evidence r cross join (select distinct chain from open_order) o
 union all
 select case when p.frozen_ms is not null then 'frozen' else p.obstacle_kind end, o.chain, '',
        min(coalesce(p.frozen_cause, p.obstacle_cause)), min(coalesce(p.frozen_ms, p.obstacle_ms)), count(*)

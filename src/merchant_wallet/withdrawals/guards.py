@@ -3,7 +3,7 @@
 Rules:
 - A proposal names every stop and the freeze of the hot wallet. If one was added, removed or renewed since,
   the proposal fails. Acceptance removes exactly those that it names.
-- Rollback signs are not included: they have a command of their own.
+- Evidence of a rollback is not included: it has a command of its own.
 - Frozen orders stay frozen.
 """
 

@@ -70,7 +70,7 @@ select 'the wallet is frozen: ' || h.frozen_cause from hot_wallet h
 union all
 select s.actor || ' stopped payouts: ' || s.cause from payout_stop s where s.chain = %(chain)s::text
 union all
-select 'the database was rolled back: ' || r.cause from rollback_sign r;
+select 'the database was rolled back: ' || r.cause from rollback_evidence r;
 
 -- name: stop
 -- An actor stops a chain's payouts. The actor's first cause stays.

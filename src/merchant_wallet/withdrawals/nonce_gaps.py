@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 from psycopg import AsyncConnection
 
-from merchant_wallet.audit.rollback import signs
+from merchant_wallet.audit.rollback.evidence import has_open_evidence
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
@@ -84,7 +84,7 @@ class NonceGapWorker:
 
     async def _find_gaps(self, name: str, chain: Chain) -> list[int]:
         connection, now = await self._worker_connection.get(), self._clock()
-        if await hot_wallet_store.is_frozen(connection, name) or await signs.has_open_sign(connection):
+        if await hot_wallet_store.is_frozen(connection, name) or await has_open_evidence(connection):
             return []
         before_ms = now - self._grace_ms
         parameters = {"chain": name, "wallet": chain.wallet, "now_ms": now, "before_ms": before_ms}

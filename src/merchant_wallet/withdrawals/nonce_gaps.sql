@@ -36,5 +36,5 @@ select raw, tx_hash, built_at_block, signed_ms from cancel_signed
 insert into cancel_signed (chain, wallet, nonce, attempt_no, raw, tx_hash, built_at_block, signed_ms)
 select %(chain)s::text, %(wallet)s::bytea, %(nonce)s::bigint, %(attempt_no)s::int, %(raw)s::bytea,
        %(tx_hash)s::text, %(built_at_block)s::bigint, %(now_ms)s::bigint
- where not exists (select from rollback_sign)
+ where not exists (select from rollback_evidence)
 on conflict (chain, wallet, nonce, attempt_no) do nothing;

@@ -20,7 +20,7 @@ select w.merchant_id, w.order_id, w.chain
         or p.claimed_until_ms > %(now_ms)s::bigint + 60000)
    and (w.status = 3 or p.signed_no > 0 or p.given_up_ms is not null or w.chain not in (
         select s.chain from payout_stop s union all select h.chain from hot_wallet h where h.frozen_ms is not null))
-   and not exists (select from rollback_sign)
+   and not exists (select from rollback_evidence)
  order by coalesce(p.claimed_until_ms, w.approved_ms, w.created_ms), w.merchant_id, w.order_id
  limit %(limit)s::int;
 
@@ -29,7 +29,7 @@ select w.merchant_id, w.order_id, w.chain
 -- After a rollback nobody gets one: the order may have been paid in what was lost.
 insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms)
 select %(merchant_id)s::bigint, %(order_id)s::bigint, 1, %(claimed_by)s::text, %(until_ms)s::bigint
- where not exists (select from rollback_sign)
+ where not exists (select from rollback_evidence)
 on conflict (merchant_id, order_id) do update
    set fence = payout.fence + 1, claimed_by = excluded.claimed_by, claimed_until_ms = excluded.claimed_until_ms
  where (payout.claimed_until_ms <= %(now_ms)s::bigint or payout.claimed_until_ms > %(now_ms)s::bigint + 60000)
@@ -78,7 +78,7 @@ with held as (
      where p.merchant_id = %(merchant_id)s::bigint and p.order_id = %(order_id)s::bigint and p.fence = %(fence)s::bigint
        and p.signed_no = %(attempt_no)s::int - 1 and p.given_up_ms is null and p.frozen_ms is null
        and not exists (select from payout_stop s where s.chain = %(chain)s::text)
-       and not exists (select from rollback_sign)
+       and not exists (select from rollback_evidence)
        and exists (select from hot_wallet h
                     where h.chain = %(chain)s::text and h.address = %(wallet)s::bytea and h.frozen_ms is null)
     returning p.merchant_id, p.order_id)
@@ -137,7 +137,7 @@ select p.claimed_by, p.claimed_until_ms, p.failures, p.given_up_cause, p.frozen_
 -- may have been approved and paid in what was lost, so its hold must not return to the merchant. The book checks again.
 select w.merchant_id, w.order_id from withdrawal w
  where w.status = 0 and w.approved_ms is null and w.deadline_ms < %(now_ms)s::bigint
-   and not exists (select from rollback_sign)
+   and not exists (select from rollback_evidence)
    and not exists (select from payout p
                     where p.merchant_id = w.merchant_id and p.order_id = w.order_id and p.frozen_ms is not null)
    and (w.merchant_id, w.order_id) > (%(after_merchant_id)s::bigint, %(after_order_id)s::bigint)

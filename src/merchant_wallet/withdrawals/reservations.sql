@@ -79,7 +79,7 @@ update payout
    set given_up_cause = %(cause)s::text, given_up_ms = %(now_ms)s::bigint, given_up_signed_no = signed_no
  where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and fence = %(fence)s::bigint
    and signed_no = %(signed_no)s::int and given_up_ms is null and frozen_ms is null
-   and not exists (select from rollback_sign);
+   and not exists (select from rollback_evidence);
 
 -- name: freeze_order
 -- Freezes the order until an operator has looked. Returns how much was signed for it.

@@ -7,9 +7,9 @@ Rules:
 - If the signer signed more for an order than the database knows, the order is frozen. It may have been paid,
   and on a chain without nonces another signature could pay it again. Without the signer's record nothing is
   accepted, unless every open order is frozen.
-- All signs are committed before any file is moved. After a crash they are still open. The same command then
+- All evidence is committed before any file is moved. After a crash it is still open. The same command then
   continues in the same folder.
-- If the key is not the service's, only a new key is accepted. Nothing else would end that sign.
+- If the key is not the service's, only a new key is accepted. Nothing else would remove that evidence.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.checkpointing.evidence_files import EvidenceFile, choose_folder, move, write_list
 from merchant_wallet.audit.checkpointing.keys import pin, publish
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
-from merchant_wallet.audit.rollback import signs
+from merchant_wallet.audit.rollback import evidence as rollback_evidence
 from merchant_wallet.audit.rollback.comparison import Comparison
-from merchant_wallet.audit.rollback.signer_record import find_signer_sign, read_last_payments
-from merchant_wallet.audit.rollback.signs import NO_MERCHANT, RollbackSign
+from merchant_wallet.audit.rollback.evidence import NO_MERCHANT, RollbackEvidence
+from merchant_wallet.audit.rollback.signer_record import find_signer_evidence, read_last_payments
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import COUNTER_BITS
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
@@ -50,7 +50,7 @@ Connection = AsyncConnection[Any]
 
 
 class NothingToAccept(Exception):
-    """There is no sign of a rollback."""
+    """There is no evidence of a rollback."""
 
 
 class KeyDiffers(Exception):
@@ -71,9 +71,9 @@ class AcceptanceRequest(msgspec.Struct, frozen=True):
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """What was accepted. `folder` has the evidence; None if there was no file to keep."""
+    """What was accepted. `folder` has the files that are kept; None if there was none."""
 
-    signs: list[RollbackSign]
+    evidence: list[RollbackEvidence]
     files: list[EvidenceFile]
     folder: Path | None
     frozen_orders: tuple[int, ...] = ()
@@ -90,18 +90,20 @@ class EvidenceSources(msgspec.Struct, frozen=True):
     signer_record: Path | None = None
 
 
-async def find_all_signs(conn: Connection, sources: EvidenceSources, now_ms: int) -> list[RollbackSign]:
-    """The open signs, and those that a comparison finds now. Raises OSError, `psycopg.Error`."""
-    open_signs = await signs.list_signs(conn)
-    known = {(sign.merchant_id, sign.subject) for sign in open_signs}
+async def find_all_evidence(
+    conn: Connection, sources: EvidenceSources, now_ms: int
+) -> list[RollbackEvidence]:
+    """The open evidence, and what a comparison finds now. Raises OSError, `psycopg.Error`."""
+    open_evidence = await rollback_evidence.list_evidence(conn)
+    known = {(item.merchant_id, item.subject) for item in open_evidence}
     found = await _compare(conn, sources, now_ms)
-    return open_signs + [sign for sign in found if (sign.merchant_id, sign.subject) not in known]
+    return open_evidence + [item for item in found if (item.merchant_id, item.subject) not in known]
 
 
-async def _compare(conn: Connection, sources: EvidenceSources, now_ms: int) -> list[RollbackSign]:
-    found = await Comparison(sources.folder, sources.old_key).find_signs(conn, now_ms)
+async def _compare(conn: Connection, sources: EvidenceSources, now_ms: int) -> list[RollbackEvidence]:
+    found = await Comparison(sources.folder, sources.old_key).find_evidence(conn, now_ms)
     if sources.signer_record is not None:
-        signed = await find_signer_sign(conn, sources.signer_record, now_ms)
+        signed = await find_signer_evidence(conn, sources.signer_record, now_ms)
         found += [] if signed is None else [signed]
     return found
 
@@ -114,23 +116,23 @@ async def accept(
     new_signer: CheckpointSigner | None = None,
     freeze_open: bool = False,
 ) -> Accepted:
-    """Accept every sign that there is now. With `new_signer`, start again with its key.
+    """Accept all evidence that there is now. With `new_signer`, start again with its key.
 
     With `freeze_open` every open order is frozen, and the signer's record may be missing. Raises
     NothingToAccept, KeyDiffers, RecordMissing, RecordUnreadable, OSError, `psycopg.Error`. Then nothing is
-    accepted, and the signs that were found stay open.
+    accepted, and the evidence that was found stays open.
     """
     await _check_record(sources, freeze_open)
     await _record_found(conn, sources, request.at_ms, new_key=new_signer is not None)
     payments = await _read_signed_payments(sources)
-    async with signs.locked(conn):
-        open_signs = await signs.list_signs(conn)
-        if not open_signs:
+    async with rollback_evidence.locked(conn):
+        open_evidence = await rollback_evidence.list_evidence(conn)
+        if not open_evidence:
             raise NothingToAccept
         if new_signer is None:
             await _require_key(conn, sources)
         accepted = await _move_evidence(
-            conn, sources.folder, open_signs, request, new_key=new_signer is not None
+            conn, sources.folder, open_evidence, request, new_key=new_signer is not None
         )
         if new_signer is not None:
             await _start_new_key(conn, sources, new_signer, request.at_ms)
@@ -151,18 +153,20 @@ async def _check_record(sources: EvidenceSources, freeze_open: bool) -> None:
 
 
 async def _record_found(conn: Connection, sources: EvidenceSources, now_ms: int, *, new_key: bool) -> None:
-    """Commit the signs that a comparison finds now. Earlier signs stay open."""
-    async with signs.locked(conn):
+    """Commit the evidence that a comparison finds now. Earlier evidence stays open."""
+    async with rollback_evidence.locked(conn):
         if not new_key:
             await _require_key(conn, sources)
         found = await _compare(conn, sources, now_ms)
         if new_key:
-            # This sign stays open if the command stops halfway, even if nothing else is wrong.
+            # This evidence stays open if the command stops halfway, even if nothing else is wrong.
             found.append(
-                RollbackSign(NO_MERCHANT, "key", "diverged", "the checkpoint key is being replaced", now_ms)
+                RollbackEvidence(
+                    NO_MERCHANT, "key", "diverged", "the checkpoint key is being replaced", now_ms
+                )
             )
-        await signs.record_signs(conn, found)
-        if not await signs.has_open_sign(conn):
+        await rollback_evidence.record_evidence(conn, found)
+        if not await rollback_evidence.has_open_evidence(conn):
             raise NothingToAccept
 
 
@@ -198,14 +202,14 @@ async def _freeze(
     return tuple(sorted(frozen))
 
 
-def _list_evidence_files(folder: Path, found: Sequence[RollbackSign], new_key: bool) -> list[str]:
+def _list_evidence_files(folder: Path, found: Sequence[RollbackEvidence], new_key: bool) -> list[str]:
     """The files that no longer match the database, or all of them if the key is replaced."""
     if new_key:
         merchants = list_files(folder) if folder.is_dir() else []
         names = [PUBLIC_KEY_FILE, audit_checkpoints.FILE]
     else:
-        merchants = [sign.merchant_id for sign in found if sign.subject == "book"]
-        names = [audit_checkpoints.FILE] if any(sign.subject == "audit" for sign in found) else []
+        merchants = [item.merchant_id for item in found if item.subject == "book"]
+        names = [audit_checkpoints.FILE] if any(item.subject == "audit" for item in found) else []
     names += [file_of(folder, merchant_id).name for merchant_id in merchants]
     return [name for name in names if (folder / name).exists()]
 
@@ -213,25 +217,25 @@ def _list_evidence_files(folder: Path, found: Sequence[RollbackSign], new_key: b
 async def _move_evidence(
     conn: Connection,
     folder: Path,
-    open_signs: Sequence[RollbackSign],
+    open_evidence: Sequence[RollbackEvidence],
     request: AcceptanceRequest,
     *,
     new_key: bool,
 ) -> Accepted:
-    """Move the files of the signs, and list them with the files that an interrupted acceptance moved."""
+    """Move the files that the evidence names. List them, and those that an interrupted acceptance moved."""
     told = await audit.list_entries(conn, action=ACTION, limit=MAX_ACCEPTANCES)
     named = {str((entry.after or {}).get("evidence")) for entry in told}
-    target = choose_folder(folder, min(sign.since_ms for sign in open_signs), named)
-    names = await asyncio.to_thread(_list_evidence_files, folder, open_signs, new_key)
+    target = choose_folder(folder, min(item.since_ms for item in open_evidence), named)
+    names = await asyncio.to_thread(_list_evidence_files, folder, open_evidence, new_key)
     files = await asyncio.to_thread(move, folder, names, target)
-    accepted = Accepted(list(open_signs), files, target if files else None)
+    accepted = Accepted(list(open_evidence), files, target if files else None)
     if files:
         await asyncio.to_thread(write_list, target, _format_list(accepted, request))
     return accepted
 
 
 def _format_list(accepted: Accepted, request: AcceptanceRequest) -> bytes:
-    content = {"word": request, "signs": accepted.signs, "files": accepted.files}
+    content = {"word": request, "signs": accepted.evidence, "files": accepted.files}
     return msgspec.json.format(msgspec.json.encode(content)) + b"\n"
 
 
@@ -259,7 +263,7 @@ async def _record(
         "signed_upto_ms": max((payment.at_ms for payment in payments), default=0),
     }
     await conn.execute(QUERIES["add_acceptance"].text, values)
-    await conn.execute(QUERIES["clear_signs"].text)
+    await conn.execute(QUERIES["clear_evidence"].text)
     folder = accepted.folder
     await audit.append(
         conn,
@@ -268,8 +272,8 @@ async def _record(
         subject="database",
         after={
             "reason": request.reason,
-            "signs": len(accepted.signs),
-            "causes": [_format_cause(sign) for sign in accepted.signs[:MAX_LOGGED_CAUSES]],
+            "signs": len(accepted.evidence),
+            "causes": [_format_cause(item) for item in accepted.evidence[:MAX_LOGGED_CAUSES]],
             "evidence": None if folder is None else folder.name,
             "evidenceSha256": hashlib.sha256(_format_list(accepted, request)).hexdigest(),
             "frozenOrders": list(accepted.frozen_orders[:MAX_LOGGED_CAUSES]),
@@ -281,6 +285,6 @@ async def _record(
     )
 
 
-def _format_cause(sign: RollbackSign) -> str:
-    whose = f"{sign.subject} {sign.merchant_id}" if sign.subject == "book" else sign.subject
-    return f"{whose}: {sign.cause}"
+def _format_cause(evidence: RollbackEvidence) -> str:
+    whose = f"{evidence.subject} {evidence.merchant_id}" if evidence.subject == "book" else evidence.subject
+    return f"{whose}: {evidence.cause}"

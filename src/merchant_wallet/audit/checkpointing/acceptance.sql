@@ -5,9 +5,9 @@
 insert into rollback_acceptance (accepted_ms, actor, reason, signed_upto_ms)
 values (%(accepted_ms)s::bigint, %(actor)s::text, %(reason)s::text, %(signed_upto_ms)s::bigint);
 
--- name: clear_signs
--- Ends all signs, so that payouts continue.
-delete from rollback_sign;
+-- name: clear_evidence
+-- Removes all evidence, so that payouts continue.
+delete from rollback_evidence;
 
 -- fragment: freeze
 -- Creates the payout that freezes an order. Its fence stops anyone who holds a claim.

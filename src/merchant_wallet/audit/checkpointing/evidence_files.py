@@ -37,7 +37,7 @@ class EvidenceFile(msgspec.Struct, frozen=True):
 def choose_folder(folder: Path, since_ms: int, named: Collection[str]) -> Path:
     """The folder for the evidence of an acceptance. It is the same one if the acceptance is repeated.
 
-    `since_ms` is when the oldest sign was found. `named` are the folders that the audit log names already.
+    `since_ms` is when the oldest evidence was found. The audit log names the `named` folders already.
     """
     names = (str(since_ms) if number == 1 else f"{since_ms}-{number}" for number in count(1))
     return folder / EVIDENCE / next(name for name in names if name not in named)

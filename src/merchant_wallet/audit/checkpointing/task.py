@@ -2,8 +2,8 @@
 
 Rules:
 - Nothing is paid before the first comparison is done (`compared`).
-- Evidence of a rollback is stored as a sign. While a sign is open, it is logged as an error each minute.
-- A book with an open sign gets no new checkpoint: it would hide the difference.
+- Evidence of a rollback is stored. Until a person accepts it, it is logged as an error each minute.
+- A book with open evidence gets no new checkpoint: it would hide the difference.
 - A worker whose key was replaced writes no checkpoints. It must be restarted with the new key.
 """
 
@@ -18,10 +18,10 @@ from merchant_wallet.audit.checkpointing.signing import (
     write_audit_checkpoint,
     write_checkpoints,
 )
-from merchant_wallet.audit.rollback import signs
+from merchant_wallet.audit.rollback import evidence as rollback_evidence
 from merchant_wallet.audit.rollback.comparison import Comparison
-from merchant_wallet.audit.rollback.signer_record import find_signer_sign
-from merchant_wallet.audit.rollback.signs import RollbackSign
+from merchant_wallet.audit.rollback.evidence import RollbackEvidence
+from merchant_wallet.audit.rollback.signer_record import find_signer_evidence
 from merchant_wallet.book.checkpoint_keys import read_pinned
 
 log = structlog.get_logger(__name__)
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 class CheckpointTask:
     """The task of one worker. `signer_record` is the file where the signer records payments, if any.
 
-    `found_count` is how many signs the last comparison found.
+    `found_count` is how much evidence the last comparison found.
     """
 
     def __init__(self, signer: CheckpointSigner, folder: Path, signer_record: Path | None = None) -> None:
@@ -43,29 +43,29 @@ class CheckpointTask:
 
     async def run_once(self, conn: AsyncConnection, at_ms: int) -> None:
         """Compare, store what is wrong, and sign what is right. Raises OSError, `psycopg.Error`."""
-        self.found_count = len(await self._find_signs(conn, at_ms))
+        self.found_count = len(await self._find_evidence(conn, at_ms))
         if self.found_count:
             await self._record(conn, at_ms)
-        open_signs = await signs.list_signs(conn)
+        open_evidence = await rollback_evidence.list_evidence(conn)
         self.compared.set()
-        if open_signs:
+        if open_evidence:
             log.error(
                 "payouts stopped: the database was rolled back, an operator must look",
-                signs=len(open_signs),
-                cause=open_signs[0].cause,
-                since_ms=open_signs[0].since_ms,
+                evidence=len(open_evidence),
+                cause=open_evidence[0].cause,
+                since_ms=open_evidence[0].since_ms,
             )
-        await self._write(conn, at_ms, {(sign.subject, sign.merchant_id) for sign in open_signs})
+        await self._write(conn, at_ms, {(item.subject, item.merchant_id) for item in open_evidence})
 
-    async def _find_signs(self, conn: AsyncConnection, at_ms: int) -> list[RollbackSign]:
-        found = await self._comparison.find_signs(conn, at_ms)
-        return [*found, *await self._find_signer_signs(conn, at_ms)]
+    async def _find_evidence(self, conn: AsyncConnection, at_ms: int) -> list[RollbackEvidence]:
+        found = await self._comparison.find_evidence(conn, at_ms)
+        return [*found, *await self._find_signer_evidence(conn, at_ms)]
 
-    async def _find_signer_signs(self, conn: AsyncConnection, at_ms: int) -> list[RollbackSign]:
+    async def _find_signer_evidence(self, conn: AsyncConnection, at_ms: int) -> list[RollbackEvidence]:
         if self._signer_record is None:
             return []
         try:
-            signed = await find_signer_sign(conn, self._signer_record, at_ms)
+            signed = await find_signer_evidence(conn, self._signer_record, at_ms)
         except PermissionError as error:
             # The signer runs as another user, and only that user can read the file.
             log.warning("the signer's record can't be compared from here", reason=str(error))
@@ -74,16 +74,16 @@ class CheckpointTask:
         return [] if signed is None else [signed]
 
     async def _record(self, conn: AsyncConnection, at_ms: int) -> None:
-        # Compare again under the lock that an acceptance holds: the signs may just have been accepted.
-        async with signs.locked(conn):
-            new = await signs.record_signs(conn, await self._find_signs(conn, at_ms))
-        for sign in new:
+        # Compare again under the lock that an acceptance holds: the evidence may just have been accepted.
+        async with rollback_evidence.locked(conn):
+            new = await rollback_evidence.record_evidence(conn, await self._find_evidence(conn, at_ms))
+        for item in new:
             log.error(
-                "sign of a rollback",
-                subject=sign.subject,
-                merchant_id=sign.merchant_id,
-                kind=sign.kind,
-                cause=sign.cause,
+                "evidence of a rollback",
+                subject=item.subject,
+                merchant_id=item.merchant_id,
+                kind=item.kind,
+                cause=item.cause,
             )
 
     async def _is_replaced(self, conn: AsyncConnection) -> bool:
@@ -94,11 +94,11 @@ class CheckpointTask:
         log.error("no checkpoints are written: the checkpoint key was replaced, restart this worker")
         return True
 
-    async def _write(self, conn: AsyncConnection, at_ms: int, open_signs: set[tuple[str, int]]) -> None:
-        subjects = {subject for subject, _ in open_signs}
+    async def _write(self, conn: AsyncConnection, at_ms: int, open_evidence: set[tuple[str, int]]) -> None:
+        subjects = {subject for subject, _ in open_evidence}
         if "key" in subjects or await self._is_replaced(conn):
             return
-        behind = {merchant_id for subject, merchant_id in open_signs if subject == "book"}
+        behind = {merchant_id for subject, merchant_id in open_evidence if subject == "book"}
         await write_checkpoints(conn, self._signer, self._folder, at_ms, without=behind)
         if "audit" not in subjects:
             await write_audit_checkpoint(conn, self._signer, self._folder, at_ms)

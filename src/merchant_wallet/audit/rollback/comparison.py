@@ -3,7 +3,7 @@
 Rules:
 - Only the last lines of files are read, and only if the file changed since the last comparison.
 - The files are read first, then the database. Journals only grow, so a correct one is never behind.
-- A file whose last line is not signed is a sign too. A torn last line is none (see `checkpoints`).
+- A file whose last line is not signed is evidence too. A torn last line is not (see `checkpoints`).
 - Nothing is written here.
 
 Statements are in `comparison.sql`. All raise OSError for the folder, `psycopg.Error` for the database.
@@ -19,7 +19,13 @@ import msgspec
 from psycopg import AsyncConnection
 
 from merchant_wallet.audit import checkpoints as audit_checkpoints
-from merchant_wallet.audit.rollback.signs import NO_MERCHANT, Kind, RollbackSign, Subject, format_moment
+from merchant_wallet.audit.rollback.evidence import (
+    NO_MERCHANT,
+    Kind,
+    RollbackEvidence,
+    Subject,
+    format_moment,
+)
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys, load_keys
 from merchant_wallet.book.checkpoints import Checkpoint, Tail, read_tail
@@ -47,14 +53,14 @@ class Comparison:
         self._old_key = old_key
         self._last_checkpoints = LastCheckpoints(folder)
 
-    async def find_signs(self, conn: Connection, now_ms: int) -> list[RollbackSign]:
-        """All signs of a rollback that there are now. `conn` must see what is committed now."""
+    async def find_evidence(self, conn: Connection, now_ms: int) -> list[RollbackEvidence]:
+        """All evidence of a rollback that there is now. `conn` must see what is committed now."""
         keys = await load_keys(conn, self._folder, self._old_key)
         if keys.problem is not None:
-            return [RollbackSign(NO_MERCHANT, "key", "diverged", keys.problem, now_ms)]
+            return [RollbackEvidence(NO_MERCHANT, "key", "diverged", keys.problem, now_ms)]
         last_checkpoints = await asyncio.to_thread(self._last_checkpoints.read, keys)
-        signs = [
-            make_sign(last, "unreadable", last.problem, now_ms)
+        evidence = [
+            make_evidence(last, "unreadable", last.problem, now_ms)
             for last in last_checkpoints
             if last.problem is not None
         ]
@@ -65,9 +71,9 @@ class Comparison:
         ]
         books = [checkpoint for checkpoint in sound if checkpoint.merchant_id != NO_MERCHANT]
         for start in range(0, len(books), BOOKS_PER_QUERY):
-            signs += await _compare_books(conn, books[start : start + BOOKS_PER_QUERY], now_ms)
+            evidence += await _compare_books(conn, books[start : start + BOOKS_PER_QUERY], now_ms)
         logs = [checkpoint for checkpoint in sound if checkpoint.merchant_id == NO_MERCHANT]
-        return signs + await _compare_log(conn, logs, now_ms)
+        return evidence + await _compare_log(conn, logs, now_ms)
 
 
 class LastCheckpoints:
@@ -128,13 +134,13 @@ def read_last_checkpoint(path: Path, merchant_id: int, keys: CheckpointKeys) -> 
     return LastCheckpoint(merchant_id, checkpoint, difference)
 
 
-def make_sign(last: LastCheckpoint, kind: Kind, cause: str, now_ms: int) -> RollbackSign:
-    """The sign for one file."""
+def make_evidence(last: LastCheckpoint, kind: Kind, cause: str, now_ms: int) -> RollbackEvidence:
+    """The evidence that one file gives."""
     subject: Subject = "audit" if last.merchant_id == NO_MERCHANT else "book"
-    return RollbackSign(last.merchant_id, subject, kind, cause, now_ms)
+    return RollbackEvidence(last.merchant_id, subject, kind, cause, now_ms)
 
 
-async def _compare_books(conn: Connection, seen: Sequence[Checkpoint], now_ms: int) -> list[RollbackSign]:
+async def _compare_books(conn: Connection, seen: Sequence[Checkpoint], now_ms: int) -> list[RollbackEvidence]:
     values = {
         "merchant_ids": [checkpoint.merchant_id for checkpoint in seen],
         "entry_ids": [checkpoint.last_entry_id for checkpoint in seen],
@@ -146,26 +152,26 @@ async def _compare_books(conn: Connection, seen: Sequence[Checkpoint], now_ms: i
 
 def _compare_journals(
     seen: Sequence[Checkpoint], found: dict[int, list[Any]], now_ms: int
-) -> Iterator[RollbackSign]:
+) -> Iterator[RollbackEvidence]:
     for checkpoint in seen:
         count, entry_hash = found[checkpoint.merchant_id]
         difference = compare_journal(
             checkpoint, count, None if entry_hash is None else bytes(entry_hash).hex(), "journal"
         )
         if difference is not None:
-            yield RollbackSign(checkpoint.merchant_id, "book", *difference, now_ms)
+            yield RollbackEvidence(checkpoint.merchant_id, "book", *difference, now_ms)
 
 
-async def _compare_log(conn: Connection, seen: Sequence[Checkpoint], now_ms: int) -> list[RollbackSign]:
-    signs = []
+async def _compare_log(conn: Connection, seen: Sequence[Checkpoint], now_ms: int) -> list[RollbackEvidence]:
+    evidence = []
     for checkpoint in seen:
         hashes = await audit_checkpoints.read_hashes(conn, [checkpoint.last_entry_id])
         head = await audit_checkpoints.read_head(conn, now_ms)
         count = 0 if head is None else head.entry_count
         difference = compare_journal(checkpoint, count, hashes.get(checkpoint.last_entry_id), "audit log")
         if difference is not None:
-            signs.append(RollbackSign(NO_MERCHANT, "audit", *difference, now_ms))
-    return signs
+            evidence.append(RollbackEvidence(NO_MERCHANT, "audit", *difference, now_ms))
+    return evidence
 
 
 def compare_journal(

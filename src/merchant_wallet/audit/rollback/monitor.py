@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from merchant_wallet.audit.rollback.comparison import Comparison
-from merchant_wallet.audit.rollback.signs import RollbackSign
+from merchant_wallet.audit.rollback.evidence import RollbackEvidence
 from merchant_wallet.base.workers import Connect, repeat
 
 INTERVAL_S: Final = 60.0
@@ -22,10 +22,10 @@ log = structlog.get_logger(__name__)
 
 
 class RollbackMonitor:
-    """Compares once a minute. `signs` are the result of the last comparison."""
+    """Compares once a minute. `evidence` is the result of the last comparison."""
 
     def __init__(self, connect: Connect, folder: Path, old_key: bytes, *, clock: Callable[[], int]) -> None:
-        self.signs: list[RollbackSign] = []
+        self.evidence: list[RollbackEvidence] = []
         self._connect = connect
         self._comparison = Comparison(folder, old_key)
         self._clock = clock
@@ -38,15 +38,15 @@ class RollbackMonitor:
         """Compare once. Raises OSError (except for an unreadable folder) and `psycopg.Error`."""
         try:
             async with await self._connect() as connection:
-                self.signs = await self._comparison.find_signs(connection, self._clock())
+                self.evidence = await self._comparison.find_evidence(connection, self._clock())
         except PermissionError as error:
             log.info("only the workers compare checkpoints", reason=str(error))
             return
-        for sign in self.signs:
+        for item in self.evidence:
             log.error(
                 "the database was rolled back, an operator must look",
-                subject=sign.subject,
-                merchant_id=sign.merchant_id,
-                kind=sign.kind,
-                cause=sign.cause,
+                subject=item.subject,
+                merchant_id=item.merchant_id,
+                kind=item.kind,
+                cause=item.cause,
             )

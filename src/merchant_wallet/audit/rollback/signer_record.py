@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 from psycopg import AsyncConnection
 
-from merchant_wallet.audit.rollback.signs import NO_MERCHANT, RollbackSign, format_moment
+from merchant_wallet.audit.rollback.evidence import NO_MERCHANT, RollbackEvidence, format_moment
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import COUNTER_BITS, MAX_ID
 from merchant_wallet.chains.keys.signing_journal import Release, SignedPayment
@@ -41,12 +41,12 @@ class RecordUnreadable(Exception):
         super().__init__(f"{record.name} has lines of another form")
 
 
-async def find_signer_sign(conn: Connection, record: Path, now_ms: int) -> RollbackSign | None:
-    """The sign that the signer's record shows; None without one or without a record."""
+async def find_signer_evidence(conn: Connection, record: Path, now_ms: int) -> RollbackEvidence | None:
+    """The evidence that the signer's record gives; None if there is none or no record."""
     try:
         payments = await asyncio.to_thread(read_last_payments, record)
     except RecordUnreadable as unreadable:
-        return RollbackSign(NO_MERCHANT, "signer", "unreadable", str(unreadable), now_ms)
+        return RollbackEvidence(NO_MERCHANT, "signer", "unreadable", str(unreadable), now_ms)
     cursor = await conn.execute(QUERIES["read_accepted"].text)
     row = await cursor.fetchone()
     accepted_ms = row[0] if row is not None and row[0] is not None else -1
@@ -57,7 +57,7 @@ async def find_signer_sign(conn: Connection, record: Path, now_ms: int) -> Rollb
     moment = format_moment(first.at_ms)
     others = f", and {len(unknown) - 1} more later" if len(unknown) > 1 else ""
     cause = f"order {first.payout_id} was signed at {moment}, which this database has not taken up{others}"
-    return RollbackSign(NO_MERCHANT, "signer", "behind", cause, now_ms)
+    return RollbackEvidence(NO_MERCHANT, "signer", "behind", cause, now_ms)
 
 
 async def _find_unknown(conn: Connection, payments: Iterable[SignedPayment]) -> list[SignedPayment]:

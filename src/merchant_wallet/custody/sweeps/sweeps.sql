@@ -33,7 +33,7 @@ select %(chain)s::text, %(address)s::bytea, %(merchant_id)s::bigint, %(account_n
        %(top_up_fee_limit)s::bigint, %(token_fee_limit)s::bigint, %(actor)s::text, %(now_ms)s::bigint,
        case when %(top_up)s::bigint > 0 then 'top_up' else 'token' end
  where (select count(*) from sweep where chain = %(chain)s::text and ended_ms is null) < %(max_concurrent)s::bigint
-   and not exists (select from rollback_sign)
+   and not exists (select from rollback_evidence)
 on conflict do nothing
 returning sweep_id;
 
@@ -49,7 +49,7 @@ select sweep_id, address, merchant_id, account_no, branch, address_index, wallet
        (select coalesce(2 * sum(o.top_up), 0) from sweep o
          where o.chain = s.chain and o.ended_ms is null and o.step = 'top_up' and o.sweep_id < s.sweep_id)::bigint as reserved
   from sweep s
- where chain = %(chain)s::text and ended_ms is null and not exists (select from rollback_sign)
+ where chain = %(chain)s::text and ended_ms is null and not exists (select from rollback_evidence)
  order by sweep_id;
 
 -- name: list_sweeps
@@ -73,7 +73,7 @@ select coalesce(max(token_nonce) + 1, 0) from sweep where chain = %(chain)s::tex
 -- Compare and swap of the version. The row is locked until the commit. After a rollback it never succeeds.
 update sweep set version = version + 1
  where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint and version = %(version)s::int and ended_ms is null
-   and not exists (select from rollback_sign);
+   and not exists (select from rollback_evidence);
 
 -- name: store_signed
 -- The signed bytes, before anybody broadcasts them.
@@ -150,7 +150,7 @@ select 'the wallet is frozen: ' || h.frozen_cause from hot_wallet h
 union all
 select s.actor || ' stopped payouts: ' || s.cause from payout_stop s where s.chain = %(chain)s::text
 union all
-select 'the database was rolled back: ' || r.cause from rollback_sign r;
+select 'the database was rolled back: ' || r.cause from rollback_evidence r;
 
 -- name: take_free_nonce
 -- The lowest nonce that an order has given back.
