@@ -33,8 +33,8 @@ from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.callbacks.client import CallbackClient
-from merchant_wallet.callbacks.guard import LOOPBACK, Guard, make_resolver
 from merchant_wallet.callbacks.sender import MAX_CONCURRENT, CallbackSender
+from merchant_wallet.callbacks.target_policy import LOOPBACK, TargetPolicy, make_resolver
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.observability import logs
@@ -111,8 +111,8 @@ async def _measure(url: str, port: int, callbacks: int, say: Say) -> Delivered:
 @asynccontextmanager
 async def _callback_sender(connect: Connect) -> AsyncIterator[CallbackSender]:
     with ThreadPoolExecutor(MAX_CONCURRENT) as threads:
-        guard = Guard(make_resolver(threads), LOOPBACK, http_allowed=True)
-        sender = CallbackSender(connect, KEYRING, CallbackClient(guard, httpx.create_ssl_context()))
+        policy = TargetPolicy(make_resolver(threads), LOOPBACK, http_allowed=True)
+        sender = CallbackSender(connect, KEYRING, CallbackClient(policy, httpx.create_ssl_context()))
         try:
             yield sender
         finally:

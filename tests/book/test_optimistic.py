@@ -276,7 +276,7 @@ def test_a_batch_that_comes_late_is_not_done_twice(
             return found[-1]
 
         monkeypatch.setattr(store, "was_committed", look_up_and_go_on)
-        monkeypatch.setattr(PipelineConnection, "_guard", _guard_shortly)
+        monkeypatch.setattr(PipelineConnection, "_with_deadline", _with_short_deadline)
         os.kill(pid, signal.SIGSTOP)
         try:
             answers = await shop.gather(book, [shop.credit(f"late{number}") for number in range(size)])
@@ -299,13 +299,13 @@ SHARING = (
 """The session that was opened last. Optimistic batches share it first."""
 
 
-async def _guard_shortly(connection: PipelineConnection, work: Coroutine[object, object, Any]) -> Any:
+async def _with_short_deadline(connection: PipelineConnection, work: Coroutine[object, object, Any]) -> Any:
     """As the connection's own timeout, which is half a minute."""
     connection._timeout_s = 0.5
-    return await GUARD(connection, work)
+    return await WITH_DEADLINE(connection, work)
 
 
-GUARD = PipelineConnection._guard
+WITH_DEADLINE = PipelineConnection._with_deadline
 
 
 def test_a_book_whose_lock_is_held_is_waited_for(database_url: str) -> None:

@@ -31,8 +31,8 @@ from merchant_wallet.book.outcomes import Outcome, Withdrawal
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.callbacks.client import CallbackClient
-from merchant_wallet.callbacks.guard import LOOPBACK, Guard
 from merchant_wallet.callbacks.sender import CallbackSender
+from merchant_wallet.callbacks.target_policy import LOOPBACK, TargetPolicy
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.store import NewMerchant
@@ -64,7 +64,9 @@ async def to_loopback(host: str, port: int) -> Sequence[str]:
 def make_client(timeout_s: float = 10.0) -> CallbackClient:
     """A client with a sandbox's rules, which resolves every name to this machine."""
     return CallbackClient(
-        Guard(to_loopback, LOOPBACK, http_allowed=True), ssl.create_default_context(), timeout_s=timeout_s
+        TargetPolicy(to_loopback, LOOPBACK, http_allowed=True),
+        ssl.create_default_context(),
+        timeout_s=timeout_s,
     )
 
 

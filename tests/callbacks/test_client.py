@@ -17,8 +17,8 @@ from tests.callbacks.conftest import make_client
 from tests.callbacks.receiver import Behaviour, Receiver, answer, hang, open_receiver, raw
 
 from merchant_wallet.callbacks.client import MAX_BYTES, Answer, CallbackClient
-from merchant_wallet.callbacks.guard import LOOPBACK, Guard
 from merchant_wallet.callbacks.payloads import Payload
+from merchant_wallet.callbacks.target_policy import LOOPBACK, TargetPolicy
 
 PAYLOAD = Payload(b'{"eventId":"evt_1_2"}', ((b"webhook-id", b"evt_1_2"),))
 OK_HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -146,7 +146,7 @@ def test_a_forbidden_address_is_never_connected_to() -> None:
     async def scenario() -> tuple[Answer, Receiver]:
         async with open_receiver() as receiver:
             sender = CallbackClient(
-                Guard(_names("127.0.0.1"), http_allowed=True), ssl.create_default_context()
+                TargetPolicy(_names("127.0.0.1"), http_allowed=True), ssl.create_default_context()
             )
             return await sender.send(receiver.url(), PAYLOAD), receiver
 
@@ -168,8 +168,8 @@ def _names(*turns: str) -> Callable[[str, int], Awaitable[Sequence[str]]]:
 def test_a_name_that_changes_its_mind_after_it_was_judged_changes_nothing() -> None:
     async def scenario() -> tuple[list[Answer], Receiver]:
         async with open_receiver() as receiver:
-            guard = Guard(_names("127.0.0.1", "10.0.0.1"), LOOPBACK, http_allowed=True)
-            sender = CallbackClient(guard, ssl.create_default_context())
+            policy = TargetPolicy(_names("127.0.0.1", "10.0.0.1"), LOOPBACK, http_allowed=True)
+            sender = CallbackClient(policy, ssl.create_default_context())
             return [await sender.send(receiver.url(), PAYLOAD) for _ in range(2)], receiver
 
     (first, second), receiver = asyncio.run(scenario())
@@ -184,7 +184,9 @@ def test_another_of_the_hosts_addresses_is_tried_when_one_takes_no_connection() 
 
     async def scenario() -> Answer:
         async with open_receiver() as receiver:
-            sender = CallbackClient(Guard(resolve, LOOPBACK, http_allowed=True), ssl.create_default_context())
+            sender = CallbackClient(
+                TargetPolicy(resolve, LOOPBACK, http_allowed=True), ssl.create_default_context()
+            )
             return await sender.send(receiver.url(), PAYLOAD)
 
     got = asyncio.run(scenario())
@@ -228,7 +230,7 @@ def send_secretly(path: Path, host: str, authority: Path | None) -> tuple[Answer
         tls.sni_callback = lambda _, name, __: asked.append(name)
         async with open_receiver(tls) as receiver:
             trust = ssl.create_default_context(cafile=authority)
-            sender = CallbackClient(Guard(_names("127.0.0.1"), LOOPBACK), trust)
+            sender = CallbackClient(TargetPolicy(_names("127.0.0.1"), LOOPBACK), trust)
             got = await sender.send(f"https://{host}:{receiver.port}/n", PAYLOAD)
             return got, asked, len(receiver.received)
 

@@ -132,7 +132,7 @@ def test_a_restored_database_pays_nothing_until_a_person_has_accepted_it(service
     refused = command(service, "book", "accept-rollback", "--reason", " ")
     assert (refused.returncode, statuses(service)["after"]) == (1, 0)
     accepted = answer(service, "book", "accept-rollback", "--reason", "restored a copy, nothing was entered")
-    assert [sign["kind"] for sign in accepted["signs"]] == ["behind"]
+    assert [item["kind"] for item in accepted["signs"]] == ["behind"]
     assert Path(accepted["evidence"], accepted["files"][0]["name"]).exists()
     wait_until(lambda: statuses(service) == {"before": 2, "after": 2}, "payouts go on")
     assert count_evidence(service) == 0

@@ -11,15 +11,7 @@ from tests.deposits.conftest import COIN, FINAL_DEPTH, DepositScene, FakeChainRe
 from merchant_wallet.base.state_table import IllegalStep
 from merchant_wallet.book import store
 from merchant_wallet.deposits import deposit_store
-from merchant_wallet.deposits.deposit_states import (
-    OPEN,
-    SETTLED,
-    STEPS,
-    UNSETTLED,
-    Event,
-    State,
-    step,
-)
+from merchant_wallet.deposits.deposit_states import OPEN, SETTLED, STEPS, UNSETTLED, Event, State, step
 
 BY_HAND = """
 unknown   seen>seen final>pending final_small>dust mined_again>held

@@ -14,8 +14,7 @@ from tests.reconciliation.conftest import (
     address,
 )
 
-from merchant_wallet.withdrawals.guards import read_stopped, resume
-from merchant_wallet.withdrawals.stops import list_stops
+from merchant_wallet.withdrawals.stops import list_stops, read_stopped, resume_payouts
 
 
 def test_empty_books_and_empty_chains_agree(in_reconciliation: InReconciliation) -> None:
@@ -271,7 +270,7 @@ def test_when_less_is_held_than_is_owed_payouts_stop_on_every_chain(
         assert len(await list_stops(scene.deposits.connection)) == 2
         for chain in scene.chains:
             stopped = await read_stopped(scene.deposits.connection, chain)
-            await resume(scene.deposits.connection, chain, stopped)
+            await resume_payouts(scene.deposits.connection, chain, stopped)
         await scene.reconcile()
         assert await list_stops(scene.deposits.connection) == []
 

@@ -128,7 +128,7 @@ async def greet(request: Request) -> Response:
     return PlainTextResponse("here")
 
 
-def guard(pages_per_s: int) -> Site:
+def make_limited_site(pages_per_s: int) -> Site:
     """A site with that page and a limit for visitors who are not signed in."""
     routes = [Route("/wallet/page", greet, methods=["GET"])]
     return Site(make_context(pages_per_s), ("/wallet",), "/wallet", routes, cookie=COOKIE)
@@ -136,7 +136,7 @@ def guard(pages_per_s: int) -> Site:
 
 @pytest.mark.parametrize("path", ["/wallet/page", "/wallet/nothing-here", "/wallet/p%61ge"])
 def test_a_visitor_over_the_limit_gets_retry_after(path: str) -> None:
-    site = guard(pages_per_s=2)
+    site = make_limited_site(pages_per_s=2)
     assert 429 not in statuses(site, 2 * BURST, path)
     refused = ask(site, path, headers={"accept-language": "zh-CN"})
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
@@ -145,18 +145,18 @@ def test_a_visitor_over_the_limit_gets_retry_after(path: str) -> None:
 
 
 def test_a_path_in_another_spelling_is_no_page_and_no_way_round_the_limit() -> None:
-    site = guard(pages_per_s=1)
+    site = make_limited_site(pages_per_s=1)
     assert statuses(site, BURST + 1, "/wallet/p%61ge", token="wrong") == [404] * BURST + [429]
 
 
 def test_who_has_a_session_never_waits_for_strangers_at_the_same_address() -> None:
-    site = guard(pages_per_s=1)
+    site = make_limited_site(pages_per_s=1)
     assert statuses(site, BURST + 1)[-1] == 429
     assert set(statuses(site, 3 * BURST, token="right")) == {200}
 
 
 def test_tokens_that_open_nothing_count_as_none_once_there_were_too_many() -> None:
-    site = guard(pages_per_s=1)
+    site = make_limited_site(pages_per_s=1)
     assert statuses(site, WRONG_TOKENS + BURST + 1, token="wrong") == [200] * (WRONG_TOKENS + BURST) + [429]
     assert ask(site, "/wallet/page", headers={"cookie": f"{COOKIE}=other"}).status_code == 429
 
@@ -177,7 +177,7 @@ def test_a_token_that_could_not_be_looked_up_is_not_held_against_anybody() -> No
 
 
 def test_without_a_limit_nobody_waits() -> None:
-    assert set(statuses(guard(pages_per_s=0), 20 * BURST)) == {200}
+    assert set(statuses(make_limited_site(pages_per_s=0), 20 * BURST)) == {200}
 
 
 def test_there_is_nothing_at_other_paths_nor_by_other_methods() -> None:

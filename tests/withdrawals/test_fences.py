@@ -1,4 +1,4 @@
-"""What the database refuses a payer whose claim was taken over: each guard alone, without the others."""
+"""What the database refuses a payer whose claim was taken over: each check alone, without the others."""
 
 from typing import TYPE_CHECKING
 

@@ -10,10 +10,9 @@ from tests.withdrawals.fake_chains import EvmLikeFake
 
 from merchant_wallet.base.addresses import parse_address
 from merchant_wallet.chains.protocol import Blocked, Obstacle, Payout, SignedTransfer, Unpayable
-from merchant_wallet.withdrawals.guards import read_stopped, resume
 from merchant_wallet.withdrawals.hot_wallet_store import list_wallets, thaw_wallet
 from merchant_wallet.withdrawals.payouts import list_blocked, read_signed
-from merchant_wallet.withdrawals.stops import stop_payouts
+from merchant_wallet.withdrawals.stops import read_stopped, resume_payouts, stop_payouts
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -270,7 +269,7 @@ def test_a_nonce_of_a_killed_payer_is_taken_back_even_while_payouts_are_stopped(
         shop.clock.advance(60_000)
         assert await gaps.cancel_gaps() == 1
         assert await finish(shop, payer, later) == [2]
-        await resume(shop.connection, "ERC20", await read_stopped(shop.connection, "ERC20"))
+        await resume_payouts(shop.connection, "ERC20", await read_stopped(shop.connection, "ERC20"))
         assert await finish(shop, payer, order) == [2]
         assert await nonces(shop) == [(0, "cancel"), (1, "payout"), (2, "payout")]
 

@@ -6,9 +6,8 @@ import pytest
 from tests.withdrawals.test_nonces import finish
 
 from merchant_wallet.approvals.changes import ChangeRefused
-from merchant_wallet.withdrawals.guards import read_stopped, resume
 from merchant_wallet.withdrawals.payouts import list_blocked
-from merchant_wallet.withdrawals.stops import list_stops, stop_payouts
+from merchant_wallet.withdrawals.stops import list_stops, read_stopped, resume_payouts, stop_payouts
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
@@ -29,12 +28,12 @@ def test_a_stop_holds_new_payouts_of_its_chain_and_lets_signed_ones_end(in_shop:
             ("operator", "books differ"),
             ("reconcile", "custody is short"),
         ]
-        await resume(stops, "ERC20", seen)
+        await resume_payouts(stops, "ERC20", seen)
         assert await finish(shop, payer, waiting) == [0]
         last = await read_stopped(stops, "ERC20")
-        await resume(stops, "ERC20", last)
+        await resume_payouts(stops, "ERC20", last)
         with pytest.raises(ChangeRefused):
-            await resume(stops, "ERC20", last)
+            await resume_payouts(stops, "ERC20", last)
         assert await finish(shop, payer, waiting) == [2]
 
     in_shop(scenario)

@@ -122,9 +122,11 @@ class PipelineConnection:
             raise ConnectionLost(str(error)) from error
         connection = cls(psycopg_connection, timeout_s)
         try:
-            # psycopg itself waits here. The alarm of `_guard` would not wake it.
+            # psycopg itself waits here. The alarm of `_with_deadline` would not wake it.
             async with asyncio.timeout(timeout_s):
-                await connection._guard(connection._begin({**statements, **_CONTROL}, SESSION + session))
+                await connection._with_deadline(
+                    connection._begin({**statements, **_CONTROL}, SESSION + session)
+                )
         except BaseException as error:
             await connection.close()
             if isinstance(error, TimeoutError):
@@ -169,13 +171,13 @@ class PipelineConnection:
         ConnectionLost when the connection breaks or the time runs out.
         """
         try:
-            return await self._guard(self._exchange(calls))
+            return await self._with_deadline(self._exchange(calls))
         except StatementFailed as failure:
             if failure.sqlstate in sqlstates.SUSPECT:
                 db.ReadOnlyErrors.note()
             raise
 
-    async def _guard(self, work: Coroutine[object, object, T]) -> T:
+    async def _with_deadline(self, work: Coroutine[object, object, T]) -> T:
         alarm = self._loop.call_later(self._timeout_s, self._lose, TimeoutError("no answer in time"))
         try:
             return await work

@@ -1,8 +1,8 @@
 """One HTTP request to one target, limited in time and in the size of the answer.
 
 Rules:
-- The connection goes to an address that the guard allowed. Host header, SNI and certificate use the URL's
-  name.
+- The connection goes to an address that the target policy allows. Host header, SNI and certificate use the
+  URL's name.
 - Redirects are not followed, connections are not kept, and no proxy of the environment is used.
 - Whatever the other side does, the attempt ends within `timeout_s` with an `Answer`, not an exception.
 """
@@ -16,8 +16,8 @@ from typing import Final
 import httpcore
 import msgspec
 
-from merchant_wallet.callbacks.guard import HTTPS, Forbidden, Guard, Target
 from merchant_wallet.callbacks.payloads import Header, Payload
+from merchant_wallet.callbacks.target_policy import HTTPS, Forbidden, Target, TargetPolicy
 
 TIMEOUT_S: Final = 10.0
 CONNECT_TIMEOUT_S: Final = 4.0
@@ -58,8 +58,8 @@ class _Progress:
 class CallbackClient:
     """Sends payloads. `tls` judges certificates."""
 
-    def __init__(self, guard: Guard, tls: ssl.SSLContext, *, timeout_s: float = TIMEOUT_S) -> None:
-        self._guard = guard
+    def __init__(self, policy: TargetPolicy, tls: ssl.SSLContext, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._policy = policy
         self._tls = tls
         self._timeout_s = timeout_s
 
@@ -68,7 +68,7 @@ class CallbackClient:
         began_s, progress, error = time.monotonic(), _Progress(), None
         try:
             async with asyncio.timeout(self._timeout_s):
-                await self._exchange(await self._guard.find(url), payload, progress)
+                await self._exchange(await self._policy.find_target(url), payload, progress)
         except Forbidden as refused:
             error = f"not sent: {refused}"
         except TimeoutError:

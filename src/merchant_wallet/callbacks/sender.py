@@ -27,7 +27,6 @@ from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure,
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.callbacks.callback_states import Event, read_attempt
 from merchant_wallet.callbacks.client import Answer
-from merchant_wallet.callbacks.guard import read_host
 from merchant_wallet.callbacks.host_concurrency import QUICK_LIMIT, HostConcurrency
 from merchant_wallet.callbacks.outbox import Claim, Key, Waiting
 from merchant_wallet.callbacks.payloads import (
@@ -38,6 +37,7 @@ from merchant_wallet.callbacks.payloads import (
     is_accepted,
 )
 from merchant_wallet.callbacks.schedule import compute_pause_ms
+from merchant_wallet.callbacks.target_policy import read_host
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import Merchant

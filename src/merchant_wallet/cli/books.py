@@ -99,7 +99,7 @@ def _adjust(
         from merchant_wallet.base.money import format_units
         from merchant_wallet.book.commands import Adjust
         from merchant_wallet.book.outcomes import Adjusted
-        from merchant_wallet.merchants.guards import name_subject
+        from merchant_wallet.merchants.two_person_changes import name_subject
 
         found = await session.find(merchant)
         if signed_units > 0 and found.currency_mode == "USDT" != currency:

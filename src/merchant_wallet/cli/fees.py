@@ -82,7 +82,7 @@ def withdraw(
         from merchant_wallet.base.money import format_units
         from merchant_wallet.book.commands import WithdrawFees
         from merchant_wallet.book.outcomes import Adjusted
-        from merchant_wallet.merchants.guards import name_subject
+        from merchant_wallet.merchants.two_person_changes import name_subject
 
         merchant_id = (await session.find(merchant)).merchant_id
         command = WithdrawFees(currency, amount_units, reason, find_actor(), name)

@@ -207,7 +207,7 @@ def set_(
 ) -> None:
     """Change settings, all or none, from the next request on.
 
-    Outside the sandbox a change that loosens a guard (a higher limit, another address, a fee far from the
+    Outside the sandbox a change that loosens a safeguard (a higher limit, another address, a fee far from the
     present one) is only proposed: give a --reason, and another person accepts it. The other changes are made
     now.
 
@@ -309,24 +309,27 @@ async def _change(
 async def _list_loosened(session: Session, before: "Merchant", typed: dict[str, str]) -> list[str]:
     """The settings whose change needs a second person. None in the sandbox."""
     from merchant_wallet.base.clock import now_ms
-    from merchant_wallet.merchants import guards
+    from merchant_wallet.merchants import two_person_changes
 
     if not session.settings.needs_two_people:
         return []
-    anchors = await guards.read_day_old_fees(session.conn, before.merchant_id, now_ms())
-    wanted = guards.with_settings(before, typed)
-    return guards.list_loosened(before, wanted, anchors, session.settings.rate_band)
+    anchors = await two_person_changes.read_day_old_fees(session.conn, before.merchant_id, now_ms())
+    wanted = two_person_changes.with_settings(before, typed)
+    return two_person_changes.list_loosened(before, wanted, anchors, session.settings.rate_band)
 
 
 async def _propose(
     session: Session, before: "Merchant", typed: dict[str, str], loosened: list[str], reason: str | None
 ) -> "ProposedChange | None":
-    from merchant_wallet.merchants import guards
+    from merchant_wallet.merchants import two_person_changes
 
-    facts = guards.describe(before, loosened), guards.describe(guards.with_settings(before, typed), loosened)
+    facts = (
+        two_person_changes.describe(before, loosened),
+        two_person_changes.describe(two_person_changes.with_settings(before, typed), loosened),
+    )
     number = before.merchant_id
-    subject = guards.name_subject(number)
-    return await propose(session, guards.SET, subject, facts, reason, merchant_id=number)
+    subject = two_person_changes.name_subject(number)
+    return await propose(session, two_person_changes.SET, subject, facts, reason, merchant_id=number)
 
 
 def _print_change(change: "Change", *, told: bool = False) -> None:

@@ -82,18 +82,18 @@ def accept(number: NumberArgument, data: DataOption = None, as_json: JsonOption 
         from merchant_wallet.base.clock import now_ms
         from merchant_wallet.operators.records import NewOperator
         from merchant_wallet.operators.roles import list_roles
-        from merchant_wallet.web.guards import list_guards
+        from merchant_wallet.web.proposal_rights import list_acceptable_kinds
 
         found = await changes.show(session.conn, number)
         if found is None:
             raise Failure(f"There is no proposal {number}.")
-        guards = list_guards(session.settings, (await session.open_base()).keyring)
-        if found.kind not in guards:
+        acceptable_kinds = list_acceptable_kinds(session.settings, (await session.open_base()).keyring)
+        if found.kind not in acceptable_kinds:
             raise Failure(f"Proposal {number} is of a kind that this version can't carry out: {found.kind}.")
-        person, guard = await find_person(session), guards[found.kind]
-        roles = list_roles(guard.right)
+        person, acceptable = await find_person(session), acceptable_kinds[found.kind]
+        roles = list_roles(acceptable.right)
         done = await changes.accept(
-            session.conn, guard.kind, number, person=person, at_ms=now_ms(), roles=roles
+            session.conn, acceptable.kind, number, person=person, at_ms=now_ms(), roles=roles
         )
         shown = {"password": done.shown.password} if isinstance(done.shown, NewOperator) else {}
         return {**describe(done.change), **shown}

@@ -157,10 +157,10 @@ def _print_paused(
 
 async def _needs_two(session: Session, direction: str, rate_e8: int, scope: int) -> bool:
     from merchant_wallet.base.clock import now_ms
-    from merchant_wallet.exchange import guards
+    from merchant_wallet.exchange import two_person_changes
 
     settings = session.settings
-    return settings.needs_two_people and await guards.needs_two(
+    return settings.needs_two_people and await two_person_changes.needs_two(
         session.conn, direction, rate_e8, scope, at_ms=now_ms(), band_e8=settings.rate_band
     )
 
@@ -175,14 +175,16 @@ async def _propose(
     act: "Callable[[], Awaitable[RateLine]]",
 ) -> "ProposedChange | None":
     """Propose a rate that the rule about rates allows. Raises RateRefused, and what `propose` raises."""
-    from merchant_wallet.exchange import guards, rates
+    from merchant_wallet.exchange import rates, two_person_changes
 
-    before = guards.describe(await rates.find_line(session.conn, scope, direction))
+    before = two_person_changes.describe(await rates.find_line(session.conn, scope, direction))
     async with session.conn.transaction(force_rollback=True):
         await act()
-    after = guards.describe_wanted(rate_e8, max_age_ms)
-    subject = guards.name_subject(direction)
-    return await propose(session, guards.SET, subject, (before, after), reason, merchant_id=scope or None)
+    after = two_person_changes.describe_wanted(rate_e8, max_age_ms)
+    subject = two_person_changes.name_subject(direction)
+    return await propose(
+        session, two_person_changes.SET, subject, (before, after), reason, merchant_id=scope or None
+    )
 
 
 async def _change(

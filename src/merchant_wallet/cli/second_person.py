@@ -81,7 +81,7 @@ async def _needs_two(session: Session) -> bool:
 async def _has_decider(session: Session, kind: str, besides: list[str], at_ms: int) -> bool:
     """Whether somebody else could accept a proposal of this kind now."""
     from merchant_wallet.operators.waits import count_deciders
-    from merchant_wallet.web.guards import RIGHTS
+    from merchant_wallet.web.proposal_rights import RIGHTS
 
     return bool(await count_deciders(session.conn, RIGHTS[kind], besides, at_ms=at_ms))
 

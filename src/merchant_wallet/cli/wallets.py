@@ -104,21 +104,24 @@ def thaw(
 
     async def act(session: Session) -> "tuple[dict[str, Any], ProposedChange | None]":
         from merchant_wallet.approvals.changes import ChangeRefused
-        from merchant_wallet.withdrawals import guards
+        from merchant_wallet.withdrawals import stops, two_person_changes
 
         async with session.conn.transaction():
-            before, after = await guards.read_stopped(session.conn, chain), guards.describe_resumed()
+            before, after = (
+                await stops.read_stopped(session.conn, chain),
+                two_person_changes.describe_resumed(),
+            )
             if before["stoppedBy"] is None:
                 raise Failure(f"Payouts on {chain} were neither frozen nor stopped, nothing was changed.")
-            subject = guards.name_subject(chain)
-            proposed = await propose(session, guards.THAW, subject, (before, after), reason)
+            subject = two_person_changes.name_subject(chain)
+            proposed = await propose(session, two_person_changes.THAW, subject, (before, after), reason)
             if proposed is None:
                 try:
-                    await guards.resume(session.conn, chain, before)
+                    await stops.resume_payouts(session.conn, chain, before)
                 except ChangeRefused as refused:
                     raise Failure(str(refused)) from None
                 told = {**after, **describe_lone_change(session, reason)}
-                await session.record(guards.THAW, subject, before=before, after=told)
+                await session.record(two_person_changes.THAW, subject, before=before, after=told)
         return await _read(session), proposed
 
     document, proposed = run(data, act)

@@ -2,7 +2,7 @@
 
 Rules:
 - All or none are changed, under the book's lock. Before and after are in the audit log.
-- If two people are needed, what loosens a guard is proposed and the rest is changed.
+- If two people are needed, what loosens a safeguard is proposed and the rest is changed.
 - An error is shown beside its field, and typed values stay.
 - The form carries the values that it showed. Only fields that the user changed are saved, so nothing that
   somebody else changed meanwhile is undone.
@@ -21,7 +21,7 @@ from merchant_wallet.console.form_state import FormState
 from merchant_wallet.console.merchants import ONE, load, url_of
 from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
-from merchant_wallet.merchants import guards, store
+from merchant_wallet.merchants import store, two_person_changes
 from merchant_wallet.merchants.audit_facts import list_changed_facts
 from merchant_wallet.merchants.records import Merchant, SettingRefused
 from merchant_wallet.operators.roles import Right
@@ -113,7 +113,7 @@ async def change(
 ) -> Changed:
     """Save the changed fields with a record in the audit log. Returns what is different now.
 
-    If two people are needed, what loosens a guard is proposed instead. Raises ChangedMeanwhile,
+    If two people are needed, what loosens a safeguard is proposed instead. Raises ChangedMeanwhile,
     SettingRefused, Unproposed.
     """
     marks = _read_marks(request.form.text("marks"))
@@ -130,27 +130,34 @@ async def change(
         changed = await store.change_settings(conn, request.context.keyring, merchant_id, typed)
         before, after = list_changed_facts(changed.before, changed.after)
         if after:
-            subject = guards.name_subject(merchant_id)
+            subject = two_person_changes.name_subject(merchant_id)
             told = {**after, **proposal_forms.read_reason(request)}
-            await record_change(request, conn, guards.SET, subject, merchant_id, before=before, after=told)
+            await record_change(
+                request, conn, two_person_changes.SET, subject, merchant_id, before=before, after=told
+            )
     return Changed(after, proposed)
 
 
 async def _propose_loosened(
     request: ConsoleRequest, conn: Connection, before: Merchant, typed: Mapping[str, str]
 ) -> ProposedChange | None:
-    """Propose the values that loosen a guard. None if there are none. Raises Unproposed."""
+    """Propose the values that loosen a safeguard. None if there are none. Raises Unproposed."""
     settings = request.context.settings
     if not settings.needs_two_people:
         return None
-    wanted = guards.with_settings(before, typed)
-    anchors = await guards.read_day_old_fees(conn, before.merchant_id, request.at_ms)
-    loosened = guards.list_loosened(before, wanted, anchors, settings.rate_band)
+    wanted = two_person_changes.with_settings(before, typed)
+    anchors = await two_person_changes.read_day_old_fees(conn, before.merchant_id, request.at_ms)
+    loosened = two_person_changes.list_loosened(before, wanted, anchors, settings.rate_band)
     if not loosened:
         return None
-    was, becomes = guards.describe(before, loosened), guards.describe(wanted, loosened)
-    subject = guards.name_subject(before.merchant_id)
-    return await proposal_forms.propose(request, conn, guards.SET, subject, was, becomes, before.merchant_id)
+    was, becomes = (
+        two_person_changes.describe(before, loosened),
+        two_person_changes.describe(wanted, loosened),
+    )
+    subject = two_person_changes.name_subject(before.merchant_id)
+    return await proposal_forms.propose(
+        request, conn, two_person_changes.SET, subject, was, becomes, before.merchant_id
+    )
 
 
 def explain(request: ConsoleRequest, changed_meanwhile: ChangedMeanwhile) -> dict[str, str]:
@@ -209,7 +216,9 @@ async def _show(
         form_state=form_state,
         marks=marks or mark_texts(merchant),
         groups=setting_fields.list_groups(),
-        proposed=await proposal_forms.list_about(request, conn, guards.name_subject(merchant.merchant_id)),
+        proposed=await proposal_forms.list_about(
+            request, conn, two_person_changes.name_subject(merchant.merchant_id)
+        ),
     )
 
 

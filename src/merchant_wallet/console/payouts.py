@@ -26,7 +26,7 @@ from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import orders
 from merchant_wallet.reporting.halts import ROLLBACK, Halt, Queued, count_queued, list_halts
 from merchant_wallet.web.languages import N_
-from merchant_wallet.withdrawals import guards, hot_wallet_store, stops
+from merchant_wallet.withdrawals import hot_wallet_store, stops, two_person_changes
 from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
 
 ROWS: Final = 50
@@ -88,7 +88,7 @@ async def resume(request: ConsoleRequest, conn: Connection) -> Response:
         return await _show_refused(request, conn, chain, errors[proposal_forms.REASON])
     try:
         async with conn.transaction():
-            before = await guards.read_stopped(conn, chain)
+            before = await stops.read_stopped(conn, chain)
             if before["stoppedBy"] is None:
                 return request.redirect(PAYOUTS, NOT_STOPPED, tone=flash.WARN, chain=chain)
             return await _resume(request, conn, chain, before)
@@ -99,14 +99,15 @@ async def resume(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def _resume(request: ConsoleRequest, conn: Connection, chain: str, before: Facts) -> Response:
-    after, subject = guards.describe_resumed(), guards.name_subject(chain)
+    after, subject = two_person_changes.describe_resumed(), two_person_changes.name_subject(chain)
     if request.context.settings.needs_two_people:
         return proposal_forms.redirect_to(
-            request, await proposal_forms.propose(request, conn, guards.THAW, subject, before, after)
+            request,
+            await proposal_forms.propose(request, conn, two_person_changes.THAW, subject, before, after),
         )
-    await guards.resume(conn, chain, before)
+    await stops.resume_payouts(conn, chain, before)
     told = {**after, "reason": request.form.text(proposal_forms.REASON)}
-    await record_change(request, conn, guards.THAW, subject, before=before, after=told)
+    await record_change(request, conn, two_person_changes.THAW, subject, before=before, after=told)
     return request.redirect(PAYOUTS, RESUMED, chain=chain)
 
 
@@ -147,7 +148,7 @@ async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequenc
             format_address(chain, wallets[chain].address) if chain in wallets else "",
             tuple([halt for halt in halts if halt.chain == chain]),
             queued[chain],
-            tuple(await proposal_forms.list_about(request, conn, guards.name_subject(chain))),
+            tuple(await proposal_forms.list_about(request, conn, two_person_changes.name_subject(chain))),
         )
         for chain in CODES
         if chain in known

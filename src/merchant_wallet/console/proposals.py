@@ -33,8 +33,8 @@ from merchant_wallet.operators.records import NewOperator
 from merchant_wallet.operators.roles import Operator, Right, list_roles, may
 from merchant_wallet.reporting import merchants
 from merchant_wallet.reporting.paging import read_number, split_page
-from merchant_wallet.web.guards import RIGHTS, list_guards
 from merchant_wallet.web.languages import N_
+from merchant_wallet.web.proposal_rights import RIGHTS, list_acceptable_kinds
 
 ONE: Final = f"{PROPOSALS}/{{change_no:int}}"
 PAGE_ROWS: Final = 50
@@ -80,18 +80,18 @@ async def show_proposal(request: ConsoleRequest, conn: Connection) -> Response:
 async def accept(request: ConsoleRequest, conn: Connection) -> Response:
     """Accept a proposal and carry it out."""
     found = await _find(request, conn)
-    guard = list_guards(request.context.settings, request.context.keyring).get(found.kind)
-    if guard is None:
+    acceptable = list_acceptable_kinds(request.context.settings, request.context.keyring).get(found.kind)
+    if acceptable is None:
         raise HTTPException(403)
-    request.require(guard.right)
+    request.require(acceptable.right)
     try:
         done = await changes.accept(
             conn,
-            guard.kind,
+            acceptable.kind,
             found.proposal_no,
             person=request.person,
             at_ms=request.at_ms,
-            roles=list_roles(guard.right),
+            roles=list_roles(acceptable.right),
         )
     except ProposalRefused as refused:
         return await _show(

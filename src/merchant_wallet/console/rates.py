@@ -19,7 +19,7 @@ from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
 from merchant_wallet.console.tables import TableState, read_state
-from merchant_wallet.exchange import guards, rates
+from merchant_wallet.exchange import rates, two_person_changes
 from merchant_wallet.exchange.rates import DIRECTIONS, ONE, PLATFORM, RateChange, RateLine, RateRefused
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import merchants
@@ -110,12 +110,20 @@ async def change(
     direction, scope = requested.direction, requested.merchant_id
     async with conn.transaction():
         await rates.lock_rates(conn)
-        line, subject = await rates.find_line(conn, scope, direction), guards.name_subject(direction)
+        line, subject = (
+            await rates.find_line(conn, scope, direction),
+            two_person_changes.name_subject(direction),
+        )
         if await _needs_two(request, conn, requested):
             await _try_out(request, conn, requested)
             facts = await _describe_proposed(conn, line, requested)
-            return await proposal_forms.propose(request, conn, guards.SET, subject, *facts, scope or None)
-        before, done = guards.describe(line), guards.describe(await _apply(request, conn, requested))
+            return await proposal_forms.propose(
+                request, conn, two_person_changes.SET, subject, *facts, scope or None
+            )
+        before, done = (
+            two_person_changes.describe(line),
+            two_person_changes.describe(await _apply(request, conn, requested)),
+        )
         await record_change(
             request, conn, f"rate.{requested.do}", subject, scope or None, before=before, after=done
         )
@@ -133,7 +141,7 @@ async def _needs_two(request: ConsoleRequest, conn: Connection, requested: Reque
     if not settings.needs_two_people or requested.do not in (SET, REMOVE):
         return False
     rate_e8 = requested.rate_e8 if requested.do == SET else None
-    return await guards.needs_two(
+    return await two_person_changes.needs_two(
         conn,
         requested.direction,
         rate_e8,
@@ -148,8 +156,10 @@ async def _describe_proposed(
 ) -> tuple[Facts, Facts]:
     """The facts of the proposal: before and after."""
     if requested.do == REMOVE:
-        return await guards.describe_removal(conn, line)
-    return guards.describe(line), guards.describe_wanted(requested.rate_e8, requested.max_age_ms)
+        return await two_person_changes.describe_removal(conn, line)
+    return two_person_changes.describe(line), two_person_changes.describe_wanted(
+        requested.rate_e8, requested.max_age_ms
+    )
 
 
 async def _try_out(request: ConsoleRequest, conn: Connection, requested: RequestedChange) -> None:
@@ -205,7 +215,7 @@ def format_band(request: ConsoleRequest) -> str:
 
 
 def _subject(direction: str) -> str:
-    return guards.name_subject(direction)
+    return two_person_changes.name_subject(direction)
 
 
 async def _read_history(request: ConsoleRequest, conn: Connection, state: TableState) -> list[HistoryLine]:

@@ -30,8 +30,8 @@ from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import CommandFailed, Unavailable, Writer
 from merchant_wallet.callbacks.client import CallbackClient
-from merchant_wallet.callbacks.guard import LOOPBACK, Guard, make_resolver
 from merchant_wallet.callbacks.sender import MAX_CONCURRENT, CallbackSender
+from merchant_wallet.callbacks.target_policy import LOOPBACK, TargetPolicy, make_resolver
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.keys.keystore import JOURNAL
 from merchant_wallet.chains.sandbox.reader import SandboxReader
@@ -202,8 +202,8 @@ def make_callback_sender(base: Base, connect: Connect) -> CallbackSender:
     sandbox = base.settings.sandbox
     threads = ThreadPoolExecutor(MAX_CONCURRENT, thread_name_prefix="resolver")
     networks = (*base.settings.callback_networks, *(LOOPBACK if sandbox else ()))
-    guard = Guard(make_resolver(threads), networks, http_allowed=sandbox)
-    return CallbackSender(connect, base.keyring, CallbackClient(guard, httpx.create_ssl_context()))
+    policy = TargetPolicy(make_resolver(threads), networks, http_allowed=sandbox)
+    return CallbackSender(connect, base.keyring, CallbackClient(policy, httpx.create_ssl_context()))
 
 
 def make_maintenance_tasks(base: Base, writer: Writer) -> dict[str, Task]:

@@ -10,17 +10,17 @@ from typing import Final, NamedTuple
 
 from merchant_wallet.approvals.changes import Kind
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.exchange import guards as rate_guards
-from merchant_wallet.merchants import guards as merchant_guards
+from merchant_wallet.exchange import two_person_changes as rate_changes
+from merchant_wallet.merchants import two_person_changes as merchant_changes
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators import access
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.withdrawals import guards as payout_guards
+from merchant_wallet.withdrawals import two_person_changes as payout_changes
 
 RIGHTS: Final[Mapping[str, Right]] = {
-    merchant_guards.SET: Right.CHANGE_MERCHANT,
-    rate_guards.SET: Right.SET_RATE,
-    payout_guards.THAW: Right.STOP_PAYOUTS,
+    merchant_changes.SET: Right.CHANGE_MERCHANT,
+    rate_changes.SET: Right.SET_RATE,
+    payout_changes.THAW: Right.STOP_PAYOUTS,
     access.CREATE: Right.MANAGE_OPERATORS,
     access.RESET: Right.MANAGE_OPERATORS,
     access.ENABLE: Right.MANAGE_OPERATORS,
@@ -29,19 +29,19 @@ RIGHTS: Final[Mapping[str, Right]] = {
 """The right for proposing and deciding each kind."""
 
 
-class Guard(NamedTuple):
-    """A kind of proposal and its right."""
+class AcceptableKind(NamedTuple):
+    """A kind of proposal that can be accepted, and the right that this needs."""
 
     kind: Kind
     right: Right
 
 
-def list_guards(settings: Settings, keyring: Keyring) -> Mapping[str, Guard]:
+def list_acceptable_kinds(settings: Settings, keyring: Keyring) -> Mapping[str, AcceptableKind]:
     """Every kind by its name."""
     kinds = {
-        merchant_guards.SET: merchant_guards.make_kind(keyring),
-        **rate_guards.make_kinds(),
-        **payout_guards.make_kinds(),
+        merchant_changes.SET: merchant_changes.make_kind(keyring),
+        **rate_changes.make_kinds(),
+        **payout_changes.make_kinds(),
         **access.make_kinds(settings.operator_wait_ms),
     }
-    return {name: Guard(kind, RIGHTS[name]) for name, kind in kinds.items()}
+    return {name: AcceptableKind(kind, RIGHTS[name]) for name, kind in kinds.items()}

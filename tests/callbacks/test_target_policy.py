@@ -8,12 +8,12 @@ from ipaddress import ip_network
 import pytest
 
 from merchant_wallet.base.setting_types import Network
-from merchant_wallet.callbacks.guard import (
+from merchant_wallet.callbacks.target_policy import (
     LOOPBACK,
     MAX_ADDRESSES,
     Forbidden,
-    Guard,
     Target,
+    TargetPolicy,
     make_resolver,
     read_host,
 )
@@ -23,12 +23,12 @@ PUBLIC_6 = "2606:2800:220:1:248:1893:25c8:1946"
 
 
 def find(url: str, *found: str, networks: Sequence[Network] = (), http_allowed: bool = False) -> Target:
-    """The guard's decision about a URL whose host has these addresses."""
+    """The policy's decision about a URL whose host has these addresses."""
 
     async def resolve(host: str, port: int) -> Sequence[str]:
         return found
 
-    return asyncio.run(Guard(resolve, networks, http_allowed=http_allowed).find(url))
+    return asyncio.run(TargetPolicy(resolve, networks, http_allowed=http_allowed).find_target(url))
 
 
 def test_a_target_has_everything_a_request_needs() -> None:
@@ -145,15 +145,15 @@ def test_a_host_without_an_address_is_refused() -> None:
 )
 def test_other_ways_to_write_loopback_lead_to_the_same_refusal(host: str) -> None:
     with ThreadPoolExecutor(1) as threads:
-        guard = Guard(make_resolver(threads))
+        policy = TargetPolicy(make_resolver(threads))
         with pytest.raises(Forbidden, match="not a public address"):
-            asyncio.run(guard.find(f"https://{host}/"))
+            asyncio.run(policy.find_target(f"https://{host}/"))
 
 
 @pytest.mark.parametrize("host", ["nowhere.invalid", "a" * 64 + ".example", "a..b", "%00.example"])
 def test_a_name_that_can_not_be_looked_up_is_an_error_of_the_machine_and_no_crash(host: str) -> None:
     with ThreadPoolExecutor(1) as threads, pytest.raises(OSError):  # noqa: PT011 - the text is the machine's own.
-        asyncio.run(Guard(make_resolver(threads)).find(f"https://{host}/"))
+        asyncio.run(TargetPolicy(make_resolver(threads)).find_target(f"https://{host}/"))
 
 
 def test_turns_are_counted_by_host_and_port() -> None:

@@ -8,7 +8,7 @@ from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.changes import STALE, Connection, Decided, ProposedChange
 from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.base import db
-from merchant_wallet.withdrawals import guards, hot_wallet_store
+from merchant_wallet.withdrawals import hot_wallet_store, stops, two_person_changes
 from merchant_wallet.withdrawals.stops import list_stops, stop_payouts
 
 ANN, BEN = Person("operator:ann", "192.0.2.1"), Person("operator:ben", "192.0.2.2")
@@ -17,13 +17,13 @@ DAY_MS = 86_400_000
 
 
 async def propose(conn: Connection, at_ms: int = 10) -> ProposedChange:
-    before = await guards.read_stopped(conn, "TRC20")
+    before = await stops.read_stopped(conn, "TRC20")
     return await changes.propose(
         conn,
-        guards.THAW,
-        guards.name_subject("TRC20"),
+        two_person_changes.THAW,
+        two_person_changes.name_subject("TRC20"),
         before,
-        guards.describe_resumed(),
+        two_person_changes.describe_resumed(),
         "the node is back",
         person=ANN,
         at_ms=at_ms,
@@ -32,7 +32,7 @@ async def propose(conn: Connection, at_ms: int = 10) -> ProposedChange:
 
 
 async def accept(conn: Connection, proposed: ProposedChange, at_ms: int = 20) -> Decided:
-    kind = guards.make_kinds()[guards.THAW]
+    kind = two_person_changes.make_kinds()[two_person_changes.THAW]
     return await changes.accept(conn, kind, proposed.proposal_no, person=BEN, at_ms=at_ms, roles=["operator"])
 
 
@@ -60,7 +60,7 @@ def test_a_second_person_resumes_what_was_stopped_by_whomever_and_thaws_the_wall
             assert (await accept(conn, proposed)).change.state == "accepted"
             assert [stop.chain for stop in await list_stops(conn)] == ["ERC20"]
             assert not await hot_wallet_store.is_frozen(conn, "TRC20")
-            assert (await guards.read_stopped(conn, "TRC20"))["stoppedBy"] is None
+            assert (await stops.read_stopped(conn, "TRC20"))["stoppedBy"] is None
 
     asyncio.run(scenario())
 
@@ -82,9 +82,9 @@ def test_a_stop_that_was_made_anew_meanwhile_is_another_one(database_url: str) -
     async def scenario() -> None:
         async with stopped(database_url) as conn:
             proposed = await propose(conn)
-            seen = await guards.read_stopped(conn, "TRC20")
+            seen = await stops.read_stopped(conn, "TRC20")
             one = [stop for stop in seen["stops"] if stop["actor"] == "reconciliation"]
-            await guards.resume(conn, "TRC20", {"stops": one, "frozenMs": None})
+            await stops.resume_payouts(conn, "TRC20", {"stops": one, "frozenMs": None})
             await stop_payouts(conn, "TRC20", "reconciliation", "12 USDT are missing", 16)
             assert (await accept(conn, proposed)).change.state == "failed"
             assert len(await list_stops(conn)) == 3

@@ -1,9 +1,9 @@
-"""Which changes of a merchant's settings loosen a guard. Those need a proposal and a second person.
+"""Changes of a merchant's settings that need two people: those that loosen a safeguard.
 
 Rules:
 - Loosened: a higher approval limit or daily limit, a removed daily limit, a new address on the allow-list, a
   removed allow-list, a fee that moves further than the band within a day.
-- The opposite changes tighten a guard. One person may make them.
+- One person may make the opposite changes.
 - A fee is compared with the current fee and with the fee of 24 hours ago from the audit log. So small steps
   do not add up to a large one, and one person can't undo what two people did.
 """
@@ -26,7 +26,7 @@ DAY_MS: Final = 86_400_000
 FEE_RATES: Final = ("transfer-fee-rate", "withdraw-fee-rate")
 FEE_MINIMUM: Final = "withdraw-fee-min"
 FEES: Final = (*FEE_RATES, FEE_MINIMUM)
-GUARDS: Final = (
+TWO_PERSON_SETTINGS: Final = (
     "approval-limit",
     "second-approval-limit",
     "daily-limit",
@@ -43,7 +43,7 @@ DayOldFees = Mapping[str, int]
 
 def list_loosened(before: Merchant, after: Merchant, day_old_fees: DayOldFees, band_e8: int) -> list[str]:
     """The settings, by name, whose change needs two people. Pure."""
-    return [name for name in GUARDS if _loosens(name, before, after, day_old_fees, band_e8)]
+    return [name for name in TWO_PERSON_SETTINGS if _loosens(name, before, after, day_old_fees, band_e8)]
 
 
 def _loosens(name: str, before: Merchant, after: Merchant, day_old_fees: DayOldFees, band_e8: int) -> bool:
@@ -81,11 +81,11 @@ def describe(merchant: Merchant, names: list[str]) -> dict[str, str]:
 
 
 def with_settings(merchant: Merchant, texts: Mapping[str, str]) -> Merchant:
-    """The merchant with these texts for its guards. Other settings stay. Pure.
+    """The merchant with these texts for its two-person settings. Other settings stay. Pure.
 
     Raises SettingRefused.
     """
-    values = dict(parse_setting(name, text) for name, text in texts.items() if name in GUARDS)
+    values = dict(parse_setting(name, text) for name, text in texts.items() if name in TWO_PERSON_SETTINGS)
     typed = {name: frozenset(value) if isinstance(value, list) else value for name, value in values.items()}
     return msgspec.structs.replace(merchant, **typed)
 

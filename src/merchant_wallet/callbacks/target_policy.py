@@ -68,7 +68,7 @@ class Target(msgspec.Struct, frozen=True):
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
 
-class Guard:
+class TargetPolicy:
     """Judges targets. `http_allowed` is for the sandbox, `networks` are allowed in addition."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Guard:
         self._networks = tuple(networks)
         self._schemes = (HTTPS, HTTP) if http_allowed else (HTTPS,)
 
-    async def find(self, url: str) -> Target:
+    async def find_target(self, url: str) -> Target:
         """Look up the URL's host. Raises Forbidden. Raises OSError if the name has no address."""
         parts = urlsplit(url)
         if parts.scheme not in self._schemes or not parts.hostname or "@" in parts.netloc:

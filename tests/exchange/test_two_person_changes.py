@@ -6,13 +6,13 @@ import pytest
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.money import parse_rate
-from merchant_wallet.exchange import guards, rates
+from merchant_wallet.exchange import rates, two_person_changes
 from merchant_wallet.exchange.rates import PLATFORM, USDT_TO_KFB, Connection
 
 pytestmark = pytest.mark.anyio
 
 SHOP = 1001
-DAY_MS = guards.DAY_MS
+DAY_MS = two_person_changes.DAY_MS
 NOW_MS = 1_763_712_000_000
 A_YEAR_AGO_MS = NOW_MS - 365 * DAY_MS
 TWO_DAYS_AGO_MS = NOW_MS - 2 * DAY_MS
@@ -37,7 +37,7 @@ class RateScene:
     ) -> bool:
         """Whether this change needs two people, an hour from now."""
         rate_e8 = None if rate is None else parse_rate(rate)
-        return await guards.needs_two(
+        return await two_person_changes.needs_two(
             self.conn, USDT_TO_KFB, rate_e8, merchant_id, at_ms=at_ms, band_e8=BAND_E8
         )
 
