@@ -98,14 +98,6 @@ END) STORED NOT NULL,
 WITH (fillfactor='50');
 ALTER TABLE ONLY public.account ALTER COLUMN merchant_id SET (n_distinct=1);
 
-CREATE TABLE public.account_pool (
-    account_no integer NOT NULL,
-    xpubs jsonb NOT NULL,
-    merchant_id bigint,
-    CONSTRAINT account_pool_account_no_check CHECK ((account_no >= 0)),
-    CONSTRAINT account_pool_xpubs_check CHECK (((xpubs ? 'ERC20'::text) AND (xpubs ? 'TRC20'::text)))
-);
-
 CREATE TABLE public.audit_entry (
     audit_no bigint NOT NULL,
     previous_no bigint GENERATED ALWAYS AS (NULLIF((audit_no - 1), 0)) STORED,
@@ -862,11 +854,11 @@ ALTER TABLE public.rollback_acceptance ALTER COLUMN acceptance_no ADD GENERATED 
 );
 
 CREATE TABLE public.rollback_evidence (
-    merchant_id bigint CONSTRAINT rollback_sign_merchant_id_not_null NOT NULL,
-    subject text CONSTRAINT rollback_sign_subject_not_null NOT NULL,
-    kind text CONSTRAINT rollback_sign_kind_not_null NOT NULL,
-    cause text CONSTRAINT rollback_sign_cause_not_null NOT NULL,
-    since_ms bigint CONSTRAINT rollback_sign_since_ms_not_null NOT NULL,
+    merchant_id bigint NOT NULL,
+    subject text NOT NULL,
+    kind text NOT NULL,
+    cause text NOT NULL,
+    since_ms bigint NOT NULL,
     CONSTRAINT rollback_evidence_cause_check CHECK ((cause <> ''::text)),
     CONSTRAINT rollback_evidence_kind_check CHECK ((kind = ANY (ARRAY['behind'::text, 'diverged'::text, 'unreadable'::text]))),
     CONSTRAINT rollback_evidence_merchant_id_check CHECK ((merchant_id >= 0)),
@@ -1153,14 +1145,16 @@ END) STORED,
 );
 ALTER TABLE ONLY public.withdrawal_step ALTER COLUMN merchant_id SET (n_distinct=1);
 
+CREATE TABLE public.xpub_pool (
+    account_no integer NOT NULL,
+    xpubs jsonb NOT NULL,
+    merchant_id bigint,
+    CONSTRAINT xpub_pool_account_no_check CHECK ((account_no >= 0)),
+    CONSTRAINT xpub_pool_xpubs_check CHECK (((xpubs ? 'ERC20'::text) AND (xpubs ? 'TRC20'::text)))
+);
+
 ALTER TABLE ONLY public.account
     ADD CONSTRAINT account_pkey PRIMARY KEY (merchant_id, account_id);
-
-ALTER TABLE ONLY public.account_pool
-    ADD CONSTRAINT account_pool_merchant_id_key UNIQUE (merchant_id);
-
-ALTER TABLE ONLY public.account_pool
-    ADD CONSTRAINT account_pool_pkey PRIMARY KEY (account_no);
 
 ALTER TABLE ONLY public.audit_entry
     ADD CONSTRAINT audit_entry_pkey PRIMARY KEY (audit_no);
@@ -1393,7 +1387,11 @@ ALTER TABLE ONLY public.withdrawal_step
 ALTER TABLE ONLY public.withdrawal_step
     ADD CONSTRAINT withdrawal_step_pkey PRIMARY KEY (merchant_id, order_id, step_no);
 
-CREATE INDEX account_pool_free ON public.account_pool USING btree (account_no) WHERE (merchant_id IS NULL);
+ALTER TABLE ONLY public.xpub_pool
+    ADD CONSTRAINT xpub_pool_merchant_id_key UNIQUE (merchant_id);
+
+ALTER TABLE ONLY public.xpub_pool
+    ADD CONSTRAINT xpub_pool_pkey PRIMARY KEY (account_no);
 
 CREATE INDEX audit_entry_action ON public.audit_entry USING btree (action, audit_no);
 
@@ -1519,11 +1517,10 @@ CREATE INDEX withdrawal_open ON public.withdrawal USING btree (status, created_m
 
 CREATE INDEX withdrawal_unapproved ON public.withdrawal USING btree (created_ms, order_id) WHERE ((status = 0) AND (approved_ms IS NULL));
 
+CREATE INDEX xpub_pool_free ON public.xpub_pool USING btree (account_no) WHERE (merchant_id IS NULL);
+
 ALTER TABLE ONLY public.account
     ADD CONSTRAINT account_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.book(merchant_id);
-
-ALTER TABLE ONLY public.account_pool
-    ADD CONSTRAINT account_pool_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
 
 ALTER TABLE ONLY public.audit_entry
     ADD CONSTRAINT audit_entry_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
@@ -1626,3 +1623,6 @@ ALTER TABLE ONLY public.withdrawal
 
 ALTER TABLE ONLY public.withdrawal_step
     ADD CONSTRAINT withdrawal_step_merchant_id_order_id_previous_no_from_stat_fkey FOREIGN KEY (merchant_id, order_id, previous_no, from_status) REFERENCES public.withdrawal_step(merchant_id, order_id, step_no, to_status);
+
+ALTER TABLE ONLY public.xpub_pool
+    ADD CONSTRAINT xpub_pool_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);

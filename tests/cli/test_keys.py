@@ -98,10 +98,10 @@ def test_more_accounts_are_derived_where_the_last_ones_ended(safe: Wallet) -> No
     safe.run("keys", "create", "--count", 3)
     derived = safe.ask("keys", "derive", "--count", 110)
     assert derived == {"accountsDerived": 110, "accounts": 113, "freeAccounts": 113}
-    numbers = [row[0] for row in safe.read("select account_no from account_pool order by 1")]
+    numbers = [row[0] for row in safe.read("select account_no from xpub_pool order by 1")]
     assert numbers == list(range(113))
     expected = dict(keys_of(safe).derive_accounts(0, 113))
-    assert dict(safe.read("select account_no, xpubs from account_pool")) == expected
+    assert dict(safe.read("select account_no, xpubs from xpub_pool")) == expected
 
 
 def test_accounts_of_another_seed_are_not_mixed_in(safe: Wallet) -> None:
@@ -220,7 +220,7 @@ def test_no_command_about_keys_says_a_secret(safe: Wallet) -> None:
     safe.variables["WALLET_KEYSTORE_PASSPHRASE_FILE"] = ""
     said.append(safe.run("keys", "derive", "--count", 1).output)
     said.append(safe.run("serve", status=2).output)
-    for row in safe.read("select xpubs::text from account_pool"):
+    for row in safe.read("select xpubs::text from xpub_pool"):
         said.append(row[0])
     for secret in secrets_of(safe):
         for form in forms_of(secret):

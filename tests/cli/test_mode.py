@@ -19,7 +19,7 @@ def live(wallet: Wallet) -> Wallet:
         "insert into merchant (merchant_id, name, app_key, currency_mode, created_ms)"
         " values (1001, 'Shop', 'shop', 'KFB', 1)"
     )
-    wallet.tamper("""insert into account_pool values (0, '{"ERC20": "x", "TRC20": "y"}', 1001)""")
+    wallet.tamper("""insert into xpub_pool values (0, '{"ERC20": "x", "TRC20": "y"}', 1001)""")
     return wallet
 
 

@@ -19,7 +19,7 @@ async def open_merchant(url: str, *, with_account: bool) -> None:
         )
         if with_account:
             await connection.execute(
-                """insert into account_pool values (0, '{"ERC20": "x", "TRC20": "y"}', 1001)"""
+                """insert into xpub_pool values (0, '{"ERC20": "x", "TRC20": "y"}', 1001)"""
             )
 
 

@@ -185,4 +185,4 @@ async def give_account(scene: SweepScene) -> None:
         own = address_of(0, chain, branch=1)
         await scene.rows("insert into merchant_address values (%s, %s, %s)", MERCHANT_ID, chain, own)
     xpubs = json.dumps({chain: "not asked for" for chain in COIN_TYPES})
-    await scene.rows("insert into account_pool values (%s, %s, %s)", ACCOUNT, xpubs, MERCHANT_ID)
+    await scene.rows("insert into xpub_pool values (%s, %s, %s)", ACCOUNT, xpubs, MERCHANT_ID)

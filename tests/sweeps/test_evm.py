@@ -387,7 +387,7 @@ def test_what_is_not_final_or_not_ours_to_sign_is_no_candidate(
         evm.settle()
         [planned] = await scene.plan(ERC20, sweeper)
         assert (planned.verdict, planned.candidate.source.branch) == ("sweep", 1)
-        await scene.rows("delete from account_pool")
+        await scene.rows("delete from xpub_pool")
         assert await scene.plan(ERC20, sweeper) == []
 
     in_scene(scenario)

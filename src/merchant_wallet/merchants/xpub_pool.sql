@@ -3,32 +3,32 @@
 -- name: take_account
 -- Gives the lowest free account to a merchant. An account that another transaction takes at this moment is skipped, so two
 -- transactions never wait for each other.
-update account_pool set merchant_id = %(merchant_id)s::bigint
- where account_no = (select account_no from account_pool where merchant_id is null
+update xpub_pool set merchant_id = %(merchant_id)s::bigint
+ where account_no = (select account_no from xpub_pool where merchant_id is null
                       order by account_no limit 1 for update skip locked)
 returning account_no, xpubs;
 
 -- name: insert_accounts
 -- Adds accounts. A number that exists already keeps its keys.
-insert into account_pool (account_no, xpubs)
+insert into xpub_pool (account_no, xpubs)
 select u.* from unnest(%(account_nos)s::int[], %(xpubs)s::jsonb[]) u on conflict (account_no) do nothing;
 
 -- name: read_edges
 -- The first and the last account, to check that they came from the current seed, and to know the next number.
-(select account_no, xpubs from account_pool order by account_no limit 1)
+(select account_no, xpubs from xpub_pool order by account_no limit 1)
 union all
-(select account_no, xpubs from account_pool order by account_no desc limit 1);
+(select account_no, xpubs from xpub_pool order by account_no desc limit 1);
 
 -- name: count_accounts
 -- How many accounts there are, and how many are free. For operators, not for requests.
-select count(*) as accounts, count(*) filter (where merchant_id is null) as free from account_pool;
+select count(*) as accounts, count(*) filter (where merchant_id is null) as free from xpub_pool;
 
 -- name: read_account_no
 -- The account of a merchant. Sweeps find the keys of its deposit addresses by this number.
-select account_no from account_pool where merchant_id = %(merchant_id)s::bigint;
+select account_no from xpub_pool where merchant_id = %(merchant_id)s::bigint;
 
 -- name: find_merchants_without_account
 -- Merchants whose addresses come from no account of the pool. They were opened in the sandbox, and the signer lacks their keys.
 select m.merchant_id from merchant m
- where not exists (select from account_pool a where a.merchant_id = m.merchant_id)
+ where not exists (select from xpub_pool a where a.merchant_id = m.merchant_id)
  order by m.merchant_id limit 10;

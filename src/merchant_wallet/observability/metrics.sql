@@ -82,4 +82,4 @@ select (select max(range_no)::int from id_range), (select min(8589934591 - id_co
 
 -- name: count_accounts_left
 -- Derived accounts that no merchant has.
-select count(*) from (select from account_pool where merchant_id is null limit %(most)s::int) a;
+select count(*) from (select from xpub_pool where merchant_id is null limit %(most)s::int) a;

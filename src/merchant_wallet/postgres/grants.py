@@ -79,7 +79,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "merchant": Grant(_CHANGE, _READ),
     "merchant_secret": Grant("select, insert, update (retired_ms)", _READ),
     "merchant_address": Grant(_ADD, _ADD),
-    "account_pool": Grant("select, update (merchant_id)", _READ),
+    "xpub_pool": Grant("select, update (merchant_id)", _READ),
     "sub_user": Grant(
         "select, insert, update (username, language, paused, limit_debit_units, limit_day_units,"
         " pin_hash, pin_set_ms, pin_failures, pin_locked_until_ms, links_void_until_ms)",

@@ -10,7 +10,7 @@ select d.address, d.merchant_id, p.account_no, case when d.user_id is null then 
        d.address = coalesce(case when %(is_evm)s::boolean then s.evm_address else s.tron_address end, m.address) as is_native
   from (select merchant_id, user_id, address, sum(amount) as arrived from deposit
          where chain = %(chain)s::text and status in ('pending', 'dust', 'credited') group by merchant_id, user_id, address) d
-  join account_pool p on p.merchant_id = d.merchant_id
+  join xpub_pool p on p.merchant_id = d.merchant_id
   left join merchant_address m on m.merchant_id = d.merchant_id and m.chain = %(key_name)s::text
   left join sub_user s on s.merchant_id = d.merchant_id and s.user_id = d.user_id
   left join (select address, sum(amount) filter (where step = 'done') as swept,
