@@ -311,7 +311,7 @@ CREATE TABLE public.custody_remainder (
 CREATE TABLE public.custody_survey (
     chain public.chain_code NOT NULL,
     after_address bytea NOT NULL,
-    whole_ms bigint,
+    completed_ms bigint,
     CONSTRAINT custody_survey_after_address_check CHECK ((length(after_address) = ANY (ARRAY[0, 20])))
 );
 
@@ -603,11 +603,11 @@ CREATE TABLE public.operator_session (
 CREATE TABLE public.operator_wait (
     person text NOT NULL,
     from_ms bigint NOT NULL,
-    until_ms bigint NOT NULL,
+    eligible_ms bigint NOT NULL,
     cause text NOT NULL,
     CONSTRAINT operator_wait_cause_check CHECK ((cause = ANY (ARRAY['created'::text, 'reset'::text, 'enabled'::text, 'role'::text, 'enrolled'::text]))),
     CONSTRAINT operator_wait_person_check CHECK (((person <> ''::text) AND (person = lower((person COLLATE "C"))))),
-    CONSTRAINT operator_wait_time CHECK ((until_ms > from_ms))
+    CONSTRAINT operator_wait_time CHECK ((eligible_ms > from_ms))
 );
 
 CREATE TABLE public.payout (
@@ -709,8 +709,8 @@ CREATE TABLE public.proposal (
     subject text,
     before jsonb,
     after jsonb,
-    proposer_from_ms bigint,
-    decider_from_ms bigint,
+    proposer_eligible_ms bigint,
+    decider_eligible_ms bigint,
     expires_ms bigint,
     CONSTRAINT proposal_after_check CHECK ((jsonb_typeof(after) = 'object'::text)),
     CONSTRAINT proposal_before_check CHECK ((jsonb_typeof(before) = 'object'::text)),
@@ -721,7 +721,7 @@ CASE
 END),
     CONSTRAINT proposal_decided CHECK ((((state = 'open'::text) = (decided_by IS NULL)) AND ((decided_by IS NULL) = (decided_ms IS NULL)) AND (decided_ms >= proposed_ms))),
     CONSTRAINT proposal_decided_by_check CHECK ((public.person_of(decided_by) <> ''::text)),
-    CONSTRAINT proposal_decider_counts CHECK (((state <> ALL (ARRAY['accepted'::text, 'failed'::text])) OR (decided_ms >= decider_from_ms))),
+    CONSTRAINT proposal_decider_eligible CHECK (((state <> ALL (ARRAY['accepted'::text, 'failed'::text])) OR (decided_ms >= decider_eligible_ms))),
     CONSTRAINT proposal_expiry CHECK ((expires_ms > proposed_ms)),
     CONSTRAINT proposal_ext_user_id_check CHECK (((length(ext_user_id) >= 1) AND (length(ext_user_id) <= 20))),
     CONSTRAINT proposal_in_time CHECK (((state <> ALL (ARRAY['accepted'::text, 'failed'::text])) OR (decided_ms <= expires_ms))),
@@ -729,7 +729,7 @@ END),
     CONSTRAINT proposal_outcome CHECK ((((entry_id IS NULL) OR (state = 'accepted'::text)) AND ((outcome IS NULL) = (state <> ALL (ARRAY['failed'::text, 'refused'::text]))))),
     CONSTRAINT proposal_outcome_check CHECK ((outcome <> ''::text)),
     CONSTRAINT proposal_proposed_by_check CHECK ((public.person_of(proposed_by) <> ''::text)),
-    CONSTRAINT proposal_proposer_counts CHECK ((proposed_ms >= proposer_from_ms)),
+    CONSTRAINT proposal_proposer_eligible CHECK ((proposed_ms >= proposer_eligible_ms)),
     CONSTRAINT proposal_reason_check CHECK (((length(reason) <= 500) AND (reason ~ '\S'::text))),
     CONSTRAINT proposal_signed_units_check CHECK ((signed_units <> 0)),
     CONSTRAINT proposal_state_check CHECK ((state = ANY (ARRAY['open'::text, 'accepted'::text, 'refused'::text, 'withdrawn'::text, 'failed'::text]))),
@@ -1104,15 +1104,15 @@ CREATE TABLE public.withdrawal (
     second_limit_units bigint,
     first_approved_by text,
     first_approved_ms bigint,
-    first_counts_ms bigint,
-    approved_counts_ms bigint,
+    first_eligible_ms bigint,
+    approved_eligible_ms bigint,
     CONSTRAINT withdrawal_address_check CHECK (((length(address) >= 1) AND (length(address) <= 64))),
     CONSTRAINT withdrawal_amount_check CHECK ((amount > 0)),
-    CONSTRAINT withdrawal_approved_counts CHECK (((approved_counts_ms IS NULL) OR ((approved_ms IS NOT NULL) AND (approved_ms >= approved_counts_ms)))),
+    CONSTRAINT withdrawal_approved_eligible CHECK (((approved_eligible_ms IS NULL) OR ((approved_ms IS NOT NULL) AND (approved_ms >= approved_eligible_ms)))),
     CONSTRAINT withdrawal_check CHECK ((fee < amount)),
     CONSTRAINT withdrawal_fee_check CHECK ((fee >= 0)),
     CONSTRAINT withdrawal_first_approved_by_check CHECK ((first_approved_by <> ''::text)),
-    CONSTRAINT withdrawal_first_counts CHECK (((first_counts_ms IS NULL) OR ((first_approved_ms IS NOT NULL) AND (first_approved_ms >= first_counts_ms)))),
+    CONSTRAINT withdrawal_first_eligible CHECK (((first_eligible_ms IS NULL) OR ((first_approved_ms IS NOT NULL) AND (first_approved_ms >= first_eligible_ms)))),
     CONSTRAINT withdrawal_first_moment CHECK (((first_approved_ms IS NULL) OR (first_approved_by IS NOT NULL))),
     CONSTRAINT withdrawal_first_of_two CHECK (((first_approved_by IS NULL) OR ((second_limit_units IS NOT NULL) AND (amount > second_limit_units)))),
     CONSTRAINT withdrawal_mc_order_id_check CHECK (((length(mc_order_id) >= 1) AND (length(mc_order_id) <= 20))),

@@ -167,12 +167,12 @@ def test_a_word_that_does_not_count_yet_neither_proposes_nor_accepts_but_may_ref
 ) -> None:
     async def story(scene: ChangeScene) -> None:
         number = (await scene.propose()).proposal_no
-        new = Person("operator:eve", "192.0.2.3", counts_ms=2001)
+        new = Person("operator:eve", "192.0.2.3", eligible_ms=2001)
         assert await refusal(scene.propose(person=new, at_ms=2000)) == ProposalRefusal.NOT_YET.value
         early = scene.accept(RENAME, number, person=new, at_ms=2000)
         assert await refusal(early) == ProposalRefusal.NOT_YET.value
         accepted = "state = 'accepted', decided_by = 'operator:eve', decided_ms = 2000"
-        for column in ("proposer_from_ms", "decider_from_ms"):
+        for column in ("proposer_eligible_ms", "decider_eligible_ms"):
             with pytest.raises(errors.CheckViolation):
                 await scene.conn.execute(f"update proposal set {accepted}, {column} = 2001")
         refused = await changes.refuse(scene.conn, number, "unknown to us", person=new, at_ms=2000)

@@ -131,15 +131,15 @@ def test_an_approval_names_a_person(nobody: str) -> None:
 def test_a_word_that_does_not_count_yet_approves_nothing() -> None:
     ledger = given("merchant:USDT 1000")
     order_id = opened(ledger).order_id
-    early = Approve(order_id, ANN, counts_ms=LAST_MS)
+    early = Approve(order_id, ANN, eligible_ms=LAST_MS)
     expect(ledger, early, NOT_YET, now_ms=LAST_MS - 1)
-    counted = {"first_approved_by": ANN, "first_approved_ms": LAST_MS, "first_counts_ms": LAST_MS}
+    counted = {"first_approved_by": ANN, "first_approved_ms": LAST_MS, "first_eligible_ms": LAST_MS}
     expect(ledger, early, counted, now_ms=LAST_MS)
-    expect(ledger, Approve(order_id, BOB, counts_ms=LAST_MS + 1), NOT_YET, now_ms=LAST_MS)
-    order = order_of(ledger.ask(Approve(order_id, BOB, counts_ms=5), LAST_MS))
-    assert (order.approved_by, order.approved_counts_ms) == (BOB, 5)
+    expect(ledger, Approve(order_id, BOB, eligible_ms=LAST_MS + 1), NOT_YET, now_ms=LAST_MS)
+    order = order_of(ledger.ask(Approve(order_id, BOB, eligible_ms=5), LAST_MS))
+    assert (order.approved_by, order.approved_eligible_ms) == (BOB, 5)
     assert find_approval_violation(order) is None
-    for change in ({"first_approved_ms": LAST_MS - 1}, {"approved_counts_ms": LAST_MS + 1}):
+    for change in ({"first_approved_ms": LAST_MS - 1}, {"approved_eligible_ms": LAST_MS + 1}):
         assert "approvals count from" in str(
             find_approval_violation(msgspec.structs.replace(order, **change))
         )

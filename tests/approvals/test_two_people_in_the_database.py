@@ -40,9 +40,9 @@ def fake_writer(database_url: str) -> Iterator[FakeWriter]:
         "approved_ms = 1, approved_by = 'cli:ann', first_approved_by = 'operator:Ann'",
         "approved_by = 'ann', first_approved_by = 'ann'",
         "first_approved_by = ''",
-        "first_approved_by = 'ann', first_approved_ms = 4, first_counts_ms = 5",
+        "first_approved_by = 'ann', first_approved_ms = 4, first_eligible_ms = 5",
         "first_approved_ms = 4",
-        "approved_counts_ms = 4",
+        "approved_eligible_ms = 4",
     ],
 )
 def test_the_database_takes_no_large_order_that_two_people_did_not_approve(

@@ -41,9 +41,7 @@ def test_a_node_that_is_away_is_told_in_a_sentence(wallet: Wallet) -> None:
     wallet.open_merchant("Shop")
     wallet.variables |= {"WALLET_SANDBOX": "false", "WALLET_ERC20_RPC": "http://127.0.0.1:9"}
     wallet.tamper("insert into hot_wallet (chain, address) values ('ERC20', %(wallet)s)", wallet=b"w" * 20)
-    wallet.tamper(
-        'insert into xpub_pool select 1, \'{"ERC20": "", "TRC20": ""}\', merchant_id from merchant'
-    )
+    wallet.tamper('insert into xpub_pool select 1, \'{"ERC20": "", "TRC20": ""}\', merchant_id from merchant')
     assert wallet.ask("sweep", "plan") == {"addresses": []}
     wallet.tamper(DEPOSIT)
     assert "127.0.0.1:9" in wallet.refuse("sweep", "plan", status=2)

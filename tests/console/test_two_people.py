@@ -313,7 +313,7 @@ def test_a_word_waits_anew_once_the_second_factor_is_set_up(
     url = proposal_of(set_(bob, shop, approval_limit="500000", reason=WHY))
     enrolled_ms = clock()
     assert eve.enrol().status_code == 200
-    waits = "select cause, from_ms, until_ms from operator_wait where person = %s"
+    waits = "select cause, from_ms, eligible_ms from operator_wait where person = %s"
     assert platform.rows(waits, eve.name) == [("enrolled", enrolled_ms, enrolled_ms + DAY_MS)]
     early = accept(eve, url)
     assert early.status_code == 422

@@ -130,7 +130,7 @@ async def propose(
 
     Raises ProposalRefused, FactsRefused.
     """
-    check_proposer(person.actor, person.counts_ms, at_ms)
+    check_proposer(person.actor, person.eligible_ms, at_ms)
     _check_difference(before, after)
     values = {
         "kind": kind,
@@ -141,7 +141,7 @@ async def propose(
         "reason": check_reason(reason),
         "proposed_by": person.actor,
         "proposed_ms": at_ms,
-        "proposer_from_ms": person.counts_ms,
+        "proposer_eligible_ms": person.eligible_ms,
         "expires_ms": at_ms + lasts_ms,
     }
     async with conn.transaction():
@@ -164,7 +164,7 @@ async def accept(
         change = await _lock(conn, proposal_no)
         if change.kind != kind.name:
             raise ProposalRefused(ProposalRefusal.OTHER_KIND, number=proposal_no, kind=change.kind)
-        check_decision(change, ACCEPTED, person.actor, person.counts_ms, at_ms)
+        check_decision(change, ACCEPTED, person.actor, person.eligible_ms, at_ms)
         try:
             applied = await _carry_out(conn, kind, change, at_ms, roles)
         except ChangeRefused as refused:
@@ -246,7 +246,7 @@ async def _reject(
 ) -> ProposedChange:
     async with conn.transaction():
         change = await _lock(conn, proposal_no)
-        check_decision(change, state, person.actor, person.counts_ms, at_ms)
+        check_decision(change, state, person.actor, person.eligible_ms, at_ms)
         decided = await _decide(conn, change, state, person, at_ms, outcome)
         facts = {"proposalNo": proposal_no, "outcome": outcome}
         what = "refuse" if state == REFUSED else "withdraw"
@@ -270,7 +270,7 @@ async def _decide(
         "decided_by": person.actor,
         # The clocks of two machines may differ. A decision is never before its proposal.
         "decided_ms": max(at_ms, change.proposed_ms),
-        "decider_from_ms": person.counts_ms,
+        "decider_eligible_ms": person.eligible_ms,
         "outcome": outcome,
     }
     return (await _fetch(conn, "decide_change", values))[0]

@@ -2,9 +2,9 @@
 
 -- name: insert_change
 -- A new proposal.
-insert into proposal (kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, proposer_from_ms, expires_ms)
+insert into proposal (kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, proposer_eligible_ms, expires_ms)
 values (%(kind)s::text, %(subject)s::text, %(merchant_id)s::bigint, %(before)s::jsonb, %(after)s::jsonb, %(reason)s::text,
-        %(proposed_by)s::text, %(proposed_ms)s::bigint, %(proposer_from_ms)s::bigint, %(expires_ms)s::bigint)
+        %(proposed_by)s::text, %(proposed_ms)s::bigint, %(proposer_eligible_ms)s::bigint, %(expires_ms)s::bigint)
 returning proposal_no, kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, expires_ms, state,
           decided_by, decided_ms, outcome;
 
@@ -49,7 +49,7 @@ select proposal_no, kind, subject, merchant_id, before, after, reason, proposed_
 -- Decides an open proposal.
 update proposal
    set state = %(state)s::text, decided_by = %(decided_by)s::text, decided_ms = %(decided_ms)s::bigint,
-       decider_from_ms = %(decider_from_ms)s::bigint, outcome = %(outcome)s::text
+       decider_eligible_ms = %(decider_eligible_ms)s::bigint, outcome = %(outcome)s::text
  where proposal_no = %(proposal_no)s::bigint and kind <> 'adjustment' and state = 'open'
 returning proposal_no, kind, subject, merchant_id, before, after, reason, proposed_by, proposed_ms, expires_ms, state,
           decided_by, decided_ms, outcome;

@@ -67,7 +67,7 @@ class Person(msgspec.Struct, frozen=True):
 
     actor: str
     source: str
-    counts_ms: int = 0
+    eligible_ms: int = 0
 
 
 class Decidable(Protocol):
@@ -105,15 +105,15 @@ def check_reason(reason: str) -> str:
     return text
 
 
-def check_proposer(actor: str, counts_ms: int, at_ms: int) -> None:
+def check_proposer(actor: str, eligible_ms: int, at_ms: int) -> None:
     """Raise ProposalRefused if this person can't propose."""
     if not person_of(actor).strip():
         raise ProposalRefused(ProposalRefusal.NO_PROPOSER)
-    if at_ms < counts_ms:
+    if at_ms < eligible_ms:
         raise ProposalRefused(ProposalRefusal.NOT_YET)
 
 
-def check_decision(proposal: Decidable, state: str, actor: str, counts_ms: int, at_ms: int) -> None:
+def check_decision(proposal: Decidable, state: str, actor: str, eligible_ms: int, at_ms: int) -> None:
     """Raise ProposalRefused if this person can't decide the proposal this way."""
     if not person_of(actor).strip():
         raise ProposalRefused(ProposalRefusal.NO_DECIDER)
@@ -129,7 +129,7 @@ def check_decision(proposal: Decidable, state: str, actor: str, counts_ms: int, 
         raise ProposalRefused(ProposalRefusal.OWN)
     if is_expired(proposal, at_ms):
         raise ProposalRefused(ProposalRefusal.EXPIRED, number=number)
-    if at_ms < counts_ms:
+    if at_ms < eligible_ms:
         raise ProposalRefused(ProposalRefusal.NOT_YET)
 
 

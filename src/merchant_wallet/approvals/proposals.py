@@ -82,16 +82,16 @@ async def propose(
     proposed_by: str,
     at_ms: int,
     ext_user_id: str | None = None,
-    counts_ms: int = 0,
+    eligible_ms: int = 0,
     lasts_ms: int | None = None,
 ) -> Proposal:
     """Propose to credit (or, negative, debit) a merchant's balance or a sub-user's wallet.
 
-    `counts_ms` is the time from which the proposer's approvals count. The proposal can be accepted for
+    `eligible_ms` is the time from which the proposer's approvals count. The proposal can be accepted for
     `lasts_ms`. Raises ProposalRefused for anything that could never be carried out.
     """
     _check(currency, signed_units, ext_user_id)
-    check_proposer(proposed_by, counts_ms, at_ms)
+    check_proposer(proposed_by, eligible_ms, at_ms)
     values = {
         "merchant_id": merchant_id,
         "currency": currency,
@@ -100,7 +100,7 @@ async def propose(
         "ext_user_id": ext_user_id,
         "proposed_by": proposed_by,
         "proposed_ms": at_ms,
-        "proposer_from_ms": counts_ms,
+        "proposer_eligible_ms": eligible_ms,
         "expires_ms": None if lasts_ms is None else at_ms + lasts_ms,
     }
     async with conn.transaction():
@@ -178,17 +178,17 @@ async def take(
     proposal_no: int,
     decided_by: str,
     at_ms: int,
-    counts_ms: int = 0,
+    eligible_ms: int = 0,
     *,
     roles: Collection[str],
 ) -> Proposal:
-    """Accept an open proposal before the book is asked. `counts_ms` as in `propose`.
+    """Accept an open proposal before the book is asked. `eligible_ms` as in `propose`.
 
     `roles` are the roles that may propose an adjustment. Raises ProposalRefused, also if the proposer could
     not propose it any more.
     """
     async with conn.transaction():
-        taken = await _decide(conn, proposal_no, ACCEPTED, decided_by, at_ms, None, counts_ms)
+        taken = await _decide(conn, proposal_no, ACCEPTED, decided_by, at_ms, None, eligible_ms)
         if not await has_standing(conn, taken, roles):
             raise ProposalRefused(ProposalRefusal.PROPOSER_CHANGED)
         return taken
@@ -213,11 +213,11 @@ async def _decide(
     decided_by: str,
     at_ms: int,
     outcome: str | None,
-    counts_ms: int = 0,
+    eligible_ms: int = 0,
 ) -> Proposal:
     async with conn.transaction():
         proposal = await _lock(conn, proposal_no)
-        check_decision(proposal, state, decided_by, counts_ms, at_ms)
+        check_decision(proposal, state, decided_by, eligible_ms, at_ms)
         values = {
             "merchant_id": proposal.merchant_id,
             "proposal_no": proposal_no,
@@ -225,7 +225,7 @@ async def _decide(
             "decided_by": decided_by,
             # The clocks of two machines may differ. A decision is never before its proposal.
             "decided_ms": max(at_ms, proposal.proposed_ms),
-            "decider_from_ms": counts_ms,
+            "decider_eligible_ms": eligible_ms,
             "outcome": outcome,
         }
         return (await _fetch(conn, "decide", values))[0]
@@ -258,7 +258,7 @@ async def accept(
     proposal_no: int,
     decided_by: str,
     at_ms: int,
-    counts_ms: int = 0,
+    eligible_ms: int = 0,
     *,
     roles: Collection[str],
 ) -> Proposal:
@@ -271,7 +271,7 @@ async def accept(
     """
     if conn.info.transaction_status != TransactionStatus.IDLE:
         raise RuntimeError("an acceptance must be committed before the book is asked")
-    taken = await take(conn, proposal_no, decided_by, at_ms, counts_ms, roles=roles)
+    taken = await take(conn, proposal_no, decided_by, at_ms, eligible_ms, roles=roles)
     return await carry_out(conn, ask, taken.proposal_no)
 
 

@@ -17,10 +17,10 @@ select merchant_id, proposal_no, currency::text, signed_units, reason, ext_user_
 
 -- name: insert_proposal
 -- Inserts a proposal, if the merchant can use the currency. Otherwise it returns no row.
-insert into proposal (kind, merchant_id, currency, signed_units, reason, ext_user_id, proposed_by, proposed_ms, proposer_from_ms,
+insert into proposal (kind, merchant_id, currency, signed_units, reason, ext_user_id, proposed_by, proposed_ms, proposer_eligible_ms,
                       expires_ms)
 select 'adjustment', m.merchant_id, %(currency)s::text, %(signed_units)s::bigint, %(reason)s::text, %(ext_user_id)s::text,
-       %(proposed_by)s::text, %(proposed_ms)s::bigint, %(proposer_from_ms)s::bigint, %(expires_ms)s::bigint
+       %(proposed_by)s::text, %(proposed_ms)s::bigint, %(proposer_eligible_ms)s::bigint, %(expires_ms)s::bigint
   from merchant m
  where m.merchant_id = %(merchant_id)s::bigint
    and (%(currency)s::text = 'USDT' or m.currency_mode = 'KFB' or %(signed_units)s::bigint < 0)
@@ -44,7 +44,7 @@ select merchant_id, proposal_no, currency::text, signed_units, reason, ext_user_
 -- Decides an open proposal, once.
 update proposal
    set state = %(state)s::text, decided_by = %(decided_by)s::text, decided_ms = %(decided_ms)s::bigint, outcome = %(outcome)s::text,
-       decider_from_ms = %(decider_from_ms)s::bigint
+       decider_eligible_ms = %(decider_eligible_ms)s::bigint
  where merchant_id = %(merchant_id)s::bigint and proposal_no = %(proposal_no)s::bigint and state = 'open'
 returning merchant_id, proposal_no, currency::text, signed_units, reason, ext_user_id, proposed_by, proposed_ms, state, decided_by,
           decided_ms, outcome, entry_id, expires_ms;

@@ -49,12 +49,12 @@ select entry_id, source_id, target_id, currency, amount, source_balance, target_
 -- Orders by their own ids or by the merchant's.
 select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no, approved_ms,
        deadline_ms, created_ms, finished_ms, notified_ms, tx_hash, second_limit_units, first_approved_by, approved_by,
-       first_approved_ms, first_counts_ms, approved_counts_ms
+       first_approved_ms, first_eligible_ms, approved_eligible_ms
   from withdrawal where merchant_id = $1::bigint and order_id = any($2::bigint[])
 union
 select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no, approved_ms,
        deadline_ms, created_ms, finished_ms, notified_ms, tx_hash, second_limit_units, first_approved_by, approved_by,
-       first_approved_ms, first_counts_ms, approved_counts_ms
+       first_approved_ms, first_eligible_ms, approved_eligible_ms
   from withdrawal where merchant_id = $1::bigint and mc_order_id = any($3::text[]);
 
 -- name: read_stops
@@ -158,12 +158,12 @@ with changed as (
     update withdrawal w
        set status = u.status, step_no = u.step_no, approved_ms = u.approved_ms, approved_by = u.approved_by,
            first_approved_by = u.first_approved_by, first_approved_ms = u.first_approved_ms,
-           first_counts_ms = u.first_counts_ms, approved_counts_ms = u.approved_counts_ms,
+           first_eligible_ms = u.first_eligible_ms, approved_eligible_ms = u.approved_eligible_ms,
            finished_ms = u.finished_ms, tx_hash = u.tx_hash
       from unnest($2::bigint[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::text[], $8::text[], $9::bigint[],
                   $10::text[], $11::bigint[], $12::bigint[], $13::bigint[])
            u (order_id, status, step_no, seen_step_no, approved_ms, approved_by, first_approved_by, finished_ms, tx_hash,
-              first_approved_ms, first_counts_ms, approved_counts_ms)
+              first_approved_ms, first_eligible_ms, approved_eligible_ms)
      where w.merchant_id = $1::bigint and w.order_id = u.order_id and w.step_no = u.seen_step_no
     returning 1)
 select 1 / (count(*) = $14::bigint)::int from changed;

@@ -85,7 +85,7 @@ def of_moved_orders(changes: Changes, orders: Sequence[Withdrawal]) -> tuple[byt
         arrays.of_ints([order.finished_ms for order in orders]),
         arrays.of_texts([order.tx_hash for order in orders]),
         arrays.of_ints([order.first_approved_ms for order in orders]),
-        arrays.of_ints([order.first_counts_ms for order in orders]),
-        arrays.of_ints([order.approved_counts_ms for order in orders]),
+        arrays.of_ints([order.first_eligible_ms for order in orders]),
+        arrays.of_ints([order.approved_eligible_ms for order in orders]),
         b"%d" % len(orders),
     )

@@ -107,12 +107,12 @@ class Register(Command, frozen=True, gc=False):
 class Approve(Command, frozen=True, gc=False):
     """One person approves an order above a limit. `actor` names the person, such as `operator:ann`.
 
-    `counts_ms` is the time from which that person's approvals count (see `operators.waits`).
+    `eligible_ms` is the time from which that person's approvals count (see `operators.waits`).
     """
 
     order_id: int
     actor: str
-    counts_ms: int = 0
+    eligible_ms: int = 0
 
 
 class TakeUp(Command, frozen=True, gc=False):

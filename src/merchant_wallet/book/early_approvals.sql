@@ -7,11 +7,11 @@
 select w.order_id, w.approved_by
   from operator_wait x join withdrawal w on person_of(w.approved_by) = x.person
  where w.merchant_id = %(merchant_id)s::bigint and w.order_id between %(first_id)s::bigint and %(last_id)s::bigint
-   and w.approved_by <> 'limit' and w.approved_ms >= x.from_ms and w.approved_ms < x.until_ms
+   and w.approved_by <> 'limit' and w.approved_ms >= x.from_ms and w.approved_ms < x.eligible_ms
 union all
 select w.order_id, w.first_approved_by
   from operator_wait x join withdrawal w on person_of(w.first_approved_by) = x.person
  where w.merchant_id = %(merchant_id)s::bigint and w.order_id between %(first_id)s::bigint and %(last_id)s::bigint
-   and w.first_approved_ms >= x.from_ms and w.first_approved_ms < x.until_ms
+   and w.first_approved_ms >= x.from_ms and w.first_approved_ms < x.eligible_ms
  order by 1
  limit 1;

@@ -40,7 +40,7 @@ class Withdrawal(msgspec.Struct, frozen=True, gc=False):
 
     `second_limit_units` was fixed when the order was created: above it two people must approve. None: one is
     enough. `first_approved_by` is the first of these two people. `approved_by` is the person whose approval
-    allowed the payment. The two `counts_ms` are the times from which these people's approvals count. None:
+    allowed the payment. The two `eligible_ms` are the times from which these people's approvals count. None:
     they always did.
     """
 
@@ -64,8 +64,8 @@ class Withdrawal(msgspec.Struct, frozen=True, gc=False):
     first_approved_by: str | None = None
     approved_by: str | None = None
     first_approved_ms: int | None = None
-    first_counts_ms: int | None = None
-    approved_counts_ms: int | None = None
+    first_eligible_ms: int | None = None
+    approved_eligible_ms: int | None = None
 
     @property
     def arrival_units(self) -> int:

@@ -66,7 +66,7 @@ select source_id, target_id, currency, amount, source_balance, target_balance fr
 -- A merchant's orders, newest first, all or those in one status.
 select merchant_id, order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no,
        approved_ms, deadline_ms, created_ms, finished_ms, notified_ms, tx_hash, second_limit_units, first_approved_by, approved_by,
-       first_approved_ms, first_counts_ms, approved_counts_ms
+       first_approved_ms, first_eligible_ms, approved_eligible_ms
   from withdrawal
  where merchant_id = %(merchant_id)s and order_id < %(before_id)s and (%(status)s::int is null or status = %(status)s::int)
  order by order_id desc limit %(page)s;
@@ -75,7 +75,7 @@ select merchant_id, order_id, mc_order_id, amount, fee, rate_e8, chain, address,
 -- Every merchant's orders in one status that is not final, oldest first: what an operator must look at.
 select merchant_id, order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no,
        approved_ms, deadline_ms, created_ms, finished_ms, notified_ms, tx_hash, second_limit_units, first_approved_by, approved_by,
-       first_approved_ms, first_counts_ms, approved_counts_ms
+       first_approved_ms, first_eligible_ms, approved_eligible_ms
   from withdrawal
  where status in (0, 1, 3) and status = %(status)s and (created_ms, order_id) > (%(created_ms)s, %(order_id)s)
  order by created_ms, order_id limit %(page)s;
@@ -84,7 +84,7 @@ select merchant_id, order_id, mc_order_id, amount, fee, rate_e8, chain, address,
 -- One order.
 select merchant_id, order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no,
        approved_ms, deadline_ms, created_ms, finished_ms, notified_ms, tx_hash, second_limit_units, first_approved_by, approved_by,
-       first_approved_ms, first_counts_ms, approved_counts_ms
+       first_approved_ms, first_eligible_ms, approved_eligible_ms
   from withdrawal where merchant_id = %(merchant_id)s and order_id = %(order_id)s;
 
 -- name: read_steps

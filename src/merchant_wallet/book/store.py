@@ -144,8 +144,8 @@ def _read_withdrawals(draft: Draft, result: PGresult) -> None:
             first_approved_by=arrays.read_optional_text(row[17]),
             approved_by=arrays.read_optional_text(row[18]),
             first_approved_ms=optional(row[19]),
-            first_counts_ms=optional(row[20]),
-            approved_counts_ms=optional(row[21]),
+            first_eligible_ms=optional(row[20]),
+            approved_eligible_ms=optional(row[21]),
         )
         draft.put_withdrawal(withdrawal)
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 async def find_person(session: Session) -> "Person":
     """The person at the terminal, and from when that person's approvals count."""
     from merchant_wallet.approvals.decisions import Person
-    from merchant_wallet.operators.waits import read_wait_end
+    from merchant_wallet.operators.waits import read_eligible_ms
 
     actor = find_actor()
-    return Person(actor, SOURCE, await read_wait_end(session.conn, actor))
+    return Person(actor, SOURCE, await read_eligible_ms(session.conn, actor))
 
 
 async def propose(

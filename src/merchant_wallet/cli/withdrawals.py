@@ -139,7 +139,9 @@ def approve(names: OrderArgument, data: DataOption = None, as_json: JsonOption =
 
     async def act(session: Session) -> dict[str, Any]:
         person = await find_person(session)
-        return await _ask(session, named, "approve", Approve(named.order_id, person.actor, person.counts_ms))
+        return await _ask(
+            session, named, "approve", Approve(named.order_id, person.actor, person.eligible_ms)
+        )
 
     document = run(data, act)
     _print_order(document, as_json)

@@ -103,7 +103,7 @@ async def propose(request: ConsoleRequest, conn: Connection) -> Response:
                 proposed_by=request.actor,
                 at_ms=request.at_ms,
                 ext_user_id=ext_user_id,
-                counts_ms=request.person.counts_ms,
+                eligible_ms=request.person.eligible_ms,
                 lasts_ms=request.context.settings.proposal_deadline_s * 1000,
             )
             await _record(request, conn, "propose", made, after=_describe(made))
@@ -130,7 +130,7 @@ async def accept(request: ConsoleRequest, conn: Connection) -> Response:
             found.proposal_no,
             request.actor,
             request.at_ms,
-            request.person.counts_ms,
+            request.person.eligible_ms,
             roles=list_roles(Right.PROPOSE_ADJUSTMENT),
         )
     except ProposalRefused as refused:

@@ -48,7 +48,7 @@ class Decider(msgspec.Struct, frozen=True):
     """A person who may decide a proposal. `waits`: that person's approvals do not count yet."""
 
     name: str
-    counts_ms: int
+    eligible_ms: int
     waits: bool
 
 
@@ -156,7 +156,7 @@ async def _show(
         is_own=decisions.is_own(found, request.actor),
         decides=request.may(right or Right.DECIDE_PROPOSAL),
         is_known=right is not None,
-        waits=request.at_ms < request.person.counts_ms,
+        waits=request.at_ms < request.person.eligible_ms,
         deciders=[] if right is None else _list_deciders(people, right, found, request.at_ms),
         names=await read_merchant_names(conn, [found]),
         outcome=describe_outcome(request, found),
@@ -165,7 +165,7 @@ async def _show(
 
 def _list_deciders(people: list[Operator], right: Right, change: ProposedChange, at_ms: int) -> list[Decider]:
     return [
-        Decider(one.name, one.counts_ms, at_ms < one.counts_ms)
+        Decider(one.name, one.eligible_ms, at_ms < one.eligible_ms)
         for one in people
         if may(one, right) and not decisions.is_own(change, one.actor)
     ]

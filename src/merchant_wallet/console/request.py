@@ -75,7 +75,7 @@ class ConsoleRequest:
     @property
     def person(self) -> Person:
         """The person who proposes or decides, if two people are needed."""
-        return Person(self.actor, self.source, self.operator.counts_ms)
+        return Person(self.actor, self.source, self.operator.eligible_ms)
 
     @property
     def merchant_id(self) -> int | None:

@@ -179,7 +179,7 @@ def _command(request: ConsoleRequest, order: OrderLine, what: str) -> Command:
     if what == REFUND:
         return Refund(order.order_id)
     if what == APPROVE:
-        return Approve(order.order_id, request.actor, request.person.counts_ms)
+        return Approve(order.order_id, request.actor, request.person.eligible_ms)
     is_merchant = request.merchant_id is not None
     confirmed = not is_merchant and request.form.text("even_frozen") == "1"
     return Cancel(order.order_id, request.actor, by_merchant=is_merchant, even_frozen=confirmed)

@@ -77,10 +77,10 @@ select g.address from issued_address g
 
 -- name: move_survey
 -- How far the survey has come. A null address ends a round over all addresses and starts the next.
-insert into custody_survey as s (chain, after_address, whole_ms)
+insert into custody_survey as s (chain, after_address, completed_ms)
 values (%(chain)s::text, coalesce(%(after)s::bytea, ''::bytea),
         case when %(after)s::bytea is null then %(now_ms)s::bigint end)
-on conflict (chain) do update set after_address = excluded.after_address, whole_ms = coalesce(excluded.whole_ms, s.whole_ms);
+on conflict (chain) do update set after_address = excluded.after_address, completed_ms = coalesce(excluded.completed_ms, s.completed_ms);
 
 -- name: read_survey_place
 -- The address after which the survey continues.
@@ -88,7 +88,7 @@ select after_address from custody_survey where chain = %(chain)s::text;
 
 -- name: read_survey
 -- When the last round over all addresses ended.
-select whole_ms from custody_survey where chain = %(chain)s::text;
+select completed_ms from custody_survey where chain = %(chain)s::text;
 
 -- name: list_expected
 -- What each deposit address should hold: its final deposits minus its sweeps. Addresses with an open sweep are left

@@ -13,7 +13,7 @@ select name from merchant where merchant_id = %(merchant_id)s::bigint;
 -- name: list_operators
 -- The next operators by name.
 select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms,
-       (select coalesce(max(x.until_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as counts_ms
+       (select coalesce(max(x.eligible_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as eligible_ms
   from operator
  where lower(name collate "C") > %(after_name)s::text collate "C"
  order by lower(name collate "C")
@@ -22,21 +22,21 @@ select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not nu
 -- name: read_by_name
 -- One operator by name, in any case.
 select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms,
-       (select coalesce(max(x.until_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as counts_ms
+       (select coalesce(max(x.eligible_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as eligible_ms
   from operator
  where lower(name collate "C") = %(name)s::text collate "C";
 
 -- name: read_by_id
 -- One operator.
 select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms,
-       (select coalesce(max(x.until_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as counts_ms
+       (select coalesce(max(x.eligible_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as eligible_ms
   from operator
  where operator_id = %(operator_id)s::bigint;
 
 -- name: lock_by_id
 -- Locks one operator until the transaction ends.
 select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms,
-       (select coalesce(max(x.until_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as counts_ms
+       (select coalesce(max(x.eligible_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as eligible_ms
   from operator
  where operator_id = %(operator_id)s::bigint
    for update;
@@ -44,7 +44,7 @@ select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not nu
 -- name: begin_wait
 -- From now on the operator's approvals do not count for a time. The first operator of a platform does not wait: there is no
 -- other person whose check a second account could evade.
-insert into operator_wait (person, from_ms, until_ms, cause)
+insert into operator_wait (person, from_ms, eligible_ms, cause)
 select lower(o.name collate "C"), %(at_ms)s::bigint, %(at_ms)s::bigint + %(wait_ms)s::bigint, %(cause)s::text
   from operator o
  where o.operator_id = %(operator_id)s::bigint and %(wait_ms)s::bigint > 0
@@ -54,9 +54,9 @@ select lower(o.name collate "C"), %(at_ms)s::bigint, %(at_ms)s::bigint + %(wait_
            and (%(cause)s::text = 'created' or other.totp_confirmed_ms is not null)))
     on conflict do nothing;
 
--- name: read_wait_end
+-- name: read_eligible_ms
 -- The time from which a person's approvals count, under every actor name of that person; 0 if always.
-select coalesce(max(until_ms), 0) from operator_wait where person = person_of(%(actor)s::text);
+select coalesce(max(eligible_ms), 0) from operator_wait where person = person_of(%(actor)s::text);
 
 -- name: count_deciders
 -- How many active operators of these roles, other than two persons, have approvals that count.
@@ -64,7 +64,7 @@ select count(*) from operator o
  where o.status = 'active' and o.role = any(%(roles)s::text[]) and o.totp_confirmed_ms is not null
    and lower(o.name collate "C") <> all(%(others)s::text[])
    and not exists (select 1 from operator_wait x
-                    where x.person = lower(o.name collate "C") and x.until_ms > %(at_ms)s::bigint);
+                    where x.person = lower(o.name collate "C") and x.eligible_ms > %(at_ms)s::bigint);
 
 -- name: mark_signed_in
 -- Records a sign-in with both factors. Returns the time of the last one before, or of the account's creation.
@@ -166,7 +166,7 @@ values (%(token_hash)s::bytea, %(operator_id)s::bigint, %(totp_passed)s::boolean
 -- A live session by its token, with the current state of its operator.
 select s.token_hash, s.created_ms, s.seen_ms, s.expires_ms, s.source, s.user_agent,
        o.operator_id, o.name, o.role, o.merchant_id, o.status, o.totp_confirmed_ms is not null, o.language, o.theme,
-       o.created_ms, (select coalesce(max(x.until_ms), 0) from operator_wait x where x.person = lower(o.name collate "C"))
+       o.created_ms, (select coalesce(max(x.eligible_ms), 0) from operator_wait x where x.person = lower(o.name collate "C"))
   from operator_session s
   join operator o on o.operator_id = s.operator_id
  where s.token_hash = %(token_hash)s::bytea and s.totp_passed = %(totp_passed)s::boolean and s.expires_ms > %(at_ms)s::bigint

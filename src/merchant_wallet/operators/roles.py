@@ -71,7 +71,7 @@ def list_roles(right: Right) -> list[str]:
 class Operator(msgspec.Struct, frozen=True):
     """One operator. Only the role merchant has a `merchant_id`. `enrolled`: has a second factor.
 
-    `counts_ms`: from then on the operator's approvals count where two people are needed; see `waits`.
+    `eligible_ms`: from then on the operator's approvals count where two people are needed; see `waits`.
     """
 
     operator_id: int
@@ -83,7 +83,7 @@ class Operator(msgspec.Struct, frozen=True):
     language: str | None
     theme: str | None
     created_ms: int
-    counts_ms: int = 0
+    eligible_ms: int = 0
 
     @property
     def actor(self) -> str:

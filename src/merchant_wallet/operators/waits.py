@@ -36,9 +36,9 @@ async def begin_wait(conn: Connection, operator_id: int, cause: str, *, at_ms: i
     await conn.execute(QUERIES["begin_wait"].text, values)
 
 
-async def read_wait_end(conn: Connection, actor: str) -> int:
+async def read_eligible_ms(conn: Connection, actor: str) -> int:
     """The time from which the approvals of the person behind an actor count; 0 if always."""
-    row = await (await conn.execute(QUERIES["read_wait_end"].text, {"actor": actor})).fetchone()
+    row = await (await conn.execute(QUERIES["read_eligible_ms"].text, {"actor": actor})).fetchone()
     return 0 if row is None else int(row[0])
 
 

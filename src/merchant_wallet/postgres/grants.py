@@ -53,8 +53,8 @@ _KEEP: Final = "select, insert, update, delete"
 
 _BALANCE: Final = "select, insert, update (balance, day, day_debited)"
 _ORDER_STEP: Final = (
-    "update (status, step_no, approved_ms, approved_by, approved_counts_ms, first_approved_ms,"
-    " first_approved_by, first_counts_ms, finished_ms, tx_hash"
+    "update (status, step_no, approved_ms, approved_by, approved_eligible_ms, first_approved_ms,"
+    " first_approved_by, first_eligible_ms, finished_ms, tx_hash"
 )
 
 GRANTS: Final[Mapping[str, Grant]] = {
@@ -72,7 +72,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     ),
     "id_range": Grant(_ADD, _ADD),
     "proposal": Grant(
-        "select, insert, update (state, decided_by, decided_ms, decider_from_ms, outcome, entry_id)",
+        "select, insert, update (state, decided_by, decided_ms, decider_eligible_ms, outcome, entry_id)",
         "select, update (state, outcome, entry_id)",
     ),
     # Merchants and sub-users.

@@ -41,8 +41,8 @@ returning fence, failures;
 -- when.
 select w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.notify_url, w.status, w.step_no,
        w.approved_ms, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash,
-       w.second_limit_units, w.first_approved_by, w.approved_by, w.first_approved_ms, w.first_counts_ms,
-       w.approved_counts_ms,
+       w.second_limit_units, w.first_approved_by, w.approved_by, w.first_approved_ms, w.first_eligible_ms,
+       w.approved_eligible_ms,
        m.status = 'active', b.settings_version, p.given_up_cause, r.wallet, r.nonce, p.obstacle_kind, p.obstacle_ms
   from withdrawal w
   join merchant m on m.merchant_id = w.merchant_id

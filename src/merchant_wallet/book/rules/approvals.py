@@ -75,12 +75,14 @@ def needs_two(order: Approvable) -> bool:
 def find_approval_violation(order: Withdrawal) -> str | None:
     """How an order's approvals contradict its limits, as a sentence. None if they do not."""
     first, last = order.first_approved_by, order.approved_by
-    for name, at_ms, counts_ms in (
-        (first, order.first_approved_ms, order.first_counts_ms),
-        (last, order.approved_ms, order.approved_counts_ms),
+    for name, at_ms, eligible_ms in (
+        (first, order.first_approved_ms, order.first_eligible_ms),
+        (last, order.approved_ms, order.approved_eligible_ms),
     ):
-        if counts_ms is not None and (at_ms is None or at_ms < counts_ms):
-            return f"approved by {name} at {at_ms or 'no moment'}, whose approvals count from {counts_ms} on"
+        if eligible_ms is not None and (at_ms is None or at_ms < eligible_ms):
+            return (
+                f"approved by {name} at {at_ms or 'no moment'}, whose approvals count from {eligible_ms} on"
+            )
     if (last is None) != (order.approved_ms is None):
         return f"approved by {last or 'nobody'} at {order.approved_ms or 'no moment'}"
     if not needs_two(order):
@@ -112,9 +114,9 @@ def approve(draft: Draft, command: Approve) -> Outcome:
         return withdrawal
     if draft.now_ms > withdrawal.deadline_ms:
         return TOO_LATE
-    if draft.now_ms < command.counts_ms:
+    if draft.now_ms < command.eligible_ms:
         return NOT_YET
-    counts_ms = command.counts_ms or None
+    eligible_ms = command.eligible_ms or None
     first = withdrawal.first_approved_by
     if needs_two(withdrawal) and first is None:
         return _write(
@@ -123,7 +125,7 @@ def approve(draft: Draft, command: Approve) -> Outcome:
                 withdrawal,
                 first_approved_by=command.actor,
                 first_approved_ms=draft.now_ms,
-                first_counts_ms=counts_ms,
+                first_eligible_ms=eligible_ms,
             ),
         )
     if first is not None and person_of(first) == person_of(command.actor):
@@ -131,7 +133,7 @@ def approve(draft: Draft, command: Approve) -> Outcome:
     return _write(
         draft,
         msgspec.structs.replace(
-            withdrawal, approved_ms=draft.now_ms, approved_by=command.actor, approved_counts_ms=counts_ms
+            withdrawal, approved_ms=draft.now_ms, approved_by=command.actor, approved_eligible_ms=eligible_ms
         ),
     )
 

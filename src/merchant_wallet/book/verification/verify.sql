@@ -25,7 +25,7 @@ select entry_id, posting_no, source_id, target_id, currency, amount, source_bala
 -- The orders that a page of entries created. An order has the id of its entry.
 select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no, approved_ms,
        deadline_ms, created_ms, finished_ms, notified_ms, tx_hash, second_limit_units, first_approved_by, approved_by,
-       first_approved_ms, first_counts_ms, approved_counts_ms
+       first_approved_ms, first_eligible_ms, approved_eligible_ms
   from withdrawal where merchant_id = %(merchant_id)s and order_id > %(after)s and order_id <= %(upto)s order by order_id;
 
 -- name: page_steps
