@@ -7,7 +7,7 @@ from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection, errors
-from tests.approvals.standing import LOSSES
+from tests.approvals.proposer_changes import PROPOSER_CHANGES
 from tests.crash.shop import open_shop, run
 
 from merchant_wallet.approvals import changes
@@ -311,8 +311,8 @@ def test_open_ones_are_found_by_kind_and_subject(database_url: str) -> None:
     run_story(database_url, story)
 
 
-@pytest.mark.parametrize("since", LOSSES)
-def test_a_proposal_fails_when_its_proposer_lost_the_standing_meanwhile(
+@pytest.mark.parametrize("since", PROPOSER_CHANGES)
+def test_a_proposal_fails_when_its_proposer_may_no_longer_propose(
     database_url: str, since: LiteralString
 ) -> None:
     async def story(scene: ChangeScene) -> None:

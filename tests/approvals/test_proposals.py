@@ -11,7 +11,7 @@ from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection, errors
-from tests.approvals.standing import LOSSES
+from tests.approvals.proposer_changes import PROPOSER_CHANGES
 from tests.crash.shop import ALICE, COIN, FUNDS, Shop, open_merchant, open_shop, run
 
 from merchant_wallet.approvals import proposals
@@ -397,8 +397,8 @@ def test_lists_go_page_by_page(database_url: str) -> None:
     run_story(database_url, story)
 
 
-@pytest.mark.parametrize("since", LOSSES)
-def test_an_adjustment_is_not_accepted_when_its_proposer_lost_the_standing_meanwhile(
+@pytest.mark.parametrize("since", PROPOSER_CHANGES)
+def test_an_adjustment_is_not_accepted_when_its_proposer_may_no_longer_propose(
     database_url: str, since: LiteralString
 ) -> None:
     async def story(scene: ProposalScene) -> None:

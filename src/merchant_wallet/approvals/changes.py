@@ -36,7 +36,7 @@ from merchant_wallet.approvals.decisions import (
     check_reason,
     is_expired,
 )
-from merchant_wallet.approvals.proposers import has_standing
+from merchant_wallet.approvals.proposers import may_still_propose
 from merchant_wallet.audit import records as audit
 from merchant_wallet.base.db import Queries
 
@@ -230,7 +230,7 @@ async def _insert(conn: Connection, values: dict[str, Any]) -> ProposedChange:
 async def _carry_out(
     conn: Connection, kind: Kind, change: ProposedChange, at_ms: int, roles: Collection[str]
 ) -> Applied:
-    if not await has_standing(conn, change, roles):
+    if not await may_still_propose(conn, change, roles):
         raise ChangeRefused(ProposalRefusal.PROPOSER_CHANGED.value)
     async with conn.transaction():
         if dict(await kind.read(conn, change)) != change.before:

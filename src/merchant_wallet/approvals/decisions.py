@@ -6,7 +6,7 @@ Rules:
 - A person whose approvals do not count yet can neither propose nor accept: an operator who is new, was reset,
   was enabled again or got more rights. Everybody may refuse, since that changes nothing.
 - While a proposal is open, the same can't be proposed again. So a double click makes one proposal.
-- A proposal can't be accepted after its proposer's account lost its standing; see `proposers`.
+- A proposal can't be accepted once its proposer may no longer propose it; see `proposers`.
 - After its deadline a proposal can only be refused or withdrawn.
 """
 

@@ -29,7 +29,7 @@ from merchant_wallet.approvals.decisions import (
     check_proposer,
     check_reason,
 )
-from merchant_wallet.approvals.proposers import has_standing
+from merchant_wallet.approvals.proposers import may_still_propose
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.db import Queries
@@ -189,7 +189,7 @@ async def take(
     """
     async with conn.transaction():
         taken = await _decide(conn, proposal_no, ACCEPTED, decided_by, at_ms, None, eligible_ms)
-        if not await has_standing(conn, taken, roles):
+        if not await may_still_propose(conn, taken, roles):
             raise ProposalRefused(ProposalRefusal.PROPOSER_CHANGED)
         return taken
 

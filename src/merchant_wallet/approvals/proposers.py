@@ -19,10 +19,10 @@ QUERIES: Final = Queries(Path(__file__).with_name("proposers.sql"))
 _CONSOLE: Final = "operator:"
 
 
-async def has_standing(conn: AsyncConnection[Any], proposal: Decidable, roles: Collection[str]) -> bool:
+async def may_still_propose(conn: AsyncConnection[Any], proposal: Decidable, roles: Collection[str]) -> bool:
     """Whether the proposer could still propose it. `roles` are the roles that may."""
     values = {"actor": proposal.proposed_by, "proposed_ms": proposal.proposed_ms}
-    row = await (await conn.execute(QUERIES["read_standing"].text, values)).fetchone()
+    row = await (await conn.execute(QUERIES["read_proposer"].text, values)).fetchone()
     if row is None:
         return True
     is_active, role, waits_anew = row

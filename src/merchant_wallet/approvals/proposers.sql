@@ -1,6 +1,6 @@
 -- The proposer of something. `proposers.py` runs this.
 
--- name: read_standing
+-- name: read_proposer
 -- The operator behind an actor: whether active, the role, and whether a waiting period began after a time. No row: no operator.
 select o.status = 'active', o.role,
        exists (select 1 from operator_wait x

@@ -51,7 +51,7 @@ select rate_history_id, merchant_id, direction, rate_e8, paused, max_age_ms, set
 -- name: read_anchor
 -- The rate in force for a scope at a moment: its own rate, or else the platform's. If neither had a rate: the rate that was
 -- removed last, or else the first rate after that moment.
-with standing as (
+with last_change as (
     select scope.merchant_id, last.rate_history_id, last.rate_e8
       from (select distinct unnest(array[%(merchant_id)s::bigint, %(platform)s::bigint])) scope (merchant_id)
      cross join lateral (
@@ -61,18 +61,18 @@ with standing as (
 removed as (
     select last.rate_e8,
            (select min(next.rate_history_id) from rate_history next
-             where next.merchant_id = standing.merchant_id and next.direction = %(direction)s::text
+             where next.merchant_id = last_change.merchant_id and next.direction = %(direction)s::text
                and next.rate_history_id > last.rate_history_id) as removed_no
-      from standing
+      from last_change
      cross join lateral (
            select h.rate_history_id, h.rate_e8 from rate_history h
-            where h.merchant_id = standing.merchant_id and h.direction = %(direction)s::text and h.rate_e8 is not null
-              and h.rate_history_id < standing.rate_history_id
+            where h.merchant_id = last_change.merchant_id and h.direction = %(direction)s::text and h.rate_e8 is not null
+              and h.rate_history_id < last_change.rate_history_id
             order by h.rate_history_id desc limit 1) last
-     where standing.rate_e8 is null)
+     where last_change.rate_e8 is null)
 select rate_e8
   from (select rate_e8, case when merchant_id = %(platform)s::bigint then 2 else 1 end as place, 0 as newest
-          from standing where rate_e8 is not null
+          from last_change where rate_e8 is not null
         union all
         select rate_e8, 3, removed_no from removed
         union all

@@ -141,10 +141,10 @@ async def _read_money(connection: AsyncConnection, now_ms: int, sandbox: bool) -
 
 async def _read_orders(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
     rows = {row[0]: row[1:] for row in await _rows(connection, "count_orders", most=MAX_COUNTED)}
-    standings = [(name, rows.get(name, (0, None))) for name in ("approval", "queued", "processing", "failed")]
+    counts = [(name, rows.get(name, (0, None))) for name in ("approval", "queued", "processing", "failed")]
     samples = [
         sample
-        for name, (count, since_ms) in standings
+        for name, (count, since_ms) in counts
         for sample in _aged("wallet_orders", "wallet_order_oldest_seconds", (name,), count, since_ms, now_ms)
     ]
     [(count, since_ms)] = await _rows(connection, "count_frozen")

@@ -303,14 +303,14 @@ class Payment:
         if obstacle.kind == "wallet":
             await self._hot_wallet.freeze(await self._worker_connection.get(), obstacle.cause)
         self._report(obstacle)
-        waited_ms, before = 0, self._order.standing_obstacle
+        waited_ms, before = 0, self._order.current_obstacle
         if before is not None and before.kind == obstacle.kind:
             waited_ms = self._clock() - before.since_ms
         return Waits(min(MAX_RETRY_DELAY_MS, max(RESEND_MS, waited_ms // 4)), obstacle)
 
     def _report(self, obstacle: Obstacle | None) -> None:
         """Log an obstacle once, when it appears."""
-        before = self._order.standing_obstacle
+        before = self._order.current_obstacle
         if obstacle is not None and (before is None or before.kind != obstacle.kind):
             log.warning("payout waits", **self._name, kind=obstacle.kind, cause=obstacle.cause)
 

@@ -56,7 +56,7 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
     nonce: int | None
 
 
-class StandingObstacle(msgspec.Struct, frozen=True, gc=False):
+class CurrentObstacle(msgspec.Struct, frozen=True, gc=False):
     """What blocked an order at its last attempt, and since when."""
 
     kind: str
@@ -66,7 +66,7 @@ class StandingObstacle(msgspec.Struct, frozen=True, gc=False):
 class PayableOrder(msgspec.Struct, frozen=True, gc=False):
     """An order, with what the payer has decided and done about it before.
 
-    `given_up_cause`: it can never be paid, for ever. `standing_obstacle`: what it waits for.
+    `given_up_cause`: it can never be paid, for ever. `current_obstacle`: what it waits for.
     """
 
     withdrawal: Withdrawal
@@ -74,7 +74,7 @@ class PayableOrder(msgspec.Struct, frozen=True, gc=False):
     settings_version: int
     given_up_cause: str | None
     reservation: Reservation | None
-    standing_obstacle: StandingObstacle | None
+    current_obstacle: CurrentObstacle | None
 
 
 class StoredTransfer(msgspec.Struct, frozen=True, gc=False):
@@ -175,8 +175,8 @@ async def read_order(connection: AsyncConnection, claim: Claim) -> PayableOrder:
     withdrawal = Withdrawal(*row[:_WITHDRAWAL_COLUMNS])
     active, version, given_up_cause, wallet, nonce, kind, since_ms = row[_WITHDRAWAL_COLUMNS:]
     reservation = None if wallet is None else Reservation(bytes(wallet), nonce)
-    standing_obstacle = None if kind is None else StandingObstacle(kind, since_ms)
-    return PayableOrder(withdrawal, active, version, given_up_cause, reservation, standing_obstacle)
+    current_obstacle = None if kind is None else CurrentObstacle(kind, since_ms)
+    return PayableOrder(withdrawal, active, version, given_up_cause, reservation, current_obstacle)
 
 
 async def find_early_approval(connection: AsyncConnection, claim: Claim) -> str | None:
