@@ -13,7 +13,7 @@ from rich.table import Table
 from bench.goals import Judgement
 from bench.meters import Disk
 from bench.rows import Row
-from merchant_wallet.processes.interpreter import runs_optimised
+from merchant_wallet.processes.python_build import runs_optimised
 
 COLUMNS = (
     "per s",

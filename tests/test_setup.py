@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from merchant_wallet.processes.interpreter import can_make_venv, is_optimised, runs_optimised
+from merchant_wallet.processes.python_build import can_make_venv, is_optimised, runs_optimised
 
 ROOT = Path(__file__).parents[1]
-PARTS = ("scripts/setup", "src/merchant_wallet/processes/interpreter.py")
+PARTS = ("scripts/setup", "src/merchant_wallet/processes/python_build.py")
 BASH = shutil.which("bash") or "bash"
 PLAIN = "'--prefix=/home/w/.pyenv/versions/3.11.7' '--enable-shared'"
 LIBRARY = "7f35e7c58000-7f35e7c5a000 r-xp 00000000 fe:00 7 /usr/lib/libpython3.11.so.1.0\n"

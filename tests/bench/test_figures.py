@@ -29,7 +29,7 @@ from bench.report import Machine, format_failures, format_machine, format_row, r
 from bench.rows import Cost, Row
 from bench.wrk import WrkFailed, read_output
 
-from merchant_wallet.processes.interpreter import runs_optimised
+from merchant_wallet.processes.python_build import runs_optimised
 
 OUTPUT = """Running 3s test @ http://127.0.0.1:1
 result: {"threads":[{"answered":101,"seconds":0.5,"used_up":false,"refusals":{"42200":2}},\

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.crash.shop import run
 
-from merchant_wallet.base.capacity import WRITER_EXTRA
+from merchant_wallet.base.connection_limits import WRITER_EXTRA
 from merchant_wallet.book import pool as module
 from merchant_wallet.book import store
 from merchant_wallet.book.connection import ConnectionLost, PipelineConnection

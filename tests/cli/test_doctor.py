@@ -17,7 +17,7 @@ from merchant_wallet.cli.doctor import (
     judge_skew,
     print_findings,
 )
-from merchant_wallet.processes.interpreter import runs_optimised
+from merchant_wallet.processes.python_build import runs_optimised
 
 ALL = [
     "python",

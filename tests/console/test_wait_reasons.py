@@ -11,20 +11,20 @@ from tests.reporting.lines import ORDER as LINE
 import merchant_wallet
 from merchant_wallet.console import wait_reasons
 from merchant_wallet.console.wait_reasons import UNCLAIMED_MS, find_reason, find_reasons, for_merchant
-from merchant_wallet.reporting.halts import Halt
 from merchant_wallet.reporting.orders import OrderLine
+from merchant_wallet.reporting.payout_blockers import PayoutBlocker
 
 SOURCES = Path(merchant_wallet.__file__).parent
 NOW_MS = 1_000_000
-STOP = Halt("stop", "TRC20", "cli:ann", "the node lies", 5, 0)
-WALLET = Halt("wallet", "TRC20", "", "a stranger's transaction", 6, 0)
-FUNDS = Halt("funds", "TRC20", "", "holds 1 of 2", 7, 3)
+STOP = PayoutBlocker("stop", "TRC20", "cli:ann", "the node lies", 5, 0)
+WALLET = PayoutBlocker("wallet", "TRC20", "", "a stranger's transaction", 6, 0)
+FUNDS = PayoutBlocker("funds", "TRC20", "", "holds 1 of 2", 7, 3)
 ORDER = msgspec.structs.replace(LINE, approved_ms=NOW_MS, deadline_ms=NOW_MS)
 
 
-def text_of(order: OrderLine, *halts: Halt, if_approved: bool = False) -> str | None:
+def text_of(order: OrderLine, *blockers: PayoutBlocker, if_approved: bool = False) -> str | None:
     """The English text of an order's wait reason."""
-    found = find_reason(order, halts, NOW_MS, if_approved=if_approved)
+    found = find_reason(order, blockers, NOW_MS, if_approved=if_approved)
     return None if found is None else found.text
 
 
@@ -94,7 +94,7 @@ def test_an_unapproved_order_waits_for_approval_alone_but_the_dialog_may_ask_wha
 
 
 def test_after_a_rollback_every_order_waits_whatever_was_signed_for_it() -> None:
-    rollback = Halt("rollback", "TRC20", "", "the book of merchant 1 is behind", 8, 0)
+    rollback = PayoutBlocker("rollback", "TRC20", "", "the book of merchant 1 is behind", 8, 0)
     for order in (ORDER, an_order(status=1, signed_no=1), an_order(status=3)):
         assert text_of(order, STOP, rollback) == wait_reasons.ROLLED_BACK
 

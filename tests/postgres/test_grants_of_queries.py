@@ -49,7 +49,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "reporting/deposits.sql": WEB,
     "reporting/entries.sql": WEB,
     "reporting/figures.sql": WEB,
-    "reporting/halts.sql": WEB,
+    "reporting/payout_blockers.sql": WEB,
     "reporting/merchants.sql": WEB,
     "reporting/orders.sql": WEB,
     "reporting/rollup.sql": WORKER,

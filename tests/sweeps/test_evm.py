@@ -206,18 +206,18 @@ def test_when_fees_rise_above_the_share_the_sweep_waits_and_nothing_is_burnt(
     in_scene(scenario)
 
 
-@pytest.mark.parametrize("halt", ["frozen", "stopped"])
-def test_nothing_leaves_a_hot_wallet_that_is_halted(
-    in_scene: "InScene", evm: EvmScene, tmp_path: Path, halt: str
+@pytest.mark.parametrize("stop", ["frozen", "stopped"])
+def test_nothing_leaves_a_hot_wallet_that_is_stopped(
+    in_scene: "InScene", evm: EvmScene, tmp_path: Path, stop: str
 ) -> None:
     async def scenario(scene: SweepScene) -> None:
         worker = scene.worker({ERC20: open_it(evm, tmp_path)})
         await pay_in(scene, evm, 0, 70 * USDT)
         await scene.rows(
             "insert into hot_wallet (chain, address, frozen_cause, frozen_ms) values ('ERC20', %s, %s, %s)",
-            *(WALLET, *(("odd", NOW_MS) if halt == "frozen" else (None, None))),
+            *(WALLET, *(("odd", NOW_MS) if stop == "frozen" else (None, None))),
         )
-        if halt == "stopped":
+        if stop == "stopped":
             await scene.rows("insert into payout_stop values ('ERC20', 'reconcile', 'odd', %s)", NOW_MS)
         await scene.begin(worker)
         await worker.follow(with_unsigned=True)

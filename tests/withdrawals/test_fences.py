@@ -9,7 +9,7 @@ from tests.withdrawals.fake_chains import TronLikeFake
 from merchant_wallet.chains.protocol import SignedTransfer
 from merchant_wallet.withdrawals import payouts, reservations
 from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, freeze_wallet, open_wallet
-from merchant_wallet.withdrawals.payouts import Claim, ClaimLost, Halted
+from merchant_wallet.withdrawals.payouts import Claim, ClaimLost, PayoutsStopped
 from merchant_wallet.withdrawals.stops import stop_payouts
 
 if TYPE_CHECKING:
@@ -168,11 +168,11 @@ def test_what_keeps_bytes_from_being_stored_is_told_by_its_own_name(in_shop: "In
         held, now_ms = await hold(shop), shop.clock.now_ms
         if how == "stop":
             await stop_payouts(shop.connection, "TRC20", "ann", "a look at the books", now_ms)
-            expected: type[Exception] = Halted
+            expected: type[Exception] = PayoutsStopped
             text = "ann stopped payouts: a look at the books"
         elif how == "freeze":
             await freeze_wallet(shop.connection, "TRC20", "somebody has its key", now_ms)
-            expected, text = Halted, "the wallet is frozen: somebody has its key"
+            expected, text = PayoutsStopped, "the wallet is frozen: somebody has its key"
         else:
             await shop.rows("update hot_wallet set address = %s", bytes(range(20)))
             expected, text = WalletMoved, "is not 3c3d"

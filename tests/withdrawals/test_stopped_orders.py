@@ -177,7 +177,7 @@ def test_a_stop_that_is_lifted_at_once_is_no_other_wallet(in_shop: "InShop") -> 
         assert held is not None
         await stop_payouts(shop.connection, "ERC20", "cli:ann", "a look first", now)
         lifting: Any = StopLiftingConnection(shop.connection)
-        with pytest.raises(payouts.Halted, match="stopped for a moment"):
+        with pytest.raises(payouts.PayoutsStopped, match="stopped for a moment"):
             await payouts.store_signed(lifting, held, "ERC20", wallet, 1, signed, now)
         with pytest.raises(WalletMoved, match="is not 0909"):
             await payouts.store_signed(shop.connection, held, "ERC20", b"\t" * 20, 1, signed, now)

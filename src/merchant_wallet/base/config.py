@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from merchant_wallet.base.atomic_files import create_file
 from merchant_wallet.base.chains import DEFAULT_CODES
-from merchant_wallet.base.disk import create_file
 from merchant_wallet.base.setting_types import parse_key
 from merchant_wallet.base.settings import SETTINGS, Settings, make_settings
 

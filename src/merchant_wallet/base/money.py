@@ -14,7 +14,7 @@ from typing import Final
 
 from merchant_wallet.base.codes import AMOUNT_OUT_OF_RANGE, FIELD_INVALID, refuse
 from merchant_wallet.base.currencies import LEDGER_DECIMALS
-from merchant_wallet.base.typed_text import TextRefused
+from merchant_wallet.base.user_input import InvalidInput
 
 UNITS_DECIMALS: Final = LEDGER_DECIMALS
 UNITS_PER_COIN: Final = 10**UNITS_DECIMALS
@@ -120,7 +120,7 @@ def _scale(whole: str, fraction: str, decimals: int) -> int:
 def _parse_typed(text: str, decimals: int) -> int:
     match = _match_decimal(text) if len(text) <= _MAX_TYPED_LENGTH else None
     if match is None:
-        raise TextRefused(text[:_MAX_TYPED_LENGTH], "is not a plain decimal number such as 12.5")
+        raise InvalidInput(text[:_MAX_TYPED_LENGTH], "is not a plain decimal number such as 12.5")
     whole, fraction = match.groups("")
     if len(fraction) > decimals:
         raise ValueError(f"{text} has more than {decimals} decimals")

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
 
-from merchant_wallet.base.capacity import WRITER_EXTRA
+from merchant_wallet.base.connection_limits import WRITER_EXTRA
 from merchant_wallet.base.pool import IDLE_S, Pool
 from merchant_wallet.book import store
 from merchant_wallet.book.connection import ConnectionLost, PipelineConnection

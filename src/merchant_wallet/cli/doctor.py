@@ -146,7 +146,7 @@ _ADVICE: Final = {
 
 async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     from merchant_wallet.base import db
-    from merchant_wallet.processes.interpreter import runs_optimised
+    from merchant_wallet.processes.python_build import runs_optimised
 
     yield judge_build(optimised=runs_optimised())
     settings = read_running(data)
@@ -353,12 +353,12 @@ async def _check_checkpoints(conn: Any, settings: Settings) -> Finding:
 
 async def _check_payouts(conn: Any) -> Finding:
     from merchant_wallet.withdrawals import payouts
-    from merchant_wallet.withdrawals.hot_wallet_store import find_halts
+    from merchant_wallet.withdrawals.hot_wallet_store import find_stop_causes
 
     frozen = await payouts.list_frozen(conn)
-    halts = [(chain, cause) for chain in CODES for cause in await find_halts(conn, chain)]
-    if not frozen and halts:
-        chain, cause = halts[0]
+    causes = [(chain, cause) for chain in CODES for cause in await find_stop_causes(conn, chain)]
+    if not frozen and causes:
+        chain, cause = causes[0]
         look = f"`merchant-wallet wallets list`, then `wallets thaw {chain}`"
         return Finding(
             "payouts", f"{chain} pays nothing: {cause}", f"make sure that wallet and books agree: {look}"

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from merchant_wallet.base.capacity import MAX_WORKERS, OWN_CONNECTIONS, WORK_CONNECTIONS
+from merchant_wallet.base.connection_limits import MAX_WORKERS, OWN_CONNECTIONS, WORK_CONNECTIONS
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.session import find_database, read_running, read_settings

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import ProposedChange
-from merchant_wallet.base.typed_text import TextRefused
+from merchant_wallet.base.user_input import InvalidInput
 from merchant_wallet.console import proposal_forms, setting_fields
 from merchant_wallet.console.form_state import FormState
 from merchant_wallet.console.merchants import ONE, load, url_of
@@ -199,7 +199,7 @@ def _describe_error(request: ConsoleRequest, error: ValueError) -> str:
     """The error of a value: in English the parser's own words, in other languages which part is wrong."""
     if request.client.language is Language.EN:
         return request.translate(_REFUSED, why=error)
-    if isinstance(error, TextRefused):
+    if isinstance(error, InvalidInput):
         return request.translate(_REFUSED, why=repr(error.part)[1:-1])
     return request.translate(_NO_VALUE)
 

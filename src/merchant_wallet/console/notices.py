@@ -15,9 +15,9 @@ import msgspec
 from msgspec.structs import replace
 from psycopg import AsyncConnection
 
-from merchant_wallet.console.wait_reasons import describe_halt, for_merchant
-from merchant_wallet.reporting.halts import FROZEN as FROZEN_ORDERS
-from merchant_wallet.reporting.halts import ROLLBACK, Halt, list_halts
+from merchant_wallet.console.wait_reasons import describe_blocker, for_merchant
+from merchant_wallet.reporting.payout_blockers import FROZEN as FROZEN_ORDERS
+from merchant_wallet.reporting.payout_blockers import ROLLBACK, PayoutBlocker, list_blockers
 from merchant_wallet.web.languages import N_
 
 Connection = AsyncConnection[Any]
@@ -62,8 +62,11 @@ Source = Callable[[Connection, int | None], Awaitable[Sequence[Notice]]]
 
 async def list_payout_notices(conn: Connection, merchant_id: int | None) -> list[Notice]:
     """What stops payouts."""
-    halts = await list_halts(conn, merchant_id)
-    told = [_make_notice(halt) if merchant_id is None else _make_merchant_notice(halt) for halt in halts]
+    blockers = await list_blockers(conn, merchant_id)
+    told = [
+        _make_notice(blocker) if merchant_id is None else _make_merchant_notice(blocker)
+        for blocker in blockers
+    ]
     return _merge(told)
 
 
@@ -81,33 +84,33 @@ def _merge(told: Sequence[Notice]) -> list[Notice]:
     return list(merged.values())
 
 
-def _make_notice(halt: Halt) -> Notice:
-    reason = describe_halt(halt)
-    text = ORDERS_FROZEN if halt.kind == FROZEN_ORDERS else reason.text
+def _make_notice(blocker: PayoutBlocker) -> Notice:
+    reason = describe_blocker(blocker)
+    text = ORDERS_FROZEN if blocker.kind == FROZEN_ORDERS else reason.text
     return Notice(
         reason.tone,
         text,
-        {} if halt.kind == ROLLBACK else reason.values,
+        {} if blocker.kind == ROLLBACK else reason.values,
         who=reason.who,
         why=reason.why,
         since_ms=reason.since_ms,
-        orders=halt.orders,
+        orders=blocker.orders,
         href=PAYOUTS,
         link=N_("Payouts"),
         leads_to="payouts",
-        touches=() if halt.stops_chain else MONEY_PAGES,
+        touches=() if blocker.stops_chain else MONEY_PAGES,
     )
 
 
-def _make_merchant_notice(halt: Halt) -> Notice:
-    reason = for_merchant(describe_halt(halt))
-    assert reason is not None, "whatever halts payouts has words for merchants"
+def _make_merchant_notice(blocker: PayoutBlocker) -> Notice:
+    reason = for_merchant(describe_blocker(blocker))
+    assert reason is not None, "whatever blocks payouts has words for merchants"
     return Notice(
         reason.tone,
         reason.text,
         reason.values,
         since_ms=reason.since_ms,
-        orders=halt.orders,
+        orders=blocker.orders,
         href=ALL_ORDERS,
         link=N_("All withdrawals"),
         touches=MONEY_PAGES,

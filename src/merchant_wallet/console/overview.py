@@ -21,7 +21,7 @@ from merchant_wallet.custody.report import read_coin
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import callbacks, figures, orders
 from merchant_wallet.reporting.figures import DayFigure
-from merchant_wallet.reporting.halts import Halt, Queued, count_queued, list_halts
+from merchant_wallet.reporting.payout_blockers import PayoutBlocker, Queued, count_queued, list_blockers
 from merchant_wallet.web.languages import N_
 from merchant_wallet.withdrawals import hot_wallet_store
 from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
@@ -58,7 +58,7 @@ class PayoutsView(msgspec.Struct, frozen=True):
 class ChainView(msgspec.Struct, frozen=True):
     """One chain: its hot wallet, its gas as text, and the last comparison of books and chain.
 
-    `is_failed`: the comparison could not be made. `halts`: what stops its payouts.
+    `is_failed`: the comparison could not be made. `blockers`: what blocks its payouts.
     """
 
     chain: str
@@ -68,7 +68,7 @@ class ChainView(msgspec.Struct, frozen=True):
     compared_ms: int | None
     is_sound: bool | None
     is_failed: bool
-    halts: tuple[Halt, ...]
+    blockers: tuple[PayoutBlocker, ...]
 
 
 async def show_overview(request: ConsoleRequest, conn: Connection) -> Response:
@@ -109,26 +109,28 @@ async def _read_state(request: ConsoleRequest, conn: Connection) -> dict[str, An
     if scope is None:
         overview = shown["overview"] = await figures.read_overview(conn)
         shown["behind"] = overview.figures_behind if overview.figures_behind >= FIGURES_LATE else 0
-        halts = await list_halts(conn, chains=request.context.settings.shown_chains)
-        shown["chains"] = await _read_chains(request, conn, halts)
-        shown["payouts"] = await read_payouts(conn, halts)
+        blockers = await list_blockers(conn, chains=request.context.settings.shown_chains)
+        shown["chains"] = await _read_chains(request, conn, blockers)
+        shown["payouts"] = await read_payouts(conn, blockers)
     shown["version"] = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:16]
     return shown
 
 
-async def read_payouts(conn: Connection, halts: Sequence[Halt]) -> PayoutsView:
-    """The orders that wait because of these halts."""
-    stopped = tuple(sorted({one.chain for one in halts if one.stops_chain}))
+async def read_payouts(conn: Connection, blockers: Sequence[PayoutBlocker]) -> PayoutsView:
+    """The orders that wait because of these blockers."""
+    stopped = tuple(sorted({one.chain for one in blockers if one.stops_chain}))
     queued: list[Queued] = await count_queued(conn, list(stopped)) if stopped else []
     return PayoutsView(
         stopped,
-        sum(one.orders for one in halts),
+        sum(one.orders for one in blockers),
         sum(one.orders for one in queued),
         sum(one.amount_units for one in queued),
     )
 
 
-async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequence[Halt]) -> list[ChainView]:
+async def _read_chains(
+    request: ConsoleRequest, conn: Connection, blockers: Sequence[PayoutBlocker]
+) -> list[ChainView]:
     wallets = {wallet.chain: wallet for wallet in await hot_wallet_store.list_wallets(conn)}
     shown = []
     for chain in request.context.chains:
@@ -146,7 +148,7 @@ async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequenc
                 compared_ms=at_ms,
                 is_sound=told.get("sound"),
                 is_failed=told.get("cause") is not None,
-                halts=tuple([one for one in halts if one.chain == chain]),
+                blockers=tuple([one for one in blockers if one.chain == chain]),
             )
         )
     return shown

@@ -24,7 +24,13 @@ from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Pa
 from merchant_wallet.console.wait_reasons import find_reasons
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import orders
-from merchant_wallet.reporting.halts import ROLLBACK, Halt, Queued, count_queued, list_halts
+from merchant_wallet.reporting.payout_blockers import (
+    ROLLBACK,
+    PayoutBlocker,
+    Queued,
+    count_queued,
+    list_blockers,
+)
 from merchant_wallet.web.languages import N_
 from merchant_wallet.withdrawals import hot_wallet_store, stops, two_person_changes
 from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
@@ -45,21 +51,21 @@ class ChainView(msgspec.Struct, frozen=True):
     chain: str
     wallet: WalletShown | None
     address: str
-    halts: tuple[Halt, ...]
+    blockers: tuple[PayoutBlocker, ...]
     queued: Queued
     proposed: tuple[ProposedChange, ...]
 
     @property
-    def stops(self) -> list[Halt]:
+    def stops(self) -> list[PayoutBlocker]:
         """What stops the whole chain from signing."""
-        return [halt for halt in self.halts if halt.stops_chain]
+        return [blocker for blocker in self.blockers if blocker.stops_chain]
 
     @property
     def can_resume(self) -> bool:
         """Whether people stopped it or its wallet is frozen. A rollback is accepted at the terminal
         instead.
         """
-        return any(halt.kind != ROLLBACK for halt in self.stops)
+        return any(blocker.kind != ROLLBACK for blocker in self.stops)
 
 
 async def show_payouts(request: ConsoleRequest, conn: Connection) -> Response:
@@ -120,15 +126,15 @@ async def _show_refused(request: ConsoleRequest, conn: Connection, chain: str, e
 async def _show(
     request: ConsoleRequest, conn: Connection, refused: str = "", form_state: FormState = EMPTY_FORM
 ) -> Response:
-    halts = await list_halts(conn, chains=request.context.settings.shown_chains)
+    blockers = await list_blockers(conn, chains=request.context.settings.shown_chains)
     held = await orders.list_held(conn, limit=ROWS)
     return request.page(
         "console/payouts.html",
         active="payouts",
         status=200 if form_state.ok else 422,
-        chains=await _read_chains(request, conn, halts),
+        chains=await _read_chains(request, conn, blockers),
         held=held,
-        reasons=find_reasons(None, held, halts, request.at_ms),
+        reasons=find_reasons(None, held, blockers, request.at_ms),
         most=ROWS,
         refused=refused,
         form_state=form_state,
@@ -136,17 +142,19 @@ async def _show(
     )
 
 
-async def _read_chains(request: ConsoleRequest, conn: Connection, halts: Sequence[Halt]) -> list[ChainView]:
+async def _read_chains(
+    request: ConsoleRequest, conn: Connection, blockers: Sequence[PayoutBlocker]
+) -> list[ChainView]:
     """The connected chains, and all others that have data."""
     wallets = {wallet.chain: wallet for wallet in await hot_wallet_store.list_wallets(conn)}
-    known = {*request.context.chains, *wallets, *(halt.chain for halt in halts)}
+    known = {*request.context.chains, *wallets, *(blocker.chain for blocker in blockers)}
     queued = {one.chain: one for one in await count_queued(conn, list(CODES))}
     return [
         ChainView(
             chain,
             wallets.get(chain),
             format_address(chain, wallets[chain].address) if chain in wallets else "",
-            tuple([halt for halt in halts if halt.chain == chain]),
+            tuple([blocker for blocker in blockers if blocker.chain == chain]),
             queued[chain],
             tuple(await proposal_forms.list_about(request, conn, two_person_changes.name_subject(chain))),
         )

@@ -13,9 +13,9 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING
-from merchant_wallet.reporting.halts import FROZEN as FROZEN_ORDERS
-from merchant_wallet.reporting.halts import ROLLBACK, WALLET, Halt
 from merchant_wallet.reporting.orders import OrderLine
+from merchant_wallet.reporting.payout_blockers import FROZEN as FROZEN_ORDERS
+from merchant_wallet.reporting.payout_blockers import ROLLBACK, WALLET, PayoutBlocker
 from merchant_wallet.web.languages import N_
 
 UNCLAIMED_MS: Final = 60_000
@@ -74,7 +74,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 def find_reason(
-    order: OrderLine, halts: Sequence[Halt], now_ms: int, *, if_approved: bool = False
+    order: OrderLine, blockers: Sequence[PayoutBlocker], now_ms: int, *, if_approved: bool = False
 ) -> Reason | None:
     """Why an order is not paid, for the platform's staff; None if nothing stops it.
 
@@ -84,30 +84,30 @@ def find_reason(
     if order.status not in (PENDING, PROCESSING, FAILED) or not (is_approved or order.status != PENDING):
         return None
     values = {"chain": order.chain}
-    stops = [one for one in halts if one.stops_chain and one.chain == order.chain]
+    stops = [one for one in blockers if one.stops_chain and one.chain == order.chain]
     if rollback := next((one for one in stops if one.kind == ROLLBACK), None):
-        return describe_halt(rollback)
+        return describe_blocker(rollback)
     if order.frozen_cause is not None:
         return Reason("bad", FROZEN, values, why=order.frozen_cause, since_ms=order.frozen_ms)
     if order.status == PENDING and not order.is_merchant_active:
         return Reason("warn", SUSPENDED, values)
     if stops and order.status != FAILED and not order.signed_no:
-        return describe_halt(stops[0])
-    return _find_obstacle(order, now_ms, values) or _foresee(order, halts)
+        return describe_blocker(stops[0])
+    return _find_obstacle(order, now_ms, values) or _predict(order, blockers)
 
 
-def _foresee(order: OrderLine, halts: Sequence[Halt]) -> Reason | None:
+def _predict(order: OrderLine, blockers: Sequence[PayoutBlocker]) -> Reason | None:
     """What other orders of the chain wait for, for an order that is not approved yet."""
     if order.approved_ms is not None or order.status != PENDING:
         return None
-    others = (one for one in halts if one.kind in CHAIN_WIDE and one.chain == order.chain)
-    return next((describe_halt(one) for one in others), None)
+    others = (one for one in blockers if one.kind in CHAIN_WIDE and one.chain == order.chain)
+    return next((describe_blocker(one) for one in others), None)
 
 
 def find_reasons(
     reader_merchant_id: int | None,
     orders: Iterable[OrderLine],
-    halts: Sequence[Halt],
+    blockers: Sequence[PayoutBlocker],
     now_ms: int,
     *,
     if_approved: bool = False,
@@ -115,21 +115,21 @@ def find_reasons(
     """The reason of each order that has one, by its id, in words for this reader."""
     found = {}
     for order in orders:
-        reason = find_reason(order, halts, now_ms, if_approved=if_approved)
+        reason = find_reason(order, blockers, now_ms, if_approved=if_approved)
         told = reason if reader_merchant_id is None else for_merchant(reason)
         if told is not None:
             found[order.order_id] = told
     return found
 
 
-def describe_halt(halt: Halt) -> Reason:
-    """A halt as the reason of the orders that wait for it."""
-    values = {"chain": halt.chain}
-    if halt.stops_chain:
-        text = {WALLET: WALLET_FROZEN, ROLLBACK: ROLLED_BACK}.get(halt.kind, STOPPED)
-        return Reason("bad", text, values, halt.actor, halt.cause, halt.since_ms)
-    text = FROZEN if halt.kind == FROZEN_ORDERS else OBSTACLES.get(halt.kind, OTHER_OBSTACLE)
-    return Reason("warn", text, values, why=halt.cause, since_ms=halt.since_ms)
+def describe_blocker(blocker: PayoutBlocker) -> Reason:
+    """A blocker as the reason of the orders that wait for it."""
+    values = {"chain": blocker.chain}
+    if blocker.stops_chain:
+        text = {WALLET: WALLET_FROZEN, ROLLBACK: ROLLED_BACK}.get(blocker.kind, STOPPED)
+        return Reason("bad", text, values, blocker.actor, blocker.cause, blocker.since_ms)
+    text = FROZEN if blocker.kind == FROZEN_ORDERS else OBSTACLES.get(blocker.kind, OTHER_OBSTACLE)
+    return Reason("warn", text, values, why=blocker.cause, since_ms=blocker.since_ms)
 
 
 def _find_obstacle(order: OrderLine, now_ms: int, values: Mapping[str, str]) -> Reason | None:

@@ -29,8 +29,8 @@ from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import callbacks, entries
 from merchant_wallet.reporting.callbacks import Callback
 from merchant_wallet.reporting.entries import EntryFilter
-from merchant_wallet.reporting.halts import list_halts
 from merchant_wallet.reporting.orders import OrderLine
+from merchant_wallet.reporting.payout_blockers import list_blockers
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.payouts import PayoutShown
 
@@ -117,9 +117,9 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
 
 async def _find_reasons(request: ConsoleRequest, conn: Connection, line: OrderLine) -> list[Reason | None]:
     """Why the order waits, and why it would wait after an approval."""
-    halts = await list_halts(conn, request.merchant_id)
+    blockers = await list_blockers(conn, request.merchant_id)
     return [
-        find_reasons(request.merchant_id, [line], halts, request.at_ms, if_approved=if_approved).get(
+        find_reasons(request.merchant_id, [line], blockers, request.at_ms, if_approved=if_approved).get(
             line.order_id
         )
         for if_approved in (False, True)

@@ -17,9 +17,9 @@ from merchant_wallet.console.tables import AFTER, DESCENDING, TableState, read_s
 from merchant_wallet.console.wait_reasons import Reason, find_reasons
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import orders
-from merchant_wallet.reporting.halts import list_halts
 from merchant_wallet.reporting.orders import OrderFilter, OrderLine
 from merchant_wallet.reporting.paging import Page as Rows
+from merchant_wallet.reporting.payout_blockers import list_blockers
 
 QUEUE: Final = "/console/withdrawals"
 ALL: Final = f"{QUEUE}/all"
@@ -38,8 +38,8 @@ async def list_reasons(
     request: ConsoleRequest, conn: Connection, lines: Sequence[OrderLine], *, if_approved: bool = False
 ) -> dict[int, Reason]:
     """Why each order waits. `if_approved`: also those that would wait after an approval."""
-    halts = await list_halts(conn, request.merchant_id) if lines else ()
-    return find_reasons(request.merchant_id, lines, halts, request.at_ms, if_approved=if_approved)
+    blockers = await list_blockers(conn, request.merchant_id) if lines else ()
+    return find_reasons(request.merchant_id, lines, blockers, request.at_ms, if_approved=if_approved)
 
 
 async def show_queue(request: ConsoleRequest, conn: Connection) -> Response:

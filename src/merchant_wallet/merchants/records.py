@@ -22,7 +22,7 @@ from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.money import RATE_SCALE, format_rate, format_units, parse_rate, parse_units
 from merchant_wallet.base.notify_url import check_notify_url
 from merchant_wallet.base.signing import HMAC, MD5, Method
-from merchant_wallet.base.typed_text import TextRefused
+from merchant_wallet.base.user_input import InvalidInput
 from merchant_wallet.book.commands import SECOND_LIMIT_UNITS
 
 Network = IPv4Network | IPv6Network
@@ -149,7 +149,7 @@ def show_settings(merchant: Merchant) -> dict[str, str]:
 
 def _parse_name(text: str) -> str:
     if not 1 <= len(text) <= _MAX_NAME or not text.isprintable():
-        raise TextRefused(text[:_MAX_NAME], "is not")
+        raise InvalidInput(text[:_MAX_NAME], "is not")
     if text.isdecimal():
         raise ValueError(f"{text} would read as a merchant id")
     return text
@@ -171,14 +171,14 @@ def _parse_network(text: str) -> str:
     try:
         ip_network(text, strict=False)
     except ValueError:
-        raise TextRefused(text, "does not appear to be an IPv4 or IPv6 network") from None
+        raise InvalidInput(text, "does not appear to be an IPv4 or IPv6 network") from None
     # A network with host bits is refused by `ip_network` itself.
     return str(ip_network(text))
 
 
 def _parse_operation(text: str) -> str:
     if text not in OPERATIONS:
-        raise TextRefused(text, "is no operation")
+        raise InvalidInput(text, "is no operation")
     return text
 
 
@@ -190,7 +190,7 @@ def _parse_address(text: str) -> str:
 def _parse_word(*words: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in words:
-            raise TextRefused(text, "is neither")
+            raise InvalidInput(text, "is neither")
         return text
 
     return parse
@@ -198,7 +198,7 @@ def _parse_word(*words: str) -> Callable[[str], str]:
 
 def _parse_switch(text: str) -> bool:
     if text.lower() not in ("on", "off"):
-        raise TextRefused(text, "is neither")
+        raise InvalidInput(text, "is neither")
     return text.lower() == "on"
 
 
@@ -208,7 +208,7 @@ def _parse_fee_rate(text: str) -> int:
 
 def _parse_rate_limit(text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > 7 or int(text) > _MAX_RATE_LIMIT:
-        raise TextRefused(text, "is not")
+        raise InvalidInput(text, "is not")
     return int(text)
 
 
@@ -229,13 +229,13 @@ def _parse_origin(text: str) -> str:
     """An origin as browsers send it. It goes into a header, so nothing else is accepted."""
     form = _ORIGIN.fullmatch(text.lower().removesuffix("/"))
     if form is None:
-        raise TextRefused(text[:_MAX_URL], "is not")
+        raise InvalidInput(text[:_MAX_URL], "is not")
     scheme, host, port = form.groups()
     if port is not None and not 1 <= int(port) <= _MAX_PORT:
-        raise TextRefused(text[:_MAX_URL], "has no such port")
+        raise InvalidInput(text[:_MAX_URL], "has no such port")
     # A local host is allowed only in the sandbox, which the caller knows. Other hosts need https.
     if scheme == "http" and host not in _LOCAL_HOSTS:
-        raise TextRefused(text[:_MAX_URL], "begins with http:// and is not on this machine")
+        raise InvalidInput(text[:_MAX_URL], "begins with http:// and is not on this machine")
     is_usual = port is None or int(port) == _USUAL_PORTS[scheme]
     return f"{scheme}://{host}" if is_usual else f"{scheme}://{host}:{int(port)}"
 

@@ -12,7 +12,7 @@ import secrets
 import shutil
 from pathlib import Path
 
-from merchant_wallet.base.disk import sync_folder
+from merchant_wallet.base.atomic_files import sync_folder
 from merchant_wallet.postgres.data_folder import NAME, SIDE_ROLES, DataFolder, write_secret
 from merchant_wallet.postgres.programs import Programs
 

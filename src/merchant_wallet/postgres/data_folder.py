@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import quote
 
-from merchant_wallet.base.disk import READABLE, replace_file
+from merchant_wallet.base.atomic_files import READABLE, replace_file
 from merchant_wallet.base.file_ownership import follow_owner
 from merchant_wallet.postgres.privileges import Account
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
-from merchant_wallet.base.capacity import OWN_CONNECTIONS
 from merchant_wallet.base.config import DATA_DIR_MODE
+from merchant_wallet.base.connection_limits import OWN_CONNECTIONS
 from merchant_wallet.postgres.cluster import create_cluster, create_side_roles
 from merchant_wallet.postgres.data_folder import (
     NAME,

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
+from merchant_wallet.base.atomic_files import replace_file
 from merchant_wallet.base.config import DATA_DIR_MODE, ConfigError
-from merchant_wallet.base.disk import replace_file
 from merchant_wallet.base.settings import Settings
 
 RUNTIME_FILE: Final = "service.json"

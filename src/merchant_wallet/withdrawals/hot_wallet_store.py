@@ -150,9 +150,9 @@ async def list_addresses(connection: AsyncConnection) -> frozenset[bytes]:
     return frozenset(bytes(address) for (address,) in await cursor.fetchall())
 
 
-async def find_halts(connection: AsyncConnection, chain: str) -> list[str]:
+async def find_stop_causes(connection: AsyncConnection, chain: str) -> list[str]:
     """Why nothing new may be signed on a chain. Empty if it may."""
-    cursor = await connection.execute(TEXTS["find_halt"], {"chain": chain})
+    cursor = await connection.execute(TEXTS["find_stop_causes"], {"chain": chain})
     return [cause for (cause,) in await cursor.fetchall()]
 
 

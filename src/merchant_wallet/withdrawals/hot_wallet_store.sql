@@ -63,7 +63,7 @@ select h.chain, h.address, h.next_nonce, h.funds, h.checked_ms, h.frozen_cause, 
 -- Addresses that no withdrawal may go to.
 select address from hot_wallet;
 
--- name: find_halt
+-- name: find_stop_causes
 -- Why nothing new may be signed on a chain.
 select 'the wallet is frozen: ' || h.frozen_cause from hot_wallet h
  where h.chain = %(chain)s::text and h.frozen_ms is not null

@@ -42,7 +42,13 @@ from merchant_wallet.withdrawals.payment_states import (
     step,
 )
 from merchant_wallet.withdrawals.payout_checks import find_transfer_mismatch
-from merchant_wallet.withdrawals.payouts import Claim, Halted, PayableOrder, Reservation, StoredTransfer
+from merchant_wallet.withdrawals.payouts import (
+    Claim,
+    PayableOrder,
+    PayoutsStopped,
+    Reservation,
+    StoredTransfer,
+)
 
 RESEND_MS: Final = 5_000
 """A young pending transfer is sent again this often, an older one more rarely."""
@@ -209,8 +215,8 @@ class Payment:
             await payouts.store_signed(
                 connection, self._claim, chain, self._chain.wallet, number, signed, now
             )
-        except Halted as halted:
-            raise Blocked(Obstacle("stopped", str(halted))) from halted
+        except PayoutsStopped as stopped:
+            raise Blocked(Obstacle("stopped", str(stopped))) from stopped
         log.info("payout signed", **self._name, tx_hash=signed.tx_hash, attempt_no=number)
         self._stored.append(StoredTransfer(number, signed, now, None))
         return Event.STORED
@@ -250,10 +256,10 @@ class Payment:
         return None
 
     async def _check_stops(self) -> Event:
-        if halts := await hot_wallet_store.find_halts(
+        if causes := await hot_wallet_store.find_stop_causes(
             await self._worker_connection.get(), self._hot_wallet.name
         ):
-            raise Blocked(Obstacle("stopped", halts[0]))
+            raise Blocked(Obstacle("stopped", causes[0]))
         return Event.ALLOWED
 
     async def _check_rebuild(self) -> Event:

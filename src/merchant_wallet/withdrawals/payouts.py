@@ -43,7 +43,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     failures: int
 
 
-class Halted(Exception):
+class PayoutsStopped(Exception):
     """Nothing may be signed on the chain any more: it is stopped, or its wallet is frozen. The text
     says so.
     """
@@ -221,9 +221,9 @@ async def store_signed(
 ) -> None:
     """Store signed bytes as the order's transfer number `attempt_no`. They never change.
 
-    Raises ClaimLost, also if another number is next or the order was given up or frozen. Raises Halted if the
-    chain's payouts or this wallet were stopped, even if they run again by now. Raises WalletMoved. Then the
-    bytes must never be broadcast.
+    Raises ClaimLost, also if another number is next or the order was given up or frozen. Raises
+    PayoutsStopped if the chain's payouts or this wallet were stopped, even if they run again by now. Raises
+    WalletMoved. Then the bytes must never be broadcast.
     """
     parameters = {
         **_make_key_params(claim),
@@ -241,12 +241,12 @@ async def store_signed(
         cursor = await connection.execute(_TEXTS["is_next"], parameters)
         if await cursor.fetchone() != (True,):
             raise
-        halts = await hot_wallet_store.find_halts(connection, chain)
-        if not halts and await hot_wallet_store.read_address(connection, chain) != wallet:
+        causes = await hot_wallet_store.find_stop_causes(connection, chain)
+        if not causes and await hot_wallet_store.read_address(connection, chain) != wallet:
             moved = f"the hot wallet of {chain} is not {wallet.hex()} any more"
             raise hot_wallet_store.WalletMoved(moved) from None
-        why = halts[0] if halts else "payouts were stopped for a moment"
-        raise Halted(f"order {claim.order_id} could not be signed any more: {why}") from None
+        why = causes[0] if causes else "payouts were stopped for a moment"
+        raise PayoutsStopped(f"order {claim.order_id} could not be signed any more: {why}") from None
 
 
 async def mark_broadcast(connection: AsyncConnection, claim: Claim, attempt_no: int, now_ms: int) -> None:

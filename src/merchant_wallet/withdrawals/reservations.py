@@ -69,8 +69,8 @@ async def reserve(
                 f"the hot wallet of {wanted.chain} is not {wanted.wallet.hex()} any more"
             )
         next_nonce, funds, funds_spent_no, spent_no, checked_ms, _ = row
-        if halts := await hot_wallet_store.find_halts(connection, wanted.chain):
-            raise Blocked(Obstacle("stopped", halts[0]))
+        if causes := await hot_wallet_store.find_stop_causes(connection, wanted.chain):
+            raise Blocked(Obstacle("stopped", causes[0]))
         if funds is None or (wanted.has_nonces and next_nonce is None):
             return Outdated(None)
         age_ms = now_ms - checked_ms

@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.audit.checkpointing.signing import FOLDER_MODE
-from merchant_wallet.base.disk import READABLE, replace_file, sync_folder
+from merchant_wallet.base.atomic_files import READABLE, replace_file, sync_folder
 
 EVIDENCE: Final = "evidence"
 LIST_FILE: Final = "accepted.json"

@@ -16,9 +16,9 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from merchant_wallet.audit.checkpointing.signing import FOLDER_MODE, CheckpointSigner, seal_old_files
+from merchant_wallet.base.atomic_files import READABLE, replace_file
 from merchant_wallet.base.config import ConfigError, load_or_create_key_file
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.disk import READABLE, replace_file
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.checkpoint_keys import (
     PUBLIC_KEY_FILE,

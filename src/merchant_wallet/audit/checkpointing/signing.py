@@ -21,7 +21,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.audit import checkpoints as audit_checkpoints
 from merchant_wallet.base import ids
-from merchant_wallet.base.disk import sync_folder
+from merchant_wallet.base.atomic_files import sync_folder
 from merchant_wallet.base.file_ownership import follow_owner
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys
 from merchant_wallet.book.checkpoints import (

@@ -16,8 +16,8 @@ from typing import Final
 from coincurve import PrivateKey
 
 from merchant_wallet.base.addresses import ExtendedPrivateKey, derive_account, keccak256
+from merchant_wallet.base.atomic_files import create_file
 from merchant_wallet.base.chains import CHAINS, COIN_TYPES, KEY_NAMES
-from merchant_wallet.base.disk import create_file
 from merchant_wallet.chains.keys.secret_storage import SCRYPT_COST, StorageRefused, read_address, seal, unseal
 from merchant_wallet.chains.signer import Source
 

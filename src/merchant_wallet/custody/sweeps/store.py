@@ -338,11 +338,11 @@ async def _lock_wallet(connection: Connection, sweep: Sweep) -> None:
         raise Blocked(Obstacle("wallet", f"the hot wallet is not {sweep.wallet.hex()} any more"))
     if sweep.step == TOKEN:
         [(_, _, frozen_cause)] = await _fetch(connection, "read_wallet", {"chain": sweep.chain})
-        halts = [] if frozen_cause is None else [f"the wallet is frozen: {frozen_cause}"]
+        causes = [] if frozen_cause is None else [f"the wallet is frozen: {frozen_cause}"]
     else:
-        halts = [cause for (cause,) in await _fetch(connection, "find_halts", {"chain": sweep.chain})]
-    if halts:
-        raise Blocked(Obstacle("stopped", halts[0]))
+        causes = [cause for (cause,) in await _fetch(connection, "find_stop_causes", {"chain": sweep.chain})]
+    if causes:
+        raise Blocked(Obstacle("stopped", causes[0]))
 
 
 async def _take_nonce(connection: Connection, sweep: Sweep, now_ms: int) -> int:

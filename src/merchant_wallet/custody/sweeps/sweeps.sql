@@ -143,7 +143,7 @@ update hot_wallet set next_nonce = next_nonce
  where chain = %(chain)s::text and address = %(wallet)s::bytea
 returning next_nonce;
 
--- name: find_halts
+-- name: find_stop_causes
 -- Why nothing new may leave the hot wallet.
 select 'the wallet is frozen: ' || h.frozen_cause from hot_wallet h
  where h.chain = %(chain)s::text and h.frozen_ms is not null

@@ -1,4 +1,4 @@
-"""What stops payouts: stops of chains, frozen wallets, frozen orders, and obstacles.
+"""What blocks payouts: stops of chains, frozen wallets, frozen orders, and obstacles.
 
 Rules:
 - One query answers for a page. It counts at most `MAX_COUNTED` orders.
@@ -16,7 +16,7 @@ from merchant_wallet.base.chains import DEFAULT_CODES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.reporting.paging import Connection, fetch
 
-QUERIES: Final = Queries(Path(__file__).with_name("halts.sql"))
+QUERIES: Final = Queries(Path(__file__).with_name("payout_blockers.sql"))
 MAX_COUNTED: Final = 1_000
 
 STOP: Final = "stop"
@@ -25,7 +25,7 @@ ROLLBACK: Final = "rollback"
 FROZEN: Final = "frozen"
 
 
-class Halt(msgspec.Struct, frozen=True):
+class PayoutBlocker(msgspec.Struct, frozen=True):
     """One reason why payouts of a chain do not go on.
 
     `kind`: `stop` and `wallet` keep the whole chain from signing. `rollback` blocks every order. `frozen`
@@ -54,13 +54,13 @@ class Queued(msgspec.Struct, frozen=True):
     amount_units: int
 
 
-async def list_halts(
+async def list_blockers(
     conn: Connection, merchant_id: int | None = None, *, chains: Sequence[str] = DEFAULT_CODES
-) -> tuple[Halt, ...]:
-    """What stops payouts, oldest first. `chains` are those that a rollback stops."""
-    name = "list_halts" if merchant_id is None else "list_halts_of_merchant"
+) -> tuple[PayoutBlocker, ...]:
+    """What blocks payouts, oldest first. `chains` are those that a rollback stops."""
+    name = "list_blockers" if merchant_id is None else "list_blockers_of_merchant"
     values = {"merchant_id": merchant_id, "chains": list(chains), "most": MAX_COUNTED}
-    return tuple([Halt(**row) for row in await fetch(conn, QUERIES[name].text, values)])
+    return tuple([PayoutBlocker(**row) for row in await fetch(conn, QUERIES[name].text, values)])
 
 
 async def count_queued(conn: Connection, chains: list[str]) -> list[Queued]:

@@ -8,7 +8,7 @@ import pytest
 from tests.crash.shop import MASTER_KEY, open_merchant, run
 from typer.testing import CliRunner
 
-from merchant_wallet.base.capacity import (
+from merchant_wallet.base.connection_limits import (
     MAX_WORKERS,
     OWN_CONNECTIONS,
     SERVE_CONNECTIONS,

@@ -1,7 +1,7 @@
 -- What keeps payouts from going on, for the console. Each statement reads the few rows that stop something, and of those that
 -- wait no more than are counted.
 
--- name: list_halts
+-- name: list_blockers
 -- Every stop, every frozen wallet, all evidence of a rollback (which stops all chains), and how many orders of each chain are
 -- frozen or wait for an obstacle to pass. An obstacle that only repeats a stop is left out: the stop itself is listed.
 select 'stop' as kind, s.chain, s.actor, s.cause, s.since_ms, 0::bigint as orders from payout_stop s
@@ -24,7 +24,7 @@ select p.obstacle_kind, w.chain, '', (array_agg(p.obstacle_cause order by p.obst
  group by w.chain, p.obstacle_kind
  order by 5, 2, 1, 3;
 
--- name: list_halts_of_merchant
+-- name: list_blockers_of_merchant
 -- The same as far as it concerns one merchant's open orders: the stops and frozen wallets of their chains, and what holds
 -- these orders themselves.
 with open_order as materialized (

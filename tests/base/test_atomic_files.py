@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from merchant_wallet.base.disk import READABLE, create_file, replace_file
+from merchant_wallet.base.atomic_files import READABLE, create_file, replace_file
 
 
 def _mode(path: Path) -> int:
