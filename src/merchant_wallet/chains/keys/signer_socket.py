@@ -31,11 +31,11 @@ _PEER: Final = struct.Struct("iII")
 log = structlog.get_logger("signer")
 
 
-class WhoPays(msgspec.Struct, frozen=True, tag="wallets"):
+class WalletsRequest(msgspec.Struct, frozen=True, tag="wallets"):
     """A request for the hot wallets' addresses."""
 
 
-class PleaseSign(msgspec.Struct, frozen=True, tag="sign"):
+class SignRequest(msgspec.Struct, frozen=True, tag="sign"):
     """A request for a signature."""
 
     request: SigningRequest
@@ -53,15 +53,15 @@ class Signature(msgspec.Struct, frozen=True, tag="signature"):
     signature: bytes
 
 
-class No(msgspec.Struct, frozen=True, tag="refused"):
+class Refusal(msgspec.Struct, frozen=True, tag="refused"):
     """The signer will not sign (`away` false) or could not (`away` true)."""
 
     cause: str
     away: bool
 
 
-Question = WhoPays | PleaseSign
-Answer = Wallets | Signature | No
+Request = WalletsRequest | SignRequest
+Answer = Wallets | Signature | Refusal
 
 
 class SocketTaken(Exception):
@@ -121,24 +121,24 @@ class SignerServer:
     async def _answer_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
             try:
-                question = msgspec.json.decode(await _read_frame(reader), type=Question)
+                request = msgspec.json.decode(await _read_frame(reader), type=Request)
             except (msgspec.DecodeError, ValueError) as error:
                 log.warning("a request that can't be read", cause=str(error))
                 return
-            await self._answer(question, writer)
+            await self._answer(request, writer)
 
-    async def _answer(self, question: Question, writer: asyncio.StreamWriter) -> None:
+    async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
         answer: Answer
         try:
-            if isinstance(question, WhoPays):
+            if isinstance(request, WalletsRequest):
                 answer = Wallets(dict(await self._signer.wallets()))
             else:
-                answer = Signature(await self._signer.sign(question.request))
+                answer = Signature(await self._signer.sign(request.request))
         except (SigningRefused, SignerAway) as error:
-            answer = No(str(error), isinstance(error, SignerAway))
+            answer = Refusal(str(error), isinstance(error, SignerAway))
         except Exception:
             log.exception("a signature failed")
-            answer = No("the signer failed; its log says more", away=True)
+            answer = Refusal("the signer failed; its log says more", away=True)
         _write_frame(writer, msgspec.json.encode(answer))
         await writer.drain()
 
@@ -152,24 +152,24 @@ class RemoteSigner:
 
     async def wallets(self) -> Mapping[str, bytes]:
         """The hot wallets that the signer has keys for. Raises SignerAway."""
-        answer = await self._ask(WhoPays())
+        answer = await self._ask(WalletsRequest())
         if isinstance(answer, Wallets):
             return answer.wallets
         raise SignerAway(_cause_of(answer))
 
     async def sign(self, request: SigningRequest) -> bytes:
         """The signature r, s, v, 65 bytes. Raises SigningRefused, SignerAway."""
-        answer = await self._ask(PleaseSign(request))
+        answer = await self._ask(SignRequest(request))
         if isinstance(answer, Signature):
             return answer.signature
-        if isinstance(answer, No) and not answer.away:
+        if isinstance(answer, Refusal) and not answer.away:
             raise SigningRefused(answer.cause)
         raise SignerAway(_cause_of(answer))
 
-    async def _ask(self, question: Question) -> Answer:
+    async def _ask(self, request: Request) -> Answer:
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._exchange(question)
+                return await self._exchange(request)
         except TimeoutError:
             cause = f"no answer in {self._timeout_s:g} s"
         except asyncio.IncompleteReadError:
@@ -178,10 +178,10 @@ class RemoteSigner:
             cause = str(error)
         raise SignerAway(f"the signer at {self._path} can't be asked: {cause}")
 
-    async def _exchange(self, question: Question) -> Answer:
+    async def _exchange(self, request: Request) -> Answer:
         reader, writer = await asyncio.open_unix_connection(self._path)
         try:
-            _write_frame(writer, msgspec.json.encode(question))
+            _write_frame(writer, msgspec.json.encode(request))
             await writer.drain()
             answer: Answer = msgspec.json.decode(await _read_frame(reader), type=Answer)
             return answer
@@ -232,4 +232,4 @@ def _write_frame(writer: asyncio.StreamWriter, document: bytes) -> None:
 
 
 def _cause_of(answer: Answer) -> str:
-    return answer.cause if isinstance(answer, No) else "the signer answered another request"
+    return answer.cause if isinstance(answer, Refusal) else "the signer answered another request"
