@@ -428,19 +428,19 @@ CREATE TABLE public.hot_wallet (
     chain public.chain_code NOT NULL,
     address bytea NOT NULL,
     next_nonce bigint,
-    spent_no bigint DEFAULT 0 NOT NULL,
+    ended_payouts bigint DEFAULT 0 NOT NULL,
     funds bigint,
-    funds_spent_no bigint,
+    funds_ended_payouts bigint,
     checked_ms bigint,
     frozen_cause text,
     frozen_ms bigint,
     CONSTRAINT hot_wallet_address_check CHECK ((length(address) = 20)),
+    CONSTRAINT hot_wallet_ended_payouts_check CHECK ((ended_payouts >= 0)),
     CONSTRAINT hot_wallet_frozen CHECK (((frozen_cause IS NULL) = (frozen_ms IS NULL))),
     CONSTRAINT hot_wallet_frozen_cause_check CHECK ((frozen_cause <> ''::text)),
-    CONSTRAINT hot_wallet_funds CHECK ((((funds IS NULL) = (checked_ms IS NULL)) AND ((funds IS NULL) = (funds_spent_no IS NULL)) AND ((funds_spent_no IS NULL) OR (funds_spent_no <= spent_no)))),
+    CONSTRAINT hot_wallet_funds CHECK ((((funds IS NULL) = (checked_ms IS NULL)) AND ((funds IS NULL) = (funds_ended_payouts IS NULL)) AND ((funds_ended_payouts IS NULL) OR (funds_ended_payouts <= ended_payouts)))),
     CONSTRAINT hot_wallet_funds_check CHECK ((funds >= 0)),
-    CONSTRAINT hot_wallet_next_nonce_check CHECK ((next_nonce >= 0)),
-    CONSTRAINT hot_wallet_spent_no_check CHECK ((spent_no >= 0))
+    CONSTRAINT hot_wallet_next_nonce_check CHECK ((next_nonce >= 0))
 );
 
 CREATE TABLE public.id_range (
@@ -647,9 +647,9 @@ CREATE TABLE public.payout_reservation (
     nonce bigint,
     amount bigint NOT NULL,
     reserved_ms bigint NOT NULL,
-    spent_no bigint,
+    ended_no bigint,
     CONSTRAINT payout_reservation_amount_check CHECK ((amount > 0)),
-    CONSTRAINT payout_reservation_spent_no_check CHECK ((spent_no >= 0)),
+    CONSTRAINT payout_reservation_ended_no_check CHECK ((ended_no >= 0)),
     CONSTRAINT payout_reservation_wallet_check CHECK ((length(wallet) = 20))
 );
 
@@ -1465,9 +1465,9 @@ CREATE INDEX payout_blocked ON public.payout USING btree (obstacle_ms) WHERE (ob
 
 CREATE INDEX payout_frozen_open ON public.payout USING btree (frozen_ms) WHERE (frozen_ms IS NOT NULL);
 
-CREATE INDEX payout_reservation_open ON public.payout_reservation USING btree (chain) WHERE (spent_no IS NULL);
+CREATE INDEX payout_reservation_ended ON public.payout_reservation USING btree (chain, ended_no) WHERE (ended_no IS NOT NULL);
 
-CREATE INDEX payout_reservation_spent ON public.payout_reservation USING btree (chain, spent_no) WHERE (spent_no IS NOT NULL);
+CREATE INDEX payout_reservation_open ON public.payout_reservation USING btree (chain) WHERE (ended_no IS NULL);
 
 CREATE UNIQUE INDEX payout_signed_hash ON public.payout_signed USING btree (tx_hash);
 

@@ -52,7 +52,7 @@ insert into callback_attempt (merchant_id, order_id, status, attempt_no, at_ms) 
 insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, signed_no) select m, k, 1, 'p', 0, 1 from key where k > 110;
 insert into wallet_nonce (chain, wallet, nonce, purpose, merchant_id, order_id, since_ms)
 select 'ERC20', repeat('w', 20)::bytea, row_number() over (), 'payout', m, k, 0 from key where k > 110;
-insert into payout_reservation (merchant_id, order_id, chain, wallet, nonce, amount, reserved_ms, spent_no)
+insert into payout_reservation (merchant_id, order_id, chain, wallet, nonce, amount, reserved_ms, ended_no)
 select merchant_id, order_id, chain, wallet, nonce, 1, 0, case when order_id % 100 > 0 then nonce end from wallet_nonce;
 insert into payout_signed (merchant_id, order_id, attempt_no, raw, tx_hash, built_at_block, signed_ms)
 select merchant_id, order_id, 1, 'r', 'h' || nonce, 0, 0 from wallet_nonce;

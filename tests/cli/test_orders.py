@@ -217,7 +217,8 @@ def test_a_hot_wallet_that_froze_itself_is_listed_with_what_waits_for_it_and_tha
     merchant_id = open_shop(wallet)
     order_id = wallet.order(merchant_id, "10")
     wallet.tamper(
-        "insert into hot_wallet (chain, address, frozen_cause, frozen_ms, funds, funds_spent_no, checked_ms)"
+        "insert into hot_wallet (chain, address, frozen_cause, frozen_ms, funds, funds_ended_payouts,"
+        " checked_ms)"
         " values ('TRC20', %(address)s, 'a stranger', 5, 12500000, 0, 4)",
         address=bytes(20),
     )

@@ -103,7 +103,8 @@ def test_every_metric_of_the_table_can_be_seen_and_no_other(
         b"""
         update payout set frozen_cause = 'c', frozen_ms = 1 where merchant_id = 1 and order_id = 111;
         update payout set obstacle_kind = 'fuel', obstacle_cause = 'c', obstacle_ms = 1 where order_id = 112;
-        insert into hot_wallet (chain, address, funds, funds_spent_no, checked_ms, frozen_cause, frozen_ms)
+        insert into hot_wallet
+            (chain, address, funds, funds_ended_payouts, checked_ms, frozen_cause, frozen_ms)
         values ('TRC20', repeat('h', 20)::bytea, 5000000, 0, 1, 'c', 1);
         insert into payout_stop values ('ERC20', 'reconciliation', 'c', 1);
         insert into chain_cursor values ('ERC20', 90, 'f', 95, 'h', 'a', 1);

@@ -59,7 +59,7 @@ def test_what_was_signed_and_decided_before_is_kept(empty_database_url: str, tmp
             (5, 1, b"five", "h5", 15),
         ]
         # What is not final still counts against the wallet's funds. What has ended does not.
-        assert rows("select order_id, amount, spent_no from payout_reservation order by 1") == [
+        assert rows("select order_id, amount, ended_no from payout_reservation order by 1") == [
             (1, 9, None),
             (2, 9, 0),
             (4, 9, None),

@@ -29,8 +29,8 @@ class Overwritten(TronLikeFake):
 
     async def funds(self) -> int:
         await self.shop.rows(
-            "update hot_wallet set funds = %s, spent_no = spent_no + 1, funds_spent_no = spent_no + 1,"
-            " checked_ms = %s",
+            "update hot_wallet set funds = %s, ended_payouts = ended_payouts + 1,"
+            " funds_ended_payouts = ended_payouts + 1, checked_ms = %s",
             PLENTY,
             self.shop.clock.now_ms + self.its_clock_ms,
         )
@@ -105,7 +105,7 @@ def test_figures_count_from_the_moment_they_were_written_until_they_are_too_old(
     async def scenario(shop: "Shop") -> None:
         held, now_ms = await hold(shop), shop.clock.now_ms
         await shop.rows(
-            "update hot_wallet set funds = %s, funds_spent_no = 0, checked_ms = %s",
+            "update hot_wallet set funds = %s, funds_ended_payouts = 0, checked_ms = %s",
             funds_units,
             now_ms - age_ms,
         )

@@ -291,7 +291,7 @@ def test_a_final_transfer_that_was_never_signed_for_the_order_freezes_it(in_shop
         assert (frozen.order_id, await shop.status(order)) == (order.order_id, 1)
         assert "somebody else's final, which was never signed for this order" in frozen.cause
         # The reservation is not spent, and the book moved nothing.
-        assert await shop.rows("select spent_no from payout_reservation") == [(None,)]
+        assert await shop.rows("select ended_no from payout_reservation") == [(None,)]
         assert (await shop.balances())["hold:USDT"] == order.amount_units
 
     in_shop(scenario)

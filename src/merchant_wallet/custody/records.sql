@@ -27,7 +27,7 @@ select 'seen', count(*), coalesce(sum(amount), 0)::bigint from deposit where sta
 -- Payouts that are signed and not known to be final.
 select count(*), coalesce(sum(r.amount), 0)::bigint
   from payout_reservation r join payout p on p.merchant_id = r.merchant_id and p.order_id = r.order_id
- where r.chain = %(chain)s::text and r.spent_no is null and p.signed_no > 0;
+ where r.chain = %(chain)s::text and r.ended_no is null and p.signed_no > 0;
 
 -- name: sum_treasury
 -- What operators have moved in, minus what they have moved out.
@@ -48,7 +48,7 @@ select block_number, moved_ms from custody_cursor where chain = %(chain)s::text;
 select least((select k.final_number from chain_cursor k where k.chain = %(chain)s::text),
              (select min(s.built_at_block) from payout_reservation r
                 join payout_signed s on s.merchant_id = r.merchant_id and s.order_id = r.order_id
-               where r.chain = %(chain)s::text and r.spent_no is null),
+               where r.chain = %(chain)s::text and r.ended_no is null),
              case when %(has_remainders)s::boolean then
                   (select min(d.block_number) - 1 from deposit d where d.chain = %(chain)s::text and d.final_ms is not null)
              end);

@@ -33,7 +33,7 @@ select w.chain, o.obstacle_kind, count(*), min(o.obstacle_ms)
 -- name: list_hot_wallets
 -- The hot wallets, with what is reserved of their funds.
 select h.chain, h.funds, h.checked_ms, h.frozen_ms is not null,
-       (select coalesce(sum(r.amount), 0) from payout_reservation r where r.chain = h.chain and r.spent_no is null)::bigint
+       (select coalesce(sum(r.amount), 0) from payout_reservation r where r.chain = h.chain and r.ended_no is null)::bigint
   from hot_wallet h;
 
 -- name: list_stops

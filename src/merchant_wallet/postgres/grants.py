@@ -107,13 +107,14 @@ GRANTS: Final[Mapping[str, Grant]] = {
     ),
     # Payouts.
     "payout": Grant("select, update (frozen_cause, frozen_ms)", _CHANGE),
-    "payout_reservation": Grant(_READ, "select, insert, update (spent_no), delete"),
+    "payout_reservation": Grant(_READ, "select, insert, update (ended_no), delete"),
     "wallet_nonce": Grant("", _CHANGE),
     "payout_signed": Grant(_READ, "select, insert, update (broadcast_ms)"),
     "payout_stop": Grant("select, insert, delete", "select, insert, delete"),
     "cancel_signed": Grant("", _ADD),
     "hot_wallet": Grant(
-        "select, update (frozen_cause, frozen_ms, next_nonce, funds, funds_spent_no, checked_ms)", _CHANGE
+        "select, update (frozen_cause, frozen_ms, next_nonce, funds, funds_ended_payouts, checked_ms)",
+        _CHANGE,
     ),
     "sandbox_transfer": Grant("", _ADD),
     # Deposits and sweeps.

@@ -78,7 +78,7 @@ class HotWallet:
         """Ask the chain for the wallet's balance and next nonce, and store both. Raises what the chain
         raises.
         """
-        spent_no = await hot_wallet_store.read_spent_no(connection, self.name)
+        ended_payouts = await hot_wallet_store.read_ended_payouts(connection, self.name)
         nonce, known = None, None
         if self.chain.has_nonces:
             given = await hot_wallet_store.read_known_nonce(connection, self.name, self.chain.wallet)
@@ -89,7 +89,7 @@ class HotWallet:
             connection,
             self.name,
             self.chain.wallet,
-            spent_no=spent_no,
+            ended_payouts=ended_payouts,
             funds_units=funds_units,
             nonce=nonce,
             now_ms=self._clock(),

@@ -61,10 +61,10 @@ async def read_address(connection: AsyncConnection, chain: str) -> bytes:
     return address
 
 
-async def read_spent_no(connection: AsyncConnection, chain: str) -> int:
+async def read_ended_payouts(connection: AsyncConnection, chain: str) -> int:
     """How many payouts have ended. Must be read before the chain is asked for its balance."""
-    _, _, spent_no = await _read(connection, chain)
-    return spent_no
+    _, _, ended_payouts = await _read(connection, chain)
+    return ended_payouts
 
 
 async def read_known_nonce(connection: AsyncConnection, chain: str, wallet: bytes) -> KnownNonce:
@@ -81,7 +81,7 @@ async def record_chain_state(
     chain: str,
     wallet: bytes,
     *,
-    spent_no: int,
+    ended_payouts: int,
     funds_units: int,
     nonce: int | None,
     now_ms: int,
@@ -89,15 +89,15 @@ async def record_chain_state(
 ) -> str | None:
     """Store the chain's answer about a wallet: its balance, and the nonce after the last one that it knows.
 
-    `spent_no` and `known` were read before the request. Returns why the wallet is now frozen, if a stranger
-    has used its nonces: the chain knows more nonces than were ever given out, or some that were given back.
-    An answer up to `known` is not certain, so nothing follows from it.
+    `ended_payouts` and `known` were read before the request. Returns why the wallet is now frozen, if a
+    stranger has used its nonces: the chain knows more nonces than were ever given out, or some that were
+    given back. An answer up to `known` is not certain, so nothing follows from it.
     """
     parameters = {"chain": chain, "wallet": wallet, "nonce": nonce, "now_ms": now_ms}
     async with connection.transaction():
         _, before, _ = await _read(connection, chain)
         await connection.execute(
-            TEXTS["record_funds"], {**parameters, "funds": funds_units, "spent_no": spent_no}
+            TEXTS["record_funds"], {**parameters, "funds": funds_units, "ended_payouts": ended_payouts}
         )
         if nonce is None or (known is not None and nonce <= known):
             return None
@@ -161,5 +161,5 @@ async def _read(connection: AsyncConnection, chain: str) -> tuple[bytes, int | N
     row = await cursor.fetchone()
     if row is None:
         raise LookupError(f"no hot wallet of {chain} is known")
-    address, next_nonce, spent_no, _ = row
-    return bytes(address), next_nonce, spent_no
+    address, next_nonce, ended_payouts, _ = row
+    return bytes(address), next_nonce, ended_payouts

@@ -5,15 +5,15 @@
 -- everything about the old one is forgotten except a freeze.
 insert into hot_wallet as h (chain, address) values (%(chain)s::text, %(wallet)s::bytea)
 on conflict (chain) do update
-   set address = excluded.address, next_nonce = null, funds = null, funds_spent_no = null, checked_ms = null
+   set address = excluded.address, next_nonce = null, funds = null, funds_ended_payouts = null, checked_ms = null
  where h.address <> excluded.address and not exists (
        select from payout_reservation r
-        where r.chain = excluded.chain and r.spent_no is null and r.wallet <> excluded.address
+        where r.chain = excluded.chain and r.ended_no is null and r.wallet <> excluded.address
           and r.wallet <> decode(repeat('00', 20), 'hex'));
 
 -- name: read_wallet
 -- A chain's wallet.
-select address, next_nonce, spent_no, frozen_cause from hot_wallet where chain = %(chain)s::text;
+select address, next_nonce, ended_payouts, frozen_cause from hot_wallet where chain = %(chain)s::text;
 
 -- name: read_known_nonce
 -- Whether nonces are given out already, and up to which one the chain's count needs no proof: all nonces below it were
@@ -29,11 +29,11 @@ select h.next_nonce is not null,
 -- The chain's answer about the wallet, unless a later request has been answered. The first nonce comes from the chain,
 -- but is never one that was given out before.
 update hot_wallet h
-   set funds = %(funds)s::bigint, funds_spent_no = %(spent_no)s::bigint, checked_ms = %(now_ms)s::bigint,
+   set funds = %(funds)s::bigint, funds_ended_payouts = %(ended_payouts)s::bigint, checked_ms = %(now_ms)s::bigint,
        next_nonce = coalesce(h.next_nonce, greatest(%(nonce)s::bigint, (
            select max(s.nonce) + 1 from wallet_nonce s where s.chain = h.chain and s.wallet = h.address)))
  where h.chain = %(chain)s::text and h.address = %(wallet)s::bytea
-   and (h.funds_spent_no is null or h.funds_spent_no <= %(spent_no)s::bigint)
+   and (h.funds_ended_payouts is null or h.funds_ended_payouts <= %(ended_payouts)s::bigint)
 returning h.next_nonce;
 
 -- name: lose_nonces
@@ -49,14 +49,14 @@ update hot_wallet set frozen_cause = %(cause)s::text, frozen_ms = %(now_ms)s::bi
 -- name: thaw_wallet
 -- An operator lets the wallet pay again. The chain is asked anew for its next nonce and its balance.
 update hot_wallet
-   set frozen_cause = null, frozen_ms = null, next_nonce = null, funds = null, funds_spent_no = null, checked_ms = null
+   set frozen_cause = null, frozen_ms = null, next_nonce = null, funds = null, funds_ended_payouts = null, checked_ms = null
  where chain = %(chain)s::text and frozen_ms is not null;
 
 -- name: list_wallets
 -- All wallets with the amounts reserved in them.
 select h.chain, h.address, h.next_nonce, h.funds, h.checked_ms, h.frozen_cause, h.frozen_ms,
-       (select coalesce(sum(r.amount), 0) from payout_reservation r where r.chain = h.chain and r.spent_no is null)::bigint,
-       (select count(*) from payout_reservation r where r.chain = h.chain and r.spent_no is null)
+       (select coalesce(sum(r.amount), 0) from payout_reservation r where r.chain = h.chain and r.ended_no is null)::bigint,
+       (select count(*) from payout_reservation r where r.chain = h.chain and r.ended_no is null)
   from hot_wallet h order by h.chain;
 
 -- name: list_addresses

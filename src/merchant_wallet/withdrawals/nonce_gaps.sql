@@ -8,7 +8,7 @@ update wallet_nonce f set purpose = 'cancel', since_ms = %(now_ms)s::bigint
    and f.since_ms <= %(before_ms)s::bigint
    and exists (select from payout_reservation r
                  join payout_signed s on s.merchant_id = r.merchant_id and s.order_id = r.order_id
-                where r.chain = f.chain and r.wallet = f.wallet and r.nonce > f.nonce and r.spent_no is null);
+                where r.chain = f.chain and r.wallet = f.wallet and r.nonce > f.nonce and r.ended_no is null);
 
 -- name: mark_cancelled
 -- A nonce is cancelled for good when a later one has been used: the chain uses them in order.
@@ -16,7 +16,7 @@ update wallet_nonce f set cancelled_ms = %(now_ms)s::bigint
  where f.chain = %(chain)s::text and f.wallet = %(wallet)s::bytea and f.purpose = 'cancel' and f.cancelled_ms is null
    and exists (select from payout_reservation r
                 where r.chain = f.chain and r.wallet = f.wallet and r.nonce > f.nonce
-                  and r.spent_no is not null);
+                  and r.ended_no is not null);
 
 -- name: list_gaps
 -- Nonces to cancel, lowest first.

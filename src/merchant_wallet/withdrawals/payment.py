@@ -287,7 +287,7 @@ class Payment:
             case State.PROVEN_UNPAID, ProvenUnpaid() as proof, _:
                 return await self._give_up(proof.cause, proof.wallet_fault)
             case State.PAID, FinalRecord() as final, _:
-                await reservations.spend(await self._worker_connection.get(), self._claim)
+                await reservations.end(await self._worker_connection.get(), self._claim)
                 return Paid(final.tx_hash)
             case State.SUSPECT, FinalRecord() as final, _:
                 return Suspect(str(self._find_fault(final)))

@@ -68,7 +68,7 @@ async def reserve(
             raise hot_wallet_store.WalletMoved(
                 f"the hot wallet of {wanted.chain} is not {wanted.wallet.hex()} any more"
             )
-        next_nonce, funds, funds_spent_no, spent_no, checked_ms, _ = row
+        next_nonce, funds, funds_ended_payouts, ended_payouts, checked_ms, _ = row
         if causes := await hot_wallet_store.find_stop_causes(connection, wanted.chain):
             raise Blocked(Obstacle("stopped", causes[0]))
         if funds is None or (wanted.has_nonces and next_nonce is None):
@@ -77,11 +77,13 @@ async def reserve(
         if not 0 <= age_ms <= BALANCE_MAX_AGE_MS:
             return Outdated(age_ms)
         cursor = await connection.execute(
-            _TEXTS["sum_reserved"], {"chain": wanted.chain, "funds_spent_no": funds_spent_no}
+            _TEXTS["sum_reserved"], {"chain": wanted.chain, "funds_ended_payouts": funds_ended_payouts}
         )
         [(reserved,)] = await cursor.fetchall()
         if funds - reserved < wanted.amount_units:
-            return Shortage(funds - reserved, funds_spent_no == spent_no and age_ms <= SHORTAGE_MAX_AGE_MS)
+            return Shortage(
+                funds - reserved, funds_ended_payouts == ended_payouts and age_ms <= SHORTAGE_MAX_AGE_MS
+            )
         return await _insert(connection, claim, wanted, now_ms)
 
 
@@ -127,15 +129,15 @@ async def give_up(
     parameters = {"cause": cause, "now_ms": now_ms, "signed_no": signed_no}
     async with connection.transaction():
         await _write(connection, "give_up", claim, parameters)
-        ending = "spend_reservation" if signed_no else "drop_reservation"
+        ending = "end_reservation" if signed_no else "drop_reservation"
         await connection.execute(_TEXTS[ending], {**_make_key_params(claim), "now_ms": now_ms})
         if wallet_fault is not None:
             await hot_wallet_store.freeze_wallet(connection, chain, wallet_fault, now_ms)
 
 
-async def spend(connection: AsyncConnection, claim: Claim) -> None:
+async def end(connection: AsyncConnection, claim: Claim) -> None:
     """Note that the order's money has left the wallet. It is a fact, so it needs no claim."""
-    await connection.execute(_TEXTS["spend_reservation"], _make_key_params(claim))
+    await connection.execute(_TEXTS["end_reservation"], _make_key_params(claim))
 
 
 async def freeze(

@@ -12,13 +12,13 @@ update payout set claimed_by = claimed_by
 -- Locks the wallet's row: nobody else takes nonces or funds before this transaction ends.
 update hot_wallet set next_nonce = next_nonce
  where chain = %(chain)s::text and address = %(wallet)s::bytea
-returning next_nonce, funds, funds_spent_no, spent_no, checked_ms, frozen_cause;
+returning next_nonce, funds, funds_ended_payouts, ended_payouts, checked_ms, frozen_cause;
 
 -- name: sum_reserved
 -- What is reserved of the wallet's balance: open payouts, and those that ended after the balance was requested.
-select ((select coalesce(sum(amount), 0) from payout_reservation where chain = %(chain)s::text and spent_no is null)
+select ((select coalesce(sum(amount), 0) from payout_reservation where chain = %(chain)s::text and ended_no is null)
       + (select coalesce(sum(amount), 0) from payout_reservation
-          where chain = %(chain)s::text and spent_no > %(funds_spent_no)s::bigint))::bigint;
+          where chain = %(chain)s::text and ended_no > %(funds_ended_payouts)s::bigint))::bigint;
 
 -- name: take_free_nonce
 -- The lowest nonce that an order has given back.
@@ -59,18 +59,18 @@ update wallet_nonce s
   from dropped d
  where s.chain = d.chain and s.wallet = d.wallet and s.nonce = d.nonce;
 
--- name: spend_reservation
+-- name: end_reservation
 -- The order's money has left the wallet, or proof was found that it never will. It no longer counts after the next
 -- request for the balance.
 with counted as (
-    update hot_wallet h set spent_no = h.spent_no + 1
+    update hot_wallet h set ended_payouts = h.ended_payouts + 1
      where h.chain = (select r.chain from payout_reservation r
                        where r.merchant_id = %(merchant_id)s::bigint and r.order_id = %(order_id)s::bigint
-                         and r.spent_no is null)
-    returning h.spent_no)
-update payout_reservation r set spent_no = counted.spent_no
+                         and r.ended_no is null)
+    returning h.ended_payouts)
+update payout_reservation r set ended_no = counted.ended_payouts
   from counted
- where r.merchant_id = %(merchant_id)s::bigint and r.order_id = %(order_id)s::bigint and r.spent_no is null;
+ where r.merchant_id = %(merchant_id)s::bigint and r.order_id = %(order_id)s::bigint and r.ended_no is null;
 
 -- name: give_up
 -- Written once, before the order fails: from here on nothing can be signed for it. It names how many signed transfers
@@ -94,7 +94,7 @@ returning signed_no;
 with idle as (
     update payout p set fence = p.fence + 1
       from payout_reservation r
-     where r.chain = %(chain)s::text and r.wallet = %(wallet)s::bytea and r.spent_no is null
+     where r.chain = %(chain)s::text and r.wallet = %(wallet)s::bytea and r.ended_no is null
        and r.nonce is not null and r.reserved_ms <= %(before_ms)s::bigint
        and p.merchant_id = r.merchant_id and p.order_id = r.order_id
        and p.signed_no = 0 and p.claimed_until_ms <= %(before_ms)s::bigint
