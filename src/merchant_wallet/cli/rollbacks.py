@@ -57,8 +57,8 @@ def accept_rollback(
 ) -> None:
     """Let payouts go on after the database was rolled back, when you know what was lost and why.
 
-    This accepts all evidence of a rollback that `doctor` shows. Checkpoints that do not match the database are
-    kept as evidence, in a folder beside the others. Enter what was lost before you do this.
+    This accepts all evidence of a rollback that `doctor` shows. Checkpoints that do not match the database
+    are kept as evidence, in a folder beside the others. Enter what was lost before you do this.
 
     Open orders for which the signer signed more than the database knows are frozen. The signer's record says
     which. Without the record, --freeze-open freezes all open orders.
