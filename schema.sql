@@ -365,7 +365,7 @@ CREATE TABLE public.deposit (
     CONSTRAINT deposit_tx_hash_check CHECK (((length(tx_hash) >= 1) AND (length(tx_hash) <= 80)))
 );
 ALTER TABLE ONLY public.deposit ALTER COLUMN merchant_id SET (n_distinct=1);
-ALTER TABLE ONLY public.deposit ALTER COLUMN chain SET (n_distinct=2);
+ALTER TABLE ONLY public.deposit ALTER COLUMN chain SET (n_distinct=3);
 ALTER TABLE ONLY public.deposit ALTER COLUMN status SET (n_distinct=7);
 
 CREATE TABLE public.deposit_credit (
@@ -1123,7 +1123,7 @@ CREATE TABLE public.withdrawal (
     CONSTRAINT withdrawal_two_people CHECK (((first_approved_by IS NULL) OR (approved_by IS NULL) OR (public.person_of(first_approved_by) <> public.person_of(approved_by))))
 );
 ALTER TABLE ONLY public.withdrawal ALTER COLUMN merchant_id SET (n_distinct=1);
-ALTER TABLE ONLY public.withdrawal ALTER COLUMN chain SET (n_distinct=2);
+ALTER TABLE ONLY public.withdrawal ALTER COLUMN chain SET (n_distinct=3);
 ALTER TABLE ONLY public.withdrawal ALTER COLUMN status SET (n_distinct=7);
 
 CREATE TABLE public.withdrawal_step (

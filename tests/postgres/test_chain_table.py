@@ -41,6 +41,15 @@ def test_every_column_that_names_a_chain_has_the_type_that_knows_them(database_u
     assert {domain for _, domain in found} == {"chain_code"}
 
 
+def test_the_planner_is_told_how_many_chains_there_are(database_url: str) -> None:
+    statement = (
+        "select attrelid::regclass::text, attoptions from pg_attribute"
+        " where attname = 'chain' and attoptions is not null order by 1"
+    )
+    told = [f"n_distinct={len(CODES)}"]
+    assert asyncio.run(ask(database_url, statement)) == [("deposit", told), ("withdrawal", told)]
+
+
 @pytest.mark.parametrize("kind", ["chain:XRP20", "chain:", "chain", "Chain:ERC20", "vault"])
 def test_the_database_refuses_an_account_of_an_unknown_chain(database_url: str, kind: str) -> None:
     with pytest.raises(CheckViolation):

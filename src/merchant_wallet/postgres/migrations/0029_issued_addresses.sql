@@ -3,5 +3,3 @@
 alter table given_address rename to issued_address;
 alter table issued_address rename constraint given_address_pkey to issued_address_pkey;
 alter table issued_address rename constraint given_address_address_check to issued_address_address_check;
-alter table issued_address rename constraint given_address_address_not_null to issued_address_address_not_null;
-alter table issued_address rename constraint given_address_merchant_id_not_null to issued_address_merchant_id_not_null;

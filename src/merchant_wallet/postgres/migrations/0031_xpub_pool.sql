@@ -7,5 +7,3 @@ alter table xpub_pool rename constraint account_pool_merchant_id_fkey to xpub_po
 alter table xpub_pool rename constraint account_pool_account_no_check to xpub_pool_account_no_check;
 alter table xpub_pool rename constraint account_pool_xpubs_check to xpub_pool_xpubs_check;
 alter index account_pool_free rename to xpub_pool_free;
-alter table xpub_pool rename constraint account_pool_account_no_not_null to xpub_pool_account_no_not_null;
-alter table xpub_pool rename constraint account_pool_xpubs_not_null to xpub_pool_xpubs_not_null;

@@ -1,7 +1,6 @@
 -- One name for one thing: an operator is eligible to approve from a moment on.
 
 alter table operator_wait rename column until_ms to eligible_ms;
-alter table operator_wait rename constraint operator_wait_until_ms_not_null to operator_wait_eligible_ms_not_null;
 alter table withdrawal rename column first_counts_ms to first_eligible_ms;
 alter table withdrawal rename column approved_counts_ms to approved_eligible_ms;
 alter table withdrawal rename constraint withdrawal_first_counts to withdrawal_first_eligible;
