@@ -21,7 +21,7 @@ async def propose(conn: Connection, at_ms: int = 10) -> ProposedChange:
     return await changes.propose(
         conn,
         two_person_changes.THAW,
-        two_person_changes.name_subject("TRC20"),
+        two_person_changes.format_subject("TRC20"),
         before,
         two_person_changes.describe_resumed(),
         "the node is back",

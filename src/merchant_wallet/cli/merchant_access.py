@@ -109,7 +109,7 @@ async def record_change(
     session: Session, what: str, merchant_id: int, before: dict[str, Any] | None, after: dict[str, Any]
 ) -> None:
     """Record a change of a merchant in the audit log, last in the change's transaction."""
-    from merchant_wallet.merchants.two_person_changes import name_subject
+    from merchant_wallet.merchants.two_person_changes import format_subject
 
-    subject = name_subject(merchant_id)
+    subject = format_subject(merchant_id)
     await session.record(f"merchant.{what}", subject, merchant_id=merchant_id, before=before, after=after)

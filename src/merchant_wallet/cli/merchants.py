@@ -328,7 +328,7 @@ async def _propose(
         two_person_changes.describe(two_person_changes.with_settings(before, typed), loosened),
     )
     number = before.merchant_id
-    subject = two_person_changes.name_subject(number)
+    subject = two_person_changes.format_subject(number)
     return await propose(session, two_person_changes.SET, subject, facts, reason, merchant_id=number)
 
 

@@ -69,7 +69,7 @@ def create(
         from merchant_wallet.operators import access, records
 
         merchant_id, wait_ms = await _find_merchant(session, merchant), session.settings.operator_wait_ms
-        facts, subject = access.describe_creation(role, merchant_id), access.name_subject(name)
+        facts, subject = access.describe_creation(role, merchant_id), access.format_subject(name)
         async with session.conn.transaction():
             if session.settings.needs_two_people:
                 # A change that would fail anyway is not proposed.
@@ -170,7 +170,9 @@ def reset(
             )
             before, after = {"enrolled": operator.enrolled}, {"enrolled": False}
             after |= describe_lone_change(session, reason)
-            await session.record(access.RESET, access.name_subject(operator.name), before=before, after=after)
+            await session.record(
+                access.RESET, access.format_subject(operator.name), before=before, after=after
+            )
         return _describe_new(new, password)
 
     _print_new(run(data, act), password, as_json)
@@ -277,9 +279,9 @@ async def _propose(
     facts: "tuple[Mapping[str, Any], Mapping[str, Any]]",
     reason: str | None,
 ) -> "ProposedChange | None":
-    from merchant_wallet.operators.access import name_subject
+    from merchant_wallet.operators.access import format_subject
 
-    subject, merchant_id = name_subject(operator.name), operator.merchant_id
+    subject, merchant_id = format_subject(operator.name), operator.merchant_id
     return await propose(session, kind, subject, facts, reason, merchant_id=merchant_id, about=operator.actor)
 
 

@@ -181,7 +181,7 @@ async def _propose(
     async with session.conn.transaction(force_rollback=True):
         await act()
     after = two_person_changes.describe_wanted(rate_e8, max_age_ms)
-    subject = two_person_changes.name_subject(direction)
+    subject = two_person_changes.format_subject(direction)
     return await propose(
         session, two_person_changes.SET, subject, (before, after), reason, merchant_id=scope or None
     )

@@ -113,7 +113,7 @@ def thaw(
             )
             if before["stoppedBy"] is None:
                 raise Failure(f"Payouts on {chain} were neither frozen nor stopped, nothing was changed.")
-            subject = two_person_changes.name_subject(chain)
+            subject = two_person_changes.format_subject(chain)
             proposed = await propose(session, two_person_changes.THAW, subject, (before, after), reason)
             if proposed is None:
                 try:

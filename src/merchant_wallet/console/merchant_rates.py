@@ -153,7 +153,7 @@ async def _show(
         proposed=[
             *await list_proposed(request, conn, merchant.merchant_id),
             *await proposal_forms.list_about(
-                request, conn, two_person_changes.name_subject(merchant.merchant_id)
+                request, conn, two_person_changes.format_subject(merchant.merchant_id)
             ),
         ],
         rate_band=format_band(request),

@@ -130,7 +130,7 @@ async def change(
         changed = await store.change_settings(conn, request.context.keyring, merchant_id, typed)
         before, after = list_changed_facts(changed.before, changed.after)
         if after:
-            subject = two_person_changes.name_subject(merchant_id)
+            subject = two_person_changes.format_subject(merchant_id)
             told = {**after, **proposal_forms.read_reason(request)}
             await record_change(
                 request, conn, two_person_changes.SET, subject, merchant_id, before=before, after=told
@@ -154,7 +154,7 @@ async def _propose_loosened(
         two_person_changes.describe(before, loosened),
         two_person_changes.describe(wanted, loosened),
     )
-    subject = two_person_changes.name_subject(before.merchant_id)
+    subject = two_person_changes.format_subject(before.merchant_id)
     return await proposal_forms.propose(
         request, conn, two_person_changes.SET, subject, was, becomes, before.merchant_id
     )
@@ -217,7 +217,7 @@ async def _show(
         marks=marks or mark_texts(merchant),
         groups=setting_fields.list_groups(),
         proposed=await proposal_forms.list_about(
-            request, conn, two_person_changes.name_subject(merchant.merchant_id)
+            request, conn, two_person_changes.format_subject(merchant.merchant_id)
         ),
     )
 

@@ -20,7 +20,7 @@ from merchant_wallet.merchants import records, store
 from merchant_wallet.merchants.addresses import give_addresses
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.merchants.store import MerchantAmbiguous, MerchantUnknown, RangesExhausted, SecretRefused
-from merchant_wallet.merchants.two_person_changes import name_subject
+from merchant_wallet.merchants.two_person_changes import format_subject
 from merchant_wallet.merchants.xpub_pool import PoolEmpty
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_
@@ -70,7 +70,7 @@ async def create(request: ConsoleRequest, conn: Connection) -> Response:
             )
             number = made.merchant.merchant_id
             after = {"name": name, "currencyMode": mode}
-            await record_change(request, conn, "merchant.create", name_subject(number), number, after=after)
+            await record_change(request, conn, "merchant.create", format_subject(number), number, after=after)
     except (PoolEmpty, RangesExhausted):
         return _show_form(
             request, refill(request.form, ("name", "currency-mode"), problem=request.translate(_NO_ACCOUNT))
@@ -96,7 +96,7 @@ async def rotate_secret(request: ConsoleRequest, conn: Connection) -> Response:
                 request,
                 conn,
                 "merchant.rotate_secret",
-                name_subject(merchant.merchant_id),
+                format_subject(merchant.merchant_id),
                 merchant.merchant_id,
                 after={"rotated": True},
             )
@@ -115,7 +115,7 @@ async def retire_secret(request: ConsoleRequest, conn: Connection) -> Response:
                 request,
                 conn,
                 "merchant.retire_secret",
-                name_subject(merchant.merchant_id),
+                format_subject(merchant.merchant_id),
                 merchant.merchant_id,
                 after={"retiredSecretNo": number},
             )
@@ -138,7 +138,7 @@ async def set_status(request: ConsoleRequest, conn: Connection) -> Response:
             request,
             conn,
             "merchant.suspend" if suspends else "merchant.resume",
-            name_subject(merchant.merchant_id),
+            format_subject(merchant.merchant_id),
             merchant.merchant_id,
             before={"status": opposite if changed else status},
             after={"status": status},

@@ -234,7 +234,7 @@ async def _propose(
     merchant_id: int | None,
 ) -> ProposedChange:
     """Propose a change of an operator instead of making it. Raises Unproposed."""
-    return await proposal_forms.propose(request, conn, kind, access.name_subject(name), *facts, merchant_id)
+    return await proposal_forms.propose(request, conn, kind, access.format_subject(name), *facts, merchant_id)
 
 
 async def _show_unproposed(
@@ -280,7 +280,7 @@ async def _show(
         found=found,
         form_state=form_state,
         sessions=await sessions.list_sessions(conn, found.operator_id, request.at_ms),
-        proposed=await proposal_forms.list_about(request, conn, access.name_subject(found.name)),
+        proposed=await proposal_forms.list_about(request, conn, access.format_subject(found.name)),
     )
 
 

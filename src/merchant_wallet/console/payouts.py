@@ -105,7 +105,7 @@ async def resume(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def _resume(request: ConsoleRequest, conn: Connection, chain: str, before: Facts) -> Response:
-    after, subject = two_person_changes.describe_resumed(), two_person_changes.name_subject(chain)
+    after, subject = two_person_changes.describe_resumed(), two_person_changes.format_subject(chain)
     if request.context.settings.needs_two_people:
         return proposal_forms.redirect_to(
             request,
@@ -156,7 +156,7 @@ async def _read_chains(
             format_address(chain, wallets[chain].address) if chain in wallets else "",
             tuple([blocker for blocker in blockers if blocker.chain == chain]),
             queued[chain],
-            tuple(await proposal_forms.list_about(request, conn, two_person_changes.name_subject(chain))),
+            tuple(await proposal_forms.list_about(request, conn, two_person_changes.format_subject(chain))),
         )
         for chain in CODES
         if chain in known

@@ -112,7 +112,7 @@ async def change(
         await rates.lock_rates(conn)
         line, subject = (
             await rates.find_line(conn, scope, direction),
-            two_person_changes.name_subject(direction),
+            two_person_changes.format_subject(direction),
         )
         if await _needs_two(request, conn, requested):
             await _try_out(request, conn, requested)
@@ -215,7 +215,7 @@ def format_band(request: ConsoleRequest) -> str:
 
 
 def _subject(direction: str) -> str:
-    return two_person_changes.name_subject(direction)
+    return two_person_changes.format_subject(direction)
 
 
 async def _read_history(request: ConsoleRequest, conn: Connection, state: TableState) -> list[HistoryLine]:

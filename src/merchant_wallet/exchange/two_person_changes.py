@@ -73,7 +73,7 @@ async def _read_rate_after_removal(
     return in_force_e8 or await read_anchor(conn, direction, PLATFORM, at_ms)
 
 
-def name_subject(direction: str) -> str:
+def format_subject(direction: str) -> str:
     """How proposals and the audit log name a rate."""
     return f"{_SUBJECT}{direction}"
 

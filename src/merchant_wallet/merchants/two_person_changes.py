@@ -90,7 +90,7 @@ def with_settings(merchant: Merchant, texts: Mapping[str, str]) -> Merchant:
     return msgspec.structs.replace(merchant, **typed)
 
 
-def name_subject(merchant_id: int) -> str:
+def format_subject(merchant_id: int) -> str:
     """The name of a merchant in proposals and the audit log."""
     return f"merchant {merchant_id}"
 

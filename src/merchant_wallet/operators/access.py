@@ -71,7 +71,7 @@ async def set_role(
     return changed
 
 
-def name_subject(name: str) -> str:
+def format_subject(name: str) -> str:
     """How proposals and the audit log name an operator."""
     return f"{_SUBJECT}{name}"
 

@@ -205,10 +205,10 @@ async def mark_signed_in(conn: Connection, operator: Operator, at_ms: int) -> fa
     values = {"operator_id": operator.operator_id, "at_ms": at_ms}
     row = await (await conn.execute(QUERIES["mark_signed_in"].text, values)).fetchone()
     since_ms = at_ms if row is None else int(row[0])
-    return await failures.read_since(conn, name_subject(operator.name), since_ms, operator.merchant_id)
+    return await failures.read_since(conn, format_subject(operator.name), since_ms, operator.merchant_id)
 
 
-def name_subject(name: str) -> str:
+def format_subject(name: str) -> str:
     """How failed sign-ins and the audit log name an operator."""
     return f"operator {name}"
 
@@ -220,7 +220,7 @@ async def note_wrong_password(conn: Connection, operator: Operator, source: str,
 
 async def _refuse(conn: Connection, operator: Operator | None, factor: str, source: str, at_ms: int) -> Wrong:
     """Count a failed sign-in. An unknown name is not stored: it may be a mistyped password."""
-    subject = failures.NOBODY if operator is None else name_subject(operator.name)
+    subject = failures.NOBODY if operator is None else format_subject(operator.name)
     merchant_id = None if operator is None else operator.merchant_id
     await failures.count_failure(conn, subject, factor, source=source, at_ms=at_ms, merchant_id=merchant_id)
     return Wrong()

@@ -16,7 +16,7 @@ THAW: Final = "wallet.thaw"
 _SUBJECT: Final = "wallet "
 
 
-def name_subject(chain: str) -> str:
+def format_subject(chain: str) -> str:
     """The name of a chain's payouts in proposals and in the audit log."""
     return f"{_SUBJECT}{chain}"
 
