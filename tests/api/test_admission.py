@@ -26,13 +26,13 @@ class AdmittedConnection:
 class AdmissionUnderTest:
     """An admission with a clock that tests move."""
 
-    most: int = 100
-    most_of_source: int = 3
+    max_connections: int = 100
+    max_per_source: int = 3
     now_s: float = 1000.0
     held: list[AdmittedConnection] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.admission = Admission(self.most, self.most_of_source, PROXIES, lambda: self.now_s)
+        self.admission = Admission(self.max_connections, self.max_per_source, PROXIES, lambda: self.now_s)
 
     def come(
         self, peer: str, idle_s: float | None = 100.0, *, is_slow: bool = False
@@ -104,13 +104,13 @@ def test_addresses_of_one_ipv6_subscriber_are_one_source() -> None:
 def test_trusted_proxies_have_no_limit_of_their_own_and_0_sets_none() -> None:
     under_test = AdmissionUnderTest()
     assert all([under_test.come("10.1.2.3") for _ in range(50)])
-    free = AdmissionUnderTest(most_of_source=0)
+    free = AdmissionUnderTest(max_per_source=0)
     assert all([free.come("192.0.2.2") for _ in range(50)])
     assert under_test.gone() == free.gone() == []
 
 
 def test_when_all_are_taken_one_of_the_largest_source_goes() -> None:
-    under_test = AdmissionUnderTest(most=6, most_of_source=4)
+    under_test = AdmissionUnderTest(max_connections=6, max_per_source=4)
     under_test.come("192.0.2.1", 9999)
     under_test.come("10.0.0.1", 9999)
     for idle_s in (5, 7, 6, 4):
@@ -121,7 +121,7 @@ def test_when_all_are_taken_one_of_the_largest_source_goes() -> None:
 
 
 def test_a_proxys_go_last() -> None:
-    under_test = AdmissionUnderTest(most=3, most_of_source=4)
+    under_test = AdmissionUnderTest(max_connections=3, max_per_source=4)
     for idle_s in (300, 200):
         under_test.come("10.0.0.1", idle_s)
     under_test.come("192.0.2.1", 2)
@@ -132,7 +132,7 @@ def test_a_proxys_go_last() -> None:
 
 
 def test_one_that_was_found_and_then_used_stays() -> None:
-    under_test = AdmissionUnderTest(most_of_source=3)
+    under_test = AdmissionUnderTest(max_per_source=3)
     for idle_s in (9, 8, 7):
         under_test.come("192.0.2.2", idle_s)
     under_test.come("192.0.2.2", None)
@@ -142,7 +142,7 @@ def test_one_that_was_found_and_then_used_stays() -> None:
 
 
 def test_a_flood_is_not_a_look_for_each() -> None:
-    under_test, looks = AdmissionUnderTest(most=10**6, most_of_source=10 * BATCH_SIZE), 0
+    under_test, looks = AdmissionUnderTest(max_connections=10**6, max_per_source=10 * BATCH_SIZE), 0
 
     class Counted(AdmittedConnection):
         def client_wait(self) -> ClientWait | None:
@@ -156,7 +156,7 @@ def test_a_flood_is_not_a_look_for_each() -> None:
     for _ in range(BATCH_SIZE):
         assert under_test.admission.admit(Counted(None), "192.0.2.2")
     assert looks <= crowd + BATCH_SIZE
-    busy = AdmissionUnderTest(most=10**6, most_of_source=crowd)
+    busy = AdmissionUnderTest(max_connections=10**6, max_per_source=crowd)
     for _ in range(crowd):
         busy.admission.admit(Counted(None), "192.0.2.2")
     looks = 0

@@ -164,9 +164,9 @@ def swap(
     position: str | None = None,
 ) -> Command:
     """Exchange one currency for the other."""
-    least_units = None if least is None else units(least)
+    min_units = None if least is None else units(least)
     return Exchange(
-        order, send, receive, units(coins), least_units, None if position is None else units(position)
+        order, send, receive, units(coins), min_units, None if position is None else units(position)
     )
 
 

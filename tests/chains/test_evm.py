@@ -142,7 +142,7 @@ def test_a_chain_that_is_too_dear_makes_an_order_wait(evm: EvmScene) -> None:
 
 
 def test_a_transfer_that_needs_too_much_gas_makes_an_order_wait(evm: EvmScene) -> None:
-    assert asyncio.run(obstacle_of(evm, payout(), least_gas=90_000, most_gas=80_000)) == "fee"
+    assert asyncio.run(obstacle_of(evm, payout(), min_gas=90_000, max_gas=80_000)) == "fee"
 
 
 def test_a_signers_refusal_makes_an_order_wait(evm: EvmScene) -> None:

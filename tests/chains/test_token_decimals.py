@@ -61,8 +61,8 @@ def test_remainders_add_up_to_whole_units_address_by_address() -> None:
     assert add_remainders({}, [], {one}, 1) == {}
 
 
-def test_where_the_base_fee_is_nothing_the_least_tip_is_offered() -> None:
-    least = CHAINS[BEP20].least_tip
+def test_where_the_base_fee_is_nothing_the_min_tip_is_offered() -> None:
+    least = CHAINS[BEP20].min_tip
     offer = suggest_offer(EvmFees(0, (0, 0, 0)), least)
     assert (offer.max_priority_fee, offer.max_fee) == (least, least)
     dearer = suggest_offer(EvmFees(0, (2 * least,) * 3), least)

@@ -31,7 +31,7 @@ async def obstacle_of(chain: EvmChain, ordered: Payout = ORDERED) -> Obstacle:
 
 
 @pytest.mark.parametrize(
-    ("amount_units", "basis_points", "most_units", "expected"),
+    ("amount_units", "basis_points", "max_units", "expected"),
     [
         (25 * USDT, None, None, 0),
         (25 * USDT, 0, 50 * USDT, 0),
@@ -45,9 +45,9 @@ async def obstacle_of(chain: EvmChain, ordered: Payout = ORDERED) -> Obstacle:
     ],
 )
 def test_the_fee_is_what_the_contract_would_keep(
-    amount_units: int, basis_points: int | None, most_units: int | None, expected: int
+    amount_units: int, basis_points: int | None, max_units: int | None, expected: int
 ) -> None:
-    assert compute_fee_units(amount_units, basis_points, most_units) == expected
+    assert compute_fee_units(amount_units, basis_points, max_units) == expected
 
 
 def test_the_obstacle_says_what_would_not_arrive() -> None:

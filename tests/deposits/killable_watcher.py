@@ -79,7 +79,12 @@ async def work_until_killed(url: str, point: str) -> None:
     book = Writer(url, connections=2, clock=lambda: START_MS)
     await book.open()
     watcher = Watcher(
-        partial(connect, url), "ERC20", reader, minimum_units=MINIMUM, longest=2, clock=lambda: START_MS
+        partial(connect, url),
+        "ERC20",
+        reader,
+        minimum_units=MINIMUM,
+        max_range_blocks=2,
+        clock=lambda: START_MS,
     )
     crediting_worker = CreditingWorker(
         partial(connect, url), KillableBook(book, kill_point), clock=lambda: START_MS

@@ -75,7 +75,7 @@ def test_the_settings_become_the_chains_rules() -> None:
     assert usual == EvmRules()
     # Mainnet, at most 0.02 ETH for a payout, gas of a token transfer.
     assert (usual.chain_id, usual.fee_cap_wei, usual.stuck_blocks) == (1, 2 * 10**16, 20)
-    assert (usual.least_gas, usual.most_gas, usual.finality) == (100_000, 300_000, "finalized")
+    assert (usual.min_gas, usual.max_gas, usual.finality) == (100_000, 300_000, "finalized")
 
 
 def test_an_endpoints_key_is_in_no_text() -> None:

@@ -34,7 +34,7 @@ async def test_orders_are_found_by_status_chain_merchant_amount_and_day(scene: R
     assert await ids(scene, statuses=(3, 4, 5, 6)) == []
     assert await ids(scene, chain="ERC20") == [ether]
     assert await ids(scene, merchant_id=stall) == [other]
-    assert await ids(scene, merchant_id=shop, least_units=20 * COIN) == [ether, paid]
+    assert await ids(scene, merchant_id=shop, min_units=20 * COIN) == [ether, paid]
     assert await ids(scene, to_ms=noon) == [ether, paid]
     assert await ids(scene, from_ms=noon, statuses=(0,)) == [other]
     assert await ids(scene, merchant_id=999) == []

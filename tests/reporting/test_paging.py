@@ -125,14 +125,14 @@ async def test_a_page_whose_filter_finds_little_says_where_it_stopped(
     monkeypatch.setattr("merchant_wallet.reporting.paging.STRIDES", strides)
     shop = await scene.open_shop("Shop")
     made = [await scene.order(shop, (90 if n in (0, 9) else 10) * COIN) for n in range(10)]
-    pages = await walk(scene, OrderFilter(least_units=50 * COIN), sort="created", limit=1)
+    pages = await walk(scene, OrderFilter(min_units=50 * COIN), sort="created", limit=1)
     assert [len(page.rows) for page in pages] == sizes
     assert [line.order_id for page in pages for line in page.rows] == [made[9].order_id, made[0].order_id]
     back = pages[-1]
     found = []
     while back.previous is not None:
         back = await orders.list_orders(
-            scene.conn, OrderFilter(least_units=50 * COIN), after=back.previous, limit=1
+            scene.conn, OrderFilter(min_units=50 * COIN), after=back.previous, limit=1
         )
         found += [line.order_id for line in back.rows]
     assert set(found) == {made[9].order_id}

@@ -71,13 +71,13 @@ class Admission:
 
     def __init__(
         self,
-        most: int,
-        most_of_source: int,
+        max_connections: int,
+        max_per_source: int,
         trusted_proxies: tuple[Network, ...] = (),
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._most = most
-        self._most_of_source = most_of_source
+        self._max_connections = max_connections
+        self._max_per_source = max_per_source
         self._trusted_proxies = trusted_proxies
         self._monotonic = monotonic
         self._all = _Group()
@@ -96,9 +96,9 @@ class Admission:
         """Whether a new connection from an address may stay. It may have closed another."""
         key = _PROXIES if is_trusted(peer, self._trusted_proxies) else subscriber_of(peer)
         group = self._sources.get(key) or _Group()
-        limited = self._most_of_source > 0 and key != _PROXIES
-        if (limited and len(group.members) >= self._most_of_source and not self._make_room(group)) or (
-            len(self._keys) >= self._most and not self._make_room(self._all)
+        limited = self._max_per_source > 0 and key != _PROXIES
+        if (limited and len(group.members) >= self._max_per_source and not self._make_room(group)) or (
+            len(self._keys) >= self._max_connections and not self._make_room(self._all)
         ):
             self.refused += 1
             return False

@@ -34,7 +34,7 @@ class Chain(NamedTuple):
     `network` is the chain's name for people. `coin` pays its fees and has `coin_decimals`. `token` is the
     contract of USDT on the main network, `token_decimals` its decimals. `chain_id` is the EIP-155 number, or
     for TRON the last four bytes of the first block's id. `finality` is `FINALIZED` or a number of blocks.
-    `fee_cap`, `least_tip` and `stuck_blocks` are about one payout: the most that it may cost in the smallest
+    `fee_cap`, `min_tip` and `stuck_blocks` are about one payout: the most that it may cost in the smallest
     unit of the coin, the least tip for a unit of gas, and the blocks after which it is sent again. `explorer`
     shows a transaction to people. `account_id` is the number of the chain's account in every
     book (see `book.chart`), and never changes. `is_default`: see `DEFAULT_CODES`.
@@ -52,7 +52,7 @@ class Chain(NamedTuple):
     fee_cap: int
     explorer: str
     finality: str | int = FINALIZED
-    least_tip: int = 0
+    min_tip: int = 0
     stuck_blocks: int = 0
     is_default: bool = False
 
@@ -94,7 +94,7 @@ TABLE: Final = (
         chain_id=1,
         fee_cap=_ETHER // 50,
         explorer="https://etherscan.io/tx/{tx}",
-        least_tip=_GWEI // 10,
+        min_tip=_GWEI // 10,
         stuck_blocks=20,
         is_default=True,
     ),
@@ -125,7 +125,7 @@ TABLE: Final = (
         # The base fee is 0 there, and a block takes less than a second.
         fee_cap=_ETHER // 500,
         explorer="https://bscscan.com/tx/{tx}",
-        least_tip=_GWEI // 10,
+        min_tip=_GWEI // 10,
         stuck_blocks=300,
     ),
 )

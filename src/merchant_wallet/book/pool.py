@@ -40,7 +40,7 @@ class ConnectionPool:
         """At most `connections` exclusive ones, and as many shared ones, but at most 12."""
         self._url = url
         self._exclusive = Pool(self._open, connections, is_usable=_is_usable, min_idle=1)
-        self._most_shared = min(MAX_SHARED, connections)
+        self._max_shared = min(MAX_SHARED, connections)
         self._shared: list[PipelineConnection] = []
         self._retired: list[PipelineConnection] = []
         self._shrinking: asyncio.Task[None] | None = None
@@ -133,7 +133,7 @@ class ConnectionPool:
 
     def _may_grow(self, least_busy: PipelineConnection) -> bool:
         count = len(self._shared)
-        if not len(least_busy) or count >= self._most_shared or time.monotonic() < self._grows_after_s:
+        if not len(least_busy) or count >= self._max_shared or time.monotonic() < self._grows_after_s:
             return False
         return count < SHARED or (len(least_busy) >= DEEP_PIPELINE and least_busy.latency_s > SLOW_COMMIT_S)
 

@@ -13,10 +13,10 @@ from merchant_wallet.chains.protocol import Blocked, Obstacle
 _BASIS_POINTS: Final = 10_000
 
 
-def compute_fee_units(amount_units: int, basis_points: int | None, most_units: int | None) -> int:
+def compute_fee_units(amount_units: int, basis_points: int | None, max_units: int | None) -> int:
     """What the contract would keep of a transfer."""
     fee = amount_units * (basis_points or 0) // _BASIS_POINTS
-    return fee if most_units is None else min(fee, most_units)
+    return fee if max_units is None else min(fee, max_units)
 
 
 def require_no_fee(amount_units: int, fee: int) -> None:

@@ -99,7 +99,7 @@ def plan(
         addresses = []
         for name, sweeper in sweepers.items():
             try:
-                planned_sweeps = await _make_plan(session, name, sweeper, again=again, least_units=1)
+                planned_sweeps = await _make_plan(session, name, sweeper, again=again, min_units=1)
                 addresses += [_describe(one) for one in planned_sweeps]
             finally:
                 await sweeper.close()
@@ -220,7 +220,7 @@ async def _open(
     if policy.coin_price_units is None:
         terminal.note(f"Nothing new is swept on {chain}: set WALLET_{chain}_COIN_PRICE.")
         return []
-    planned_sweeps = await _make_plan(session, chain, sweeper, again=again, least_units=policy.minimum_units)
+    planned_sweeps = await _make_plan(session, chain, sweeper, again=again, min_units=policy.minimum_units)
     addresses = sum(planned.verdict == SWEEP for planned in planned_sweeps)
     if not addresses:
         return []
@@ -257,7 +257,7 @@ async def _follow(
 
 
 async def _make_plan(
-    session: Session, chain: str, sweeper: "Sweeper", *, again: bool, least_units: int
+    session: Session, chain: str, sweeper: "Sweeper", *, again: bool, min_units: int
 ) -> "list[PlannedSweep]":
     from merchant_wallet.custody.sweeps import store
     from merchant_wallet.custody.sweeps.plan import make_plan
@@ -271,7 +271,7 @@ async def _make_plan(
         chain,
         sweeper,
         minimum_units=policy.minimum_units,
-        least_units=max(1, least_units),
+        min_units=max(1, min_units),
         report=lambda done, total: progress.show(f"{chain}: {done} of {total} addresses looked at"),
     )
     progress.end()

@@ -103,7 +103,7 @@ def _read_filter(state: TableState, scope: int | None, chains: Sequence[str]) ->
         chain=chain if chain in chains else None,
         from_ms=read_day(state.get("from")),
         to_ms=read_end(state.get("to")),
-        least_units=read_units(state.get("least")),
+        min_units=read_units(state.get("least")),
         address=state.get("address") or None,
     )
 

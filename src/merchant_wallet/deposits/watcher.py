@@ -64,7 +64,8 @@ class ChainUnfit(Exception):
 
 
 class Watcher:
-    """One chain's watcher. Amounts below `minimum_units` are dust. `longest` limits a range in blocks.
+    """One chain's watcher. Amounts below `minimum_units` are dust. `max_range_blocks` limits a range in
+    blocks.
 
     With `check` nothing is read until it has found nothing wrong with the nodes.
     """
@@ -76,7 +77,7 @@ class Watcher:
         reader: Reader,
         *,
         minimum_units: int,
-        longest: int = MAX_RANGE_BLOCKS,
+        max_range_blocks: int = MAX_RANGE_BLOCKS,
         check: Check | None = None,
         clock: Callable[[], int] = now_ms,
     ) -> None:
@@ -85,8 +86,8 @@ class Watcher:
         self._chain = chain
         self._reader = reader
         self._minimum_units = minimum_units
-        self._range_blocks = min(FIRST_RANGE_BLOCKS, longest)
-        self._longest = longest
+        self._range_blocks = min(FIRST_RANGE_BLOCKS, max_range_blocks)
+        self._max_range_blocks = max_range_blocks
         self._check = check
         self._clock = clock
         self._knows_minimum = False
@@ -271,7 +272,7 @@ class Watcher:
     def _adapt(self, transfers: int) -> None:
         """Longer ranges if there are few transfers, shorter ones if there are many."""
         if transfers < FEW_TRANSFERS:
-            self._range_blocks = min(self._longest, self._range_blocks * 2)
+            self._range_blocks = min(self._max_range_blocks, self._range_blocks * 2)
         elif transfers > MANY_TRANSFERS:
             self._range_blocks = max(1, self._range_blocks // 2)
 

@@ -86,7 +86,7 @@ def _evm_rules(settings: Settings, chain: Chain) -> EvmRules:
         token_decimals=chain.token_decimals,
         finality=said.finality,
         fee_cap_wei=said.fee_cap,
-        least_tip_wei=chain.least_tip,
+        min_tip_wei=chain.min_tip,
         stuck_blocks=said.stuck_blocks,
     )
 

@@ -88,7 +88,7 @@ class OrderFilter(msgspec.Struct, frozen=True):
     chain: str | None = None
     from_ms: int | None = None
     to_ms: int | None = None
-    least_units: int = 0
+    min_units: int = 0
     address: str | None = None
 
 
@@ -155,7 +155,7 @@ def _values(wanted: OrderFilter) -> dict[str, Any]:
         "chains": paging.check_words("chain", [wanted.chain] if wanted.chain else [], CODES),
         "from_ms": MIN_NUMBER if wanted.from_ms is None else wanted.from_ms,
         "to_ms": MAX_NUMBER if wanted.to_ms is None else wanted.to_ms,
-        "least_units": wanted.least_units,
+        "min_units": wanted.min_units,
         "address": wanted.address and wanted.address.replace("\0", "").lower(),
     }
 
@@ -163,8 +163,8 @@ def _values(wanted: OrderFilter) -> dict[str, Any]:
 def _is_filtered(wanted: OrderFilter, by_amount: bool) -> bool:
     """Whether the filter needs more than the list's index."""
     if wanted.address is not None:
-        return bool(wanted.statuses or wanted.chain or wanted.least_units)
-    return (wanted.from_ms, wanted.to_ms) != (None, None) if by_amount else wanted.least_units > 0
+        return bool(wanted.statuses or wanted.chain or wanted.min_units)
+    return (wanted.from_ms, wanted.to_ms) != (None, None) if by_amount else wanted.min_units > 0
 
 
 async def list_unapproved(

@@ -17,7 +17,7 @@ w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w
 -- fragment: next_by_amount
 -- The next orders of an index by amount.
 (w.amount, w.order_id) < (%(key_0)s::bigint, %(key_1)s::bigint)
-              and w.amount >= %(least_units)s::bigint
+              and w.amount >= %(min_units)s::bigint
             order by w.amount desc, w.order_id desc limit %(stride)s::int;
 
 -- fragment: page_rows
@@ -40,7 +40,7 @@ edge as (
 -- Keeps orders of at least an amount; newest first.
 found as (
     select s.* from strip s
-     where s.amount >= %(least_units)s::bigint
+     where s.amount >= %(min_units)s::bigint
      order by s.created_ms desc, s.order_id desc limit %(page)s::int),
 {end_by_moment};
 
@@ -126,7 +126,7 @@ with strip as materialized (
      order by w.created_ms desc, w.order_id desc limit %(stride)s::int),
 found as (
     select s.* from strip s
-     where s.status = any(%(statuses)s::smallint[]) and s.amount >= %(least_units)s::bigint
+     where s.status = any(%(statuses)s::smallint[]) and s.amount >= %(min_units)s::bigint
        and s.chain = any(%(chains)s::text[])
      order by s.created_ms desc, s.order_id desc limit %(page)s::int),
 {end_by_moment};

@@ -84,7 +84,7 @@ class Payer:
         self._running: dict[OrderKey, asyncio.Task[None]] = {}
         self._chain_of: dict[OrderKey, str] = {}
         # How many attempts one chain's orders may have at once.
-        self._most = (
+        self._max_per_chain = (
             max_concurrent if len(chains) == 1 else max(1, max_concurrent - max(1, max_concurrent // 4))
         )
 
@@ -108,13 +108,13 @@ class Payer:
         due = await payouts.peek_due(
             connection,
             self._clock(),
-            full_chains=[chain for chain, count in busy.items() if count >= self._most],
+            full_chains=[chain for chain, count in busy.items() if count >= self._max_per_chain],
             hold_refunds=self._hold_refunds,
             limit=self._max_concurrent,
         )
         started = 0
         for key, chain in due:
-            if not self._is_full() and key not in self._running and busy[chain] < self._most:
+            if not self._is_full() and key not in self._running and busy[chain] < self._max_per_chain:
                 self._running[key] = asyncio.create_task(self._work_on(key))
                 self._chain_of[key] = chain
                 busy[chain] += 1
@@ -149,7 +149,9 @@ class Payer:
             log_failure(log, "payout could not be processed", error, **name)
             self._is_away = is_database_away(error)
         finally:
-            if self._is_full() or self._most <= list(self._chain_of.values()).count(self._chain_of[key]):
+            if self._is_full() or self._max_per_chain <= list(self._chain_of.values()).count(
+                self._chain_of[key]
+            ):
                 self.wake.set()
             del self._running[key], self._chain_of[key]
 

@@ -281,9 +281,9 @@ class EvmChain:
             estimate = answer_of(estimated)
         except CallReverted as error:
             raise Blocked(Obstacle("node", f"the token refuses the simulated transfer: {error}")) from error
-        gas = max(estimate * 5 // 4, rules.least_gas)
-        if gas > rules.most_gas:
-            raise Blocked(Obstacle("fee", f"a transfer needs {gas} units of gas, above {rules.most_gas}"))
+        gas = max(estimate * 5 // 4, rules.min_gas)
+        if gas > rules.max_gas:
+            raise Blocked(Obstacle("fee", f"a transfer needs {gas} units of gas, above {rules.max_gas}"))
         return gas
 
     def _check_cost(self, gas: int, offer: Offer, held_wei: int) -> None:

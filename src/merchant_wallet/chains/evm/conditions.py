@@ -50,5 +50,5 @@ async def read_conditions(nodes: EvmNodes, rules: EvmRules, wallet: bytes) -> Ch
     if high - low > rules.stuck_blocks:
         text = f"nodes are at blocks {low} and {high}: one is behind, or ahead"
         raise Blocked(Obstacle("node", text))
-    offer = suggest_offer(fees, rules.least_tip_wei)
+    offer = suggest_offer(fees, rules.min_tip_wei)
     return ChainConditions(offer, low, cautious_low([held_wei for _, held_wei in said]))

@@ -26,12 +26,12 @@ class Offer(msgspec.Struct, frozen=True, gc=False):
     max_fee: int
 
 
-def suggest_offer(fees: EvmFees, least_tip: int) -> Offer:
-    """The median tip of the latest blocks, at least `least_tip`, plus twice the base fee.
+def suggest_offer(fees: EvmFees, min_tip: int) -> Offer:
+    """The median tip of the latest blocks, at least `min_tip`, plus twice the base fee.
 
     If the base fee is 0, as on BNB Smart Chain, the offer is the tip alone.
     """
-    tip = max(_middle(fees.tips), least_tip)
+    tip = max(_middle(fees.tips), min_tip)
     return Offer(tip, BASE_FEE_ROOM * fees.base_fee + tip)
 
 

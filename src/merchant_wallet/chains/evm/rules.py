@@ -18,10 +18,10 @@ class EvmRules(msgspec.Struct, frozen=True, gc=False):
     """The rules of one chain.
 
     `finality`: the chain's own tag `finalized`, or the number of blocks above a final block. `fee_cap_wei`:
-    the most that one payout may cost. `least_tip_wei`: the least tip per unit of gas above the base fee.
+    the most that one payout may cost. `min_tip_wei`: the least tip per unit of gas above the base fee.
     Without a tip a block's builder has no reason to take the transaction. `stuck_blocks`: a transaction that
     could have been mined for this many blocks is replaced. Gas limits are an estimate plus a quarter, at
-    least `least_gas` (unused gas costs nothing) and at most `most_gas`.
+    least `min_gas` (unused gas costs nothing) and at most `max_gas`.
     """
 
     chain_id: int = _USUAL.chain_id
@@ -29,10 +29,10 @@ class EvmRules(msgspec.Struct, frozen=True, gc=False):
     token_decimals: int = _USUAL.token_decimals
     finality: str | int = _USUAL.finality
     fee_cap_wei: int = _USUAL.fee_cap
-    least_tip_wei: int = _USUAL.least_tip
+    min_tip_wei: int = _USUAL.min_tip
     stuck_blocks: int = _USUAL.stuck_blocks
-    least_gas: int = 100_000
-    most_gas: int = 300_000
+    min_gas: int = 100_000
+    max_gas: int = 300_000
     name: str = ERC20
     currency: str = USDT
 

@@ -102,7 +102,7 @@ class EvmSweeper(ChainSweeper):
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         """See `sweeps.Sweeper`. Raises Blocked, ChainAway."""
         gas = await self._gas(address, amount_units)
-        offer = suggest_offer(await read_fees(self._nodes), self._rules.least_tip_wei)
+        offer = suggest_offer(await read_fees(self._nodes), self._rules.min_tip_wei)
         held = await self._chain.coin_balance(address)
         return Quote(held, gas * offer.max_fee, _PLAIN_GAS * offer.max_fee)
 
@@ -119,7 +119,7 @@ class EvmSweeper(ChainSweeper):
         )
         fee_limit = min(sweep_tx.fee_limit, self.fee_cap, await self._affordable(sweep_tx))
         fees = await read_fees(self._nodes)
-        offer = _bounded(fees, self._rules.least_tip_wei, _transactions(sweep_tx, earlier), fee_limit // gas)
+        offer = _bounded(fees, self._rules.min_tip_wei, _transactions(sweep_tx, earlier), fee_limit // gas)
         recipient, value, call_data = sweep_tx.address, sweep_tx.amount, b""
         if not is_top_up:
             recipient, value = self._rules.token, 0
@@ -180,7 +180,7 @@ class EvmSweeper(ChainSweeper):
         except CallReverted as error:
             raise Blocked(Obstacle("token", f"the token refuses the simulated transfer: {error}")) from error
         gas = estimate + _GAS_MARGIN
-        if gas > self._rules.most_gas:
+        if gas > self._rules.max_gas:
             raise Blocked(Obstacle("fee", f"a transfer needs {gas} units of gas"))
         return gas
 
@@ -202,9 +202,9 @@ def _transactions(sweep_tx: SweepTx, earlier: Sequence[SignedTransfer]) -> list[
     return transactions
 
 
-def _bounded(fees: EvmFees, least_tip: int, earlier: Sequence[EvmTransaction], most: int) -> Offer:
+def _bounded(fees: EvmFees, min_tip: int, earlier: Sequence[EvmTransaction], most: int) -> Offer:
     """The fee offer, at most `most` wei per unit of gas. Raises Blocked if no such offer can succeed now."""
-    offer, least = suggest_offer(fees, least_tip), Offer(0, 0)
+    offer, least = suggest_offer(fees, min_tip), Offer(0, 0)
     for transaction in earlier:
         offer, least = outbid(transaction, offer), outbid(transaction, least)
     if max(least.max_fee, fees.base_fee + offer.max_priority_fee) > most:

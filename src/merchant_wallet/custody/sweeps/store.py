@@ -119,12 +119,12 @@ class Totals(msgspec.Struct, frozen=True, gc=False):
     topped_up: int
 
 
-async def list_unswept(connection: Connection, chain: str, least_units: int) -> list[Unswept]:
-    """Addresses without an open sweep that have at least `least_units` of unswept deposits."""
+async def list_unswept(connection: Connection, chain: str, min_units: int) -> list[Unswept]:
+    """Addresses without an open sweep that have at least `min_units` of unswept deposits."""
     family = CHAINS[chain].family
     values = {
         "chain": chain,
-        "least_units": least_units,
+        "min_units": min_units,
         "is_evm": family is EVM,
         "key_name": family.key_name,
     }

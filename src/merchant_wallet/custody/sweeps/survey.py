@@ -28,15 +28,15 @@ async def survey(
     sweeper: Sweeper,
     *,
     minimum_units: int,
-    least_units: int = 1,
+    min_units: int = 1,
     report: ReportProgress = lambda done, total: None,
 ) -> list[SweepCandidate]:
     """Every address that should hold something, with the chain's balance. Costs from `minimum_units` on.
 
-    Addresses with less than `least_units` of deposits are left out. Raises ChainAway, ChainDisagrees,
+    Addresses with less than `min_units` of deposits are left out. Raises ChainAway, ChainDisagrees,
     `psycopg.Error`.
     """
-    unswept = await store.list_unswept(connection, chain, least_units)
+    unswept = await store.list_unswept(connection, chain, min_units)
     if not unswept:
         return []
     final, done = await sweeper.final(), 0

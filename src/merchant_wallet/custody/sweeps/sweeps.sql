@@ -17,7 +17,7 @@ select d.address, d.merchant_id, p.account_no, case when d.user_id is null then 
                     bool_or(ended_ms is null) as is_open, max(sweep_id) filter (where step <> 'dropped') as last_id
                from sweep where chain = %(chain)s::text group by address) w on w.address = d.address
   left join sweep last on last.chain = %(chain)s::text and last.sweep_id = w.last_id and last.step = 'failed'
- where d.arrived - coalesce(w.swept, 0) >= %(least_units)s::bigint and not coalesce(w.is_open, false)
+ where d.arrived - coalesce(w.swept, 0) >= %(min_units)s::bigint and not coalesce(w.is_open, false)
  order by d.address;
 
 -- name: count_open
