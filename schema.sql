@@ -304,7 +304,7 @@ CREATE TABLE public.custody_remainder (
     remainder bigint NOT NULL,
     CONSTRAINT custody_remainder_address_check CHECK ((length(address) = 20)),
     CONSTRAINT custody_remainder_log_index_check CHECK ((log_index >= 0)),
-    CONSTRAINT custody_remainder_remainder_check CHECK ((remainder > 0)),
+    CONSTRAINT custody_remainder_remainder_check CHECK ((remainder <> 0)),
     CONSTRAINT custody_remainder_tx_hash_check CHECK (((length(tx_hash) >= 1) AND (length(tx_hash) <= 80)))
 );
 
@@ -1208,7 +1208,7 @@ ALTER TABLE ONLY public.custody_movement
     ADD CONSTRAINT custody_movement_pkey PRIMARY KEY (chain, tx_hash, log_index, is_out);
 
 ALTER TABLE ONLY public.custody_remainder
-    ADD CONSTRAINT custody_remainder_pkey PRIMARY KEY (chain, tx_hash, log_index);
+    ADD CONSTRAINT custody_remainder_pkey PRIMARY KEY (chain, tx_hash, log_index, address);
 
 ALTER TABLE ONLY public.custody_survey
     ADD CONSTRAINT custody_survey_pkey PRIMARY KEY (chain);

@@ -61,6 +61,19 @@ def test_remainders_add_up_to_whole_units_address_by_address() -> None:
     assert add_remainders({}, [], {one}, 1) == {}
 
 
+def test_what_leaves_an_address_takes_its_remainder_along() -> None:
+    def transfer(sender: bytes, recipient: bytes, remainder: int) -> TokenTransfer:
+        return TokenTransfer(BEP20, "0xt", 0, 1, "0xb", sender, recipient, 1, 0, remainder)
+
+    ours, stranger = b"o" * 20, b"s" * 20
+    come_and_gone = [transfer(stranger, ours, 6), transfer(ours, stranger, 6), transfer(stranger, ours, 6)]
+    assert add_remainders({}, come_and_gone, {ours}, 10) == {}
+    assert add_remainders({ours: 12}, [transfer(ours, stranger, 6)], {ours}, 10) == {}
+    # Ten units came in, nine and a half are left: rounded down that is one unit less than the books say.
+    assert add_remainders({}, [transfer(ours, stranger, 5)], {ours}, 10) == {ours: -1}
+    assert add_remainders({}, [transfer(ours, ours, 5)], {ours}, 10) == {}
+
+
 def test_where_the_base_fee_is_nothing_the_min_tip_is_offered() -> None:
     least = CHAINS[BEP20].min_tip
     offer = suggest_offer(EvmFees(0, (0, 0, 0)), least)

@@ -73,6 +73,18 @@ class Movement(msgspec.Struct, frozen=True, gc=False):
         return -self.amount_units if self.is_out else self.amount_units
 
 
+class Remainder(msgspec.Struct, frozen=True, gc=False):
+    """The part below a unit of a transfer at one of our addresses, in the token's smallest units.
+
+    It is negative at the sender.
+    """
+
+    tx_hash: str
+    log_index: int
+    address: bytes
+    remainder: int
+
+
 class JudgedMovement(msgspec.Struct, frozen=True, gc=False):
     """A movement, whether the books contain it, and the status of the order that it was signed for, if any.
 
@@ -263,14 +275,28 @@ def add_remainders(
 ) -> dict[bytes, int]:
     """The whole units that remainders add up to at each of our addresses, if any.
 
-    Each incoming transfer is rounded down to whole units, but an address's balance is rounded down only once.
-    The difference is the sum of its remainders.
+    Each transfer is rounded down to whole units, but an address's balance is rounded down only once. The
+    difference is the sum of the remainders that came in, minus those that went out. It may be negative.
     """
     sums = dict(stored)
-    for transfer in later:
-        if transfer.recipient in addresses:
-            sums[transfer.recipient] = sums.get(transfer.recipient, 0) + transfer.remainder
-    return {address: total // base_units for address, total in sums.items() if total >= base_units}
+    for each in list_remainders(later, addresses):
+        sums[each.address] = sums.get(each.address, 0) + each.remainder
+    whole = {address: total // base_units for address, total in sums.items()}
+    return {address: units for address, units in whole.items() if units}
+
+
+def list_remainders(transfers: Iterable[TokenTransfer], addresses: Set[bytes]) -> list[Remainder]:
+    """The remainders of these transfers at our addresses."""
+    found = []
+    for transfer in transfers:
+        if transfer.remainder and transfer.sender != transfer.recipient:
+            ends = (transfer.recipient, transfer.remainder), (transfer.sender, -transfer.remainder)
+            found += [
+                Remainder(transfer.tx_hash, transfer.log_index, address, remainder)
+                for address, remainder in ends
+                if address in addresses
+            ]
+    return found
 
 
 def _end_of(transfer: TokenTransfer, *, is_out: bool) -> Movement:

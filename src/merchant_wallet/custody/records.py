@@ -18,8 +18,7 @@ from psycopg.types.json import Jsonb
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.db import Queries
-from merchant_wallet.chains.protocol import TokenTransfer
-from merchant_wallet.custody.comparison import Books, JudgedMovement, Movement, Waiting
+from merchant_wallet.custody.comparison import Books, JudgedMovement, Movement, Remainder, Waiting
 
 QUERIES: Final = Queries(Path(__file__).with_name("records.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -238,19 +237,16 @@ async def write_movements(
     await connection.execute(_TEXTS["move_cursor"], values)
 
 
-async def write_remainders(
-    connection: AsyncConnection, chain: str, transfers: Iterable[TokenTransfer]
-) -> None:
-    """Store the remainders of these transfers to our addresses."""
-    found = [transfer for transfer in transfers if transfer.remainder]
+async def write_remainders(connection: AsyncConnection, chain: str, found: Sequence[Remainder]) -> None:
+    """Store remainders at our addresses."""
     if not found:
         return
     values = {
         "chain": chain,
-        "tx_hashes": [transfer.tx_hash for transfer in found],
-        "log_indexes": [transfer.log_index for transfer in found],
-        "addresses": [transfer.recipient for transfer in found],
-        "remainders": [transfer.remainder for transfer in found],
+        "tx_hashes": [each.tx_hash for each in found],
+        "log_indexes": [each.log_index for each in found],
+        "addresses": [each.address for each in found],
+        "remainders": [each.remainder for each in found],
     }
     await connection.execute(_TEXTS["insert_remainders"], values)
 

@@ -164,12 +164,12 @@ select %(chain)s::text, u.tx_hash, u.log_index, u.block_log_index, u.is_out, u.b
 on conflict (chain, tx_hash, log_index, is_out) do nothing;
 
 -- name: insert_remainders
--- Remainders of transfers to our addresses.
+-- Remainders of transfers at our addresses, negative at the sender.
 insert into custody_remainder (chain, tx_hash, log_index, address, remainder)
 select %(chain)s::text, u.tx_hash, u.log_index, u.address, u.remainder
   from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(addresses)s::bytea[], %(remainders)s::bigint[])
        u (tx_hash, log_index, address, remainder)
-on conflict (chain, tx_hash, log_index) do nothing;
+on conflict (chain, tx_hash, log_index, address) do nothing;
 
 -- name: list_remainders
 -- All remainders at each address.

@@ -4,11 +4,11 @@ import msgspec
 
 from merchant_wallet.base.chains import TABLE
 from merchant_wallet.base.currencies import CURRENCIES, USDT
-from merchant_wallet.chains.protocol import TokenTransfer
 from merchant_wallet.custody.comparison import (
     Comparison,
     Custody,
     JudgedMovement,
+    Remainder,
     find_imbalance,
     sum_liabilities,
     weigh_custody,
@@ -20,14 +20,14 @@ from merchant_wallet.custody.report import ReportContext
 class ChainView(msgspec.Struct, frozen=True):
     """One chain compared with its books, and what to store of it.
 
-    `received` are transfers to our addresses in blocks that no search has stored yet.
+    `remainders` are those of blocks that no search has stored yet.
     """
 
     comparison: Comparison
     judged: tuple[JudgedMovement, ...]
     new_deposits: frozenset[bytes]
     context: ReportContext
-    received: tuple[TokenTransfer, ...] = ()
+    remainders: tuple[Remainder, ...] = ()
 
 
 class ChainViews(msgspec.Struct, frozen=True):

@@ -35,6 +35,7 @@ from merchant_wallet.custody.comparison import (
     add_remainders,
     compare,
     find_movements,
+    list_remainders,
 )
 from merchant_wallet.custody.records import Balances
 from merchant_wallet.custody.report import (
@@ -206,7 +207,7 @@ class Reconciler:
         ours = known.hot | known.deposits | owned
         async with connection.transaction():
             await records.add_addresses(connection, name, records.DEPOSIT, owned - known.deposits, now)
-            await records.write_remainders(connection, name, _to(ours, transfers))
+            await records.write_remainders(connection, name, list_remainders(transfers, ours))
             await records.write_movements(connection, name, found, last, now)
 
     async def _compare_chains(
@@ -255,8 +256,8 @@ class Reconciler:
         if comparison.unexplained_units:
             strays = await self._find_strays(connection, name, held, judged, rests)
             context = msgspec.structs.replace(context, strays=strays)
-        received = tuple(_to(known.hot | deposits, later))
-        return ChainView(comparison, tuple(judged), frozenset(owned - known.deposits), context, received)
+        remainders = tuple(list_remainders(later, known.hot | deposits))
+        return ChainView(comparison, tuple(judged), frozenset(owned - known.deposits), context, remainders)
 
     async def _find_strays(
         self,
@@ -304,7 +305,7 @@ class Reconciler:
         for name, view in chain_views.views.items():
             async with connection.transaction():
                 await records.add_addresses(connection, name, records.DEPOSIT, view.new_deposits, now)
-                await records.write_remainders(connection, name, view.received)
+                await records.write_remainders(connection, name, view.remainders)
                 block = view.comparison.block_number
                 await records.write_movements(connection, name, view.judged, block, now)
 
@@ -369,8 +370,3 @@ class Reconciler:
         for name in chain_views.views:
             if await stop_payouts(connection, name, ACTOR, cause, now):
                 log.critical("payouts stopped, an operator must look", chain=name, cause=cause)
-
-
-def _to(addresses: frozenset[bytes], transfers: Sequence[TokenTransfer]) -> list[TokenTransfer]:
-    """The transfers to these addresses."""
-    return [transfer for transfer in transfers if transfer.recipient in addresses]
