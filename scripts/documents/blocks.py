@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import typer
-from scripts.documents.rooms import list_map_rows
+from scripts.documents.packages import list_map_rows
 from scripts.documents.story import CALLBACK_SECRET, SECRET, VECTOR, VECTOR_OPERATION, Example, Story
 
 from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW, to_eip55, to_tron
@@ -48,7 +48,7 @@ def make_blocks(story: Story) -> dict[str, str]:
         "roles": _show_roles(),
         "commands": _fence("text", "\n".join(_list_commands(typer.main.get_command(command_line), PROGRAM))),
         "metrics": _show_metrics(),
-        "rooms": _table(("Room", "What lives there", "Modules"), list_map_rows()),
+        "packages": _table(("Package", "What it contains", "Modules"), list_map_rows()),
         "verification": _table(("Rule", "What must hold"), RULES.items()),
     }
 

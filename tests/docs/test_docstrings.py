@@ -79,12 +79,12 @@ def test_a_class_that_is_gone_would_be_found() -> None:
 
 def test_every_module_that_is_named_with_its_package_exists() -> None:
     known = list_modules()
-    rooms = {path.parent.name for path in (ROOT / PACKAGE).glob("*/__init__.py")}
+    packages = {path.parent.name for path in (ROOT / PACKAGE).glob("*/__init__.py")}
     named = [
         (path, name)
         for path, text in list_docstrings()
         for name in re.findall(r"`(?:merchant_wallet\.)?((?:[a-z_]\w*\.)+[a-z_]\w*)`", text)
-        if name.split(".")[0] in rooms and not name.endswith(FILE_ENDINGS)
+        if name.split(".")[0] in packages and not name.endswith(FILE_ENDINGS)
     ]
     assert len(named) > 5
     assert [f"{path}: {name}" for path, name in named if name not in known] == []

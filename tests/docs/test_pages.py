@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from scripts.documents.rooms import list_rooms
+from scripts.documents.packages import list_packages
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
@@ -78,11 +78,11 @@ def test_every_make_target_is_explained_to_contributors() -> None:
     assert [target for target in targets if target != "help" and f"`make {target}`" not in page] == []
 
 
-def test_the_package_has_at_most_22_rooms_and_each_has_its_layer() -> None:
+def test_there_are_at_most_22_packages_and_each_has_its_layer() -> None:
     package = ROOT / "src" / "merchant_wallet"
     folders = {path.parent.name for path in package.glob("*/__init__.py")}
     assert {path.name for path in package.glob("*.py")} == {"__init__.py", "__main__.py"}
-    assert sorted(list_rooms()) == sorted(folders)
+    assert sorted(list_packages()) == sorted(folders)
     assert len(folders) <= 22
 
 

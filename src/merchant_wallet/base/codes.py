@@ -75,7 +75,7 @@ class Code(NamedTuple):
 _ROWS: Final = (
     Code(SUCCESS, "SUCCESS", "the operation was carried out", "no retry", 200),
     Code(PATH_UNKNOWN, "PATH_UNKNOWN", "no operation has this path", "never", 404),
-    Code(METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "the path exists, for POST only", "never", 405),
+    Code(METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "this path accepts only POST", "never", 405),
     Code(BODY_TOO_LARGE, "BODY_TOO_LARGE", "the request body is longer than 16 KiB", "never", 413),
     Code(
         MEDIA_TYPE_UNSUPPORTED, "MEDIA_TYPE_UNSUPPORTED", "the body is neither JSON nor a form", "never", 415
@@ -99,14 +99,14 @@ _ROWS: Final = (
     Code(
         CHAIN_UNSUPPORTED,
         "CHAIN_UNSUPPORTED",
-        "the chain is not one that is on here: ERC20 or TRC20, unless the operator says otherwise",
+        "this chain is not enabled (by default ERC20 and TRC20 are)",
         "never",
         200,
     ),
     Code(
         ADDRESS_UNUSABLE,
         "ADDRESS_UNUSABLE",
-        "funds sent to this address would not arrive or be lost",
+        "money sent to this address would be lost",
         "never",
         200,
     ),
@@ -128,7 +128,11 @@ _ROWS: Final = (
     ),
     Code(NONCE_REPEATED, "NONCE_REPEATED", "this appKey has used this nonceStr already", "new nonceStr", 200),
     Code(
-        SOURCE_NOT_ALLOWED, "SOURCE_NOT_ALLOWED", "the merchant does not call from this network", "never", 200
+        SOURCE_NOT_ALLOWED,
+        "SOURCE_NOT_ALLOWED",
+        "the merchant may not call from this source address",
+        "never",
+        200,
     ),
     Code(MERCHANT_SUSPENDED, "MERCHANT_SUSPENDED", "the merchant account is suspended", "later", 200),
     Code(
@@ -149,12 +153,16 @@ _ROWS: Final = (
     Code(ORDER_NOT_FOUND, "ORDER_NOT_FOUND", "the merchant has no such order", "never", 200),
     Code(WALLET_NOT_FOUND, "WALLET_NOT_FOUND", "no sub-user of the merchant has this address", "never", 200),
     Code(
-        ADDRESS_NOT_LISTED, "ADDRESS_NOT_LISTED", "the merchant's allow-list lacks this address", "never", 200
+        ADDRESS_NOT_LISTED,
+        "ADDRESS_NOT_LISTED",
+        "this address is not on the merchant's allow-list",
+        "never",
+        200,
     ),
     Code(
         ORDER_ID_CONFLICT,
         "ORDER_ID_CONFLICT",
-        "mcOrderId already names an order of other values",
+        "this mcOrderId was already used with other values",
         "never",
         200,
     ),
@@ -170,14 +178,14 @@ _ROWS: Final = (
     Code(
         EXCHANGE_UNAVAILABLE,
         "EXCHANGE_UNAVAILABLE",
-        "no usable rate, or less than asked would arrive",
+        "there is no usable rate, or less than minAmountArrival would arrive",
         "later",
         200,
     ),
     Code(
         TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS", "requests come faster than allowed", "after Retry-After", 429
     ),
-    Code(INTERNAL_FAULT, "INTERNAL_FAULT", "a fault on our side", "same mcOrderId", 500),
+    Code(INTERNAL_FAULT, "INTERNAL_FAULT", "an internal error of the service", "same mcOrderId", 500),
     Code(UNAVAILABLE, "UNAVAILABLE", "the service cannot take the request right now", "same mcOrderId", 503),
 )
 
@@ -188,8 +196,7 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
     """Why a request was refused.
 
     `payload` becomes `data` of the answer (null if None). `retry_after_s`, in whole seconds, becomes the
-    header `Retry-After`. `name` is what the program recognises the refusal by, where several
-    share a code. It is not part of the answer.
+    header `Retry-After`. `name` tells refusals with the same code apart. It is not part of the answer.
     """
 
     code: int

@@ -1,6 +1,6 @@
-"""The map of rooms in ARCHITECTURE.md: each package of merchant_wallet, the lowest layer first.
+"""The map of packages in ARCHITECTURE.md: each package of merchant_wallet, the lowest layer first.
 
-The order comes from import-linter's layers, the text from the first sentence of each package's docstring.
+The order comes from import-linter's layers. The text is the first sentence of each package's docstring.
 """
 
 import ast
@@ -13,23 +13,23 @@ ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = ROOT / "src" / "merchant_wallet"
 
 
-def list_rooms() -> list[str]:
-    """The rooms by layer, the lowest first."""
+def list_packages() -> list[str]:
+    """The packages by layer, the lowest first."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = project["tool"]["importlinter"]["contracts"]
     layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     return [
-        room.strip().removeprefix("merchant_wallet.")
+        package.strip().removeprefix("merchant_wallet.")
         for layer in reversed(layers)
-        for room in layer.split("|")
+        for package in layer.split("|")
     ]
 
 
 def list_map_rows() -> Iterator[tuple[str, str, str]]:
-    """Each room and each package within it: its path, what lives there, its modules."""
-    for room in list_rooms():
-        yield _describe(PACKAGE / room)
-        yield from (_describe(path.parent) for path in sorted((PACKAGE / room).glob("*/__init__.py")))
+    """A row for each package and each package within it: its path, its contents, its modules."""
+    for package in list_packages():
+        yield _describe(PACKAGE / package)
+        yield from (_describe(path.parent) for path in sorted((PACKAGE / package).glob("*/__init__.py")))
 
 
 def _describe(folder: Path) -> tuple[str, str, str]:
