@@ -35,22 +35,25 @@ BY_HAND = """
 checking           check_payable  payable>reserving unpayable>unpayable blocked>blocked failed>failed
 checking_reserved  check_payable  payable>signing_reserved unpayable>unpayable blocked>blocked failed>failed
 checking_moved     check_payable  payable>releasing_moved unpayable>unpayable blocked>blocked failed>failed
-releasing_moved    release        released>reserving failed>failed
+releasing_moved    release        released>reserving blocked>blocked failed>failed
 reserving          reserve        reserved>signing blocked>blocked failed>failed
 signing            sign           signed>storing unpayable>unpayable blocked>releasing_blocked
                                   failed>releasing_failed unanswered>failed
 signing_reserved   sign           signed>storing unpayable>unpayable blocked>blocked failed>failed
                                   unanswered>failed
 storing            store          stored>sending blocked>blocked failed>failed
-releasing_blocked  release        released>blocked failed>failed
-releasing_failed   release        released>failed failed>failed
+releasing_blocked  release        released>blocked blocked>blocked failed>failed
+releasing_failed   release        released>failed blocked>blocked failed>failed
 judging            judge          pending>sending stuck>sending_stuck expired>checking_rebuild
-                                  proven_unpaid>proven_unpaid final>paid different>suspect failed>failed
-sending            send           sent>judging_sent sent_again>waiting refused>failed failed>failed
-sending_stuck      send           sent>judging_sent sent_again>checking_stops refused>checking_stops
+                                  proven_unpaid>proven_unpaid final>paid different>suspect blocked>blocked
                                   failed>failed
+sending            send           sent>judging_sent sent_again>waiting refused>failed blocked>blocked
+                                  failed>failed
+sending_stuck      send           sent>judging_sent sent_again>checking_stops refused>checking_stops
+                                  blocked>blocked failed>failed
 judging_sent       judge          pending>waiting stuck>checking_stops expired>checking_rebuild
-                                  proven_unpaid>proven_unpaid final>paid different>suspect failed>failed
+                                  proven_unpaid>proven_unpaid final>paid different>suspect blocked>blocked
+                                  failed>failed
 checking_stops     check_stops    allowed>replacing blocked>blocked failed>failed
 replacing          sign           signed>storing_again unpayable>irreplaceable blocked>blocked failed>failed
                                   unanswered>failed
@@ -59,9 +62,10 @@ checking_expired   check_payable  payable>rebuilding unpayable>unpayable blocked
 rebuilding         sign           signed>storing_again unpayable>unpayable blocked>blocked failed>failed
                                   unanswered>failed
 storing_again      store          stored>sending_again blocked>blocked failed>failed
-sending_again      send           sent>judging_again refused>failed failed>failed
+sending_again      send           sent>judging_again refused>failed blocked>blocked failed>failed
 judging_again      judge          pending>waiting stuck>waiting expired>retrying
-                                  proven_unpaid>proven_unpaid final>paid different>suspect failed>failed
+                                  proven_unpaid>proven_unpaid final>paid different>suspect blocked>blocked
+                                  failed>failed
 waiting retrying blocked irreplaceable unpayable proven_unpaid paid suspect failed
 """
 """State, action and steps, written out here and not taken from the tables. The last line has the ends."""
@@ -233,7 +237,6 @@ def test_a_verdict_is_one_event(verdict: Verdict, is_exact: bool, has_nonces: bo
 
 
 ANYWHERE = [
-    (Unpayable("blacklisted"), Event.UNPAYABLE),
     (Blocked(Obstacle("fee", "too high")), Event.BLOCKED),
     (ChainAway("no node"), Event.FAILED),
     (ValueError("a fault"), Event.FAILED),
@@ -244,9 +247,31 @@ ANYWHERE = [
 def test_an_error_is_one_event(action: Action) -> None:
     for error, event in ANYWHERE:
         assert read_error(action, error) is event
+    # Where a signed transfer may count, a recipient that can't be paid proves nothing.
+    unpayable = Event.UNPAYABLE if action in (Action.CHECK_PAYABLE, Action.SIGN) else Event.FAILED
+    assert read_error(action, Unpayable("blacklisted")) is unpayable
     refused = Event.REFUSED if action is Action.SEND else Event.FAILED
     assert read_error(action, NodeRefused("a node", -32000, "underpriced")) is refused
     # A signer that gave no answer in time may have signed.
     unanswered = Event.UNANSWERED if action is Action.SIGN else Event.FAILED
     assert read_error(action, SignerAway("no answer")) is unanswered
     assert read_error(action, TimeoutError()) is unanswered
+
+
+ERRORS = [
+    *(error for error, _ in ANYWHERE),
+    *(Unpayable("blacklisted"), NodeRefused("a node", -32000, "underpriced"), SignerAway("no answer")),
+    TimeoutError(),
+]
+
+
+@pytest.mark.parametrize("state", ACTIONS)
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_every_error_of_an_action_is_a_step_of_its_state(state: State, error: Exception) -> None:
+    step(state, read_error(ACTIONS[state], error))
+
+
+@pytest.mark.parametrize("state", ACTIONS)
+def test_an_obstacle_ends_the_attempt_and_only_an_unasked_nonce_is_released_before(state: State) -> None:
+    after = State.RELEASING_BLOCKED if state is State.SIGNING else State.BLOCKED
+    assert step(state, Event.BLOCKED) is after

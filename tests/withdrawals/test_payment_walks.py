@@ -80,8 +80,8 @@ class World:
         assert not self.stored
         assert self.in_hand is None
         assert self.is_moved or all(one.nonce != self.reserved for one in self.lost), "may be signed"
-        event = self.choose(Event.RELEASED, Event.FAILED)
-        if event is Event.RELEASED or self.happens():
+        event = self.choose(Event.RELEASED, Event.BLOCKED, Event.FAILED)
+        if event is Event.RELEASED or (event is Event.FAILED and self.happens()):
             self.reserved, self.is_moved = None, False
         return event
 
@@ -111,14 +111,14 @@ class World:
 
     def send(self) -> Event:
         assert self.stored, "nothing is sent that is not stored"
-        event, newest = self.choose(Event.SENT, Event.REFUSED, Event.FAILED), self.stored[-1]
-        was_sent = newest.is_sent
-        newest.is_sent |= event is Event.SENT or (event is Event.FAILED and self.happens())
+        event, newest = self.choose(Event.SENT, Event.REFUSED, Event.BLOCKED, Event.FAILED), self.stored[-1]
+        was_sent, is_unsure = newest.is_sent, event in (Event.BLOCKED, Event.FAILED)
+        newest.is_sent |= event is Event.SENT or (is_unsure and self.happens())
         return Event.SENT_AGAIN if event is Event.SENT and was_sent else event
 
     def judge(self) -> Event:
         assert self.stored
-        rare = (Event.PROVEN_UNPAID, Event.FINAL, Event.FAILED)
+        rare = (Event.PROVEN_UNPAID, Event.FINAL, Event.BLOCKED, Event.FAILED)
         event = self.draw(st.sampled_from([Event.PENDING, Event.STUCK, Event.EXPIRED] * 2 + list(rare)))
         sent = [one for one in self.stored if one.is_sent and not one.is_void]
         if event in (Event.EXPIRED, Event.PROVEN_UNPAID) and self.counted is None:
@@ -130,7 +130,8 @@ class World:
             event is Event.STUCK and not self.has_nonces
         ):
             event = Event.PENDING
-        return Event.FINAL if self.counted is not None and event is not Event.FAILED else event
+        no_verdict = event in (Event.BLOCKED, Event.FAILED)
+        return event if self.counted is None or no_verdict else Event.FINAL
 
     def count(self, one: Signature) -> None:
         """A block contains it: other transactions with the same nonce are void."""

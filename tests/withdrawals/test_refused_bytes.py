@@ -3,6 +3,7 @@
 import json
 from typing import TYPE_CHECKING
 
+from structlog.testing import capture_logs
 from tests.withdrawals.fake_chains import STUCK_BLOCKS, EvmLikeFake
 
 from merchant_wallet.chains.transport import NodeRefused
@@ -43,5 +44,35 @@ def test_what_nodes_refuse_for_its_fee_is_replaced_when_it_is_stuck(in_shop: "In
         assert await shop.status(order) == 2
         assert len(await read_signed(shop.connection, 1001, order.order_id)) == 2
         assert chain.paid() == {order.order_id: [order.arrival_units]}
+
+    in_shop(scenario)
+
+
+class DeafChain(PriceFloorChain):
+    """Like nodes whose price rises faster than any replacement."""
+
+    is_deaf = False
+
+    async def broadcast(self, raw: bytes) -> None:
+        if self.is_deaf:
+            raise NodeRefused("a node", -32000, "transaction underpriced")
+        await super().broadcast(raw)
+
+
+def test_refused_bytes_are_logged_once_where_a_replacement_follows(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        chain, order = DeafChain(shop.folder / "sequenced", "ERC20"), await shop.order()
+        payer = shop.payer(chains={"ERC20": chain})
+        await shop.turn(payer)
+        chain.drop_pool()
+        chain.mine(STUCK_BLOCKS)
+        chain.is_deaf = True
+        shop.clock.advance(30_000)
+        with capture_logs() as lines:
+            await shop.turn(payer)
+        # The stuck bytes are refused, and so is their replacement, which nothing follows.
+        events = [line["event"] for line in lines]
+        assert events == ["stuck bytes are refused", "payout signed", "payout attempt failed"]
+        assert len(await read_signed(shop.connection, 1001, order.order_id)) == 2
 
     in_shop(scenario)

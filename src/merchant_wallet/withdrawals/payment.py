@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from merchant_wallet.base.state_table import IllegalStep
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.chains.protocol import (
     Blocked,
@@ -28,7 +27,6 @@ from merchant_wallet.chains.protocol import (
     Verdict,
 )
 from merchant_wallet.chains.signer import SigningRefused
-from merchant_wallet.chains.transport import NodeRefused
 from merchant_wallet.withdrawals import hot_wallet_store, payouts, reservations
 from merchant_wallet.withdrawals.hot_wallet import HotWallet
 from merchant_wallet.withdrawals.payment_states import (
@@ -132,10 +130,9 @@ class Payment:
         state = self._begin()
         while state in ACTIONS:
             event = await self._perform(ACTIONS[state])
-            try:
-                state = step(state, event)
-            except IllegalStep as illegal:
-                raise illegal from self._error
+            if (state, event) == (State.SENDING_STUCK, Event.REFUSED):
+                log.warning("stuck bytes are refused", **self._name, cause=str(self._error))
+            state = step(state, event)
         return await self._end(state)
 
     def _begin(self) -> State:
@@ -224,12 +221,7 @@ class Payment:
     async def _send(self) -> Event:
         """Hand the newest transfer to the chain, which takes the same bytes any number of times."""
         newest = self._stored[-1]
-        try:
-            await self._chain.broadcast(newest.signed.raw)
-        except NodeRefused as refused:
-            if self._read_verdict() is Event.STUCK:
-                log.warning("stuck bytes are refused", **self._name, cause=str(refused))
-            raise
+        await self._chain.broadcast(newest.signed.raw)
         if newest.broadcast_ms is not None:
             return Event.SENT_AGAIN
         await payouts.mark_broadcast(

@@ -157,23 +157,23 @@ ACTIONS: Final[Mapping[State, Action]] = {
 }
 """What each state does. States that are missing here end the attempt."""
 
+# The attempt ends, and a reservation stays as it is.
 _EITHER: Final = {Event.BLOCKED: State.BLOCKED, Event.FAILED: State.FAILED}
-_ONLY_FAILED: Final = {Event.FAILED: State.FAILED}
 _CHECKED: Final = {**_EITHER, Event.UNPAYABLE: State.UNPAYABLE}
 _KEEPS_NONCE: Final = {**_CHECKED, Event.UNANSWERED: State.FAILED}
-_NOT_SENT: Final = {Event.REFUSED: State.FAILED, Event.FAILED: State.FAILED}
+_NOT_SENT: Final = {**_EITHER, Event.REFUSED: State.FAILED}
 _DECIDED: Final = {
+    **_EITHER,
     Event.PROVEN_UNPAID: State.PROVEN_UNPAID,
     Event.FINAL: State.PAID,
     Event.DIFFERENT: State.SUSPECT,
-    Event.FAILED: State.FAILED,
 }
 
 STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
     State.CHECKING: {**_CHECKED, Event.PAYABLE: State.RESERVING},
     State.CHECKING_RESERVED: {**_CHECKED, Event.PAYABLE: State.SIGNING_RESERVED},
     State.CHECKING_MOVED: {**_CHECKED, Event.PAYABLE: State.RELEASING_MOVED},
-    State.RELEASING_MOVED: {**_ONLY_FAILED, Event.RELEASED: State.RESERVING},
+    State.RELEASING_MOVED: {**_EITHER, Event.RELEASED: State.RESERVING},
     State.RESERVING: {**_EITHER, Event.RESERVED: State.SIGNING},
     State.SIGNING: {
         Event.SIGNED: State.STORING,
@@ -184,8 +184,8 @@ STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
     },
     State.SIGNING_RESERVED: {**_KEEPS_NONCE, Event.SIGNED: State.STORING},
     State.STORING: {**_EITHER, Event.STORED: State.SENDING},
-    State.RELEASING_BLOCKED: {**_ONLY_FAILED, Event.RELEASED: State.BLOCKED},
-    State.RELEASING_FAILED: {**_ONLY_FAILED, Event.RELEASED: State.FAILED},
+    State.RELEASING_BLOCKED: {**_EITHER, Event.RELEASED: State.BLOCKED},
+    State.RELEASING_FAILED: {**_EITHER, Event.RELEASED: State.FAILED},
     State.JUDGING: {
         **_DECIDED,
         Event.PENDING: State.SENDING,
@@ -194,11 +194,11 @@ STEPS: Final[Mapping[State, Mapping[Event, State]]] = {
     },
     State.SENDING: {**_NOT_SENT, Event.SENT: State.JUDGING_SENT, Event.SENT_AGAIN: State.WAITING},
     State.SENDING_STUCK: {
+        **_EITHER,
         Event.SENT: State.JUDGING_SENT,
         Event.SENT_AGAIN: State.CHECKING_STOPS,
         # Nodes may refuse bytes whose fee is too low by now. Only a replacement helps.
         Event.REFUSED: State.CHECKING_STOPS,
-        Event.FAILED: State.FAILED,
     },
     State.JUDGING_SENT: {
         **_DECIDED,
@@ -260,8 +260,9 @@ def read_verdict(verdict: Verdict, *, is_exact: bool, has_nonces: bool) -> Event
 
 
 def read_error(action: Action, error: Exception) -> Event:
-    """The event that an error of an action is."""
-    if isinstance(error, Unpayable):
+    """The event that an error of an action is. Every state with the action has a step for it."""
+    # Elsewhere a signed transfer may still count, so the error proves nothing about the order.
+    if action in (Action.CHECK_PAYABLE, Action.SIGN) and isinstance(error, Unpayable):
         return Event.UNPAYABLE
     if isinstance(error, Blocked):
         return Event.BLOCKED
