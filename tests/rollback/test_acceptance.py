@@ -139,6 +139,21 @@ def test_the_list_of_an_acceptance_that_broke_off_stays_beside_the_one_that_coun
     assert evidence_files.move(tmp_path, [], kept) == []
 
 
+def test_a_list_that_was_kept_before_a_crash_is_not_kept_again(tmp_path: Path) -> None:
+    kept = tmp_path / "evidence" / "1"
+    kept.mkdir(parents=True)
+    evidence_files.write_list(kept, b"first")
+    # A crash between the copy and the new list leaves one file with two names.
+    os.link(kept / "accepted.json", kept / "accepted.json.2")
+    for text in (b"second", b"third"):
+        evidence_files.write_list(kept, text)
+    assert {path.name: path.read_bytes() for path in kept.iterdir()} == {
+        "accepted.json": b"third",
+        "accepted.json.2": b"first",
+        "accepted.json.3": b"second",
+    }
+
+
 def test_evidence_of_two_acceptances_lies_in_two_folders(fake_writer: FakeWriter, rolled_back: Path) -> None:
     sources, folders = EvidenceSources(rolled_back, OLD_KEY), []
     for _ in range(2):

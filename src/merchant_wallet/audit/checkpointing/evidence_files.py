@@ -13,7 +13,7 @@ import hashlib
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Final
 
@@ -58,12 +58,19 @@ def move(folder: Path, names: Sequence[str], target: Path) -> list[EvidenceFile]
 
 
 def write_list(target: Path, text: bytes) -> None:
-    """Write the list beside its files, whole or not at all. An earlier list is kept beside it."""
+    """Write the list beside its files, whole or not at all. An earlier list is kept beside it, once."""
     place = target / LIST_FILE
-    if place.exists() and place.read_bytes() != text:
+    if place.exists() and place.read_bytes() != text and not _is_kept(place):
         os.link(place, _find_free(target, LIST_FILE))
     replace_file(place, text, mode=READABLE)
     _sync(target)
+
+
+def _is_kept(place: Path) -> bool:
+    """Whether the newest copy of the list is this list. A crash before the new list leaves it so."""
+    numbered = (place.with_name(f"{place.name}.{number}") for number in count(2))
+    copies = list(takewhile(Path.exists, numbered))
+    return bool(copies) and copies[-1].read_bytes() == place.read_bytes()
 
 
 @contextmanager
