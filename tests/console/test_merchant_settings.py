@@ -161,6 +161,9 @@ def test_what_is_wrong_is_said_of_every_field_and_what_was_typed_stays(
     chinese = operator.post(url_of(shop, "/settings"), settings_form(operator, shop) | typed)
     assert "不能设置为该值：nonsense" in chinese.text
     assert "IPv4" not in chinese.text
+    wrong = {"allowed-addresses": "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tD0C"}
+    chinese = operator.post(url_of(shop, "/settings"), settings_form(operator, shop) | wrong)
+    assert "不能设置为该值：0<" in chinese.text
     operator.post("/console/account/look", {"language": "en", "theme": "auto"})
     one = operator.post(url_of(shop, "/settings"), settings_form(operator, shop) | {"name": ""})
     assert "Nothing was changed: one field needs another look." in read_text(one.text)

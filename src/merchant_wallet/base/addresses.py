@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from Crypto.Hash import RIPEMD160, keccak
 
 from merchant_wallet.base.chains import CHAINS, EVM, TRON, Family
+from merchant_wallet.base.user_input import InvalidInput
 
 if TYPE_CHECKING:
     from coincurve import PublicKey
@@ -66,7 +67,7 @@ def decode_base58check(text: str) -> bytes:
     for character in text:
         digit = _DIGITS.get(character)
         if digit is None:
-            raise ValueError(f"{character!r} is not a base58 character")
+            raise InvalidInput(character, "is not a base58 character")
         number = number * 58 + digit
     leading_zeros = len(text) - len(text.lstrip("1"))
     checked = bytes(leading_zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
