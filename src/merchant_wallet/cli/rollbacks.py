@@ -109,7 +109,7 @@ async def _accept(
     try:
         return await accept(session.conn, sources, request, new_signer=signer, freeze_open=freeze_open)
     except NothingToAccept:
-        raise Failure("There is no sign of a rollback of this database. Nothing was changed.") from None
+        raise Failure("There is no evidence of a rollback of this database. Nothing was changed.") from None
     except KeyDiffers as differs:
         raise Failure(f"{differs}: {KEY_ADVICE}") from None
     except RecordMissing as missing:
