@@ -184,7 +184,7 @@ def test_a_merchants_user_sees_nothing_of_another_merchant(
         expect(page.locator("body")).not_to_contain_text("QB-51")
     page.get_by_role("searchbox").first.fill("QB-51")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Nothing has this name")).to_be_visible()
+    expect(page.get_by_text("Nothing was found")).to_be_visible()
     page.goto(QUEUE)
     expect(page.get_by_role("button", name="Approve orders")).to_have_count(0)
 

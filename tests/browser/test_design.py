@@ -57,7 +57,7 @@ def test_an_error_page_can_be_read_by_everyone(
         PHONE,
         theme=theme,
         title="Nothing here",
-        text="There is no such page, or it is not yours to see.",
+        text="There is no such page, or you may not see it.",
         status=status,
         home="/wallet",
         request_id="4f1c2a",

@@ -188,7 +188,7 @@ def test_lists_say_what_waits_and_what_was_decided(shop: Shop, platform: Platfor
     ben.post(f"{done}/refuse", {"reason": "no"})
     page = read_text(ben.page(f"{ADJUSTMENTS}?merchant={shop.merchant_id}"))
     assert page.index("the one that waits") < page.index("the one refused")
-    assert "No proposal fits" in ben.page(f"{ADJUSTMENTS}?merchant={platform.open_merchant().merchant_id}")
+    assert "No proposal matches" in ben.page(f"{ADJUSTMENTS}?merchant={platform.open_merchant().merchant_id}")
     assert waits in ben.page(ADJUSTMENTS)
 
 

@@ -275,4 +275,4 @@ def test_books_are_listed_with_what_they_hold(shop: Shop, people: People) -> Non
     operator = people.signed_in("operator")
     found = read_text(operator.page(f"{BOOKS}?q={shop.merchant_id}"))
     assert "1,000.00" in found
-    assert "No merchant fits" in operator.page(f"{BOOKS}?q=nobody-is-called-so")
+    assert "No merchant matches" in operator.page(f"{BOOKS}?q=nobody-is-called-so")

@@ -124,12 +124,14 @@ def test_one_is_paused_and_resumed_and_what_has_moved_on_is_left_alone(careful: 
 def test_a_paused_merchant_is_named_until_it_is_resumed(careful: Shop, people: People) -> None:
     operator = people.signed_in("operator")
     told = operator.follow(operator.post(f"{CALLBACKS}/merchants/{careful.merchant_id}/pause"))
-    assert "is sent nothing" in read_text(told.text)
+    assert "No callbacks are sent to" in read_text(told.text)
     again = operator.follow(operator.post(f"{CALLBACKS}/merchants/{careful.merchant_id}/pause"))
     assert "It was paused already." in read_text(again.text)
     resumed = operator.follow(operator.post(f"{CALLBACKS}/merchants/{careful.merchant_id}/resume"))
     assert "What waited for it is sent." in read_text(resumed.text)
-    assert "is sent nothing" not in read_text(operator.page(f"{CALLBACKS}?merchant={careful.merchant_id}"))
+    assert "No callbacks are sent to" not in read_text(
+        operator.page(f"{CALLBACKS}?merchant={careful.merchant_id}")
+    )
 
 
 def test_a_merchants_user_resends_its_own_and_can_do_nothing_else(

@@ -156,7 +156,7 @@ def test_what_is_wrong_is_said_of_every_field_and_what_was_typed_stays(
     before = platform.rows("select * from merchant where merchant_id = %s", shop.merchant_id)
     answer = operator.post(url_of(shop, "/settings"), settings_form(operator, shop) | typed)
     assert answer.status_code == 422
-    assert "7 fields need another look" in read_text(answer.text)
+    assert "7 fields must be corrected" in read_text(answer.text)
     operator.post("/console/account/look", {"language": "zh-CN", "theme": "auto"})
     chinese = operator.post(url_of(shop, "/settings"), settings_form(operator, shop) | typed)
     assert "不能设置为该值：nonsense" in chinese.text
@@ -166,7 +166,7 @@ def test_what_is_wrong_is_said_of_every_field_and_what_was_typed_stays(
     assert "不能设置为该值：0<" in chinese.text
     operator.post("/console/account/look", {"language": "en", "theme": "auto"})
     one = operator.post(url_of(shop, "/settings"), settings_form(operator, shop) | {"name": ""})
-    assert "Nothing was changed: one field needs another look." in read_text(one.text)
+    assert "Nothing was changed. One field must be corrected." in read_text(one.text)
     assert len(re.findall(r'aria-invalid="true"', answer.text)) == 7
     for text in (
         'value="1.5"',

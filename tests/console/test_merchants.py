@@ -132,7 +132,7 @@ def test_a_secret_is_changed_without_an_outage(platform: Platform, people: Peopl
     assert "Retire the older one first" in third.text
     assert secret not in merchant_user.page(url_of(shop))
     retired = merchant_user.post(url_of(shop, "/secrets/retire"))
-    assert "signs nothing any more" in read_text(merchant_user.follow(retired).text)
+    assert "is no longer valid" in read_text(merchant_user.follow(retired).text)
     shop.client.expect(40101, "getMerchantBalance")
     shop.with_client(secret=secret).do("getMerchantBalance")
     assert merchant_user.post(url_of(shop, "/secrets/retire")).status_code == 409
@@ -283,8 +283,8 @@ def test_merchants_are_found_by_key_id_and_part_of_the_name(platform: Platform, 
     auditor = people.signed_in("auditor")
     for word in ("quill", shop.client.app_key, str(shop.merchant_id)):
         assert "Quince and Quill" in auditor.page(f"{MERCHANTS}?q={word}"), word
-    assert "No merchant fits" in auditor.page(f"{MERCHANTS}?q=nobody-of-this-name")
-    assert "No merchant fits" in auditor.page(f"{MERCHANTS}?q=quill&status=suspended")
+    assert "No merchant matches" in auditor.page(f"{MERCHANTS}?q=nobody-of-this-name")
+    assert "No merchant matches" in auditor.page(f"{MERCHANTS}?q=quill&status=suspended")
 
 
 def test_the_list_goes_on_page_by_page_and_keeps_its_state_in_the_url(

@@ -82,7 +82,7 @@ def test_past_steps_are_in_order_of_time() -> None:
     assert titles(moments) == [
         "Created by the merchant",
         "Approved",
-        "Taken up for payment",
+        "Payment began",
         "Transfer {number} signed",
         "Transfer {number} taken by a node",
         "Paid: the transfer is final on the chain",

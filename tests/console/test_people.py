@@ -274,7 +274,7 @@ def test_a_merchants_user_finds_no_sub_user_of_another_merchant(
     for word in ("player-7", player["userId"], player["address"], player["tronAddress"]):
         for merchant in ("", str(shop.merchant_id)):
             page = other.page(f"/console/sub-users?q={word}&merchant={merchant}")
-            assert "No sub-user fits" in page, word
+            assert "No sub-user matches" in page, word
     assert "player-7" not in other.page("/console/sub-users")
 
 

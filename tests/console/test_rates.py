@@ -94,7 +94,7 @@ def test_merchants_with_their_own_and_the_past_are_listed(shop: Shop, people: Pe
     page = operator.page(f"{RATES}?merchant={shop.merchant_id}")
     assert page.count(f'href="/console/merchants/{shop.merchant_id}/rates"') == 4
     assert "6.9" in read_text(page)
-    assert "No change fits" in operator.page(f"{RATES}?merchant=nobody")
+    assert "No change matches" in operator.page(f"{RATES}?merchant=nobody")
 
 
 def test_history_goes_on_by_key(platform: Platform, people: People) -> None:

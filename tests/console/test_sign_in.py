@@ -195,7 +195,7 @@ def test_a_wrong_password_and_an_unknown_name_get_the_same_message(mei: ConsoleU
         assert answer.status_code == 422
         texts.append(read_text(answer.text).replace(name, ""))
     assert texts[0] == texts[1]
-    assert "do not belong together" in texts[0]
+    assert "Name or password is wrong" in texts[0]
 
 
 def test_a_name_nobody_has_costs_the_same_hash(
@@ -222,7 +222,7 @@ def test_a_disabled_operator_gets_the_same_message_as_others(mei: ConsoleUser, p
     assert owner.post(url, {"status": "disabled"}).status_code == 303
     answer = mei.show_password()
     assert answer.status_code == 422
-    assert "do not belong together" in answer.text
+    assert "Name or password is wrong" in answer.text
 
 
 def test_after_several_wrong_attempts_there_is_a_wait_and_the_page_says_how_long(

@@ -54,7 +54,7 @@ def test_every_obstacle_has_words_on_the_pages_and_a_line_in_the_documents() -> 
     # A stop has a text of its own, with its actor and cause.
     assert kinds - {"stopped"} <= set(wait_reasons.OBSTACLES)
     chains = (SOURCES.parents[1] / "docs" / "chains.md").read_text(encoding="utf-8")
-    table = chains.split("## What keeps an order waiting")[1].split("## ")[0]
+    table = chains.split("## Why an order waits")[1].split("## ")[0]
     assert {kind for kind in kinds | set(wait_reasons.OBSTACLES) if f"`{kind}`" not in table} == set()
 
 

@@ -277,7 +277,8 @@ def test_an_orders_page_tells_its_life_with_times_causes_and_hashes(till: Till, 
     page = ann.page(f"{QUEUE}/{order}")
     told = read_text(page)
     places = [
-        told.index(text) for text in ("Created by the merchant", "Approved", "Taken up", "Paid: the transfer")
+        told.index(text)
+        for text in ("Created by the merchant", "Approved", "Payment began", "Paid: the transfer")
     ]
     assert places == sorted(places)
     assert f"operator:{ann.name}, operator:{ben.name}" in told
@@ -286,7 +287,7 @@ def test_an_orders_page_tells_its_life_with_times_causes_and_hashes(till: Till, 
     assert ["Withdrawal created" in told, "Withdrawal paid" in told] == [True, True]
     assert "hold:USDT" in told
     own = read_text(people.signed_in("merchant", till.shop.merchant_id).page(f"{QUEUE}/{order}"))
-    assert "Taken up" in own
+    assert "Payment began" in own
     assert f"operator:{ann.name}" not in own
 
 

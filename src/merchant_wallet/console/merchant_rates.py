@@ -90,7 +90,7 @@ async def change_rate(request: ConsoleRequest, conn: Connection) -> Response:
     if proposed is not None:
         return proposal_forms.redirect_to(request, proposed)
     return request.redirect(
-        f"{url_of(merchant.merchant_id)}/rates", N_("Saved. It holds from the next exchange on.")
+        f"{url_of(merchant.merchant_id)}/rates", N_("Saved. It takes effect from the next exchange on.")
     )
 
 

@@ -31,8 +31,8 @@ ONE: Final = f"{MERCHANTS}/{{merchant_id:int}}"
 _NAME_RULE: Final = N_("A name has 1 to 128 printable characters and is not digits alone.")
 _NAME_TAKEN: Final = N_("There is a merchant of this name already.")
 _NO_ACCOUNT: Final = N_("No prepared account is left. Derive more with `merchant-wallet keys` first.")
-_TWO_SECRETS: Final = N_("There are two live secrets. Retire the older one first.")
-_ONE_SECRET: Final = N_("There is one live secret only. Add the next one first.")
+_TWO_SECRETS: Final = N_("Two secrets are valid. Retire the older one first.")
+_ONE_SECRET: Final = N_("Only one secret is valid. Add the next one first.")
 
 
 class Deposit(msgspec.Struct, frozen=True):
@@ -121,7 +121,7 @@ async def retire_secret(request: ConsoleRequest, conn: Connection) -> Response:
             )
     except SecretRefused:
         return await _show(request, conn, merchant, FormState(problem=request.translate(_ONE_SECRET)))
-    return request.redirect(url_of(merchant.merchant_id), N_("The older secret signs nothing any more."))
+    return request.redirect(url_of(merchant.merchant_id), N_("The older secret is no longer valid."))
 
 
 async def set_status(request: ConsoleRequest, conn: Connection) -> Response:

@@ -29,7 +29,7 @@ MONEY_PAGES: Final = ("overview", "withdrawals", "payouts", "reconciliation")
 
 ONE_WAITS: Final = N_("One order waits.")
 SOME_WAIT: Final = N_("{count} orders wait.")
-ORDERS_FROZEN: Final = N_("Payouts on {chain} are frozen until somebody has looked")
+ORDERS_FROZEN: Final = N_("Payouts on {chain} are frozen until an operator has looked")
 
 
 class Notice(msgspec.Struct, frozen=True):

@@ -33,7 +33,7 @@ WRONG: Final = "failed"
 
 TITLES: Final[Mapping[int, str]] = {
     PENDING: N_("Created by the merchant"),
-    PROCESSING: N_("Taken up for payment"),
+    PROCESSING: N_("Payment began"),
     PAID: N_("Paid: the transfer is final on the chain"),
     FAILED: N_("Failed: it can never be paid"),
     CANCELLED: N_("Cancelled"),

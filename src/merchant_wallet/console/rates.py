@@ -97,7 +97,7 @@ async def change_rate(request: ConsoleRequest, conn: Connection) -> Response:
         return await _show(request, conn, refill_unproposed(request, direction, unproposed))
     if proposed is not None:
         return proposal_forms.redirect_to(request, proposed)
-    return request.redirect(RATES, N_("Saved. It holds from the next exchange on."))
+    return request.redirect(RATES, N_("Saved. It takes effect from the next exchange on."))
 
 
 async def change(

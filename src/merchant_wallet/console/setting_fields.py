@@ -74,7 +74,7 @@ GROUPS: Final = (
             SettingField(
                 "withdraw-fee-min",
                 N_("Smallest withdrawal fee"),
-                N_("Charged when the share comes to less."),
+                N_("Charged if the share is less than this."),
                 after="USDT",
                 inputmode="decimal",
             ),
@@ -83,7 +83,7 @@ GROUPS: Final = (
     FieldGroup(
         "limits",
         N_("Withdrawals"),
-        N_("What may leave, how much, and who has to agree."),
+        N_("How much may be withdrawn, where to, and who must approve."),
         (
             SettingField(
                 "approval-limit",
@@ -155,7 +155,7 @@ GROUPS: Final = (
     FieldGroup(
         "sub-users",
         N_("Sub-users"),
-        N_("How wallets come to be and what their owners must do."),
+        N_("How wallets are opened, and what their owners must do."),
         (
             SettingField(
                 "auto-register",

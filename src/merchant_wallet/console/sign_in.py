@@ -56,7 +56,7 @@ ISSUER: Final = "Merchant Wallet"
 _MAX_NAME: Final = 200
 _MAX_AGENT: Final = 200
 
-_WRONG: Final = N_("That name and password do not belong together.")
+_WRONG: Final = N_("Name or password is wrong.")
 _WRONG_CODE: Final = N_("That code is not right, or it was used before.")
 _ARRIVALS: Final = {
     (False, False): "",

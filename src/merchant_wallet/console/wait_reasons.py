@@ -21,12 +21,12 @@ from merchant_wallet.web.languages import N_
 UNCLAIMED_MS: Final = 60_000
 """Workers take up an approved order within seconds. After this time the page says that none has."""
 
-FROZEN: Final = N_("Frozen until somebody has looked")
+FROZEN: Final = N_("Frozen until an operator has looked")
 SUSPENDED: Final = N_("The merchant is suspended")
 STOPPED: Final = N_("Payouts on {chain} are stopped")
 ROLLED_BACK: Final = N_("The database was rolled back or rewritten: nothing is paid")
 WALLET_FROZEN: Final = N_("The hot wallet on {chain} is frozen")
-UNCLAIMED: Final = N_("No worker has taken it up yet")
+UNCLAIMED: Final = N_("No worker has claimed it yet")
 OTHER_OBSTACLE: Final = N_("An obstacle has to pass first")
 OBSTACLES: Final[Mapping[str, str]] = {
     "funds": N_("The hot wallet on {chain} holds too little"),
@@ -35,14 +35,14 @@ OBSTACLES: Final[Mapping[str, str]] = {
     "token_fee": N_("The token's issuer takes a fee on {chain}, so less would arrive"),
     "paused": N_("The token on {chain} is paused by its issuer"),
     "wallet": N_("The token has blacklisted the hot wallet on {chain}"),
-    "node": N_("No node of {chain} gives an answer that can be relied on"),
+    "node": N_("No node of {chain} gives a reliable answer"),
     "stale": N_("The figures of the hot wallet on {chain} are too old"),
     "clock": N_("The figures of the hot wallet on {chain} come from a clock that is ahead"),
     "limit": N_("The signer's limit on {chain} is reached"),
-    "lapsed": N_("Several transfers on {chain} came to nothing"),
+    "lapsed": N_("Several transfers on {chain} expired unpaid"),
     "stuck": N_("The transfer on {chain} is stuck and can't be replaced"),
     "fault": N_("An attempt to pay on {chain} failed"),
-    "alert": N_("The transfer on {chain} needs an operator's look"),
+    "alert": N_("An operator must look at the transfer on {chain}"),
 }
 CHAIN_WIDE: Final = frozenset(OBSTACLES) - {"lapsed", "stuck", "fault", "alert"}
 """Obstacles that affect every order of a chain."""

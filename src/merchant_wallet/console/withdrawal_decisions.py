@@ -61,7 +61,7 @@ REFUSAL_TEXTS: Final[Mapping[Enum, str]] = {
 REFUSED: Final = N_("The book refused: {reason}")
 AWAY: Final = N_("Nothing was done: the book did not answer. Try again.")
 UNKNOWN: Final = N_("The book did not answer in time. Look at the order before you try again.")
-BROKEN: Final = N_("Nothing was done: something broke on our side, and was logged.")
+BROKEN: Final = N_("Nothing was done: an error occurred on our side and was logged.")
 
 
 class Decided(msgspec.Struct, frozen=True):

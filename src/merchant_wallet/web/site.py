@@ -40,16 +40,16 @@ ERROR_TEMPLATE: Final = "web/error.html"
 TEXTS: Final[Mapping[int, tuple[str, str]]] = {
     400: (
         N_("That could not be read"),
-        N_("The form did not arrive as this page sends it. Try again."),
+        N_("The form was not sent by this page. Try again."),
     ),
     403: (
         N_("Not allowed"),
-        N_("This is not open to you, or the page was open too long. Load it again."),
+        N_("You may not do this, or the page was open too long. Load it again."),
     ),
-    404: (N_("Nothing here"), N_("There is no such page, or it is not yours to see.")),
-    405: (N_("Not possible here"), N_("This address takes no such request.")),
+    404: (N_("Nothing here"), N_("There is no such page, or you may not see it.")),
+    405: (N_("Not possible here"), N_("This address does not accept such a request.")),
     429: (N_("Too many tries"), N_("Please wait a little and try again.")),
-    500: (N_("Something broke on our side"), N_("Nothing was lost. We have been told; please try again.")),
+    500: (N_("An error occurred on our side"), N_("Nothing was lost. We have been told; please try again.")),
     503: (N_("Back in a moment"), N_("The wallet is busy or restarting. Please try again in a moment.")),
 }
 

@@ -1,7 +1,9 @@
-"""The story on chains with real blocks: keys, deposits, withdrawals, and what the nodes say about them.
+"""The story on chains with real blocks: keys, deposits, withdrawals, and their transactions on the nodes.
 
-Rules: what the service says about the chains is compared with what their nodes say. The amounts are few and
-round, so that a reader can add them up. Money comes only from transactions on the development chains.
+Rules:
+- The service's answers about the chains are compared with the answers of their nodes.
+- Amounts are few and round, so that a reader can add them up.
+- Money comes only from transactions on the development chains.
 """
 
 import json
@@ -37,9 +39,10 @@ def make_keys(transcript: Transcript, deployment: Deployment, devnet: Devnet) ->
     """Create the keys and fund their wallets. Returns each wallet's funding transaction."""
     transcript.chapter("Two chains, and keys to pay on them")
     transcript.say(
-        "For ERC20 an Ethereum node for developers runs here, with a token on it that behaves like USDT. "
-        "For TRC20 it is a double of a TRON node: it checks bytes, ids, signatures and expiry as a real one "
-        "does, and runs the contract, but it votes with nobody. Settings lead the service to both:"
+        "For ERC20 this is an Ethereum development node with a token that behaves like USDT. "
+        "For TRC20 it is a simulated TRON node. It checks bytes, ids, signatures and expiry as a real node "
+        "does, and runs the contract, but it has no other nodes to agree with. These settings tell the "
+        "service about both:"
     )
     transcript.lines(f"{name}={value}" for name, value in devnet.settings.items())
     passphrase = deployment.data / "passphrase"
@@ -50,8 +53,8 @@ def make_keys(transcript: Transcript, deployment: Deployment, devnet: Devnet) ->
     deployment.set({**devnet.settings, **named})
     transcript.blank_line()
     transcript.say(
-        "Hot wallets pay, and a seed makes the addresses of deposits. All three are encrypted with the "
-        "passphrase; the web side never has it."
+        "Two hot wallets pay. A seed gives the addresses for deposits. All three keys are encrypted with the "
+        "passphrase, which the web side never has."
     )
     wallets = _read_object(run_and_show(transcript, deployment, "keys", "create", "--json"))
     transcript.blank_line()
@@ -69,8 +72,8 @@ def open_account(transcript: Transcript, deployment: Deployment, funding: Mappin
 
     transcript.chapter("The operator opens an account")
     transcript.say(
-        "Each merchant gets an account of the seed, out of a pool derived ahead. What the operator put into "
-        "the hot wallets is recorded, for it belongs to no merchant's book."
+        "Each merchant gets one account of the seed, from a pool that is derived in advance. The operator "
+        "records the money that was sent to the hot wallets, because no merchant's book has it."
     )
     run("keys", "derive", "--count", ACCOUNTS)
     for chain, tx_hash in funding.items():
@@ -98,7 +101,7 @@ class DevnetStory(MerchantCalls):
             self._withdraw(chain)
 
     def _deposit(self) -> None:
-        self.open("getMerchantBalance", "USDT for the shop", "A merchant has an address of its own on each.")
+        self.open("getMerchantBalance", "USDT for the shop", "A merchant has its own address on each chain.")
         shown = _read_object(
             run_and_show(self.transcript, self._backstage, "merchant", "show", SHOP, "--json")
         )
@@ -126,7 +129,7 @@ class DevnetStory(MerchantCalls):
             extUserId=ALICE,
         )
         self.transcript.answer(answer)
-        self.transcript.passed(f"{ALICES_KFB} KFB: 30 USDT at the rate of the moment they were credited, 7.1")
+        self.transcript.passed(f"{ALICES_KFB} KFB: 30 USDT at 7.1, the rate when they were credited")
 
     def _send(self, addresses: Mapping[str, str], amounts: Mapping[str, str]) -> None:
         """Pay USDT from outside, by real transactions."""
@@ -141,7 +144,7 @@ class DevnetStory(MerchantCalls):
         created = self.call(
             "createMerchantWithdrawOrder",
             f"The shop withdraws on {chain}",
-            "Paid by the hot wallet. (The notifyUrl leads nowhere here; `make demo` shows callbacks.)",
+            "The hot wallet pays. (Nothing listens at this notifyUrl; `make demo` shows callbacks.)",
             amount=amount,
             chainType=chain,
             currency="USDT",
@@ -159,7 +162,7 @@ class DevnetStory(MerchantCalls):
         order = _read_object(self._backstage.run(*show))
         self.transcript.blank_line()
         self.transcript.say(
-            f"`{format_command(show)}` names the transaction, and the node tells its Transfer:"
+            f"`{format_command(show)}` names the transaction. The node shows its Transfer event:"
         )
         node = self._devnet.settings[f"WALLET_{chain}_RPC"].partition(",")[0]
         transfer = read_transfer(chain, node, str(order["txHash"]))
@@ -168,15 +171,17 @@ class DevnetStory(MerchantCalls):
         token = read_digits(self._devnet.settings[f"WALLET_{chain}_TOKEN"])
         if (transfer.token, transfer.recipient, transfer.amount) != (token, read_digits(address), amount):
             raise Failure(f"the transfer on {chain} is not the one that was ordered: {transfer}")
-        self.transcript.passed(f"{amount} of the token have gone to {address}")
+        self.transcript.passed(f"{amount} USDT arrived at {address}")
 
 
 def reconcile(transcript: Transcript, deployment: Deployment) -> None:
     """Reconcile the books with both chains. Raises Failure, also if anything is unexplained."""
-    transcript.chapter("The operator holds the books against the chains")
-    transcript.say("What should be in custody, and what the chains say is: with the float, to the last unit.")
+    transcript.chapter("The operator reconciles the books with the chains")
+    transcript.say(
+        "The books say what should be in custody, the chains say what is there. They agree exactly."
+    )
     run_and_show(transcript, deployment, "reconcile")
-    transcript.passed("nothing is unexplained on either chain")
+    transcript.passed("nothing is unexplained on any chain")
 
 
 def _read_object(said: str) -> dict[str, object]:

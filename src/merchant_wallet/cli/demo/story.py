@@ -1,7 +1,6 @@
-"""The story of Lantern Tea, a shop, and Alice, its customer: eight operations, a callback, refusals, the
-book.
+"""The story of the shop Lantern Tea and its customer Alice: eight operations, callbacks, refusals, the book.
 
-Rules: the amounts are few and round, so that a reader can add them up.
+Rules: amounts are few and round, so that a reader can add them up.
 """
 
 import json
@@ -57,8 +56,8 @@ def open_account(transcript: Transcript, deployment: Deployment) -> Account:
 
     transcript.chapter("The operator opens an account")
     transcript.say(
-        f"{SHOP} becomes a merchant, fees and rates are set, and its own 1,000 USDT are booked in. Even that "
-        "needs a reason, and an account that they come from."
+        f"The operator creates the merchant {SHOP}, sets fees and rates, and credits 1,000 USDT to the shop. "
+        "Even that credit needs a reason, and an account that it comes from."
     )
     created = run("merchant", "create", SHOP, "--json")
     run(
@@ -113,11 +112,11 @@ class ShopStory(MerchantCalls):
         self._close()
 
     def _trade(self) -> None:
-        self.call("getMerchantBalance", "What is in the till?", "The 1,000 USDT that the operator booked in.")
+        self.call("getMerchantBalance", "What is in the till?", "The 1,000 USDT that the operator credited.")
         self.call(
             "exchange",
             "Wallets hold KFB",
-            "So 400 USDT become 2,840 KFB, at 7.1. The optional order id makes a retry safe.",
+            "So the shop exchanges 400 USDT for 2,840 KFB, at 7.1. The optional order id makes a retry safe.",
             amount="400.00",
             sendCurrency="USDT",
             receiveCurrency="KFB",
@@ -126,35 +125,35 @@ class ShopStory(MerchantCalls):
         alice = self.call(
             "getMerchantCustomer",
             "Alice comes in",
-            "She is new: the look-up opens her a wallet, with an address on either network.",
+            "She is new, so the look-up opens a wallet for her, with an address on each network.",
             extUserId=ALICE,
         )
         self.call(
             "transferFromMerchantToUser",
             "Alice hands in a voucher",
-            "It is worth 1,500 KFB, which go to the address of her wallet.",
+            "It is worth 1,500 KFB. The shop pays them to the address of her wallet.",
             currency="KFB",
             amount="1500",
             mcOrderId="voucher-1",
             address=str(alice.data["address"]),
         )
-        price = "200 KFB; 1 % is the fee, 198 arrive."
+        price = "She pays 200 KFB. The fee is 1 %, so 198 arrive."
         bought = self.call("transferFromUserToMerchant", "Alice buys a teapot", price, **TEAPOT)
         self._teapot = str(bought.data["transactionId"])
 
     def _withdraw(self) -> None:
-        quote = (
-            "250 USDT are to leave for a wallet of its own outside. 0.5 % are 1.25, above the least fee of 1."
-        )
+        quote = "It would like to withdraw 250 USDT. The fee of 0.5 % is 1.25, above the minimum of 1."
         self.call("getWithdrawFee", "What would a withdrawal cost?", quote, amount="250.00", currency="USDT")
         created = self.call(
             "createMerchantWithdrawOrder",
             "The shop withdraws",
-            "The amount is held in the same commit as the order. Status 0 means that it is not paid yet.",
+            "The order and the hold of its amount are one commit. Status 0 means that it is not paid yet.",
             **self._withdrawal(WITHDRAWAL_ID, "250.00"),
         )
         self.open(
-            "queryOrder", "Has it arrived?", "The shop asks until the sandbox's chain has made it final."
+            "queryOrder",
+            "Has it arrived?",
+            "The shop asks until the payment is final on the sandbox's chain.",
         )
         self.follow_order(created, WITHDRAWAL_ID)
 
@@ -170,17 +169,17 @@ class ShopStory(MerchantCalls):
 
     def _receive_callback(self) -> None:
         """The callback, which was written in the same commit as the end of the order."""
-        self.transcript.chapter("The shop is told", "callback")
+        self.transcript.chapter("The shop is notified", "callback")
         self.transcript.say(
-            "Asking again and again is not needed: whatever the order ends in, the service calls the order's "
-            "notifyUrl, and again later until it hears `success`. Here this very program listened."
+            "The shop need not ask: when an order ends, the service sends a callback to its notifyUrl. "
+            "It repeats the callback until the answer is `success`. Here the demo itself receives it."
         )
         self._take_callback(WITHDRAWAL_ID, "2", "paid, with the transaction's hash")
-        dear = "310 USDT are above what goes out without an operator's word; the operator says no."
+        dear = "310 USDT are above the approval limit. The operator does not approve, but cancels."
         request = self.client.prepare("createMerchantWithdrawOrder", **self._withdrawal(CANCELLED_ID, "310"))
         created = self.show(dear, request)
         run_and_show(self.transcript, self._backstage, "withdrawals", "cancel", str(created.data["orderId"]))
-        self._take_callback(CANCELLED_ID, "4", "cancelled, and the 310 are the shop's again")
+        self._take_callback(CANCELLED_ID, "4", "cancelled, and the shop has its 310 USDT back")
 
     def _take_callback(self, mc_order_id: str, status: str, meaning: str) -> None:
         """The next callback: for this order and status, with both signatures right."""
@@ -197,10 +196,10 @@ class ShopStory(MerchantCalls):
         self.transcript.passed("webhook-signature: and with its callback secret")
 
     def _show_refusals(self) -> None:
-        self.transcript.chapter("What the service does not fall for")
+        self.transcript.chapter("What the service refuses")
         once = self.client.prepare("getMerchantBalance")
         self.send(once, SUCCESS)
-        self.show("A request that was overheard is sent again, byte for byte.", once, NONCE_REPEATED)
+        self.show("An attacker sends a recorded request again, byte for byte.", once, NONCE_REPEATED)
 
         fields = {
             **self.client.prepare(
@@ -208,11 +207,12 @@ class ShopStory(MerchantCalls):
             ).fields
         }
         fields["sign"] = sign("a secret that is not the shop's", "/merchant/exchange", fields)
-        forged = "Someone without the secret signs an exchange. A sandbox answers with what should be signed."
+        forged = "Someone without the secret signs an exchange. A sandbox shows the string to sign."
         self.show(forged, Request("/merchant/exchange", fields), SIGNATURE_MISMATCH)
 
         first = (
-            "The shop lost the answer about the teapot and asks again: it gets it again, and Alice pays once."
+            "The shop lost the answer about the teapot and repeats the order. It gets the same answer, and "
+            "Alice pays once."
         )
         again = self.show(first, self.client.prepare("transferFromUserToMerchant", **TEAPOT), SUCCESS)
         if again.data["transactionId"] != self._teapot:
@@ -228,7 +228,7 @@ class ShopStory(MerchantCalls):
 
     def _close(self) -> None:
         self.transcript.chapter("The shop closes its books")
-        sums = "By its own: 1000 − 400 − 250 = 350 USDT, and 2840 − 1500 + 198 = 1538 KFB. The service says:"
+        sums = "The shop's sums: 1000 − 400 − 250 = 350 USDT, 2840 − 1500 + 198 = 1538 KFB. The service:"
         balance = self.show(sums, self.client.prepare("getMerchantBalance"), SUCCESS)
         if {name: read_amount(balance, name) for name in CLOSING_BALANCES} != CLOSING_BALANCES:
             raise Failure("the shop's sums and the service's balances differ")
@@ -243,7 +243,8 @@ def check_book(transcript: Transcript, deployment: Deployment) -> None:
     transcript.passed(f"the book is verified: {entries} entries")
     transcript.blank_line()
     transcript.say(
-        "And where everything is now. What an account has came from another, so each currency sums to 0."
+        "These are the balances of all accounts. Each amount came from another account, so each currency "
+        "adds up to 0."
     )
     run_and_show(transcript, deployment, "book", "show", SHOP)
     if any(sums.values()):
