@@ -134,7 +134,7 @@ def test_an_operator_stops_payouts_and_an_approved_order_says_that_it_waits(
     page.goto(PAYOUTS)
     page.get_by_role("region", name="TRC20").get_by_role("button", name="Resume payouts").click()
     dialog = page.get_by_role("dialog", name="Resume payouts on TRC20?")
-    expect(dialog).to_contain_text("Approved orders are paid at once then: 1.")
+    expect(dialog).to_contain_text("Approved orders are then paid at once: 1.")
     dialog.get_by_label("Reason").fill("the node was replaced")
     dialog.get_by_role("button", name="Resume payouts").click()
     expect(page.locator(".toast")).to_contain_text("Payouts on TRC20 go on.")
