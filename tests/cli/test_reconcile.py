@@ -135,7 +135,8 @@ def test_what_an_operator_moved_is_recorded_once_and_listed(shop: Wallet) -> Non
         (("IN", "ERC20", "5", "--tx", "0x12", "--reason", "x"), "64 hexadecimal digits"),
         (("IN", "ERC20", "5", "--tx", HASH, "--reason", " "), "why"),
         (("IN", "ERC20", "-5", "--tx", HASH, "--reason", "x"), ""),
-        (("IN", "BEP20", "5", "--tx", HASH, "--reason", "x"), ""),
+        (("IN", "BTC", "5", "--tx", HASH, "--reason", "x"), ""),
+        (("IN", "BEP20", "5", "--tx", HASH, "--reason", "x"), "BEP20 is off"),
     ],
 )
 def test_what_makes_no_record_is_refused(shop: Wallet, arguments: tuple[str, ...], word: str) -> None:

@@ -330,6 +330,8 @@ def simulate(
         if units == 0:
             raise Failure("AMOUNT must be more than 0.")
         name = chain or family.key_name
+        if name not in session.settings.shown_chains:
+            raise Failure(f"The sandbox has no {name}: add it to WALLET_SANDBOX_CHAINS.")
         async with session.conn.transaction():
             arrival = await add_deposit(session.conn, name, SENDER, recipient, units, now_ms())
             await session.record("deposits.simulate", f"address {address}", after={"amount": amount})

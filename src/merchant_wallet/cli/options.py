@@ -1,14 +1,12 @@
 """Arguments and options that several commands share, each with one name, one meaning and one help text."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 
-from merchant_wallet.base.chains import DEFAULT_CODES, KEY_NAMES
-from merchant_wallet.base.config import ConfigError, load_settings
+from merchant_wallet.base.chains import CODES, KEY_NAMES
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.base.money import parse_units
@@ -31,15 +29,7 @@ def wants_json(ctx: typer.Context) -> bool:
     return bool(ctx.meta.get(JSON_KEY))
 
 
-def _shown_chains() -> tuple[str, ...]:
-    """The chains of the settings. If a setting is wrong, the command itself reports it."""
-    try:
-        return load_settings(os.environ).shown_chains
-    except ConfigError:
-        return DEFAULT_CODES
-
-
-OR_CHAINS: Final = " or ".join(_shown_chains())
+OR_CHAINS: Final = " or ".join(CODES)
 """The chains, for help texts."""
 
 if TYPE_CHECKING:
@@ -47,8 +37,8 @@ if TYPE_CHECKING:
     Currency: TypeAlias = str
     KeyName: TypeAlias = str
 else:
-    # The allowed words. A chain that is off is refused like an unknown one.
-    Chain, Currency, KeyName = Literal[_shown_chains()], Literal[CURRENCIES], Literal[KEY_NAMES]
+    # The allowed words. A chain that is off here may be on in the service: a command that needs it says so.
+    Chain, Currency, KeyName = Literal[CODES], Literal[CURRENCIES], Literal[KEY_NAMES]
 
 
 DataOption = Annotated[

@@ -171,6 +171,7 @@ def record(
         from merchant_wallet.base.clock import now_ms
         from merchant_wallet.custody import records
 
+        await _insist_on_chain(session, chain)
         actor = find_actor()
         async with session.conn.transaction():
             number = await records.record_treasury(
@@ -227,6 +228,15 @@ def treasury(
         }
 
     terminal.print_list(run(data, act), "treasury", TREASURY_COLUMNS, as_json)
+
+
+async def _insist_on_chain(session: Session, chain: str) -> None:
+    """Raises Failure if the chain is neither in the settings nor has a hot wallet."""
+    from merchant_wallet.custody.sweeps import store
+
+    if chain in session.settings.shown_chains or await store.read_wallet(session.conn, chain):
+        return
+    raise Failure(f"{chain} is off: it has no node in the settings, and no hot wallet is known.")
 
 
 def _read_hash(chain: str, text: str) -> str:

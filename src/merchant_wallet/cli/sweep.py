@@ -180,13 +180,13 @@ async def _sweep(session: Session, chain: str | None, *, again: bool, once: bool
 
     if evidence := await list_evidence(session.conn):
         raise Failure(f"The database was rolled back, nothing is swept: {evidence[0].cause}.")
+    chosen = _chosen(session, chain)
     # Log lines must not mix with the answer.
     logs.set_up("warning", session.settings.log_format)
     worker = await open_sweep_worker(
         session.settings, partial(db.connect, session.url), open_signer(session.settings)
     )
     try:
-        chosen = _chosen(session, chain)
         sweepers = {name: worker.sweepers[name] for name in chosen if name in worker.sweepers}
         if not sweepers:
             raise Failure("No chain is set up here that could be swept.")
@@ -280,7 +280,12 @@ async def _make_plan(
 
 
 def _chosen(session: Session, chain: str | None) -> tuple[str, ...]:
-    return session.settings.shown_chains if chain is None else (chain,)
+    """The chains to sweep on. Raises Failure if the given one has no node."""
+    if chain is None:
+        return session.settings.shown_chains
+    if chain not in session.settings.open_chains:
+        raise Failure(f"{chain} has no node in the settings: set WALLET_{chain}_RPC.")
+    return (chain,)
 
 
 def _describe(planned: "PlannedSweep") -> dict[str, Any]:
