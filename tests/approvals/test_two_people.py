@@ -128,7 +128,7 @@ def test_an_approval_names_a_person(nobody: str) -> None:
     expect(ledger, Approve(opened(ledger).order_id, nobody), NO_PERSON)
 
 
-def test_a_word_that_does_not_count_yet_approves_nothing() -> None:
+def test_an_approval_that_does_not_count_yet_approves_nothing() -> None:
     ledger = given("merchant:USDT 1000")
     order_id = opened(ledger).order_id
     early = Approve(order_id, ANN, eligible_ms=LAST_MS)
@@ -139,10 +139,36 @@ def test_a_word_that_does_not_count_yet_approves_nothing() -> None:
     order = order_of(ledger.ask(Approve(order_id, BOB, eligible_ms=5), LAST_MS))
     assert (order.approved_by, order.approved_eligible_ms) == (BOB, 5)
     assert find_approval_violation(order) is None
-    for change in ({"first_approved_ms": LAST_MS - 1}, {"approved_eligible_ms": LAST_MS + 1}):
-        assert "approvals count from" in str(
-            find_approval_violation(msgspec.structs.replace(order, **change))
-        )
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (
+            {"first_approved_ms": LAST_MS - 1},
+            f"approved by {ANN} at {LAST_MS - 1}, whose approvals count from {LAST_MS} on",
+        ),
+        (
+            {"first_approved_ms": None},
+            f"approved by {ANN} at no moment, whose approvals count from {LAST_MS} on",
+        ),
+        (
+            {"approved_eligible_ms": LAST_MS + 1},
+            f"approved by {BOB} at {LAST_MS}, whose approvals count from {LAST_MS + 1} on",
+        ),
+        (
+            {"approved_ms": None},
+            f"approved by {BOB} at no moment, whose approvals count from 5 on",
+        ),
+    ],
+)
+def test_an_approval_before_it_counts_is_a_violation(change: dict[str, int | None], fault: str) -> None:
+    ledger = given("merchant:USDT 1000")
+    order_id = opened(ledger).order_id
+    ledger.ask(Approve(order_id, ANN, eligible_ms=LAST_MS), LAST_MS)
+    order = order_of(ledger.ask(Approve(order_id, BOB, eligible_ms=5), LAST_MS))
+    assert find_approval_violation(order) is None
+    assert find_approval_violation(msgspec.structs.replace(order, **change)) == fault
 
 
 def test_a_third_yes_changes_nothing() -> None:

@@ -67,6 +67,8 @@ class Ledger:
     approved_by: dict[int, str] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     callbacks: list[CallbackDue] = field(default_factory=list)
+    frozen_orders: set[int] = field(default_factory=set)
+    is_rolled_back: bool = False
     deposits: dict[DepositKey, Deposit] = field(default_factory=dict)
     settled_hashes: dict[tuple[str, str], str] = field(default_factory=dict)
     rates: dict[tuple[str, str], Rate] = field(
@@ -95,6 +97,8 @@ class Ledger:
         for order in self.withdrawals.values():
             if order.order_id in read_set.withdrawal_ids or order.mc_order_id in read_set.withdrawal_mc_ids:
                 draft.put_withdrawal(order)
+        draft.frozen_orders = read_set.stoppable_ids & self.frozen_orders
+        draft.is_rolled_back = self.is_rolled_back and bool(read_set.stoppable_ids)
         for entry in self.entries:
             if entry.mc_order_id in read_set.mc_order_ids and entry.kind in read_set.order_kinds:
                 _know(draft, entry)

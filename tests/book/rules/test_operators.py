@@ -111,8 +111,10 @@ def test_balances_are_the_merchants_own() -> None:
 
 
 def test_a_sub_user_is_read_with_its_balance_and_addresses() -> None:
+    ledger = given("anna 3")
     evm, tron = addresses("anna")
     outcome = {
+        "user_id": locate(ledger, "anna")[0],
         "ext_user_id": "anna",
         "username": "anna",
         "currency": KFB,
@@ -121,8 +123,8 @@ def test_a_sub_user_is_read_with_its_balance_and_addresses() -> None:
         "tron_address": tron,
         "created": False,
     }
-    expect(given("anna 3"), ReadSubUser("anna"), outcome)
-    expect(given("anna 3"), ReadSubUser("Anna"), SUB_USER_UNKNOWN)
+    expect(ledger, ReadSubUser("anna"), outcome)
+    expect(ledger, ReadSubUser("Anna"), SUB_USER_UNKNOWN)
 
 
 def test_opening_a_wallet_is_an_entry_that_says_whose_it_is() -> None:
@@ -135,6 +137,7 @@ def test_opening_a_wallet_is_an_entry_that_says_whose_it_is() -> None:
     assert (entry.kind, entry.postings) == ("register", ())
     evm, tron = addresses("anna")
     assert entry.facts == f"4:annaKFB;4;{evm.hex()};{tron.hex()}"
+    assert first.user_id == again.user_id == entry.entry_id
     assert ledger.sub_users[entry.entry_id].ext_user_id == "anna"
     assert ledger.address_indexes == {entry.entry_id: 4}
     check_chain(ledger)
@@ -142,5 +145,10 @@ def test_opening_a_wallet_is_an_entry_that_says_whose_it_is() -> None:
 
 def test_a_known_sub_user_is_answered_as_it_stands() -> None:
     ledger = given("anna 3")
-    outcome = {"balance_units": units("3"), "currency": KFB, "created": False}
+    outcome = {
+        "user_id": locate(ledger, "anna")[0],
+        "balance_units": units("3"),
+        "currency": KFB,
+        "created": False,
+    }
     expect(ledger, Register("anna", USDT, 9, b"e" * 20, b"t" * 20), outcome)
