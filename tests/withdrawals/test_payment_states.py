@@ -236,37 +236,36 @@ def test_a_verdict_is_one_event(verdict: Verdict, is_exact: bool, has_nonces: bo
     assert read_verdict(verdict, is_exact=is_exact, has_nonces=has_nonces) is event
 
 
-ANYWHERE = [
-    (Blocked(Obstacle("fee", "too high")), Event.BLOCKED),
-    (ChainAway("no node"), Event.FAILED),
-    (ValueError("a fault"), Event.FAILED),
-]
-
-
-@pytest.mark.parametrize("action", Action)
-def test_an_error_is_one_event(action: Action) -> None:
-    for error, event in ANYWHERE:
-        assert read_error(action, error) is event
+ERRORS: dict[str, tuple[Exception, Event, dict[Action, Event]]] = {
     # Where a signed transfer may count, a recipient that can't be paid proves nothing.
-    unpayable = Event.UNPAYABLE if action in (Action.CHECK_PAYABLE, Action.SIGN) else Event.FAILED
-    assert read_error(action, Unpayable("blacklisted")) is unpayable
-    refused = Event.REFUSED if action is Action.SEND else Event.FAILED
-    assert read_error(action, NodeRefused("a node", -32000, "underpriced")) is refused
+    "unpayable": (
+        Unpayable("blacklisted"),
+        Event.FAILED,
+        {Action.CHECK_PAYABLE: Event.UNPAYABLE, Action.SIGN: Event.UNPAYABLE},
+    ),
+    "blocked": (Blocked(Obstacle("fee", "too high")), Event.BLOCKED, {}),
+    "chain away": (ChainAway("no node"), Event.FAILED, {}),
+    "fault": (ValueError("a fault"), Event.FAILED, {}),
+    "node refused": (
+        NodeRefused("a node", -32000, "underpriced"),
+        Event.FAILED,
+        {Action.SEND: Event.REFUSED},
+    ),
     # A signer that gave no answer in time may have signed.
-    unanswered = Event.UNANSWERED if action is Action.SIGN else Event.FAILED
-    assert read_error(action, SignerAway("no answer")) is unanswered
-    assert read_error(action, TimeoutError()) is unanswered
+    "signer away": (SignerAway("no answer"), Event.FAILED, {Action.SIGN: Event.UNANSWERED}),
+    "time-out": (TimeoutError(), Event.FAILED, {Action.SIGN: Event.UNANSWERED}),
+}
+"""An error, its event, and its event in some actions."""
 
 
-ERRORS = [
-    *(error for error, _ in ANYWHERE),
-    *(Unpayable("blacklisted"), NodeRefused("a node", -32000, "underpriced"), SignerAway("no answer")),
-    TimeoutError(),
-]
+def test_an_error_is_one_event() -> None:
+    cases = [(name, action) for name in ERRORS for action in Action]
+    found = {(name, action): read_error(action, ERRORS[name][0]) for name, action in cases}
+    assert found == {(name, action): ERRORS[name][2].get(action, ERRORS[name][1]) for name, action in cases}
 
 
 @pytest.mark.parametrize("state", ACTIONS)
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("error", [row[0] for row in ERRORS.values()], ids=ERRORS)
 def test_every_error_of_an_action_is_a_step_of_its_state(state: State, error: Exception) -> None:
     step(state, read_error(ACTIONS[state], error))
 
