@@ -8,6 +8,7 @@ skipped; in CI they fail. A failed test leaves screenshots in `shots/`.
 
 import base64
 import functools
+import itertools
 import os
 import re
 import shutil
@@ -50,13 +51,16 @@ NARROW: Final = Screen("narrow", 320, 640, 1, touch=True)
 SCREENS: Final = (PHONE, DESKTOP)
 LANGUAGES: Final = ("en", "zh-CN")
 THEMES: Final = ("light", "dark")
-# Two looks show each screen, language and theme once. The long tests add the other pairs.
-_FIRST_LOOKS: Final = ((DESKTOP, "en", "light"), (PHONE, "zh-CN", "dark"))
-_MORE_LOOKS: Final = ((DESKTOP, "zh-CN", "dark"), (PHONE, "en", "dark"), (PHONE, "zh-CN", "light"))
+Look = tuple[Screen, str, str]
+# Two looks show each screen, language and theme once. The long tests add the other six.
+_FIRST_LOOKS: Final[tuple[Look, ...]] = ((DESKTOP, "en", "light"), (PHONE, "zh-CN", "dark"))
+_MORE_LOOKS: Final[tuple[Look, ...]] = tuple(
+    look for look in itertools.product(SCREENS, LANGUAGES, THEMES) if look not in _FIRST_LOOKS
+)
 
 
-def each_look(*more: tuple[Screen, str, str]) -> pytest.MarkDecorator:
-    """Run a test in each look, and in the given ones too."""
+def each_look(*more: Look) -> pytest.MarkDecorator:
+    """Run a test in two looks and in the given ones, and in its long form in every other look."""
     looks = [
         pytest.param(*look, marks=marks, id="-".join((look[0].name, *look[1:])))
         for marks, group in (((), (*_FIRST_LOOKS, *more)), (pytest.mark.long, _MORE_LOOKS))

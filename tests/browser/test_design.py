@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Route, expect
 from tests.browser import conftest
-from tests.browser.conftest import NARROW, PHONE, SCREENS, CheckAxe, Screen, Visits, each_look
+from tests.browser.conftest import NARROW, PHONE, SCREENS, THEMES, CheckAxe, Screen, Visits, each_look
 from tests.browser.showroom import PAID_UNITS, Showroom
 
 GALLERIES = ("wallet.html", "console.html", "parts.html")
@@ -46,8 +46,17 @@ def test_nobody_is_kept_out(
         dialog.evaluate("dialog => dialog.close()")
 
 
+# The long form adds the other theme of each page.
+ERROR_THEMES = {403: "light", 404: "dark", 429: "light", 500: "dark", 503: "light"}
+
+
 @pytest.mark.parametrize(
-    ("status", "theme"), [(403, "light"), (404, "dark"), (429, "light"), (500, "dark"), (503, "light")]
+    ("status", "theme"),
+    [
+        pytest.param(status, theme, marks=() if theme == first else pytest.mark.long)
+        for status, first in ERROR_THEMES.items()
+        for theme in THEMES
+    ],
 )
 def test_an_error_page_can_be_read_by_everyone(
     showroom: Showroom, check_axe: CheckAxe, status: int, theme: str
