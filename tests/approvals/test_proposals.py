@@ -1,105 +1,25 @@
 """Adjustments by two people: one proposes, another accepts, and the book moves the money once."""
 
 import asyncio
-import signal
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, LiteralString
 
 import pytest
-from psycopg import AsyncConnection, errors
+from psycopg import errors
+from tests.approvals.proposal_scene import ANN, BOB, ROLES, ProposalScene, refusal, run_story
 from tests.approvals.proposer_changes import PROPOSER_CHANGES
-from tests.crash.shop import ALICE, COIN, FUNDS, Shop, open_merchant, open_shop, run
+from tests.crash.shop import ALICE, COIN, FUNDS, open_merchant, run
 
 from merchant_wallet.approvals import proposals
 from merchant_wallet.approvals.decisions import ProposalRefusal, ProposalRefused
 from merchant_wallet.approvals.proposals import Proposal
-from merchant_wallet.audit import records as audit
-from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
-from merchant_wallet.base.settings import Settings
-from merchant_wallet.book.commands import Adjust, Command, Submission
-from merchant_wallet.book.outcomes import Adjusted, Balances, Outcome
+from merchant_wallet.book.commands import Adjust
+from merchant_wallet.book.outcomes import Balances
 from merchant_wallet.book.rules.operators import SAME_PERSON
-from merchant_wallet.book.writer import Unavailable, Writer
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
-from merchant_wallet.processes.base import Base
-from merchant_wallet.processes.worker import make_maintenance_tasks
-
-ANN, BOB = "operator:ann", "operator:bob"
-ROLES = ("owner", "operator")
-DYING = Path(__file__).with_name("dying_operator.py")
-
-
-class ProposalScene:
-    """A shop, a connection to its database, and its book's writer."""
-
-    def __init__(self, shop: Shop, conn: AsyncConnection, writer: Writer) -> None:
-        self.shop = shop
-        self.conn = conn
-        self.writer = writer
-        self.asked: list[Command] = []
-
-    async def ask(self, merchant_id: int, command: Command) -> Outcome:
-        """The book's answer. It also records what was asked."""
-        assert merchant_id == self.shop.merchant_id
-        self.asked.append(command)
-        return await self.shop.ask(self.writer, command)
-
-    async def propose(
-        self, units: int = 5 * COIN, reason: str = "goodwill, ticket 12", **more: Any
-    ) -> Proposal:
-        """Ann's proposal to credit the merchant's KFB."""
-        given = {"proposed_by": ANN, "at_ms": 1000, "currency": KFB, **more}
-        currency = given.pop("currency")
-        return await proposals.propose(self.conn, self.shop.merchant_id, currency, units, reason, **given)
-
-    async def entries(self) -> list[int]:
-        """The entries with a proposal's name."""
-        rows = await self.shop.rows(
-            "select entry_id from entry where mc_order_id like 'proposal-%%' order by 1"
-        )
-        return [row[0] for row in rows]
-
-    async def kfb_units(self) -> int:
-        """The merchant's KFB."""
-        rows = await self.shop.rows(
-            "select balance from account where kind = 'merchant' and currency = 'KFB'"
-        )
-        return int(rows[0][0])
-
-
-@asynccontextmanager
-async def open_scene(url: str) -> AsyncIterator[ProposalScene]:
-    shop = await open_shop(url)
-    writer = Writer(url)
-    async with await connect(url) as conn:
-        yield ProposalScene(shop, conn, writer)
-    await writer.close()
-    await shop.verify()
-
-
-def run_story(url: str, story: Any) -> None:
-    """Run a scenario, then verify the book."""
-
-    async def scenario() -> None:
-        async with open_scene(url) as scene:
-            await story(scene)
-
-    run(scenario())
-
-
-async def refusal(decision: Coroutine[Any, Any, object]) -> str:
-    """The sentence of a refused decision."""
-    with pytest.raises(ProposalRefused) as caught:
-        await decision
-    return str(caught.value)
 
 
 def test_what_one_proposes_and_another_accepts_moves_once(database_url: str) -> None:
@@ -198,124 +118,6 @@ def test_what_the_book_refuses_has_failed_and_stays_so(database_url: str) -> Non
         await scene.shop.ask(scene.writer, Adjust(KFB, COIN, "more", "x", None))
         assert await proposals.carry_out(scene.conn, scene.ask, no) == failed
         assert await scene.entries() == []
-
-    run_story(database_url, story)
-
-
-@pytest.mark.parametrize(("moment", "entries"), [("before", 0), ("after", 1)])
-def test_whoever_is_killed_in_the_middle_of_it_moves_nothing_twice(
-    database_url: str, moment: str, entries: int
-) -> None:
-    async def story(scene: ProposalScene) -> None:
-        no = (await scene.propose()).proposal_no
-        died = await asyncio.to_thread(
-            subprocess.run,
-            [sys.executable, str(DYING), database_url, str(no), moment],
-            timeout=60,
-            check=False,
-        )
-        assert died.returncode == -signal.SIGKILL
-        assert len(await scene.entries()) == entries
-        later_ms = 2**45
-        (left,) = await proposals.list_unfinished(scene.conn, now_ms=later_ms)
-        assert (left.proposal_no, left.state, left.entry_id) == (no, "accepted", None)
-        assert "decided already" in await refusal(
-            proposals.take(scene.conn, no, "operator:eve", later_ms, roles=ROLES)
-        )
-        done = [await proposals.carry_out(scene.conn, scene.ask, no) for _ in range(2)]
-        assert done[0] == done[1]
-        assert [done[0].entry_id] == await scene.entries()
-        assert await scene.kfb_units() == FUNDS + 5 * COIN
-        assert await proposals.list_unfinished(scene.conn, now_ms=later_ms) == []
-
-    run_story(database_url, story)
-
-
-def test_the_workers_finish_what_was_accepted_and_left(database_url: str) -> None:
-    async def story(scene: ProposalScene) -> None:
-        no = (await scene.propose()).proposal_no
-        await proposals.take(scene.conn, no, BOB, 2000, roles=ROLES)
-        finish = make_maintenance_tasks(Base(Settings(), database_url, Keyring(bytes(32))), scene.writer)[
-            "proposals"
-        ]
-        await finish(scene.conn, 2000)
-        assert await scene.entries() == [], "whoever accepted it may still be at it"
-        await finish(scene.conn, 2001 + proposals.UNFINISHED_AFTER_MS)
-        await finish(scene.conn, 2002 + proposals.UNFINISHED_AFTER_MS)
-        done = await proposals.show(scene.conn, no)
-        assert done is not None
-        assert [done.entry_id] == await scene.entries()
-        (told,) = await audit.list_entries(scene.conn)
-        assert (told.actor, told.action, told.subject) == (
-            "worker",
-            "adjustment.carry_out",
-            f"proposal {no}",
-        )
-        assert told.after == {"state": "accepted", "entryId": done.entry_id, "outcome": None}
-
-    run_story(database_url, story)
-
-
-def test_a_proposal_that_the_workers_cannot_finish_keeps_no_other_waiting(database_url: str) -> None:
-    class Lame(Writer):
-        """A writer that fails commands about five coins."""
-
-        def submit(self, merchant_id: int, submission: Submission) -> "asyncio.Future[Outcome]":
-            assert isinstance(submission.command, Adjust)
-            if submission.command.signed_units == 5 * COIN:
-                raise Unavailable("queue full")
-            return super().submit(merchant_id, submission)
-
-    async def story(scene: ProposalScene) -> None:
-        stuck, free = [(await scene.propose(units)).proposal_no for units in (5 * COIN, 7 * COIN)]
-        for number in (stuck, free):
-            await proposals.take(scene.conn, number, BOB, 2000, roles=ROLES)
-        lame = Lame(database_url)
-        finish = make_maintenance_tasks(Base(Settings(), database_url, Keyring(bytes(32))), lame)["proposals"]
-        with pytest.raises(ExceptionGroup, match="proposals"):
-            await finish(scene.conn, 2001 + proposals.UNFINISHED_AFTER_MS)
-        await lame.close()
-        assert len(await scene.entries()) == 1
-        (left,) = await proposals.list_unfinished(scene.conn, now_ms=2001 + proposals.UNFINISHED_AFTER_MS)
-        assert left.proposal_no == stuck
-
-    run_story(database_url, story)
-
-
-def test_while_the_book_is_away_a_proposal_stays_accepted(database_url: str) -> None:
-    async def away(merchant_id: int, command: Command) -> Outcome:
-        raise Unavailable("stopping")
-
-    async def story(scene: ProposalScene) -> None:
-        no = (await scene.propose()).proposal_no
-        with pytest.raises(Unavailable):
-            await proposals.accept(scene.conn, away, no, BOB, 100_000, roles=ROLES)
-        shown = await proposals.show(scene.conn, no)
-        assert shown is not None
-        assert shown.is_unfinished
-        assert (
-            await proposals.list_unfinished(scene.conn, now_ms=100_000 + proposals.UNFINISHED_AFTER_MS) == []
-        )
-        assert (
-            len(await proposals.list_unfinished(scene.conn, now_ms=100_001 + proposals.UNFINISHED_AFTER_MS))
-            == 1
-        )
-        assert (await proposals.carry_out(scene.conn, scene.ask, no)).entry_id is not None
-
-    run_story(database_url, story)
-
-
-def test_a_late_entry_of_the_book_overrules_a_recorded_refusal(database_url: str) -> None:
-    async def story(scene: ProposalScene) -> None:
-        taken = await proposals.take(scene.conn, (await scene.propose()).proposal_no, BOB, 2000, roles=ROLES)
-        answer = await scene.ask(scene.shop.merchant_id, proposals.command_of(taken))
-        assert isinstance(answer, Adjusted)
-        assert await proposals.note_outcome(scene.conn, taken, Refusal(42200, "no"))
-        assert await proposals.note_outcome(scene.conn, taken, answer)
-        assert not await proposals.note_outcome(scene.conn, taken, Refusal(42200, "no"))
-        shown = await proposals.show(scene.conn, taken.proposal_no)
-        assert shown is not None
-        assert (shown.state, shown.entry_id, shown.outcome) == ("accepted", answer.entry_id, None)
 
     run_story(database_url, story)
 

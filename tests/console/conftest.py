@@ -11,8 +11,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.journeys.conftest import Platform, clock, platform, shop
+from tests.journeys.conftest import DAY_MS, Clock, Platform, clock, platform, shop
 
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.console.request import COOKIE, CSRF_KEY
 from merchant_wallet.operators import records, sessions, totp
 from merchant_wallet.operators.roles import Operator
@@ -22,6 +23,7 @@ __all__ = ["clock", "platform", "shop"]
 
 PASSWORD = "seven grey herons wade"
 SIGN_IN = "/console/sign-in"
+HOUR_MS = 3_600_000
 _names = count(1)
 
 
@@ -187,3 +189,10 @@ def people(platform: Platform) -> Iterator[People]:
     made = People(platform)
     yield made
     made.leave()
+
+
+@pytest.fixture
+def time_passes(platform: Platform, clock: Clock) -> None:
+    """Move the clock on, so that failed attempts of earlier tests no longer count."""
+    clock.advance(2 * HOUR_MS)
+    platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))

@@ -8,24 +8,18 @@ from typing import Any
 
 import pytest
 from tests.console.conftest import People, read_text
-from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+from tests.journeys.conftest import Clock, Platform, Shop
 
 from merchant_wallet.audit import verify as audit_verify
 from merchant_wallet.base import db
-from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.console import audit_log
 from merchant_wallet.sub_users import pins
+
+pytestmark = pytest.mark.usefixtures("time_passes")
 
 CLOCK_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000
 TIMEOUT_S = 20
-
-
-@pytest.fixture(autouse=True)
-def _time_passes(platform: Platform, clock: Clock) -> None:
-    """Move the clock on, so that failed attempts of earlier tests no longer count."""
-    clock.advance(2 * HOUR_MS)
-    platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
 
 
 @pytest.fixture

@@ -9,21 +9,14 @@ from typing import Any, LiteralString
 import httpx
 import pytest
 from tests.console.conftest import People
-from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+from tests.journeys.conftest import Platform, Shop
 
 from merchant_wallet.base import db
-from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
+
+pytestmark = pytest.mark.usefixtures("time_passes")
 
 CLOCK_MS = 1_790_000_000_000
-HOUR_MS = 3_600_000
 WAITING: LiteralString = "select 1 from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
-
-
-@pytest.fixture(autouse=True)
-def _time_passes(platform: Platform, clock: Clock) -> None:
-    """Move the clock on, so that failed attempts of earlier tests no longer count."""
-    clock.advance(2 * HOUR_MS)
-    platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
 
 
 def overtake(

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.operators.sign_in_scene import SignInScene, open_scene
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.merchants.keys import Keyring
@@ -31,3 +32,9 @@ async def conn(database_url: str) -> AsyncIterator[Connection]:
                 [merchant_id, f"mk_{merchant_id}"],
             )
         yield connection
+
+
+@pytest.fixture
+async def scene(conn: Connection, keyring: Keyring) -> SignInScene:
+    """Ann has signed in once, an hour ago."""
+    return await open_scene(conn, keyring)
