@@ -36,7 +36,7 @@ def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What people call the merchant.")],
     currency_mode: Annotated[
         Literal["KFB", "USDT"],
-        typer.Option(help="KFB: both currencies. USDT: that one alone. It can be changed until the first entry, in the console."),
+        typer.Option(help="KFB: both currencies. USDT: that one alone. It can change until the first entry."),
     ] = "KFB",
     data: DataOption = None,
     as_json: JsonOption = False,
