@@ -1,15 +1,19 @@
 """Deposits, callbacks, entries, merchants and sub-users of several merchants, as operators search them."""
 
+from typing import Any, LiteralString
+
 import pytest
+from psycopg import AsyncCursor
 from tests.reporting.conftest import COIN, TRON_ADDRESS, ReportingScene, evm_of, tron_of
 
 from merchant_wallet.base.addresses import to_eip55, to_tron
+from merchant_wallet.base.db import connect_sync
 from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.reporting import callbacks, deposits, entries, export, merchants, rollup, sub_users
 from merchant_wallet.reporting.callbacks import CallbackFilter
 from merchant_wallet.reporting.deposits import DepositFilter, DepositLine
 from merchant_wallet.reporting.entries import EntryFilter
-from merchant_wallet.reporting.paging import Page, read_rows
+from merchant_wallet.reporting.paging import MAX_LIMIT, Connection, Page, read_rows
 
 pytestmark = pytest.mark.anyio
 
@@ -79,6 +83,38 @@ async def test_a_sub_users_deposits_are_read_page_by_page(scene: ReportingScene)
     assert await hashes(10) == ["a4", "a3", "a2", "a1", "a0"]
     assert await hashes(3) == ["a4", "a3", "a2"]
     assert await hashes(10, "seen") == ["a3", "a1"]
+
+
+class ChangingConnection:
+    """A connection beside which another one commits a change before the second page is read."""
+
+    def __init__(self, conn: Connection, url: str, change: LiteralString) -> None:
+        self._conn, self._url, self._change = conn, url, change
+        self.pages = 0
+        self.transaction, self.execute = conn.transaction, conn.execute
+
+    def cursor(self, **options: Any) -> AsyncCursor[Any]:
+        self.pages += 1
+        if self.pages == 2:
+            with connect_sync(self._url) as other:
+                other.execute(self._change)
+        return self._conn.cursor(**options)
+
+
+async def test_a_deposit_that_changes_between_two_pages_is_listed_as_it_was(scene: ReportingScene) -> None:
+    shop, count = await scene.open_shop("Shop"), MAX_LIMIT + 5
+    for number in range(count):
+        await scene.add_deposit(shop, f"t{number}", status="seen")
+    change: LiteralString = "update deposit set status = 'credited', final_ms = seen_ms where tx_hash = 't1'"
+    changing: Any = ChangingConnection(scene.conn, scene.url, change)
+    seen = DepositFilter(statuses=("seen",))
+    found = await deposits.read_deposits(changing, seen, count)
+    assert changing.pages == 2
+    assert [line.tx_hash for line in found] == [f"t{number}" for number in reversed(range(count))]
+    # The next list shows the change.
+    assert (
+        len(await deposits.read_deposits(scene.conn, DepositFilter(statuses=("seen",)), count)) == count - 1
+    )
 
 
 async def test_deposits_at_an_address_are_its_owners(scene: ReportingScene) -> None:

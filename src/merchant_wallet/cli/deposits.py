@@ -22,8 +22,6 @@ from merchant_wallet.cli.session import Session, run
 from merchant_wallet.deposits.deposit_states import State
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from merchant_wallet.reporting.deposits import DepositFilter, DepositLine
 
 app = typer.Typer(help="Look at deposits; let one arrive in the sandbox.", no_args_is_help=True)
@@ -83,11 +81,8 @@ def list_some(
         from merchant_wallet.reporting import deposits, paging
 
         wanted = await _filter(session, merchant, user, status)
-
-        def read(after: str | None, rows: int) -> "Awaitable[paging.Page[DepositLine]]":
-            return deposits.list_deposits(session.conn, wanted, after=after, limit=rows)
-
-        rows, last = paging.split_page(await paging.read_rows(read, limit + 1), limit)
+        found = await deposits.read_deposits(session.conn, wanted, limit + 1)
+        rows, last = paging.split_page(found, limit)
         return {"deposits": [describe(shown) for shown in rows], "more": last is not None}
 
     document = run(data, act)

@@ -113,6 +113,20 @@ async def list_deposits(
     return await paging.read_page(_NEWEST, read, _show, after, limit)
 
 
+async def read_deposits(conn: Connection, wanted: DepositFilter, limit: int) -> list[DepositLine]:
+    """The newest deposits, at most `limit`, page by page in one snapshot.
+
+    A deposit that changes meanwhile is listed as it was. Raises ValueError for an invalid filter.
+    """
+
+    async def read(after: str | None, rows: int) -> Page[DepositLine]:
+        return await list_deposits(conn, wanted, after=after, limit=rows)
+
+    async with conn.transaction():
+        await conn.execute(QUERIES["begin_snapshot"].text.encode())
+        return await paging.read_rows(read, limit)
+
+
 def _values(wanted: DepositFilter) -> dict[str, Any]:
     return {
         "merchant_id": wanted.merchant_id,

@@ -48,6 +48,10 @@ found as (
      order by s.seen_ms desc, s.chain desc, s.tx_hash desc, s.log_index desc limit %(page)s::int),
 {edge_and_rows};
 
+-- name: begin_snapshot
+-- After this, all pages of a list show the deposits of one moment.
+set transaction isolation level repeatable read, read only;
+
 -- name: page_by_moment
 -- All merchants' deposits, the newest first.
 with strip as materialized (
