@@ -38,15 +38,14 @@ _NEWEST: Final = Order(
 )
 
 
-class DepositLine(msgspec.Struct, frozen=True):
+class Deposit(msgspec.Struct, frozen=True):
     """A transfer to an address of ours. Without a user the address is the merchant's own.
 
     `confirmations` counts the blocks from the deposit's block to the head. It is None if that block has left
-    the chain. `credited_units` are in `currency`. `rate_e8` is 0 if nothing was exchanged.
+    the chain.
     """
 
     merchant_id: int
-    merchant_name: str
     chain: str
     tx_hash: str
     log_index: int
@@ -55,21 +54,30 @@ class DepositLine(msgspec.Struct, frozen=True):
     sender: bytes
     address: bytes
     user_id: int | None
-    ext_user_id: str | None
     amount_units: int
     seen_ms: int
     final_ms: int | None
     cause: str | None
     confirmations: int | None
-    entry_id: int | None
-    currency: str | None
-    credited_units: int | None
-    rate_e8: int | None
 
     @property
     def page_key(self) -> tuple[int, str, str, int]:
         """The sort key of lists: time, chain, transaction, log index."""
         return self.seen_ms, self.chain, self.tx_hash, self.log_index
+
+
+class DepositLine(Deposit, frozen=True):
+    """A deposit with its owner's names and what was credited for it.
+
+    `credited_units` are in `currency`. `rate_e8` is 0 if nothing was exchanged.
+    """
+
+    merchant_name: str
+    ext_user_id: str | None
+    entry_id: int | None
+    currency: str | None
+    credited_units: int | None
+    rate_e8: int | None
 
 
 class CursorLine(msgspec.Struct, frozen=True):
@@ -164,7 +172,7 @@ async def find_deposits(
 
 async def list_uncredited(
     conn: Connection, wallets: Iterable[tuple[int, int]], *, limit: int = 20
-) -> dict[tuple[int, int], list[DepositLine]]:
+) -> dict[tuple[int, int], list[Deposit]]:
     """The uncredited ones among the newest `limit` deposits of each wallet, by merchant id and user id.
 
     It is one query for all wallets. Wallets without such a deposit are left out.
@@ -175,9 +183,9 @@ async def list_uncredited(
         "user_ids": [user_id for _, user_id in wanted],
         "limit": limit,
     }
-    found: dict[tuple[int, int], list[DepositLine]] = {}
+    found: dict[tuple[int, int], list[Deposit]] = {}
     for row in await fetch(conn, QUERIES["list_uncredited"].text, values):
-        found.setdefault((row["merchant_id"], row["user_id"]), []).append(_show(row))
+        found.setdefault((row["merchant_id"], row["user_id"]), []).append(Deposit(**row))
     return found
 
 

@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.exchange import rates
 from merchant_wallet.reporting import deposits
-from merchant_wallet.reporting.deposits import DepositLine
+from merchant_wallet.reporting.deposits import Deposit
 
 Connection = AsyncConnection[Any]
 Wallet = tuple[int, int]
@@ -34,7 +34,7 @@ class Crediting(NamedTuple):
     rate_e8: int | None
 
 
-async def list_pending_deposits(conn: Connection, wallet: Wallet, at_ms: int) -> list[DepositLine]:
+async def list_pending_deposits(conn: Connection, wallet: Wallet, at_ms: int) -> list[Deposit]:
     """The pending deposits of a wallet, newest first."""
     return _open(await deposits.list_uncredited(conn, [wallet]), wallet, at_ms)
 
@@ -45,7 +45,7 @@ async def read_versions(conn: Connection, wallets: Sequence[Wallet], at_ms: int)
     return {wallet: version_of(_open(found, wallet, at_ms)) for wallet in wallets}
 
 
-def version_of(deposits: Sequence[DepositLine]) -> str:
+def version_of(deposits: Sequence[Deposit]) -> str:
     """A text that changes when these deposits change; empty for none."""
     if not deposits:
         return ""
@@ -61,7 +61,7 @@ async def read_crediting(conn: Connection, merchant_id: int, currency: str, at_m
     return Crediting(currency, True, rate.usable_at(at_ms))
 
 
-def _open(found: Mapping[Wallet, list[DepositLine]], wallet: Wallet, at_ms: int) -> list[DepositLine]:
+def _open(found: Mapping[Wallet, list[Deposit]], wallet: Wallet, at_ms: int) -> list[Deposit]:
     return [
         one for one in found.get(wallet, []) if one.status != UNDONE or at_ms - one.seen_ms < UNDONE_SHOWN_MS
     ]
