@@ -98,7 +98,8 @@ class ChangingConnection:
         if self.pages == 2:
             with connect_sync(self._url) as other:
                 other.execute(self._change)
-        return self._conn.cursor(**options)
+        cursor: AsyncCursor[Any] = self._conn.cursor(**options)
+        return cursor
 
 
 async def test_a_deposit_that_changes_between_two_pages_is_listed_as_it_was(scene: ReportingScene) -> None:
