@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.chains.signing import KEYS, RULES, pay
 from tests.cli.conftest import COMMAND, Wallet, clean_environment
+from tests.merchants.test_xpub_pool import read_account_no
 
 from merchant_wallet.base.addresses import ExtendedPublicKey, format_address, to_eip55
 from merchant_wallet.base.chains import COIN_TYPES, ERC20, TRC20
@@ -84,7 +85,7 @@ def test_a_merchants_addresses_are_those_whose_keys_the_signer_has(safe: Wallet)
     async def open_one() -> tuple[dict[str, str], int | None]:
         async with await connect(safe.url) as conn:
             made = await store.create(conn, Keyring(bytes(32)), "Shop", seed=None, at_ms=1)
-            return made.merchant.account_xpubs, await xpub_pool.account_of(conn, made.merchant.merchant_id)
+            return made.merchant.account_xpubs, await read_account_no(conn, made.merchant.merchant_id)
 
     xpubs, account = asyncio.run(open_one())
     assert account == 0

@@ -20,7 +20,7 @@ from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Pa
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting import callbacks as oversight
+from merchant_wallet.reporting import callbacks
 from merchant_wallet.reporting.callbacks import Attempt, CallbackFilter, CallbackLine
 from merchant_wallet.web.languages import N_
 
@@ -53,17 +53,17 @@ async def show_callbacks(request: ConsoleRequest, conn: Connection) -> Response:
     """A page of callbacks: those that are not delivered, unless the URL asks for others."""
     state = read_state(CALLBACKS, request.http.query_params, filters=FILTERS, several=("state",))
     scope = await find_scope(request, conn, state.get("merchant"))
-    reading = oversight.list_callbacks(conn, _read_filter(state, scope), after=state.after, limit=PAGE_ROWS)
-    counts = {show_name(one.state): one for one in await oversight.count_by_state(conn, request.merchant_id)}
+    reading = callbacks.list_callbacks(conn, _read_filter(state, scope), after=state.after, limit=PAGE_ROWS)
+    counts = {show_name(one.state): one for one in await callbacks.count_by_state(conn, request.merchant_id)}
     return request.page(
         "console/callbacks.html",
         active="callbacks",
         state=state,
         page=await open_page(reading),
         counts=counts,
-        most=oversight.MAX_COUNTED,
+        most=callbacks.MAX_COUNTED,
         undelivered=UNDELIVERED,
-        types=oversight.EVENT_TYPES,
+        types=callbacks.EVENT_TYPES,
         pauses=await _list_pauses(request, conn),
     )
 
@@ -71,7 +71,7 @@ async def show_callbacks(request: ConsoleRequest, conn: Connection) -> Response:
 async def show_callback(request: ConsoleRequest, conn: Connection) -> Response:
     """One callback with every attempt."""
     line = await _find(request, conn)
-    attempts = await oversight.list_attempts(conn, line, limit=MAX_ATTEMPTS)
+    attempts = await callbacks.list_attempts(conn, line, limit=MAX_ATTEMPTS)
     return request.page(
         "console/callback.html",
         active="callbacks",
@@ -167,12 +167,12 @@ def url_of(event_id: str) -> str:
 
 def _read_filter(state: TableState, scope: int | None) -> CallbackFilter:
     named = map(read_shown_name, state.several.get("state", ()))
-    states = tuple(one for one in named if one in oversight.STATES)
+    states = tuple(one for one in named if one in callbacks.STATES)
     answer, event = state.get("answer"), state.get("event")
     return CallbackFilter(
         merchant_id=scope,
         states=states or (() if state.has("state", "all") else UNDELIVERED),
-        event_type=event if event in oversight.EVENT_TYPES else None,
+        event_type=event if event in callbacks.EVENT_TYPES else None,
         http_status=int(answer) if _STATUS.fullmatch(answer) else None,
     )
 
@@ -181,7 +181,7 @@ async def _find(request: ConsoleRequest, conn: Connection) -> CallbackLine:
     """The callback that the path names. Raises HTTPException 404, also for another merchant's callback."""
     event_id = str(request.http.path_params["event"])
     line = (
-        await oversight.find_callback(conn, event_id, request.merchant_id)
+        await callbacks.find_callback(conn, event_id, request.merchant_id)
         if _EVENT.fullmatch(event_id)
         else None
     )

@@ -14,8 +14,7 @@ from merchant_wallet.console.filter_values import find_scope, open_page, read_da
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting import callbacks
-from merchant_wallet.reporting import deposits as oversight
+from merchant_wallet.reporting import callbacks, deposits
 from merchant_wallet.reporting.deposits import DepositFilter, DepositLine
 from merchant_wallet.reporting.paging import Page as Rows
 from merchant_wallet.reporting.sub_users import read_address
@@ -75,7 +74,7 @@ async def show_deposit(request: ConsoleRequest, conn: Connection) -> Response:
     """One deposit."""
     chain, tx_hash = str(request.http.path_params["chain"]), str(request.http.path_params["tx_hash"])
     place = read_id(request, "log_index")
-    found = await oversight.find_deposits(conn, tx_hash, request.merchant_id)
+    found = await deposits.find_deposits(conn, tx_hash, request.merchant_id)
     line = next((one for one in found if (one.chain, one.log_index) == (chain, place)), None)
     if line is None:
         raise HTTPException(404)
@@ -87,14 +86,14 @@ async def show_deposit(request: ConsoleRequest, conn: Connection) -> Response:
         statuses=STATUSES,
         meaning=MEANINGS[line.status],
         callback=await callbacks.find_callback(conn, event, line.merchant_id) if event else None,
-        cursor=next((one for one in await oversight.list_cursors(conn) if one.chain == chain), None),
+        cursor=next((one for one in await deposits.list_cursors(conn) if one.chain == chain), None),
     )
 
 
 async def _list(request: ConsoleRequest, conn: Connection, state: TableState) -> Rows[DepositLine]:
     scope = await find_scope(request, conn, state.get("merchant"))
     if state.get("tx"):
-        return Rows(tuple(await oversight.find_deposits(conn, state.get("tx"), scope)), None, None)
+        return Rows(tuple(await deposits.find_deposits(conn, state.get("tx"), scope)), None, None)
     address = read_address(state.get("address")) if state.get("address") else None
     if state.get("address") and address is None:
         # A text that is not an address has no deposits.
@@ -102,13 +101,13 @@ async def _list(request: ConsoleRequest, conn: Connection, state: TableState) ->
     status, chain = state.get("status"), state.get("chain")
     wanted = DepositFilter(
         merchant_id=scope,
-        statuses=(status,) if status in oversight.STATUSES else (),
+        statuses=(status,) if status in deposits.STATUSES else (),
         chain=chain if chain in request.context.settings.shown_chains else None,
         from_ms=read_day(state.get("from")),
         to_ms=read_end(state.get("to")),
         address=address,
     )
-    return await open_page(oversight.list_deposits(conn, wanted, after=state.after, limit=PAGE_ROWS))
+    return await open_page(deposits.list_deposits(conn, wanted, after=state.after, limit=PAGE_ROWS))
 
 
 def _show(lines: tuple[DepositLine, ...]) -> list[DepositView]:

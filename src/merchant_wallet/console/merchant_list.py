@@ -9,7 +9,7 @@ from merchant_wallet.console.merchants import MERCHANTS
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting import merchants as oversight
+from merchant_wallet.reporting import merchants
 from merchant_wallet.reporting.merchants import MerchantLine
 from merchant_wallet.reporting.paging import Page as Rows
 
@@ -31,17 +31,17 @@ async def show_merchants(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def _list(conn: Connection, state: TableState) -> Rows[MerchantLine]:
-    statuses = [state.get("status")] if state.get("status") in oversight.STATUSES else []
+    statuses = [state.get("status")] if state.get("status") in merchants.STATUSES else []
     return await open_page(
-        oversight.list_merchants(
+        merchants.list_merchants(
             conn, statuses=statuses, sort=state.column, after=state.after, limit=PAGE_ROWS
         )
     )
 
 
 async def _find(conn: Connection, state: TableState) -> Rows[MerchantLine]:
-    found = await oversight.find_merchants(conn, state.get("q"), limit=FOUND_ROWS)
-    lines = [await oversight.show_merchant(conn, one.merchant_id) for one in found]
+    found = await merchants.find_merchants(conn, state.get("q"), limit=FOUND_ROWS)
+    lines = [await merchants.show_merchant(conn, one.merchant_id) for one in found]
     status = state.get("status")
     rows = tuple(line for line in lines if line is not None and status in ("", line.status))
     return Rows(rows, None, None)

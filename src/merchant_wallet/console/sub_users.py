@@ -25,7 +25,7 @@ from merchant_wallet.console.merchants import ONE, load
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting import sub_users as oversight
+from merchant_wallet.reporting import sub_users
 from merchant_wallet.reporting.paging import Page as Rows
 from merchant_wallet.sub_users import activity, controls, pins
 from merchant_wallet.sub_users.controls import SubUserLine, SubUserUnknown
@@ -123,12 +123,12 @@ def _list_addresses(request: ConsoleRequest, line: SubUserLine) -> list[tuple[st
     return [(code, format_address(code, own[CHAINS[code].family])) for code in shown]
 
 
-async def _list(conn: Connection, state: TableState, merchant_id: int | None) -> Rows[oversight.SubUserLine]:
+async def _list(conn: Connection, state: TableState, merchant_id: int | None) -> Rows[sub_users.SubUserLine]:
     word, by = state.get("q"), state.get("by") or "id"
     if word and by == "id":
-        return Rows(tuple(await oversight.find_sub_users(conn, word, merchant_id)), None, None)
+        return Rows(tuple(await sub_users.find_sub_users(conn, word, merchant_id)), None, None)
     return await open_page(
-        oversight.list_sub_users(
+        sub_users.list_sub_users(
             conn,
             merchant_id,
             ext_prefix=word if by == "ext" else "",

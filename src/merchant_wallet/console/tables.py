@@ -62,11 +62,6 @@ class TableState:
         """The URL of the next or previous page, by its key."""
         return self._url(self.filters, self.several, self.sort, {AFTER: key})
 
-    def filtered_by(self, **changes: str) -> str:
-        """The URL with some filters changed. An empty text removes one."""
-        filters = {**self.filters, **changes}
-        return self._url({k: v for k, v in filters.items() if v}, self.several, self.sort)
-
     @property
     def first(self) -> str:
         """The URL of the first page."""

@@ -74,12 +74,6 @@ async def read_size(conn: Connection) -> PoolSize:
     return PoolSize(**row)
 
 
-async def account_of(conn: Connection, merchant_id: int) -> int | None:
-    """The account of a merchant; None if it has none, as in the sandbox."""
-    row = await _fetch(conn, "read_account_no", {"merchant_id": merchant_id})
-    return None if row is None else int(row["account_no"])
-
-
 async def find_merchants_without_account(conn: Connection) -> list[int]:
     """The first few merchants whose addresses come from no account of the pool."""
     async with conn.cursor(row_factory=dict_row) as cursor:

@@ -23,10 +23,6 @@ union all
 -- How many accounts there are, and how many are free. For operators, not for requests.
 select count(*) as accounts, count(*) filter (where merchant_id is null) as free from xpub_pool;
 
--- name: read_account_no
--- The account of a merchant. Sweeps find the keys of its deposit addresses by this number.
-select account_no from xpub_pool where merchant_id = %(merchant_id)s::bigint;
-
 -- name: find_merchants_without_account
 -- Merchants whose addresses come from no account of the pool. They were opened in the sandbox, and the signer lacks their keys.
 select m.merchant_id from merchant m

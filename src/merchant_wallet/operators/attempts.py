@@ -65,8 +65,8 @@ async def count(conn: Connection, attempt: Attempt, at_ms: int) -> int:
     be rolled back.
     """
     counted: list[bytes] = []
-    for key, measure in await _list_measures(conn, attempt, at_ms):
-        wait_ms = await _count(conn, key, measure, at_ms)
+    for key, limit in await _list_limits(conn, attempt, at_ms):
+        wait_ms = await _count(conn, key, limit, at_ms)
         if wait_ms:
             # It is not judged, so it must not count.
             await _uncount(conn, counted)
@@ -77,7 +77,7 @@ async def count(conn: Connection, attempt: Attempt, at_ms: int) -> int:
 
 async def uncount(conn: Connection, attempt: Attempt, at_ms: int) -> None:
     """Take back the count of an attempt that was right."""
-    await _uncount(conn, [key for key, _ in await _list_measures(conn, attempt, at_ms)])
+    await _uncount(conn, [key for key, _ in await _list_limits(conn, attempt, at_ms)])
 
 
 async def reset_counts(conn: Connection, attempt: Attempt, operator_id: int, at_ms: int) -> None:
@@ -99,19 +99,19 @@ async def delete_expired(conn: Connection, at_ms: int) -> None:
     await conn.execute(QUERIES["delete_expired_failures"].text, {"forgotten_ms": at_ms - BY_NAME.memory_ms})
 
 
-async def _list_measures(conn: Connection, attempt: Attempt, at_ms: int) -> list[tuple[bytes, FailureLimit]]:
+async def _list_limits(conn: Connection, attempt: Attempt, at_ms: int) -> list[tuple[bytes, FailureLimit]]:
     values = {"key": attempt.there_key, "forgotten_ms": at_ms - KNOWN_MS}
     is_known = await (await conn.execute(QUERIES["find_source"].text, values)).fetchone() is not None
-    measures = [(attempt.source_key, BY_SOURCE), (attempt.there_key, BY_NAME_THERE)]
-    return measures if is_known else [*measures, (attempt.name_key, BY_NAME)]
+    limits = [(attempt.source_key, BY_SOURCE), (attempt.there_key, BY_NAME_THERE)]
+    return limits if is_known else [*limits, (attempt.name_key, BY_NAME)]
 
 
-async def _count(conn: Connection, key: bytes, measure: FailureLimit, at_ms: int) -> int:
+async def _count(conn: Connection, key: bytes, limit: FailureLimit, at_ms: int) -> int:
     values = {
         "key": key,
         "at_ms": at_ms,
-        "forgotten_ms": at_ms - measure.memory_ms,
-        "free": measure.free,
+        "forgotten_ms": at_ms - limit.memory_ms,
+        "free": limit.free,
         "longest_ms": MAX_WAIT_MS,
     }
     if await (await conn.execute(QUERIES["count_attempt"].text, values)).fetchone() is not None:

@@ -90,7 +90,7 @@ class DevnetStory(MerchantCalls):
         self, transcript: Transcript, client: Client, deployment: Deployment, devnet: Devnet
     ) -> None:
         super().__init__(transcript, client)
-        self._backstage = deployment
+        self._deployment = deployment
         self._devnet = devnet
 
     def run(self) -> None:
@@ -103,7 +103,7 @@ class DevnetStory(MerchantCalls):
     def _deposit(self) -> None:
         self.open("getMerchantBalance", "USDT for the shop", "A merchant has its own address on each chain.")
         shown = _read_object(
-            run_and_show(self.transcript, self._backstage, "merchant", "show", SHOP, "--json")
+            run_and_show(self.transcript, self._deployment, "merchant", "show", SHOP, "--json")
         )
         addresses = {"ERC20": str(shown["depositAddress"]), "TRC20": str(shown["depositTronAddress"])}
         self._send(addresses, SHOPS_DEPOSITS)
@@ -116,7 +116,7 @@ class DevnetStory(MerchantCalls):
         self.transcript.request(request, self.client.base_url)
         self.transcript.answer(answer)
         self.transcript.passed(f"{total} USDT, credited once the blocks were final")
-        run_and_show(self.transcript, self._backstage, "deposits", "list", "--merchant", SHOP, "--json")
+        run_and_show(self.transcript, self._deployment, "deposits", "list", "--merchant", SHOP, "--json")
 
     def _deposit_to_alice(self) -> None:
         alice = self.call("getMerchantCustomer", "KFB for Alice", "She has addresses too.", extUserId=ALICE)
@@ -159,7 +159,7 @@ class DevnetStory(MerchantCalls):
     def _check_on_chain(self, chain: str, created: Answer, amount: Decimal, address: str) -> None:
         """Compare the order's transaction with the chain's node. Raises Failure."""
         show = ("withdrawals", "show", str(created.data["orderId"]), "--json")
-        order = _read_object(self._backstage.run(*show))
+        order = _read_object(self._deployment.run(*show))
         self.transcript.blank_line()
         self.transcript.say(
             f"`{format_command(show)}` names the transaction. The node shows its Transfer event:"

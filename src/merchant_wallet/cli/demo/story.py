@@ -98,7 +98,7 @@ class ShopStory(MerchantCalls):
         receiver: CallbackReceiver,
     ) -> None:
         super().__init__(transcript, client)
-        self._backstage = deployment
+        self._deployment = deployment
         self._callback_secret = callback_secret
         self._receiver = receiver
         self._teapot = ""
@@ -178,7 +178,7 @@ class ShopStory(MerchantCalls):
         dear = "310 USDT are above the approval limit. The operator does not approve, but cancels."
         request = self.client.prepare("createMerchantWithdrawOrder", **self._withdrawal(CANCELLED_ID, "310"))
         created = self.show(dear, request)
-        run_and_show(self.transcript, self._backstage, "withdrawals", "cancel", str(created.data["orderId"]))
+        run_and_show(self.transcript, self._deployment, "withdrawals", "cancel", str(created.data["orderId"]))
         self._take_callback(CANCELLED_ID, "4", "cancelled, and the shop has its 310 USDT back")
 
     def _take_callback(self, mc_order_id: str, status: str, meaning: str) -> None:
