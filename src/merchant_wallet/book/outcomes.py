@@ -5,7 +5,7 @@ outcome again. A refusal names the rule and, where it helps, the field.
 """
 
 from enum import Enum, auto
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -193,3 +193,21 @@ RATE_ALLOWS_ARBITRAGE: Final = Refusal(
     42203, "sendCurrency, receiveCurrency: the rates of the two directions contradict each other"
 )
 BELOW_MINIMUM_ARRIVAL: Final = Refusal(42203, "minAmountArrival: less would arrive at the present rate")
+
+
+_AUDITED_FIELDS: Final = {
+    "entry_id": "entryId",
+    "status": "txnStatus",
+    "first_approved_by": "firstApprovedBy",
+    # The person who approved: somebody else may have approved the order meanwhile.
+    "approved_by": "approvedBy",
+}
+
+
+def read_audited_fields(outcome: Outcome) -> dict[str, Any]:
+    """The fields of an outcome that the audit log stores, by the names that it uses."""
+    return {
+        audited: value
+        for name, audited in _AUDITED_FIELDS.items()
+        if (value := getattr(outcome, name, None)) is not None
+    }

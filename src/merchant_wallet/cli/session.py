@@ -33,13 +33,6 @@ T = TypeVar("T")
 
 SOURCE = "terminal"
 """The source of changes by commands, in the audit log."""
-AUDITED_FIELDS = {
-    "entry_id": "entryId",
-    "status": "txnStatus",
-    "first_approved_by": "firstApprovedBy",
-    "approved_by": "approvedBy",
-}
-"""Which fields of a book's outcome the audit log stores, and under which names."""
 
 
 def read_settings(data: Path | None, **typed: Any) -> Settings:
@@ -192,14 +185,10 @@ class Session:
 
 
 def describe_outcome(outcome: "Outcome") -> dict[str, Any]:
-    """What the audit log stores of an outcome. For an approval also who approved, which may be another
-    person.
-    """
-    found = {
-        told: value
-        for name, told in AUDITED_FIELDS.items()
-        if (value := getattr(outcome, name, None)) is not None
-    }
+    """What the audit log stores of an outcome."""
+    from merchant_wallet.book.outcomes import read_audited_fields
+
+    found = read_audited_fields(outcome)
     return {**found, "repeated": True} if getattr(outcome, "repeated", False) else found
 
 

@@ -4,22 +4,14 @@ Rules: a book commits by itself. So the log gets one entry before, with what is 
 outcome. If the second is missing, the outcome is unknown: look before you ask again.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from merchant_wallet.base.codes import Refused
 from merchant_wallet.book.commands import Command
-from merchant_wallet.book.outcomes import Outcome
+from merchant_wallet.book.outcomes import Outcome, read_audited_fields
 from merchant_wallet.console.request import Connection, ConsoleRequest, record_change
-
-_AUDITED_FIELDS: Final = {
-    "entry_id": "entryId",
-    "status": "txnStatus",
-    "first_approved_by": "firstApprovedBy",
-    # The person who approved: somebody else may have approved the order meanwhile.
-    "approved_by": "approvedBy",
-}
 
 
 async def ask_book(
@@ -37,10 +29,6 @@ async def ask_book(
         told = {"refused": refused.refusal.code, "reason": refused.refusal.msg}
         await record_change(request, conn, f"{action}.refused", subject, merchant_id, after=told)
         raise
-    found = {
-        told: value
-        for name, told in _AUDITED_FIELDS.items()
-        if (value := getattr(outcome, name, None)) is not None
-    }
-    await record_change(request, conn, action, subject, merchant_id, after={"done": True, **found})
+    done = {"done": True, **read_audited_fields(outcome)}
+    await record_change(request, conn, action, subject, merchant_id, after=done)
     return outcome
