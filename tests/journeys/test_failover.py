@@ -51,8 +51,9 @@ def test_writes_that_end_are_50300_until_the_standby_takes_over_by_itself(
         shop.fund("USDT", "1000")
         _until_paid(shop, shop.client.do(CREATE, **withdrawal("before")))
 
-        # Its sessions stay open, so each of them has to notice.
+        # Its sessions stay open, so each has to notice. PostgreSQL tells them without waiting for them.
         primary.forbid_writes()
+        wait_until(lambda: _create(shop, "before") == 50300, "a session has noticed")
         with ThreadPoolExecutor(8) as crowd:
             codes = set(crowd.map(lambda n: _create(shop, f"meanwhile {n}"), range(40)))
         assert codes == {50300}
