@@ -82,6 +82,24 @@ def test_text_is_signed_as_utf_8() -> None:
     assert sign(HMAC, "sécret", "/p", {"name": "ü\U0001f600"}) == expected
 
 
+@pytest.mark.parametrize("length", [1, 63, 64, 65, 200])
+def test_hmac_is_that_of_the_standard_library_for_keys_of_any_length(length: int) -> None:
+    secret = "k" * length
+    expected = hmac.new(secret.encode(), b"/p\na=1", "sha256").hexdigest()[:32]
+    assert sign(HMAC, secret, "/p", {"a": "1"}) == expected
+
+
+@pytest.mark.parametrize("count", [1, 2, 31, 32, 33, 500])
+def test_any_number_of_fields_is_signed_the_same_way(count: int) -> None:
+    fields = {f"n{number}": f"%s{{{number}}}" for number in range(count)}
+    lines = [f"{name}={fields[name]}" for name in sorted(fields)]
+    assert build_string_to_sign("/p", fields) == "\n".join(["/p", *lines])
+
+
+def test_a_percent_sign_in_a_name_stays_as_it_is() -> None:
+    assert build_string_to_sign("/p%s", {"%s": "%d", "a%(b)s": "%"}) == "/p%s\n%s=%d\na%(b)s=%"
+
+
 @pytest.mark.parametrize("given_sign", [HMAC_SIGN, HMAC_SIGN.upper(), HMAC_SIGN.title()])
 def test_letter_case_of_a_signature_does_not_matter(given_sign: str) -> None:
     assert verify(HMAC, [SECRET], PATH, FIELDS, given_sign) == SECRET

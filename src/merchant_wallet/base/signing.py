@@ -22,21 +22,28 @@ Requests, answers and callbacks are signed with the same secret, so no text may 
 import hashlib
 import hmac
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, Literal
+from operator import itemgetter
+from typing import Any, Final, Literal
 
 Method = Literal["HMAC", "MD5"]
 HMAC: Final = "HMAC"
 MD5: Final = "MD5"
 
 SIGN_LENGTH: Final = 32
+_BLOCK_BYTES: Final = 64
+"""The block of SHA-256, and so the length of an HMAC's key."""
+_MAX_LINES: Final = 32
+"""A string to sign with more fields has no stored template, so that no client can fill the memory."""
 CALLBACK_PATH: Final = "callback"
 EVENT_ID: Final = "eventId"
 """The field that every callback has and no request may have."""
 
 # Unicode's category Cc: C0, DEL and C1.
 _search_control = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
+_INNER_PAD: Final = bytes(byte ^ 0x36 for byte in range(256))
+_OUTER_PAD: Final = bytes(byte ^ 0x5C for byte in range(256))
 # The fields of requests and callbacks, as MD5 would read them inside a value.
 _search_hidden = re.compile(r"&(?:appKey|eventId|nonceStr|timestamp)=").search
 
@@ -63,7 +70,22 @@ def find_hidden_field(fields: Mapping[str, str]) -> tuple[str, str] | None:
 
 def build_string_to_sign(path: str, fields: Mapping[str, str]) -> str:
     """What HMAC signs: `path`, then the present fields except `sign`, sorted, joined with line feeds."""
-    return "\n".join([path, *[f"{name}={fields[name]}" for name in sorted(fields)]])
+    names = tuple(fields)
+    if not 0 < len(names) <= _MAX_LINES:
+        return "\n".join([path, *[f"{name}={fields[name]}" for name in sorted(names)]])
+    template, pick = _make_template(names)
+    lines: str = template % pick(fields)
+    return path + lines
+
+
+@lru_cache(maxsize=256)
+def _make_template(names: tuple[str, ...]) -> tuple[str, Callable[[Mapping[str, str]], Any]]:
+    """The lines of these fields with `%s` for each value, and what picks the values in the lines' order.
+
+    An operation's requests have the same names in the same order. A template takes half the time of sorting.
+    """
+    ordered = sorted(names)
+    return "".join([f"\n{name.replace('%', '%%')}=%s" for name in ordered]), itemgetter(*ordered)
 
 
 def build_md5_string_to_sign(fields: Mapping[str, str]) -> str:
@@ -123,15 +145,25 @@ def sign_response(
 
 
 def _hmac_hex(secret: str, signed: str) -> str:
-    digest = _keyed(secret).copy()
+    inner, outer = _prepare_key(secret)
+    digest, result = inner.copy(), outer.copy()
     digest.update(signed.encode())
-    return digest.hexdigest()[:SIGN_LENGTH]
+    result.update(digest.digest())
+    return result.hexdigest()[:SIGN_LENGTH]
 
 
 @lru_cache(maxsize=4096)
-def _keyed(secret: str) -> hmac.HMAC:
-    """An HMAC with only the key set up. To set it up costs as much as to sign a request."""
-    return hmac.new(secret.encode(), digestmod="sha256")
+def _prepare_key(secret: str) -> tuple["hashlib._Hash", "hashlib._Hash"]:
+    """The inner and the outer hash of HMAC-SHA256 (RFC 2104 section 2) that have taken in the key.
+
+    To prepare a key costs as much as to sign a request. Copies of two hashes take two thirds of the time of
+    a copied `hmac.HMAC`, which is written in Python.
+    """
+    key = secret.encode()
+    if len(key) > _BLOCK_BYTES:
+        key = hashlib.sha256(key).digest()
+    key = key.ljust(_BLOCK_BYTES, b"\0")
+    return hashlib.sha256(key.translate(_INNER_PAD)), hashlib.sha256(key.translate(_OUTER_PAD))
 
 
 def _md5_hex(secret: str, signed: str) -> str:
