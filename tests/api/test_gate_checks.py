@@ -85,7 +85,7 @@ def test_a_signature_of_another_secret_or_path_does_not_match(method: str, sent:
     merchant = but(sign_method=method)
     if method == "MD5" and "path" in sent:
         # The weakness of MD5 signatures: the signed text has no path.
-        assert make_gate().authenticate(merchant, PATH, signed(merchant, **sent), HERE)
+        assert make_gate().authenticate(merchant, PATH, signed(merchant, **sent), HERE).nonce == "n1"
         return
     assert refusal(merchant, signed(merchant, **sent)).code == SIGNATURE_MISMATCH
 
@@ -113,7 +113,7 @@ def test_a_signature_that_is_cut_short_is_none(cut: int) -> None:
 
 @pytest.mark.parametrize("skew_ms", [-300_000, -1, 0, 1, 300_000])
 def test_a_timestamp_within_the_tolerance_is_fresh(skew_ms: int) -> None:
-    assert make_gate().authenticate(SHOP, PATH, signed(timestamp=NOW_MS + skew_ms), HERE)
+    assert make_gate().authenticate(SHOP, PATH, signed(timestamp=NOW_MS + skew_ms), HERE).nonce == "n1"
 
 
 @pytest.mark.parametrize("skew_ms", [-300_001, 300_001])
@@ -125,12 +125,12 @@ def test_a_timestamp_outside_of_it_is_told_the_servers_clock(skew_ms: int) -> No
 
 
 def test_a_timestamp_of_ten_digits_is_in_seconds_and_one_of_eleven_in_milliseconds() -> None:
-    assert make_gate().authenticate(SHOP, PATH, signed(timestamp=NOW_MS // 1000), HERE)
+    assert make_gate().authenticate(SHOP, PATH, signed(timestamp=NOW_MS // 1000), HERE).nonce == "n1"
     found = refusal(SHOP, signed(timestamp=10_000_000_000))
     assert found.payload == {"serverTime": NOW_MS, "skewMs": 10_000_000_000 - NOW_MS}
     ended = Time()
     ended.now_ms = 9_999_999_999_000
-    assert make_gate(ended).authenticate(SHOP, PATH, signed(timestamp=9_999_999_999), HERE)
+    assert make_gate(ended).authenticate(SHOP, PATH, signed(timestamp=9_999_999_999), HERE).nonce == "n1"
 
 
 @pytest.mark.parametrize("nonce", ["a", "A-z_09", "x" * 32])
@@ -155,7 +155,7 @@ def test_the_source_is_judged_first_then_the_time_the_nonce_and_the_signature() 
     assert refusal(SHOP, fields(**wrong)).code == TIMESTAMP_OUT_OF_TOLERANCE
     assert "nonceStr" in refusal(SHOP, fields(**{**wrong, "timestamp": NOW_MS})).msg
     assert refusal(SHOP, fields(sign="0")).code == SIGNATURE_MISMATCH
-    assert make_gate().authenticate(far, PATH, signed(), "198.51.100.9")
+    assert make_gate().authenticate(far, PATH, signed(), "198.51.100.9").nonce == "n1"
 
 
 def test_md5_signs_no_value_that_hides_a_field_and_hmac_may() -> None:
@@ -166,8 +166,9 @@ def test_md5_signs_no_value_that_hides_a_field_and_hmac_may() -> None:
         FIELD_INVALID,
         "currency must not contain &appKey= with the method MD5",
     )
-    assert make_gate().authenticate(SHOP, PATH, signed(currency=hiding), HERE)
-    assert make_gate().authenticate(merchant, PATH, signed(merchant, notifyUrl="https://a/?b=1&c=2"), HERE)
+    assert make_gate().authenticate(SHOP, PATH, signed(currency=hiding), HERE).nonce == "n1"
+    fields = signed(merchant, notifyUrl="https://a/?b=1&c=2")
+    assert make_gate().authenticate(merchant, PATH, fields, HERE).nonce == "n1"
 
 
 def test_what_belongs_to_callbacks_is_refused_and_nothing_else_is() -> None:

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+import msgspec
+
 from merchant_wallet.api.gate import Gate
 from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.api.refused_requests.buffer import RefusedRequestBuffer
@@ -81,19 +83,14 @@ class Dependencies:
         return await self.writer.submit(merchant.merchant_id, Submission(command))
 
 
-class OperationRequest:
+class OperationRequest(msgspec.Struct):
     """One request for an operation. `began_s` is on the monotonic clock."""
 
-    __slots__ = ("app_key", "began_s", "body", "content_type", "counted", "reply", "request_id", "source")
-
-    def __init__(
-        self, content_type: str | None, body: bytes, source: str, request_id: str, reply: Reply
-    ) -> None:
-        self.content_type = content_type
-        self.body = body
-        self.source = source
-        self.request_id = request_id
-        self.reply = reply
-        self.began_s = time.monotonic()
-        self.app_key = ""
-        self.counted = False
+    content_type: str | None
+    body: bytes
+    source: str
+    request_id: str
+    reply: Reply
+    began_s: float = msgspec.field(default_factory=time.monotonic)
+    app_key: str = ""
+    counted: bool = False

@@ -66,6 +66,7 @@ class Endpoint:
 
     def __init__(self, operation: Operation, dependencies: Dependencies) -> None:
         self._operation = operation
+        self._path = operation.path
         self._dependencies = dependencies
         self.only_reads = operation.only_reads
         self._tasks: set[asyncio.Task[None]] = set()
@@ -136,7 +137,7 @@ class Endpoint:
     def _check(self, request: OperationRequest, merchant: Merchant, fields: Fields) -> tuple[Caller, Command]:
         """Check a request and make its command. Raises Refused."""
         operation, gate = self._operation, self._dependencies.gate
-        caller = gate.authenticate(merchant, operation.path, fields, request.source)
+        caller = gate.authenticate(merchant, self._path, fields, request.source)
         if not request.counted:
             gate.count(merchant)
             request.counted = True
@@ -223,7 +224,7 @@ class Endpoint:
         sign = sign_response(
             merchant.sign_method,
             caller.secret,
-            operation.path,
+            self._path,
             list_present_texts(items),
             SUCCESS,
             caller.nonce,
@@ -237,7 +238,7 @@ class Endpoint:
             refusal = self._dependencies.gate.note(error.refusal, request.source)
             refused_requests = self._dependencies.refused_requests
             if refused_requests is not None and request.app_key and error.refusal.code != APP_KEY_UNKNOWN:
-                refused_requests.add(self._operation.path, refusal, request)
+                refused_requests.add(self._path, refusal, request)
         elif isinstance(error, Unavailable | MerchantsUnavailable):
             log.warning("not available", request_id=request.request_id, reason=str(error))
             refusal = BUSY
@@ -246,7 +247,7 @@ class Endpoint:
                 log.error(
                     "request failed",
                     request_id=request.request_id,
-                    path=self._operation.path,
+                    path=self._path,
                     exc_info=error,
                 )
             refusal = FAULT
@@ -266,10 +267,10 @@ class Endpoint:
             request.reply(status, body, request.request_id, headers)
         finally:
             dependencies.in_flight.end()
-            path, took_s = self._operation.path, time.monotonic() - request.began_s
-            dependencies.request_counters.count(path, code, took_s)
+            took_s = time.monotonic() - request.began_s
+            dependencies.request_counters.count(self._path, code, took_s)
             dependencies.access_log.write(
-                request.request_id, path, code, request.app_key, request.source, took_s
+                request.request_id, self._path, code, request.app_key, request.source, took_s
             )
 
 

@@ -8,7 +8,9 @@ Rules:
 
 import re
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+import msgspec
 
 from merchant_wallet.api.operation import Operation
 from merchant_wallet.api.wire import Fields, read_signed_texts, require, require_long
@@ -42,14 +44,14 @@ from merchant_wallet.merchants.records import ACTIVE, Merchant
 
 APP_KEY_LENGTH: Final = 20
 NONCE_LENGTH: Final = 32
-SECONDS_DIGITS: Final = 10
-"""A timestamp with at most this many digits is in seconds. Milliseconds have had more digits since 2001."""
+SECONDS_END: Final = 10_000_000_000
+"""A smaller timestamp, of at most ten digits, is in seconds. Milliseconds have had more digits since 2001."""
 
 _match_app_key = re.compile(r"[!-~]{1,20}").fullmatch
 _match_nonce = re.compile(r"[A-Za-z0-9_-]{1,32}").fullmatch
 
 
-class Caller(NamedTuple):
+class Caller(msgspec.Struct, frozen=True):
     """The merchant that sent an authenticated request."""
 
     merchant: Merchant
@@ -125,7 +127,7 @@ class Gate:
 
     def _judge_time(self, fields: Fields) -> None:
         sent = require_long(fields, "timestamp")
-        sent_ms = sent * 1000 if len(str(sent)) <= SECONDS_DIGITS else sent
+        sent_ms = sent * 1000 if sent < SECONDS_END else sent
         server_ms = self._clock()
         skew_ms = sent_ms - server_ms
         if abs(skew_ms) > self._tolerance_ms:

@@ -9,11 +9,13 @@ import itertools
 import logging
 import secrets
 import sys
-import time
+from functools import lru_cache
 from typing import Any, TextIO, cast
 
 import msgspec
 import structlog
+
+from merchant_wallet.base.clock import now_ms
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 FLUSH_INTERVAL_S = 0.25
@@ -84,6 +86,11 @@ def hide_link(path: str) -> str:
     return f"{head}/w/\u2026" if found else path
 
 
+@lru_cache(maxsize=1024)
+def _quote(app_key: str) -> str:
+    return msgspec.json.encode(app_key).decode()
+
+
 class RequestIds:
     """Request ids: unique for this start of this process, in order."""
 
@@ -113,10 +120,10 @@ class AccessLog:
     def write(self, request_id: str, path: str, code: int, app_key: str, source: str, took_s: float) -> None:
         """Log a request of an operation. The key comes from the client, so it is quoted as JSON."""
         if self._enabled and len(self._lines) < MAX_GATHERED:
-            key = msgspec.json.encode(app_key).decode()
             self._lines.append(
-                f'{{"event":"request","request_id":"{request_id}","path":"{path}","code":{code},"app_key":{key},'
-                f'"source":"{source}","took_ms":{took_s * 1000:.1f},"at_ms":{time.time() * 1000:.0f}}}\n'
+                f'{{"event":"request","request_id":"{request_id}","path":"{path}","code":{code},'
+                f'"app_key":{_quote(app_key)},"source":"{source}","took_ms":{took_s * 1000:.1f},'
+                f'"at_ms":{now_ms()}}}\n'
             )
 
     def write_other(self, request_id: str, path: str, code: int, source: str, took_s: float = 0.0) -> None:
