@@ -39,16 +39,25 @@ MAX_PIPELINED: Final = 16
 KEEP_ALIVE_S: Final = 75.0
 
 _REASONS: Final = {
-    200: b"OK",
-    400: b"Bad Request",
-    404: b"Not Found",
-    405: b"Method Not Allowed",
-    413: b"Content Too Large",
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    413: "Content Too Large",
+    415: "Unsupported Media Type",
+    429: "Too Many Requests",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
 }
-_REASONS.update({415: b"Unsupported Media Type", 429: b"Too Many Requests", 500: b"Internal Server Error"})
-_REASONS.update({503: b"Service Unavailable"})
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_FIXED: Final = b"\r\ncache-control: no-store\r\ncontent-type: " + RESPONSE_CONTENT_TYPE.encode()
+_HEADS: Final = {
+    status: (
+        f"HTTP/1.1 {status} {reason}\r\ncache-control: no-store\r\n"
+        f"content-type: {RESPONSE_CONTENT_TYPE}\r\ncontent-length: "
+    ).encode()
+    for status, reason in _REASONS.items()
+}
+"""The start of each status' head, up to the length of the body."""
 _UNKNOWN: Final = Refusal(PATH_UNKNOWN, "there is nothing at this path")
 _KEPT_HEADERS: Final = frozenset(
     (b"content-length", b"transfer-encoding", b"connection", b"content-type", b"x-forwarded-for", b"host")
@@ -92,11 +101,8 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         "_body",
         "_body_bytes",
         "_closes",
-        "_codings",
         "_content_type",
-        "_forwarded",
         "_head_bytes",
-        "_host_count",
         "_in_head",
         "_is_new",
         "_kept",
@@ -199,11 +205,9 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         self._reading = self._in_head = True
         self._url = b""
         self._content_type: str | None = None
-        self._forwarded: list[str] = []
         self._body: list[bytes] = []
         self._kept: list[Header] = []
-        self._codings: tuple[bytes, ...] = ()
-        self._body_bytes = self._head_bytes = self._unfinished_bytes = self._host_count = 0
+        self._body_bytes = self._head_bytes = self._unfinished_bytes = 0
         if not self._answering:
             self.deadline_s = time.monotonic() + BODY_TIMEOUT_S
 
@@ -223,22 +227,22 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
                 self._transport.write(_CONTINUE)
             return
         self._kept.append((name, value))
-        if name == b"host":
-            self._host_count += 1
-        elif name == b"content-type":
-            self._content_type = value.decode("latin-1")
-        elif name == b"x-forwarded-for":
-            self._forwarded.append(value.decode("latin-1"))
-        elif name == b"transfer-encoding":
-            self._codings += (value,)
 
     def on_headers_complete(self) -> None:
         """The head is complete. Raises FramingUnclear, which stops the parser."""
         self._in_head = False
+        host_count, codings = 0, []
+        for name, value in self._kept:
+            if name == b"host":
+                host_count += 1
+            elif name == b"content-type":
+                self._content_type = value.decode("latin-1")
+            elif name == b"transfer-encoding":
+                codings.append(value)
         version = self.parser.get_http_version()
         # Nearly every request passes here without a call of check_framing.
-        if version != "1.1" or self._host_count != 1 or self._codings:
-            check_framing(version, self._host_count, self._codings)
+        if version != "1.1" or host_count != 1 or codings:
+            check_framing(version, host_count, codings)
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body. Bytes over the limit are counted but not kept."""
@@ -280,7 +284,8 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         dependencies = self._state.dependencies
         trusted, source = dependencies.trusted_proxies, self._peer
         if trusted:
-            source = find_source(source, self._forwarded, trusted)
+            forwarded = [value.decode("latin-1") for name, value in self._kept if name == b"x-forwarded-for"]
+            source = find_source(source, forwarded, trusted)
         return OperationRequest(
             self._content_type, body, source, dependencies.request_ids.next(), self._reply
         )
@@ -288,14 +293,13 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
     def _schedule(self, request: OperationRequest, path: bytes) -> None:
         """Give a request to the scheduler."""
         self._answering = True
-        endpoint = self._state.endpoints.get(path)
-        only_reads = endpoint is None or endpoint.only_reads
-        self._state.dependencies.scheduler.schedule(only_reads, self._dispatch, request, path, endpoint)
+        endpoint, scheduler = self._state.endpoints.get(path), self._state.dependencies.scheduler
+        if endpoint is None:
+            scheduler.schedule(True, self._refuse_path, request, path)
+        else:
+            scheduler.schedule(endpoint.only_reads, endpoint.handle, "POST", request)
 
-    def _dispatch(self, request: OperationRequest, path: bytes, endpoint: Endpoint | None) -> None:
-        if endpoint is not None:
-            endpoint.handle("POST", request)
-            return
+    def _refuse_path(self, request: OperationRequest, path: bytes) -> None:
         status, body, headers = write_refusal(_UNKNOWN)
         foreign = path.decode("latin-1")
         self._state.dependencies.access_log.write_other(
@@ -376,10 +380,8 @@ def encode_response(
     extra = b"".join([b"\r\n%b: %b" % header for header in headers]) if headers else b""
     if closes:
         extra += b"\r\nconnection: close"
-    return b"HTTP/1.1 %d %b%b\r\ncontent-length: %d\r\ndate: %b\r\nx-request-id: %b%b\r\n\r\n%b" % (
-        status,
-        _REASONS[status],
-        _FIXED,
+    return b"%b%d\r\ndate: %b\r\nx-request-id: %b%b\r\n\r\n%b" % (
+        _HEADS[status],
         len(body),
         date,
         request_id.encode(),
