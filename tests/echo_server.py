@@ -115,6 +115,18 @@ async def _page(request: Request) -> Response:
     return PlainTextResponse(f"page {(await request.body()).decode()}")
 
 
+def make_dependencies(trusted_proxies: tuple[Network, ...] = ()) -> Dependencies:
+    """What connections need. No operation of the service can run with them."""
+    return Dependencies(
+        gate=cast(Gate, None),
+        merchant_cache=cast(MerchantCache, None),
+        writer=cast(Writer, None),
+        operation_context=cast(OperationContext, None),
+        access_log=AccessLog(sys.stderr, enabled=False),
+        trusted_proxies=trusted_proxies,
+    )
+
+
 def run_server(
     scenario: Callable[[EchoServer], Awaitable[None]],
     *,
@@ -127,15 +139,7 @@ def run_server(
     """Listen, run the scenario, stop. No connection may stay open."""
 
     async def whole() -> None:
-        echo = EchoEndpoint()
-        dependencies = Dependencies(
-            gate=cast(Gate, None),
-            merchant_cache=cast(MerchantCache, None),
-            writer=cast(Writer, None),
-            operation_context=cast(OperationContext, None),
-            access_log=AccessLog(sys.stderr, enabled=False),
-            trusted_proxies=trusted_proxies,
-        )
+        echo, dependencies = EchoEndpoint(), make_dependencies(trusted_proxies)
         pages = Starlette(routes=[Route("/page", _page, methods=["GET", "POST"]), *further])
         listener = Listener({PATH: echo}, dependencies, pages, max_connections, source_connections)
         await listener.start(HOST, 0)

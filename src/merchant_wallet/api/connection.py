@@ -23,8 +23,10 @@ from merchant_wallet.api.admission import Admission, ClientWait, PageProtocol
 from merchant_wallet.api.dependencies import Dependencies, Header, OperationRequest
 from merchant_wallet.api.endpoint import BODY_TIMEOUT_S, TOO_LATE, Endpoint, write_refusal
 from merchant_wallet.api.framing import check_framing
+from merchant_wallet.api.known_heads import MAX_MISSES, KnownHeads, RequestHead
+from merchant_wallet.api.response import encode_response
 from merchant_wallet.api.upgrades import IgnoresUpgrades
-from merchant_wallet.api.wire import MAX_BODY_BYTES, RESPONSE_CONTENT_TYPE
+from merchant_wallet.api.wire import MAX_BODY_BYTES
 from merchant_wallet.base.codes import BODY_MALFORMED, PATH_UNKNOWN, Refusal
 from merchant_wallet.base.source_addresses import find_source
 
@@ -38,26 +40,7 @@ MAX_DISCARDED_BYTES: Final = 1024 * 1024
 MAX_PIPELINED: Final = 16
 KEEP_ALIVE_S: Final = 75.0
 
-_REASONS: Final = {
-    200: "OK",
-    400: "Bad Request",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    413: "Content Too Large",
-    415: "Unsupported Media Type",
-    429: "Too Many Requests",
-    500: "Internal Server Error",
-    503: "Service Unavailable",
-}
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_HEADS: Final = {
-    status: (
-        f"HTTP/1.1 {status} {reason}\r\ncache-control: no-store\r\n"
-        f"content-type: {RESPONSE_CONTENT_TYPE}\r\ncontent-length: "
-    ).encode()
-    for status, reason in _REASONS.items()
-}
-"""The start of each status' head, up to the length of the body."""
 _UNKNOWN: Final = Refusal(PATH_UNKNOWN, "there is nothing at this path")
 _KEPT_HEADERS: Final = frozenset(
     (b"content-length", b"transfer-encoding", b"connection", b"content-type", b"x-forwarded-for", b"host")
@@ -84,6 +67,7 @@ class ListenerState:
         self.dependencies = dependencies
         self.make_page_connection = make_page_connection
         self.admission = admission
+        self.known_heads = KnownHeads()
         self.open: set[Connection] = set()
         self.date = b""
         self.closing = False
@@ -106,6 +90,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         "_in_head",
         "_is_new",
         "_kept",
+        "_misses",
         "_peer",
         "_pipelined",
         "_reading",
@@ -126,7 +111,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         self._closes = False
         self._is_new = True
         self._start = b""
-        self._head_bytes = self._unfinished_bytes = 0
+        self._head_bytes = self._unfinished_bytes = self._misses = 0
         self.deadline_s: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -168,11 +153,28 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
                 self._hand_over(data)
                 return
             self._start = b""
-        self._feed(data)
+            self._begin_reading(data)
+        else:
+            self._feed(data)
         if self._in_head:
             self._unfinished_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES or self._unfinished_bytes > MAX_UNFINISHED_BYTES:
                 self._abort(HEAD_TOO_LONG)
+
+    def _begin_reading(self, data: bytes) -> None:
+        """Read bytes that a request begins with. A known head saves the parser and its eight callbacks."""
+        if self._closes or self._misses >= MAX_MISSES:
+            self._feed(data)
+            return
+        known = self._state.known_heads.find(data)
+        if known is not None:
+            self._misses = 0
+            self._enqueue(*known)
+            return
+        self._misses += 1
+        self._feed(data)
+        if not self._reading and not self._closes:
+            self._state.known_heads.add(data, self._read_head(), self._body_bytes)
 
     def _has_ended(self) -> bool:
         return self._closes
@@ -252,7 +254,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         if self._body_bytes > MAX_DISCARDED_BYTES and not self._closes:
             self._closes = True
             self._transport.pause_reading()
-            self._enqueue()
+            self._enqueue_parsed()
 
     def on_message_complete(self) -> None:
         """The request is complete."""
@@ -266,12 +268,22 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
             self._closes = True
         else:
             self._closes = not self.parser.should_keep_alive()
-            self._enqueue()
+            self._enqueue_parsed()
 
-    def _enqueue(self) -> None:
+    def _enqueue_parsed(self) -> None:
+        self._enqueue(self._read_head(), self._body[0] if len(self._body) == 1 else b"".join(self._body))
+
+    def _read_head(self) -> RequestHead:
+        """What the parser has read so far of a head."""
         path = self._url.partition(b"?")[0] if b"?" in self._url else self._url
-        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        request = self._make_request(body)
+        forwarded = []
+        if self._state.dependencies.trusted_proxies:
+            forwarded = [value.decode("latin-1") for name, value in self._kept if name == b"x-forwarded-for"]
+        return RequestHead(path, self._content_type, forwarded)
+
+    def _enqueue(self, head: RequestHead, body: bytes) -> None:
+        """Give a complete request to the scheduler, or let it wait for those before it."""
+        request, path = self._make_request(head, body), head.path
         if self._answering:
             self._pipelined.append((request, path))
             if len(self._pipelined) >= MAX_PIPELINED:
@@ -280,15 +292,12 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
             self.deadline_s = None
             self._schedule(request, path)
 
-    def _make_request(self, body: bytes) -> OperationRequest:
+    def _make_request(self, head: RequestHead, body: bytes) -> OperationRequest:
         dependencies = self._state.dependencies
         trusted, source = dependencies.trusted_proxies, self._peer
         if trusted:
-            forwarded = [value.decode("latin-1") for name, value in self._kept if name == b"x-forwarded-for"]
-            source = find_source(source, forwarded, trusted)
-        return OperationRequest(
-            self._content_type, body, source, dependencies.request_ids.next(), self._reply
-        )
+            source = find_source(source, head.forwarded, trusted)
+        return OperationRequest(head.content_type, body, source, dependencies.request_ids.next(), self._reply)
 
     def _schedule(self, request: OperationRequest, path: bytes) -> None:
         """Give a request to the scheduler."""
@@ -333,14 +342,14 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         """Close the connection when its deadline has passed. A request that is half there gets an answer."""
         if self.deadline_s is None or now_s < self.deadline_s:
             return
-        path = self._url.partition(b"?")[0] if self._reading else b""
-        endpoint = self._state.endpoints.get(path)
-        if endpoint is None:
+        head = self._read_head() if self._reading else None
+        endpoint = None if head is None else self._state.endpoints.get(head.path)
+        if head is None or endpoint is None:
             self._transport.close()
             return
         self._closes = self._answering = True
         self.deadline_s = None
-        endpoint.refuse_incomplete(self._make_request(b""), TOO_LATE)
+        endpoint.refuse_incomplete(self._make_request(head, b""), TOO_LATE)
 
     def client_wait(self) -> ClientWait | None:
         """Since when we wait for the client and whether its request has begun. None while it waits for us."""
@@ -371,20 +380,3 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         self._state.dependencies.access_log.write_other(request_id, "", refusal.code, self._peer)
         _, body, headers = write_refusal(refusal)
         self._reply(BAD_REQUEST_STATUS, body, request_id, headers)
-
-
-def encode_response(
-    status: int, body: bytes, request_id: str, date: bytes, headers: Sequence[Header], *, closes: bool
-) -> bytes:
-    """The bytes of an HTTP/1.1 response (RFC 9112)."""
-    extra = b"".join([b"\r\n%b: %b" % header for header in headers]) if headers else b""
-    if closes:
-        extra += b"\r\nconnection: close"
-    return b"%b%d\r\ndate: %b\r\nx-request-id: %b%b\r\n\r\n%b" % (
-        _HEADS[status],
-        len(body),
-        date,
-        request_id.encode(),
-        extra,
-        body,
-    )

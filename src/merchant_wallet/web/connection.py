@@ -28,11 +28,11 @@ from merchant_wallet.api.connection import (
     HEAD_TOO_LONG,
     MAX_HEAD_BYTES,
     MAX_UNFINISHED_BYTES,
-    encode_response,
 )
 from merchant_wallet.api.dependencies import Dependencies
 from merchant_wallet.api.endpoint import ALLOW_POST, BODY_TIMEOUT_S, ONLY_POST, write_refusal
 from merchant_wallet.api.framing import check_framing
+from merchant_wallet.api.response import encode_response
 from merchant_wallet.api.upgrades import IgnoresUpgrades
 from merchant_wallet.web.live import OPEN_ENDED
 
