@@ -163,7 +163,7 @@ class Endpoint:
         if stale:
             self._start_task(request, self._load_and_execute(request, fields))
         else:
-            self._succeed(request, body)
+            self._reply(request, SUCCESS, 200, body, ())
 
     def _start_task(self, request: OperationRequest, work: Coroutine[Any, Any, bytes]) -> None:
         task = asyncio.get_running_loop().create_task(self._run_task(request, work))
@@ -176,7 +176,7 @@ class Endpoint:
         except Exception as error:
             self._fail(request, error)
         else:
-            self._succeed(request, answer)
+            self._reply(request, SUCCESS, 200, answer, ())
 
     async def _load_and_execute(self, request: OperationRequest, fields: Fields) -> bytes:
         """As `_execute`, for a merchant whose settings are not cached or are stale."""
@@ -252,9 +252,6 @@ class Endpoint:
                 )
             refusal = FAULT
         self._refuse(request, refusal)
-
-    def _succeed(self, request: OperationRequest, body: bytes) -> None:
-        self._reply(request, SUCCESS, 200, body, ())
 
     def _refuse(self, request: OperationRequest, refusal: Refusal, headers: Sequence[Header] = ()) -> None:
         self._reply(request, refusal.code, *write_refusal(refusal, headers))

@@ -10,6 +10,7 @@ Rules:
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from merchant_wallet.base.codes import AMOUNT_OUT_OF_RANGE, FIELD_INVALID, refuse
@@ -87,8 +88,12 @@ def parse_rate(text: str, *, minimum_e8: int = 1, maximum_e8: int = MAX_RATE_E8)
     return rate_e8
 
 
+@lru_cache(maxsize=1024)
 def format_units(units: int) -> str:
-    """The shortest plain decimal of an amount: `100`, `100.5`, `0.000001`, with a minus sign if negative."""
+    """The shortest plain decimal of an amount: `100`, `100.5`, `0.000001`, with a minus sign if negative.
+
+    Cached, since an answer has the same amount two or three times, and its fee is mostly that of others.
+    """
     whole, rest = divmod(abs(units), UNITS_PER_COIN)
     text = f"{whole}.{rest:06d}".rstrip("0") if rest else str(whole)
     return text if units >= 0 else "-" + text

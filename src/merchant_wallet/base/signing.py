@@ -110,12 +110,13 @@ def verify(
 
     Letter case is ignored. The time does not depend on where `given` is wrong or which secret matches.
     """
-    given_bytes = given.encode("ascii", "replace").lower()
+    given_bytes = given.encode("ascii", "replace")
+    given_bytes = given_bytes.upper() if method == MD5 else given_bytes.lower()
     signed = build_md5_string_to_sign(fields) if method == MD5 else build_string_to_sign(path, fields)
     digest_hex = _md5_hex if method == MD5 else _hmac_hex
     matched = None
     for secret in secrets:
-        if hmac.compare_digest(digest_hex(secret, signed).lower().encode(), given_bytes):
+        if hmac.compare_digest(digest_hex(secret, signed).encode(), given_bytes):
             matched = secret
     return matched
 
