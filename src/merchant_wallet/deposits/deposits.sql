@@ -81,14 +81,17 @@ on conflict (chain, tx_hash, log_index) do update
 
 -- name: lock_known
 -- Deposits of these transactions, and those that were settled in these blocks. The lock keeps others from crediting
--- them meanwhile.
+-- them meanwhile. Each transaction is looked up on its own: for an array PostgreSQL 15 and 16 could read all of a chain.
 select d.merchant_id, d.tx_hash, d.log_index, d.block_log_index, d.block_number, d.block_hash, d.address,
        d.amount as amount_units, d.status, d.cause, t.block_hash as credited_hash
   from deposit d
   left join credited_transaction t on t.chain = d.chain and t.tx_hash = d.tx_hash
  where d.chain = %(chain)s::text and (d.merchant_id, d.tx_hash, d.log_index) in (
-       select merchant_id, tx_hash, log_index from deposit
-        where chain = %(chain)s::text and tx_hash = any(%(tx_hashes)s::text[])
+       select k.merchant_id, k.tx_hash, k.log_index
+         from unnest(%(tx_hashes)s::text[]) u (tx_hash)
+        cross join lateral (
+              select merchant_id, tx_hash, log_index from deposit
+               where chain = %(chain)s::text and tx_hash = u.tx_hash offset 0) k
        union all
        select merchant_id, tx_hash, log_index from deposit
         where chain = %(chain)s::text and block_number >= %(first)s::bigint and block_number <= %(last)s::bigint

@@ -2,9 +2,12 @@
 -- from the figures.
 
 -- name: sum_accounts
--- The fixed accounts of one book or of all.
+-- The fixed accounts of one book or of all. Without `offset 0` PostgreSQL 15 to 17 read the accounts of all sub-users.
 select a.kind::text as kind, a.currency::text as currency, sum(a.balance) as units
-  from book b join account a on a.merchant_id = b.merchant_id and a.account_id <= %(last_fixed)s::bigint
+  from book b
+ cross join lateral (
+       select kind, currency, balance from account
+        where merchant_id = b.merchant_id and account_id <= %(last_fixed)s::bigint offset 0) a
  where (%(merchant_id)s::bigint is null or b.merchant_id = %(merchant_id)s::bigint)
  group by a.kind, a.currency;
 
