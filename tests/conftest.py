@@ -27,7 +27,7 @@ import structlog
 from argon2 import PasswordHasher
 from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
-from tests import roles
+from tests import other_postgres, roles
 from tests.folders import find_base
 
 from merchant_wallet.base.db import connect_sync
@@ -45,7 +45,8 @@ hypothesis.settings.load_profile("untimed")
 START_TIMEOUT_S = 60.0
 KEEPER_TIMEOUT_S = 30.0
 RUN_FOLDER = pytest.StashKey[Path]()
-KEEPER = Path(__file__).with_name("postgres_keeper.py")
+ROOT = Path(__file__).parents[1]
+KEEPER = "tests.postgres_keeper"
 TEMPLATE = "wallet_template"
 LONGEST = (
     "browser/test_console_orders.py",
@@ -128,10 +129,23 @@ class SharedPostgres:
                 done.touch()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that chooses another PostgreSQL."""
+    parser.addoption(
+        "--postgres-bin",
+        type=Path,
+        metavar="FOLDER",
+        help="the programs of another PostgreSQL, for example /usr/lib/postgresql/15/bin",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the run's folder once. All workers of a run share one server, and two runs do not."""
+    """Choose the run's PostgreSQL and its folder once. All workers of a run share one server, and two runs
+    do not.
+    """
     told = getattr(config, "workerinput", {}).get("run_folder")
     config.stash[RUN_FOLDER] = Path(told) if told else _choose_folder()
+    _choose_postgres(config.getoption("postgres_bin"))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -158,6 +172,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         time.sleep(0.02)
 
 
+def _choose_postgres(folder: Path | None) -> None:
+    if folder is None:
+        return
+    other_postgres.Choice.folder = folder.resolve()
+    try:
+        other_postgres.read_version(folder)
+    except other_postgres.NoPrograms as error:
+        raise pytest.UsageError(f"--postgres-bin: {error}") from error
+
+
 def _choose_folder() -> Path:
     # pytest's own folder is closed to `nobody`, and as root PostgreSQL runs as `nobody`.
     return find_base() / f"merchant-wallet-tests-{uuid.uuid4().hex}"
@@ -177,9 +201,11 @@ def _find_or_start(root: Path) -> str:
             return url.read_text()
         if (root / "failed").exists():
             raise RuntimeError("no PostgreSQL for the tests; the first worker's error says why")
+        other = [str(other_postgres.Choice.folder)] if other_postgres.Choice.folder else []
         with (root / "keeper.log").open("wb") as log:
             keeper = subprocess.Popen(
-                [sys.executable, str(KEEPER), str(root)],
+                [sys.executable, "-m", KEEPER, str(root), *other],
+                cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -9,7 +9,7 @@ select m, m, decode(repeat('00', 32), 'hex'), 0 from generate_series(1, 200) m;
 insert into account (merchant_id, account_id, kind, currency)
 select m, a, 'merchant', 'KFB' from generate_series(1, 200) m, generate_series(1, 11) a;
 create temporary table key as
-select 1 as m, 100 + n as k from generate_series(1, 20000) n union all select n, 100 from generate_series(2, 200) n;
+select 1 as m, 100 + n as k from generate_series(1, 8000) n union all select n, 100 from generate_series(2, 200) n;
 insert into account (merchant_id, account_id, kind, currency) select m, k, 'subuser', 'KFB' from key;
 insert into sub_user (merchant_id, user_id, ext_user_id, username, address_index, evm_address, tron_address, created_ms)
 select m, k, 'u' || k, 'u', k, substr(sha256((m || 'e' || k)::bytea), 1, 20), substr(sha256((m || 't' || k)::bytea), 1, 20), 0

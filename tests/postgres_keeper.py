@@ -1,7 +1,8 @@
 """Keeps one PostgreSQL for all processes of a test run. `conftest.py` starts it as a program.
 
 It stops the server when the last process has released the lock on `users.lock`. The lock is released even if
-a process is killed, so no run leaves a server behind.
+a process is killed, so no run leaves a server behind. A second argument is the folder of other programs than
+the wheel's.
 """
 
 import fcntl
@@ -12,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
+from tests import other_postgres
 
 from merchant_wallet import postgres
 from merchant_wallet.base.db import connect_sync
@@ -25,16 +27,21 @@ OVERRIDES = {
     "max_wal_size": "1GB",
     "max_connections": "200",
     "shared_buffers": "128MB",
-    # The default of 4096 makes each connection wait 5 ms for the proof of its password.
-    "scram_iterations": "1",
     # If root runs the tests, the sides of an `up` connect as other users.
     "unix_socket_permissions": "0777",
 }
+# The default of 4096 makes each connection wait 5 ms for the proof of its password. PostgreSQL 15 lacks this
+# setting.
+QUICK_PASSWORDS = {"scram_iterations": "1"}
 
 
-def keep(root: Path) -> None:
+def keep(root: Path, programs: Path | None) -> None:
     """Start, write the URL, wait for the last user, stop, remove everything."""
-    running = postgres.start(root / "data", print, overrides=OVERRIDES)
+    quick = QUICK_PASSWORDS
+    if programs:
+        other_postgres.replace_wheel(programs)
+        quick = QUICK_PASSWORDS if other_postgres.read_version(programs) > 15 else {}
+    running = postgres.start(root / "data", print, overrides={**OVERRIDES, **quick})
     Path(parse_qs(urlsplit(running.url).query)["host"][0]).chmod(0o711)
     _hash_password_again(running.url)
     draft = root / "url.new"
@@ -54,4 +61,4 @@ def _hash_password_again(url: str) -> None:
 
 
 if __name__ == "__main__":
-    keep(Path(sys.argv[1]))
+    keep(Path(sys.argv[1]), Path(sys.argv[2]) if sys.argv[2:] else None)

@@ -1,4 +1,4 @@
-"""`scripts/setup`: which Python it uses for a new .venv, and that an existing .venv stays."""
+"""`scripts/setup`: which Python it uses for a new .venv, that an existing .venv stays, other PostgreSQLs."""
 
 import shutil
 import subprocess
@@ -128,6 +128,31 @@ def test_a_venv_that_is_there_is_renewed_with_the_python_it_has(clone: Path) -> 
     asked = (clone / "asked").read_text()
     assert "-m pip install" in asked
     assert "-m venv" not in asked
+
+
+def ask_for_postgres(clone: Path, python: str) -> subprocess.CompletedProcess[str]:
+    """Run `--postgres` as an ordinary user. `python` stands in for the Python of .venv."""
+    path = clone.parent / "path"
+    write(path / "id", "echo 1000")
+    write(clone / ".venv/bin/python", python)
+    return run_setup(clone, [path, Path("/usr/bin"), Path("/bin")], "--postgres")
+
+
+def test_other_versions_of_postgres_that_are_installed_are_not_mentioned(clone: Path) -> None:
+    done = ask_for_postgres(clone, 'echo "$*" >>asked')
+    assert (done.returncode, done.stderr) == (0, "")
+    asked = (clone / "asked").read_text().splitlines()
+    assert asked == ["-m tests.other_postgres --install", "-m tests.other_postgres 15"]
+
+
+def test_other_versions_of_postgres_that_cannot_be_installed_are_named(clone: Path) -> None:
+    done = ask_for_postgres(clone, "echo no npm here >&2; exit 1")
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        "no npm here",
+        "setup: LEFT OUT: the tests on PostgreSQL 16 and 17",
+        "setup: LEFT OUT: the tests on PostgreSQL 15. On Debian 12 type: sudo apt-get install postgresql-15",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -300,7 +300,7 @@ def _mask_order(privileges: list[Any]) -> list[Any]:
 
 def test_a_side_that_gets_another_role_leaves_the_old_one_with_nothing(database_url: str) -> None:
     # Any existing role will do, if it is not the other one's.
-    other = "pg_use_reserved_connections"
+    other = "pg_signal_backend"
 
     assert grant(database_url, {Side.WEB: other}) == {Side.WEB: other, Side.WORKER: WORKER_ROLE}
 

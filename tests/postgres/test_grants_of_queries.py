@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import psycopg
 import pytest
+from tests.plans import explain
 from tests.postgres.test_grants import AS, SOURCE
 from tests.query_files import read_queries
 
@@ -131,13 +132,6 @@ def _is_left_out(side: Side, file: str, name: str) -> bool:
     return name in NOT_RUN[side].get(file, "").split()
 
 
-def _numbered(text: str) -> str:
-    """The statement with PostgreSQL's own parameters, so that it can be planned without values."""
-    numbers: dict[str, int] = {}
-    parameter = re.compile(r"%\((\w+)\)s")
-    return parameter.sub(lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}", text)
-
-
 def _is_planned(text: str) -> bool:
     return not text.lower().startswith(("lock ", "set "))
 
@@ -151,12 +145,13 @@ def test_every_file_of_queries_has_its_line() -> None:
 def test_each_side_may_run_its_queries_and_none_of_the_others(database_url: str, side: Side) -> None:
     with connect_sync(AS[side](database_url)) as connection:
         for file, query in _queries(side):
-            asked = _numbered(query.text).replace("%%", "%")
-            statement = f"explain (generic_plan) {asked}" if _is_planned(asked) else asked
             refused = False
             try:
                 with connection.transaction(force_rollback=True):
-                    connection.execute(statement.encode())
+                    if _is_planned(query.text):
+                        explain(connection, query.text)
+                    else:
+                        connection.execute(query.text.encode())
             except psycopg.errors.InsufficientPrivilege:
                 refused = True
             assert refused == _is_left_out(side, file, query.name), f"{file}: {query.name}"
@@ -189,12 +184,7 @@ def _needs(connection: psycopg.Connection, side: Side) -> tuple[set[tuple[str, s
             continue
         texts.append(query.text)
         if _is_planned(query.text):
-            asked = _numbered(query.text).replace("%%", "%")
-            plan = connection.execute(
-                f"explain (generic_plan, verbose, format json) {asked}".encode()
-            ).fetchone()
-            assert plan is not None
-            _read_plan(plan[0], needed)
+            _read_plan(explain(connection, query.text, verbose=True), needed)
         for table in re.findall(r"insert into (\w+)", query.text):
             if "returning" in query.text:
                 needed.add((table, "select"))

@@ -185,6 +185,8 @@ def test_no_migration_names_a_not_null_constraint() -> None:
 
 def test_not_null_constraints_have_the_names_that_new_tables_would_give_them(database_url: str) -> None:
     with connect_sync(database_url) as connection:
+        if connection.info.server_version < 180000:
+            pytest.skip("PostgreSQL 15 to 17 give NOT NULL constraints no name")
         rows = connection.execute(
             "SELECT t.relname || '_' || a.attname || '_not_null', c.conname FROM pg_constraint c"
             " JOIN pg_class t ON t.oid = c.conrelid"

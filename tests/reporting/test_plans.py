@@ -3,13 +3,13 @@
 The plans are those that the planner prefers, with nothing switched off.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from tests.plans import explain, list_nodes
 from tests.query_files import read_queries
 
 import merchant_wallet.reporting
@@ -55,32 +55,11 @@ def filled(postgres: Any) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for below in plan.get("Plans", ()):
-        yield from nodes(below)
-
-
-def explain(connection: psycopg.Connection, text: str) -> list[dict[str, Any]]:
-    """The nodes of a query's generic plan."""
-    names: list[str] = []
-
-    def number(found: re.Match[str]) -> str:
-        if found[1] not in names:
-            names.append(found[1])
-        return f"${names.index(found[1]) + 1}"
-
-    numbered = re.sub(r"%\((\w+)\)s", number, text)
-    row = connection.execute(f"explain (generic_plan, format json) {numbered}".encode()).fetchone()
-    assert row is not None
-    return list(nodes(row[0][0]["Plan"]))
-
-
 def read_whole(connection: psycopg.Connection, text: str) -> list[str]:
     """The growing tables that a plan reads completely, also along an index."""
     return [
         f"{node['Relation Name']} by {node.get('Index Name', 'nothing')}"
-        for node in explain(connection, text)
+        for node in list_nodes(explain(connection, text))
         if node.get("Relation Name") in GROWING
         and (
             "Seq Scan" in node["Node Type"]
@@ -96,7 +75,7 @@ def test_no_reporting_query_reads_a_growing_table_whole_in_a_large_book(filled: 
 
 
 def test_open_wallet_pages_poll_deposits_and_nothing_about_their_owners(filled: psycopg.Connection) -> None:
-    plan = explain(filled, TEXTS["deposits/list_uncredited"])
+    plan = list(list_nodes(explain(filled, TEXTS["deposits/list_uncredited"])))
     assert {node["Relation Name"] for node in plan if "Relation Name" in node} == {"deposit", "chain_cursor"}
 
 
