@@ -140,7 +140,9 @@ CREATE TABLE public.book (
     last_ms bigint NOT NULL,
     settings_version bigint DEFAULT 1 NOT NULL,
     withdrawn_day integer DEFAULT 0 NOT NULL,
-    withdrawn_units bigint DEFAULT 0 NOT NULL
+    withdrawn_units bigint DEFAULT 0 NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    group_id uuid
 )
 WITH (fillfactor='20');
 
@@ -525,7 +527,8 @@ CREATE TABLE public.merchant_secret (
 CREATE TABLE public.nonce (
     merchant_id bigint NOT NULL,
     nonce text NOT NULL COLLATE pg_catalog."C",
-    day integer NOT NULL
+    day integer NOT NULL,
+    group_id uuid
 )
 PARTITION BY LIST (day);
 

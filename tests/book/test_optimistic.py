@@ -25,7 +25,8 @@ from merchant_wallet.book.connection import PipelineConnection
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Balances, Outcome, SubUserFound, Transferred
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.book.writer import CommandFailed, Unavailable, Writer
+from merchant_wallet.book.errors import CommandFailed, Unavailable
+from merchant_wallet.book.writer import Writer
 from merchant_wallet.sub_users.controls import set_controls
 
 

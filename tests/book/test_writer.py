@@ -19,9 +19,10 @@ from merchant_wallet.book.commands import (
     ReadSubUser,
     Submission,
 )
+from merchant_wallet.book.errors import CommandFailed, Unavailable
 from merchant_wallet.book.outcomes import Outcome, Stale, SubUserFound, Transferred
 from merchant_wallet.book.state import Draft
-from merchant_wallet.book.writer import CommandFailed, Unavailable, Writer
+from merchant_wallet.book.writer import Writer
 
 TIMEOUT_S = 20.0
 FULL_BATCH = 512
@@ -322,9 +323,7 @@ def test_connections_that_ended_while_idle_cost_no_answer(database_url: str) -> 
             for turn in range(3):
                 asked = [shop.send(book, shop.credit(f"c{turn}")) for shop in shops]
                 assert _codes(await asyncio.gather(*asked)) == [200] * len(shops)
-                # Each book's first batch reads on an exclusive connection. Optimistic ones share theirs.
-                ended = await _terminate_writers(connection)
-                assert ended == len(shops) if turn == 0 else 1 <= ended <= len(shops)
+                assert await _terminate_writers(connection) >= 1
         await book.close()
         for shop in shops:
             await shop.verify()

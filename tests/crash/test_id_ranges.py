@@ -6,7 +6,8 @@ from tests.crash.shop import COIN, Shop, open_shop, run
 from merchant_wallet.base import ids
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.outcomes import Transferred
-from merchant_wallet.book.writer import Unavailable, Writer
+from merchant_wallet.book.errors import Unavailable
+from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants.store import allocate_range, find_books_short_of_ids
 
 # The opening balance and alice's registration need two.

@@ -29,7 +29,6 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "book/checkpoint_keys.sql": BOTH,
     "book/early_approvals.sql": BOTH,
     "book/checkpoints.sql": BOTH,
-    "book/preconditions.sql": BOTH,
     "book/reads.sql": WEB,
     "book/verification/verify.sql": WEB,
     "callbacks/outbox.sql": BOTH,
@@ -79,7 +78,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
     # Only the worker pays, credits, delivers and compares.
     Side.WEB: {
         "audit/failures.sql": "note_logged drop_old",
-        "book/book.sql": "insert_credits update_deposits",
+        "book/book.sql": "insert_credited_transactions insert_credits update_deposits check_deposits",
         "callbacks/outbox.sql": "claim record_success record_failure",
         "custody/records.sql": """
             sum_treasury read_cursor move_cursor list_addresses insert_addresses judge_movements

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from structlog.testing import capture_logs
 from tests.crash.shop import run
 
-from merchant_wallet.book.writer import Unavailable
+from merchant_wallet.book.errors import Unavailable
 from merchant_wallet.observability.logs import AccessLog, RequestIds
 from merchant_wallet.web import client
 from merchant_wallet.web.client import Client

@@ -43,8 +43,8 @@ from merchant_wallet.base.codes import (
 from merchant_wallet.base.signing import sign_response
 from merchant_wallet.base.source_addresses import Network, find_source
 from merchant_wallet.book.commands import Command, Submission
+from merchant_wallet.book.errors import CommandFailed, Unavailable
 from merchant_wallet.book.outcomes import Outcome, Stale
-from merchant_wallet.book.writer import CommandFailed, Unavailable
 from merchant_wallet.merchants.cache import MerchantsUnavailable
 from merchant_wallet.merchants.records import Merchant
 

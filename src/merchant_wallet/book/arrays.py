@@ -1,13 +1,16 @@
-"""PostgreSQL array literals from Python lists, and values from text results.
+"""PostgreSQL array literals from Python values, and values from text results.
 
 This is the hot path: psycopg's adaptation of each element would cost ten times as much. Texts are always
 quoted, with `"` and `\\` escaped, so no element can end its own quotation. None is NULL.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from psycopg.pq.abc import PGresult
+
+Encoder = Callable[[Any], bytes]
+"""Makes an array of one column's values."""
 
 
 def of_ints(values: Iterable[int | None]) -> bytes:
@@ -25,14 +28,10 @@ def of_bytes(values: Iterable[bytes]) -> bytes:
     return ("{" + ",".join(['"\\\\x' + value.hex() + '"' for value in values]) + "}").encode()
 
 
-def of_bools(values: Iterable[bool]) -> bytes:
-    """`{t,f}`."""
-    return ("{" + ",".join(["t" if value else "f" for value in values]) + "}").encode()
-
-
-def of_hex(value: bytes) -> bytes:
-    """A single bytea, in hexadecimal."""
-    return b"\\x" + value.hex().encode()
+def of_rows(rows: Sequence[Sequence[Any]], encoders: Sequence[Encoder]) -> list[bytes]:
+    """One array for each column of the rows, which all have as many values as there are encoders."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(encoders)
+    return [encode(column) for encode, column in zip(encoders, columns, strict=True)]
 
 
 def _quote(text: str) -> str:

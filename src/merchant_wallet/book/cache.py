@@ -1,28 +1,27 @@
 """Cached books, so that a batch can be judged before the database is asked. Pure.
 
-This is optimistic execution. Rules:
-- The cache is only a guess. A batch judged on it is sent with preconditions (see `preconditions`): under the
-  book's lock, the database compares everything that the rules looked at with its own rows. On any difference
-  the batch fails.
-- A batch that names anything outside the cache is not optimistic.
-- After a conflict the book is evicted, and its next batches are read: one after the first conflict, twice as
-  many after each further conflict in a row.
+Rules:
+- The cache is only a guess. What is judged on it is committed only if the book still has the cached version
+  (see `claim_books` in `book.sql`). Everything that a rule may look at moves the version.
+- What a batch names and the cache lacks is read. It belongs to the cached version too, since otherwise the
+  claim fails.
+- After a conflict the book is evicted. Its next batches are read, or, if that conflicted too, lock the book
+  first: one after the first conflict, twice as many after each further conflict in a row.
 - The cache is bounded. It evicts the books whose last batch is oldest.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
 from typing import Final
 
 from merchant_wallet.base import ids
-from merchant_wallet.book.commands import Submission
+from merchant_wallet.book.batch import Batch, Mode
 from merchant_wallet.book.read_set import ReadSet
 from merchant_wallet.book.state import Draft, Head
 from merchant_wallet.book.sub_user import SubUser
 
 MAX_CACHED: Final = 40_000
 """At most this many books and sub-users are cached, in about 30 MB."""
-MAX_SKIPPED: Final = 1024
+MAX_WARY: Final = 1024
 RECENT_KEYS_LIMIT: Final = 100_000
 """At least this many recent nonces and order ids are kept, and at most twice as many."""
 
@@ -39,42 +38,50 @@ class CachedBook:
         self._user_id_by_ext: dict[str, int] = {}
         self._user_id_by_address: dict[bytes, int] = {}
 
-    def covers(self, submissions: Sequence[Submission], read_set: ReadSet) -> bool:
-        """Whether the cache has everything that these submissions are judged on."""
+    def fits(self, batch: Batch) -> bool:
+        """Whether a batch may be judged on the cached head.
+
+        Not if it was made under other settings, and not near the end of the ids: there the head must be read.
+        """
         head = self.head
-        return (
-            not (read_set.rates or read_set.withdrawal_ids or read_set.withdrawal_mc_ids or read_set.deposits)
-            and self._balances.keys() >= read_set.accounts
-            and self._user_id_by_ext.keys() >= read_set.ext_user_ids
-            and self._user_id_by_address.keys() >= read_set.addresses
-            and head.counter + len(submissions) <= ids.MAX_COUNTER
-            and all(s.settings_version in (None, head.settings_version) for s in submissions)
+        return head.counter + len(batch.pending) <= ids.MAX_COUNTER and all(
+            pending.submission.settings_version in (None, head.settings_version) for pending in batch.pending
         )
 
-    def draft(self, merchant_id: int, read_set: ReadSet, now_ms: int) -> Draft:
+    def find_missing(self, read_set: ReadSet, *, reads_names: bool) -> ReadSet | None:
+        """What must be read beside the cache. None if nothing. `reads_names`: nonces and order ids too."""
+        missing = ReadSet(
+            accounts=read_set.accounts - self._balances.keys(),
+            ext_user_ids=read_set.ext_user_ids - self._user_id_by_ext.keys(),
+            addresses=read_set.addresses - self._user_id_by_address.keys(),
+            withdrawal_ids=read_set.withdrawal_ids,
+            stoppable_ids=read_set.stoppable_ids,
+            deposits=read_set.deposits,
+            rates=read_set.rates,
+        )
+        if reads_names:
+            missing.nonces = read_set.nonces
+            missing.order_names = read_set.order_names
+            missing.withdrawal_names = read_set.withdrawal_names
+        return missing if reads_names or missing.names_rows() else None
+
+    def make_draft(self, merchant_id: int, read_set: ReadSet, now_ms: int) -> Draft:
         """Make the draft for a batch. What the rules do to the draft does not change the cache."""
         head = self.head
         draft = Draft(merchant_id, max(now_ms, head.last_ms), *head[1:])
         balances = self._balances
-        for account_id in read_set.accounts:
+        for account_id in read_set.accounts & balances.keys():
             draft.balances[account_id] = balances[account_id]
-        user_ids = {self._user_id_by_ext[ext] for ext in read_set.ext_user_ids}
-        user_ids.update([self._user_id_by_address[address] for address in read_set.addresses])
+        user_ids = {self._user_id_by_ext.get(ext) for ext in read_set.ext_user_ids}
+        user_ids.update([self._user_id_by_address.get(address) for address in read_set.addresses])
         for user_id in user_ids:
-            draft.add_sub_user(self._sub_users[user_id], balances[user_id])
+            if user_id is not None:
+                draft.add_sub_user(self._sub_users[user_id], balances[user_id])
         return draft
 
-    def balance_of(self, account_id: int) -> int:
-        """The account's balance before the batch."""
-        return self._balances[account_id]
-
-    def sub_user_of(self, account_id: int) -> SubUser | None:
-        """The sub-user before the batch; None for the book's own accounts."""
-        return self._sub_users.get(account_id)
-
     def update(self, draft: Draft) -> None:
-        """Store what a committed batch read and wrote."""
-        self.head = draft.head
+        """Store what a committed batch read and wrote. Its claim has moved the version by one."""
+        self.head = draft.head._replace(version=draft.version + 1)
         self._balances.update(draft.balances)
         self._sub_users.update(draft.sub_users)
         self._user_id_by_ext.update(draft.user_id_by_ext)
@@ -86,7 +93,7 @@ class CachedBook:
 
 
 class RecentKeys:
-    """The nonces and order ids of recent batches. A batch that repeats one must be read."""
+    """The nonces and order ids of recent batches. For a batch that repeats one, they are read."""
 
     def __init__(self, limit: int = RECENT_KEYS_LIMIT) -> None:
         self._limit = limit
@@ -94,25 +101,26 @@ class RecentKeys:
         self._newer: set[int] = set()
         self._older: set[int] = set()
 
-    def contains_any(self, merchant_id: int, read_set: ReadSet) -> bool:
-        """Whether a recent batch used any nonce or order id of this one."""
-        keys = _hash_keys(merchant_id, read_set)
+    def contains_any(self, keys: list[int]) -> bool:
+        """Whether a recent batch used any of these keys."""
         return not (self._newer.isdisjoint(keys) and self._older.isdisjoint(keys))
 
-    def add(self, merchant_id: int, read_set: ReadSet) -> None:
-        """Add the nonces and order ids of a batch."""
-        self._newer.update(_hash_keys(merchant_id, read_set))
+    def add(self, keys: list[int]) -> None:
+        """Add the keys of a batch."""
+        self._newer.update(keys)
         if len(self._newer) >= self._limit:
             self._older, self._newer = self._newer, set()
 
 
-def _hash_keys(merchant_id: int, read_set: ReadSet) -> list[int]:
-    keys = [hash((merchant_id, name)) for name in read_set.nonces]
-    return keys + [hash((name, merchant_id)) for name in read_set.mc_order_ids]
+def _hash_keys(batch: Batch) -> list[int]:
+    merchant_id, read_set = batch.merchant_id, batch.read_set
+    keys = [hash((merchant_id, nonce)) for nonce in read_set.nonces]
+    keys += [hash((name, merchant_id)) for name in read_set.order_names]
+    return keys + [hash((name, merchant_id)) for name in read_set.withdrawal_names]
 
 
 class BookCache:
-    """The cache of all books, and how many conflicts in a row each book had."""
+    """The cache of all books, and which books conflicted."""
 
     def __init__(self, limit: int = MAX_CACHED, keys_limit: int = RECENT_KEYS_LIMIT) -> None:
         self._limit = limit
@@ -120,34 +128,39 @@ class BookCache:
         self._size = 0
         self._books: OrderedDict[int, CachedBook] = OrderedDict()
         self._conflicts: dict[int, int] = {}
-        self._skips: dict[int, int] = {}
+        self._wary: dict[int, tuple[Mode, int]] = {}
 
-    def get(
-        self, merchant_id: int, submissions: Sequence[Submission], read_set: ReadSet
-    ) -> CachedBook | None:
-        """Return the book that a batch can be judged on, or None when the batch must be read."""
-        if merchant_id in self._skips:
-            self._skip(merchant_id)
-            return None
-        cached = self._books.get(merchant_id)
-        if cached is None or not cached.covers(submissions, read_set):
-            return None
-        return None if self._recent_keys.contains_any(merchant_id, read_set) else cached
+    def prepare(self, batch: Batch, now_ms: int) -> None:
+        """Choose the batch's mode, and make its draft as far as the cache has it."""
+        if batch.mode is not Mode.LOCKED:
+            batch.mode = max(batch.mode, self._take_wary(batch.merchant_id))
+        cached = self._books.get(batch.merchant_id) if batch.mode is Mode.CACHED else None
+        if cached is None or not cached.fits(batch):
+            batch.read_again()
+            return
+        batch.names_read = self._recent_keys.contains_any(_hash_keys(batch))
+        batch.missing = cached.find_missing(batch.read_set, reads_names=batch.names_read)
+        batch.draft = cached.make_draft(batch.merchant_id, batch.read_set, now_ms)
 
-    def _skip(self, merchant_id: int) -> None:
-        self._skips[merchant_id] -= 1
-        if not self._skips[merchant_id]:
-            del self._skips[merchant_id]
+    def _take_wary(self, merchant_id: int) -> Mode:
+        if merchant_id not in self._wary:
+            return Mode.CACHED
+        mode, left = self._wary.pop(merchant_id)
+        if left > 1:
+            self._wary[merchant_id] = mode, left - 1
+        return mode
 
-    def store_read(self, draft: Draft, seen: Head, read_set: ReadSet) -> None:
-        """Store a batch that was read at `seen` and committed."""
-        merchant_id = draft.merchant_id
-        self._recent_keys.add(merchant_id, read_set)
+    def store(self, batch: Batch) -> None:
+        """Store a committed batch. If it was judged on the cache, this ends a series of conflicts."""
+        merchant_id, draft = batch.merchant_id, batch.judged
+        self._recent_keys.add(_hash_keys(batch))
+        if batch.mode is Mode.CACHED:
+            self._conflicts.pop(merchant_id, None)
         cached = self._books.get(merchant_id)
         self.evict(merchant_id)
-        if cached is None or not cached.head.same_journal(seen):
-            # Another process has written to the book, so other cached rows of it may be outdated.
-            cached = CachedBook(seen)
+        if cached is None or cached.head.version != draft.version:
+            # Another process has changed the book, so other cached rows of it may be outdated.
+            cached = CachedBook(draft.head)
         cached.update(draft)
         if len(cached) > self._limit // 2:
             # One large book must not evict all others.
@@ -157,21 +170,13 @@ class BookCache:
         while self._size > self._limit:
             self.evict(next(iter(self._books)))
 
-    def store_optimistic(self, draft: Draft, cached: CachedBook, read_set: ReadSet) -> None:
-        """Store a batch that was judged on `cached` and committed. This ends a series of conflicts."""
-        self._recent_keys.add(draft.merchant_id, read_set)
-        self._conflicts.pop(draft.merchant_id, None)
-        cached.update(draft)
-        # The book may have been evicted meanwhile.
-        if draft.merchant_id in self._books:
-            self._books.move_to_end(draft.merchant_id)
-
-    def note_conflict(self, merchant_id: int) -> None:
-        """A batch's preconditions failed: evict the book and read its next batches."""
+    def note_conflict(self, batch: Batch) -> None:
+        """The book has changed since: evict it, and let its next batches use the next mode."""
+        merchant_id = batch.merchant_id
         self.evict(merchant_id)
         times = self._conflicts.get(merchant_id, 0)
         self._conflicts[merchant_id] = times + 1
-        self._skips[merchant_id] = min(2**times, MAX_SKIPPED)
+        self._wary[merchant_id] = Mode(min(batch.mode + 1, Mode.LOCKED)), min(2**times, MAX_WARY)
 
     def evict(self, merchant_id: int) -> None:
         """Remove a book from the cache. Used also when the result of its last batch is unknown."""

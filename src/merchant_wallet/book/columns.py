@@ -1,91 +1,248 @@
-"""What a batch writes, as array parameters: one array for each column. Pure.
+"""What a group writes: for each statement of `book.sql`, the rows that a batch contributes. Pure.
 
-All arrays of a statement have the same length and stand in the order of its parameters.
+All arrays of a statement have the same length and stand in the order of its parameters. The first column is
+always the merchant's id.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
-from merchant_wallet.book import arrays
-from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.book.state import Changes, Draft, Entry
+from merchant_wallet.book import arrays, deposits
+from merchant_wallet.book.arrays import Encoder, of_bytes, of_ints, of_texts
+from merchant_wallet.book.batch import Batch
+from merchant_wallet.book.state import Draft
 
-BookStatement = tuple[bytes, tuple[bytes | None, ...]]
-"""The name of a prepared statement, and its parameters without the first one, which is the merchant's id."""
-
-
-def of_claims(draft: Draft, batch_id: str) -> tuple[bytes, ...]:
-    """The day, and the nonces that the batch claims on it. The batch's own id is stored as a nonce too."""
-    return b"%d" % draft.day, arrays.of_texts([batch_id, *draft.changes.nonces])
+Row = tuple[Any, ...]
 
 
-def of_entries(entries: Sequence[Entry]) -> tuple[bytes, ...]:
-    """New entries of the journal."""
+class Write(NamedTuple):
+    """One statement, the rows that a draft contributes without the merchant's id, and further parameters."""
+
+    statement: bytes
+    list_rows: Callable[[Draft], Iterable[Row]]
+    encoders: tuple[Encoder, ...]
+    further: tuple[bytes, ...] = ()
+
+
+def encode_claim(batches: Sequence[Batch]) -> list[bytes]:
+    """The heads of the books, in the order of their ids, and the names that must be unused."""
+    heads = sorted([_head_row(batch.judged) for batch in batches])
+    looked_up = [batch for batch in batches if not batch.names_read]
+    nonces = [(batch.merchant_id, nonce) for batch in looked_up for nonce in batch.judged.changes.nonces]
+    orders = [(batch.merchant_id, *name) for batch in looked_up for name in batch.read_set.order_names]
+    named = [(batch.merchant_id, name) for batch in looked_up for name in batch.read_set.withdrawal_names]
+    return [
+        *arrays.of_rows(heads, _HEAD),
+        *arrays.of_rows(nonces, (of_ints, of_texts)),
+        *arrays.of_rows(orders, (of_ints, of_texts, of_texts)),
+        *arrays.of_rows(named, (of_ints, of_texts)),
+    ]
+
+
+_HEAD: Final = (*(of_ints,) * 7, of_bytes, of_ints, of_ints)
+
+
+def _head_row(draft: Draft) -> Row:
     return (
-        arrays.of_ints([entry.entry_id for entry in entries]),
-        arrays.of_texts([entry.kind for entry in entries]),
-        arrays.of_texts([entry.mc_order_id for entry in entries]),
-        arrays.of_ints([entry.at_ms for entry in entries]),
-        arrays.of_ints([entry.rate_e8 for entry in entries]),
-        arrays.of_texts([entry.facts for entry in entries]),
-        arrays.of_bytes([entry.hash for entry in entries]),
+        draft.merchant_id,
+        draft.version,
+        draft.now_ms,
+        draft.range_no,
+        draft.counter,
+        draft.next_range,
+        draft.entry_count,
+        draft.head_hash,
+        draft.withdrawn_day,
+        draft.withdrawn_units,
     )
 
 
-def of_postings(entries: Sequence[Entry]) -> tuple[bytes, ...]:
-    """The postings of the entries, numbered from 1 within each entry."""
-    rows = [(e.entry_id, number, p) for e in entries for number, p in enumerate(e.postings, 1)]
-    return (
-        arrays.of_ints([entry_id for entry_id, _, _ in rows]),
-        arrays.of_ints([number for _, number, _ in rows]),
-        arrays.of_ints([p.source_id for _, _, p in rows]),
-        arrays.of_ints([p.target_id for _, _, p in rows]),
-        arrays.of_texts([p.currency for _, _, p in rows]),
-        arrays.of_ints([p.amount_units for _, _, p in rows]),
-        arrays.of_ints([p.source_balance for _, _, p in rows]),
-        arrays.of_ints([p.target_balance for _, _, p in rows]),
-    )
+def name_group(draft: Draft, group_id: str) -> str:
+    """The nonce by which a group is found at this book: one that it claimed, or else the group's own id.
+
+    No client's nonce begins with `!`.
+    """
+    return draft.changes.nonces[0] if draft.changes.nonces else f"!{group_id}"
 
 
-def of_new_orders(draft: Draft) -> tuple[bytes, ...]:
-    """The orders that the batch created."""
-    orders = [draft.withdrawals[order_id] for order_id in draft.changes.created]
-    return (
-        arrays.of_ints([order.order_id for order in orders]),
-        arrays.of_texts([order.mc_order_id for order in orders]),
-        arrays.of_ints([order.amount_units for order in orders]),
-        arrays.of_ints([order.fee_units for order in orders]),
-        arrays.of_ints([order.rate_e8 for order in orders]),
-        arrays.of_texts([order.chain for order in orders]),
-        arrays.of_texts([order.address for order in orders]),
-        arrays.of_texts([order.notify_url for order in orders]),
-        arrays.of_ints([order.status for order in orders]),
-        arrays.of_ints([order.step_no for order in orders]),
-        arrays.of_ints([order.approved_ms for order in orders]),
-        arrays.of_texts([order.approved_by for order in orders]),
-        arrays.of_ints([order.deadline_ms for order in orders]),
-        arrays.of_ints([order.created_ms for order in orders]),
-        arrays.of_ints([order.finished_ms for order in orders]),
-        arrays.of_texts([order.tx_hash for order in orders]),
-        arrays.of_ints([order.second_limit_units for order in orders]),
-    )
+def encode_nonces(batches: Sequence[Batch], group_id: str) -> list[bytes]:
+    """The nonces that the group uses up. Each book has at least one."""
+    rows = []
+    for batch in batches:
+        draft = batch.judged
+        names = draft.changes.nonces or [name_group(draft, group_id)]
+        rows += [(draft.merchant_id, nonce, draft.day) for nonce in names]
+    return arrays.of_rows(rows, (of_ints, of_texts, of_ints))
 
 
-def of_moved_orders(changes: Changes, orders: Sequence[Withdrawal]) -> tuple[bytes, ...]:
-    """The orders whose status the batch changed, each with the step that the batch saw."""
-    taken = Counter(step.order_id for step in changes.steps)
-    return (
-        arrays.of_ints([order.order_id for order in orders]),
-        arrays.of_ints([order.status for order in orders]),
-        arrays.of_ints([order.step_no for order in orders]),
-        arrays.of_ints([order.step_no - taken[order.order_id] for order in orders]),
-        arrays.of_ints([order.approved_ms for order in orders]),
-        arrays.of_texts([order.approved_by for order in orders]),
-        arrays.of_texts([order.first_approved_by for order in orders]),
-        arrays.of_ints([order.finished_ms for order in orders]),
-        arrays.of_texts([order.tx_hash for order in orders]),
-        arrays.of_ints([order.first_approved_ms for order in orders]),
-        arrays.of_ints([order.first_eligible_ms for order in orders]),
-        arrays.of_ints([order.approved_eligible_ms for order in orders]),
-        b"%d" % len(orders),
-    )
+def encode_writes(batches: Sequence[Batch]) -> Iterator[tuple[bytes, list[bytes]]]:
+    """The statements that have rows, with their columns."""
+    drafts = [batch.judged for batch in batches]
+    for write in _WRITES:
+        rows = [(draft.merchant_id, *row) for draft in drafts for row in write.list_rows(draft)]
+        if rows:
+            yield write.statement, [*arrays.of_rows(rows, (of_ints, *write.encoders)), *write.further]
+
+
+def _entries(draft: Draft) -> Iterable[Row]:
+    return [
+        (e.entry_id, e.kind, e.mc_order_id, e.at_ms, e.rate_e8, e.facts, e.hash)
+        for e in draft.changes.entries
+    ]
+
+
+def _postings(draft: Draft) -> Iterable[Row]:
+    """They are numbered from 1 within each entry."""
+    return [
+        (
+            e.entry_id,
+            number,
+            p.source_id,
+            p.target_id,
+            p.currency,
+            p.amount_units,
+            p.source_balance,
+            p.target_balance,
+        )
+        for e in draft.changes.entries
+        for number, p in enumerate(e.postings, 1)
+    ]
+
+
+def _new_accounts(draft: Draft) -> Iterable[Row]:
+    for user_id in draft.changes.registered:
+        user = draft.sub_users[user_id]
+        yield user_id, user.currency, draft.balances[user_id], user.day, user.day_debited
+
+
+def _list_touched(draft: Draft) -> Iterable[int]:
+    """The accounts that existed before and whose balance changed."""
+    changes = draft.changes
+    return changes.touched.difference(changes.registered) if changes.registered else changes.touched
+
+
+def _touched_accounts(draft: Draft) -> Iterable[Row]:
+    """The counts of a day are written only where a sub-user was debited."""
+    debited = draft.changes.debited
+    for account_id in _list_touched(draft):
+        user = draft.sub_users[account_id] if account_id in debited else None
+        counts = (None, None) if user is None else (user.day, user.day_debited)
+        yield account_id, draft.balances[account_id], *counts
+
+
+def _balances(draft: Draft) -> Iterable[Row]:
+    return [(account_id, draft.balances[account_id]) for account_id in _list_touched(draft)]
+
+
+def _new_sub_users(draft: Draft) -> Iterable[Row]:
+    for user_id, index in zip(draft.changes.registered, draft.changes.address_indexes, strict=True):
+        user = draft.sub_users[user_id]
+        yield user_id, user.ext_user_id, index, user.evm_address, user.tron_address, draft.now_ms
+
+
+def _wallet_addresses(draft: Draft) -> Iterable[Row]:
+    for user_id in draft.changes.registered:
+        user = draft.sub_users[user_id]
+        yield user.evm_address, user_id
+        yield user.tron_address, user_id
+
+
+def _issued_addresses(draft: Draft) -> Iterable[Row]:
+    return [(address,) for address, _ in _wallet_addresses(draft)]
+
+
+def _steps(draft: Draft) -> Iterable[Row]:
+    return [
+        (step.order_id, step.step_no, step.from_status, step.to_status, step.at_ms, step.cause)
+        for step in draft.changes.steps
+    ]
+
+
+def _new_orders(draft: Draft) -> Iterable[Row]:
+    for order_id in draft.changes.created:
+        order = draft.withdrawals[order_id]
+        yield (
+            order_id,
+            order.mc_order_id,
+            order.amount_units,
+            order.fee_units,
+            order.rate_e8,
+            order.chain,
+            order.address,
+            order.notify_url,
+            order.status,
+            order.step_no,
+            order.approved_ms,
+            order.approved_by,
+            order.deadline_ms,
+            order.created_ms,
+            order.finished_ms,
+            order.tx_hash,
+            order.second_limit_units,
+        )
+
+
+def _list_moved(draft: Draft) -> list[int]:
+    """The orders that existed before and whose status changed."""
+    changes = draft.changes
+    return [order_id for order_id in changes.moved if order_id not in changes.created]
+
+
+def _moved_orders(draft: Draft) -> Iterable[Row]:
+    """Each order with the step that the batch saw."""
+    taken = Counter(step.order_id for step in draft.changes.steps)
+    for order_id in _list_moved(draft):
+        order = draft.withdrawals[order_id]
+        yield (
+            order_id,
+            order.status,
+            order.step_no,
+            order.step_no - taken[order_id],
+            order.approved_ms,
+            order.approved_by,
+            order.first_approved_by,
+            order.finished_ms,
+            order.tx_hash,
+            order.first_approved_ms,
+            order.first_eligible_ms,
+            order.approved_eligible_ms,
+        )
+
+
+def _order_steps(draft: Draft) -> Iterable[Row]:
+    orders = [draft.withdrawals[order_id] for order_id in _list_moved(draft)]
+    return [(order.order_id, order.status, order.step_no) for order in orders]
+
+
+def _callbacks(draft: Draft) -> Iterable[Row]:
+    return [
+        (due.order_id, due.status, due.event_id, due.created_ms, due.event_type)
+        for due in draft.changes.callbacks
+    ]
+
+
+_I, _T, _B = of_ints, of_texts, of_bytes
+_WRITES: Final = (
+    Write(b"insert_entries", _entries, (_I, _T, _T, _I, _I, _T, _B)),
+    Write(b"insert_postings", _postings, (_I, _I, _I, _I, _T, _I, _I, _I)),
+    Write(b"insert_accounts", _new_accounts, (_I, _T, _I, _I, _I)),
+    Write(b"update_accounts", _touched_accounts, (_I, _I, _I, _I)),
+    Write(b"check_accounts", _balances, (_I, _I)),
+    Write(b"insert_sub_users", _new_sub_users, (_I, _T, _I, _B, _B, _I)),
+    Write(b"insert_wallet_addresses", _wallet_addresses, (_B, _I)),
+    Write(b"insert_issued_addresses", _issued_addresses, (_B,)),
+    Write(b"insert_steps", _steps, (_I, _I, _I, _I, _I, _T)),
+    Write(
+        b"insert_withdrawals",
+        _new_orders,
+        (_I, _T, _I, _I, _I, _T, _T, _T, _I, _I, _I, _T, _I, _I, _I, _T, _I),
+    ),
+    Write(b"update_withdrawals", _moved_orders, (_I, _I, _I, _I, _I, _T, _T, _I, _T, _I, _I, _I)),
+    Write(b"check_withdrawals", _order_steps, (_I, _I, _I)),
+    Write(b"insert_credited_transactions", deposits.list_blocks, (_T, _T, _T)),
+    Write(b"insert_credits", deposits.list_credits, (*deposits.KEY, _I, _T, _I, _I, _T, _T)),
+    Write(b"update_deposits", deposits.list_credited, deposits.KEY, (b"pending",)),
+    Write(b"check_deposits", deposits.list_credited, deposits.KEY),
+    Write(b"insert_callbacks", _callbacks, (_I, _I, _T, _I, _T)),
+)

@@ -1,36 +1,38 @@
-"""SQL parameters and results for the deposits of a batch. `store` runs the statements.
+"""Deposits in SQL: the keys that are read, the rows that come back, the credits that are written. Pure.
 
 Rules:
-- A batch without deposits runs no additional statement.
 - A credit is inserted, and the table's key allows one credit for each deposit. The deposit must be `pending`
   and becomes `credited`.
 - A credit names the block that it is from, or the person who released it.
 """
 
-from collections.abc import Iterable, Iterator
-
-from psycopg.pq.abc import PGresult
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from merchant_wallet.book import arrays
-from merchant_wallet.book.columns import BookStatement
+from merchant_wallet.book.arrays import of_ints, of_texts
 from merchant_wallet.book.commands import DepositKey
 from merchant_wallet.book.outcomes import Credited
+from merchant_wallet.book.read_set import ReadSet
 from merchant_wallet.book.state import Deposit, Draft
 
-
-def encode_keys(keys: Iterable[DepositKey]) -> tuple[bytes, bytes, bytes]:
-    """The parameters that identify deposits."""
-    named = list(keys)
-    return (
-        arrays.of_texts([key.chain for key in named]),
-        arrays.of_texts([key.tx_hash for key in named]),
-        arrays.of_ints([key.log_index for key in named]),
-    )
+KEY: Final = (of_texts, of_texts, of_ints)
+"""The encoders of a deposit's key."""
 
 
-def read(draft: Draft, result: PGresult) -> None:
-    """Add the rows of `read_deposits` to the draft."""
-    for row in arrays.read_rows(result):
+def list_keys(read_set: ReadSet) -> Iterable[tuple[str, str, int]]:
+    """The keys of the deposits that a read set names."""
+    return [_fields(key) for key in read_set.deposits]
+
+
+def _fields(key: DepositKey) -> tuple[str, str, int]:
+    return key.chain, key.tx_hash, key.log_index
+
+
+def add_rows(drafts: Mapping[int, Draft], rows: Iterable[Sequence[Any]]) -> None:
+    """Add the rows of `read_deposits` to the drafts."""
+    for merchant_id, *row in rows:
+        draft = drafts[int(merchant_id)]
         key = DepositKey(row[0].decode(), row[1].decode(), int(row[2]))
         amount_units, entry_id = int(row[4]), arrays.read_optional_int(row[10])
         credited = None
@@ -46,21 +48,26 @@ def read(draft: Draft, result: PGresult) -> None:
         )
 
 
-def write(draft: Draft) -> Iterator[BookStatement]:
-    """The statements that write the credits of a batch."""
-    keys = draft.changes.credited
-    if not keys:
-        return
-    rows = [draft.deposits[key] for key in keys]
-    given = [credited for row in rows if (credited := row.credited)]
-    named = encode_keys(keys)
-    money = (
-        arrays.of_ints([credited.entry_id for credited in given]),
-        arrays.of_texts([credited.currency for credited in given]),
-        arrays.of_ints([credited.arrival_units for credited in given]),
-        arrays.of_ints([credited.rate_e8 for credited in given]),
-        arrays.of_texts([row.block_hash if row.released_by is None else None for row in rows]),
-        arrays.of_texts([row.released_by for row in rows]),
-    )
-    yield b"insert_credits", (*named, *money)
-    yield b"update_deposits", (*named, b"pending", b"%d" % len(keys))
+def list_credited(draft: Draft) -> Iterable[tuple[Any, ...]]:
+    """The keys of the deposits that a batch credited."""
+    return [_fields(key) for key in draft.changes.credited]
+
+
+def list_blocks(draft: Draft) -> Iterable[tuple[Any, ...]]:
+    """The blocks that the credited transactions are from."""
+    return [(key.chain, key.tx_hash, _block_of(draft.deposits[key])) for key in draft.changes.credited]
+
+
+def list_credits(draft: Draft) -> Iterable[tuple[Any, ...]]:
+    """The credits of a batch."""
+    for key in draft.changes.credited:
+        deposit = draft.deposits[key]
+        given = deposit.credited
+        assert given is not None, "a credited deposit has its credit"
+        money = given.entry_id, given.currency, given.arrival_units, given.rate_e8
+        yield *_fields(key), *money, _block_of(deposit), deposit.released_by
+
+
+def _block_of(deposit: Deposit) -> str | None:
+    """The block that the credit is from. None if a person released it."""
+    return deposit.block_hash if deposit.released_by is None else None

@@ -1,31 +1,29 @@
 """Idempotency look-up: the first outcomes of used order ids, read from their entries and postings.
 
-The database is asked only when an order id was found, which happens only for repeats. An outcome depends on
+The postings are read only when an order id was found, which happens only for repeats. An outcome depends on
 the journal alone, so a repeat always gets the same answer.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from merchant_wallet.book import arrays
-from merchant_wallet.book.arrays import read_rows
-from merchant_wallet.book.connection import PipelineConnection
 from merchant_wallet.book.outcomes import Exchanged, Transferred
 from merchant_wallet.book.rules.exchange import EXCHANGE
 from merchant_wallet.book.rules.operators import add_earlier_adjustment, make_adjusted_outcome
 from merchant_wallet.book.rules.transfers import USER_TO_MERCHANT
 from merchant_wallet.book.state import NAMED_KINDS, Draft, EarlierTransfer, Posting
 
+Rows = Sequence[Sequence[Any]]
 
-async def add_earlier_entries(connection: PipelineConnection, draft: Draft, found: list[list[Any]]) -> None:
-    """Add earlier entries to the draft, by order id. `found`: rows of `find_earlier_entries`."""
-    ids = arrays.of_ints([int(row[0]) for row in found])
-    (result,) = await connection.run([(b"read_postings", (b"%d" % draft.merchant_id, ids))])
-    postings: dict[bytes, list[Posting]] = {}
-    for entry_id, source, target, currency, *amounts in read_rows(result):
+
+def add_earlier_entries(drafts: Mapping[int, Draft], entries: Rows, postings: Rows) -> None:
+    """Add earlier entries to the drafts, by order id: rows of `find_earlier_entries` and `read_postings`."""
+    postings_of: dict[tuple[bytes, bytes], list[Posting]] = {}
+    for merchant_id, entry_id, source, target, currency, *amounts in postings:
         posting = Posting(int(source), int(target), currency.decode(), *map(int, amounts))
-        postings.setdefault(entry_id, []).append(posting)
-    for entry_id, kind, name, rate_e8, facts in found:
-        mine = postings[entry_id]
+        postings_of.setdefault((merchant_id, entry_id), []).append(posting)
+    for merchant_id, entry_id, kind, name, rate_e8, facts in entries:
+        draft, mine = drafts[int(merchant_id)], postings_of[merchant_id, entry_id]
         if kind.decode() in NAMED_KINDS:
             adjusted = make_adjusted_outcome(int(entry_id), mine[0])
             add_earlier_adjustment(draft, kind.decode(), name.decode(), facts.decode(), mine[0], adjusted)

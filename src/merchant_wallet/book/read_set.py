@@ -27,30 +27,43 @@ from merchant_wallet.book.rules.transfers import MERCHANT_TO_USER, USER_TO_MERCH
 
 @dataclass(slots=True)
 class ReadSet:
-    """Keys to read, all of one book."""
+    """Keys to read, all of one book. An order's name is the merchant's id and the entry's kind."""
 
     nonces: set[str] = field(default_factory=set)
     accounts: set[int] = field(default_factory=set)
     ext_user_ids: set[str] = field(default_factory=set)
     addresses: set[bytes] = field(default_factory=set)
-    mc_order_ids: set[str] = field(default_factory=set)
-    order_kinds: set[str] = field(default_factory=set)
+    order_names: set[tuple[str, str]] = field(default_factory=set)
     withdrawal_ids: set[int] = field(default_factory=set)
-    withdrawal_mc_ids: set[str] = field(default_factory=set)
+    withdrawal_names: set[str] = field(default_factory=set)
     stoppable_ids: set[int] = field(default_factory=set)
     deposits: set[c.DepositKey] = field(default_factory=set)
     rates: bool = False
 
+    def names_rows(self) -> bool:
+        """Whether there is anything to read beside nonces and order ids."""
+        return bool(
+            self.accounts
+            or self.ext_user_ids
+            or self.addresses
+            or self.withdrawal_ids
+            or self.stoppable_ids
+            or self.deposits
+            or self.rates
+        )
+
 
 def read_set_of(submissions: Iterable[c.Submission]) -> ReadSet:
-    """Collect the keys of all commands of a batch."""
+    """Collect the keys of all commands of a batch. A command without a rule has none; judging it fails."""
     read_set = ReadSet()
     nonces = read_set.nonces
     for submission in submissions:
         if submission.nonce is not None:
             nonces.add(submission.nonce)
         command = submission.command
-        _KEY_COLLECTORS[type(command)](read_set, command)
+        collect = _KEY_COLLECTORS.get(type(command))
+        if collect is not None:
+            collect(read_set, command)
     return read_set
 
 
@@ -59,15 +72,13 @@ def _user_to_merchant(read_set: ReadSet, command: c.UserToMerchant) -> None:
     read_set.accounts.add(MERCHANT_ID_OF[command.currency])
     if command.fee_rate_e8:
         read_set.accounts.add(FEES_ID_OF[command.currency])
-    read_set.mc_order_ids.add(command.mc_order_id)
-    read_set.order_kinds.add(USER_TO_MERCHANT)
+    read_set.order_names.add((command.mc_order_id, USER_TO_MERCHANT))
 
 
 def _merchant_to_user(read_set: ReadSet, command: c.MerchantToUser) -> None:
     read_set.addresses.add(command.address)
     read_set.accounts.add(MERCHANT_ID_OF[command.currency])
-    read_set.mc_order_ids.add(command.mc_order_id)
-    read_set.order_kinds.add(MERCHANT_TO_USER)
+    read_set.order_names.add((command.mc_order_id, MERCHANT_TO_USER))
 
 
 def _exchange(read_set: ReadSet, command: c.Exchange) -> None:
@@ -75,13 +86,12 @@ def _exchange(read_set: ReadSet, command: c.Exchange) -> None:
     for currency in (command.send_currency, command.receive_currency):
         read_set.accounts.update((MERCHANT_ID_OF[currency], EXCHANGE_ID_OF[currency]))
     if command.mc_order_id is not None:
-        read_set.mc_order_ids.add(command.mc_order_id)
-        read_set.order_kinds.add(EXCHANGE)
+        read_set.order_names.add((command.mc_order_id, EXCHANGE))
 
 
 def _create_withdrawal(read_set: ReadSet, command: c.CreateWithdrawal) -> None:
     read_set.accounts.update((MERCHANT_USDT_ID, HOLD_ID))
-    read_set.withdrawal_mc_ids.add(command.mc_order_id)
+    read_set.withdrawal_names.add(command.mc_order_id)
 
 
 def _read_withdrawal(read_set: ReadSet, command: c.ReadWithdrawal) -> None:
@@ -107,8 +117,7 @@ def _settle(read_set: ReadSet, command: c.Settle) -> None:
 def _add_entry_name(read_set: ReadSet, name: str | None) -> None:
     """The name of an operator's entry is unique over all kinds of operators' entries."""
     if name is not None:
-        read_set.mc_order_ids.add(name)
-        read_set.order_kinds.update((ADJUST, FEE_WITHDRAW))
+        read_set.order_names.update(((name, ADJUST), (name, FEE_WITHDRAW)))
 
 
 def _adjust(read_set: ReadSet, command: c.Adjust) -> None:

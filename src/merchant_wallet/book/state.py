@@ -1,7 +1,7 @@
 """What a batch is judged on (`Draft`) and what it changes (`Changes`): plain values for `store`.
 
-A draft has exactly what its commands name, read under the book's lock. The rules change it as they go, so
-each command sees the changes of the one before.
+A draft has what its commands name, as the book has it at the draft's version. The rules change it as they go,
+so each command sees the changes of the one before.
 """
 
 from dataclasses import dataclass, field
@@ -129,7 +129,10 @@ class Changes:
 
 
 class Head(NamedTuple):
-    """A book's row: its journal's last entry, its clock, its ids and its settings' version."""
+    """A book's row: its journal's last entry, its clock, its ids and its settings' version.
+
+    `version` moves with every transaction that changes anything that a rule may look at.
+    """
 
     last_ms: int
     range_no: int
@@ -140,17 +143,15 @@ class Head(NamedTuple):
     settings_version: int
     withdrawn_day: int
     withdrawn_units: int
-
-    def same_journal(self, other: "Head") -> bool:
-        """Whether no entry was added between the two."""
-        return self.entry_count == other.entry_count and self.head_hash == other.head_hash
+    version: int
 
 
 @dataclass(slots=True)
 class Draft:
     """The part of a book that one batch needs, and the changes that the batch makes.
 
-    `now_ms` is the book's clock; it is never before the last entry. `next_range` is the range of ids to use
+    `now_ms` is the book's clock; it is never before the last entry. `version` is the book's version that the
+    draft was read at. `next_range` is the range of ids to use
     after `range_no`. `settled_hashes` are the blocks that transactions were first credited from, by chain and
     transaction hash. `frozen_orders` are the orders whose payout is frozen. `is_rolled_back`: there is an
     open evidence of a rollback. Frozen orders and evidence are read only for commands that need them.
@@ -166,6 +167,7 @@ class Draft:
     settings_version: int
     withdrawn_day: int
     withdrawn_units: int
+    version: int = 0
     used_nonces: set[str] = field(default_factory=set)
     balances: dict[int, int] = field(default_factory=dict)
     sub_users: dict[int, SubUser] = field(default_factory=dict)
@@ -196,6 +198,7 @@ class Draft:
             self.settings_version,
             self.withdrawn_day,
             self.withdrawn_units,
+            self.version,
         )
 
     @property

@@ -43,7 +43,7 @@ def _explain_database(error: Exception) -> Failure | None:
     import psycopg
 
     from merchant_wallet.base.db import DatabaseReadOnly
-    from merchant_wallet.book.writer import CommandFailed, CommitUnknown, Unavailable
+    from merchant_wallet.book.errors import CommandFailed, CommitUnknown, Unavailable
 
     missing = psycopg.errors
     unfit = missing.UndefinedTable | missing.UndefinedColumn | missing.UndefinedFunction

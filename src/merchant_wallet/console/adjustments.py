@@ -17,8 +17,8 @@ from merchant_wallet.approvals.proposals import Proposal
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.money import format_units, parse_units
 from merchant_wallet.book.commands import Command, Submission
+from merchant_wallet.book.errors import CommandFailed, Unavailable
 from merchant_wallet.book.outcomes import Outcome
-from merchant_wallet.book.writer import CommandFailed, Unavailable
 from merchant_wallet.console import flash
 from merchant_wallet.console.filter_values import find_scope
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill

@@ -16,8 +16,8 @@ from starlette.responses import Response
 from merchant_wallet.base.codes import Refusal, Refused
 from merchant_wallet.book import reads
 from merchant_wallet.book.commands import Approve, Cancel, Command, Refund
+from merchant_wallet.book.errors import CommandFailed, CommitUnknown, Unavailable
 from merchant_wallet.book.outcomes import OrderRefusal, Withdrawal
-from merchant_wallet.book.writer import CommandFailed, CommitUnknown, Unavailable
 from merchant_wallet.console import flash
 from merchant_wallet.console.book_commands import ask_book
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change

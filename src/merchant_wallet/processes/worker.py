@@ -25,10 +25,11 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.workers import Connect, Worker, WorkerConnection, run_workers, start_after
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.book.commands import Command, Submission
+from merchant_wallet.book.errors import CommandFailed, Unavailable
 from merchant_wallet.book.nonce_partitions import make_nonce_partition_task, open_nonce_days
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.book.writer import CommandFailed, Unavailable, Writer
+from merchant_wallet.book.writer import Writer
 from merchant_wallet.callbacks.client import CallbackClient
 from merchant_wallet.callbacks.sender import MAX_CONCURRENT, CallbackSender
 from merchant_wallet.callbacks.target_policy import LOOPBACK, TargetPolicy, make_resolver

@@ -1,8 +1,8 @@
 -- Sub-users and their controls. `controls.py` runs these.
 
 -- name: lock_book
--- Locks the book: a running debit ends first, and the next one sees the change.
-update book set last_ms = last_ms where merchant_id = %(merchant_id)s::bigint returning merchant_id;
+-- Locks the book and moves its version: a running debit ends first, and the next one sees the change.
+update book set version = version + 1 where merchant_id = %(merchant_id)s::bigint returning merchant_id;
 
 -- name: write_controls
 -- Changes the controls. A control that was not given keeps its value.

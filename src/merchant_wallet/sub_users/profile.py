@@ -1,6 +1,7 @@
 """What a sub-user may change on the wallet page besides limits and PIN: its name and the page's language.
 
-Rules: neither affects money, so the book is not locked.
+Rules: answers to merchants contain the name, so its change locks the book and moves its version. The language
+is the page's alone.
 """
 
 import unicodedata
@@ -11,7 +12,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.signing import find_hidden_field
-from merchant_wallet.sub_users.controls import SubUserUnknown
+from merchant_wallet.sub_users.controls import SubUserUnknown, lock_book
 
 Connection = AsyncConnection[Any]
 
@@ -33,7 +34,9 @@ class NameRefused(ValueError):
 async def rename(conn: Connection, merchant_id: int, user_id: int, username: str) -> str:
     """Change a sub-user's name and return it as it is stored. Raises NameRefused, SubUserUnknown."""
     name = parse_name(username)
-    await _write(conn, "write_username", merchant_id, user_id, name)
+    async with conn.transaction():
+        await lock_book(conn, merchant_id)
+        await _write(conn, "write_username", merchant_id, user_id, name)
     return name
 
 

@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
 
 from merchant_wallet.base.paths import is_plain
-from merchant_wallet.book.writer import Unavailable
+from merchant_wallet.book.errors import Unavailable
 from merchant_wallet.observability.logs import hide_link
 from merchant_wallet.web.connections import Away
 from merchant_wallet.web.context import PageContext
