@@ -95,12 +95,12 @@ class Ledger:
             if user.ext_user_id in read_set.ext_user_ids or _addresses(user) & read_set.addresses:
                 draft.add_sub_user(user, self.balances[user.user_id])
         for order in self.withdrawals.values():
-            if order.order_id in read_set.withdrawal_ids or order.mc_order_id in read_set.withdrawal_mc_ids:
+            if order.order_id in read_set.withdrawal_ids or order.mc_order_id in read_set.withdrawal_names:
                 draft.put_withdrawal(order)
         draft.frozen_orders = read_set.stoppable_ids & self.frozen_orders
         draft.is_rolled_back = self.is_rolled_back and bool(read_set.stoppable_ids)
         for entry in self.entries:
-            if entry.mc_order_id in read_set.mc_order_ids and entry.kind in read_set.order_kinds:
+            if (entry.mc_order_id, entry.kind) in read_set.order_names:
                 _know(draft, entry)
         draft.deposits = {key: self.deposits[key] for key in read_set.deposits & set(self.deposits)}
         named = {(key.chain, key.tx_hash) for key in read_set.deposits}
