@@ -528,7 +528,7 @@ CREATE TABLE public.nonce (
     merchant_id bigint NOT NULL,
     nonce text NOT NULL COLLATE pg_catalog."C",
     day integer NOT NULL,
-    group_id uuid
+    group_id uuid NOT NULL
 )
 PARTITION BY LIST (day);
 
