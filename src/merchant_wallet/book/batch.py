@@ -47,17 +47,29 @@ class Mode(IntEnum):
 class Batch:
     """One book's part of a group.
 
-    `missing` is what must be read before the draft is complete, None if nothing. `names_read`: the nonces and
-    order ids were looked up, so the claim need not do it.
+    `name_hashes` are hashes of its nonces and order ids. `missing` is what must be read before the draft is
+    complete, None if nothing. `names_read`: the nonces and order ids were looked up, so the claim need not do
+    it.
     """
 
-    __slots__ = ("draft", "merchant_id", "missing", "mode", "names_read", "outcomes", "pending", "read_set")
+    __slots__ = (
+        "draft",
+        "merchant_id",
+        "missing",
+        "mode",
+        "name_hashes",
+        "names_read",
+        "outcomes",
+        "pending",
+        "read_set",
+    )
 
     def __init__(self, merchant_id: int, pending: Sequence[PendingCommand], mode: Mode = Mode.CACHED) -> None:
         self.merchant_id = merchant_id
         self.pending = pending
         self.mode = mode
         self.read_set = read_set_of(self.submissions)
+        self.name_hashes = [hash((merchant_id, name)) for name in self.read_set.list_names()]
         self.missing: ReadSet | None = self.read_set
         self.names_read = True
         self.draft: Draft | None = None

@@ -50,6 +50,8 @@ class CachedBook:
 
     def find_missing(self, read_set: ReadSet, *, reads_names: bool) -> ReadSet | None:
         """What must be read beside the cache. None if nothing. `reads_names`: nonces and order ids too."""
+        if not reads_names and self._covers(read_set):
+            return None
         missing = ReadSet(
             accounts=read_set.accounts - self._balances.keys(),
             ext_user_ids=read_set.ext_user_ids - self._user_id_by_ext.keys(),
@@ -63,7 +65,16 @@ class CachedBook:
             missing.nonces = read_set.nonces
             missing.order_names = read_set.order_names
             missing.withdrawal_names = read_set.withdrawal_names
-        return missing if reads_names or missing.names_rows() else None
+        return missing
+
+    def _covers(self, read_set: ReadSet) -> bool:
+        """Whether all rows that a read set names are cached."""
+        return (
+            self._balances.keys() >= read_set.accounts
+            and self._user_id_by_ext.keys() >= read_set.ext_user_ids
+            and self._user_id_by_address.keys() >= read_set.addresses
+            and not (read_set.rates or read_set.withdrawal_ids or read_set.stoppable_ids or read_set.deposits)
+        )
 
     def make_draft(self, merchant_id: int, read_set: ReadSet, now_ms: int) -> Draft:
         """Make the draft for a batch. What the rules do to the draft does not change the cache."""
@@ -112,13 +123,6 @@ class RecentKeys:
             self._older, self._newer = self._newer, set()
 
 
-def _hash_keys(batch: Batch) -> list[int]:
-    merchant_id, read_set = batch.merchant_id, batch.read_set
-    keys = [hash((merchant_id, nonce)) for nonce in read_set.nonces]
-    keys += [hash((name, merchant_id)) for name in read_set.order_names]
-    return keys + [hash((name, merchant_id)) for name in read_set.withdrawal_names]
-
-
 class BookCache:
     """The cache of all books, and which books conflicted."""
 
@@ -138,7 +142,7 @@ class BookCache:
         if cached is None or not cached.fits(batch):
             batch.read_again()
             return
-        batch.names_read = self._recent_keys.contains_any(_hash_keys(batch))
+        batch.names_read = self._recent_keys.contains_any(batch.name_hashes)
         batch.missing = cached.find_missing(batch.read_set, reads_names=batch.names_read)
         batch.draft = cached.make_draft(batch.merchant_id, batch.read_set, now_ms)
 
@@ -153,7 +157,7 @@ class BookCache:
     def store(self, batch: Batch) -> None:
         """Store a committed batch. If it was judged on the cache, this ends a series of conflicts."""
         merchant_id, draft = batch.merchant_id, batch.judged
-        self._recent_keys.add(_hash_keys(batch))
+        self._recent_keys.add(batch.name_hashes)
         if batch.mode is Mode.CACHED:
             self._conflicts.pop(merchant_id, None)
         cached = self._books.get(merchant_id)

@@ -17,12 +17,19 @@ Row = tuple[Any, ...]
 
 
 class Write(NamedTuple):
-    """One statement, the rows that a draft contributes without the merchant's id, and further parameters."""
+    """One statement, and the rows that a draft contributes without the merchant's id.
+
+    `change` is the field of `Changes` that must not be empty. `further` are parameters after the columns.
+    `check` is the statement that checks the rows afterwards, by the first `key_columns` of these columns.
+    """
 
     statement: bytes
+    change: str
     list_rows: Callable[[Draft], Iterable[Row]]
     encoders: tuple[Encoder, ...]
     further: tuple[bytes, ...] = ()
+    check: bytes | None = None
+    key_columns: int = 0
 
 
 def encode_claim(batches: Sequence[Batch]) -> list[bytes]:
@@ -79,10 +86,23 @@ def encode_nonces(batches: Sequence[Batch], group_id: str) -> list[bytes]:
 def encode_writes(batches: Sequence[Batch]) -> Iterator[tuple[bytes, list[bytes]]]:
     """The statements that have rows, with their columns."""
     drafts = [batch.judged for batch in batches]
-    for write in _WRITES:
-        rows = [(draft.merchant_id, *row) for draft in drafts for row in write.list_rows(draft)]
-        if rows:
-            yield write.statement, [*arrays.of_rows(rows, (of_ints, *write.encoders)), *write.further]
+    is_usual = not any(draft.changes.has_rare for draft in drafts)
+    for write in _USUAL if is_usual else _WRITES:
+        yield from _encode_write(write, drafts)
+
+
+def _encode_write(write: Write, drafts: Sequence[Draft]) -> Iterator[tuple[bytes, list[bytes]]]:
+    rows = [
+        (draft.merchant_id, *row)
+        for draft in drafts
+        if getattr(draft.changes, write.change)
+        for row in write.list_rows(draft)
+    ]
+    if rows:
+        encoded = arrays.of_rows(rows, (of_ints, *write.encoders))
+        yield write.statement, [*encoded, *write.further]
+        if write.check is not None:
+            yield write.check, encoded[: write.key_columns]
 
 
 def _entries(draft: Draft) -> Iterable[Row]:
@@ -129,10 +149,6 @@ def _touched_accounts(draft: Draft) -> Iterable[Row]:
         user = draft.sub_users[account_id] if account_id in debited else None
         counts = (None, None) if user is None else (user.day, user.day_debited)
         yield account_id, draft.balances[account_id], *counts
-
-
-def _balances(draft: Draft) -> Iterable[Row]:
-    return [(account_id, draft.balances[account_id]) for account_id in _list_touched(draft)]
 
 
 def _new_sub_users(draft: Draft) -> Iterable[Row]:
@@ -210,11 +226,6 @@ def _moved_orders(draft: Draft) -> Iterable[Row]:
         )
 
 
-def _order_steps(draft: Draft) -> Iterable[Row]:
-    orders = [draft.withdrawals[order_id] for order_id in _list_moved(draft)]
-    return [(order.order_id, order.status, order.step_no) for order in orders]
-
-
 def _callbacks(draft: Draft) -> Iterable[Row]:
     return [
         (due.order_id, due.status, due.event_id, due.created_ms, due.event_type)
@@ -223,26 +234,51 @@ def _callbacks(draft: Draft) -> Iterable[Row]:
 
 
 _I, _T, _B = of_ints, of_texts, of_bytes
+_USUAL: Final = (
+    Write(b"insert_entries", "entries", _entries, (_I, _T, _T, _I, _I, _T, _B)),
+    Write(b"insert_postings", "entries", _postings, (_I, _I, _I, _I, _T, _I, _I, _I)),
+    Write(
+        b"update_accounts",
+        "touched",
+        _touched_accounts,
+        (_I, _I, _I, _I),
+        check=b"check_accounts",
+        key_columns=3,
+    ),
+)
+"""What most groups write."""
+
 _WRITES: Final = (
-    Write(b"insert_entries", _entries, (_I, _T, _T, _I, _I, _T, _B)),
-    Write(b"insert_postings", _postings, (_I, _I, _I, _I, _T, _I, _I, _I)),
-    Write(b"insert_accounts", _new_accounts, (_I, _T, _I, _I, _I)),
-    Write(b"update_accounts", _touched_accounts, (_I, _I, _I, _I)),
-    Write(b"check_accounts", _balances, (_I, _I)),
-    Write(b"insert_sub_users", _new_sub_users, (_I, _T, _I, _B, _B, _I)),
-    Write(b"insert_wallet_addresses", _wallet_addresses, (_B, _I)),
-    Write(b"insert_issued_addresses", _issued_addresses, (_B,)),
-    Write(b"insert_steps", _steps, (_I, _I, _I, _I, _I, _T)),
+    *_USUAL,
+    Write(b"insert_accounts", "registered", _new_accounts, (_I, _T, _I, _I, _I)),
+    Write(b"insert_sub_users", "registered", _new_sub_users, (_I, _T, _I, _B, _B, _I)),
+    Write(b"insert_wallet_addresses", "registered", _wallet_addresses, (_B, _I)),
+    Write(b"insert_issued_addresses", "registered", _issued_addresses, (_B,)),
+    Write(b"insert_steps", "steps", _steps, (_I, _I, _I, _I, _I, _T)),
     Write(
         b"insert_withdrawals",
+        "created",
         _new_orders,
         (_I, _T, _I, _I, _I, _T, _T, _T, _I, _I, _I, _T, _I, _I, _I, _T, _I),
     ),
-    Write(b"update_withdrawals", _moved_orders, (_I, _I, _I, _I, _I, _T, _T, _I, _T, _I, _I, _I)),
-    Write(b"check_withdrawals", _order_steps, (_I, _I, _I)),
-    Write(b"insert_credited_transactions", deposits.list_blocks, (_T, _T, _T)),
-    Write(b"insert_credits", deposits.list_credits, (*deposits.KEY, _I, _T, _I, _I, _T, _T)),
-    Write(b"update_deposits", deposits.list_credited, deposits.KEY, (b"pending",)),
-    Write(b"check_deposits", deposits.list_credited, deposits.KEY),
-    Write(b"insert_callbacks", _callbacks, (_I, _I, _T, _I, _T)),
+    Write(
+        b"update_withdrawals",
+        "moved",
+        _moved_orders,
+        (_I, _I, _I, _I, _I, _T, _T, _I, _T, _I, _I, _I),
+        check=b"check_withdrawals",
+        key_columns=4,
+    ),
+    Write(b"insert_credited_transactions", "credited", deposits.list_blocks, (_T, _T, _T)),
+    Write(b"insert_credits", "credited", deposits.list_credits, (*deposits.KEY, _I, _T, _I, _I, _T, _T)),
+    Write(
+        b"update_deposits",
+        "credited",
+        deposits.list_credited,
+        deposits.KEY,
+        further=(b"pending",),
+        check=b"check_deposits",
+        key_columns=4,
+    ),
+    Write(b"insert_callbacks", "callbacks", _callbacks, (_I, _I, _T, _I, _T)),
 )

@@ -40,17 +40,9 @@ class ReadSet:
     deposits: set[c.DepositKey] = field(default_factory=set)
     rates: bool = False
 
-    def names_rows(self) -> bool:
-        """Whether there is anything to read beside nonces and order ids."""
-        return bool(
-            self.accounts
-            or self.ext_user_ids
-            or self.addresses
-            or self.withdrawal_ids
-            or self.stoppable_ids
-            or self.deposits
-            or self.rates
-        )
+    def list_names(self) -> Iterable[object]:
+        """All nonces and names of orders."""
+        return (*self.nonces, *self.order_names, *self.withdrawal_names)
 
 
 def read_set_of(submissions: Iterable[c.Submission]) -> ReadSet:

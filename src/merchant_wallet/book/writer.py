@@ -242,7 +242,11 @@ class Writer:
 
 async def _run_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run coroutines side by side. All of them end, also if one raises."""
-    results = await asyncio.gather(*coroutines, return_exceptions=True)
+    waiting = list(coroutines)
+    if len(waiting) == 1:
+        # Mostly there is one. It needs no task of its own.
+        return [await waiting[0]]
+    results = await asyncio.gather(*waiting, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
             raise result
