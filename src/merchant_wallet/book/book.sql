@@ -122,7 +122,8 @@ update book b
                        unnest($5::int[]) as id_range, unnest($6::bigint[]) as id_counter, unnest($7::int[]) as next_range,
                        unnest($8::bigint[]) as entry_count, unnest($9::bytea[]) as head_hash,
                        unnest($10::int[]) as withdrawn_day, unnest($11::bigint[]) as withdrawn_units) u
-          join book o on o.merchant_id = u.merchant_id and o.version = u.version
+         cross join lateral (select 1 from book o where o.merchant_id = u.merchant_id and o.version = u.version
+                                limit 1 for no key update skip locked) o
          where u.merchant_id <> all (array(
                select n.merchant_id from (select unnest($12::bigint[]) as merchant_id, unnest($13::text[]) as nonce) n
                 cross join lateral (select 1 from nonce where merchant_id = n.merchant_id and nonce = n.nonce limit 1) k
@@ -133,14 +134,13 @@ update book b
                                        and kind = n.kind limit 1) k
                 union all
                select n.merchant_id from (select unnest($17::bigint[]) as merchant_id, unnest($18::text[]) as name) n
-                cross join lateral (select 1 from withdrawal where merchant_id = n.merchant_id and mc_order_id = n.name limit 1) k))
-           for no key update of o skip locked) c
+                cross join lateral (select 1 from withdrawal where merchant_id = n.merchant_id and mc_order_id = n.name limit 1) k))) c
  where b.merchant_id = c.merchant_id
 returning b.merchant_id;
 
 -- fragment: claimed
 -- Only rows of the books that the claim marked.
-join book b on b.merchant_id = u.merchant_id and b.group_id = $1::uuid
+cross join lateral (select 1 from book where merchant_id = u.merchant_id and group_id = $1::uuid limit 1) b
 
 -- name: insert_nonces
 -- Uses up the nonces, each on the day of its book's clock.

@@ -32,6 +32,7 @@ set synchronous_commit = on; set jit = off;
 set lock_timeout = '10s'; set statement_timeout = '20s'; set idle_in_transaction_session_timeout = '30s';
 set plan_cache_mode = force_generic_plan;
 set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_memoize = off;
+set enable_material = off;
 """
 
 APPLICATION_NAME: Final = "merchant-wallet writer"
