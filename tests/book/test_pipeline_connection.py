@@ -1,7 +1,6 @@
 """The writer's connection: answers come in order, and a loss is reported at once."""
 
 import asyncio
-import time
 from collections.abc import Awaitable
 from typing import Any
 
@@ -13,7 +12,6 @@ from merchant_wallet.base.db import connect
 from merchant_wallet.book.connection import (
     BEGIN,
     COMMIT,
-    LATENCY_SAMPLES,
     ROLLBACK,
     ConnectionLost,
     PipelineConnection,
@@ -108,64 +106,6 @@ def test_more_than_the_socket_holds_goes_through_in_both_directions_at_once(data
         return [len(result.get_value(0, 0) or b"") for result in results]
 
     assert run(scenario()) == [3_000_000, 7, 3_000_000, 7]
-
-
-def test_calls_made_at_once_are_answered_in_turn_and_each_is_a_transaction_of_its_own(
-    database_url: str,
-) -> None:
-    async def scenario() -> list[tuple[Any, ...]]:
-        async with await connect(database_url) as observer:
-            await observer.execute("create table kept (word text)")
-            connection = await PipelineConnection.open(database_url, STATEMENTS)
-            calls = [
-                connection.run([(b"keep", (b"first",)), (b"echo", (b"1",))]),
-                connection.run([(b"keep", (b"second",)), (b"divide", (b"0",)), (b"keep", (b"late",))]),
-                connection.run([(b"keep", (b"third",)), (b"echo", (b"3",))]),
-            ]
-            first, second, third = await _soon(asyncio.gather(*calls, return_exceptions=True))
-            assert [answer[1].get_value(0, 0) for answer in (first, third)] == [b"1", b"3"]
-            assert isinstance(second, StatementFailed)
-            assert (second.sqlstate, second.ends_session, len(connection)) == ("22012", False, 0)
-            await connection.close()
-            cursor = await observer.execute("select word from kept order by word")
-            return await cursor.fetchall()
-
-    assert run(scenario()) == [("first",), ("third",)]
-
-
-def test_a_lost_connection_fails_everyone_who_waits(database_url: str) -> None:
-    async def scenario() -> None:
-        connection = await _open(database_url)
-        pid = await _pid(connection)
-        calls = [asyncio.create_task(connection.run([(b"nap", (b"60",))])) for _ in range(3)]
-        await _until_asleep(database_url, pid)
-        assert len(connection) == 3
-        await _terminate(database_url, pid)
-        answers = await _soon(asyncio.gather(*calls, return_exceptions=True))
-        assert all(isinstance(answer, ConnectionLost | StatementFailed) for answer in answers)
-        assert isinstance(answers[-1], ConnectionLost)
-        await connection.close()
-
-    run(scenario())
-
-
-def test_what_a_call_usually_takes_leaves_out_its_waiting_for_others(database_url: str) -> None:
-    async def scenario() -> None:
-        connection = await _open(database_url)
-        await _pid(connection)
-        opened_s, began_s = connection.latency_s, time.monotonic()
-        naps = [connection.run([(b"nap", (b"0.1",))]) for _ in range(4)]
-        await _soon(asyncio.gather(*naps))
-        took_s = time.monotonic() - began_s
-        # Four naps of 0.1 s one after the other, not of 0.1, 0.2, 0.3 and 0.4 s.
-        assert 0.3 / LATENCY_SAMPLES < connection.latency_s <= opened_s + took_s / LATENCY_SAMPLES
-        before_s = connection.latency_s
-        for _ in range(LATENCY_SAMPLES):
-            await connection.run([(b"one", ())])
-        assert connection.latency_s < before_s
-        await connection.close()
-
-    run(scenario())
 
 
 def test_a_nul_is_refused_before_anything_is_sent(database_url: str) -> None:

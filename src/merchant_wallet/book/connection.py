@@ -4,15 +4,13 @@ psycopg's cursors cost more than the statements that the writer sends. So this c
 layer (`pq`) directly. Rules:
 - Statements are prepared once, by name. Parameters and results are text.
 - `run` sends all its statements with one sync and one flush, then waits for all their results.
-- Several tasks may call `run` at the same time. A run without `BEGIN` is a transaction of its own.
+- One task uses a connection at a time. A run without `BEGIN` is a transaction of its own.
 - After a failed statement the caller rolls back the transaction that it began.
 - After `ConnectionLost` only `close()` may be called.
 """
 
 import asyncio
 import select
-import time
-from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -37,8 +35,6 @@ set enable_material = off;
 
 APPLICATION_NAME: Final = "merchant-wallet writer"
 CONNECT_TIMEOUT_S: Final = 5
-LATENCY_SAMPLES: Final = 128
-"""`latency_s` is a moving average over about this many runs."""
 CHECK_FAILED: Final = b"23514"
 NUL_REFUSED: Final = "22021"
 """The SQLSTATE that PostgreSQL gives for a character that its encoding does not have."""
@@ -68,19 +64,8 @@ class StatementFailed(Exception):
         self.lacks_partition = lacks_partition
 
 
-class _PendingRun:
-    """A `run` that waits for its answer. `results` holds its statements' results, in order."""
-
-    __slots__ = ("answered", "results", "sent_s")
-
-    def __init__(self, answered: asyncio.Future[None], sent_s: float) -> None:
-        self.answered = answered
-        self.sent_s = sent_s
-        self.results: list[PGresult] = []
-
-
 class PipelineConnection:
-    """A connection with its prepared statements. Concurrent runs are answered in the order of their calls."""
+    """A connection with its prepared statements."""
 
     def __init__(self, psycopg_connection: AsyncConnection[Any], timeout_s: float) -> None:
         self._psycopg_connection = psycopg_connection
@@ -90,18 +75,12 @@ class PipelineConnection:
         self._fd = self._pgconn.socket
         self._readiness = select.poll()
         self._readiness.register(self._fd, select.POLLIN)
-        self._pending: deque[_PendingRun] = deque()
+        self._answered: asyncio.Future[None] | None = None
+        self._results: list[PGresult] = []
         self._ended = False
         self._lost: BaseException | None = None
         self.is_broken = False
         self._read_only_errors = db.ReadOnlyErrors.count
-        self.last_answer_s = 0.0
-        self.latency_s = 0.0
-        """How long a run usually takes: a moving average of the latest runs."""
-
-    def __len__(self) -> int:
-        """How many runs wait for their answer."""
-        return len(self._pending)
 
     @property
     def is_suspect(self) -> bool:
@@ -148,7 +127,7 @@ class PipelineConnection:
         await self._psycopg_connection.close()
 
     def _lose(self, reason: BaseException) -> None:
-        """Mark the connection as lost, and fail every run that waits.
+        """Mark the connection as lost, and fail the run that waits.
 
         After libpq has closed the socket, another connection may reuse its number. So it is forgotten here.
         """
@@ -158,10 +137,8 @@ class PipelineConnection:
             self._loop.remove_reader(self._fd)
             self._loop.remove_writer(self._fd)
             self._fd = -1
-        while self._pending:
-            run = self._pending.popleft()
-            if not run.answered.done():
-                run.answered.set_exception(OperationalError(str(self._lost)))
+        if self._answered is not None and not self._answered.done():
+            self._answered.set_exception(OperationalError(str(self._lost)))
 
     async def run(self, calls: Sequence[StatementCall]) -> list[PGresult]:
         """Send the statements in order and wait for their results.
@@ -210,11 +187,10 @@ class PipelineConnection:
         if self._lost is not None:
             raise OperationalError(str(self._lost))
         self._pgconn.pipeline_sync()
-        run = _PendingRun(self._loop.create_future(), time.monotonic())
-        self._pending.append(run)
+        self._results, self._answered = [], self._loop.create_future()
         self._flush()
-        await run.answered
-        return run.results
+        await self._answered
+        return self._results
 
     def _flush(self) -> None:
         """Send what the socket takes. The rest is sent when the socket is writable again."""
@@ -240,33 +216,22 @@ class PipelineConnection:
             self._lose(error)
 
     def _collect(self) -> None:
-        """Give each run the results that have arrived. Raises OperationalError when the session has ended."""
-        pgconn, pending = self._pgconn, self._pending
-        while pending and not pgconn.is_busy():
-            results = pending[0].results
+        """Take the results that have arrived. Raises OperationalError when the session has ended."""
+        pgconn, answered = self._pgconn, self._answered
+        while answered is not None and not answered.done() and not pgconn.is_busy():
             result = pgconn.get_result()
             if result is None:
                 # The first None ends a statement's results. A second None without a sync means that nothing
                 # more will come: the server's last message was that it ends the session.
                 if self._ended:
-                    raise OperationalError(_last_error(results))
+                    raise OperationalError(_last_error(self._results))
                 self._ended = True
                 continue
             self._ended = False
-            if result.status != ExecStatus.PIPELINE_SYNC:
-                results.append(result)
-                continue
-            run = pending.popleft()
-            self._note_latency(run.sent_s)
-            if not run.answered.done():
-                run.answered.set_result(None)
-
-    def _note_latency(self, sent_s: float) -> None:
-        """Measure how long a run took, without its wait for the runs before it."""
-        now_s = time.monotonic()
-        took_s = now_s - max(sent_s, self.last_answer_s)
-        self.last_answer_s = now_s
-        self.latency_s += (took_s - self.latency_s) / LATENCY_SAMPLES
+            if result.status == ExecStatus.PIPELINE_SYNC:
+                answered.set_result(None)
+            else:
+                self._results.append(result)
 
 
 def _last_error(results: Sequence[PGresult]) -> str:
