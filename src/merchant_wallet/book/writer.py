@@ -33,9 +33,12 @@ from merchant_wallet.book.queue import CommandQueues
 log = structlog.get_logger("writer")
 
 GROUPS: Final = 2
-"""So many groups are under way at once: while the database writes one, the next is judged."""
-SLOW_GROUP_S: Final = 0.004
-"""Where commits wait for the disk, a further group starts if none has started for this long."""
+"""So many groups are under way at once: while the database writes one, the next is judged. With more, groups
+are smaller and cost more: 7 commands in each instead of 23, and a quarter more processor time, with 1,000
+merchants and 256 connections.
+"""
+STALL_S: Final = 0.25
+"""If no group could start for this long, a further one starts beside those that are stalled."""
 
 T = TypeVar("T")
 Chain = list[Group]
@@ -126,13 +129,13 @@ class Writer:
             task.add_done_callback(self._tasks.discard)
         if self._queues and self._timer is None and self._groups < self._committer.max_groups:
             assert self._loop is not None, "set with the first command"
-            self._timer = self._loop.call_later(SLOW_GROUP_S, self._look_again)
+            self._timer = self._loop.call_later(STALL_S, self._look_again)
 
     def _has_place(self) -> bool:
         if self._groups < min(GROUPS, self._committer.max_groups):
             return True
-        is_slow = time.monotonic() - self._started_s >= SLOW_GROUP_S
-        return is_slow and self._groups < self._committer.max_groups
+        is_stalled = time.monotonic() - self._started_s >= STALL_S
+        return is_stalled and self._groups < self._committer.max_groups
 
     def _look_again(self) -> None:
         self._timer = None
