@@ -63,5 +63,5 @@ select m, d, 'withdraw', 'USDT', 1, 1, 0 from generate_series(0, 200) m, generat
 insert into figure_cursor (merchant_id) select merchant_id from book;
 create table nonce_0 partition of nonce for values in (0);
 create table nonce_1 partition of nonce for values in (1);
-insert into nonce select m, 'n' || k, k % 2 from key;
+insert into nonce select m, 'n' || k, k % 2, gen_random_uuid() from key;
 analyze;

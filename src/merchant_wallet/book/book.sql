@@ -1,7 +1,7 @@
 -- The statements of a group: one transaction over many books. `drafts.py` runs those that read, `store.py` those that write.
 -- Parameters are arrays, one for each column. `unnest` is called in the select list, since in FROM it costs more.
 -- The statements that write come after `claim_books` in the same transaction. Their first parameter is the group's id. They
--- join on the mark that the claim left at each book, so nothing is written for a book that was not claimed.
+-- write for the books that the claim has marked alone. The second parameter is the column of merchant ids.
 
 -- fragment: head
 -- The columns of a book's head.
@@ -139,15 +139,15 @@ update book b
 returning b.merchant_id;
 
 -- fragment: claimed
--- Only rows of the books that the claim marked.
-cross join lateral (select 1 from book where merchant_id = u.merchant_id and group_id = $1::uuid limit 1) b
+-- Only rows of the books that the claim marked. They are looked up once, not for each row.
+u.merchant_id = any (array(select merchant_id from book where merchant_id = any($2::bigint[]) and group_id = $1::uuid))
 
 -- name: insert_nonces
 -- Uses up the nonces, each on the day of its book's clock.
 insert into nonce (merchant_id, nonce, day, group_id)
 select u.merchant_id, u.nonce, u.day, $1::uuid
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::text[]) as nonce, unnest($4::int[]) as day) u
-{claimed};
+ where {claimed};
 
 -- name: insert_entries
 -- Appends entries to the journals.
@@ -155,7 +155,7 @@ insert into entry (merchant_id, entry_id, kind, mc_order_id, at_ms, rate_e8, fac
 select u.*
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::bigint[]), unnest($4::text[]), unnest($5::text[]),
                unnest($6::bigint[]), unnest($7::bigint[]), unnest($8::text[]), unnest($9::bytea[])) u
-{claimed};
+ where {claimed};
 
 -- name: insert_postings
 -- The postings of those entries.
@@ -163,7 +163,7 @@ insert into posting (merchant_id, entry_id, posting_no, source_id, target_id, cu
 select u.*
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::bigint[]), unnest($4::smallint[]), unnest($5::bigint[]),
                unnest($6::bigint[]), unnest($7::text[]), unnest($8::bigint[]), unnest($9::bigint[]), unnest($10::bigint[])) u
-{claimed};
+ where {claimed};
 
 -- name: insert_accounts
 -- The accounts of new sub-users.
@@ -171,7 +171,7 @@ insert into account (merchant_id, account_id, kind, currency, balance, day, day_
 select u.merchant_id, u.account_id, 'subuser', u.currency, u.balance, u.day, u.day_debited
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::bigint[]) as account_id, unnest($4::text[]) as currency,
                unnest($5::bigint[]) as balance, unnest($6::int[]) as day, unnest($7::bigint[]) as day_debited) u
-{claimed};
+ where {claimed};
 
 -- name: update_accounts
 -- The new balances. `day` and `day_debited` change only where a sub-user was debited.
@@ -179,16 +179,16 @@ update account a
    set balance = u.balance, day = coalesce(u.day, a.day), day_debited = coalesce(u.day_debited, a.day_debited)
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::bigint[]) as account_id, unnest($4::bigint[]) as balance,
                unnest($5::int[]) as day, unnest($6::bigint[]) as day_debited) u
-{claimed}
- where a.merchant_id = u.merchant_id and a.account_id = u.account_id;
+ where {claimed}
+   and a.merchant_id = u.merchant_id and a.account_id = u.account_id;
 
 -- name: check_accounts
 -- If an account has not the balance that the rules decided, since its row is missing, the division by zero fails the group.
 select 1 / (count(*) = 0)::int
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::bigint[]) as account_id, unnest($4::bigint[]) as balance) u
-{claimed}
   left join account a on a.merchant_id = u.merchant_id and a.account_id = u.account_id
- where a.balance is distinct from u.balance;
+ where {claimed}
+   and a.balance is distinct from u.balance;
 
 -- name: insert_sub_users
 -- New sub-users.
@@ -197,19 +197,19 @@ select u.merchant_id, u.user_id, u.ext_user_id, u.ext_user_id, u.address_index, 
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::bigint[]) as user_id, unnest($4::text[]) as ext_user_id,
                unnest($5::int[]) as address_index, unnest($6::bytea[]) as evm_address, unnest($7::bytea[]) as tron_address,
                unnest($8::bigint[]) as created_ms) u
-{claimed};
+ where {claimed};
 
 -- name: insert_wallet_addresses
 -- Both addresses of new sub-users, for transfers that name an address.
 insert into wallet_address (merchant_id, address, user_id)
 select u.* from (select unnest($2::bigint[]) as merchant_id, unnest($3::bytea[]), unnest($4::bigint[])) u
-{claimed};
+ where {claimed};
 
 -- name: insert_issued_addresses
 -- The same addresses in the platform-wide list, which prevents that an address is issued twice.
 insert into issued_address (merchant_id, address)
 select u.* from (select unnest($2::bigint[]) as merchant_id, unnest($3::bytea[])) u
-{claimed};
+ where {claimed};
 
 -- name: insert_steps
 -- Steps of orders. The table's constraints refuse an illegal one.
@@ -217,7 +217,7 @@ insert into withdrawal_step (merchant_id, order_id, step_no, from_status, to_sta
 select u.*
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::bigint[]), unnest($4::smallint[]), unnest($5::smallint[]),
                unnest($6::smallint[]), unnest($7::bigint[]), unnest($8::text[])) u
-{claimed};
+ where {claimed};
 
 -- name: insert_withdrawals
 -- New orders.
@@ -229,7 +229,7 @@ select u.*
                unnest($11::smallint[]), unnest($12::smallint[]), unnest($13::bigint[]), unnest($14::text[]),
                unnest($15::bigint[]), unnest($16::bigint[]), unnest($17::bigint[]), unnest($18::text[]),
                unnest($19::bigint[])) u
-{claimed};
+ where {claimed};
 
 -- name: update_withdrawals
 -- One conditional update for each order: only from the step that the rules saw.
@@ -243,17 +243,17 @@ update withdrawal w
                unnest($8::text[]) as approved_by, unnest($9::text[]) as first_approved_by, unnest($10::bigint[]) as finished_ms,
                unnest($11::text[]) as tx_hash, unnest($12::bigint[]) as first_approved_ms,
                unnest($13::bigint[]) as first_eligible_ms, unnest($14::bigint[]) as approved_eligible_ms) u
-{claimed}
- where w.merchant_id = u.merchant_id and w.order_id = u.order_id and w.step_no = u.seen_step_no;
+ where {claimed}
+   and w.merchant_id = u.merchant_id and w.order_id = u.order_id and w.step_no = u.seen_step_no;
 
 -- name: check_withdrawals
 -- Fails the group, as `check_accounts`, if an order has not the step that the rules decided.
 select 1 / (count(*) = 0)::int
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::bigint[]) as order_id, unnest($4::smallint[]) as status,
                unnest($5::smallint[]) as step_no) u
-{claimed}
   left join withdrawal w on w.merchant_id = u.merchant_id and w.order_id = u.order_id
- where (w.status, w.step_no) is distinct from (u.status, u.step_no);
+ where {claimed}
+   and (w.status, w.step_no) is distinct from (u.status, u.step_no);
 
 -- name: insert_credited_transactions
 -- The block that each transaction was first credited from. A person may release a credit from another one.
@@ -261,8 +261,7 @@ insert into credited_transaction (chain, tx_hash, block_hash)
 select distinct on (u.chain, u.tx_hash) u.chain, u.tx_hash, u.block_hash
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::text[]) as chain, unnest($4::text[]) as tx_hash,
                unnest($5::text[]) as block_hash) u
-{claimed}
- where u.block_hash is not null
+ where {claimed} and u.block_hash is not null
 on conflict (chain, tx_hash) do nothing;
 
 -- name: insert_credits
@@ -273,7 +272,7 @@ select u.*
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::text[]), unnest($4::text[]), unnest($5::int[]),
                unnest($6::bigint[]), unnest($7::text[]), unnest($8::bigint[]), unnest($9::bigint[]), unnest($10::text[]),
                unnest($11::text[])) u
-{claimed};
+ where {claimed};
 
 -- name: update_deposits
 -- Marks the deposits as credited, only from the status that the rules saw.
@@ -283,8 +282,8 @@ update deposit d
    set status = 'credited', cause = null
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::text[]) as chain, unnest($4::text[]) as tx_hash,
                unnest($5::int[]) as log_index) u
-{claimed}
- where d.merchant_id = u.merchant_id and d.chain = u.chain and d.tx_hash = u.tx_hash and d.log_index = u.log_index
+ where {claimed}
+   and d.merchant_id = u.merchant_id and d.chain = u.chain and d.tx_hash = u.tx_hash and d.log_index = u.log_index
    and d.status = $6::text;
 
 -- name: check_deposits
@@ -292,10 +291,10 @@ update deposit d
 select 1 / (count(*) = 0)::int
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::text[]) as chain, unnest($4::text[]) as tx_hash,
                unnest($5::int[]) as log_index) u
-{claimed}
   left join deposit d on d.merchant_id = u.merchant_id and d.chain = u.chain and d.tx_hash = u.tx_hash
                      and d.log_index = u.log_index
- where d.status is distinct from 'credited';
+ where {claimed}
+   and d.status is distinct from 'credited';
 
 -- name: insert_callbacks
 -- The callbacks to send.
@@ -303,7 +302,7 @@ insert into callback (merchant_id, order_id, status, event_id, created_ms, event
 select u.*
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::bigint[]), unnest($4::smallint[]), unnest($5::text[]),
                unnest($6::bigint[]), unnest($7::text[])) u
-{claimed};
+ where {claimed};
 
 -- name: outdate_books
 -- Moves the versions of a group's books, so that the group can't be done any more. It takes the locks in the order of ids and
