@@ -5,8 +5,9 @@ not name here.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.book import commands as c
@@ -25,19 +26,18 @@ from merchant_wallet.book.rules.operators import ADJUST, FEE_WITHDRAW
 from merchant_wallet.book.rules.transfers import MERCHANT_TO_USER, USER_TO_MERCHANT
 
 
-@dataclass(slots=True)
-class ReadSet:
+class ReadSet(msgspec.Struct, gc=False):
     """Keys to read, all of one book. An order's name is the merchant's id and the entry's kind."""
 
-    nonces: set[str] = field(default_factory=set)
-    accounts: set[int] = field(default_factory=set)
-    ext_user_ids: set[str] = field(default_factory=set)
-    addresses: set[bytes] = field(default_factory=set)
-    order_names: set[tuple[str, str]] = field(default_factory=set)
-    withdrawal_ids: set[int] = field(default_factory=set)
-    withdrawal_names: set[str] = field(default_factory=set)
-    stoppable_ids: set[int] = field(default_factory=set)
-    deposits: set[c.DepositKey] = field(default_factory=set)
+    nonces: set[str] = set()
+    accounts: set[int] = set()
+    ext_user_ids: set[str] = set()
+    addresses: set[bytes] = set()
+    order_names: set[tuple[str, str]] = set()
+    withdrawal_ids: set[int] = set()
+    withdrawal_names: set[str] = set()
+    stoppable_ids: set[int] = set()
+    deposits: set[c.DepositKey] = set()
     rates: bool = False
 
     def list_names(self) -> Iterable[object]:

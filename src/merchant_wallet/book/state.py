@@ -4,7 +4,6 @@ A draft has what its commands name, as the book has it at the draft's version. T
 so each command sees the changes of the one before.
 """
 
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import msgspec
@@ -111,21 +110,20 @@ class CallbackDue(msgspec.Struct, frozen=True, gc=False):
     event_type: str = "withdrawal"
 
 
-@dataclass(slots=True)
-class Changes:
+class Changes(msgspec.Struct, gc=False):
     """Everything that a batch writes, in the order of the decisions."""
 
-    nonces: list[str] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
-    touched: set[int] = field(default_factory=set)
-    debited: set[int] = field(default_factory=set)
-    registered: list[int] = field(default_factory=list)
-    address_indexes: list[int] = field(default_factory=list)
-    created: list[int] = field(default_factory=list)
-    moved: set[int] = field(default_factory=set)
-    steps: list[Step] = field(default_factory=list)
-    callbacks: list[CallbackDue] = field(default_factory=list)
-    credited: list[DepositKey] = field(default_factory=list)
+    nonces: list[str] = []
+    entries: list[Entry] = []
+    touched: set[int] = set()
+    debited: set[int] = set()
+    registered: list[int] = []
+    address_indexes: list[int] = []
+    created: list[int] = []
+    moved: set[int] = set()
+    steps: list[Step] = []
+    callbacks: list[CallbackDue] = []
+    credited: list[DepositKey] = []
 
     @property
     def has_rare(self) -> bool:
@@ -153,8 +151,7 @@ class Head(NamedTuple):
     version: int
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(msgspec.Struct, gc=False):
     """The part of a book that one batch needs, and the changes that the batch makes.
 
     `now_ms` is the book's clock; it is never before the last entry. `version` is the book's version that the
@@ -175,22 +172,22 @@ class Draft:
     withdrawn_day: int
     withdrawn_units: int
     version: int = 0
-    used_nonces: set[str] = field(default_factory=set)
-    balances: dict[int, int] = field(default_factory=dict)
-    sub_users: dict[int, SubUser] = field(default_factory=dict)
-    user_id_by_ext: dict[str, int] = field(default_factory=dict)
-    user_id_by_address: dict[bytes, int] = field(default_factory=dict)
-    earlier_transfers: dict[tuple[str, str], EarlierTransfer] = field(default_factory=dict)
-    earlier_exchanges: dict[str, Exchanged] = field(default_factory=dict)
-    earlier_adjustments: dict[str, EarlierAdjustment] = field(default_factory=dict)
-    withdrawals: dict[int, Withdrawal] = field(default_factory=dict)
-    order_id_by_mc: dict[str, int] = field(default_factory=dict)
-    deposits: dict[DepositKey, Deposit] = field(default_factory=dict)
-    settled_hashes: dict[tuple[str, str], str] = field(default_factory=dict)
-    frozen_orders: set[int] = field(default_factory=set)
+    used_nonces: set[str] = set()
+    balances: dict[int, int] = {}
+    sub_users: dict[int, SubUser] = {}
+    user_id_by_ext: dict[str, int] = {}
+    user_id_by_address: dict[bytes, int] = {}
+    earlier_transfers: dict[tuple[str, str], EarlierTransfer] = {}
+    earlier_exchanges: dict[str, Exchanged] = {}
+    earlier_adjustments: dict[str, EarlierAdjustment] = {}
+    withdrawals: dict[int, Withdrawal] = {}
+    order_id_by_mc: dict[str, int] = {}
+    deposits: dict[DepositKey, Deposit] = {}
+    settled_hashes: dict[tuple[str, str], str] = {}
+    frozen_orders: set[int] = set()
     is_rolled_back: bool = False
-    rates: dict[tuple[str, str], Rate] = field(default_factory=dict)
-    changes: Changes = field(default_factory=Changes)
+    rates: dict[tuple[str, str], Rate] = {}
+    changes: Changes = msgspec.field(default_factory=Changes)
 
     @property
     def head(self) -> Head:
