@@ -5,10 +5,12 @@ quoted, with `"` and `\\` escaped, so no element can end its own quotation. None
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final, TypeVar, get_type_hints
 
+import msgspec
 from psycopg.pq.abc import PGresult
 
+S = TypeVar("S", bound=msgspec.Struct)
 Encoder = Callable[[Any], bytes]
 """Makes an array of one column's values."""
 
@@ -59,3 +61,20 @@ def read_rows(result: PGresult) -> list[list[Any]]:
     """A result's rows as lists of text values in bytes, None for NULL."""
     value, columns = result.get_value, range(result.nfields)
     return [[value(row, column) for column in columns] for row in range(result.ntuples)]
+
+
+_READERS: Final[dict[Any, Callable[[Any], Any]]] = {
+    str: bytes.decode,
+    str | None: read_optional_text,
+    int: int,
+    int | None: read_optional_int,
+    bool: lambda value: value == b"t",
+    bytes: read_bytes,
+}
+
+
+def make_row_reader(struct: type[S]) -> Callable[[Sequence[bytes | None]], S]:
+    """A function that makes a struct from the text values of its fields, in their order."""
+    types = get_type_hints(struct)
+    fields = [(name, _READERS[types[name]]) for name in struct.__struct_fields__]
+    return lambda row: struct(**{name: read(value) for (name, read), value in zip(fields, row, strict=True)})

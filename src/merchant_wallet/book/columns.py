@@ -6,6 +6,7 @@ always the merchant's id.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from merchant_wallet.book import arrays, deposits
@@ -105,28 +106,33 @@ def _encode_write(write: Write, drafts: Sequence[Draft]) -> Iterator[tuple[bytes
             yield write.check, encoded[: write.key_columns]
 
 
+_ENTRY: Final = attrgetter("entry_id", "kind", "mc_order_id", "at_ms", "rate_e8", "facts", "hash")
+_POSTING: Final = attrgetter(
+    "source_id", "target_id", "currency", "amount_units", "source_balance", "target_balance"
+)
+_STEP: Final = attrgetter("order_id", "step_no", "from_status", "to_status", "at_ms", "cause")
+_CALLBACK: Final = attrgetter("order_id", "status", "event_id", "created_ms", "event_type")
+_NEW_ORDER: Final = attrgetter(
+    *("order_id", "mc_order_id", "amount_units", "fee_units", "rate_e8", "chain", "address", "notify_url"),
+    *("status", "step_no", "approved_ms", "approved_by", "deadline_ms", "created_ms", "finished_ms"),
+    *("tx_hash", "second_limit_units"),
+)
+_MOVED_ORDER: Final = attrgetter(
+    *("approved_ms", "approved_by", "first_approved_by", "finished_ms", "tx_hash", "first_approved_ms"),
+    *("first_eligible_ms", "approved_eligible_ms"),
+)
+
+
 def _entries(draft: Draft) -> Iterable[Row]:
-    return [
-        (e.entry_id, e.kind, e.mc_order_id, e.at_ms, e.rate_e8, e.facts, e.hash)
-        for e in draft.changes.entries
-    ]
+    return map(_ENTRY, draft.changes.entries)
 
 
 def _postings(draft: Draft) -> Iterable[Row]:
     """They are numbered from 1 within each entry."""
     return [
-        (
-            e.entry_id,
-            number,
-            p.source_id,
-            p.target_id,
-            p.currency,
-            p.amount_units,
-            p.source_balance,
-            p.target_balance,
-        )
-        for e in draft.changes.entries
-        for number, p in enumerate(e.postings, 1)
+        (entry.entry_id, number, *_POSTING(posting))
+        for entry in draft.changes.entries
+        for number, posting in enumerate(entry.postings, 1)
     ]
 
 
@@ -169,68 +175,25 @@ def _issued_addresses(draft: Draft) -> Iterable[Row]:
 
 
 def _steps(draft: Draft) -> Iterable[Row]:
-    return [
-        (step.order_id, step.step_no, step.from_status, step.to_status, step.at_ms, step.cause)
-        for step in draft.changes.steps
-    ]
+    return map(_STEP, draft.changes.steps)
 
 
 def _new_orders(draft: Draft) -> Iterable[Row]:
-    for order_id in draft.changes.created:
-        order = draft.withdrawals[order_id]
-        yield (
-            order_id,
-            order.mc_order_id,
-            order.amount_units,
-            order.fee_units,
-            order.rate_e8,
-            order.chain,
-            order.address,
-            order.notify_url,
-            order.status,
-            order.step_no,
-            order.approved_ms,
-            order.approved_by,
-            order.deadline_ms,
-            order.created_ms,
-            order.finished_ms,
-            order.tx_hash,
-            order.second_limit_units,
-        )
-
-
-def _list_moved(draft: Draft) -> list[int]:
-    """The orders that existed before and whose status changed."""
-    changes = draft.changes
-    return [order_id for order_id in changes.moved if order_id not in changes.created]
+    return [_NEW_ORDER(draft.withdrawals[order_id]) for order_id in draft.changes.created]
 
 
 def _moved_orders(draft: Draft) -> Iterable[Row]:
-    """Each order with the step that the batch saw."""
-    taken = Counter(step.order_id for step in draft.changes.steps)
-    for order_id in _list_moved(draft):
+    """The orders that existed before and whose status changed, each with the step that the batch saw."""
+    changes = draft.changes
+    taken = Counter(step.order_id for step in changes.steps)
+    for order_id in changes.moved.difference(changes.created):
         order = draft.withdrawals[order_id]
-        yield (
-            order_id,
-            order.status,
-            order.step_no,
-            order.step_no - taken[order_id],
-            order.approved_ms,
-            order.approved_by,
-            order.first_approved_by,
-            order.finished_ms,
-            order.tx_hash,
-            order.first_approved_ms,
-            order.first_eligible_ms,
-            order.approved_eligible_ms,
-        )
+        seen_step_no = order.step_no - taken[order_id]
+        yield order_id, order.status, order.step_no, seen_step_no, *_MOVED_ORDER(order)
 
 
 def _callbacks(draft: Draft) -> Iterable[Row]:
-    return [
-        (due.order_id, due.status, due.event_id, due.created_ms, due.event_type)
-        for due in draft.changes.callbacks
-    ]
+    return map(_CALLBACK, draft.changes.callbacks)
 
 
 _I, _T, _B = of_ints, of_texts, of_bytes

@@ -28,6 +28,9 @@ PLATFORM: Final = 0
 """The merchant id of the platform's own rates."""
 
 
+_read_withdrawal: Final = arrays.make_row_reader(Withdrawal)
+
+
 class BookMissing(Exception):
     """The merchant has no book."""
 
@@ -129,33 +132,8 @@ def _add_sub_users(drafts: Drafts, rows: Rows) -> None:
 
 
 def _add_withdrawals(drafts: Drafts, rows: Rows) -> None:
-    optional = arrays.read_optional_int
-    for merchant_id, *row in rows:
-        withdrawal = Withdrawal(
-            order_id=int(row[0]),
-            mc_order_id=row[1].decode(),
-            amount_units=int(row[2]),
-            fee_units=int(row[3]),
-            rate_e8=int(row[4]),
-            chain=row[5].decode(),
-            address=row[6].decode(),
-            notify_url=row[7].decode(),
-            status=int(row[8]),
-            step_no=int(row[9]),
-            approved_ms=optional(row[10]),
-            deadline_ms=int(row[11]),
-            created_ms=int(row[12]),
-            finished_ms=optional(row[13]),
-            notified_ms=optional(row[14]),
-            tx_hash=arrays.read_optional_text(row[15]),
-            second_limit_units=optional(row[16]),
-            first_approved_by=arrays.read_optional_text(row[17]),
-            approved_by=arrays.read_optional_text(row[18]),
-            first_approved_ms=optional(row[19]),
-            first_eligible_ms=optional(row[20]),
-            approved_eligible_ms=optional(row[21]),
-        )
-        drafts[int(merchant_id)].put_withdrawal(withdrawal)
+    for merchant_id, *values in rows:
+        drafts[int(merchant_id)].put_withdrawal(_read_withdrawal(values))
 
 
 def _add_stops(drafts: Drafts, rows: Rows) -> None:

@@ -6,8 +6,7 @@ derived from the fields, once, at import:
 - what `sub_users.controls` reads, changes and writes to the audit log (`CONTROLS`, `LIMITS`).
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, get_type_hints
+from typing import Final
 
 import msgspec
 
@@ -49,21 +48,7 @@ _EXPRESSIONS: Final = {
 }
 """Fields that are not the column of `sub_user` with the same name; `s` is that table, `a` is `account`."""
 
-
-_READERS: Final[dict[Any, Callable[[Any], Any]]] = {
-    str: bytes.decode,
-    int: int,
-    int | None: arrays.read_optional_int,
-    bool: lambda value: value == b"t",
-    bytes: arrays.read_bytes,
-}
-_TYPES: Final = get_type_hints(SubUser)
-_READ: Final = tuple((name, _READERS[_TYPES[name]]) for name in SubUser.__struct_fields__)
-
 SELECTED: Final = ", ".join(_EXPRESSIONS.get(name, f"s.{name}") for name in SubUser.__struct_fields__)
 """The list of a `select` whose rows `read_row` takes."""
 
-
-def read_row(row: Sequence[bytes | None]) -> SubUser:
-    """A sub-user from the text values of `SELECTED`."""
-    return SubUser(**{name: read(value) for (name, read), value in zip(_READ, row, strict=True)})
+read_row: Final = arrays.make_row_reader(SubUser)
