@@ -4,13 +4,13 @@ import asyncio
 from typing import Any
 
 import pytest
+from merchant_wallet.book.pool import DEEP_PIPELINE, MAX_SHARED, SHARED, SLOW_COMMIT_S, ConnectionPool
 from tests.crash.shop import run
 
 from merchant_wallet.base.connection_limits import WRITER_EXTRA
 from merchant_wallet.book import pool as module
 from merchant_wallet.book import store
 from merchant_wallet.book.connection import ConnectionLost, PipelineConnection
-from merchant_wallet.book.pool import DEEP_PIPELINE, MAX_SHARED, SHARED, SLOW_COMMIT_S, ConnectionPool
 
 NAP_S = "60"
 

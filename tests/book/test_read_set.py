@@ -33,8 +33,7 @@ NAMED: list[tuple[Command, ReadSet]] = [
         ReadSet(
             ext_user_ids={"anna"},
             accounts={2},
-            mc_order_ids={"d1"},
-            order_kinds={"user_to_merchant"},
+            order_names={("d1", "user_to_merchant")},
         ),
     ),
     (
@@ -42,8 +41,7 @@ NAMED: list[tuple[Command, ReadSet]] = [
         ReadSet(
             ext_user_ids={"anna"},
             accounts={2, 5},
-            mc_order_ids={"d2"},
-            order_kinds={"user_to_merchant"},
+            order_names={("d2", "user_to_merchant")},
         ),
     ),
     (
@@ -51,16 +49,15 @@ NAMED: list[tuple[Command, ReadSet]] = [
         ReadSet(
             addresses={addresses("ulla")[0]},
             accounts={1},
-            mc_order_ids={"c1"},
-            order_kinds={"merchant_to_user"},
+            order_names={("c1", "merchant_to_user")},
         ),
     ),
     (
         swap("x1", "1"),
-        ReadSet(accounts={1, 2, 6, 7}, rates=True, mc_order_ids={"x1"}, order_kinds={"exchange"}),
+        ReadSet(accounts={1, 2, 6, 7}, rates=True, order_names={("x1", "exchange")}),
     ),
     (swap(None, "1"), ReadSet(accounts={1, 2, 6, 7}, rates=True)),
-    (withdraw("w1"), ReadSet(accounts={1, 3}, withdrawal_mc_ids={"w1"})),
+    (withdraw("w1"), ReadSet(accounts={1, 3}, withdrawal_names={"w1"})),
     (c.QuoteWithdrawal(1, 0, 0), ReadSet()),
     (c.ReadWithdrawal(ORDER_ID, "w1"), ReadSet(withdrawal_ids={ORDER_ID})),
     (c.Approve(ORDER_ID, "ann"), ReadSet(withdrawal_ids={ORDER_ID})),
@@ -79,6 +76,15 @@ NAMED: list[tuple[Command, ReadSet]] = [
         ReadSet(deposits={KEY}, addresses={addresses("anna")[1]}, accounts={1, 6, 7, 9}, rates=True),
     ),
     (c.WithdrawFees(USDT, None, "monthly", "ann"), ReadSet(accounts={4, 10})),
+    # An operator's reference is unique over both kinds.
+    (
+        c.Adjust(KFB, 1, "a gift", "ann", None, "r1"),
+        ReadSet(accounts={2, 11}, order_names={("r1", "adjust"), ("r1", "fee_withdraw")}),
+    ),
+    (
+        c.WithdrawFees(USDT, None, "monthly", "ann", "r1"),
+        ReadSet(accounts={4, 10}, order_names={("r1", "adjust"), ("r1", "fee_withdraw")}),
+    ),
 ]
 
 
@@ -136,12 +142,17 @@ def test_a_batch_names_what_all_its_commands_name_and_each_nonce() -> None:
         nonces={"n1", "n2"},
         ext_user_ids={"anna"},
         accounts={1, 2, 3, 5},
-        mc_order_ids={"d1"},
-        order_kinds={"user_to_merchant"},
+        order_names={("d1", "user_to_merchant")},
         withdrawal_ids={ORDER_ID},
-        withdrawal_mc_ids={"w1"},
+        withdrawal_names={"w1"},
         stoppable_ids={ORDER_ID},
     )
+
+
+def test_a_nonce_and_the_same_order_id_of_two_kinds_are_different_names() -> None:
+    batch = [Submission(debit("7", "anna", "1"), "7"), Submission(credit("7", "ulla", "1", USDT), "8")]
+    names = list(read_set_of([*batch, Submission(withdraw("w1"))]).list_names())
+    assert len(names) == len(set(names)) == 5
 
 
 def test_a_draft_of_the_ledger_holds_nothing_that_was_not_named() -> None:

@@ -1,24 +1,16 @@
-"""What a batch writes, the next one reads back. The database refuses what would not fit."""
+"""What a group writes, the next one reads back. The database refuses what would not fit."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from tests.book.groups import judge, make_batch, open_connection, read_draft
+from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
 
-import msgspec
-import pytest
-from tests.crash.shop import ALICE, COIN, Shop, eventually, open_shop, run
-
-from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import connect
 from merchant_wallet.book import commands as c
-from merchant_wallet.book import store
+from merchant_wallet.book.batch import Mode
 from merchant_wallet.book.chart import MERCHANT_ID_OF
-from merchant_wallet.book.connection import PipelineConnection, StatementFailed
+from merchant_wallet.book.drafts import read_drafts
 from merchant_wallet.book.outcomes import Outcome, Transferred, Withdrawal
-from merchant_wallet.book.read_set import read_set_of
-from merchant_wallet.book.rules import apply_batch
 from merchant_wallet.book.state import Draft, Rate
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.exchange import rates
@@ -27,21 +19,9 @@ RATE_E8 = 7 * 10**8
 BACK_E8 = 14 * 10**6
 
 
-@asynccontextmanager
-async def _open_connection(shop: Shop) -> AsyncIterator[PipelineConnection]:
-    """A connection that rolls back at the end."""
-    connection = await PipelineConnection.open(shop.url, store.STATEMENTS)
-    try:
-        yield connection
-    finally:
-        await connection.close()
-
-
 async def _read(shop: Shop, *asked: c.Command) -> Draft:
     """The draft for a batch of these commands."""
-    read_set = read_set_of([c.Submission(command) for command in asked])
-    async with _open_connection(shop) as connection:
-        return await store.open_draft(connection, shop.merchant_id, read_set, now_ms())
+    return await read_draft(shop.url, shop.merchant_id, *asked)
 
 
 async def _set_rates(shop: Shop) -> None:
@@ -258,108 +238,64 @@ def test_the_batchs_draft_and_the_operators_view_agree_on_every_rate(database_ur
     run(scenario())
 
 
-async def _write_spoilt(
-    shop: Shop, asked: c.Command, spoil: Callable[[Draft], None], seen_more: int = 0
-) -> str:
-    """Judge a command, change the draft, and try to write it. Returns the SQLSTATE of the refusal."""
-    submissions = [c.Submission(asked)]
-    async with _open_connection(shop) as connection:
-        draft = await store.open_draft(connection, shop.merchant_id, read_set_of(submissions), now_ms())
-        seen_count = draft.entry_count + seen_more
-        apply_batch(draft, submissions)
-        spoil(draft)
-        with pytest.raises(StatementFailed) as failure:
-            await store.commit_draft(connection, draft, "!spoilt", seen_count)
-    return failure.value.sqlstate
-
-
-DIVISION_BY_ZERO = "22012"
-CHECK_VIOLATED = "23514"
-
-
-def test_a_draft_of_another_head_than_the_books_is_not_written(database_url: str) -> None:
+def test_the_drafts_of_many_books_are_read_together_and_none_has_rows_of_another(database_url: str) -> None:
     async def scenario() -> None:
-        shop = await open_shop(database_url)
-        for seen_more in (-1, 1):
-            asked = shop.credit("c1")
-            assert await _write_spoilt(shop, asked, lambda draft: None, seen_more) == DIVISION_BY_ZERO
-        assert await shop.orders() == {}
-        await shop.verify()
+        mine, other, quiet = [await open_shop(database_url, f"Shop {n}") for n in range(3)]
+        await _set_rates(mine)
+        async with await connect(mine.url) as connection:
+            await rates.set_rate(connection, rates.KFB_TO_USDT, 10**6, other.merchant_id, at_ms=3)
+        swap = c.Exchange("x1", KFB, USDT, 700 * COIN, None, None)
+        first, _ = await _ask_all(mine, mine.credit("c1", 3 * COIN), swap)
+        # Both have these order ids, and a sub-user of the same name.
+        await _ask_all(other, other.debit("d1"), other.credit("x1"), swap)
+        asked = [
+            make_batch(mine.merchant_id, mine.credit("c1", 3 * COIN), swap, c.ReadSubUser(ALICE)),
+            make_batch(other.merchant_id, other.credit("c1"), swap, c.ReadSubUser(ALICE)),
+            make_batch(quiet.merchant_id, c.ReadBalances()),
+        ]
+        async with open_connection(mine.url) as connection:
+            await judge(connection, asked)
+        drafts = [batch.judged for batch in asked]
+        assert asked[0].outcomes[0] == first
+        assert [set(draft.sub_users) for draft in drafts] == [{mine.alice_id}, {other.alice_id}, set()]
+        assert [set(draft.earlier_exchanges) for draft in drafts] == [{"x1"}, {"x1"}, set()]
+        assert drafts[0].earlier_exchanges["x1"].entry_id != drafts[1].earlier_exchanges["x1"].entry_id
+        found = [draft.rates[KFB, USDT].rate_e8 for draft in drafts[:2]]
+        assert found == [BACK_E8, 10**6]
+        alone = [await _read(mine, *[each.command for each in asked[0].submissions])]
+        assert alone[0].head == drafts[0].head._replace(
+            counter=alone[0].counter,
+            entry_count=alone[0].entry_count,
+            head_hash=alone[0].head_hash,
+            last_ms=alone[0].now_ms,
+        )
 
     run(scenario())
 
 
-def test_an_account_that_the_book_does_not_have_stops_the_batch(database_url: str) -> None:
-    def add_account(draft: Draft) -> None:
-        draft.balances[999] = 1
-        draft.changes.touched.add(999)
-
+def test_a_batch_in_each_mode_reads_the_same_draft(database_url: str) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
-        assert await _write_spoilt(shop, shop.credit("c1"), add_account) == DIVISION_BY_ZERO
-        assert await shop.alice_units() == 0
+        await _ask_all(shop, shop.credit("c1"))
+        drafts = []
+        for mode in (Mode.READ, Mode.LOCKED):
+            batch = make_batch(shop.merchant_id, shop.credit("c1"), c.ReadSubUser(ALICE), mode=mode)
+            async with open_connection(shop.url) as connection:
+                await read_drafts(connection, [batch], 0)
+            drafts.append(batch.judged)
+        assert drafts[0] == drafts[1]
+        assert drafts[0].earlier_transfers
 
     run(scenario())
 
 
-def test_a_wallet_below_zero_is_refused_by_the_database_itself(database_url: str) -> None:
+def test_a_book_that_is_not_there_has_no_draft_and_spoils_no_neighbour(database_url: str) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
-
-        def overdraw(draft: Draft) -> None:
-            draft.balances[shop.alice_id] = -1
-
-        assert await _write_spoilt(shop, shop.credit("c1"), overdraw) == CHECK_VIOLATED
-
-    run(scenario())
-
-
-def test_an_order_that_took_another_step_meanwhile_is_not_moved(database_url: str) -> None:
-    async def scenario() -> None:
-        shop = await open_shop(database_url)
-        await _set_rates(shop)
-        _, made = await _ask_all(shop, c.Exchange(None, KFB, USDT, 7000 * COIN, None, None), _withdraw("w1"))
-        assert isinstance(made, Withdrawal)
-
-        def take_a_step(draft: Draft) -> None:
-            order = draft.withdrawals[made.order_id]
-            draft.put_withdrawal(msgspec.structs.replace(order, step_no=order.step_no + 1))
-
-        cancel = c.Cancel(made.order_id, "ann")
-        assert await _write_spoilt(shop, cancel, take_a_step) == DIVISION_BY_ZERO
-        await shop.verify()
-
-    run(scenario())
-
-
-def test_whether_a_batch_was_committed_is_asked_under_the_books_lock(database_url: str) -> None:
-    async def scenario() -> None:
-        shop = await open_shop(database_url)
-        async with await connect(shop.url) as holder, _open_connection(shop) as connection:
-            async with holder.transaction():
-                await holder.execute("update book set settings_version = settings_version + 1")
-                claim = "insert into nonce select merchant_id, '!mine', last_ms / 86400000 from book"
-                await holder.execute(claim)
-                asked = asyncio.create_task(
-                    store.was_committed(connection, shop.merchant_id, "!mine", now_ms())
-                )
-                await _until_waiting(shop)
-                assert not asked.done()
-            assert await asked
-            assert not await store.was_committed(connection, shop.merchant_id, "!other", now_ms())
-
-    run(scenario())
-
-
-async def _until_waiting(shop: Shop) -> None:
-    query = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-    await eventually(lambda: shop.rows(query))
-
-
-def test_a_book_that_is_not_there_is_said_to_be_missing(database_url: str) -> None:
-    async def scenario() -> None:
-        shop = await open_shop(database_url)
-        with pytest.raises(store.BookMissing):
-            await _read(Shop(shop.url, shop.merchant_id + 1), c.ReadBalances())
+        asked = [make_batch(shop.merchant_id + more, c.ReadBalances()) for more in (1, 0)]
+        async with open_connection(shop.url) as connection:
+            await read_drafts(connection, asked, 0)
+        assert asked[0].draft is None
+        assert asked[1].judged.merchant_id == shop.merchant_id
 
     run(scenario())

@@ -6,17 +6,23 @@ from collections.abc import Sequence
 
 import pytest
 from psycopg.pq.abc import PGresult
+from tests.book.groups import commit, judge, make_batch, open_connection
 from tests.deposits.conftest import COIN, FINAL_DEPTH, SHOP, DepositScene, FakeChainReader, InScene, address
 
 from merchant_wallet.base.currencies import KFB
-from merchant_wallet.book import store
 from merchant_wallet.book.commands import CreditDeposit, DepositKey, MerchantToUser, ReadBalances, Submission
 from merchant_wallet.book.connection import PipelineConnection, StatementCall, StatementFailed
+from merchant_wallet.book.drafts import read_drafts
 from merchant_wallet.book.outcomes import DEPOSIT_NOT_DUE, DEPOSIT_UNKNOWN, Credited, Transferred
-from merchant_wallet.book.read_set import read_set_of
 from merchant_wallet.book.rules import apply_batch
 
-ABOUT_DEPOSITS = {b"read_deposits", b"insert_credits", b"update_deposits"}
+ABOUT_DEPOSITS = {
+    b"read_deposits",
+    b"insert_credited_transactions",
+    b"insert_credits",
+    b"update_deposits",
+    b"check_deposits",
+}
 
 
 def listen(connection: PipelineConnection) -> list[bytes]:
@@ -96,23 +102,20 @@ def test_the_database_refuses_a_second_credit_whatever_the_rules_believe(
             await scene.rows("update deposit set status = 'pending'")
         else:
             await scene.rows("delete from deposit_credit")
-        connection = await PipelineConnection.open(scene.url, store.STATEMENTS)
-        try:
-            batch = [Submission(command)]
-            draft = await store.open_draft(connection, SHOP, read_set_of(batch), scene.clock())
+        async with open_connection(scene.url) as connection:
+            batch = make_batch(SHOP, command)
+            await read_drafts(connection, [batch], scene.clock())
+            draft = batch.judged
             # Change the draft, so that the rules see no earlier credit.
             for key, deposit in draft.deposits.items():
                 values = {
                     name: getattr(deposit, name) for name in ("key", "address", "amount_units", "block_hash")
                 }
                 draft.deposits[key] = type(deposit)(**values, is_merchants=False, is_due=True)
-            seen_count = draft.entry_count
-            assert isinstance(apply_batch(draft, batch)[0], Credited)
+            assert isinstance(apply_batch(draft, batch.submissions)[0], Credited)
             with pytest.raises(StatementFailed) as failed:
-                await store.commit_draft(connection, draft, "!second", seen_count)
+                await commit(connection, [batch])
             assert failed.value.sqlstate == sqlstate
-        finally:
-            await connection.close()
         assert (await scene.balances())["ulla"] == 5 * COIN
 
     in_scene(scenario)
@@ -123,14 +126,11 @@ def test_a_batch_without_deposits_has_no_statement_about_them(in_scene: InScene)
         command = await arrive(scene, "ulla", 5 * COIN)
         names: list[set[bytes]] = []
         for asked in (MerchantToUser("m1", address("anna"), KFB, 1), command):
-            connection = await PipelineConnection.open(scene.url, store.STATEMENTS)
-            heard, batch = listen(connection), [Submission(asked)]
-            draft = await store.open_draft(connection, SHOP, read_set_of(batch), scene.clock())
-            seen_count = draft.entry_count
-            apply_batch(draft, batch)
-            await store.commit_draft(connection, draft, f"!{len(names)}", seen_count)
-            names.append(ABOUT_DEPOSITS & set(heard))
-            await connection.close()
+            async with open_connection(scene.url) as connection:
+                heard, batch = listen(connection), make_batch(SHOP, asked)
+                await judge(connection, [batch], scene.clock())
+                assert await commit(connection, [batch]) == {SHOP}
+                names.append(ABOUT_DEPOSITS & set(heard))
         assert names == [set(), ABOUT_DEPOSITS]
 
     in_scene(scenario)

@@ -8,16 +8,15 @@ import asyncio
 import psycopg
 from hypothesis import HealthCheck, given, settings
 from tests.book.fake_writer import MERCHANT_ID, FakeWriter
+from tests.book.groups import commit, judge, make_batch, open_connection
 from tests.book.ledger import KFB_RATE, OWN, START_MS, USDT_RATE
 from tests.properties.histories import ARRIVED, Batches, cuts, histories, open_ledger
 
 from merchant_wallet.base.db import connect
-from merchant_wallet.book import store
-from merchant_wallet.book.connection import ROLLBACK, PipelineConnection
+from merchant_wallet.book.batch import Mode
+from merchant_wallet.book.connection import ROLLBACK
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Outcome, Stale
-from merchant_wallet.book.read_set import read_set_of
-from merchant_wallet.book.rules import apply_batch
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.verification.verify import verify_book
 
@@ -53,19 +52,17 @@ def open_book(url: str) -> None:
 async def run(url: str, batches: Batches) -> list[Outcome]:
     """Run batches on the database without the writer, since the writer makes its own batches."""
     outcomes: list[Outcome] = []
-    connection = await PipelineConnection.open(url, store.STATEMENTS)
-    try:
-        for number, (now_ms, batch) in enumerate(batches):
-            draft = await store.open_draft(connection, MERCHANT_ID, read_set_of(batch), now_ms)
-            seen_count = draft.entry_count
-            answers = apply_batch(draft, batch)
-            outcomes += answers
-            if all(isinstance(answer, Stale) for answer in answers):
+    async with open_connection(url) as connection:
+        for number, (now_ms, submissions) in enumerate(batches):
+            # Both ways to read: with the book's lock and without.
+            mode = Mode.LOCKED if number % 2 else Mode.READ
+            batch = make_batch(MERCHANT_ID, *submissions, mode=mode)
+            await judge(connection, [batch], now_ms)
+            outcomes += batch.outcomes
+            if not all(isinstance(answer, Stale) for answer in batch.outcomes):
+                assert await commit(connection, [batch]) == {MERCHANT_ID}
+            elif mode is Mode.LOCKED:
                 await connection.run([(ROLLBACK, ())])
-            else:
-                await store.commit_draft(connection, draft, f"!{number}", seen_count)
-    finally:
-        await connection.close()
     return outcomes
 
 

@@ -275,19 +275,16 @@ select u.*
  where {claimed};
 
 -- name: update_deposits
--- Marks the deposits as credited, only from the status that the rules saw.
--- The status is a parameter: with a constant, PostgreSQL would rather read all pending deposits of every merchant than use the
--- key.
+-- Marks the deposits as credited. If one has not the status that the rules saw, the division by zero fails the group.
 update deposit d
-   set status = 'credited', cause = null
+   set status = case when d.status = $6::text then 'credited' else (1 / (d.status = $6::text)::int)::text end, cause = null
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::text[]) as chain, unnest($4::text[]) as tx_hash,
                unnest($5::int[]) as log_index) u
  where {claimed}
-   and d.merchant_id = u.merchant_id and d.chain = u.chain and d.tx_hash = u.tx_hash and d.log_index = u.log_index
-   and d.status = $6::text;
+   and d.merchant_id = u.merchant_id and d.chain = u.chain and d.tx_hash = u.tx_hash and d.log_index = u.log_index;
 
 -- name: check_deposits
--- Fails the group, as `check_accounts`, if a deposit could not be marked.
+-- Fails the group, as `check_accounts`, if a deposit is missing.
 select 1 / (count(*) = 0)::int
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::text[]) as chain, unnest($4::text[]) as tx_hash,
                unnest($5::int[]) as log_index) u

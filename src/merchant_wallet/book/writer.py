@@ -7,6 +7,8 @@ share of places for each (`queue`). It judges each batch by itself and commits a
 - Batches that need no read make a group of their own, so they don't wait for those that do.
 - A book that has changed since it was cached or read stays out of its group. It is tried again: read, and if
   it changes again meanwhile, locked first, by itself. Nobody waits for a neighbour.
+- A batch that can't be judged may have been read from two versions of its book. It is judged again under the
+  lock.
 - If a group fails, it is rolled back and halved, by books and then by commands, until the failing command is
   alone. It fails with `CommandFailed`.
 
@@ -197,8 +199,19 @@ class Writer:
             self._answer(batch)
         for batch in tried.conflicts:
             self._cache.note_conflict(batch)
-        chains = [chain for batch, error in tried.failed for chain in self._divide([batch], error)]
+        chains = [chain for batch, error in tried.failed for chain in self._judge_again(batch, error)]
         return [*chains, [tried.conflicts]] if tried.conflicts else chains
+
+    def _judge_again(self, batch: Batch, error: Exception) -> list[Chain]:
+        """A batch that could not be judged. What was read without the lock may be of two versions of the book,
+        which no rule expects. So it is judged once more under the lock.
+        """
+        self._cache.evict(batch.merchant_id)
+        if batch.mode is Mode.LOCKED or isinstance(error, Unavailable):
+            return self._divide([batch], error)
+        log.info("batch judged again", merchant_id=batch.merchant_id, reason=repr(error))
+        batch.mode = Mode.LOCKED
+        return [[[batch]]]
 
     def _divide(self, group: Group, error: Exception) -> list[Chain]:
         """Halve a group that failed. A command that fails alone is answered."""
