@@ -141,8 +141,7 @@ CREATE TABLE public.book (
     settings_version bigint DEFAULT 1 NOT NULL,
     withdrawn_day integer DEFAULT 0 NOT NULL,
     withdrawn_units bigint DEFAULT 0 NOT NULL,
-    version bigint DEFAULT 1 NOT NULL,
-    group_id uuid
+    version uuid DEFAULT gen_random_uuid() NOT NULL
 )
 WITH (fillfactor='20');
 

@@ -15,8 +15,8 @@ from merchant_wallet.audit import records as audit
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.commands import Adjust, Command, Submission
-from merchant_wallet.book.outcomes import Adjusted, Outcome
 from merchant_wallet.book.errors import Unavailable
+from merchant_wallet.book.outcomes import Adjusted, Outcome
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.processes.base import Base

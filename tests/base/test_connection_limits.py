@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from merchant_wallet.book.pool import MAX_SHARED
 from tests.crash.shop import MASTER_KEY, open_merchant, run
 from typer.testing import CliRunner
 
@@ -18,7 +19,6 @@ from merchant_wallet.base.connection_limits import (
 from merchant_wallet.base.pool import Pool
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.workers import WorkerConnection
-from merchant_wallet.book.pool import MAX_SHARED
 from merchant_wallet.cli.program import app
 from merchant_wallet.processes.base import make_base
 from merchant_wallet.processes.worker import WRITER_CONNECTIONS, work

@@ -5,12 +5,12 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+from merchant_wallet.book.pool import ConnectionPool
 from tests.crash.shop import eventually, run
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.pool import Pool, PoolBusy
 from merchant_wallet.book import pool as pool_module
-from merchant_wallet.book.pool import ConnectionPool
 from merchant_wallet.web.connections import Connections
 
 SOON_S = 0.01

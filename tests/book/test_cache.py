@@ -47,7 +47,7 @@ def _person(number: int) -> SubUser:
 
 def _draft(*people: int, book: int = BOOK, version: int = VERSION, counter: int = 50) -> Draft:
     """A book as a batch reads it: both balances of the merchant, and these sub-users."""
-    draft = Draft(book, NOW_MS, 7, counter, None, 5, bytes(32), SETTINGS, 0, 0, version)
+    draft = Draft(book, NOW_MS, 7, counter, None, 5, bytes(32), SETTINGS, 0, 0, str(version))
     draft.balances = {MERCHANT_USDT_ID: 10, MERCHANT_KFB_ID: 1000}
     for number in people:
         draft.add_sub_user(_person(number), 1000 + number)
@@ -80,10 +80,10 @@ def _store(
     mode: Mode = Mode.READ,
     batch: Batch | None = None,
 ) -> None:
-    """A batch that wrote no entry was read at this version and committed, which moved the version by one."""
+    """A batch that wrote no entry was read at this version and committed with the next one."""
     batch = batch or _batch(book=book)
     batch.mode, batch.draft = mode, _draft(*people, book=book, version=version, counter=counter)
-    cache.store(batch)
+    cache.store(batch, str(version + 1))
 
 
 def _prepare(cache: BookCache, batch: Batch) -> Batch:
@@ -104,7 +104,7 @@ def test_a_book_is_cached_once_a_batch_of_it_was_committed() -> None:
     again = _prepare(cache, _batch(*asked))
     assert (again.mode, again.missing, again.names_read) == (Mode.CACHED, None, False)
     # The claim of the batch before has moved the version by one.
-    assert again.judged.version == VERSION + 1
+    assert again.judged.version == str(VERSION + 1)
     assert not _needs_no_read(cache, _batch(*asked, book=BOOK + 1))
 
 
@@ -139,7 +139,7 @@ def test_only_what_the_cache_lacks_is_read(command: Command, lacked: ReadSet) ->
     assert (batch.mode, batch.missing) == (Mode.CACHED, lacked)
     # The rest comes from the cache, with the version that the claim compares.
     assert (batch.judged.sub_users[101], batch.judged.balances[101]) == (_person(1), 1001)
-    assert batch.judged.version == VERSION + 1
+    assert batch.judged.version == str(VERSION + 1)
     assert _needs_no_read(cache, _batch(_debit("d0", 1)))
 
 
@@ -179,10 +179,10 @@ def test_a_draft_holds_what_the_batch_names_and_is_judged_apart_from_the_cache()
     assert (before.balances, before.entry_count) == ({MERCHANT_KFB_ID: 1000, 101: 1001}, 5)
     assert before.sub_users[101] == _person(1)
 
-    cache.store(batch)
+    cache.store(batch, str(VERSION + 2))
     after = _prepare(cache, _batch(_debit("d2", 1), _debit("d2", 2))).judged
     assert after.balances == {MERCHANT_KFB_ID: 1001, 101: 1000, 102: 1002}
-    assert after.head == draft.head._replace(version=VERSION + 2)
+    assert after.head == draft.head._replace(version=str(VERSION + 2))
     assert after.sub_users[101].day_debited == 1
 
 
@@ -272,7 +272,7 @@ def test_a_book_with_conflicts_is_read_for_a_while_and_longer_each_time() -> Non
     # One success on the cache ends the series.
     batch = _prepare(cache, _batch(_debit("d1", 1)))
     assert batch.mode is Mode.CACHED
-    cache.store(batch)
+    cache.store(batch, batch.judged.version + "+1")
     cache.note_conflict(_prepare(cache, _batch(_debit("d1", 1))))
     assert _count_until_cached(cache) == [Mode.READ]
 
@@ -309,7 +309,7 @@ def test_of_too_many_the_book_that_was_quiet_longest_is_forgotten() -> None:
 
     for book in (1, 2, 3):
         _store(cache, 1, book=book)
-    cache.store(_prepare(cache, _batch(_debit("d0", 1), book=1)))
+    cache.store(_prepare(cache, _batch(_debit("d0", 1), book=1)), str(VERSION + 2))
     _store(cache, 1, book=4)
     assert cached(1, 2, 3, 4) == [True, False, True, True]
     # A book of more than half the limit is not cached, and evicts no other.

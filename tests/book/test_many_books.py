@@ -5,7 +5,7 @@ import os
 import signal
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.book.many_books import fund, open_books
@@ -145,7 +145,7 @@ def test_a_rule_that_raises_hurts_its_own_command_alone_and_its_neighbours_commi
         assert command.name != "poison"
         return outcome
 
-    monkeypatch.setitem(rules.RULES, Adjust, judge_but_stumble)  # type: ignore[arg-type]  # As RULES has it.
+    monkeypatch.setitem(cast(dict[object, object], rules.RULES), Adjust, judge_but_stumble)
 
     async def scenario() -> None:
         books = await open_books(database_url, 20)

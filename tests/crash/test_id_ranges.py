@@ -5,8 +5,8 @@ from tests.crash.shop import COIN, Shop, open_shop, run
 
 from merchant_wallet.base import ids
 from merchant_wallet.base.db import connect
-from merchant_wallet.book.outcomes import Transferred
 from merchant_wallet.book.errors import Unavailable
+from merchant_wallet.book.outcomes import Transferred
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants.store import allocate_range, find_books_short_of_ids
 

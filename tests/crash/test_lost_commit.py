@@ -9,8 +9,8 @@ from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.commands import ReadBalances, ReadSubUser
-from merchant_wallet.book.outcomes import Outcome, Transferred
 from merchant_wallet.book.errors import CommitUnknown, Unavailable
+from merchant_wallet.book.outcomes import Outcome, Transferred
 from merchant_wallet.book.writer import Writer
 
 LOST_BEFORE = Order(done=False)

@@ -172,7 +172,9 @@ def test_a_url_that_is_set_while_a_deposit_is_credited_is_heeded(in_scene: InSce
             assert isinstance(submission.command, CreditDeposit)
             if not submission.command.wants_callback:
                 await scene.rows("update merchant set deposit_notify_url = 'https://shop.example/n'")
-                await scene.rows("update book set settings_version = settings_version + 1, version = version + 1")
+                await scene.rows(
+                    "update book set settings_version = settings_version + 1, version = gen_random_uuid()"
+                )
             return await scene.book.submit(merchant_id, submission)
 
         await arrive(scene, FakeChainReader(), ("ulla", 5 * COIN))

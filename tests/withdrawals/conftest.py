@@ -264,7 +264,9 @@ class Shop:
     async def suspend(self, status: str = "suspended") -> None:
         """Set the merchant's status, as every change of settings does."""
         async with self.connection.transaction():
-            await self.rows("update book set settings_version = settings_version + 1, version = version + 1")
+            await self.rows(
+                "update book set settings_version = settings_version + 1, version = gen_random_uuid()"
+            )
             await self.rows("update merchant set status = %s", status)
 
     async def transfers(self) -> list[tuple[Any, ...]]:

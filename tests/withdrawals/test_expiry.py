@@ -7,8 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from merchant_wallet.book.commands import Expire, Submission
-from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.errors import CommandFailed
+from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.withdrawals import expiry
 from merchant_wallet.withdrawals.expiry import NotExpired
 

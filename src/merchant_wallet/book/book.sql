@@ -109,16 +109,16 @@ select merchant_id, usdt_kfb_e8, usdt_kfb_paused, usdt_kfb_set_ms, usdt_kfb_max_
   from rate where merchant_id = any(array_append($1::bigint[], 0)) order by merchant_id;
 
 -- name: claim_books
--- Writes the new heads of the books that are as the group was judged on, and marks them with the group's id. It is the one
+-- Writes the new heads of the books that are as the group was judged on, and gives them the group's id as their version. It is the one
 -- precondition of a group. A book stays out if its version has moved, if another transaction holds its lock, or if one of its
 -- names (nonces, order ids) was used before. Nobody waits, so nobody can wait in a circle.
 -- Whatever adds a name moves the version, so names can't be added between their look-up and the lock.
 update book b
-   set version = c.version + 1, group_id = $1::uuid, last_ms = c.last_ms, id_range = c.id_range, id_counter = c.id_counter,
+   set version = $1::uuid, last_ms = c.last_ms, id_range = c.id_range, id_counter = c.id_counter,
        next_range = c.next_range, entry_count = c.entry_count, head_hash = c.head_hash, withdrawn_day = c.withdrawn_day,
        withdrawn_units = c.withdrawn_units
   from (select u.*
-          from (select unnest($2::bigint[]) as merchant_id, unnest($3::bigint[]) as version, unnest($4::bigint[]) as last_ms,
+          from (select unnest($2::bigint[]) as merchant_id, unnest($3::uuid[]) as version, unnest($4::bigint[]) as last_ms,
                        unnest($5::int[]) as id_range, unnest($6::bigint[]) as id_counter, unnest($7::int[]) as next_range,
                        unnest($8::bigint[]) as entry_count, unnest($9::bytea[]) as head_hash,
                        unnest($10::int[]) as withdrawn_day, unnest($11::bigint[]) as withdrawn_units) u
@@ -140,7 +140,7 @@ returning b.merchant_id;
 
 -- fragment: claimed
 -- Only rows of the books that the claim marked. They are looked up once, not for each row.
-u.merchant_id = any (array(select merchant_id from book where merchant_id = any($2::bigint[]) and group_id = $1::uuid))
+u.merchant_id = any (array(select merchant_id from book where merchant_id = any($2::bigint[]) and version = $1::uuid))
 
 -- name: insert_nonces
 -- Uses up the nonces, each on the day of its book's clock.
@@ -304,7 +304,7 @@ select u.*
 -- name: outdate_books
 -- Moves the versions of a group's books, so that the group can't be done any more. It takes the locks in the order of ids and
 -- waits for each, so a group that still runs has ended afterwards.
-update book b set version = b.version + 1
+update book b set version = gen_random_uuid()
   from (select merchant_id from book where merchant_id = any($1::bigint[]) order by merchant_id for no key update) o
  where b.merchant_id = o.merchant_id;
 

@@ -90,9 +90,9 @@ class CachedBook:
                 draft.add_sub_user(self._sub_users[user_id], balances[user_id])
         return draft
 
-    def update(self, draft: Draft) -> None:
-        """Store what a committed batch read and wrote. Its claim has moved the version by one."""
-        self.head = draft.head._replace(version=draft.version + 1)
+    def update(self, draft: Draft, version: str) -> None:
+        """Store what a committed batch read and wrote. `version` is the one that its claim gave the book."""
+        self.head = draft.head._replace(version=version)
         self._balances.update(draft.balances)
         self._sub_users.update(draft.sub_users)
         self._user_id_by_ext.update(draft.user_id_by_ext)
@@ -154,8 +154,11 @@ class BookCache:
             self._wary[merchant_id] = mode, left - 1
         return mode
 
-    def store(self, batch: Batch) -> None:
-        """Store a committed batch. If it was judged on the cache, this ends a series of conflicts."""
+    def store(self, batch: Batch, version: str) -> None:
+        """Store a batch that was committed with this version.
+
+        If it was judged on the cache, this ends a series of conflicts.
+        """
         merchant_id, draft = batch.merchant_id, batch.judged
         self._recent_keys.add(batch.name_hashes)
         if batch.mode is Mode.CACHED:
@@ -165,7 +168,7 @@ class BookCache:
         if cached is None or cached.head.version != draft.version:
             # Another process has changed the book, so other cached rows of it may be outdated.
             cached = CachedBook(draft.head)
-        cached.update(draft)
+        cached.update(draft, version)
         if len(cached) > self._limit // 2:
             # One large book must not evict all others.
             return

@@ -48,7 +48,7 @@ def encode_claim(batches: Sequence[Batch]) -> list[bytes]:
     ]
 
 
-_HEAD: Final = (*(of_ints,) * 7, of_bytes, of_ints, of_ints)
+_HEAD: Final = (of_ints, of_texts, *(of_ints,) * 5, of_bytes, of_ints, of_ints)
 
 
 def _head_row(draft: Draft) -> Row:

@@ -41,10 +41,12 @@ Group = list[Batch]
 class Tried(NamedTuple):
     """What became of the batches of a group.
 
-    `stale`: all commands were made under outdated settings, so nothing is written. `conflicts`: the book has
-    changed since it was cached or read. `failed`: an error while judging.
+    `group_id` is the version of the books that are committed. `stale`: all commands were made under outdated
+    settings, so nothing is written. `conflicts`: the book has changed since it was cached or read. `failed`:
+    an error while judging.
     """
 
+    group_id: str
     committed: Group
     stale: Group
     conflicts: Group
@@ -73,7 +75,7 @@ class Committer:
         self._locking_pool = Pool(self._connect, connections, is_usable=_is_usable)
         self._extra = asyncio.Semaphore(WRITER_EXTRA)
         # Unique among all writers, in this process and others.
-        self._group_prefix = uuid.uuid4().hex[:16]
+        self._group_prefix = str(uuid.uuid4())[:-12]
         self._group_numbers = itertools.count(1)
 
     async def _connect(self) -> PipelineConnection:
@@ -125,6 +127,7 @@ class Committer:
 
     async def _run_once(self, group: Group) -> Tried:
         """Read what is missing, judge, write and commit."""
+        group_id = f"{self._group_prefix}{next(self._group_numbers):012x}"
         async with self._acquire(group) as connection:
             try:
                 if any(batch.missing is not None for batch in group):
@@ -132,7 +135,7 @@ class Committer:
                 failed = _judge(group)
                 stale = [batch for batch in group if batch.outcomes and _is_stale(batch)]
                 writing = [batch for batch in group if batch.outcomes and batch not in stale]
-                claimed = await self._write(connection, writing) if writing else frozenset()
+                claimed = await self._write(connection, writing, group_id) if writing else frozenset()
                 if group[0].mode is Mode.LOCKED and not writing:
                     await _roll_back(connection)
             except Exception:
@@ -140,15 +143,14 @@ class Committer:
                 raise
         committed = [batch for batch in writing if batch.merchant_id in claimed]
         conflicts = [batch for batch in writing if batch.merchant_id not in claimed]
-        return Tried(committed, stale, conflicts, failed)
+        return Tried(group_id, committed, stale, conflicts, failed)
 
     def _acquire(self, group: Group) -> AbstractAsyncContextManager[PipelineConnection]:
         """A connection. A batch that may wait for a lock does not keep one from the others."""
         return (self._locking_pool if group[0].mode is Mode.LOCKED else self._pool).acquire()
 
-    async def _write(self, connection: PipelineConnection, group: Group) -> frozenset[int]:
+    async def _write(self, connection: PipelineConnection, group: Group, group_id: str) -> frozenset[int]:
         """Write and commit. Without an answer, find out what was done. Raises the failure if nothing was."""
-        group_id = f"{self._group_prefix}{next(self._group_numbers):016x}"
         try:
             return await store.commit_group(connection, group, group_id)
         except (ConnectionLost, StatementFailed) as failure:

@@ -99,7 +99,7 @@ def _read_heads(rows: Rows, now_ms: int) -> dict[int, Draft]:
             settings_version=int(settings),
             withdrawn_day=int(day),
             withdrawn_units=int(units),
-            version=int(version),
+            version=version.decode(),
         )
     return drafts
 

@@ -148,7 +148,7 @@ class Head(NamedTuple):
     settings_version: int
     withdrawn_day: int
     withdrawn_units: int
-    version: int
+    version: str
 
 
 class Draft(msgspec.Struct, gc=False):
@@ -171,7 +171,7 @@ class Draft(msgspec.Struct, gc=False):
     settings_version: int
     withdrawn_day: int
     withdrawn_units: int
-    version: int = 0
+    version: str = ""
     used_nonces: set[str] = set()
     balances: dict[int, int] = {}
     sub_users: dict[int, SubUser] = {}

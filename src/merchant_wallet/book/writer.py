@@ -193,7 +193,7 @@ class Writer:
             return self._divide(group, error)
         self.group_count += bool(tried.committed)
         for batch in tried.committed:
-            self._cache.store(batch)
+            self._cache.store(batch, tried.group_id)
             self._answer(batch)
         for batch in tried.stale:
             self._answer(batch)
@@ -203,8 +203,9 @@ class Writer:
         return [*chains, [tried.conflicts]] if tried.conflicts else chains
 
     def _judge_again(self, batch: Batch, error: Exception) -> list[Chain]:
-        """A batch that could not be judged. What was read without the lock may be of two versions of the book,
-        which no rule expects. So it is judged once more under the lock.
+        """A batch that could not be judged. Judge it once more under the lock.
+
+        What was read without the lock may be of two versions of the book, which no rule expects.
         """
         self._cache.evict(batch.merchant_id)
         if batch.mode is Mode.LOCKED or isinstance(error, Unavailable):

@@ -76,7 +76,7 @@ select %(merchant_id)s::bigint, u.*
 
 -- name: change_book
 -- Takes the book's lock and raises the version of the settings. Requests made under an older version are refused.
-update book set settings_version = settings_version + 1, version = version + 1 where merchant_id = %(merchant_id)s::bigint
+update book set settings_version = settings_version + 1, version = gen_random_uuid() where merchant_id = %(merchant_id)s::bigint
 returning settings_version, entry_count;
 
 -- name: write_settings
@@ -120,7 +120,7 @@ returning next_address_index - 1 as address_index;
 
 -- name: lock_book_without_range
 -- Takes the lock of a book that has no further range yet, and moves its version. No row if it has one.
-update book set version = version + 1 where merchant_id = %(merchant_id)s::bigint and next_range is null
+update book set version = gen_random_uuid() where merchant_id = %(merchant_id)s::bigint and next_range is null
 returning merchant_id;
 
 -- name: write_next_range
