@@ -78,7 +78,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
     # Only the worker pays, credits, delivers and compares.
     Side.WEB: {
         "audit/failures.sql": "note_logged drop_old",
-        "book/book.sql": "insert_credited_transactions insert_credits update_deposits check_deposits",
+        "book/book.sql": "insert_credited_transactions insert_credits update_deposits",
         "callbacks/outbox.sql": "claim record_success record_failure",
         "custody/records.sql": """
             sum_treasury read_cursor move_cursor list_addresses insert_addresses judge_movements
