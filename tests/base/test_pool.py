@@ -5,12 +5,15 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from merchant_wallet.book.pool import ConnectionPool
+from tests.book.groups import make_batch
+from tests.book.many_books import fund, open_books
 from tests.crash.shop import eventually, run
 
+from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.pool import Pool, PoolBusy
-from merchant_wallet.book import pool as pool_module
+from merchant_wallet.book.batch import Mode
+from merchant_wallet.book.committer import Committer
 from merchant_wallet.web.connections import Connections
 
 SOON_S = 0.01
@@ -166,18 +169,25 @@ def test_the_pages_give_their_connections_back(database_url: str, monkeypatch: p
     run(scenario())
 
 
-def test_a_writer_keeps_one_connection_of_each_kind(
+def test_a_writer_keeps_one_connection_and_none_for_books_that_it_locked(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("merchant_wallet.base.pool.IDLE_S", SOON_S)
-    monkeypatch.setattr(pool_module, "IDLE_S", SOON_S)
 
     async def scenario() -> None:
-        pool = ConnectionPool(database_url, 16)
-        async with pool.acquire(), pool.acquire(), pool.acquire():
-            await pool.acquire_shared()
-            assert await _count(database_url) == 4
-        await _until_count(database_url, 2)
-        await pool.close()
+        books = await open_books(database_url, 6)
+        modes = [*[Mode.READ] * 3, *[Mode.LOCKED] * 3]
+        committer = Committer(database_url, 16, now_ms, None)
+        async with await connect(database_url) as holder, holder.transaction():
+            await holder.execute("lock table entry in exclusive mode")
+            groups = [
+                asyncio.create_task(committer.run([make_batch(book, fund("first"), mode=mode)]))
+                for book, mode in zip(books, modes, strict=True)
+            ]
+            # The holder's is one of them.
+            await _until_count(database_url, len(groups) + 1)
+        assert all([(await group).committed for group in groups])
+        await _until_count(database_url, 1)
+        await committer.close()
 
     run(scenario())
