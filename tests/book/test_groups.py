@@ -272,8 +272,8 @@ def test_a_refusal_alone_uses_its_nonce_and_a_batch_without_one_leaves_the_group
             assert all(isinstance(batch.outcomes[0], Refusal) for batch in group)
             await commit(connection, group)
         last = (
-            "select nonce from nonce n join book b on (b.merchant_id, b.version) = (n.merchant_id, n.group_id)"
-            " where b.merchant_id = %s"
+            "select nonce from nonce n join book b on b.merchant_id = n.merchant_id"
+            " where b.merchant_id = %s and b.version = n.group_id"
         )
         assert await shop.rows(last, shop.merchant_id) == [("n1",)]
         ((own,),) = await other.rows(last, other.merchant_id)
