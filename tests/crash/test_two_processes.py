@@ -1,5 +1,6 @@
 """Two processes on one book under load: one hash chain, and every answer once."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -7,7 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
-from tests.crash.shop import Shop, open_shop, run
+from tests.crash.shop import TIMEOUT_S, Shop, open_shop, run
+
+from merchant_wallet.book.outcomes import Transferred
+from merchant_wallet.book.writer import Writer
 
 LOOP = Path(__file__).with_name("credit_loop.py")
 EACH = 1500
@@ -50,3 +54,20 @@ def test_two_processes_write_one_chain_and_every_answer_is_stored_once(database_
     # They did alternate. Otherwise this test would have shown nothing.
     owners = [entry_id in set(given[0].values()) for entry_id in sorted(stood.values())]
     assert sum(one != other for one, other in pairwise(owners)) > 2
+
+
+def test_after_a_conflict_the_commands_that_still_wait_need_no_further_submission(database_url: str) -> None:
+    async def scenario() -> None:
+        shop = await open_shop(database_url)
+        writer, other = Writer(database_url, batch_limit=2), Writer(database_url)
+        await shop.ask(writer, shop.credit("cached"))
+        await shop.ask(other, shop.credit("elsewhere"))
+        # The first batch conflicts. While it is tried again, the other commands wait.
+        async with asyncio.timeout(TIMEOUT_S):
+            answers = await shop.gather(writer, [shop.credit(f"c{number}") for number in range(6)])
+        assert [type(answer) for answer in answers] == [Transferred] * 6
+        await writer.close()
+        await other.close()
+        await shop.verify()
+
+    run(scenario())

@@ -248,13 +248,19 @@ class Writer:
         self.command_count += len(batch.pending)
         for pending, outcome in zip(batch.pending, batch.outcomes, strict=True):
             pending.answer(outcome)
-        self._queues.finish(batch.merchant_id, len(batch.pending))
+        self._finish(batch.merchant_id, len(batch.pending))
 
     def _fail(self, merchant_id: int, pending: Sequence[PendingCommand], error: Exception) -> None:
         if pending:
             for each in pending:
                 each.fail(error)
-            self._queues.finish(merchant_id, len(pending))
+            self._finish(merchant_id, len(pending))
+
+    def _finish(self, merchant_id: int, count: int) -> None:
+        """Commands of a book are answered. Start its next ones: no further submission may come to do it."""
+        self._queues.finish(merchant_id, count)
+        if self._queues:
+            self._plan_start()
 
 
 async def _run_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
