@@ -102,7 +102,6 @@ class _Wire:
         self._client_in, self._client_out = client_in, client_out
         self._server_in, self._server_out = server_in, server_out
         self.order: Order | None = None
-        self._is_optimistic = False
 
     async def run(self) -> None:
         """Forward messages both ways until either side ends or an order was followed."""
@@ -122,7 +121,7 @@ class _Wire:
             self._server_out.write(head + rest)
             while True:
                 kind, message = await _read_message(self._client_in)
-                if (name := self._name(kind, message)) and (order := self._cutter.match(name)):
+                if kind == b"B" and (order := self._cutter.match(_statement_of(message))):
                     self.order = order
                     if not order.done:
                         await self._server_out.drain()
@@ -130,17 +129,6 @@ class _Wire:
                 self._server_out.write(message)
                 if self.order is not None and kind == b"S":
                     return
-
-    def _name(self, kind: bytes, message: bytes) -> bytes | None:
-        """The statement that a message has completed. The sync after an optimistic batch is its commit."""
-        if kind == b"B":
-            name = _statement_of(message)
-            self._is_optimistic = self._is_optimistic or name == b"check_and_advance_book"
-            return name
-        if kind == b"S" and self._is_optimistic:
-            self._is_optimistic = False
-            return b"commit"
-        return None
 
     async def _carry_down(self) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError):

@@ -130,7 +130,7 @@ class Shop:
         return by_order
 
     async def batches(self) -> int:
-        """How many batches were committed: each leaves its group's id at its nonces."""
+        """How many batches of this book were committed. Each leaves its group's id at its nonces."""
         found = await self.rows(
             "select count(distinct group_id) from nonce where merchant_id = %s", self.merchant_id
         )

@@ -1,4 +1,4 @@
-"""COMMITs without an answer: the batch is done once and answered truthfully, or with 50300."""
+"""COMMITs without an answer: each batch of the group is done once and answered truly, or with 50300."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,6 +8,7 @@ from tests.crash.cutting_proxy import CuttingProxy, Order, cutting
 from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
 
 from merchant_wallet.base.codes import Refusal
+from merchant_wallet.book.batch import Batch, Mode
 from merchant_wallet.book.commands import ReadBalances, ReadSubUser
 from merchant_wallet.book.errors import CommitUnknown, Unavailable
 from merchant_wallet.book.outcomes import Outcome, Transferred
@@ -15,19 +16,28 @@ from merchant_wallet.book.writer import Writer
 
 LOST_BEFORE = Order(done=False)
 LOST_AFTER = Order(done=True)
-OPTIMISTIC_OR_NOT = pytest.mark.parametrize("optimistic", [False, True], ids=["read", "optimistic"])
+MODES = pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name.lower())
+COMMANDS = 20
 RUNNING: set[asyncio.Task[None]] = set()
 
 
-async def _send_through(
-    proxy: CuttingProxy, shop: Shop, *orders: Order, optimistic: bool = False
-) -> list[Outcome | BaseException]:
-    """Credits to alice in one batch, through the proxy. If `optimistic`, the book is cached before."""
+async def _open_writer(proxy: CuttingProxy, shop: Shop, mode: Mode) -> Writer:
+    """A writer whose next batch of the shop's book is judged in this mode."""
     writer = Writer(proxy.url, connections=2)
-    if optimistic:
+    if mode is Mode.CACHED:
         await shop.gather(writer, [ReadBalances(), ReadSubUser(ALICE)])
+    elif mode is Mode.LOCKED:
+        writer._cache.note_conflict(Batch(shop.merchant_id, (), Mode.READ))
+    return writer
+
+
+async def _send_through(
+    proxy: CuttingProxy, shop: Shop, *orders: Order, mode: Mode = Mode.READ
+) -> list[Outcome | BaseException]:
+    """Credits to alice in one batch, through the proxy."""
+    writer = await _open_writer(proxy, shop, mode)
     proxy.cut(*orders)
-    answers = await shop.gather(writer, [shop.credit(f"c{number}") for number in range(20)])
+    answers = await shop.gather(writer, [shop.credit(f"c{number}") for number in range(COMMANDS)])
     await writer.close()
     return answers
 
@@ -54,111 +64,110 @@ async def _insist_all_stand(shop: Shop, answers: list[Outcome | BaseException]) 
     await shop.verify()
 
 
-@OPTIMISTIC_OR_NOT
-def test_a_commit_that_never_reached_the_database_is_done_again(database_url: str, optimistic: bool) -> None:
+@MODES
+def test_a_commit_that_never_reached_the_database_is_done_again(database_url: str, mode: Mode) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         before = await shop.batches()
         async with cutting(database_url) as proxy:
-            answers = await _send_through(proxy, shop, LOST_BEFORE, optimistic=optimistic)
+            answers = await _send_through(proxy, shop, LOST_BEFORE, mode=mode)
             assert proxy.cuts == 1
         await _insist_all_stand(shop, answers)
-        assert await shop.batches() == before + optimistic + 1
+        assert await shop.batches() == before + (mode is Mode.CACHED) + 1
 
     run(scenario())
 
 
-@OPTIMISTIC_OR_NOT
-def test_a_commit_whose_answer_was_lost_is_answered_as_done(database_url: str, optimistic: bool) -> None:
+@MODES
+def test_a_commit_whose_answer_was_lost_is_answered_as_done(database_url: str, mode: Mode) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         before = await shop.batches()
         async with cutting(database_url) as proxy:
-            answers = await _send_through(proxy, shop, LOST_AFTER, optimistic=optimistic)
+            answers = await _send_through(proxy, shop, LOST_AFTER, mode=mode)
             assert proxy.cuts == 1
         await _insist_all_stand(shop, answers)
-        assert await shop.batches() == before + optimistic + 1
+        assert await shop.batches() == before + (mode is Mode.CACHED) + 1
 
     run(scenario())
 
 
-@OPTIMISTIC_OR_NOT
+@MODES
 @pytest.mark.parametrize("second", [LOST_BEFORE, LOST_AFTER])
-def test_a_commit_lost_twice_is_still_answered_truly(
-    database_url: str, second: Order, optimistic: bool
-) -> None:
+def test_a_commit_lost_twice_is_still_answered_truly(database_url: str, second: Order, mode: Mode) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         async with cutting(database_url) as proxy:
-            answers = await _send_through(proxy, shop, LOST_BEFORE, second, optimistic=optimistic)
+            answers = await _send_through(proxy, shop, LOST_BEFORE, second, mode=mode)
             assert proxy.cuts == 2
         if second.done:
             await _insist_all_stand(shop, answers)
             return
         # There are two tries. Nothing was done, and the caller may try again.
-        assert [type(answer) for answer in answers] == [Unavailable] * 20
+        assert [type(answer) for answer in answers] == [Unavailable] * COMMANDS
         assert await shop.orders() == {}
         await shop.verify()
 
     run(scenario())
 
 
-@OPTIMISTIC_OR_NOT
+@MODES
 def test_an_answer_lost_while_the_look_up_is_cut_too_is_found_out_on_the_next_connection(
-    database_url: str, optimistic: bool
+    database_url: str, mode: Mode
 ) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         async with cutting(database_url) as proxy:
-            orders = LOST_AFTER, Order(b"find_batch"), Order(b"lock_book", done=True)
-            answers = await _send_through(proxy, shop, *orders, optimistic=optimistic)
+            orders = LOST_AFTER, Order(b"outdate_books"), Order(b"find_committed", done=True)
+            answers = await _send_through(proxy, shop, *orders, mode=mode)
             assert proxy.cuts == 3
         await _insist_all_stand(shop, answers)
 
     run(scenario())
 
 
+WRITES = (b"claim_books", b"insert_nonces", b"insert_entries", b"update_accounts", b"check_accounts")
 ELSEWHERE = {
-    False: (b"lock_book", b"find_earlier_entries", b"insert_entries", b"advance_book"),
-    True: (b"check_and_advance_book", b"write_optimistic"),
+    Mode.CACHED: (b"begin", *WRITES),
+    Mode.READ: (b"read_books", b"find_nonces", b"find_earlier_entries", b"begin", *WRITES),
+    Mode.LOCKED: (b"begin", b"lock_book", b"find_nonces", b"find_earlier_entries", *WRITES),
 }
 
 
 @pytest.mark.parametrize(
-    ("optimistic", "statement"),
-    [(optimistic, name) for optimistic, names in ELSEWHERE.items() for name in names],
+    ("mode", "statement"), [(mode, name) for mode, names in ELSEWHERE.items() for name in names]
 )
 @pytest.mark.parametrize("done", [False, True])
 def test_a_connection_lost_anywhere_else_goes_unnoticed(
-    database_url: str, optimistic: bool, statement: bytes, done: bool
+    database_url: str, mode: Mode, statement: bytes, done: bool
 ) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         async with cutting(database_url) as proxy:
-            answers = await _send_through(proxy, shop, Order(statement, done), optimistic=optimistic)
+            answers = await _send_through(proxy, shop, Order(statement, done), mode=mode)
             assert proxy.cuts == 1
         await _insist_all_stand(shop, answers)
 
     run(scenario())
 
 
-@OPTIMISTIC_OR_NOT
+@MODES
 @pytest.mark.parametrize("done", [False, True])
 def test_with_the_database_gone_afterwards_the_answer_is_not_available_and_a_repeat_tells_the_truth(
-    database_url: str, done: bool, optimistic: bool
+    database_url: str, done: bool, mode: Mode
 ) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         async with cutting(database_url) as proxy:
             gone = Order(done=done, first=proxy.refuse)
-            answers = await _send_through(proxy, shop, gone, optimistic=optimistic)
-        assert [type(answer) for answer in answers] == [CommitUnknown] * 20
+            answers = await _send_through(proxy, shop, gone, mode=mode)
+        assert [type(answer) for answer in answers] == [CommitUnknown] * COMMANDS
         stood = await shop.orders()
-        assert len(stood) == (20 if done else 0)
+        assert len(stood) == (COMMANDS if done else 0)
 
         # A retry is a new request: another nonce, the same order id.
         writer = Writer(database_url)
-        again = await shop.gather(writer, [shop.credit(f"c{number}") for number in range(20)])
+        again = await shop.gather(writer, [shop.credit(f"c{number}") for number in range(COMMANDS)])
         await writer.close()
         await _insist_all_stand(shop, again)
         assert await shop.orders() == {**await shop.orders(), **stood}
@@ -209,5 +218,93 @@ def test_a_lost_refusal_has_used_its_nonce_once(database_url: str) -> None:
         assert isinstance(refused, Refusal)
         assert isinstance(again, Refusal)
         assert (refused.code, again.code) == (42200, 40103)
+
+    run(scenario())
+
+
+async def _open_shops(url: str) -> list[Shop]:
+    return [await open_shop(url, f"Shop {number}") for number in range(3)]
+
+
+async def _cache_all(writer: Writer, shops: list[Shop]) -> None:
+    await asyncio.gather(*[shop.gather(writer, [ReadBalances(), ReadSubUser(ALICE)]) for shop in shops])
+
+
+async def _credit_all(writer: Writer, shops: list[Shop]) -> list[list[Outcome | BaseException]]:
+    """Five credits in each book, submitted at once, so that they are one group."""
+    credits = [[shop.credit(f"c{number}") for number in range(5)] for shop in shops]
+    return await asyncio.gather(
+        *[shop.gather(writer, commands) for shop, commands in zip(shops, credits, strict=True)]
+    )
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+@pytest.mark.parametrize("lost", [LOST_BEFORE, LOST_AFTER], ids=["before", "after"])
+def test_each_book_of_a_group_whose_commit_was_lost_is_answered_truly(
+    database_url: str, lost: Order, is_cached: bool
+) -> None:
+    async def scenario() -> None:
+        shops = await _open_shops(database_url)
+        async with cutting(database_url) as proxy:
+            writer = Writer(proxy.url)
+            if is_cached:
+                await _cache_all(writer, shops)
+            groups_before = writer.group_count
+            proxy.cut(lost)
+            answers = await _credit_all(writer, shops)
+            assert (proxy.cuts, writer.group_count) == (1, groups_before + 1)
+            await writer.close()
+        for shop, given in zip(shops, answers, strict=True):
+            await _insist_all_stand(shop, given)
+
+    run(scenario())
+
+
+def test_a_book_that_another_process_wrote_before_the_look_up_is_answered_truly(database_url: str) -> None:
+    async def scenario() -> None:
+        shops = await _open_shops(database_url)
+        other = Writer(database_url)
+        elsewhere: list[Outcome] = []
+
+        async def write_elsewhere() -> None:
+            elsewhere.append(await shops[1].ask(other, shops[1].credit("elsewhere")))
+
+        async with cutting(database_url) as proxy:
+            writer = Writer(proxy.url)
+            await _cache_all(writer, shops)
+            proxy.cut(Order(done=True, first=write_elsewhere))
+            answers = await _credit_all(writer, shops)
+            assert proxy.cuts == 1
+            await writer.close()
+        await other.close()
+        answers[1] += elsewhere
+        for shop, given in zip(shops, answers, strict=True):
+            await _insist_all_stand(shop, given)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("lost", [LOST_BEFORE, LOST_AFTER], ids=["before", "after"])
+def test_a_book_that_stayed_out_of_the_claim_is_written_after_the_lost_commit(
+    database_url: str, lost: Order
+) -> None:
+    async def scenario() -> None:
+        shops = await _open_shops(database_url)
+        other = Writer(database_url)
+        async with cutting(database_url) as proxy:
+            writer = Writer(proxy.url)
+            await _cache_all(writer, shops)
+            elsewhere = await shops[1].ask(other, shops[1].credit("elsewhere"))
+            groups_before = writer.group_count
+            proxy.cut(lost)
+            answers = await _credit_all(writer, shops)
+            assert proxy.cuts == 1
+            # If nothing was done, all books are read and written together.
+            assert writer.group_count == groups_before + (2 if lost.done else 1)
+            await writer.close()
+        await other.close()
+        answers[1].append(elsewhere)
+        for shop, given in zip(shops, answers, strict=True):
+            await _insist_all_stand(shop, given)
 
     run(scenario())

@@ -33,6 +33,7 @@ Shown = dict[tuple[str, tuple[str, ...]], float]
 class Queue:
     """A writer's counters."""
 
+    group_count = 1
     batch_count = 3
     command_count = 40
     optimistic_count = 2
@@ -184,6 +185,7 @@ def test_the_process_shows_what_it_counts(database_url: str) -> None:
     assert shown["wallet_commands_waiting", ()] == 7
     assert (shown["wallet_batches_total", ()], shown["wallet_batch_commands_total", ()]) == (3, 40)
     assert shown["wallet_optimistic_batches_total", ()] == 2
+    assert shown["wallet_groups_total", ()] == 1
     assert shown["wallet_signer_refusals_total", ()] == 1
     assert shown["wallet_requests_under_way", ()] == 2
 

@@ -29,12 +29,13 @@ COUNTERS: Final = (
         "50000: the log has `request failed` or `command failed` with the request's id. 50300: look at "
         "`wallet_commands_waiting` and the database. 42900: the merchant's `rate-limit`.",
     ),
-    Metric("wallet_batches", (), "Batches that this process has committed, each one database transaction"),
+    Metric("wallet_groups", (), "Groups that this process has committed, each one database transaction"),
+    Metric("wallet_batches", (), "Batches that this process has committed: one book's commands in a group"),
     Metric("wallet_batch_commands", (), "Commands in the batches that this process has committed"),
     Metric(
         "wallet_optimistic_batches",
         (),
-        "Batches that this process has committed in one round trip, because all their rows were cached",
+        "Batches that this process has committed without a read, because all their rows were cached",
     ),
     Metric(
         "wallet_signer_refusals",

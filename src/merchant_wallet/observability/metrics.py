@@ -50,6 +50,7 @@ log = structlog.get_logger(__name__)
 class WriterStatistics(Protocol):
     """What the metrics show of a writer."""
 
+    group_count: int
     batch_count: int
     command_count: int
     optimistic_count: int
@@ -106,6 +107,7 @@ class Metrics:
             yield "wallet_requests_under_way", (), self._under_way()
         if self._writer is not None:
             yield "wallet_commands_waiting", (), self._writer.waiting_count
+            yield "wallet_groups", (), self._writer.group_count
             yield "wallet_batches", (), self._writer.batch_count
             yield "wallet_batch_commands", (), self._writer.command_count
             yield "wallet_optimistic_batches", (), self._writer.optimistic_count
