@@ -92,5 +92,5 @@ def test_every_log_event_that_operators_are_told_of_is_logged() -> None:
     seen = "".join(line.split("|")[1] for line in table.splitlines() if line.startswith("|"))
     told = {words for words in re.findall(r"`([a-z][a-z, ]* [a-z]+)`", seen) if not words.startswith("book ")}
     code = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    assert {"batch not available", "batch halved", "command failed"} <= told
+    assert {"group not available", "group halved", "batch halved", "command failed"} <= told
     assert [event for event in sorted(told) if f'"{event}"' not in code] == []
