@@ -51,6 +51,9 @@ def main(
     large: Annotated[
         bool, typer.Option("--large", help="A book of 5,000,000 entries too (some 10 minutes and 6 GB more).")
     ] = False,
+    cold: Annotated[
+        bool, typer.Option("--cold", help="Transfers to 1,000,000 sub-users too (some 15 minutes more).")
+    ] = False,
     only: Annotated[
         str | None, typer.Option(metavar="NAME", help="Rows whose name has this in it, or matches it with *.")
     ] = None,
@@ -69,14 +72,16 @@ def main(
     """Measure requests a second on this machine, with the service and everything it needs started for it.
 
     Row names are group/operation/connections; the groups are hot (one merchant), thousand, ceiling, flood,
-    memory, callbacks, payouts, deposits, large and pages.
+    fairness, memory, callbacks, payouts, deposits, cold, large and pages.
 
     Examples: --quick · --only hot/exchange · --only 'thousand/*/256' · --large --only large
     """
-    chosen = Choice(quick=quick, large=large, only=only, seconds=seconds or (QUICK_S if quick else FULL_S))
+    seconds = seconds or (QUICK_S if quick else FULL_S)
+    chosen = Choice(quick=quick, large=large, cold=cold, only=only, seconds=seconds)
     if chosen.is_empty:
         _give_up(
-            f"No row is called {only!r}. The large rows need --large; --quick has the goals' rows alone."
+            f"No row is called {only!r}. The cold rows need --cold, the large rows and pages --large; "
+            "--quick has the goals' rows alone."
         )
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:

@@ -7,6 +7,7 @@ its owner may read, because it holds their secrets.
 
 import asyncio
 import os
+import random
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from bench.invented import invent_addresses, name_sub_user
 from merchant_wallet.base import db
 from merchant_wallet.base.addresses import to_eip55
 from merchant_wallet.base.clock import now_ms
@@ -29,6 +31,8 @@ from merchant_wallet.sub_users.wallets import derive_wallets
 
 HOT: Final = "hot"
 THOUSAND: Final = "thousand"
+SINGLE: Final = "single"
+COLD: Final = "cold"
 LARGE: Final = "large"
 
 SETTINGS: Final = {"rate-limit": "0", "approval-limit": "0"}
@@ -66,7 +70,10 @@ class KnownOrder(msgspec.Struct, frozen=True):
 
 
 class BenchMerchant(msgspec.Struct, frozen=True):
-    """A merchant with everything that its requests may name."""
+    """A merchant with everything that its requests may name.
+
+    Its sub-users are listed, or there are so many that they are computed: `invented` is their number.
+    """
 
     merchant_id: int
     app_key: str
@@ -74,6 +81,19 @@ class BenchMerchant(msgspec.Struct, frozen=True):
     account_xpubs: dict[str, str]
     sub_users: list[SubUser]
     orders: list[KnownOrder]
+    invented: int = 0
+
+    def draw_name(self, draw: random.Random) -> str:
+        """The name of a random sub-user."""
+        if self.invented:
+            return name_sub_user(draw.randrange(self.invented))
+        return draw.choice(self.sub_users).ext_user_id
+
+    def draw_address(self, draw: random.Random) -> str:
+        """The EVM address of a random sub-user."""
+        if self.invented:
+            return f"0x{invent_addresses(self.merchant_id, draw.randrange(self.invented)).evm.hex()}"
+        return draw.choice(self.sub_users).address
 
     def __repr__(self) -> str:
         return f"BenchMerchant({self.merchant_id})"
@@ -86,14 +106,24 @@ class MerchantSet(msgspec.Struct, frozen=True):
 
 
 class Size(msgspec.Struct, frozen=True):
-    """How many merchants a population has, and how many sub-users and orders each of them."""
+    """How many merchants a population has, and how many sub-users and orders each of them.
+
+    `invented` sub-users are not registered with the merchant but by `cold`.
+    """
 
     merchants: int
     sub_users: int
     orders: int
+    invented: int = 0
 
 
-SIZES: Final = {HOT: Size(1, 500, 200), THOUSAND: Size(1000, 2, 1), LARGE: Size(1, 500, 1)}
+SIZES: Final = {
+    HOT: Size(1, 500, 200),
+    THOUSAND: Size(1000, 2, 1),
+    SINGLE: Size(1, 2, 1),
+    COLD: Size(1000, 0, 0, invented=1000),
+    LARGE: Size(1, 500, 1),
+}
 
 
 class PreparationFailed(Exception):
@@ -175,7 +205,13 @@ class _Maker:
         opened = await self._ask(merchant_id, [_order(number) for number in range(self._size.orders)])
         orders = [_to_order(outcome) for outcome in opened]
         return BenchMerchant(
-            merchant_id, merchant.app_key, new.app_secret, merchant.account_xpubs, sub_users, orders
+            merchant_id,
+            merchant.app_key,
+            new.app_secret,
+            merchant.account_xpubs,
+            sub_users,
+            orders,
+            self._size.invented,
         )
 
     async def _ask(self, merchant_id: int, commands: Sequence[Command]) -> list[Outcome]:

@@ -7,15 +7,16 @@ leave behind could affect other rows.
 from fnmatch import fnmatchcase
 from typing import Final
 
-from bench.merchants import HOT, LARGE, THOUSAND
+from bench.merchants import COLD, HOT, LARGE, SINGLE, THOUSAND
 from bench.rows import LIFE_S, Plan
-from bench.signed_requests import BALANCE, DEBIT, FIELDS, MIX, WITHDRAW
+from bench.signed_requests import BALANCE, CREDIT, DEBIT, FIELDS, MIX, WITHDRAW
 from merchant_wallet.base.chains import ERC20, TRC20
 
 CONNECTIONS: Final = (1, 16, 64, 256)
 OPERATIONS: Final = (*[name for name in FIELDS if name != WITHDRAW], MIX, WITHDRAW)
 CEILING: Final = "ceiling"
 FLOOD: Final = "flood"
+FAIRNESS: Final = "fairness"
 MEMORY: Final = "memory"
 CALLBACKS: Final = "callbacks/delivered"
 PAYOUTS: Final = "payouts"
@@ -24,6 +25,10 @@ PAGES: Final = "pages/transfers beside pages"
 CHAINS: Final = (ERC20, TRC20)
 FLOODED_CONNECTIONS: Final = 64
 FLOODING_CONNECTIONS: Final = 256
+CROWD_CONNECTIONS: Final = 4000
+FAIRNESS_S: Final = 15
+"""The shortest time for rows of fairness: one connection needs it for some hundred answers."""
+COLD_CONNECTIONS: Final = 256
 LARGE_CONNECTIONS: Final = (64, 256)
 SMALL_BOOK: Final = 10_000
 LARGE_BOOK: Final = 5_000_000
@@ -31,6 +36,7 @@ LARGE_BOOK: Final = 5_000_000
 QUICK: Final = (
     (HOT, DEBIT, 256),
     (HOT, DEBIT, 64),
+    (HOT, DEBIT, 16),
     (HOT, DEBIT, 1),
     (THOUSAND, DEBIT, 256),
     (HOT, BALANCE, 256),
@@ -78,9 +84,37 @@ def make_flood_plans(seconds: int) -> list[tuple[Plan, Plan | None]]:
     ]
 
 
+def make_fairness_plans(seconds: int) -> list[tuple[Plan, Plan | None]]:
+    """A merchant that sends one request after the other: alone, and beside 4,000 waiting ones of another
+    merchant.
+    """
+
+    seconds = max(seconds, FAIRNESS_S)
+
+    def single(name: str) -> Plan:
+        return Plan(f"{FAIRNESS}/{name}", SINGLE, DEBIT, 1, seconds)
+
+    crowd = Plan(f"{FAIRNESS}/4,000 connections", HOT, DEBIT, CROWD_CONNECTIONS, seconds)
+    return [(single("one connection alone"), None), (single("one beside 4,000"), crowd)]
+
+
 def make_memory_plan() -> Plan:
     """Transfers until a million were made."""
     return Plan(f"{MEMORY}/transfers", HOT, DEBIT, 256, LIFE_S)
+
+
+def make_cold_plans(seconds: int) -> tuple[Plan, Plan]:
+    """Transfers to a million sub-users, and the same to two thousand, which the web process remembers."""
+    row = f"{CREDIT}/{COLD_CONNECTIONS}"
+    return (
+        Plan(f"{COLD}/{row}", COLD, CREDIT, COLD_CONNECTIONS, seconds),
+        Plan(f"{COLD}/warm/{row}", THOUSAND, CREDIT, COLD_CONNECTIONS, seconds),
+    )
+
+
+def make_cold_memory_plan() -> Plan:
+    """Transfers to a million sub-users until a million were made."""
+    return Plan(f"{COLD}/{MEMORY}", COLD, CREDIT, COLD_CONNECTIONS, LIFE_S)
 
 
 def make_large_plans(book: str, seconds: int) -> list[Plan]:
@@ -101,6 +135,11 @@ def pick(plans: list[Plan], only: str | None) -> list[Plan]:
     return [plan for plan in plans if is_picked(plan.name, only)]
 
 
+def _pick_together(plans: list[tuple[Plan, Plan | None]], only: str | None) -> list[tuple[Plan, Plan | None]]:
+    """All plans or none, because their figures are compared with each other."""
+    return plans if any(is_picked(plan.name, only) for plan, _ in plans) else []
+
+
 def _plan(group: str, population: str, operation: str, connections: int, seconds: int) -> Plan:
     return Plan(f"{group}/{operation}/{connections}", population, operation, connections, seconds)
 
@@ -113,15 +152,19 @@ def _pick_chains(group: str, only: str | None, *, quick: bool) -> tuple[str, ...
 class Choice:
     """The selected rows. `seconds` is how long each lasts."""
 
-    def __init__(self, *, quick: bool, large: bool, only: str | None, seconds: int) -> None:
+    def __init__(
+        self, *, quick: bool, large: bool, only: str | None, seconds: int, cold: bool = False
+    ) -> None:
         memory = make_memory_plan()
         self.seconds = seconds
         self.matrix = pick(make_matrix_plans(seconds, quick=quick), only)
         self.ceiling = pick(make_ceiling_plans(seconds, quick=quick), only)
-        # The flood's figures are shares of each other, so all its rows are selected or none.
-        flood = make_flood_plans(seconds)
-        self.flood = flood if any(is_picked(plan.name, only) for plan, _ in flood) else []
+        self.flood = _pick_together(make_flood_plans(seconds), only)
+        self.fairness = _pick_together(make_fairness_plans(seconds), only)
         self.memory = memory if not quick and is_picked(memory.name, only) else None
+        cold_memory = make_cold_memory_plan()
+        self.cold = make_cold_plans(seconds) if cold and pick([*make_cold_plans(seconds)], only) else None
+        self.cold_memory = cold_memory if cold and is_picked(cold_memory.name, only) else None
         self.callbacks = is_picked(CALLBACKS, only)
         self.payouts = _pick_chains(PAYOUTS, only, quick=quick)
         self.deposits = _pick_chains(DEPOSITS, only, quick=quick)
@@ -138,8 +181,14 @@ class Choice:
     def populations(self) -> list[str]:
         """The merchants that the selected rows need."""
         names = {plan.population for plan in self.matrix}
-        if self.ceiling or self.flood or self.memory:
+        if self.ceiling or self.flood or self.fairness or self.memory:
             names.add(HOT)
+        if self.fairness:
+            names.add(SINGLE)
+        if self.cold:
+            names.update((COLD, THOUSAND))
+        if self.cold_memory:
+            names.add(COLD)
         if self.large or self.pages:
             names.add(LARGE)
-        return [name for name in (HOT, THOUSAND, LARGE) if name in names]
+        return [name for name in (HOT, THOUSAND, SINGLE, COLD, LARGE) if name in names]

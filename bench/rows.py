@@ -23,7 +23,8 @@ MAX_RATE: Final = 20_000
 still right.
 """
 RATE_PER_CONNECTION: Final = 3_000
-FLOOD_LEAD_S: Final = 1
+FLOOD_LEAD_S: Final = 2
+"""Long enough for 4,000 connections to be opened and answered once."""
 WARM_UP_S: Final = 20
 LIFE_S: Final = 240
 """The longest run: a request is valid for 300 seconds and is signed before the run."""

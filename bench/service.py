@@ -25,8 +25,8 @@ READY_TIMEOUT_S: Final = 120.0
 STOP_TIMEOUT_S: Final = 90.0
 LOG_TAIL: Final = 3000
 CONSOLE_SCRIPT: Final = Path(sys.executable).with_name("merchant-wallet")
-SETTINGS: Final = {"WALLET_FAILED_AUTH_LIMIT": "0"}
-"""Everything else has its default, including the request log and fsync."""
+SETTINGS: Final = {"WALLET_FAILED_AUTH_LIMIT": "0", "WALLET_SOURCE_CONNECTIONS": "0"}
+"""All requests come from one source. Everything else has its default, including the request log and fsync."""
 
 
 class ServiceFailed(Exception):

@@ -33,12 +33,12 @@ Values = dict[str, str | int]
 
 
 def _debit(merchant: BenchMerchant, draw: Draw, mc_order_id: str) -> Values:
-    ext = draw.choice(merchant.sub_users).ext_user_id
-    return {"extUserId": ext, "currency": "KFB", "amount": "0.01", "mcOrderId": mc_order_id}
+    name = merchant.draw_name(draw)
+    return {"extUserId": name, "currency": "KFB", "amount": "0.01", "mcOrderId": mc_order_id}
 
 
 def _credit(merchant: BenchMerchant, draw: Draw, mc_order_id: str) -> Values:
-    address = draw.choice(merchant.sub_users).address
+    address = merchant.draw_address(draw)
     return {"currency": "KFB", "amount": "0.01", "mcOrderId": mc_order_id, "address": address}
 
 
@@ -59,7 +59,7 @@ def _query(merchant: BenchMerchant, draw: Draw, mc_order_id: str) -> Values:
 
 
 def _look_up(merchant: BenchMerchant, draw: Draw, mc_order_id: str) -> Values:
-    return {"extUserId": draw.choice(merchant.sub_users).ext_user_id}
+    return {"extUserId": merchant.draw_name(draw)}
 
 
 def _read_balance(merchant: BenchMerchant, draw: Draw, mc_order_id: str) -> Values:

@@ -1,4 +1,5 @@
-"""The measurements in order: the ceiling, the matrix, the flood, a million transfers, a large book.
+"""The measurements in order: the ceiling, the matrix, the flood, fairness, memory, a million sub-users, a
+large book.
 
 Rules: what no selected row needs is not prepared. The load generator reports a stage's rows; the stage
 returns the figures of several rows together.
@@ -10,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from bench import large
-from bench.goals import FLOOD_FAIRNESS, FLOOD_SHARE, LARGE_SHARE, MILLION_MIB
-from bench.merchants import LARGE, MerchantSet, Progress
+from bench import cold, large
+from bench.goals import COLD_MIB, COLD_SHARE, FLOOD_FAIRNESS, FLOOD_SHARE, LARGE_SHARE, MILLION_MIB
+from bench.merchants import COLD, LARGE, MerchantSet, Progress
 from bench.meters import read_resident_mib
 from bench.plans import LARGE_BOOK, SMALL_BOOK, Choice, make_large_plans
 from bench.rows import LoadGenerator, Plan, Row
@@ -23,6 +24,8 @@ MILLION: Final = 1_000_000
 MILLION_SLICE: Final = 255_000
 """Four of these are a million and some: a slice is not quite used up when the other thread's is."""
 WARM_UP_REQUESTS: Final = 5_000
+CHECKED_BOOKS: Final = 3
+COLD_ROUNDS: Final = 3
 LARGE_ROUNDS: Final = 3
 
 Figures = dict[str, float]
@@ -50,14 +53,21 @@ class Benchmark:
         """Measure everything selected. Returns the figures of several rows together."""
         self._say("warming up")
         for population in choice.populations:
-            self._load_generator.warm_up(self._service, population, DEBIT, WARM_UP_REQUESTS)
+            if population != COLD:
+                self._load_generator.warm_up(self._service, population, DEBIT, WARM_UP_REQUESTS)
         if choice.ceiling:
             self._measure_ceiling(choice.ceiling, merchants_path, log)
         for plan in choice.matrix:
             self._load_generator.measure(self._service, plan)
         figures = self._flood(choice.flood) if choice.flood else {}
+        if choice.fairness:
+            self._say("a merchant with 4,000 waiting requests, and one that sends a single one")
+            for plan, other in choice.fairness:
+                self._measure_flooded(plan, other)
         if choice.memory is not None:
-            figures |= self._transfer_a_million(choice.memory)
+            figures[MILLION_MIB] = self._transfer_a_million(choice.memory)
+        if choice.cold or choice.cold_memory:
+            figures |= self._measure_cold(choice)
         if choice.large:
             figures |= self._grow(choice.seconds)
         return figures
@@ -82,13 +92,42 @@ class Benchmark:
             return self._load_generator.measure(self._service, plan)
         return self._load_generator.measure_beside(self._service, plan, flood)
 
-    def _transfer_a_million(self, plan: Plan) -> Figures:
+    def _transfer_a_million(self, plan: Plan) -> float:
+        """Returns the web process's memory after a million transfers, in MiB."""
         self._say("a million transfers, for the memory they leave behind")
         done = 0
         while done < MILLION:
             done += self._load_generator.measure(self._service, plan, MILLION_SLICE).answers
             self._progress("transfers", min(done, MILLION), MILLION)
-        return {MILLION_MIB: read_resident_mib(self._service.web_pid)}
+        return read_resident_mib(self._service.web_pid)
+
+    def _measure_cold(self, choice: Choice) -> Figures:
+        """Register the million sub-users, then measure."""
+        self._say("a million sub-users")
+        url, merchants = self._service.database_url, self._merchant_set.populations[COLD]
+        assert url is not None
+        asyncio.run(cold.register_sub_users(url, merchants, self._progress))
+        for merchant in merchants[:CHECKED_BOOKS]:
+            asyncio.run(large.check_book(url, merchant, self._progress))
+        self._tidy(url)
+        figures = self._compare_cold(*choice.cold) if choice.cold else {}
+        if choice.cold_memory:
+            figures[COLD_MIB] = self._transfer_a_million(choice.cold_memory)
+        return figures
+
+    def _compare_cold(self, cold_plan: Plan, warm_plan: Plan) -> Figures:
+        """Measure both plans in turns, because the machine's speed drifts."""
+        rates: dict[str, list[float]] = {cold_plan.name: [], warm_plan.name: []}
+        for number in range(COLD_ROUNDS):
+            for plan in (warm_plan, cold_plan) if number % 2 else (cold_plan, warm_plan):
+                self._load_generator.warm_up(self._service, plan.population, plan.operation, WARM_UP_REQUESTS)
+                rates[plan.name].append(self._load_generator.measure(self._service, plan).rate)
+        cold_rate, warm_rate = (statistics.median(found) for found in rates.values())
+        return {COLD_SHARE: cold_rate / warm_rate}
+
+    def _tidy(self, url: str) -> None:
+        self._say("vacuum and checkpoint")
+        asyncio.run(large.tidy(url))
 
     def _grow(self, seconds: int) -> Figures:
         self._say("a large book")
@@ -102,8 +141,7 @@ class Benchmark:
         assert url is not None
         asyncio.run(large.fill_book(url, merchant, entries, self._progress))
         asyncio.run(large.check_book(url, merchant, self._progress))
-        self._say("vacuum and checkpoint")
-        asyncio.run(large.tidy(url))
+        self._tidy(url)
         rates = []
         for plan in make_large_plans(name, seconds):
             rows = [self._load_generator.measure(self._service, plan) for _ in range(LARGE_ROUNDS)]

@@ -2,14 +2,23 @@
 
 import os
 
+import msgspec
 import pytest
 from bench.goals import (
     CALLBACK_RATE,
+    CEILING_256,
+    CEILING_SHARE,
+    COLD_MIB,
+    COLD_SHARE,
+    FAIRNESS_P99,
     GOALS,
+    HOT_256,
     LARGE_SHARE,
     MILLION_MIB,
     PAGE_P99,
     PAGES_SHARE,
+    THOUSAND_256,
+    THOUSAND_SHARE,
     Goal,
     figures_of,
     judge,
@@ -24,7 +33,15 @@ from bench.meters import (
     read_processor_s,
     read_stat,
 )
-from bench.plans import Choice, is_picked, make_ceiling_plans, make_matrix_plans
+from bench.plans import (
+    Choice,
+    is_picked,
+    make_ceiling_plans,
+    make_cold_memory_plan,
+    make_cold_plans,
+    make_fairness_plans,
+    make_matrix_plans,
+)
 from bench.report import Machine, format_failures, format_machine, format_row, read_machine
 from bench.rows import Cost, Row
 from bench.wrk import WrkFailed, read_output
@@ -79,11 +96,20 @@ def test_a_goal_without_its_figure_is_neither_met_nor_missed() -> None:
     assert (judgement.verdict, judgement.measured) == ("not measured", None)
 
 
+def list_row_names(*, quick: bool) -> list[str]:
+    """The rows that some goal's figure is read from, in a full or a quick run."""
+    fairness = [plan for plan, _ in make_fairness_plans(1)]
+    plans = make_matrix_plans(1, quick=quick) + make_ceiling_plans(1, quick=quick) + fairness
+    return [plan.name for plan in plans]
+
+
 def test_every_goal_finds_its_figure_among_the_rows_of_a_full_run() -> None:
-    names = {plan.name for plan in make_matrix_plans(1, quick=False)}
-    figures = figures_of([make_row(name, 10_000.0) for name in names])
+    figures = figures_of([make_row(name, 10_000.0) for name in list_row_names(quick=False)])
     unmeasured = [goal.goal for goal in judge_all(figures) if goal.verdict == "not measured"]
-    assert len(unmeasured) == 6, unmeasured
+    assert len(unmeasured) == 8, unmeasured
+    assert FAIRNESS_P99 in figures
+    assert COLD_SHARE not in figures
+    assert COLD_MIB not in figures
     assert PAGE_P99 not in figures
     assert PAGES_SHARE not in figures
     assert MILLION_MIB not in figures
@@ -92,15 +118,33 @@ def test_every_goal_finds_its_figure_among_the_rows_of_a_full_run() -> None:
 
 
 def test_a_quick_run_has_every_row_that_a_goal_is_set_for() -> None:
-    full = figures_of([make_row(plan.name, 1.0) for plan in make_matrix_plans(1, quick=False)])
-    quick = figures_of([make_row(plan.name, 1.0) for plan in make_matrix_plans(1, quick=True)])
+    full = figures_of([make_row(name, 1.0) for name in list_row_names(quick=False)])
+    quick = figures_of([make_row(name, 1.0) for name in list_row_names(quick=True)])
     wanted = {goal.figure for goal in GOALS} & full.keys()
     assert wanted <= quick.keys()
+
+
+def test_speeds_of_a_run_are_compared_with_other_rows_of_it() -> None:
+    rows = [make_row(HOT_256, 600.0), make_row(CEILING_256, 800.0), make_row(THOUSAND_256, 300.0)]
+    figures = figures_of(rows)
+    assert (figures[CEILING_SHARE], figures[THOUSAND_SHARE]) == (0.75, 0.5)
+    assert CEILING_SHARE not in figures_of(rows[:1])
+    assert CEILING_SHARE not in figures_of([rows[0], make_row(CEILING_256, 0.0)])
+
+
+def test_the_processor_time_of_postgresql_is_told_for_each_answer() -> None:
+    # A fifth of a core is 200 ms in a second.
+    assert figures_of([make_row("a", 1000.0)])["a:postgres_ms"] == pytest.approx(0.2)
+    assert "a:postgres_ms" not in figures_of([make_row("a", 0.0)])
+    without_database = msgspec.structs.replace(COST, postgres_cpu=None)
+    row = msgspec.structs.replace(make_row("a", 1000.0), cost=without_database)
+    assert "a:postgres_ms" not in figures_of([row])
 
 
 def test_names_of_rows_are_their_own() -> None:
     plans = make_matrix_plans(1, quick=False) + make_ceiling_plans(1, quick=False)
     assert len(plans) == 2 * 9 * 4 + 12
+    plans += [*make_cold_plans(1), make_cold_memory_plan(), *[plan for plan, _ in make_fairness_plans(1)]]
     assert len({plan.name for plan in plans}) == len(plans)
 
 
@@ -115,13 +159,41 @@ def test_a_row_is_picked_by_a_part_of_its_name_or_a_pattern(only: str | None, pi
 def test_only_the_merchants_that_rows_need_are_prepared() -> None:
     assert Choice(quick=False, large=False, only="hot/exchange", seconds=1).populations == ["hot"]
     assert Choice(quick=False, large=True, only="large", seconds=1).populations == ["large"]
-    assert Choice(quick=True, large=False, only=None, seconds=1).populations == ["hot", "thousand"]
+    assert Choice(quick=True, large=False, only=None, seconds=1).populations == [
+        "hot",
+        "thousand",
+        "single",
+    ]
     assert Choice(quick=True, large=False, only="memory", seconds=1).populations == []
 
 
 def test_the_floods_rows_are_measured_together_or_not_at_all() -> None:
     assert len(Choice(quick=True, large=False, only="beside reads", seconds=1).flood) == 3
     assert Choice(quick=True, large=False, only="hot", seconds=1).flood == []
+
+
+def test_fairness_is_measured_alone_and_beside_the_crowd_or_not_at_all() -> None:
+    (alone, nobody), (beside, crowd) = Choice(
+        quick=True, large=False, only="beside 4,000", seconds=1
+    ).fairness
+    assert (alone.population, beside.population, nobody) == ("single", "single", None)
+    assert crowd is not None
+    assert crowd.population != beside.population
+    assert crowd.seconds == beside.seconds
+    assert Choice(quick=True, large=False, only="hot", seconds=1).fairness == []
+
+
+def test_cold_rows_are_measured_when_asked_for() -> None:
+    without = Choice(quick=False, large=False, only=None, seconds=1)
+    assert (without.cold, without.cold_memory) == (None, None)
+    both = Choice(quick=True, large=False, cold=True, only="cold", seconds=1)
+    assert both.populations == ["thousand", "cold"]
+    assert both.cold is not None
+    assert [plan.population for plan in both.cold] == ["cold", "thousand"]
+    memory = Choice(quick=True, large=False, cold=True, only="cold/memory", seconds=1)
+    assert memory.cold is None
+    assert memory.cold_memory == both.cold_memory
+    assert memory.populations == ["cold"]
 
 
 def test_a_process_is_read_whatever_its_name_holds() -> None:

@@ -1,0 +1,4 @@
+-- name: take_address_indexes
+-- Uses up the first address indexes of merchants.
+update merchant set next_address_index = greatest(next_address_index, %(count)s::int)
+ where merchant_id = any(%(merchant_ids)s::bigint[]);
