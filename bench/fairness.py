@@ -1,11 +1,15 @@
-"""How long one merchant's commands take in the writer while 4,000 of another merchant wait there. Without HTTP.
+"""How long one merchant's commands take in the writer while 4,000 of another merchant wait there. Without
+HTTP.
 
 Rules: each caller sends its next command when the last one is answered. So the crowd stays as large as it is.
 """
 
 import asyncio
+import random
 import secrets
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
 import uvloop
@@ -46,14 +50,14 @@ class Caller:
         self._merchant = merchant
         self._prefix = secrets.token_hex(6)
         self._count = 0
+        self._draw = random.Random(self._prefix)
         self.is_stopping = False
 
     async def call(self) -> float:
         """Send one command. Returns how long it took in ms. Raises PreparationFailed if it is refused."""
         self._count += 1
         name = f"{self._prefix}{self._count:x}"
-        sub_user = self._merchant.sub_users[self._count % len(self._merchant.sub_users)]
-        transfer = UserToMerchant(name, sub_user.ext_user_id, KFB, AMOUNT_UNITS, 0, False)
+        transfer = UserToMerchant(name, self._merchant.draw_name(self._draw), KFB, AMOUNT_UNITS, 0, False)
         began_s = time.perf_counter()
         outcome = await self._writer.submit(self._merchant.merchant_id, Submission(transfer, name))
         if isinstance(outcome, Refusal):
@@ -85,15 +89,24 @@ async def _measure(url: str, single: BenchMerchant, other: BenchMerchant, second
     try:
         caller = Caller(writer, single)
         alone_ms = await caller.call_for(seconds)
-        crowd = [Caller(writer, other) for _ in range(CROWD)]
-        calling = asyncio.gather(*[one.call_until_stopped() for one in crowd])
-        await caller.call_for(LEAD_S)
-        before = writer.command_count
-        beside_ms = await caller.call_for(seconds)
-        rate = (writer.command_count - before) / seconds
-        for one in crowd:
-            one.is_stopping = True
-        await calling
+        async with _open_crowd(writer, other):
+            await caller.call_for(LEAD_S)
+            before = writer.command_count
+            beside_ms = await caller.call_for(seconds)
+            rate = (writer.command_count - before) / seconds
         return Waits(compute_percentile(alone_ms, 99), compute_percentile(beside_ms, 99), rate)
     finally:
         await writer.close()
+
+
+@asynccontextmanager
+async def _open_crowd(writer: Writer, merchant: BenchMerchant) -> AsyncIterator[None]:
+    """A crowd of callers, until the block ends."""
+    crowd = [Caller(writer, merchant) for _ in range(CROWD)]
+    calling = asyncio.gather(*[caller.call_until_stopped() for caller in crowd])
+    try:
+        yield
+    finally:
+        for caller in crowd:
+            caller.is_stopping = True
+        await calling

@@ -1,8 +1,9 @@
-"""The measurements in order: the ceiling, the matrix, the flood, fairness, memory, a million sub-users, a
+"""The measurements in order: the ceiling, the matrix, the flood, memory, a million sub-users, fairness, a
 large book.
 
 Rules: what no selected row needs is not prepared. The load generator reports a stage's rows; the stage
-returns the figures of several rows together.
+returns the figures of several rows together. Fairness comes after memory, since 4,000 connections make the
+web process larger.
 """
 
 import asyncio
@@ -11,9 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from bench import cold, large
-from bench.goals import COLD_MIB, COLD_SHARE, FLOOD_FAIRNESS, FLOOD_SHARE, LARGE_SHARE, MILLION_MIB
-from bench.merchants import COLD, LARGE, MerchantSet, Progress
+from bench import cold, fairness, large
+from bench.goals import (
+    COLD_MIB,
+    COLD_SHARE,
+    FLOOD_FAIRNESS,
+    FLOOD_SHARE,
+    LARGE_SHARE,
+    MILLION_MIB,
+    WRITER_ALONE_P99,
+    WRITER_BESIDE_P99,
+)
+from bench.merchants import COLD, HOT, LARGE, SINGLE, MerchantSet, Progress
 from bench.meters import read_resident_mib
 from bench.plans import LARGE_BOOK, SMALL_BOOK, Choice, make_large_plans
 from bench.rows import LoadGenerator, Plan, Row
@@ -53,21 +63,19 @@ class Benchmark:
         """Measure everything selected. Returns the figures of several rows together."""
         self._say("warming up")
         for population in choice.populations:
-            if population != COLD:
+            if population != COLD:  # It has no sub-users yet.
                 self._load_generator.warm_up(self._service, population, DEBIT, WARM_UP_REQUESTS)
         if choice.ceiling:
             self._measure_ceiling(choice.ceiling, merchants_path, log)
         for plan in choice.matrix:
             self._load_generator.measure(self._service, plan)
         figures = self._flood(choice.flood) if choice.flood else {}
-        if choice.fairness:
-            self._say("a merchant with 4,000 waiting requests, and one that sends a single one")
-            for plan, other in choice.fairness:
-                self._measure_flooded(plan, other)
         if choice.memory is not None:
             figures[MILLION_MIB] = self._transfer_a_million(choice.memory)
         if choice.cold or choice.cold_memory:
             figures |= self._measure_cold(choice)
+        if choice.fairness:
+            figures |= self._measure_fairness(choice.fairness, choice.seconds)
         if choice.large:
             figures |= self._grow(choice.seconds)
         return figures
@@ -91,6 +99,17 @@ class Benchmark:
         if flood is None:
             return self._load_generator.measure(self._service, plan)
         return self._load_generator.measure_beside(self._service, plan, flood)
+
+    def _measure_fairness(self, plans: list[tuple[Plan, Plan | None]], seconds: int) -> Figures:
+        self._say("one request beside 4,000 of another merchant, over HTTP and in the writer")
+        for plan, crowd in plans:
+            self._measure_flooded(plan, crowd)
+        url, populations = self._service.database_url, self._merchant_set.populations
+        assert url is not None
+        (single,), (other,) = populations[SINGLE], populations[HOT]
+        waits = fairness.measure(url, single, other, seconds)
+        self._say(waits.describe())
+        return {WRITER_ALONE_P99: waits.alone_p99_ms, WRITER_BESIDE_P99: waits.beside_p99_ms}
 
     def _transfer_a_million(self, plan: Plan) -> float:
         """Returns the web process's memory after a million transfers, in MiB."""
