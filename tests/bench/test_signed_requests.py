@@ -4,9 +4,12 @@ import random
 from pathlib import Path
 
 import pytest
+from bench.invented import invent_addresses, name_sub_user
 from bench.merchants import BenchMerchant, KnownOrder, MerchantSet, SubUser, read_merchants, write_merchants
 from bench.signed_requests import (
     BLOCK,
+    CREDIT,
+    DEBIT,
     FIELDS,
     MIX,
     SHARES,
@@ -17,6 +20,7 @@ from bench.signed_requests import (
 )
 
 from merchant_wallet.api.wire import Fields, parse_body, read_signed_texts
+from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.signing import HMAC, verify
 from merchant_wallet.processes.routes import OPERATIONS
 
@@ -77,6 +81,19 @@ def test_the_mix_holds_every_operation_and_every_merchant() -> None:
     ]
     assert {path for path, _ in requests} == {f"/merchant/{operation}" for operation in SHARES}
     assert {fields["appKey"] for _, fields in requests} == {"mk_one", "mk_two"}
+
+
+def test_requests_name_invented_sub_users_as_they_are_registered() -> None:
+    merchant = BenchMerchant(1003, "mk_three", "secret of three", {}, [], [], invented=3)
+    registered = {invent_addresses(1003, number).evm: name_sub_user(number) for number in range(3)}
+    draw, named = random.Random(1), set()
+    for number in range(50):
+        _, debit = read_request(make_request(merchant, DEBIT, draw, f"d{number}", AT_MS))
+        _, credit = read_request(make_request(merchant, CREDIT, draw, f"c{number}", AT_MS))
+        assert debit["extUserId"] in registered.values()
+        _, address = parse_wallet_address(str(credit["address"]))
+        named.add(address)
+    assert named == registered.keys()
 
 
 def test_a_slice_holds_as_many_requests_as_were_ordered(tmp_path: Path) -> None:
