@@ -13,10 +13,12 @@ from typing import Final
 from bench.invented import invent_addresses, name_sub_user
 from bench.merchants import BenchMerchant, PreparationFailed, Progress
 from merchant_wallet.base import db
+from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book.commands import Register, Submission
 from merchant_wallet.book.writer import Writer
+from merchant_wallet.reporting import rollup
 
 QUERIES: Final = db.Queries(Path(__file__).with_name("cold.sql"))
 GROUP_SIZE: Final = 20_000
@@ -40,6 +42,16 @@ async def register_sub_users(url: str, merchants: Sequence[BenchMerchant], progr
                 progress("sub-users registered", done, total)
 
     await asyncio.gather(*[work() for _ in range(WRITERS)])
+
+
+async def add_up(url: str, merchants: Sequence[BenchMerchant], progress: Progress) -> None:
+    """Add the entries to the console's figures, so that the worker side does not do it during a row."""
+    total = sum(merchant.invented for merchant in merchants)
+    done = 0
+    async with await db.connect(url) as connection:
+        while added := await rollup.advance_all(connection, now_ms(), pause_s=0):
+            done += added
+            progress("entries in the figures", min(done, total), total)
 
 
 def _divide(merchants: Sequence[BenchMerchant]) -> Iterator[list[BenchMerchant]]:

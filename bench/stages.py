@@ -128,6 +128,7 @@ class Benchmark:
         asyncio.run(cold.register_sub_users(url, merchants, self._progress))
         for merchant in merchants[:CHECKED_BOOKS]:
             asyncio.run(large.check_book(url, merchant, self._progress))
+        asyncio.run(cold.add_up(url, merchants, self._progress))
         self._tidy(url)
         figures = self._compare_cold(*choice.cold) if choice.cold else {}
         if choice.cold_memory:

@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 import pytest
-from bench.cold import register_sub_users
+from bench.cold import add_up, register_sub_users
 from bench.database import BenchDatabase, open_bench_database
 from bench.large import check_book
 from bench.merchants import BenchMerchant
@@ -43,6 +43,11 @@ def test_every_invented_sub_user_is_registered_and_can_be_drawn(
         async with open_bench_database(database_url) as database:
             merchants = await open_merchants(database)
             await register_sub_users(database_url, merchants, lambda what, done, total: told.append(done))
+            await add_up(database_url, merchants, lambda *_: None)
+            assert (
+                await database.count(b"select sum(sub_users) from figure_cursor")
+                == len(merchants) * SUB_USERS
+            )
             for merchant in merchants:
                 await check_book(database_url, merchant, lambda *_: None)
                 await check_draws(database, merchant)
