@@ -33,7 +33,8 @@ def on_database(url: str, scenario: Callable[[psycopg.AsyncConnection], Awaitabl
 
 async def claim(connection: psycopg.AsyncConnection, nonce: str, day: int) -> None:
     await connection.execute(
-        "insert into nonce (merchant_id, nonce, day) values (1001, %s, %s)", (nonce, day)
+        "insert into nonce (merchant_id, nonce, day, group_id) values (1001, %s, %s, gen_random_uuid())",
+        (nonce, day),
     )
 
 
