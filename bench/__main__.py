@@ -52,7 +52,8 @@ def main(
         bool, typer.Option("--large", help="A book of 5,000,000 entries too (some 10 minutes and 6 GB more).")
     ] = False,
     cold: Annotated[
-        bool, typer.Option("--cold", help="Transfers to 1,000,000 sub-users too (some 15 minutes more).")
+        bool,
+        typer.Option("--cold", help="Transfers to a million sub-users too (some 15 minutes and 2 GB more)."),
     ] = False,
     only: Annotated[
         str | None, typer.Option(metavar="NAME", help="Rows whose name has this in it, or matches it with *.")
