@@ -19,11 +19,11 @@ from merchant_wallet.book.read_set import ReadSet
 from merchant_wallet.book.state import Draft, Head
 from merchant_wallet.book.sub_user import SubUser
 
-MAX_CACHED: Final = 40_000
-"""At most this many books and sub-users are cached, in about 30 MB."""
+MAX_CACHED: Final = 20_000
+"""At most this many books and sub-users are cached, in about 10 MiB."""
 MAX_WARY: Final = 1024
-RECENT_KEYS_LIMIT: Final = 100_000
-"""At least this many recent nonces and order ids are kept, and at most twice as many."""
+RECENT_KEYS_LIMIT: Final = 20_000
+"""At least this many recent nonces and order ids are kept, and at most twice as many, in about 4 MiB."""
 
 
 class CachedBook:
