@@ -98,9 +98,10 @@ async def write(scene: DepositScene, name: str, key: dict[str, Any], status: str
 
 
 async def credit(scene: DepositScene, key: dict[str, Any]) -> None:
-    """Run the book's statement. It fails the batch unless the deposit is pending."""
+    """Run the book's statement, in a group that claimed the book. It fails unless the deposit is pending."""
     text = store.QUERIES["update_deposits"].text.encode()
-    values = (1001, ["ERC20"], [key["tx_hash"]], [0], "pending", 1)
+    ((version,),) = await scene.rows("select version from book where merchant_id = 1001")
+    values = (version, [1001], ["ERC20"], [key["tx_hash"]], [0], "pending")
     try:
         async with scene.connection.transaction():
             await AsyncRawCursor(scene.connection).execute(text, values)

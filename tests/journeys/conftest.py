@@ -284,11 +284,14 @@ class Shop:
         )
 
     def set_pin(self, ext_user_id: str) -> None:
-        """Set a sub-user's PIN, as the wallet page does."""
+        """Set a sub-user's PIN, as the wallet page does: the book gets a new version."""
         self.platform.rows(
             "update sub_user set pin_hash = 'hash' where merchant_id = %s and ext_user_id = %s",
             self.merchant_id,
             ext_user_id,
+        )
+        self.platform.rows(
+            "update book set version = gen_random_uuid() where merchant_id = %s", self.merchant_id
         )
 
     def fund(self, currency: str, amount: str, ext_user_id: str | None = None) -> None:
