@@ -29,7 +29,8 @@ def make_batch(merchant_id: int, *asked: Command | Submission, mode: Mode = Mode
     """A batch of these commands. It has not been read yet."""
     loop = asyncio.get_running_loop()
     submissions = [one if isinstance(one, Submission) else Submission(one) for one in asked]
-    batch = Batch(merchant_id, [PendingCommand(each, loop.create_future()) for each in submissions], mode)
+    batch = Batch(merchant_id, [PendingCommand(each, loop.create_future()) for each in submissions])
+    batch.mode = mode
     batch.read_again()
     return batch
 

@@ -27,7 +27,9 @@ async def _open_writer(proxy: CuttingProxy, shop: Shop, mode: Mode) -> Writer:
     if mode is Mode.CACHED:
         await shop.gather(writer, [ReadBalances(), ReadSubUser(ALICE)])
     elif mode is Mode.LOCKED:
-        writer._cache.note_conflict(Batch(shop.merchant_id, (), Mode.READ))
+        conflicted = Batch(shop.merchant_id, ())
+        conflicted.read_again()
+        writer._cache.note_conflict(conflicted)
     return writer
 
 

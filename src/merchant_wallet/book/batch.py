@@ -64,10 +64,10 @@ class Batch:
         "read_set",
     )
 
-    def __init__(self, merchant_id: int, pending: Sequence[PendingCommand], mode: Mode = Mode.CACHED) -> None:
+    def __init__(self, merchant_id: int, pending: Sequence[PendingCommand]) -> None:
         self.merchant_id = merchant_id
         self.pending = pending
-        self.mode = mode
+        self.mode = Mode.CACHED
         self.read_set = read_set_of(self.submissions)
         self.name_hashes = [hash((merchant_id, name)) for name in self.read_set.list_names()]
         self.missing: ReadSet | None = self.read_set

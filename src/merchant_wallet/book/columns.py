@@ -87,8 +87,8 @@ def encode_nonces(batches: Sequence[Batch], group_id: str) -> list[bytes]:
 def encode_writes(batches: Sequence[Batch]) -> Iterator[tuple[bytes, list[bytes]]]:
     """The statements that have rows, with their columns."""
     drafts = [batch.judged for batch in batches]
-    is_usual = not any(draft.changes.has_rare for draft in drafts)
-    for write in _USUAL if is_usual else _WRITES:
+    is_rare = any(any(_RARE_CHANGES(draft.changes)) for draft in drafts)
+    for write in (*_USUAL, *_RARE) if is_rare else _USUAL:
         yield from _encode_write(write, drafts)
 
 
@@ -211,8 +211,7 @@ _USUAL: Final = (
 )
 """What most groups write."""
 
-_WRITES: Final = (
-    *_USUAL,
+_RARE: Final = (
     Write(b"insert_accounts", "registered", _new_accounts, (_I, _T, _I, _I, _I)),
     Write(b"insert_sub_users", "registered", _new_sub_users, (_I, _T, _I, _B, _B, _I)),
     Write(b"insert_wallet_addresses", "registered", _wallet_addresses, (_B, _I)),
@@ -245,3 +244,4 @@ _WRITES: Final = (
     ),
     Write(b"insert_callbacks", "callbacks", _callbacks, (_I, _I, _T, _I, _T)),
 )
+_RARE_CHANGES: Final = attrgetter(*dict.fromkeys(write.change for write in _RARE))

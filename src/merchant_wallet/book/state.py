@@ -125,13 +125,6 @@ class Changes(msgspec.Struct, gc=False):
     callbacks: list[CallbackDue] = []
     credited: list[DepositKey] = []
 
-    @property
-    def has_rare(self) -> bool:
-        """Whether there is anything beside nonces, entries and balances."""
-        return bool(
-            self.registered or self.steps or self.created or self.moved or self.callbacks or self.credited
-        )
-
 
 class Head(NamedTuple):
     """A book's row: its journal's last entry, its clock, its ids and its settings' version.

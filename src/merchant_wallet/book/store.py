@@ -38,7 +38,7 @@ async def commit_group(
     claim_no = len(calls)
     calls.append((b"claim_books", (group, *columns.encode_claim(batches))))
     calls.append((b"insert_nonces", (group, *columns.encode_nonces(batches, group_id))))
-    calls += [(name, (group, *arrays_)) for name, arrays_ in columns.encode_writes(batches)]
+    calls += [(name, (group, *encoded)) for name, encoded in columns.encode_writes(batches)]
     calls.append((COMMIT, ()))
     results = await connection.run(calls)
     return _read_merchants(results[claim_no])
