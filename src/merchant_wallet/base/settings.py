@@ -189,7 +189,7 @@ class Settings:
         16,
         whole_number(1, 200),
         "a whole number from 1 to 200",
-        "Connections for batches that read first. Other batches share the same number, but at most 12.",
+        "Connections for batches that lock their book first. Groups have the same number, but at most 12.",
     )
     hold_refunds: bool = _setting(
         False,
