@@ -18,7 +18,6 @@ from bench.goals import CALLBACK_RATE, figures_of, judge_all
 from bench.merchants import (
     LARGE,
     MerchantSet,
-    PreparationFailed,
     Progress,
     prepare_merchants,
     write_merchants,
@@ -30,6 +29,7 @@ from bench.rows import LIFE_S, LoadGenerator, Row
 from bench.service import CONSOLE_SCRIPT, RunningService, ServiceFailed, open_service
 from bench.signed_requests import RequestWriter, find_memory
 from bench.stages import Benchmark, Figures
+from bench.writers import PreparationFailed
 from bench.wrk import WrkFailed, find_wrk
 from merchant_wallet.base.config import load_or_create_master_key
 from merchant_wallet.merchants.keys import Keyring

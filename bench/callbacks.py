@@ -22,6 +22,7 @@ import httpx
 import msgspec
 import uvloop
 
+from bench.writers import open_writer
 from merchant_wallet import postgres
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
@@ -90,12 +91,10 @@ async def _measure(url: str, port: int, callbacks: int, say: Say) -> Delivered:
     async with await connect() as connection, _callback_sender(connect) as sender:
         await ensure_nonce_partitions(connection, now_ms() // DAY_MS)
         say(f"callbacks: {callbacks:,} orders are made and cancelled")
-        writer = Writer(url)
-        await writer.open()
-        for number in range(MERCHANTS):
-            notify_url = f"http://{_endpoint(number)}:{port}/n"
-            await _make_orders(connection, writer, notify_url, callbacks // MERCHANTS)
-        await writer.close()
+        async with open_writer(url) as writer:
+            for number in range(MERCHANTS):
+                notify_url = f"http://{_endpoint(number)}:{port}/n"
+                await _make_orders(connection, writer, notify_url, callbacks // MERCHANTS)
         stop = asyncio.Event()
         began_s, worked_s = time.monotonic(), time.process_time()
         running = asyncio.create_task(sender.run(stop))

@@ -5,18 +5,17 @@ while the database writes a group of one, the other judges its next group.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from bench.invented import invent_addresses, name_sub_user
-from bench.merchants import BenchMerchant, PreparationFailed, Progress
+from bench.merchants import BenchMerchant, Progress
+from bench.writers import ask_all, open_writer
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB
-from merchant_wallet.book.commands import Register, Submission
+from merchant_wallet.book.commands import Register
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.reporting import rollup
 
@@ -35,7 +34,7 @@ async def register_sub_users(url: str, merchants: Sequence[BenchMerchant], progr
 
     async def work() -> None:
         nonlocal done
-        async with _open_writer(url, limit) as writer:
+        async with open_writer(url, connections=1, queue_limit=limit, batch_limit=limit) as writer:
             for group in groups:
                 count = await _register(writer, group)
                 done += count
@@ -68,27 +67,17 @@ def _divide(merchants: Sequence[BenchMerchant]) -> Iterator[list[BenchMerchant]]
         yield group
 
 
-@asynccontextmanager
-async def _open_writer(url: str, limit: int) -> AsyncIterator[Writer]:
-    writer = Writer(url, connections=1, queue_limit=limit, batch_limit=limit)
-    await writer.open()
-    try:
-        yield writer
-    finally:
-        await writer.close()
-
-
 async def _register(writer: Writer, merchants: Sequence[BenchMerchant]) -> int:
     """Register the sub-users of some merchants in one group. Returns how many they are."""
-    futures = [
-        writer.submit(merchant.merchant_id, Submission(_open_wallet(merchant, number)))
-        for merchant in merchants
-        for number in range(merchant.invented)
-    ]
-    for outcome in await asyncio.gather(*futures):
-        if isinstance(outcome, Refusal):
-            raise PreparationFailed(f"registering sub-users: {outcome.msg}")
-    return len(futures)
+    outcomes = await ask_all(
+        writer,
+        [
+            (merchant.merchant_id, _open_wallet(merchant, number))
+            for merchant in merchants
+            for number in range(merchant.invented)
+        ],
+    )
+    return len(outcomes)
 
 
 def _open_wallet(merchant: BenchMerchant, number: int) -> Register:

@@ -3,20 +3,19 @@
 Rules: fsync is on. Every entry is made through the book's writer.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from bench.writers import ask, open_writer
 from merchant_wallet import postgres
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.workers import Connect
-from merchant_wallet.book.commands import Adjust, Command, Submission
+from merchant_wallet.book.commands import Adjust, Command
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.state import DAY_MS
@@ -62,13 +61,8 @@ class BenchDatabase:
         return made.merchant
 
     async def ask(self, merchant_id: int, commands: Sequence[Command]) -> list[Outcome]:
-        """Outcomes of commands. None may be refused."""
-        futures = [self.writer.submit(merchant_id, Submission(command)) for command in commands]
-        outcomes = list(await asyncio.gather(*futures))
-        refusals = [outcome.msg for outcome in outcomes if isinstance(outcome, Refusal)]
-        if refusals:
-            raise ValueError(f"the book of merchant {merchant_id} refused: {refusals[0]}")
-        return outcomes
+        """Outcomes of commands. Raises PreparationFailed if one is refused."""
+        return await ask(self.writer, merchant_id, commands)
 
     async def fund(self, merchant_id: int, units: int) -> None:
         """Credit USDT."""
@@ -86,9 +80,5 @@ async def open_bench_database(url: str) -> AsyncIterator[BenchDatabase]:
     """The database of this URL, ready to be filled."""
     async with await db.connect(url) as connection:
         await ensure_nonce_partitions(connection, now_ms() // DAY_MS)
-        writer = Writer(url, connections=WRITER_CONNECTIONS)
-        await writer.open()
-        try:
+        async with open_writer(url, connections=WRITER_CONNECTIONS) as writer:
             yield BenchDatabase(url, connection, writer)
-        finally:
-            await writer.close()

@@ -14,8 +14,9 @@ from typing import Final, NamedTuple
 
 import uvloop
 
-from bench.merchants import BenchMerchant, PreparationFailed
+from bench.merchants import BenchMerchant
 from bench.meters import compute_percentile
+from bench.writers import PreparationFailed, open_writer
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book.commands import Submission, UserToMerchant
@@ -84,9 +85,7 @@ def measure(url: str, single: BenchMerchant, other: BenchMerchant, seconds: floa
 
 
 async def _measure(url: str, single: BenchMerchant, other: BenchMerchant, seconds: float) -> Waits:
-    writer = Writer(url)
-    await writer.open()
-    try:
+    async with open_writer(url) as writer:
         caller = Caller(writer, single)
         alone_ms = await caller.call_for(seconds)
         async with _open_crowd(writer, other):
@@ -95,8 +94,6 @@ async def _measure(url: str, single: BenchMerchant, other: BenchMerchant, second
             beside_ms = await caller.call_for(seconds)
             rate = (writer.command_count - before) / seconds
         return Waits(compute_percentile(alone_ms, 99), compute_percentile(beside_ms, 99), rate)
-    finally:
-        await writer.close()
 
 
 @asynccontextmanager

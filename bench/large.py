@@ -5,18 +5,16 @@ the transfers go each way, so no balance runs out. Nonces are left out: no book 
 days.
 """
 
-import asyncio
 import secrets
 from pathlib import Path
 from typing import Final
 
-from bench.merchants import BenchMerchant, PreparationFailed, Progress
+from bench.merchants import BenchMerchant, Progress
+from bench.writers import PreparationFailed, ask, open_writer
 from merchant_wallet.base import db
-from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB
-from merchant_wallet.book.commands import Command, MerchantToUser, Submission, UserToMerchant
+from merchant_wallet.book.commands import Command, MerchantToUser, UserToMerchant
 from merchant_wallet.book.verification.verify import verify_book
-from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants import store
 
 QUERIES: Final = db.Queries(Path(__file__).with_name("large.sql"))
@@ -26,19 +24,16 @@ AMOUNT_UNITS: Final = 10_000
 
 async def fill_book(url: str, merchant: BenchMerchant, upto: int, progress: Progress) -> int:
     """Add transfers until the book has `upto` entries. Returns how many it has. Raises PreparationFailed."""
-    writer = Writer(url, connections=1, queue_limit=2 * BATCH_SIZE, batch_limit=BATCH_SIZE)
-    await writer.open()
     prefix = secrets.token_hex(4)
-    try:
+    async with open_writer(url, connections=1, queue_limit=2 * BATCH_SIZE, batch_limit=BATCH_SIZE) as writer:
         count = await read_entry_count(url, merchant.merchant_id)
         while count < upto:
             size = min(2 * BATCH_SIZE, upto - count)
-            await _add(writer, merchant, [_transfer(merchant, prefix, count + i) for i in range(size)])
+            transfers = [_transfer(merchant, prefix, count + number) for number in range(size)]
+            await ask(writer, merchant.merchant_id, transfers)
             count += size
             progress("entries written", count, upto)
         return await read_entry_count(url, merchant.merchant_id)
-    finally:
-        await writer.close()
 
 
 async def read_entry_count(url: str, merchant_id: int) -> int:
@@ -79,10 +74,3 @@ def _transfer(merchant: BenchMerchant, prefix: str, number: int) -> Command:
     if number % 2:
         return MerchantToUser(name, bytes.fromhex(sub_user.evm_hex), KFB, AMOUNT_UNITS)
     return UserToMerchant(name, sub_user.ext_user_id, KFB, AMOUNT_UNITS, 0, False)
-
-
-async def _add(writer: Writer, merchant: BenchMerchant, commands: list[Command]) -> None:
-    futures = [writer.submit(merchant.merchant_id, Submission(command)) for command in commands]
-    for outcome in await asyncio.gather(*futures):
-        if isinstance(outcome, Refusal):
-            raise PreparationFailed(f"filling the book: {outcome.msg}")

@@ -16,12 +16,12 @@ from typing import Final
 import msgspec
 
 from bench.invented import invent_addresses, name_sub_user
+from bench.writers import ask, open_writer
 from merchant_wallet.base import db
 from merchant_wallet.base.addresses import to_eip55
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB, USDT
-from merchant_wallet.book.commands import Adjust, Command, CreateWithdrawal, Register, Submission
+from merchant_wallet.book.commands import Adjust, Command, CreateWithdrawal, Register
 from merchant_wallet.book.outcomes import Outcome, SubUserFound, Withdrawal
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.exchange.rates import KFB_TO_USDT, USDT_TO_KFB, set_rate
@@ -126,10 +126,6 @@ SIZES: Final = {
 }
 
 
-class PreparationFailed(Exception):
-    """The service refused something that the bench needs. The text says what."""
-
-
 def write_merchants(merchant_set: MerchantSet, path: Path) -> None:
     """Write the merchants to a file for the processes that sign and for the ceiling."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -152,9 +148,7 @@ async def prepare_merchants(
             stack.push_async_callback(connection.close)
         await set_rate(connections[0], USDT_TO_KFB, USDT_KFB_E8, at_ms=now_ms())
         await set_rate(connections[0], KFB_TO_USDT, KFB_USDT_E8, at_ms=now_ms())
-        writer = Writer(url)
-        await writer.open()
-        stack.push_async_callback(writer.close)
+        writer = await stack.enter_async_context(open_writer(url))
         prepared = {}
         for name in populations:
             maker = _Maker(keyring, writer, name, SIZES[name], progress)
@@ -197,12 +191,12 @@ class _Maker:
             index = await store.take_address_index(connection, merchant_id)
             evm, tron = derive_wallets(merchant.account_xpubs, index)
             registrations.append(Register(f"u{number}", KFB, index, evm, tron))
-        found = await self._ask(merchant_id, registrations)
+        found = await ask(self._writer, merchant_id, registrations)
         sub_users = [_to_sub_user(outcome) for outcome in found]
         credits: list[Command] = [_credit(USDT, MERCHANT_UNITS), _credit(KFB, MERCHANT_UNITS)]
         credits += [_credit(KFB, SUB_USER_UNITS, sub_user.ext_user_id) for sub_user in sub_users]
-        await self._ask(merchant_id, credits)
-        opened = await self._ask(merchant_id, [_order(number) for number in range(self._size.orders)])
+        await ask(self._writer, merchant_id, credits)
+        opened = await ask(self._writer, merchant_id, [_order(number) for number in range(self._size.orders)])
         orders = [_to_order(outcome) for outcome in opened]
         return BenchMerchant(
             merchant_id,
@@ -213,14 +207,6 @@ class _Maker:
             orders,
             self._size.invented,
         )
-
-    async def _ask(self, merchant_id: int, commands: Sequence[Command]) -> list[Outcome]:
-        futures = [self._writer.submit(merchant_id, Submission(command)) for command in commands]
-        outcomes = await asyncio.gather(*futures)
-        for outcome in outcomes:
-            if isinstance(outcome, Refusal):
-                raise PreparationFailed(f"merchant {merchant_id}: {outcome.msg}")
-        return list(outcomes)
 
 
 def _credit(currency: str, amount_units: int, ext_user_id: str | None = None) -> Adjust:

@@ -27,7 +27,6 @@ from bench.goals import PAGE_P99, PAGES_SHARE, PAGES_SHARE_HIGH, PAGES_SHARE_LOW
 from bench.merchants import (
     LARGE,
     BenchMerchant,
-    PreparationFailed,
     Progress,
     prepare_merchants,
     write_merchants,
@@ -37,15 +36,14 @@ from bench.pairs import Pair, judge_pairs, take_pairs
 from bench.rows import LoadGenerator, Plan
 from bench.service import CONSOLE_SCRIPT, RunningService, open_service
 from bench.signed_requests import DEBIT, RequestWriter, find_memory
+from bench.writers import ask, open_writer
 from bench.wrk import find_wrk
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.config import load_or_create_master_key
 from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book.chart import MERCHANT_KFB_ID
-from merchant_wallet.book.commands import Command, Register, Submission
-from merchant_wallet.book.writer import Writer
+from merchant_wallet.book.commands import Command, Register
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators import records, sessions
@@ -213,29 +211,20 @@ async def _prepare(url: str, merchant: BenchMerchant, size: Size, progress: Prog
 
 async def _register(url: str, merchant: BenchMerchant, upto: int, progress: Progress) -> None:
     """Register sub-users until the book has `upto`. Only the first ones pay."""
-    writer = Writer(url, connections=1, queue_limit=2 * BATCH_SIZE, batch_limit=BATCH_SIZE)
-    await writer.open()
-    try:
-        async with await db.connect(url) as conn:
-            for first in range(len(merchant.sub_users), upto, BATCH_SIZE):
-                numbers = range(first, min(first + BATCH_SIZE, upto))
-                commands = [await _registration(conn, merchant, f"p{number}") for number in numbers]
-                await _ask(writer, merchant, commands)
-                progress("sub-users", numbers.stop, upto)
-    finally:
-        await writer.close()
+    async with (
+        open_writer(url, connections=1, queue_limit=2 * BATCH_SIZE, batch_limit=BATCH_SIZE) as writer,
+        await db.connect(url) as conn,
+    ):
+        for first in range(len(merchant.sub_users), upto, BATCH_SIZE):
+            numbers = range(first, min(first + BATCH_SIZE, upto))
+            commands = [await _registration(conn, merchant, f"p{number}") for number in numbers]
+            await ask(writer, merchant.merchant_id, commands)
+            progress("sub-users", numbers.stop, upto)
 
 
 async def _registration(conn: store.Connection, merchant: BenchMerchant, ext_user_id: str) -> Command:
     index = await store.take_address_index(conn, merchant.merchant_id)
     return Register(ext_user_id, KFB, index, *derive_wallets(merchant.account_xpubs, index))
-
-
-async def _ask(writer: Writer, merchant: BenchMerchant, commands: list[Command]) -> None:
-    futures = [writer.submit(merchant.merchant_id, Submission(command)) for command in commands]
-    for outcome in await asyncio.gather(*futures):
-        if isinstance(outcome, Refusal):
-            raise PreparationFailed(f"registering sub-users: {outcome.msg}")
 
 
 async def _sign_in(url: str) -> str:

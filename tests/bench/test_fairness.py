@@ -8,7 +8,8 @@ from bench.database import open_bench_database
 from bench.fairness import measure
 from bench.invented import name_sub_user
 from bench.large import check_book, read_entry_count
-from bench.merchants import BenchMerchant, PreparationFailed
+from bench.merchants import BenchMerchant
+from bench.writers import PreparationFailed
 
 from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book.commands import Adjust
