@@ -1,7 +1,7 @@
 """A shop in which adjustments are proposed and accepted."""
 
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -71,9 +71,14 @@ async def open_scene(url: str) -> AsyncIterator[ProposalScene]:
 
 def run_story(url: str, story: Any) -> None:
     """Run a scenario, then verify the book."""
+    run_in_scene(open_scene(url), story)
+
+
+def run_in_scene(opened: AbstractAsyncContextManager[Any], story: Any) -> None:
+    """Run a scenario in a scene of its own."""
 
     async def scenario() -> None:
-        async with open_scene(url) as scene:
+        async with opened as scene:
             await story(scene)
 
     run(scenario())

@@ -1,14 +1,15 @@
 """Changes that one person proposes and another carries out: once, and only while they still fit."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection, errors
+from tests.approvals.proposal_scene import refusal, run_in_scene
 from tests.approvals.proposer_changes import PROPOSER_CHANGES
-from tests.crash.shop import open_shop, run
+from tests.crash.shop import open_shop
 
 from merchant_wallet.approvals import changes
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Kind, ProposedChange
@@ -102,19 +103,7 @@ async def open_scene(url: str) -> AsyncIterator[ChangeScene]:
 
 def run_story(url: str, story: Any) -> None:
     """Run a scenario, then verify the audit log."""
-
-    async def scenario() -> None:
-        async with open_scene(url) as scene:
-            await story(scene)
-
-    run(scenario())
-
-
-async def refusal(decision: Coroutine[Any, Any, object]) -> str:
-    """The sentence of a refused decision."""
-    with pytest.raises(ProposalRefused) as caught:
-        await decision
-    return str(caught.value)
+    run_in_scene(open_scene(url), story)
 
 
 def test_what_one_proposes_another_carries_out_with_its_audit_entry(database_url: str) -> None:

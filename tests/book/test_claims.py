@@ -18,6 +18,7 @@ from tests.book.cached_writer import (
     open_cached_writer,
     set_kfb_rate,
 )
+from tests.book.writer_sessions import OF_WRITERS
 from tests.crash.shop import ALICE, COIN, MASTER_KEY, TIMEOUT_S, Shop, open_shop, run
 
 from merchant_wallet.base.clock import now_ms
@@ -338,10 +339,7 @@ def test_a_database_that_went_away_is_not_guessed_about(database_url: str) -> No
     async def scenario() -> None:
         shop = await open_shop(database_url)
         book = await open_cached_writer(shop)
-        await shop.rows(
-            "select pg_terminate_backend(pid) from pg_stat_activity"
-            " where application_name = 'merchant-wallet writer' and datname = current_database()"
-        )
+        await shop.rows(f"select pg_terminate_backend(pid) {OF_WRITERS}")
         outcome = await asyncio.gather(shop.send(book, shop.credit("c1")), return_exceptions=True)
         assert not isinstance(outcome[0], CommandFailed | Unavailable)
         assert list(await shop.orders()) == ["cached", "c1"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.book.groups import make_batch
 from tests.book.many_books import fund, open_books
+from tests.book.writer_sessions import list_pids, until_gone
 from tests.crash.shop import TIMEOUT_S, eventually, run
 
 from merchant_wallet.base.clock import now_ms
@@ -19,10 +20,6 @@ from merchant_wallet.book.connection import ConnectionLost, PipelineConnection, 
 from merchant_wallet.book.errors import CommitUnknown, Unavailable
 
 COUNT = 20
-SESSIONS = (
-    "select pid from pg_stat_activity where application_name = 'merchant-wallet writer'"
-    " and datname = current_database()"
-)
 
 
 def _committer(url: str, connections: int = 16) -> Committer:
@@ -31,11 +28,6 @@ def _committer(url: str, connections: int = 16) -> Committer:
 
 def _batch(book: int, name: str, mode: Mode = Mode.READ) -> Batch:
     return make_batch(book, fund(name), mode=mode)
-
-
-async def _pids(url: str) -> set[int]:
-    async with await connect(url) as connection:
-        return {pid for (pid,) in await (await connection.execute(SESSIONS.encode())).fetchall()}
 
 
 async def _commit(committer: Committer, book: int, name: str, mode: Mode = Mode.READ) -> None:
@@ -48,14 +40,14 @@ def test_a_connection_is_used_again_and_each_pool_has_its_own(database_url: str)
         (book,) = await open_books(database_url, 1)
         committer = _committer(database_url)
         await _commit(committer, book, "first")
-        first = await _pids(database_url)
+        first = await list_pids(database_url)
         await _commit(committer, book, "second")
-        assert await _pids(database_url) == first
+        assert await list_pids(database_url) == first
         assert len(first) == 1
         await _commit(committer, book, "third", Mode.LOCKED)
         await _commit(committer, book, "fourth", Mode.LOCKED)
-        assert first < await _pids(database_url)
-        assert len(await _pids(database_url)) == 2
+        assert first < await list_pids(database_url)
+        assert len(await list_pids(database_url)) == 2
         await committer.close()
 
     run(scenario())
@@ -69,17 +61,13 @@ def test_a_suspect_connection_is_not_used_again(database_url: str, mode: Mode) -
         (book,) = await open_books(database_url, 1)
         committer = _committer(database_url)
         await _commit(committer, book, "first", mode)
-        (before,) = await _pids(database_url)
+        (before,) = await list_pids(database_url)
         ReadOnlyErrors.note()
         await _commit(committer, book, "second", mode)
-        await eventually(lambda: _has_gone(database_url, before))
+        await until_gone(database_url, before)
         await committer.close()
 
     run(scenario())
-
-
-async def _has_gone(url: str, pid: int) -> bool:
-    return pid not in await _pids(url)
 
 
 def test_a_connection_whose_rollback_fails_is_not_used_again(
@@ -97,12 +85,12 @@ def test_a_connection_whose_rollback_fails_is_not_used_again(
         (book,) = await open_books(database_url, 1)
         committer = _committer(database_url)
         await committer.open()
-        (before,) = await _pids(database_url)
+        (before,) = await list_pids(database_url)
         with monkeypatch.context() as patch:
             patch.setattr(PipelineConnection, "run", fail)
             with pytest.raises(StatementFailed):
                 await committer.run([_batch(book, "first")])
-        await eventually(lambda: _has_gone(database_url, before))
+        await until_gone(database_url, before)
         await _commit(committer, book, "first")
         await committer.close()
 
@@ -125,7 +113,7 @@ def test_a_failed_group_leaves_no_transaction_open(
             patch.setattr("merchant_wallet.book.columns.encode_claim", spoil)
             with pytest.raises(AssertionError):
                 await committer.run([batch])
-        assert len(await _pids(database_url)) == 1
+        assert len(await list_pids(database_url)) == 1
         async with await connect(database_url) as connection:
             await connection.execute("set lock_timeout = '5s'")
             await connection.execute("update book set last_ms = last_ms")
@@ -145,7 +133,7 @@ def test_groups_that_run_at_once_have_a_connection_each_and_no_more_than_the_lim
         most = min(MAX_GROUPS, connections)
 
         async def are_open() -> bool:
-            return len(await _pids(database_url)) == most
+            return len(await list_pids(database_url)) == most
 
         async with await connect(database_url) as holder, holder.transaction():
             # No group can write its entries until this ends.
@@ -154,7 +142,7 @@ def test_groups_that_run_at_once_have_a_connection_each_and_no_more_than_the_lim
             await eventually(are_open)
         async with asyncio.timeout(TIMEOUT_S):
             await asyncio.gather(*running)
-        found = len(await _pids(database_url))
+        found = len(await list_pids(database_url))
         await committer.close()
         return found
 

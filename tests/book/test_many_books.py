@@ -5,23 +5,24 @@ import os
 import signal
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from tests.book.many_books import fund, open_books
-from tests.crash.shop import TIMEOUT_S, eventually, run, verify_sound
+from tests.book.stumbling_rules import make_stumbling_rule, set_rule
+from tests.book.writer_sessions import list_pids, until_gone
+from tests.crash.shop import TIMEOUT_S, run, verify_sound
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import KFB
 from merchant_wallet.base.db import connect
-from merchant_wallet.book import rules, store
+from merchant_wallet.book import store
 from merchant_wallet.book.commands import Adjust, Command, ReadBalances, Register, Submission
 from merchant_wallet.book.connection import PipelineConnection
 from merchant_wallet.book.errors import CommandFailed
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.outcomes import Adjusted, Balances, Outcome
 from merchant_wallet.book.queue import MIN_SHARE
-from merchant_wallet.book.state import Draft
 from merchant_wallet.book.writer import Writer
 
 GROUP_LIMIT = 512
@@ -137,15 +138,7 @@ def test_what_the_database_refuses_in_one_of_300_books_hurts_itself_alone(
 def test_a_rule_that_raises_hurts_its_own_command_alone_and_its_neighbours_commit_at_once(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge = rules.RULES[Adjust]
-
-    def judge_but_stumble(draft: Draft, command: Adjust) -> Outcome:
-        outcome = judge(draft, command)
-        # Only now, after the draft was changed.
-        assert command.name != "poison"
-        return outcome
-
-    monkeypatch.setitem(cast(dict[object, object], rules.RULES), Adjust, judge_but_stumble)
+    set_rule(monkeypatch, Adjust, make_stumbling_rule(Adjust, lambda command: command.name == "poison"))
 
     async def scenario() -> None:
         books = await open_books(database_url, 20)
@@ -260,13 +253,14 @@ def test_a_group_that_comes_late_is_not_done_twice(
         books = await open_books(database_url, count)
         writer = Writer(database_url)
         await _cache_all(writer, books)
-        ((pid,),) = await _rows(database_url, SESSIONS)
+        (pid,) = await list_pids(database_url)
         found: list[frozenset[int]] = []
 
         async def look_up_and_go_on(*asked: Any) -> frozenset[int]:
             found.append(await look_up(*asked))
             os.kill(pid, signal.SIGCONT)
-            await _until_gone(database_url, pid)
+            # It has read everything that was sent to it, and ended.
+            await until_gone(database_url, pid)
             return found[-1]
 
         monkeypatch.setattr(store, "find_committed", look_up_and_go_on)
@@ -286,21 +280,6 @@ def test_a_group_that_comes_late_is_not_done_twice(
         await _verify(database_url, books)
 
     run(scenario())
-
-
-SESSIONS = (
-    "select pid from pg_stat_activity where application_name = 'merchant-wallet writer'"
-    " and datname = current_database()"
-)
-
-
-async def _until_gone(url: str, pid: int) -> None:
-    """Wait until the stalled session has read everything that was sent to it, and ended."""
-
-    async def is_gone() -> bool:
-        return (pid,) not in await _rows(url, SESSIONS)
-
-    await eventually(is_gone)
 
 
 async def _with_short_deadline(connection: PipelineConnection, work: Coroutine[object, object, Any]) -> Any:

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import psycopg
 import pytest
+from tests.book.stumbling_rules import make_stumbling_rule, set_rule
+from tests.book.writer_sessions import OF_WRITERS
 from tests.crash.shop import ALICE, COIN, Shop, eventually, open_shop, run
 
 from merchant_wallet.base.codes import Refusal
@@ -21,7 +23,6 @@ from merchant_wallet.book.commands import (
 )
 from merchant_wallet.book.errors import CommandFailed, Unavailable
 from merchant_wallet.book.outcomes import Outcome, Stale, SubUserFound, Transferred
-from merchant_wallet.book.state import Draft
 from merchant_wallet.book.writer import Writer
 
 TIMEOUT_S = 20.0
@@ -107,23 +108,12 @@ def test_what_the_database_refuses_hurts_itself_alone(database_url: str, poison:
     run(scenario())
 
 
-def _rules() -> dict[object, object]:
-    """The rules, which a test may change."""
-    return cast(dict[object, object], rules.RULES)
-
-
 def test_a_rule_that_raises_hurts_its_own_command_alone(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge = rules.RULES[MerchantToUser]
-
-    def judge_but_stumble(draft: Draft, command: MerchantToUser) -> Outcome:
-        outcome = judge(draft, command)
-        # Only now, after the draft was changed.
-        assert command.mc_order_id != "poison"
-        return outcome
-
-    monkeypatch.setitem(_rules(), MerchantToUser, judge_but_stumble)
+    stumbling = make_stumbling_rule(MerchantToUser, lambda command: command.mc_order_id == "poison")
+    set_rule(monkeypatch, MerchantToUser, stumbling)
 
     async def scenario() -> None:
         shop = await open_shop(database_url)
@@ -132,7 +122,7 @@ def test_a_rule_that_raises_hurts_its_own_command_alone(
         await _insist_on_one_fault(shop, commands)
 
         # The failed command stored nothing. With the rule repaired, the same order id is new.
-        monkeypatch.setitem(_rules(), MerchantToUser, judge)
+        set_rule(monkeypatch, MerchantToUser, judge)
         answers = await _ask_in_one_batch(shop, [shop.credit("poison")])
         assert _codes(answers) == [200]
 
@@ -233,10 +223,7 @@ def test_closing_finishes_what_waits_and_refuses_what_is_new(database_url: str) 
 
 async def _sessions(url: str) -> int:
     """How many connections the writers of this database have, after closed ones are gone."""
-    query = (
-        "select count(*) from pg_stat_activity where application_name = 'merchant-wallet writer'"
-        " and datname = current_database()"
-    )
+    query = f"select count(*) {OF_WRITERS}".encode()
     async with await connect(url) as connection:
         for _ in range(200):
             row = await (await connection.execute(query)).fetchone()
@@ -308,10 +295,7 @@ def test_a_database_that_is_away_is_known_when_opening_and_when_asking(database_
 
 async def _terminate_writers(connection: psycopg.AsyncConnection[Any]) -> int:
     """End the writers' sessions and wait until they are gone. Returns how many there were."""
-    cursor = await connection.execute(
-        "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
-        " where application_name = 'merchant-wallet writer' and datname = current_database()"
-    )
+    cursor = await connection.execute(f"select pg_terminate_backend(pid, 5000) {OF_WRITERS}".encode())
     return len(await cursor.fetchall())
 
 
@@ -350,10 +334,7 @@ def test_a_statement_that_was_cancelled_is_tried_again(database_url: str) -> Non
 
 
 async def _waiting_pid(connection: psycopg.AsyncConnection[Any]) -> int:
-    query = (
-        "select pid from pg_stat_activity where application_name = 'merchant-wallet writer'"
-        " and datname = current_database() and wait_event_type = 'Lock'"
-    )
+    query = f"select pid {OF_WRITERS} and wait_event_type = 'Lock'".encode()
 
     async def find() -> tuple[int] | None:
         return await (await connection.execute(query)).fetchone()
