@@ -171,7 +171,7 @@ class PipelineConnection:
     async def _exchange(self, calls: Sequence[StatementCall]) -> list[PGresult]:
         for _, parameters in calls:
             # libpq would cut the text at the NUL.
-            if any(value is not None and 0 in value for value in parameters):
+            if b"\0" in b"".join(filter(None, parameters)):
                 raise StatementFailed(NUL_REFUSED, "a parameter holds a NUL")
         for name, parameters in calls:
             self._pgconn.send_query_prepared(name, parameters)
