@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
+from tests.book.conftest import fake_writer as fake_writer
+from tests.book.conftest import named as named
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.db import connect

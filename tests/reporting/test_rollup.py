@@ -7,11 +7,10 @@ import pytest
 from tests.reporting.conftest import COIN, ReportingScene
 
 from merchant_wallet.base.db import connect
-from merchant_wallet.book import reads
 from merchant_wallet.book.commands import Adjust, Exchange, WithdrawFees
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.exchange.rates import USDT_TO_KFB, set_rate
-from merchant_wallet.reporting import figures, rollup
+from merchant_wallet.reporting import figures, rollup, statements
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +42,7 @@ async def counted(scene: ReportingScene, shops: list[int]) -> Counter[tuple[str,
     """What moved by kind and currency, fees included, counted from the statements."""
     moved: Counter[tuple[str, str]] = Counter()
     for shop in shops:
-        async for row in reads.read_statement(scene.conn, shop):
+        async for row in statements.read_statement(scene.conn, shop):
             moved[row.kind, row.currency] += max(0, row.amount_units)
     return moved
 

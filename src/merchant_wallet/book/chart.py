@@ -77,3 +77,21 @@ def name_account(account_id: int, currency: str) -> str:
     """The readable name of any account: the name of a fixed one, or `subuser:ID:CURRENCY`."""
     fixed = FIXED_BY_ID.get(account_id)
     return fixed.name if fixed else f"{SUBUSER}:{account_id}:{currency}"
+
+
+def parse_account(text: str) -> tuple[int, str | None]:
+    """The account id and the currency of a name: `merchant:KFB`, `subuser:USERID` or `subuser:USERID:KFB`.
+
+    Raises ValueError with a sentence for the person who typed it.
+    """
+    fixed = FIXED_BY_NAME.get(text)
+    if fixed is not None:
+        return fixed.account_id, fixed.currency
+    kind, _, rest = text.partition(":")
+    digits, _, currency = rest.partition(":")
+    # A sub-user's id is greater than every fixed account's number. Fixed accounts have their own names.
+    known = kind == SUBUSER and digits.isascii() and digits.isdecimal() and len(digits) <= 16
+    if not known or int(digits) <= LAST_FIXED_ID or (currency or CURRENCIES[0]) not in CURRENCIES:
+        names = ", ".join(FIXED_BY_NAME)
+        raise ValueError(f"{text!r} is no account: use {SUBUSER}:USERID or one of {names}")
+    return int(digits), currency or None

@@ -142,11 +142,11 @@ def show(
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.base.money import format_units
-        from merchant_wallet.book import reads
         from merchant_wallet.book.chart import is_listed
+        from merchant_wallet.reporting import books
 
         merchant_id = (await session.find(merchant)).merchant_id
-        book = await reads.show_book(session.conn, merchant_id, after_id=after, limit=limit)
+        book = await books.show_book(session.conn, merchant_id, after_id=after, limit=limit)
         if book is None:
             raise Failure(f"Merchant {merchant_id} has no book.")
         return {

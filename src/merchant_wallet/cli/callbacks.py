@@ -235,11 +235,11 @@ def _is_event(text: str) -> bool:
 
 async def _find_book(session: Session, event: str) -> int:
     """The merchant of an event id. Raises Failure."""
-    from merchant_wallet.book import reads
+    from merchant_wallet.reporting import books
 
     form = EVENT_FORM.fullmatch(event)
     composed_id = int(form[1]) if form else 0
-    merchant_id = await reads.find_book(session.conn, composed_id) if 0 < composed_id <= MAX_ID else None
+    merchant_id = await books.find_book(session.conn, composed_id) if 0 < composed_id <= MAX_ID else None
     if merchant_id is None:
         raise _unknown(event)
     return merchant_id

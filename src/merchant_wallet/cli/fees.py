@@ -35,7 +35,7 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.base.money import format_units
-        from merchant_wallet.book import reads
+        from merchant_wallet.reporting import books
 
         return {
             "fees": [
@@ -47,7 +47,7 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
                     "withdrawn": format_units(fees.withdrawn_units),
                     "earned": format_units(fees.earned_units),
                 }
-                for fees in await reads.list_fees(session.conn)
+                for fees in await books.list_fees(session.conn)
             ]
         }
 

@@ -13,8 +13,8 @@ from merchant_wallet.cli.session import Session, run
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from merchant_wallet.book.reads import StatementRow
     from merchant_wallet.book.verification.verify import BookReport
+    from merchant_wallet.reporting.statements import StatementRow
 
 app = typer.Typer()
 
@@ -60,10 +60,10 @@ def statement(
     from_ms, to_ms = read_moment(since, "--from"), read_moment(until, "--to")
 
     async def act(session: Session) -> None:
-        from merchant_wallet.book import reads
+        from merchant_wallet.reporting import statements
 
         merchant_id = (await session.find(merchant)).merchant_id
-        rows = reads.read_statement(session.conn, merchant_id, account, from_ms, to_ms)
+        rows = statements.read_statement(session.conn, merchant_id, account, from_ms, to_ms)
         await _write_statement(rows, _choose_frame(merchant_id, form, as_json))
 
     run(data, act)
@@ -103,14 +103,14 @@ class Frame(NamedTuple):
 
 
 def _choose_frame(merchant_id: int, form: str | None, as_json: bool) -> Frame:
-    from merchant_wallet.book import reads
+    from merchant_wallet.reporting import export
 
     if as_json:
         head = f'{{"merchantId": {merchant_id}, "rows": ['
-        return Frame(head, lambda row: reads.render_jsonl(row).rstrip("\n"), ", ", "]}\n")
+        return Frame(head, lambda row: export.render_jsonl(row).rstrip("\n"), ", ", "]}\n")
     if form == "jsonl":
-        return Frame("", reads.render_jsonl)
-    return Frame(reads.render_csv_header(), reads.render_csv)
+        return Frame("", export.render_jsonl)
+    return Frame(export.render_csv_header(), export.render_csv)
 
 
 async def _write_statement(rows: "AsyncIterator[StatementRow]", frame: Frame) -> None:

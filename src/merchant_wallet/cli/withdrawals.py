@@ -14,7 +14,7 @@ from merchant_wallet.cli.wallets import read_payout
 
 if TYPE_CHECKING:
     from merchant_wallet.book.commands import Command
-    from merchant_wallet.book.reads import WithdrawalView
+    from merchant_wallet.reporting.books import WithdrawalView
 
 app = typer.Typer(help="Look at withdrawal orders and decide about them.", no_args_is_help=True)
 
@@ -84,23 +84,23 @@ def list_some(
 
 
 async def _list_open(session: Session, status: int | None, limit: int) -> "list[WithdrawalView]":
-    from merchant_wallet.book import reads
+    from merchant_wallet.reporting import books
 
     if status is not None and status not in OPEN:
         raise Failure(f"Orders in status {status} don't move any more: name their --merchant.", CANNOT_RUN)
     found: list[WithdrawalView] = []
     for wanted in OPEN if status is None else (status,):
-        found += await reads.list_open_withdrawals(session.conn, wanted, limit=limit)
+        found += await books.list_open_withdrawals(session.conn, wanted, limit=limit)
     return sorted(found, key=lambda shown: (shown.order.created_ms, shown.order.order_id))[:limit]
 
 
 async def _list_of(
     session: Session, merchant: str, status: int | None, before: int, limit: int
 ) -> "list[WithdrawalView]":
-    from merchant_wallet.book import reads
+    from merchant_wallet.reporting import books
 
     merchant_id = (await session.find(merchant)).merchant_id
-    return await reads.list_withdrawals(
+    return await books.list_withdrawals(
         session.conn, merchant_id, status=status, before_id=before, limit=limit
     )
 
@@ -242,11 +242,11 @@ def _read_names(names: list[str]) -> Named:
 
 
 async def _find_book(session: Session, named: Named) -> int:
-    from merchant_wallet.book import reads
+    from merchant_wallet.reporting import books
 
     if named.merchant is not None:
         return (await session.find(named.merchant)).merchant_id
-    merchant_id = await reads.find_book(session.conn, named.order_id)
+    merchant_id = await books.find_book(session.conn, named.order_id)
     if merchant_id is None:
         raise Failure(f"No merchant has an order {named.order_id}.")
     return merchant_id
@@ -263,9 +263,9 @@ async def _ask(session: Session, named: Named, what: str, command: "Command") ->
 
 
 async def _read(session: Session, merchant_id: int, order_id: int) -> dict[str, Any]:
-    from merchant_wallet.book import reads
+    from merchant_wallet.reporting import books
 
-    shown = await reads.show_withdrawal(session.conn, merchant_id, order_id)
+    shown = await books.show_withdrawal(session.conn, merchant_id, order_id)
     if shown is None:
         raise Failure(f"Merchant {merchant_id} has no order {order_id}.")
     steps = [

@@ -15,12 +15,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from merchant_wallet.base import db
-from merchant_wallet.book import reads
 from merchant_wallet.console.books import ONE, load_book
 from merchant_wallet.console.filter_values import read_day, read_end
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting import export
+from merchant_wallet.reporting import books, export
 
 MAX_CONCURRENT: Final = 4
 MAX_OF_ONE: Final = 2
@@ -61,7 +60,7 @@ async def send_statement(request: ConsoleRequest, conn: Connection) -> Response:
         raise HTTPException(404)
     if account is not None:
         try:
-            await reads.find_account(conn, merchant.merchant_id, account)
+            await books.find_account(conn, merchant.merchant_id, account)
         except (ValueError, LookupError):
             raise HTTPException(404) from None
     from_ms = read_day(request.http.query_params.get("from", ""))

@@ -12,16 +12,15 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from merchant_wallet.book import reads
 from merchant_wallet.book.chart import CHAIN_OF_KIND, FIXED, FIXED_BY_ID, SUBUSER, is_listed, name_account
-from merchant_wallet.book.reads import AccountView, BookView
 from merchant_wallet.book.state import Posting
 from merchant_wallet.console.filter_values import open_page, read_day, read_end
 from merchant_wallet.console.journal_lines import KINDS, list_posting_lines
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting import entries, figures, merchants, sub_users
+from merchant_wallet.reporting import books, entries, figures, merchants, sub_users
+from merchant_wallet.reporting.books import AccountView, BookView
 from merchant_wallet.reporting.entries import EntryFilter, EntryLine
 from merchant_wallet.reporting.merchants import MerchantLine
 from merchant_wallet.reporting.paging import Page as Rows
@@ -158,7 +157,7 @@ async def load_book(request: ConsoleRequest, conn: Connection) -> tuple[Merchant
     """The merchant that the path names, and its book. Raises HTTPException 404."""
     merchant_id = read_id(request, "merchant_id")
     merchant = await merchants.show_merchant(conn, merchant_id)
-    book = None if merchant is None else await reads.show_book(conn, merchant_id, limit=len(FIXED))
+    book = None if merchant is None else await books.show_book(conn, merchant_id, limit=len(FIXED))
     if merchant is None or book is None:
         raise HTTPException(404)
     return merchant, book
@@ -236,7 +235,7 @@ def _list_kinds(request: ConsoleRequest) -> list[tuple[str, str]]:
 
 async def _find_account(request: ConsoleRequest, conn: Connection, merchant_id: int) -> AccountView:
     try:
-        account = await reads.find_account(conn, merchant_id, format_account(read_id(request, "account_id")))
+        account = await books.find_account(conn, merchant_id, format_account(read_id(request, "account_id")))
     except (ValueError, LookupError):
         raise HTTPException(404) from None
     if not is_listed(account.kind, account.balance_units, request.context.settings.shown_chains):

@@ -13,7 +13,6 @@ from starlette.responses import Response
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.currencies import CURRENCIES
-from merchant_wallet.book import reads
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
 from merchant_wallet.merchants import records, store
@@ -23,6 +22,7 @@ from merchant_wallet.merchants.store import MerchantAmbiguous, MerchantUnknown, 
 from merchant_wallet.merchants.two_person_changes import format_subject
 from merchant_wallet.merchants.xpub_pool import PoolEmpty
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.reporting import books
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.qr import draw_address
 
@@ -187,7 +187,7 @@ def _show_form(request: ConsoleRequest, form_state: FormState) -> Response:
 async def _show(
     request: ConsoleRequest, conn: Connection, merchant: Merchant, form_state: FormState = EMPTY_FORM
 ) -> Response:
-    book = await reads.show_book(conn, merchant.merchant_id, limit=20)
+    book = await books.show_book(conn, merchant.merchant_id, limit=20)
     return request.page(
         "console/merchant.html",
         active="merchants",

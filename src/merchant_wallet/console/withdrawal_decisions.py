@@ -14,7 +14,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.base.codes import Refusal, Refused
-from merchant_wallet.book import reads
 from merchant_wallet.book.commands import Approve, Cancel, Command, Refund
 from merchant_wallet.book.errors import CommandFailed, CommitUnknown, Unavailable
 from merchant_wallet.book.outcomes import OrderRefusal, Withdrawal
@@ -24,7 +23,7 @@ from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Pa
 from merchant_wallet.console.screening import screen
 from merchant_wallet.console.withdrawals import QUEUE, list_reasons, url_of
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting import orders
+from merchant_wallet.reporting import books, orders
 from merchant_wallet.reporting.orders import OrderLine
 from merchant_wallet.reporting.paging import read_number
 from merchant_wallet.web.languages import N_
@@ -110,7 +109,7 @@ async def thaw(request: ConsoleRequest, conn: Connection) -> Response:
 
 async def find_order(request: ConsoleRequest, conn: Connection, order_id: int) -> OrderLine:
     """An order. Its id names its book. Raises HTTPException 404, also for another merchant's order."""
-    merchant_id = await reads.find_book(conn, order_id) if order_id else None
+    merchant_id = await books.find_book(conn, order_id) if order_id else None
     if merchant_id is None or request.merchant_id not in (None, merchant_id):
         raise HTTPException(404)
     order = await orders.find_order(conn, merchant_id, order_id)

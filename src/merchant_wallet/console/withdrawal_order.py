@@ -12,7 +12,6 @@ import msgspec
 from starlette.responses import Response
 
 from merchant_wallet.base.addresses import format_address
-from merchant_wallet.book import reads
 from merchant_wallet.book.actors import person_of
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import count_given_approvals, count_needed_approvals
@@ -26,7 +25,7 @@ from merchant_wallet.console.screening import ScreenedOrder, screen
 from merchant_wallet.console.wait_reasons import Reason, find_reasons
 from merchant_wallet.console.withdrawal_decisions import ONE, find_order
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting import callbacks, entries
+from merchant_wallet.reporting import books, callbacks, entries
 from merchant_wallet.reporting.callbacks import Callback
 from merchant_wallet.reporting.entries import EntryFilter
 from merchant_wallet.reporting.orders import OrderLine
@@ -79,7 +78,7 @@ async def show_state(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> dict[str, Any]:
-    found = await reads.show_withdrawal(conn, line.merchant_id, line.order_id)
+    found = await books.show_withdrawal(conn, line.merchant_id, line.order_id)
     assert found is not None, "an order is never deleted"
     order, is_staff = found.order, request.merchant_id is None
     told = await _read_deliveries(conn, line.merchant_id, order)
@@ -168,7 +167,7 @@ async def _read_deliveries(conn: Connection, merchant_id: int, order: Withdrawal
 
 async def _read_postings(conn: Connection, merchant_id: int, order: Withdrawal) -> list[PostingLine]:
     """The postings of the entry that opened the order, and of the one that released its hold."""
-    opening = await reads.read_entry(conn, merchant_id, order.order_id)
+    opening = await books.read_entry(conn, merchant_id, order.order_id)
     releasing = await _find_release(conn, merchant_id, order)
     return [line for entry in (opening, releasing) if entry is not None for line in list_posting_lines(entry)]
 
@@ -182,7 +181,7 @@ async def _find_release(conn: Connection, merchant_id: int, order: Withdrawal) -
     )
     page = await entries.list_entries(conn, merchant_id, wanted, limit=MAX_OF_A_MOMENT)
     for line in page.rows:
-        entry = await reads.read_entry(conn, merchant_id, line.entry_id)
+        entry = await books.read_entry(conn, merchant_id, line.entry_id)
         if entry is not None and msgspec.json.decode(entry.facts)["orderId"] == order.order_id:
             return entry
     return None

@@ -11,11 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from merchant_wallet.base.db import Queries
-from merchant_wallet.book import reads
-from merchant_wallet.book.chart import name_account
+from merchant_wallet.book.chart import name_account, parse_account
 from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.book.state import Entry, Posting
-from merchant_wallet.reporting import paging
+from merchant_wallet.reporting import books, paging, statements
 from merchant_wallet.reporting.paging import MAX_NUMBER, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("entries.sql"))
@@ -83,7 +82,7 @@ async def list_entries(
     kinds = paging.check_words("kind", wanted.kinds, KINDS)
     name, account_id = "page_of_book", None
     if wanted.account is not None:
-        name, account_id = "page_of_account", reads.parse_account(wanted.account)[0]
+        name, account_id = "page_of_account", parse_account(wanted.account)[0]
     elif wanted.kinds and not set(wanted.kinds) & set(COMMON_KINDS):
         name = "page_rare"
     from_id, until_id = await _find_period(conn, merchant_id, wanted)
@@ -107,9 +106,9 @@ async def _find_period(conn: Connection, merchant_id: int, wanted: EntryFilter) 
     last = await fetch(conn, QUERIES["last_entry"].text, {"merchant_id": merchant_id})
     end_id = last[0]["entry_id"] + 1 if last else 0
     if wanted.from_ms is not None:
-        from_id = await reads.find_moment(conn, merchant_id, wanted.from_ms, end_id)
+        from_id = await statements.find_moment(conn, merchant_id, wanted.from_ms, end_id)
     if wanted.to_ms is not None:
-        until_id = await reads.find_moment(conn, merchant_id, wanted.to_ms, end_id)
+        until_id = await statements.find_moment(conn, merchant_id, wanted.to_ms, end_id)
     return from_id, until_id
 
 
@@ -124,7 +123,7 @@ async def find_entries(
 
 async def show_entry(conn: Connection, merchant_id: int, entry_id: int) -> EntryShown | None:
     """One entry with all details, or None."""
-    entry = await reads.read_entry(conn, merchant_id, entry_id)
+    entry = await books.read_entry(conn, merchant_id, entry_id)
     if entry is None:
         return None
     values = {"merchant_id": merchant_id, "entry_id": entry_id}

@@ -11,8 +11,7 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.base.db import Queries
-from merchant_wallet.book import reads
-from merchant_wallet.reporting import callbacks, deposits, entries, merchants, orders, sub_users
+from merchant_wallet.reporting import books, callbacks, deposits, entries, merchants, orders, sub_users
 from merchant_wallet.reporting.paging import Connection, fetch, read_number
 
 QUERIES: Final = Queries(Path(__file__).with_name("search.sql"))
@@ -63,7 +62,7 @@ async def _sub_users(conn: Connection, word: str, merchant_id: int | None) -> As
 async def _ids(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
     """Orders and entries, whose ids name their book."""
     number = read_number(word)
-    owner_id = None if number is None else await reads.find_book(conn, number)
+    owner_id = None if number is None else await books.find_book(conn, number)
     if number is None or owner_id is None or merchant_id not in (None, owner_id):
         return
     if order := await orders.find_order(conn, owner_id, number):

@@ -10,8 +10,7 @@ import msgspec
 
 from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.db import Queries
-from merchant_wallet.book import reads
-from merchant_wallet.reporting import paging
+from merchant_wallet.reporting import books, paging
 from merchant_wallet.reporting.paging import (
     LAST_TEXT,
     MAX_NUMBER,
@@ -89,7 +88,7 @@ async def find_sub_users(
     values = {"merchant_id": merchant_id, "ext_user_id": word, "address": read_address(word), "limit": limit}
     found = [_show(row) for row in await fetch(conn, QUERIES["find_sub_users"].text, values)]
     user_id = paging.read_number(word)
-    owner_id = None if user_id is None else await reads.find_book(conn, user_id)
+    owner_id = None if user_id is None else await books.find_book(conn, user_id)
     if user_id is not None and owner_id is not None and merchant_id in (None, owner_id):
         named = await show_sub_user(conn, owner_id, user_id)
         found = ([named] if named else []) + [line for line in found if line != named]
