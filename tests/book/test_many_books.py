@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.book.many_books import fund, open_books
 from tests.book.stumbling_rules import make_stumbling_rule, set_rule
 from tests.book.writer_sessions import list_pids, until_gone
 from tests.crash.shop import TIMEOUT_S, run, verify_sound
+from tests.roles import as_web
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import KFB
@@ -19,10 +21,11 @@ from merchant_wallet.base.db import connect
 from merchant_wallet.book import store
 from merchant_wallet.book.commands import Adjust, Command, ReadBalances, Register, Submission
 from merchant_wallet.book.connection import PipelineConnection
-from merchant_wallet.book.errors import CommandFailed
+from merchant_wallet.book.errors import CommandFailed, Unavailable
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.outcomes import Adjusted, Balances, Outcome
 from merchant_wallet.book.queue import MIN_SHARE
+from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 
 GROUP_LIMIT = 512
@@ -315,18 +318,46 @@ def test_two_writers_that_hammer_many_books_answer_each_command_once(database_ur
     run(scenario())
 
 
-def test_a_day_without_a_partition_for_some_books_is_no_hindrance(database_url: str) -> None:
-    """A book's clock may be ahead, since somebody's clock was. The partition of its day is created."""
-    ahead_ms = 40 * 86_400_000
+async def _set_ahead(url: str, book: int, days: int) -> None:
+    """Set a book's clock ahead, as a command does that was submitted while somebody's clock was wrong."""
+    ahead_ms = now_ms() + days * DAY_MS
+    await _rows(url, "update book set last_ms = %s where merchant_id = %s", ahead_ms, book)
+
+
+@pytest.mark.parametrize("days", [(0, 0, 40), (0, 20, 30, 40, 50, 50)])
+def test_books_whose_clocks_are_ahead_by_different_days_are_committed_together(
+    database_url: str, days: tuple[int, ...]
+) -> None:
+    """The partitions of all these days are created before the second try."""
+
+    async def scenario() -> None:
+        books = await open_books(database_url, len(days))
+        for book, ahead in zip(books, days, strict=True):
+            await _set_ahead(database_url, book, ahead)
+        writer = Writer(database_url, make_partition=partial(open_nonce_days, database_url))
+        assert {type(answer) for answer in await _ask_each(writer, books, "first")} == {Adjusted}
+        assert len(await _groups(database_url)) == 1
+        await writer.close()
+
+    run(scenario())
+
+
+def test_a_book_whose_day_gets_no_partition_is_no_hindrance_to_others(database_url: str) -> None:
+    """A side can't create a partition for a day that is far from the database's own."""
 
     async def scenario() -> None:
         books = await open_books(database_url, 6)
-        ahead = books[2]
-        await _rows(
-            database_url, "update book set last_ms = %s where merchant_id = %s", now_ms() + ahead_ms, ahead
-        )
-        writer = Writer(database_url, make_partition=lambda day: open_nonce_days(database_url, day))
-        assert {type(answer) for answer in await _ask_each(writer, books, "first")} == {Adjusted}
+        await _set_ahead(database_url, books[1], 5)
+        for book in books[2:4]:
+            await _set_ahead(database_url, book, 40)
+        side_url = as_web(database_url)
+        writer = Writer(side_url, make_partition=partial(open_nonce_days, side_url))
+        for name in ("first", "second"):
+            answers = [type(answer) for answer in await _ask_each(writer, books, name)]
+            assert answers == [Adjusted, Adjusted, Unavailable, Unavailable, Adjusted, Adjusted]
+        with pytest.raises(Unavailable):
+            await _send(writer, books[2], fund("alone"))
         await writer.close()
+        await _verify(database_url, books)
 
     run(scenario())

@@ -2,7 +2,8 @@
 
 Rules:
 - After a lost connection or another transient error a group is run a second time, read anew.
-- If a day's nonces have no partition, it is created and the group runs again.
+- If nonces have no partition, those of all the group's days are created and the group runs again. A book
+  whose day can't have one is unavailable, and the others go on.
 - If COMMIT gets no answer, the group is looked up on a new connection, under the books' locks.
 - A batch that locks its book has a connection of another pool, since it may wait for the lock.
 """
@@ -10,7 +11,7 @@ Rules:
 import asyncio
 import itertools
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final, NamedTuple
 
@@ -18,6 +19,7 @@ import psycopg
 import structlog
 
 from merchant_wallet.base.connection_limits import WRITER_EXTRA
+from merchant_wallet.base.db import is_database_away
 from merchant_wallet.base.pool import Pool
 from merchant_wallet.base.sqlstates import is_transient
 from merchant_wallet.book import store
@@ -54,11 +56,11 @@ class Tried(NamedTuple):
 
 
 class PartitionMissing(Exception):
-    """The nonces of `day` have no partition: the machine slept, or its clock jumped ahead."""
+    """The nonces of one of `days` have no partition: the machine slept, or a clock jumped ahead."""
 
-    def __init__(self, day: int) -> None:
-        super().__init__(f"there is no partition for the nonces of day {day}")
-        self.day = day
+    def __init__(self, days: Iterable[int]) -> None:
+        self.days = sorted(set(days))
+        super().__init__(f"there is no partition for the nonces of one of the days {self.days}")
 
 
 class Committer:
@@ -99,9 +101,11 @@ class Committer:
 
         After an error nothing of the group is committed, except with CommitUnknown.
         """
+        refused: list[tuple[Batch, Exception]] = []
         for last_try in (False, True):
             try:
-                return await self._run_once(group)
+                tried = await self._run_once(group)
+                return tried._replace(failed=tried.failed + refused)
             except ConnectionLost as lost:
                 if last_try:
                     raise Unavailable(f"database: {lost}") from lost
@@ -113,17 +117,14 @@ class Committer:
             except PartitionMissing as missing:
                 if last_try or self._make_partition is None:
                     raise Unavailable(str(missing)) from missing
-                await self._add_partition(self._make_partition, missing.day)
+                errors = await _add_partitions(self._make_partition, missing.days)
+                refused = [(batch, errors[batch.judged.day]) for batch in group if _has_day_in(batch, errors)]
+                group = [batch for batch in group if not _has_day_in(batch, errors)]
+                if not group:
+                    raise refused[0][1] from missing
             for batch in group:
                 batch.read_again()
         raise AssertionError("unreachable")
-
-    async def _add_partition(self, make_partition: MakePartition, day: int) -> None:
-        log.warning("this day has no nonce partition, creating it", day=day)
-        try:
-            await make_partition(day)
-        except psycopg.Error as error:
-            raise Unavailable(f"no partition for today's nonces: {error}") from error
 
     async def _run_once(self, group: Group) -> Tried:
         """Read what is missing, judge, write and commit."""
@@ -158,7 +159,7 @@ class Committer:
             # answer either.
             if isinstance(failure, StatementFailed) and not failure.ends_session:
                 if failure.lacks_partition:
-                    raise PartitionMissing(max(batch.judged.day for batch in group)) from failure
+                    raise PartitionMissing(batch.judged.day for batch in group) from failure
                 raise
             # Close first: a session that still waits for its COMMIT would hold the books' locks.
             await connection.close()
@@ -193,6 +194,25 @@ class Committer:
                 # Neither is an answer. To run the group again now could find its own nonces used.
                 asked.warning("commit still unknown", reason=str(failure))
         raise CommitUnknown("the database went away while it committed")
+
+
+async def _add_partitions(make_partition: MakePartition, days: Sequence[int]) -> dict[int, Exception]:
+    """Create the partitions of these days. Returns the days that can't have one. Raises Unavailable."""
+    log.warning("one of these days has no nonce partition, creating it", days=days)
+    errors: dict[int, Exception] = {}
+    for day in days:
+        try:
+            await make_partition(day)
+        except psycopg.Error as error:
+            errors[day] = Unavailable(f"no partition for the nonces of day {day}: {error}")
+            if is_database_away(error):
+                raise errors[day] from error
+    return errors
+
+
+def _has_day_in(batch: Batch, days: Mapping[int, object]) -> bool:
+    """Whether the batch was judged on one of these days."""
+    return bool(batch.outcomes) and batch.judged.day in days
 
 
 def _judge(group: Group) -> list[tuple[Batch, Exception]]:
