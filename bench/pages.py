@@ -204,7 +204,8 @@ async def _prepare(url: str, merchant: BenchMerchant, size: Size, progress: Prog
     await large.fill_book(url, merchant, size.entries, progress)
     await large.tidy(url)
     async with await db.connect(url) as conn:
-        while added := await rollup.advance(conn, merchant.merchant_id, now_ms()):
+        shares = {merchant.merchant_id: rollup.BATCH_SIZE}
+        while added := await rollup.advance(conn, shares, now_ms()):
             progress("entries in the figures, this time", added, rollup.BATCH_SIZE)
         await rollup.advance_all(conn, now_ms(), pause_s=0)
 

@@ -4,6 +4,8 @@ import asyncio
 from collections import Counter
 
 import pytest
+from structlog.testing import capture_logs
+from tests.book.many_books import open_books
 from tests.reporting.conftest import COIN, ReportingScene
 
 from merchant_wallet.base.db import connect
@@ -50,7 +52,7 @@ async def counted(scene: ReportingScene, shops: list[int]) -> Counter[tuple[str,
 async def test_a_days_figures_are_what_the_statement_adds_up_to(scene: ReportingScene) -> None:
     shop = await scene.open_shop("Shop")
     await live_a_day(scene, shop)
-    assert await rollup.advance(scene.conn, shop, scene.clock()) == 13
+    assert await rollup.advance(scene.conn, {shop: 100}, scene.clock()) == 13
     assert await told(scene, shop) == {
         ("adjust", "KFB"): (1, 1000 * COIN, 0),
         ("adjust", "USDT"): (1, 1000 * COIN, 0),
@@ -91,9 +93,9 @@ async def test_batches_of_any_size_add_up_to_the_same(scene: ReportingScene, bat
     assert await rollup.advance_all(scene.conn, scene.clock(), batch=batch, pause_s=0) == 13
     in_pieces = await told(scene, shop)
     assert await rollup.advance_all(scene.conn, scene.clock(), batch=batch, pause_s=0) == 0
-    assert await rollup.advance(scene.conn, shop, scene.clock()) == 0
+    assert await rollup.advance(scene.conn, {shop: 100}, scene.clock()) == 0
     await scene.conn.execute("truncate daily_figure, figure_cursor")
-    await rollup.advance(scene.conn, shop, scene.clock())
+    await rollup.advance(scene.conn, {shop: 100}, scene.clock())
     assert await told(scene, shop) == in_pieces == await told(scene, None)
 
 
@@ -128,14 +130,77 @@ async def test_several_who_add_up_at_once_while_the_shops_trade_count_each_entry
     assert (await figures.read_overview(scene.conn)).figures_behind == 0
 
 
+async def give(scene: ReportingScene, books: list[int], entries: int) -> None:
+    """Credit each book this many times."""
+    credit = Adjust("USDT", COIN, "funds", "test", None)
+    await asyncio.gather(*[scene.ask(book, credit) for book in books for _ in range(entries)])
+
+
+async def test_one_round_adds_up_a_thousand_active_books(scene: ReportingScene) -> None:
+    books = await open_books(scene.url, 1000)
+    for entries in (2, 1):
+        await give(scene, books, entries)
+        assert await rollup.advance_all(scene.conn, scene.clock(), pause_s=0) == entries * len(books)
+        assert (await figures.read_overview(scene.conn)).figures_behind == 0
+    assert (await told(scene, None))["adjust", "USDT"] == (3000, 3000 * COIN, 0)
+    for book in (books[0], books[-1]):
+        assert (await told(scene, book))["adjust", "USDT"] == (3, 3 * COIN, 0)
+
+
+async def test_books_that_are_far_behind_share_a_round_and_delay_no_other(scene: ReportingScene) -> None:
+    books = await open_books(scene.url, 30)
+    first, second, *others = books
+    await give(scene, [first, second], 30)
+    await give(scene, others, 2)
+    batch = 4
+    round_size = rollup.BATCHES_A_ROUND * batch
+    assert await rollup.advance_all(scene.conn, scene.clock(), batch=batch, pause_s=0) == round_size
+    counts = {book: (await told(scene, book))["adjust", "USDT"][0] for book in books}
+    left = round_size - 2 * len(others)
+    assert counts == {**dict.fromkeys(others, 2), first: left // 2, second: left // 2}
+
+
+async def test_every_book_gets_an_entry_even_if_a_round_has_fewer_than_books(scene: ReportingScene) -> None:
+    books = await open_books(scene.url, rollup.BATCHES_A_ROUND + 5)
+    await give(scene, books, 2)
+    assert await rollup.advance_all(scene.conn, scene.clock(), batch=1, pause_s=0) == len(books)
+    assert {(await told(scene, book))["adjust", "USDT"][0] for book in books} == {1}
+
+
+async def test_a_book_that_another_worker_adds_up_is_left_to_it(scene: ReportingScene) -> None:
+    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
+    await rollup.advance_all(scene.conn, scene.clock())
+    await give(scene, [shop, stall], 1)
+    async with await connect(scene.url) as other, other.transaction():
+        await other.execute("select from figure_cursor where merchant_id = %s for update", [shop])
+        await scene.conn.execute("set lock_timeout = '5s'")
+        assert await rollup.advance_all(scene.conn, scene.clock()) == 1
+    assert await rollup.advance_all(scene.conn, scene.clock()) == 1
+
+
+async def test_a_book_with_a_bad_row_is_reported_and_delays_no_other(scene: ReportingScene) -> None:
+    books = await open_books(scene.url, 7)
+    await give(scene, books, 2)
+    await scene.conn.execute("update entry set at_ms = %s where merchant_id = %s", [2**62, books[3]])
+    for _ in range(2):
+        with capture_logs() as log:
+            added = await rollup.advance_all(scene.conn, scene.clock())
+        assert [line["merchant_id"] for line in log] == [books[3]]
+    assert added == 0
+    assert {book: bool(await told(scene, book)) for book in books} == {
+        book: book != books[3] for book in books
+    }
+    assert (await figures.read_overview(scene.conn)).figures_behind == 2
+
+
 async def test_a_rollup_that_dies_before_its_commit_has_added_nothing(scene: ReportingScene) -> None:
     shop = await scene.open_shop("Shop")
     conn = await connect(scene.url)
     await conn.execute("begin")
-    assert await rollup.advance(conn, shop, scene.clock()) == 2
+    assert await rollup.advance(conn, {shop: 100}, scene.clock()) == 2
     await conn.close()
     assert await told(scene, shop) == {}
-    assert await rollup.advance(scene.conn, shop, scene.clock()) == 2
+    assert await rollup.advance(scene.conn, {shop: 100}, scene.clock()) == 2
     assert (await told(scene, shop))["adjust", "USDT"] == (1, 1000 * COIN, 0)
 
 
@@ -145,7 +210,7 @@ async def test_a_rollup_waits_for_no_books_lock_and_holds_none(scene: ReportingS
         await batch.execute("update book set last_ms = last_ms where merchant_id = %s", [shop])
         await scene.conn.execute("set lock_timeout = '5s'")
         async with scene.conn.transaction():
-            assert await rollup.advance(scene.conn, shop, scene.clock()) == 2
+            assert await rollup.advance(scene.conn, {shop: 100}, scene.clock()) == 2
             await batch.execute("set local lock_timeout = '5s'")
             await batch.execute("update book set last_ms = last_ms where merchant_id = %s", [shop])
             await batch.execute("select from account where merchant_id = %s for update", [shop])
@@ -161,8 +226,8 @@ async def test_an_entry_of_a_batch_that_is_not_committed_is_in_no_figure_yet(sce
                 " where merchant_id = %s group by merchant_id",
                 [shop],
             )
-            assert await rollup.advance(scene.conn, shop, scene.clock()) == 2
-        assert await rollup.advance(scene.conn, shop, scene.clock()) == 1
+            assert await rollup.advance(scene.conn, {shop: 100}, scene.clock()) == 2
+        assert await rollup.advance(scene.conn, {shop: 100}, scene.clock()) == 1
 
 
 async def test_the_number_of_sub_users_is_how_many_were_registered(scene: ReportingScene) -> None:

@@ -4,53 +4,111 @@ Rules:
 - An entry is counted once: the sums and the cursor behind them are one commit.
 - No book is locked, and only committed entries are read. A book's ids and commits have the same order, so no
   entry can appear behind the cursor.
-- Small books go first. A book that is far behind catches up batch by batch.
+- Each round adds entries of every book that is behind, many books per transaction.
+- A book that can't be added up, since rows of it are bad, is reported in the log and delays no other.
+- A round has an upper limit of entries, and the books share it fairly. So what a book lacks before a round is
+  added in it, unless that is more than its share. A book that is far behind delays no other.
 """
 
 import asyncio
+from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from merchant_wallet.base.db import Queries
+import psycopg
+import structlog
+
+from merchant_wallet.base.db import Queries, is_transient_error
 from merchant_wallet.book.chart import FEES_ID_OF
 from merchant_wallet.reporting.paging import Connection, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("rollup.sql"))
 BATCH_SIZE: Final = 5000
+"""At most this many entries are added in one transaction."""
+BOOKS_A_BATCH: Final = 250
+"""At most this many books are added up in one transaction."""
+BATCHES_A_ROUND: Final = 20
+"""A round adds about this many full batches at most. Then all books are looked at again."""
 INTERVAL_S: Final = 5.0
 BATCH_PAUSE_S: Final = 0.05
-"""The pause between two batches of a book that is far behind, so that requests come first."""
-BATCHES_A_TURN: Final = 20
-"""After this many batches the other books are looked at again."""
+"""The pause between two transactions of a round, so that requests come first."""
 
+log = structlog.get_logger(__name__)
 
-async def advance(conn: Connection, merchant_id: int, now_ms: int, *, batch: int = BATCH_SIZE) -> int:
-    """Add the next entries of a book to the figures. Returns how many; 0 if it is up to date."""
-    where = {"merchant_id": merchant_id}
-    async with conn.transaction():
-        await conn.execute(QUERIES["open_cursor"].text.encode(), where)
-        (cursor,) = await fetch(conn, QUERIES["lock_cursor"].text, where)
-        values = {
-            **where,
-            "entry_id": cursor["entry_id"],
-            "batch": batch,
-            "fees_ids": list(FEES_ID_OF.values()),
-            "now_ms": now_ms,
-        }
-        added = await fetch(conn, QUERIES["add_batch"].text, values)
-    return int(added[0]["entries"]) if added else 0
+Shares = dict[int, int]
+"""How many entries to add, by the merchant's id."""
 
 
 async def advance_all(
     conn: Connection, now_ms: int, *, batch: int = BATCH_SIZE, pause_s: float = BATCH_PAUSE_S
 ) -> int:
-    """Add new entries of every book, up to `BATCHES_A_TURN` batches. Returns how many entries."""
-    total, turns = 0, BATCHES_A_TURN
-    for behind in await fetch(conn, QUERIES["list_behind"].text, {}):
-        added = batch
-        while added == batch and turns > 0:
-            added = await advance(conn, behind["merchant_id"], now_ms, batch=batch)
-            total, turns = total + added, turns - 1
-            if added == batch:
-                await asyncio.sleep(pause_s)
+    """Run one round over all books that are behind. Returns how many entries were added."""
+    rows = await fetch(conn, QUERIES["list_behind"].text, {})
+    missing = {row["merchant_id"]: row["missing"] for row in rows}
+    total = 0
+    for number, shares in enumerate(_split(_share_out(missing, BATCHES_A_ROUND * batch), batch)):
+        if number:
+            await asyncio.sleep(pause_s)
+        total += await _advance_each(conn, shares, now_ms)
     return total
+
+
+async def _advance_each(conn: Connection, shares: Shares, now_ms: int) -> int:
+    """As `advance`. If it fails, halve the books, so that a book with bad rows fails alone."""
+    try:
+        return await advance(conn, shares, now_ms)
+    except psycopg.Error as error:
+        if is_transient_error(error):
+            raise
+        if len(shares) == 1:
+            log.error("figures of a book not added up", merchant_id=next(iter(shares)), exc_info=error)
+            return 0
+    books = list(shares.items())
+    middle = len(books) // 2
+    return sum([await _advance_each(conn, dict(half), now_ms) for half in (books[:middle], books[middle:])])
+
+
+async def advance(conn: Connection, shares: Shares, now_ms: int) -> int:
+    """Add the next entries of these books in one transaction. Returns how many.
+
+    A book that another worker adds up at this moment is left out.
+    """
+    books = {"merchant_ids": sorted(shares)}
+    async with conn.transaction():
+        await conn.execute(QUERIES["open_cursors"].text.encode(), books)
+        cursors = await fetch(conn, QUERIES["lock_cursors"].text, books)
+        values = {
+            "merchant_ids": [cursor["merchant_id"] for cursor in cursors],
+            "entry_ids": [cursor["entry_id"] for cursor in cursors],
+            "shares": [shares[cursor["merchant_id"]] for cursor in cursors],
+            "fees_ids": list(FEES_ID_OF.values()),
+            "now_ms": now_ms,
+        }
+        added = await fetch(conn, QUERIES["add_entries"].text, values)
+    return sum(row["entries"] for row in added)
+
+
+def _share_out(missing: Shares, limit: int) -> Shares:
+    """Each book's fair share of `limit`, at least one entry. What a book does not need, the others share."""
+    shares: Shares = {}
+    # From the smallest up, so that each next book divides what is left among the books that are left.
+    for merchant_id, count in sorted(missing.items(), key=itemgetter(1)):
+        shares[merchant_id] = min(count, max(1, limit // (len(missing) - len(shares))))
+        limit -= shares[merchant_id]
+    return shares
+
+
+def _split(shares: Shares, batch: int) -> Iterator[Shares]:
+    """Divide shares into transactions. A share that exceeds one goes on in the next."""
+    part: Shares = {}
+    room = batch
+    for merchant_id, left in shares.items():
+        while left:
+            part[merchant_id] = min(left, room)
+            left, room = left - part[merchant_id], room - part[merchant_id]
+            if not room or len(part) == BOOKS_A_BATCH:
+                yield part
+                part, room = {}, batch
+    if part:
+        yield part
