@@ -38,7 +38,8 @@ _XPUB_LENGTH: Final = 111
 _XPUB_VERSION: Final = bytes.fromhex("0488b21e")
 _HARDENED: Final = 2**31
 _CURVE_ORDER: Final = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
-_CACHED_FORMS: Final = 65_536
+_CACHED_FORMS: Final = 8192
+"""Each function below caches so many results, in up to 1.5 MiB. A result costs 6 to 15 microseconds."""
 
 
 def keccak256(message: bytes) -> bytes:
