@@ -80,7 +80,7 @@ async def put(scene: DepositScene, state: State) -> None:
 async def run(scene: DepositScene, name: str, key: dict[str, Any], **values: object) -> None:
     """Run one of the watcher's statements."""
     own: dict[str, object] = {"first": 0, "last": 2**31, "cause": "a test", "actor": "ann", "now_ms": 2}
-    dust: dict[str, object] = {"addresses": None, "merchant_ids": None, "minimum_units": 1}
+    dust: dict[str, object] = {"addresses": [address("ulla")], "merchant_ids": [1001], "minimum_units": 1}
     text = deposit_store.QUERIES[name].text.encode()
     await scene.connection.execute(text, {**key, **own, **dust, **values})
 
@@ -117,6 +117,7 @@ STATEMENTS: list[tuple[Event, Callable[[DepositScene, dict[str, Any]], Any]]] = 
     (Event.UNDONE, lambda scene, key: run(scene, "undo_seen", key)),
     (Event.ORPHANED, lambda scene, key: run(scene, "hold_settled", key)),
     (Event.ADDED_UP, lambda scene, key: run(scene, "raise_dust", key)),
+    (Event.ADDED_UP, lambda scene, key: run(scene, "raise_all_dust", key)),
     (Event.RELEASED, lambda scene, key: run(scene, "release_held", key)),
     (Event.DROPPED, lambda scene, key: run(scene, "drop_held", key)),
     (Event.CREDITED, credit),

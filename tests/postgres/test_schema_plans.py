@@ -19,6 +19,7 @@ from merchant_wallet.base.db import connect_sync
 from merchant_wallet.book.connection import SESSION
 from merchant_wallet.book.early_approvals import QUERIES as EARLY_APPROVALS
 from merchant_wallet.book.store import STATEMENTS
+from merchant_wallet.deposits.deposit_store import QUERIES as DEPOSITS
 
 SOURCE = Path(merchant_wallet.__file__).parent
 FILES = sorted(path for path in SOURCE.rglob("*.sql") if path.parent.name != "migrations")
@@ -193,6 +194,25 @@ def test_waits_are_joined_with_orders_by_their_person(filled_url: str) -> None:
         connection.execute(b"set enable_nestloop = off")
         kinds = [node["Node Type"] for node in list_nodes(explain(connection, text))]
     assert "Nested Loop" not in kinds
+
+
+@pytest.mark.parametrize("state", ["known dust", "unknown dust", "young"])
+def test_new_dust_is_judged_without_a_look_at_the_dust_of_other_addresses(
+    filled_url: str, database_url: str, state: str
+) -> None:
+    """Nearly all deposits are dust. Without statistics of that, dust is believed to be rare."""
+    url = database_url if state == "young" else filled_url
+    with connect_sync(url) as connection, connection.transaction(force_rollback=True):
+        if state == "young":
+            connection.execute(FILL.replace("8000", "30").removesuffix("analyze;\n").encode())
+        connection.execute(b"update deposit set status = 'dust' where status = 'credited'")
+        if state == "known dust":
+            connection.execute(b"analyze deposit")
+        plan = list(list_nodes(explain(connection, DEPOSITS["raise_dust"].text)))
+    reads = [node for node in plan if "Relation Name" in node and node["Node Type"] != "ModifyTable"]
+    assert len(reads) == 2
+    for node in reads:
+        assert re.search(r"address = a\.address|tx_hash = own\.tx_hash", node.get("Index Cond", "")), node
 
 
 def test_the_queries_that_read_all_are_still_there() -> None:

@@ -173,9 +173,10 @@ async def _carry_out(
             **_columns(chain, [write.owned for write in writes], now_ms),
             "statuses": [write.status.value for write in writes],
             "causes": [write.cause for write in writes],
-            "minimum_units": minimum_units,
         }
         await connection.execute(_TEXTS["write_final"], columns)
+    if dust := [write.owned for write in writes if write.status is State.DUST]:
+        columns = {**_columns(chain, dust, now_ms), "minimum_units": minimum_units}
         await connection.execute(_TEXTS["raise_dust"], columns)
 
 
@@ -183,10 +184,10 @@ def _make_key_params(known: Known) -> dict[str, Any]:
     return {"merchant_id": known.merchant_id, "tx_hash": known.tx_hash, "log_index": known.log_index}
 
 
-async def raise_dust(connection: AsyncConnection, chain: str, minimum_units: int) -> int:
+async def raise_all_dust(connection: AsyncConnection, chain: str, minimum_units: int) -> int:
     """Have all dust credited that reaches the present minimum. Returns the number of transfers."""
-    values = {"chain": chain, "minimum_units": minimum_units, "merchant_ids": None, "addresses": None}
-    return (await connection.execute(_TEXTS["raise_dust"], values)).rowcount
+    values = {"chain": chain, "minimum_units": minimum_units}
+    return (await connection.execute(_TEXTS["raise_all_dust"], values)).rowcount
 
 
 async def write_unconfirmed(

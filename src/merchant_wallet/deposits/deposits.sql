@@ -156,15 +156,27 @@ update deposit set status = 'undone'
 returning tx_hash;
 
 -- name: raise_dust
--- Dust becomes pending once all at its address reaches the minimum: at these addresses, or at all.
+-- Dust at these addresses, which got some now, becomes pending if all dust at its address reaches the minimum. The rows to
+-- change are found by what the look-up returned, and by no constant. Given a state or a chain, PostgreSQL could read all dust
+-- of the chain, which only grows.
 update deposit d set status = 'pending'
-  from (select s.merchant_id, s.chain, s.address from deposit s
-         where s.status = 'dust' and s.chain = %(chain)s::text
-           and (%(addresses)s::bytea[] is null
-                or (s.merchant_id = any(%(merchant_ids)s::bigint[]) and s.address = any(%(addresses)s::bytea[])))
-         group by s.merchant_id, s.chain, s.address
-        having sum(s.amount) >= %(minimum_units)s::bigint) enough
- where d.merchant_id = enough.merchant_id and d.chain = enough.chain and d.address = enough.address and d.status = 'dust';
+  from (select distinct merchant_id, address
+          from unnest(%(merchant_ids)s::bigint[], %(addresses)s::bytea[]) u (merchant_id, address)) a
+ cross join lateral (
+       select merchant_id, chain, tx_hash, log_index, status, sum(amount) over () as units from deposit
+        where merchant_id = a.merchant_id and chain = %(chain)s::text and address = a.address and status = 'dust'
+       offset 0) own
+ where own.units >= %(minimum_units)s::bigint and d.merchant_id = own.merchant_id and d.chain = own.chain
+   and d.tx_hash = own.tx_hash and d.log_index = own.log_index and d.status = own.status;
+
+-- name: raise_all_dust
+-- The same at all addresses of a chain, after a start: the minimum may be lower now. This reads all dust of the chain.
+update deposit d set status = 'pending'
+  from (select merchant_id, address from deposit
+         where status = 'dust' and chain = %(chain)s::text
+         group by merchant_id, address
+        having sum(amount) >= %(minimum_units)s::bigint) enough
+ where d.merchant_id = enough.merchant_id and d.chain = %(chain)s::text and d.address = enough.address and d.status = 'dust';
 
 -- name: peek_due
 -- Deposits that can be credited now, the longest waiting first, and their merchants' settings. Nothing is locked: the

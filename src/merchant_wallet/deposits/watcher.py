@@ -152,7 +152,7 @@ class Watcher:
     async def _judge_dust(self, connection: AsyncConnection) -> None:
         """The minimum may have been lowered since the last start."""
         if not self._knows_minimum:
-            await deposit_store.raise_dust(connection, self._chain, self._minimum_units)
+            await deposit_store.raise_all_dust(connection, self._chain, self._minimum_units)
             self._knows_minimum = True
 
     async def _read_cursor(self, connection: AsyncConnection, final: Block) -> Cursor:
