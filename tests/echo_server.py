@@ -19,6 +19,7 @@ from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.source_addresses import Network
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants.cache import MerchantCache
+from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.observability.logs import AccessLog
 from merchant_wallet.processes.listener import MAX_CONNECTIONS, SOURCE_CONNECTIONS, Listener
 
@@ -87,6 +88,17 @@ class Client:
         self._writer.close()
 
 
+class KnownMerchants:
+    """Replaces the cache of merchants: it knows some appKeys, and nothing about their merchants."""
+
+    def __init__(self, *app_keys: str) -> None:
+        self._app_keys = app_keys
+
+    def get(self, app_key: str) -> Merchant | None:
+        """Something, if the appKey is known."""
+        return cast(Merchant, app_key) if app_key in self._app_keys else None
+
+
 class EchoServer:
     """A listener with one operation and one page."""
 
@@ -115,11 +127,13 @@ async def _page(request: Request) -> Response:
     return PlainTextResponse(f"page {(await request.body()).decode()}")
 
 
-def make_dependencies(trusted_proxies: tuple[Network, ...] = ()) -> Dependencies:
+def make_dependencies(
+    trusted_proxies: tuple[Network, ...] = (), known: KnownMerchants | None = None
+) -> Dependencies:
     """What connections need. No operation of the service can run with them."""
     return Dependencies(
         gate=cast(Gate, None),
-        merchant_cache=cast(MerchantCache, None),
+        merchant_cache=cast(MerchantCache, known or KnownMerchants()),
         writer=cast(Writer, None),
         operation_context=cast(OperationContext, None),
         access_log=AccessLog(sys.stderr, enabled=False),
@@ -135,11 +149,12 @@ def run_server(
     source_connections: int = SOURCE_CONNECTIONS,
     further: Sequence[Route] = (),
     timeout_s: float = TIMEOUT_S,
+    known: KnownMerchants | None = None,
 ) -> None:
     """Listen, run the scenario, stop. No connection may stay open."""
 
     async def whole() -> None:
-        echo, dependencies = EchoEndpoint(), make_dependencies(trusted_proxies)
+        echo, dependencies = EchoEndpoint(), make_dependencies(trusted_proxies, known)
         pages = Starlette(routes=[Route("/page", _page, methods=["GET", "POST"]), *further])
         listener = Listener({PATH: echo}, dependencies, pages, max_connections, source_connections)
         await listener.start(HOST, 0)

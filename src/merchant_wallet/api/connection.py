@@ -25,6 +25,7 @@ from merchant_wallet.api.endpoint import BODY_TIMEOUT_S, TOO_LATE, Endpoint, wri
 from merchant_wallet.api.framing import check_framing
 from merchant_wallet.api.known_heads import MAX_MISSES, KnownHeads, RequestHead
 from merchant_wallet.api.response import encode_response
+from merchant_wallet.api.turns import SHARED, find_turn
 from merchant_wallet.api.upgrades import IgnoresUpgrades
 from merchant_wallet.api.wire import MAX_BODY_BYTES
 from merchant_wallet.base.codes import BODY_MALFORMED, PATH_UNKNOWN, Refusal
@@ -302,11 +303,13 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
     def _schedule(self, request: OperationRequest, path: bytes) -> None:
         """Give a request to the scheduler."""
         self._answering = True
-        endpoint, scheduler = self._state.endpoints.get(path), self._state.dependencies.scheduler
+        endpoint, dependencies = self._state.endpoints.get(path), self._state.dependencies
+        scheduler = dependencies.scheduler
         if endpoint is None:
-            scheduler.schedule(True, self._refuse_path, request, path)
+            scheduler.schedule(SHARED, True, self._refuse_path, request, path)
         else:
-            scheduler.schedule(endpoint.only_reads, endpoint.handle, "POST", request)
+            request.turn = find_turn(request.body, request.source, dependencies.merchant_cache)
+            scheduler.schedule(request.turn, endpoint.only_reads, endpoint.handle, "POST", request)
 
     def _refuse_path(self, request: OperationRequest, path: bytes) -> None:
         status, body, headers = write_refusal(_UNKNOWN)

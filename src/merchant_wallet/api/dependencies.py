@@ -11,6 +11,7 @@ from merchant_wallet.api.gate import Gate
 from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.api.refused_requests.buffer import RefusedRequestBuffer
 from merchant_wallet.api.scheduler import Scheduler
+from merchant_wallet.api.turns import SHARED, Turn
 from merchant_wallet.base.source_addresses import Network
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
@@ -93,4 +94,5 @@ class OperationRequest(msgspec.Struct):
     reply: Reply
     began_s: float = msgspec.field(default_factory=time.monotonic)
     app_key: str = ""
+    turn: Turn = SHARED
     counted: bool = False

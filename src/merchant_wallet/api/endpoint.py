@@ -131,7 +131,7 @@ class Endpoint:
         waiting = self._submit(caller, command, request.request_id)
         scheduler = self._dependencies.scheduler
         waiting.add_done_callback(
-            partial(scheduler.schedule, self.only_reads, self._finish, request, fields, caller)
+            partial(scheduler.schedule, request.turn, self.only_reads, self._finish, request, fields, caller)
         )
 
     def _check(self, request: OperationRequest, merchant: Merchant, fields: Fields) -> tuple[Caller, Command]:

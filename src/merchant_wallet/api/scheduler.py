@@ -1,50 +1,58 @@
 """Fair scheduler of requests on the event loop.
 
 Rules:
-- Writes and reads have a queue each. While both wait, reads get a quarter of each turn (`base.fair_queue`).
-- A turn is a few callbacks, then the event loop polls its sockets. Without that, a crowd of requests would
+- Writes and reads have a queue each. While both wait, reads get a quarter of each round (`base.fair_queue`).
+- Within a queue the merchants take turns (`turns`), when a request begins and when it is answered.
+- A round is a few callbacks, then the event loop polls its sockets. Without that, a crowd of requests would
   leave the database's answer unread, and the database idle.
 """
 
 import asyncio
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any, Final
 
-from merchant_wallet.base.fair_queue import FairQueue
+from merchant_wallet.api.turns import Turn
+from merchant_wallet.base.fair_queue import FairQueue, RoundRobin
 
-CALLBACKS_PER_TURN: Final = 8
+CALLBACKS_PER_ROUND: Final = 8
 """How many requests are begun or answered between two polls of the sockets: about half a millisecond."""
 MIN_READS: Final = 2
 """How many of them are reads, if that many reads wait."""
 
-Callback = tuple[Callable[..., None], tuple[Any, ...]]
+Callback = tuple[Turn, Callable[..., None], tuple[Any, ...]]
+
+
+_owner_of: Callable[[Callback], Turn] = itemgetter(0)
 
 
 class Scheduler:
-    """Runs callbacks in turns. A callback must not raise."""
+    """Runs callbacks in rounds. A callback must not raise."""
 
     def __init__(self) -> None:
-        self._queue: FairQueue[Callback] = FairQueue(MIN_READS, caps_reads=False)
+        self._queue: FairQueue[Callback] = FairQueue(
+            MIN_READS, caps_reads=False, make_queue=lambda: RoundRobin(_owner_of)
+        )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_due = False
 
-    def schedule(self, only_reads: bool, callback: Callable[..., None], *arguments: Any) -> None:
+    def schedule(self, turn: Turn, only_reads: bool, callback: Callable[..., None], *arguments: Any) -> None:
         """Let a callback wait for its turn."""
-        self._queue.put((callback, arguments), is_read=only_reads)
+        self._queue.put((turn, callback, arguments), is_read=only_reads)
         if not self._is_due:
             self._loop = self._loop or asyncio.get_running_loop()
-            self._schedule_turn()
+            self._schedule_round()
 
-    def _schedule_turn(self) -> None:
+    def _schedule_round(self) -> None:
         assert self._loop is not None, "set with the first callback"
         self._is_due = True
-        self._loop.call_soon(self._run_turn)
+        self._loop.call_soon(self._run_round)
 
-    def _run_turn(self) -> None:
-        # Taken before any of them runs: what they schedule waits for the next turn.
-        for callback, arguments in self._queue.take(CALLBACKS_PER_TURN):
+    def _run_round(self) -> None:
+        # Taken before any of them runs: what they schedule waits for the next round.
+        for _, callback, arguments in self._queue.take(CALLBACKS_PER_ROUND):
             callback(*arguments)
         if self._queue:
-            self._schedule_turn()
+            self._schedule_round()
         else:
             self._is_due = False
