@@ -24,7 +24,7 @@ from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.commands import Adjust, Submission
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.callbacks.client import Answer
+from merchant_wallet.callbacks.answers import Answer
 from merchant_wallet.callbacks.payloads import Payload
 from merchant_wallet.callbacks.sender import CallbackSender
 from merchant_wallet.chains.sandbox.chain import SandboxChain

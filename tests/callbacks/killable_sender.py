@@ -16,7 +16,7 @@ from tests.callbacks.conftest import MASTER_KEY, make_client
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.callbacks import outbox
-from merchant_wallet.callbacks.client import Answer
+from merchant_wallet.callbacks.answers import Answer
 from merchant_wallet.callbacks.payloads import Payload
 from merchant_wallet.callbacks.sender import CallbackSender
 from merchant_wallet.merchants.keys import Keyring

@@ -7,8 +7,8 @@ from psycopg import AsyncConnection
 from tests.callbacks.conftest import CallbackScene, InScene
 
 from merchant_wallet.callbacks import outbox
+from merchant_wallet.callbacks.answers import Answer
 from merchant_wallet.callbacks.callback_states import STEPS, UNDELIVERED, Event, State, read_attempt
-from merchant_wallet.callbacks.client import Answer
 from merchant_wallet.callbacks.outbox import Claim, Key
 from merchant_wallet.callbacks.schedule import PAUSES_S
 

@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.callbacks.conftest import make_client
 from tests.callbacks.receiver import Behaviour, Receiver, answer, hang, open_receiver, raw
 
-from merchant_wallet.callbacks.client import MAX_BYTES, Answer, CallbackClient
+from merchant_wallet.callbacks.answers import Answer
+from merchant_wallet.callbacks.client import MAX_BYTES, CallbackClient
 from merchant_wallet.callbacks.payloads import Payload
 from merchant_wallet.callbacks.target_policy import LOOPBACK, TargetPolicy
 

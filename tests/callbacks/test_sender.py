@@ -13,7 +13,7 @@ from merchant_wallet.book.commands import Expire, ReadWithdrawal
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.verification.verify import verify_book
 from merchant_wallet.callbacks import outbox
-from merchant_wallet.callbacks.client import Answer
+from merchant_wallet.callbacks.answers import Answer
 from merchant_wallet.callbacks.host_concurrency import QUICK_LIMIT
 from merchant_wallet.callbacks.outbox import Key
 from merchant_wallet.callbacks.payloads import Payload

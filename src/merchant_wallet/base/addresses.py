@@ -82,6 +82,10 @@ def decode_base58check(text: str) -> bytes:
 def to_eip55(address: bytes) -> str:
     """The EVM form of 20 bytes, with its checksum in the case of the letters (EIP-55)."""
     _check_size(address)
+    return _write_eip55(address)
+
+
+def _write_eip55(address: bytes) -> str:
     digits = address.hex()
     case = keccak256(digits.encode()).hex()
     return "0x" + "".join(d.upper() if c > "7" else d for d, c in zip(digits, case, strict=False))
@@ -104,7 +108,7 @@ def parse_evm(text: str) -> bytes:
     if len(text) != 42 or not text.startswith("0x") or not _LOWER_HEX.issuperset(digits.lower()):
         raise ValueError("an EVM address is 0x and 40 hex digits")
     address = bytes.fromhex(digits)
-    if not _LOWER_HEX.issuperset(digits) and to_eip55(address) != text:
+    if not _LOWER_HEX.issuperset(digits) and _write_eip55(address) != text:
         raise ValueError("the EIP-55 checksum does not match the case of the letters")
     return address
 

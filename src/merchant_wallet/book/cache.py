@@ -22,8 +22,10 @@ from merchant_wallet.book.sub_user import SubUser
 MAX_CACHED: Final = 20_000
 """At most this many books and sub-users are cached, in about 10 MiB."""
 MAX_WARY: Final = 1024
-RECENT_KEYS_LIMIT: Final = 20_000
-"""At least this many recent nonces and order ids are kept, and at most twice as many, in about 4 MiB."""
+RECENT_KEYS_LIMIT: Final = 8192
+"""At least this many recent nonces and order ids are kept, and at most twice as many, in about 1 MiB. With a
+few more, Python's sets would take four times as much.
+"""
 
 
 class CachedBook:

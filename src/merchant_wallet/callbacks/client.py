@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Final
 
 import httpcore
-import msgspec
 
+from merchant_wallet.callbacks.answers import Answer
 from merchant_wallet.callbacks.payloads import Header, Payload
 from merchant_wallet.callbacks.target_policy import HTTPS, Forbidden, Target, TargetPolicy
 
@@ -24,20 +24,6 @@ CONNECT_TIMEOUT_S: Final = 4.0
 """For one address, if the host has several."""
 MAX_BYTES: Final = 4096
 MAX_ERROR_LENGTH: Final = 300
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """The result of one attempt. `body` is the beginning of the answer's body. `error` says why there is no
-    more.
-
-    `http_status` is None without an answer. `address` is None without a connection.
-    """
-
-    latency_ms: int
-    address: str | None = None
-    http_status: int | None = None
-    body: bytes = b""
-    error: str | None = None
 
 
 def _tidy(error: str | None) -> str | None:

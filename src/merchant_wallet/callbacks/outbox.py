@@ -15,7 +15,7 @@ import msgspec
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
-from merchant_wallet.callbacks.client import Answer
+from merchant_wallet.callbacks.answers import Answer
 from merchant_wallet.callbacks.payloads import DEPOSIT, CallbackEvent, DepositEvent, WithdrawalEvent
 
 QUERIES: Final = Queries(Path(__file__).with_name("outbox.sql"))

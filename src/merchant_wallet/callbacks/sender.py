@@ -25,8 +25,8 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.pool import Pool, is_idle
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
 from merchant_wallet.callbacks import outbox
+from merchant_wallet.callbacks.answers import Answer
 from merchant_wallet.callbacks.callback_states import Event, read_attempt
-from merchant_wallet.callbacks.client import Answer
 from merchant_wallet.callbacks.host_concurrency import QUICK_LIMIT, HostConcurrency
 from merchant_wallet.callbacks.outbox import Claim, Key, Waiting
 from merchant_wallet.callbacks.payloads import (
