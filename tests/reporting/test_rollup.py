@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 from structlog.testing import capture_logs
 from tests.book.many_books import open_books
+from tests.plans import Plan, list_nodes
 from tests.reporting.conftest import COIN, ReportingScene
 
 from merchant_wallet.base.db import connect
@@ -145,6 +146,27 @@ async def test_one_round_adds_up_a_thousand_active_books(scene: ReportingScene) 
     assert (await told(scene, None))["adjust", "USDT"] == (3000, 3000 * COIN, 0)
     for book in (books[0], books[-1]):
         assert (await told(scene, book))["adjust", "USDT"] == (3, 3 * COIN, 0)
+
+
+async def test_a_young_books_entries_are_each_looked_up_by_their_key(scene: ReportingScene) -> None:
+    """Without statistics PostgreSQL expects one entry, and joins sets of thousands row by row."""
+    entries = 2000
+    (book,) = await open_books(scene.url, 1)
+    await give(scene, [book], entries)
+    values = {"merchant_ids": [book], "entry_ids": [0], "shares": [entries], "fees_ids": [4, 5], "now_ms": 0}
+    async with scene.conn.transaction(force_rollback=True):
+        await scene.conn.execute(rollup.QUERIES["avoid_scans"].text.encode())
+        query = f"explain (analyze, timing off, format json) {rollup.QUERIES['add_entries'].text}"
+        row = await (await scene.conn.execute(query.encode(), values)).fetchone()
+    assert row is not None
+    handled = sum(_count_rows(node) for node in list_nodes(row[0][0]["Plan"]))
+    assert entries < handled < 30 * entries
+
+
+def _count_rows(node: Plan) -> float:
+    """How many rows a node returned or threw away."""
+    removed = [value for name, value in node.items() if name.startswith("Rows Removed by")]
+    return float((node["Actual Rows"] + sum(removed)) * node["Actual Loops"])
 
 
 async def test_books_that_are_far_behind_share_a_round_and_delay_no_other(scene: ReportingScene) -> None:

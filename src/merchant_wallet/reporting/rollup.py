@@ -76,6 +76,7 @@ async def advance(conn: Connection, shares: Shares, now_ms: int) -> int:
     """
     books = {"merchant_ids": sorted(shares)}
     async with conn.transaction():
+        await conn.execute(QUERIES["avoid_scans"].text.encode())
         await conn.execute(QUERIES["open_cursors"].text.encode(), books)
         cursors = await fetch(conn, QUERIES["lock_cursors"].text, books)
         values = {
