@@ -173,6 +173,22 @@ class Platform:
 
         return asyncio.run_coroutine_threadsafe(wait(), self._loop).result(START_TIMEOUT_S)
 
+    @contextmanager
+    def holding_loop(self) -> Iterator[None]:
+        """Keep the service's event loop busy: it finds all that is sent meanwhile at once."""
+        held, released = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            held.set()
+            released.wait(START_TIMEOUT_S)
+
+        self._loop.call_soon_threadsafe(hold)
+        assert held.wait(START_TIMEOUT_S)
+        try:
+            yield
+        finally:
+            released.set()
+
     def operate(self, act: Callable[[Connection], Awaitable[T]]) -> T:
         """Do what an operator's command does, on a separate database connection."""
 

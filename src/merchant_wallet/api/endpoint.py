@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 from merchant_wallet.api.dependencies import Dependencies, Header, OperationRequest
 from merchant_wallet.api.gate import Caller, refuse_callback, require_app_key, unknown_app_key
 from merchant_wallet.api.operation import Operation
+from merchant_wallet.api.turns import find_turn
 from merchant_wallet.api.wire import (
     MAX_BODY_BYTES,
     Fields,
@@ -91,7 +92,7 @@ class Endpoint:
         self._refuse(request, refusal)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As `handle`, for a server that speaks ASGI."""
+        """As `handle`, in the merchant's turn, for a server that speaks ASGI."""
         content_type, source = _read_headers(scope, self._dependencies.trusted_proxies)
         answered: asyncio.Future[tuple[int, bytes, str, Sequence[Header]]]
         answered = asyncio.get_running_loop().create_future()
@@ -107,7 +108,10 @@ class Endpoint:
         except TimeoutError:
             self.refuse_incomplete(request, TOO_LATE)
         else:
-            self.handle(scope["method"], request)
+            dependencies = self._dependencies
+            request.turn = find_turn(request.body, source, dependencies.merchant_cache)
+            method = scope["method"]
+            dependencies.scheduler.schedule(request.turn, self.only_reads, self.handle, method, request)
         await send_answer(send, *await answered)
 
     def _begin(self, request: OperationRequest) -> None:

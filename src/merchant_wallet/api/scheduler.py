@@ -2,7 +2,8 @@
 
 Rules:
 - Writes and reads have a queue each. While both wait, reads get a quarter of each round (`base.fair_queue`).
-- Within a queue the merchants take turns (`turns`), when a request begins and when it is answered.
+- Within a queue the merchants take turns, and the sources of one merchant take its turns (`turns`). A request
+  waits for a turn to begin and for another to be answered.
 - A round is a few callbacks, then the event loop polls its sockets. Without that, a crowd of requests would
   leave the database's answer unread, and the database idle.
 """
@@ -21,9 +22,7 @@ MIN_READS: Final = 2
 """How many of them are reads, if that many reads wait."""
 
 Callback = tuple[Turn, Callable[..., None], tuple[Any, ...]]
-
-
-_owner_of: Callable[[Callback], Turn] = itemgetter(0)
+_turn_of: Final[Callable[[Callback], Turn]] = itemgetter(0)
 
 
 class Scheduler:
@@ -31,7 +30,7 @@ class Scheduler:
 
     def __init__(self) -> None:
         self._queue: FairQueue[Callback] = FairQueue(
-            MIN_READS, caps_reads=False, make_queue=lambda: RoundRobin(_owner_of)
+            MIN_READS, caps_reads=False, make_queue=lambda: RoundRobin(_turn_of)
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_due = False

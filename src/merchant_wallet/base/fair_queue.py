@@ -8,10 +8,12 @@ Rules:
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
+Owner = tuple[str, str]
+"""A group and a member of it."""
 
 
 class Queue(Protocol[T]):
@@ -19,49 +21,93 @@ class Queue(Protocol[T]):
 
     def append(self, work: T, /) -> None: ...
 
-    def popleft(self) -> T: ...
+    def take(self, limit: int) -> list[T]: ...
 
     def __len__(self) -> int: ...
+
+
+class InOrder(deque[T]):
+    """Waiting work: first come, first served."""
+
+    __slots__ = ()
+
+    def take(self, limit: int) -> list[T]:
+        """The next pieces, at most `limit`."""
+        return [self.popleft() for _ in range(min(limit, len(self)))]
 
 
 class RoundRobin(Generic[T]):
     """Waiting work of several owners, who take turns with one piece each. `owner_of` says whose a piece is.
 
-    An owner's own pieces stay in order. Whoever has nothing waiting costs nothing.
+    An owner is a group and a member of it. Groups take turns; within a group its members do. So a group gets
+    no more turns if it has more members. An owner's own pieces stay in order. Owners with nothing waiting
+    need no memory.
     """
 
-    __slots__ = ("_count", "_order", "_owner_of", "_waiting")
+    __slots__ = ("_count", "_members", "_order", "_owner_of", "_waiting")
 
-    def __init__(self, owner_of: Callable[[T], Hashable]) -> None:
+    def __init__(self, owner_of: Callable[[T], Owner]) -> None:
         self._owner_of = owner_of
-        self._waiting: dict[Hashable, deque[T]] = {}
-        self._order: deque[Hashable] = deque()
+        self._waiting: dict[Owner, deque[T]] = {}
+        self._members: dict[str, deque[Owner]] = {}
+        self._order: deque[str] = deque()
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
     def append(self, work: T, /) -> None:
-        """Add a piece of work. A new owner's turn comes after all others'."""
+        """Add a piece of work. A new owner's turn comes after those of all others."""
         owner = self._owner_of(work)
         waiting = self._waiting.get(owner)
         if waiting is None:
             self._waiting[owner] = deque((work,))
-            self._order.append(owner)
+            self._add_owner(owner)
         else:
             waiting.append(work)
         self._count += 1
 
-    def popleft(self) -> T:
-        """The next piece of the owner whose turn it is. Raises IndexError if nothing waits."""
-        owner = self._order.popleft()
+    def _add_owner(self, owner: Owner) -> None:
+        group = owner[0]
+        members = self._members.get(group)
+        if members is None:
+            self._members[group] = deque((owner,))
+            self._order.append(group)
+        else:
+            members.append(owner)
+
+    def take(self, limit: int) -> list[T]:
+        """The next pieces, at most `limit`."""
+        count = min(limit, self._count)
+        self._count -= count
+        if len(self._waiting) == 1:
+            return self._take_of_one(count)
+        return [self._take_turn() for _ in range(count)]
+
+    def _take_of_one(self, count: int) -> list[T]:
+        """The same as `count` turns, but faster, while a single owner has work waiting."""
+        (waiting,) = self._waiting.values()
+        taken = [waiting.popleft() for _ in range(count)]
+        if not waiting:
+            self._waiting.clear()
+            self._members.clear()
+            self._order.clear()
+        return taken
+
+    def _take_turn(self) -> T:
+        group = self._order.popleft()
+        members = self._members[group]
+        owner = members.popleft()
         waiting = self._waiting[owner]
         work = waiting.popleft()
         if waiting:
-            self._order.append(owner)
+            members.append(owner)
         else:
             del self._waiting[owner]
-        self._count -= 1
+        if members:
+            self._order.append(group)
+        else:
+            del self._members[group]
         return work
 
 
@@ -74,7 +120,7 @@ class FairQueue(Generic[T]):
     __slots__ = ("_caps_reads", "_min_reads", "_reads", "_writes")
 
     def __init__(
-        self, min_reads: int, *, caps_reads: bool, make_queue: Callable[[], Queue[T]] = deque
+        self, min_reads: int, *, caps_reads: bool, make_queue: Callable[[], Queue[T]] = InOrder
     ) -> None:
         self._min_reads = min_reads
         self._caps_reads = caps_reads
@@ -92,9 +138,10 @@ class FairQueue(Generic[T]):
         """The next batch, writes first, of at most `limit`, which is 2 or more."""
         writes, reads = self._writes, self._reads
         for_writes = max(limit - min(len(reads), self._min_reads), limit // 2)
-        batch = [writes.popleft() for _ in range(min(len(writes), for_writes))]
+        batch = writes.take(for_writes)
         for_reads = limit - len(batch)
         if batch and self._caps_reads:
             for_reads = min(for_reads, max(self._min_reads, len(batch) // 2))
-        batch += [reads.popleft() for _ in range(min(len(reads), for_reads))]
+        if reads:
+            batch += reads.take(for_reads)
         return batch
