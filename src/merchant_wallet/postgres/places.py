@@ -9,24 +9,76 @@
 from typing import Final
 
 HOME: Final = frozenset(
-    """
-    audit_entry audit_head cancel_signed chain_block chain_cursor checkpoint_key
-    custody_address custody_cursor custody_movement custody_remainder custody_survey
-    failed_sign_in hot_wallet id_range issued_address merchant merchant_secret
-    operator operator_failure operator_known_source operator_recovery_code operator_session operator_wait
-    payout payout_reservation payout_signed payout_stop proposal rate rate_history reconciliation
-    refused_request rollback_acceptance rollback_evidence sandbox_deposit sandbox_transfer
-    schema_migration side_role sweep sweep_signed treasury_movement wallet_nonce xpub_pool
-    """.split()
+    [
+        "audit_entry",
+        "audit_head",
+        "cancel_signed",
+        "chain_block",
+        "chain_cursor",
+        "checkpoint_key",
+        "custody_address",
+        "custody_cursor",
+        "custody_movement",
+        "custody_remainder",
+        "custody_survey",
+        "failed_sign_in",
+        "hot_wallet",
+        "id_range",
+        "issued_address",
+        "merchant",
+        "merchant_secret",
+        "operator",
+        "operator_failure",
+        "operator_known_source",
+        "operator_recovery_code",
+        "operator_session",
+        "operator_wait",
+        "payout",
+        "payout_reservation",
+        "payout_signed",
+        "payout_stop",
+        "proposal",
+        "rate",
+        "rate_history",
+        "reconciliation",
+        "refused_request",
+        "rollback_acceptance",
+        "rollback_evidence",
+        "sandbox_deposit",
+        "sandbox_transfer",
+        "schema_migration",
+        "side_role",
+        "sweep",
+        "sweep_signed",
+        "treasury_movement",
+        "wallet_nonce",
+        "xpub_pool",
+    ]
 )
 """Tables of the platform."""
 
 CELL: Final = frozenset(
-    """
-    account book callback callback_attempt callback_pause credited_transaction daily_figure
-    deposit deposit_credit entry figure_cursor merchant_address nonce posting sub_user
-    wallet_address wallet_session withdrawal withdrawal_step
-    """.split()
+    [
+        "account",
+        "book",
+        "callback",
+        "callback_attempt",
+        "callback_pause",
+        "credited_transaction",
+        "daily_figure",
+        "deposit",
+        "deposit_credit",
+        "entry",
+        "figure_cursor",
+        "merchant_address",
+        "nonce",
+        "posting",
+        "sub_user",
+        "wallet_address",
+        "wallet_session",
+        "withdrawal",
+        "withdrawal_step",
+    ]
 )
 """Tables of the books."""
 
