@@ -58,7 +58,7 @@ def _list_queries() -> Iterator[tuple[str, Query]]:
 def _read_tables(text: str) -> set[str]:
     """The tables that a statement names."""
     names = (part.split()[0] for named in _NAMED.findall(text.lower()) for part in named.split(","))
-    return set(names) & _TABLES
+    return set(_TABLES.intersection(names))
 
 
 def _crosses(text: str) -> bool:
