@@ -18,6 +18,7 @@ from merchant_wallet.base.db import (
     is_database_away,
     is_open,
     is_transient_error,
+    place,
 )
 from merchant_wallet.base.setting_types import read_database_url
 
@@ -134,6 +135,51 @@ def test_a_server_that_takes_writes_is_asked_for_unless_the_url_says_otherwise()
     assert conninfo_to_dict(for_writing("postgresql://db/wallet"))["target_session_attrs"] == "read-write"
     assert for_writing("postgresql://db/wallet?target_session_attrs=any").endswith("=any")
     assert for_writing(for_writing("postgresql://db/wallet")) == for_writing("postgresql://db/wallet")
+
+
+def test_a_cell_is_reached_at_its_own_address_as_the_same_user() -> None:
+    url = "postgresql://web:secret@home:5432/wallet?sslmode=require"
+
+    found = conninfo_to_dict(
+        place(url, "postgresql://admin:other@db1:5433,db2:5433/cells?sslmode=disable", "far")
+    )
+
+    assert (found["user"], found["password"]) == ("web", "secret")
+    assert (found["host"], found["port"], found["dbname"]) == ("db1,db2", "5433,5433", "cells")
+    assert found["sslmode"] == "disable"
+    assert found["options"] == "-c search_path=far"
+
+
+def test_a_cell_of_homes_own_database_differs_in_its_schema_alone() -> None:
+    url = "postgresql://web:secret@home/wallet?options=-c%20jit%3Doff"
+
+    assert place(url, None, "public") is url
+    found = conninfo_to_dict(place(url, None, "far"))
+    assert found.pop("options") == "-c jit=off -c search_path=far"
+    assert found == {"user": "web", "password": "secret", "host": "home", "dbname": "wallet"}
+
+
+def test_the_user_of_an_address_is_not_used() -> None:
+    found = conninfo_to_dict(place("postgresql:///wallet", "postgresql://admin:other@db/cells", "far"))
+
+    assert "user" not in found
+    assert "password" not in found
+
+
+@pytest.mark.parametrize("name", ["", "Far", "far off", "1far", "far,public", "x" * 64])
+def test_a_schema_needs_a_plain_name(name: str) -> None:
+    with pytest.raises(ValueError, match="no name of a schema"):
+        place("postgresql:///wallet", None, name)
+
+
+def test_a_cells_connection_sees_its_schema_alone(database_url: str) -> None:
+    with connect_sync(database_url) as admin:
+        admin.execute("create schema far")
+        admin.execute("create table far.book (merchant_id bigint)")
+    with connect_sync(place(database_url, None, "far")) as connection:
+        assert connection.execute("select from book").fetchall() == []
+        with pytest.raises(errors.UndefinedTable):
+            connection.execute("select from merchant")
 
 
 def test_the_urls_own_patience_wins_and_the_name_is_ours() -> None:

@@ -33,9 +33,14 @@ DEFAULTS: Final[dict[str, Any]] = {
     "tcp_user_timeout": 30_000,
 }
 """How every connection is opened, unless the URL says otherwise."""
+HOME_SCHEMA: Final = "public"
+"""The schema of the platform's tables."""
 SESSION = "set synchronous_commit = on; set idle_in_transaction_session_timeout = '60s'"
 """Commits are synced to disk whatever the default is, and no idle transaction holds a lock for long."""
 
+_IDENTITY: Final = ("user", "password", "passfile", "sslcert", "sslkey", "sslpassword")
+"""The parameters of a URL that say who connects."""
+_SCHEMA_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _BEGIN_LINE = re.compile(r"--\s*(name|fragment):\s*(.*)")
 _FRAGMENT = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
@@ -127,6 +132,24 @@ def for_writing(url: str) -> str:
     if "target_session_attrs" in conninfo_to_dict(url):
         return url
     return make_conninfo(url, target_session_attrs="read-write")
+
+
+def place(url: str, address: str | None, schema: str) -> str:
+    """The connection string of a cell: at its `address`, as the user of `url`, with `schema` alone visible.
+
+    Without an address the schema is in the database of `url`. Every process connects to all cells as the same
+    user, so addresses contain no passwords. Raises ValueError for a schema's name that needs quotes.
+    """
+    if address is None and schema == HOME_SCHEMA:
+        return url
+    if not _SCHEMA_NAME.fullmatch(schema):
+        raise ValueError(f"{schema!r} is no name of a schema: lower-case letters, digits and _ only")
+    own = conninfo_to_dict(url)
+    there = conninfo_to_dict(url if address is None else address)
+    options = f"{there.get('options') or ''} -c search_path={schema}".strip()
+    found: dict[str, Any] = {name: value for name, value in there.items() if name not in _IDENTITY}
+    found |= {name: own[name] for name in _IDENTITY if name in own}
+    return make_conninfo("", **{**found, "options": options})
 
 
 async def connect(url: str) -> psycopg.AsyncConnection:

@@ -1,0 +1,63 @@
+"""Cells: the schemas that hold merchants' books, in one database or in several.
+
+- Home is the platform's schema. It says in which cell each merchant's book is.
+- The default cell is home's own schema. A database without further cells has only this one.
+- An apart cell is another schema, in the same database or on another server. Home and an apart cell can't
+  commit together.
+- A connection to an apart cell sees that cell's tables alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from psycopg import AsyncConnection
+
+from merchant_wallet.base.db import HOME_SCHEMA, TransientError
+
+DEFAULT_CELL_ID: Final = 0
+DEFAULT_CELL_NAME: Final = "main"
+
+
+class CellClosed(TransientError):
+    """The cell takes no commands now: it is being moved, or it is not what the directory says."""
+
+
+class CellAway(TransientError):
+    """The cell can't be reached now. Other cells are not concerned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell, as this process reaches it. `version` changes whenever home changes anything about it."""
+
+    cell_id: int
+    name: str
+    url: str = field(repr=False)
+    schema: str = HOME_SCHEMA
+    version: int = 1
+    is_open: bool = True
+
+    @property
+    def is_home(self) -> bool:
+        """Whether its tables are in home's schema. Then one transaction may write both."""
+        return self.cell_id == DEFAULT_CELL_ID
+
+
+class Cells(Protocol):
+    """Home and all cells, with their connections. `Connect` is `partial(cells.connect, cell)`."""
+
+    async def connect_home(self) -> AsyncConnection:
+        """A connection to home. Raises psycopg.OperationalError."""
+
+    async def connect(self, cell: Cell) -> AsyncConnection:
+        """A connection to a cell. Raises CellClosed, psycopg.OperationalError."""
+
+    def list(self) -> Sequence[Cell]:
+        """All cells as they were read last, the default cell first."""
+
+    def known(self, merchant_id: int) -> Cell | None:
+        """The cell of a merchant's book, without asking the database; None if it was not read yet."""
+
+    async def find(self, merchant_id: int) -> Cell:
+        """The cell of a merchant's book. Raises KeyError for an unknown merchant, psycopg.Error."""
