@@ -10,7 +10,8 @@ Rules:
 
 import base64
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -49,6 +50,15 @@ class Order(msgspec.Struct, frozen=True):
     name: str
     columns: tuple[str, ...]
     first: tuple[Part, ...]
+
+    @property
+    def is_descending(self) -> bool:
+        """Whether the greatest key comes first. All columns of a key have one direction."""
+        return self.first[0] in (MAX_NUMBER, LAST_TEXT)
+
+    def key_of(self, row: Row) -> tuple[Part, ...]:
+        """The values of a row's key."""
+        return tuple([row[column] for column in self.columns])
 
 
 class Key(msgspec.Struct, frozen=True):
@@ -150,18 +160,27 @@ async def _look(order: Order, read: Read, key: Key, count: int) -> tuple[list[Ro
         stopped = rows.pop() if rows and rows[-1].get("is_edge") else None
         if rows or stopped is None:
             return rows, stopped
-        key = Key(_values_of(order, stopped), key.is_backward)
+        key = Key(order.key_of(stopped), key.is_backward)
     return [], stopped
+
+
+def merge_rows(order: Order, key: Key, count: int, parts: Iterable[Sequence[Row]]) -> list[Row]:
+    """What one list would read after a key, from what each part of it read there. Pure.
+
+    Each part has read at most `count` rows in the key's direction. Where a part's search has stopped at an
+    edge, its later rows are unknown. So the merged rows end there too.
+    """
+    is_falling = order.is_descending is not key.is_backward
+    rows = sorted(chain.from_iterable(parts), key=order.key_of, reverse=is_falling)
+    merged = rows[:count]
+    edge = next((number for number, row in enumerate(merged) if row.get("is_edge")), None)
+    return merged if edge is None else merged[: edge + 1]
 
 
 def _key_of(order: Order, row: Row | None, is_backward: bool) -> str | None:
     if row is None:
         return None
-    return encode_key(order, Key(_values_of(order, row), is_backward))
-
-
-def _values_of(order: Order, row: Row) -> tuple[Part, ...]:
-    return tuple([row[column] for column in order.columns])
+    return encode_key(order, Key(order.key_of(row), is_backward))
 
 
 def check_limit(limit: int) -> None:
