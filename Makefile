@@ -47,7 +47,7 @@ devnet: setup ## start the chains with the token on them; prints the settings, r
 bench: setup ## measure requests a second on this machine
 	$(PYTHON) -m bench $(ARGS)
 
-schema: setup ## write schema.sql from the migrations
+schema: setup ## write schema.sql and cell_schema.sql from the migrations
 	$(PYTHON) scripts/write_schema.py
 
 docs: setup ## write the generated parts of docs/ anew

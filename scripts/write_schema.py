@@ -1,15 +1,17 @@
-"""Write schema.sql: the result of all migrations, for reading and for reviews.
+"""Write schema.sql and cell_schema.sql: the results of all migrations, for reading and for reviews.
 
-The test `tests/postgres/test_migrate.py` compares the file with the migrations.
+`cell_schema.sql` is an apart cell, in a schema called `cell`. Tests compare both files with the migrations.
 """
 
 import tempfile
 from pathlib import Path
 
 from merchant_wallet import postgres
+from merchant_wallet.base.db import HOME_SCHEMA
 from merchant_wallet.postgres.migrate import dump_schema, migrate
 
-SCHEMA = Path(__file__).parent.parent / "schema.sql"
+ROOT = Path(__file__).parent.parent
+FILES = {HOME_SCHEMA: ROOT / "schema.sql", "cell": ROOT / "cell_schema.sql"}
 
 
 def main() -> None:
@@ -17,11 +19,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         running = postgres.start(Path(name), print)
         try:
-            migrate(running.url, print)
-            SCHEMA.write_text(dump_schema(running.url), encoding="utf-8")
+            for schema, file in FILES.items():
+                migrate(running.url, print, schema=schema)
+                file.write_text(dump_schema(running.url, schema), encoding="utf-8")
         finally:
             running.stop()
-    print(f"wrote {SCHEMA.name}")
+    print(f"wrote {' and '.join(file.name for file in FILES.values())}")
 
 
 if __name__ == "__main__":

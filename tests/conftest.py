@@ -30,7 +30,7 @@ from jinja2.bccache import Bucket
 from tests import other_postgres, roles
 from tests.folders import find_base
 
-from merchant_wallet.base.db import connect_sync
+from merchant_wallet.base.db import HOME_SCHEMA, connect_sync
 from merchant_wallet.operators import passwords
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.grants import Side, grant
@@ -48,6 +48,9 @@ RUN_FOLDER = pytest.StashKey[Path]()
 ROOT = Path(__file__).parents[1]
 KEEPER = "tests.postgres_keeper"
 TEMPLATE = "wallet_template"
+TEMPLATE_WITH_CELL = "wallet_template_with_cell"
+FAR = "far"
+"""The schema of the tests' apart cell."""
 LONGEST = (
     "browser/test_console_orders.py",
     "processes/test_up.py",
@@ -120,12 +123,19 @@ class SharedPostgres:
 
     def prepare_template(self) -> None:
         """Migrate the template database, once per run."""
-        done = self.root / "template"
+        self._prepare(TEMPLATE, "template0", HOME_SCHEMA)
+
+    def prepare_template_with_cell(self) -> None:
+        """Add the schema of an apart cell to a copy of the template, once per run."""
+        self._prepare(TEMPLATE_WITH_CELL, TEMPLATE, FAR)
+
+    def _prepare(self, name: str, template: str, schema: str) -> None:
+        done = self.root / name
         with _locked(self.root / "start.lock"):
             if not done.exists():
-                self.execute(f"CREATE DATABASE {TEMPLATE} TEMPLATE template0")
-                migrate(self.url_of(TEMPLATE), lambda _: None)
-                grant(self.url_of(TEMPLATE), {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE})
+                self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+                migrate(self.url_of(name), lambda _: None, schema=schema)
+                grant(self.url_of(name), {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE}, schema)
                 done.touch()
 
 
@@ -300,6 +310,14 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[SharedPostgres]:
 def database_url(postgres: SharedPostgres) -> Iterator[str]:
     """A fresh database with every migration applied."""
     with postgres.database(TEMPLATE) as url:
+        yield url
+
+
+@pytest.fixture
+def url_with_cell(postgres: SharedPostgres) -> Iterator[str]:
+    """A fresh database with home in schema `public` and the tables of an apart cell in schema `far`."""
+    postgres.prepare_template_with_cell()
+    with postgres.database(TEMPLATE_WITH_CELL) as url:
         yield url
 
 

@@ -8,6 +8,7 @@ migrates, and commands use it.
 - `update (column, ...)` means that the other columns stay as they were inserted.
 - A new table needs a line here. Before that only the owner can read it. A test compares `GRANTS` with the
   queries of both.
+- In an apart cell the same holds for the cell's tables. `MIRROR_GRANTS` is about its copies of home's tables.
 - PostgreSQL needs no grant to check foreign keys and to fill identity columns.
 """
 
@@ -20,7 +21,8 @@ import psycopg
 from psycopg import sql
 
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.db import connect_sync
+from merchant_wallet.base.db import HOME_SCHEMA, connect_sync, place
+from merchant_wallet.postgres.places import CELL, OF_EACH_SCHEMA
 
 
 class Side(StrEnum):
@@ -148,7 +150,15 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "schema_migration": Grant(_READ, _READ),
     "side_role": Grant(),
 }
-"""Each table of the schema, and what web and worker may do with it."""
+"""Each table of home's schema, and what web and worker may do with it."""
+
+MIRROR_GRANTS: Final[Mapping[str, Grant]] = {
+    # Both carry a merchant's new settings to its cell.
+    "merchant": Grant(_CHANGE, _CHANGE),
+    "rate": Grant(_READ, _KEEP),
+    "rollback_evidence": Grant(_READ, _KEEP),
+}
+"""The copies of home's tables in an apart cell."""
 
 FUNCTIONS: Final[Mapping[LiteralString, tuple[Side, ...]]] = {
     "add_nonce_days(int, int)": (Side.WEB, Side.WORKER),
@@ -161,32 +171,39 @@ _ROLE = """
 select r.rolsuper or r.rolcreaterole or r.rolbypassrls
     or pg_has_role(r.oid, (select relowner from pg_class where oid = 'entry'::regclass), 'member'),
        exists (select from pg_roles m where pg_has_role(r.oid, m.oid, 'member')
-                  and has_schema_privilege(m.oid, 'public', 'create'))
-  from pg_roles r where r.rolname = %s"""
+                  and has_schema_privilege(m.oid, %(schema)s::text, 'create'))
+  from pg_roles r where r.rolname = %(role)s"""
 # Only the owner's own objects. It may lack rights on those of an extension, and then REVOKE would fail.
 _LIST_REVOKES: Final = """
 select format('revoke all on %%s %%s from %%I', o.kind, o.name, %(role)s::text)
   from (select case c.relkind when 'S' then 'sequence' else 'table' end as kind,
                c.oid::regclass::text as name, c.relowner as owner
           from pg_class c
-         where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
+         where c.relnamespace = %(schema)s::text::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
         union all
         select 'routine', p.oid::regprocedure::text, p.proowner
           from pg_proc p
-         where p.pronamespace = 'public'::regnamespace and p.prokind in ('f', 'p', 'w')) o
+         where p.pronamespace = %(schema)s::text::regnamespace and p.prokind in ('f', 'p', 'w')) o
  where pg_has_role(o.owner, 'usage') order by o.name"""
 _NOTE = """
 insert into side_role (side, role_name, granted_ms) values (%s, %s, %s)
 on conflict (side) do update set role_name = excluded.role_name, granted_ms = excluded.granted_ms"""
 
 
-def grant(url: str, roles: Mapping[Side, str] | None = None) -> dict[Side, str]:
-    """Give each role what `GRANTS` says, and revoke everything else. Returns the roles.
+def list_grants(schema: str = HOME_SCHEMA) -> Mapping[str, Grant]:
+    """The tables of a schema, and what web and worker may do with each."""
+    if schema == HOME_SCHEMA:
+        return GRANTS
+    return {table: GRANTS[table] for table in sorted(CELL | OF_EACH_SCHEMA)} | dict(MIRROR_GRANTS)
+
+
+def grant(url: str, roles: Mapping[Side, str] | None = None, schema: str = HOME_SCHEMA) -> dict[Side, str]:
+    """Give each role what `list_grants` says, and revoke everything else in the schema. Returns the roles.
 
     `url` is the owner's. Without `roles`, the ones of the last time are used. It is one transaction, so a
     running process never lacks a right. Raises GrantRefused, psycopg.Error.
     """
-    with connect_sync(url) as connection, connection.transaction():
+    with connect_sync(place(url, None, schema)) as connection, connection.transaction():
         connection.execute("select pg_advisory_xact_lock(hashtext('side_role'))")
         before = _read_roles(connection)
         chosen = {**before, **(roles or {})}
@@ -194,11 +211,11 @@ def grant(url: str, roles: Mapping[Side, str] | None = None) -> dict[Side, str]:
             raise GrantRefused("The web side and the worker side need a role each.")
         for role in sorted(set(before.values()) - set(chosen.values())):
             if _exists(connection, role):
-                _revoke(connection, role)
+                _revoke(connection, role, schema)
         for side, role in chosen.items():
-            _check_role(connection, role)
-            _revoke(connection, role)
-            _grant(connection, side, role)
+            _check_role(connection, role, schema)
+            _revoke(connection, role, schema)
+            connection.execute(_join(_list_statements(side, sql.Identifier(role), schema)))
             connection.execute(_NOTE, (side.value, role, now_ms()))
         return chosen
 
@@ -212,8 +229,8 @@ def _exists(connection: psycopg.Connection, role: str) -> bool:
     return connection.execute("select from pg_roles where rolname = %s", (role,)).fetchone() is not None
 
 
-def _check_role(connection: psycopg.Connection, role: str) -> None:
-    row = connection.execute(_ROLE, (role,)).fetchone()
+def _check_role(connection: psycopg.Connection, role: str, schema: str) -> None:
+    row = connection.execute(_ROLE, {"role": role, "schema": schema}).fetchone()
     if row is None:
         raise GrantRefused(f"There is no database role {role}: `create role {role} login password '...'`.")
     if row[0]:
@@ -225,23 +242,20 @@ def _check_role(connection: psycopg.Connection, role: str) -> None:
         # Objects that the role creates there could replace PostgreSQL's functions in the owner's own
         # statements.
         raise GrantRefused(
-            f"The database role {role} may create objects in schema public, as everybody may in databases of"
-            f" PostgreSQL 14 and older: `revoke create on schema public from public, {role}`."
+            f"The database role {role} may create objects in schema {schema}, as everybody may in databases"
+            f" of PostgreSQL 14 and older: `revoke create on schema {schema} from public, {role}`."
         )
 
 
-def _revoke(connection: psycopg.Connection, role: str) -> None:
-    statements = [text for (text,) in connection.execute(_LIST_REVOKES, {"role": role}).fetchall()]
+def _revoke(connection: psycopg.Connection, role: str, schema: str) -> None:
+    named = {"role": role, "schema": schema}
+    statements = [text for (text,) in connection.execute(_LIST_REVOKES, named).fetchall()]
     connection.execute("; ".join(statements).encode())
 
 
-def _grant(connection: psycopg.Connection, side: Side, role: str) -> None:
-    connection.execute(_join(_list_grants(side, sql.Identifier(role))))
-
-
-def _list_grants(side: Side, role: sql.Identifier) -> Iterator[sql.Composed]:
-    yield sql.SQL("grant usage on schema public to {}").format(role)
-    for table, granted in GRANTS.items():
+def _list_statements(side: Side, role: sql.Identifier, schema: str) -> Iterator[sql.Composed]:
+    yield sql.SQL("grant usage on schema {} to {}").format(sql.Identifier(schema), role)
+    for table, granted in list_grants(schema).items():
         if granted.of(side):
             privileges = sql.SQL(granted.of(side))
             yield sql.SQL("grant {} on {} to {}").format(privileges, sql.Identifier(table), role)

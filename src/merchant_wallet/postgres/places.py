@@ -83,4 +83,10 @@ CELL: Final = frozenset(
 """Tables of the books."""
 
 MIRRORED: Final = frozenset({"merchant", "rate", "rollback_evidence"})
-"""Home tables that the queries of a cell may read."""
+"""Home tables that the queries of a cell may read. An apart cell has copies, `merchant` with some columns."""
+
+OF_EACH_SCHEMA: Final = frozenset({"schema_migration", "side_role"})
+"""Tables that say something about the schema itself. An apart cell has its own."""
+
+APART_CELL: Final = CELL | MIRRORED | OF_EACH_SCHEMA
+"""All tables of an apart cell's schema."""
