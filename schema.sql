@@ -479,6 +479,7 @@ CREATE TABLE public.merchant (
     deposit_notify_url text,
     frame_origins text[] DEFAULT '{}'::text[] NOT NULL,
     second_approval_limit_units bigint DEFAULT '100000000000'::bigint NOT NULL,
+    settings_version bigint DEFAULT 1 NOT NULL,
     CONSTRAINT merchant_app_key_check CHECK (((length(app_key) >= 1) AND (length(app_key) <= 20))),
     CONSTRAINT merchant_approval_limit_units_check CHECK ((approval_limit_units >= 0)),
     CONSTRAINT merchant_daily_limit_units_check CHECK ((daily_limit_units >= 0)),

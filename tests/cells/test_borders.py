@@ -30,8 +30,6 @@ EXCEPTIONS: Final = {
     "custody/records.sql": "find_first_block list_expected judge_movements",
     "custody/sweeps/sweeps.sql": "list_unswept",
     "deposits/deposits.sql": "find_owners",
-    # The version of the settings moves from the book to the merchant.
-    "merchants/merchants.sql": "read_merchant",
     # A page reads the cell, then home's rows of that page.
     "reporting/deposits.sql": """
         page_by_moment page_of_merchant_by_moment page_by_address page_of_user list_uncredited

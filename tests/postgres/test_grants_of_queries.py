@@ -101,8 +101,8 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "custody/records.sql": "record_treasury",
         "deposits/sandbox_deposits.sql": "lock_deposits insert_deposit",
         "merchants/merchants.sql": """
-            insert_merchant write_account_xpubs insert_book insert_accounts write_settings
-            write_status insert_secret retire_secret take_address_index""",
+            insert_merchant write_account_xpubs insert_book insert_accounts raise_settings_version
+            write_settings write_status insert_secret retire_secret take_address_index""",
         "merchants/xpub_pool.sql": "take_account insert_accounts",
         "operators/operators.sql": """
             insert_operator list_operators read_by_name read_by_id lock_by_id find_any lock_first

@@ -8,9 +8,8 @@ select m.merchant_id, m.name, m.app_key, m.status, m.currency_mode, m.sign_metho
        m.second_approval_limit_units,
        m.daily_limit_units, m.allowed_addresses, m.auto_register, m.require_pin, m.rate_limit,
        m.deposit_notify_url, m.frame_origins, m.account_xpubs,
-       m.created_ms, b.settings_version, a.secret_nos, a.sealed, c.callback_no, c.callback_sealed
+       m.created_ms, m.settings_version, a.secret_nos, a.sealed, c.callback_no, c.callback_sealed
   from merchant m
-  join book b on b.merchant_id = m.merchant_id
   cross join lateral (
        select array_agg(s.secret_no order by s.secret_no desc) as secret_nos,
               array_agg(s.sealed order by s.secret_no desc) as sealed
@@ -26,7 +25,7 @@ select m.merchant_id, m.name, m.app_key, m.status, m.currency_mode, m.sign_metho
 
 -- name: read_settings_version
 -- The current version of a merchant's settings, to check whether a cached merchant is current.
-select settings_version from book where merchant_id = %(merchant_id)s::bigint;
+select settings_version from merchant where merchant_id = %(merchant_id)s::bigint;
 
 -- name: list_merchants
 -- Every merchant, for the operator.
@@ -74,10 +73,16 @@ insert into account (merchant_id, account_id, kind, currency)
 select %(merchant_id)s::bigint, u.*
   from unnest(%(account_ids)s::bigint[], %(kinds)s::text[], %(currencies)s::text[]) u;
 
+-- name: raise_settings_version
+-- Begins a change: locks the merchant and raises the version of its settings.
+update merchant set settings_version = settings_version + 1 where merchant_id = %(merchant_id)s::bigint
+returning settings_version;
+
 -- name: change_book
--- Takes the book's lock and raises the version of the settings. Requests made under an older version are refused.
-update book set settings_version = settings_version + 1, version = gen_random_uuid() where merchant_id = %(merchant_id)s::bigint
-returning settings_version, entry_count;
+-- Takes the book's lock and tells it the version of the settings. Requests made under an older version are refused.
+update book set settings_version = %(settings_version)s::bigint, version = %(version)s::uuid
+ where merchant_id = %(merchant_id)s::bigint and settings_version < %(settings_version)s::bigint
+returning entry_count;
 
 -- name: write_settings
 -- All settings at once: the row as it was read under the book's lock, and what the operator changed.

@@ -2,14 +2,15 @@
 
 Rules:
 - Connections are in autocommit mode. Every change is one transaction.
-- If a request depends on a value, its change first takes the book's lock by raising the settings' version.
-- Locks are taken in one order: book, merchant, table of id ranges.
+- If a request depends on a value, its change first raises the settings' version of the merchant and its book.
+- Locks are taken in one order: merchant, book, table of id ranges.
 """
 
 from collections.abc import Mapping
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import msgspec
 from psycopg import AsyncConnection
@@ -188,13 +189,13 @@ async def change_settings(
     """
     changed = _parse(texts)
     async with conn.transaction():
-        book = await _change_book(conn, merchant_id)
+        entry_count = await _raise_version(conn, merchant_id)
         row = await _read(conn, merchant_id=merchant_id)
         before = msgspec.structs.replace(
-            _to_merchant(row, keyring), settings_version=book["settings_version"] - 1
+            _to_merchant(row, keyring), settings_version=row["settings_version"] - 1
         )
         mode = row["currency_mode"]
-        if book["entry_count"] and changed.get("currency_mode", mode) != mode:
+        if entry_count and changed.get("currency_mode", mode) != mode:
             raise SettingRefused(f"currency-mode stays {mode}: merchant {merchant_id}'s book has entries.")
         await _run(conn, "write_settings", _settings_of(row, changed))
         after = _to_merchant(await _read(conn, merchant_id=merchant_id), keyring)
@@ -218,7 +219,7 @@ async def rotate_secret(conn: Connection, keyring: Keyring, merchant_id: int, *,
     """
     secret = generate_secret()
     async with conn.transaction():
-        await _change_book(conn, merchant_id)
+        await _raise_version(conn, merchant_id)
         numbers, live = await _app_secrets(conn, merchant_id)
         if len(live) >= _LIVE_SECRETS:
             raise SecretRefused(f"Merchant {merchant_id} has two live secrets; retire the older one first.")
@@ -232,7 +233,7 @@ async def retire_secret(conn: Connection, merchant_id: int, *, at_ms: int) -> in
     Raises SecretRefused if there is only one live secret, MerchantUnknown.
     """
     async with conn.transaction():
-        await _change_book(conn, merchant_id)
+        await _raise_version(conn, merchant_id)
         _, live = await _app_secrets(conn, merchant_id)
         if len(live) < _LIVE_SECRETS:
             raise SecretRefused(f"Merchant {merchant_id} has one live secret only; add the next one first.")
@@ -299,16 +300,18 @@ async def _take_range(conn: Connection, merchant_id: int) -> int:
     return range_no
 
 
-async def _change_book(conn: Connection, merchant_id: int) -> DictRow:
-    row = await _fetch(conn, "change_book", {"merchant_id": merchant_id})
+async def _raise_version(conn: Connection, merchant_id: int) -> int:
+    """Lock the merchant and its book, and raise the settings' version. Returns the book's entry count."""
+    row = await _fetch(conn, "raise_settings_version", {"merchant_id": merchant_id})
     if row is None:
         raise _unknown(merchant_id)
-    return row
+    values = {"merchant_id": merchant_id, "settings_version": row["settings_version"], "version": uuid4()}
+    return int((await _expect(conn, "change_book", values))["entry_count"])
 
 
 async def _write_status(conn: Connection, merchant_id: int, status: str) -> bool:
     async with conn.transaction():
-        await _change_book(conn, merchant_id)
+        await _raise_version(conn, merchant_id)
         return await _fetch(conn, "write_status", {"merchant_id": merchant_id, "status": status}) is not None
 
 
