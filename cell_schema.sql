@@ -109,7 +109,8 @@ CREATE TABLE cell.book (
     settings_version bigint DEFAULT 1 NOT NULL,
     withdrawn_day integer DEFAULT 0 NOT NULL,
     withdrawn_units bigint DEFAULT 0 NOT NULL,
-    version uuid DEFAULT gen_random_uuid() NOT NULL
+    version uuid DEFAULT gen_random_uuid() NOT NULL,
+    is_open boolean DEFAULT true NOT NULL
 )
 WITH (fillfactor='20');
 
@@ -166,6 +167,14 @@ CREATE TABLE cell.callback_pause (
     since_ms bigint NOT NULL,
     paused_by text NOT NULL,
     CONSTRAINT callback_pause_paused_by_check CHECK ((paused_by <> ''::text))
+);
+
+CREATE TABLE cell.cell_state (
+    cell_id integer NOT NULL,
+    version bigint NOT NULL,
+    is_open boolean NOT NULL,
+    CONSTRAINT cell_state_cell_id_check CHECK ((cell_id >= 0)),
+    CONSTRAINT cell_state_version_check CHECK ((version > 0))
 );
 
 CREATE TABLE cell.credited_transaction (
@@ -489,6 +498,9 @@ ALTER TABLE ONLY cell.callback_pause
 ALTER TABLE ONLY cell.callback
     ADD CONSTRAINT callback_pkey PRIMARY KEY (merchant_id, order_id, status);
 
+ALTER TABLE ONLY cell.cell_state
+    ADD CONSTRAINT cell_state_pkey PRIMARY KEY (cell_id);
+
 ALTER TABLE ONLY cell.credited_transaction
     ADD CONSTRAINT credited_transaction_chain_tx_hash_block_hash_key UNIQUE (chain, tx_hash, block_hash);
 
@@ -570,6 +582,8 @@ ALTER TABLE ONLY cell.withdrawal_step
 ALTER TABLE ONLY cell.withdrawal_step
     ADD CONSTRAINT withdrawal_step_pkey PRIMARY KEY (merchant_id, order_id, step_no);
 
+CREATE INDEX book_closed ON cell.book USING btree (merchant_id) WHERE (NOT is_open);
+
 CREATE INDEX callback_by_moment ON cell.callback USING btree (state, event_type, created_ms, order_id, status);
 
 CREATE INDEX callback_due ON cell.callback USING btree (merchant_id, next_ms, created_ms) WHERE (state = 'due'::text);
@@ -577,6 +591,8 @@ CREATE INDEX callback_due ON cell.callback USING btree (merchant_id, next_ms, cr
 CREATE INDEX callback_of_merchant_by_moment ON cell.callback USING btree (merchant_id, state, event_type, created_ms, order_id, status);
 
 CREATE INDEX callback_stopped ON cell.callback USING btree (merchant_id, order_id) WHERE (state = ANY (ARRAY['dead_letter'::text, 'paused'::text]));
+
+CREATE UNIQUE INDEX cell_state_one_row ON cell.cell_state USING btree ((true));
 
 CREATE INDEX deposit_by_address ON cell.deposit USING btree (address, seen_ms, chain, tx_hash, log_index);
 

@@ -141,7 +141,8 @@ CREATE TABLE public.book (
     settings_version bigint DEFAULT 1 NOT NULL,
     withdrawn_day integer DEFAULT 0 NOT NULL,
     withdrawn_units bigint DEFAULT 0 NOT NULL,
-    version uuid DEFAULT gen_random_uuid() NOT NULL
+    version uuid DEFAULT gen_random_uuid() NOT NULL,
+    is_open boolean DEFAULT true NOT NULL
 )
 WITH (fillfactor='20');
 
@@ -213,6 +214,34 @@ CREATE TABLE public.cancel_signed (
     CONSTRAINT cancel_signed_built_at_block_check CHECK ((built_at_block >= 0)),
     CONSTRAINT cancel_signed_raw_check CHECK ((length(raw) > 0)),
     CONSTRAINT cancel_signed_tx_hash_check CHECK ((tx_hash <> ''::text))
+);
+
+CREATE TABLE public.cell (
+    cell_id integer NOT NULL,
+    name text NOT NULL,
+    schema_name text NOT NULL,
+    address text,
+    admin_address text,
+    state text DEFAULT 'open'::text NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    added_ms bigint NOT NULL,
+    drained_ms bigint,
+    CONSTRAINT cell_address_check CHECK ((address <> ''::text)),
+    CONSTRAINT cell_admin_address_check CHECK ((admin_address <> ''::text)),
+    CONSTRAINT cell_cell_id_check CHECK ((cell_id >= 0)),
+    CONSTRAINT cell_default CHECK ((((cell_id = 0) = (schema_name = 'public'::text)) AND ((cell_id > 0) OR ((address IS NULL) AND (state = ANY (ARRAY['open'::text, 'draining'::text])))))),
+    CONSTRAINT cell_name_check CHECK (((name ~ '^[a-z][a-z0-9_-]{0,30}$'::text) AND (name <> 'home'::text))),
+    CONSTRAINT cell_schema_name_check CHECK ((schema_name ~ '^[a-z][a-z0-9_]{0,62}$'::text)),
+    CONSTRAINT cell_state_check CHECK ((state = ANY (ARRAY['open'::text, 'draining'::text, 'closed'::text, 'retired'::text]))),
+    CONSTRAINT cell_version_check CHECK ((version > 0))
+);
+
+CREATE TABLE public.cell_state (
+    cell_id integer NOT NULL,
+    version bigint NOT NULL,
+    is_open boolean NOT NULL,
+    CONSTRAINT cell_state_cell_id_check CHECK ((cell_id >= 0)),
+    CONSTRAINT cell_state_version_check CHECK ((version > 0))
 );
 
 CREATE TABLE public.chain_block (
@@ -480,6 +509,7 @@ CREATE TABLE public.merchant (
     frame_origins text[] DEFAULT '{}'::text[] NOT NULL,
     second_approval_limit_units bigint DEFAULT '100000000000'::bigint NOT NULL,
     settings_version bigint DEFAULT 1 NOT NULL,
+    cell_id integer DEFAULT 0 NOT NULL,
     CONSTRAINT merchant_app_key_check CHECK (((length(app_key) >= 1) AND (length(app_key) <= 20))),
     CONSTRAINT merchant_approval_limit_units_check CHECK ((approval_limit_units >= 0)),
     CONSTRAINT merchant_daily_limit_units_check CHECK ((daily_limit_units >= 0)),
@@ -1186,6 +1216,15 @@ ALTER TABLE ONLY public.cancel_signed
 ALTER TABLE ONLY public.cancel_signed
     ADD CONSTRAINT cancel_signed_tx_hash_key UNIQUE (tx_hash);
 
+ALTER TABLE ONLY public.cell
+    ADD CONSTRAINT cell_name_key UNIQUE (name);
+
+ALTER TABLE ONLY public.cell
+    ADD CONSTRAINT cell_pkey PRIMARY KEY (cell_id);
+
+ALTER TABLE ONLY public.cell_state
+    ADD CONSTRAINT cell_state_pkey PRIMARY KEY (cell_id);
+
 ALTER TABLE ONLY public.chain_block
     ADD CONSTRAINT chain_block_pkey PRIMARY KEY (chain, block_number);
 
@@ -1402,6 +1441,8 @@ CREATE INDEX audit_entry_actor ON public.audit_entry USING btree (actor, audit_n
 
 CREATE INDEX audit_entry_merchant ON public.audit_entry USING btree (merchant_id, audit_no);
 
+CREATE INDEX book_closed ON public.book USING btree (merchant_id) WHERE (NOT is_open);
+
 CREATE INDEX callback_by_moment ON public.callback USING btree (state, event_type, created_ms, order_id, status);
 
 CREATE INDEX callback_due ON public.callback USING btree (merchant_id, next_ms, created_ms) WHERE (state = 'due'::text);
@@ -1409,6 +1450,8 @@ CREATE INDEX callback_due ON public.callback USING btree (merchant_id, next_ms, 
 CREATE INDEX callback_of_merchant_by_moment ON public.callback USING btree (merchant_id, state, event_type, created_ms, order_id, status);
 
 CREATE INDEX callback_stopped ON public.callback USING btree (merchant_id, order_id) WHERE (state = ANY (ARRAY['dead_letter'::text, 'paused'::text]));
+
+CREATE UNIQUE INDEX cell_state_one_row ON public.cell_state USING btree ((true));
 
 CREATE INDEX custody_movement_open ON public.custody_movement USING btree (chain, block_number) WHERE (explained_ms IS NULL);
 
@@ -1569,6 +1612,9 @@ ALTER TABLE ONLY public.id_range
 
 ALTER TABLE ONLY public.merchant_address
     ADD CONSTRAINT merchant_address_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
+
+ALTER TABLE ONLY public.merchant
+    ADD CONSTRAINT merchant_cell_id_fkey FOREIGN KEY (cell_id) REFERENCES public.cell(cell_id);
 
 ALTER TABLE ONLY public.merchant_secret
     ADD CONSTRAINT merchant_secret_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);

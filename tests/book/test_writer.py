@@ -21,7 +21,7 @@ from merchant_wallet.book.commands import (
     ReadSubUser,
     Submission,
 )
-from merchant_wallet.book.errors import CommandFailed, Unavailable
+from merchant_wallet.book.errors import BookClosed, CommandFailed, Unavailable
 from merchant_wallet.book.outcomes import Outcome, Stale, SubUserFound, Transferred
 from merchant_wallet.book.writer import Writer
 
@@ -270,11 +270,11 @@ def test_a_settings_version_that_is_not_the_books_is_stale_and_claims_nothing(da
     run(scenario())
 
 
-def test_a_merchant_without_a_book_is_a_fault(database_url: str) -> None:
+def test_a_merchant_without_a_book_here_is_refused(database_url: str) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
         book = Writer(database_url)
-        with pytest.raises(CommandFailed):
+        with pytest.raises(BookClosed):
             await Shop(database_url, shop.merchant_id + 1).ask(book, ReadBalances())
         await book.close()
 

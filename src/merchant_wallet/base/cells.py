@@ -29,7 +29,7 @@ class CellAway(TransientError):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell, as this process reaches it. `version` changes whenever home changes anything about it."""
+    """One cell, as this process reaches it. Each move of the cell raises its version."""
 
     cell_id: int
     name: str

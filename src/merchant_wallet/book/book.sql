@@ -4,9 +4,9 @@
 -- write for the books that the claim has marked alone. The second parameter is the column of merchant ids.
 
 -- fragment: head
--- The columns of a book's head.
+-- The columns of a book's head. A book takes commands while it and its cell are open. `cell_id >= 0` lets PostgreSQL use the key.
 merchant_id, version, id_range, id_counter, next_range, entry_count, head_hash, last_ms, settings_version, withdrawn_day,
-withdrawn_units
+withdrawn_units, is_open and (select s.is_open from cell_state s where s.cell_id >= 0)
 
 -- name: read_books
 -- The heads of books. Sent before all other reads: what changes after it moves the version, and then the claim fails.
@@ -111,7 +111,7 @@ select merchant_id, usdt_kfb_e8, usdt_kfb_paused, usdt_kfb_set_ms, usdt_kfb_max_
 -- name: claim_books
 -- Writes the new heads of the books that are as the group was judged on, and gives them the group's id as their version. It is the one
 -- precondition of a group. A book stays out if its version has moved, if another transaction holds its lock, or if one of its
--- names (nonces, order ids) was used before. Nobody waits, so nobody can wait in a circle.
+-- names (nonces, order ids) was used before. Nobody waits, so nobody can wait in a circle. While the cell is closed all stay out.
 -- Whatever adds a name moves the version, so names can't be added between their look-up and the lock.
 update book b
    set version = $1::uuid, last_ms = c.last_ms, id_range = c.id_range, id_counter = c.id_counter,
@@ -134,7 +134,8 @@ update book b
                                        and kind = n.kind limit 1) k
                 union all
                select n.merchant_id from (select unnest($17::bigint[]) as merchant_id, unnest($18::text[]) as name) n
-                cross join lateral (select 1 from withdrawal where merchant_id = n.merchant_id and mc_order_id = n.name limit 1) k))) c
+                cross join lateral (select 1 from withdrawal where merchant_id = n.merchant_id and mc_order_id = n.name limit 1) k))
+           and exists (select from cell_state s where s.cell_id >= 0 and s.is_open)) c
  where b.merchant_id = c.merchant_id
 returning b.merchant_id;
 

@@ -25,8 +25,8 @@ from merchant_wallet.base.sqlstates import is_transient
 from merchant_wallet.book import store
 from merchant_wallet.book.batch import Batch, Mode
 from merchant_wallet.book.connection import ROLLBACK, ConnectionLost, PipelineConnection, StatementFailed
-from merchant_wallet.book.drafts import BookMissing, read_drafts
-from merchant_wallet.book.errors import CommitUnknown, Unavailable
+from merchant_wallet.book.drafts import read_drafts
+from merchant_wallet.book.errors import BookClosed, CommitUnknown, Unavailable
 from merchant_wallet.book.journal import RangeExhausted
 from merchant_wallet.book.outcomes import Stale
 from merchant_wallet.book.rules import apply_batch
@@ -220,8 +220,8 @@ def _judge(group: Group) -> list[tuple[Batch, Exception]]:
     failed: list[tuple[Batch, Exception]] = []
     for batch in group:
         try:
-            if batch.draft is None:
-                raise BookMissing(str(batch.merchant_id))
+            if batch.draft is None or not batch.draft.is_open:
+                raise BookClosed(f"the book of merchant {batch.merchant_id} is not open here")
             batch.outcomes = apply_batch(batch.draft, batch.submissions)
         except RangeExhausted as exhausted:
             failed.append((batch, Unavailable(str(exhausted))))

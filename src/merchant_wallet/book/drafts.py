@@ -31,10 +31,6 @@ PLATFORM: Final = 0
 _read_withdrawal: Final = arrays.make_row_reader(Withdrawal)
 
 
-class BookMissing(Exception):
-    """The merchant has no book."""
-
-
 class Read(NamedTuple):
     """One kind of look-up: its statement, the keys that a read set names, and what to do with the rows."""
 
@@ -87,7 +83,8 @@ def _begin(batches: Sequence[Batch]) -> list[StatementCall]:
 def _read_heads(rows: Rows, now_ms: int) -> dict[int, Draft]:
     drafts = {}
     for row in rows:
-        merchant_id, version, range_no, counter, next_range, count, head, last_ms, settings, day, units = row
+        merchant_id, version, range_no, counter, next_range, count, head, last_ms, settings, *others = row
+        day, units, is_open = others
         drafts[int(merchant_id)] = Draft(
             merchant_id=int(merchant_id),
             now_ms=max(now_ms, int(last_ms)),
@@ -100,6 +97,7 @@ def _read_heads(rows: Rows, now_ms: int) -> dict[int, Draft]:
             withdrawn_day=int(day),
             withdrawn_units=int(units),
             version=version.decode(),
+            is_open=is_open == b"t",
         )
     return drafts
 

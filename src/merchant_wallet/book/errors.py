@@ -17,5 +17,9 @@ class CommitUnknown(Unavailable):
     """
 
 
+class BookClosed(Unavailable):
+    """The book is not here, or it is closed: it is being moved to another cell, or has been (code 50300)."""
+
+
 class CommandFailed(Exception):
     """An internal error in this one command, while judging or writing it (code 50000). Nothing was done."""

@@ -151,7 +151,8 @@ class Draft(msgspec.Struct, gc=False):
     draft was read at. `next_range` is the range of ids to use
     after `range_no`. `settled_hashes` are the blocks that transactions were first credited from, by chain and
     transaction hash. `frozen_orders` are the orders whose payout is frozen. `is_rolled_back`: there is an
-    open evidence of a rollback. Frozen orders and evidence are read only for commands that need them.
+    open evidence of a rollback. `is_open` is false while the book is moved, and afterwards in its old place.
+    Frozen orders and evidence are read only for commands that need them.
     """
 
     merchant_id: int
@@ -165,6 +166,7 @@ class Draft(msgspec.Struct, gc=False):
     withdrawn_day: int
     withdrawn_units: int
     version: str = ""
+    is_open: bool = True
     used_nonces: set[str] = set()
     balances: dict[int, int] = {}
     sub_users: dict[int, SubUser] = {}

@@ -77,6 +77,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
         "select, insert, update (state, decided_by, decided_ms, decider_eligible_ms, outcome, entry_id)",
         "select, update (state, outcome, entry_id)",
     ),
+    "cell_state": Grant(_READ, _READ),
     # Merchants and sub-users.
     "merchant": Grant(_CHANGE, _READ),
     "merchant_secret": Grant("select, insert, update (retired_ms)", _READ),
@@ -146,6 +147,8 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "rollback_evidence": Grant(_READ, _ADD),
     "rollback_acceptance": Grant("", _READ),
     "checkpoint_key": Grant(_READ, _ADD),
+    # Cells.
+    "cell": Grant(),
     # The schema itself.
     "schema_migration": Grant(_READ, _READ),
     "side_role": Grant(),
