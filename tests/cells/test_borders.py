@@ -31,9 +31,6 @@ EXCEPTIONS: Final = {
     "custody/sweeps/sweeps.sql": "list_unswept",
     "deposits/deposits.sql": "find_owners",
     # A page reads the cell, then home's rows of that page.
-    "reporting/deposits.sql": """
-        page_by_moment page_of_merchant_by_moment page_by_address page_of_user list_uncredited
-        find_by_transaction find_owner""",
     "reporting/orders.sql": """
         page_by_moment page_of_merchant_by_moment page_by_amount page_of_merchant_by_amount page_by_address
         page_unapproved page_unapproved_of_merchant find_by_order_id find_by_mc_order_id list_held""",

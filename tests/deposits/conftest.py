@@ -198,12 +198,12 @@ class DepositScene:
         """The state of a transaction's only deposit; `nothing` if there is none."""
         return (
             (await self.deposit(tx_hash)).status
-            if await find_deposits(self.connection, tx_hash)
+            if await find_deposits(self.connection, self.connection, tx_hash)
             else "nothing"
         )
 
     async def deposit(self, tx_hash: str) -> DepositLine:
-        (shown,) = await find_deposits(self.connection, tx_hash)
+        (shown,) = await find_deposits(self.connection, self.connection, tx_hash)
         return shown
 
     async def balances(self, merchant_id: int = SHOP) -> dict[str, int]:

@@ -97,7 +97,14 @@ def test_dust_is_kept_until_what_lies_at_its_address_is_enough(in_scene: InScene
         assert await crediting_worker.credit_due() == 0
         assert {await scene.status_of(sent) for sent in first} == {"dust"}
         assert await sum_uncredited(scene.connection) == {"ERC20": 2 * COIN - 1}
-        assert len((await list_deposits(scene.connection, DepositFilter(statuses=("dust",)))).rows) == 3
+        assert (
+            len(
+                (
+                    await list_deposits(scene.connection, scene.connection, DepositFilter(statuses=("dust",)))
+                ).rows
+            )
+            == 3
+        )
         (second,) = await arrive(scene, chain, ("ulla", COIN // 2))
         assert await crediting_worker.credit_due() == 2
         assert (await scene.balances())["ulla"] == COIN

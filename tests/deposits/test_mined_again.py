@@ -103,7 +103,9 @@ def test_what_is_mined_again_with_another_key_waits_for_a_person(
             await rescan(scene, chain)
             assert (await scene.balances())["ulla"] == 25 * COIN
             assert await rows_of(scene, sent) == [(0, "credited", 25 * COIN), (3, "held", 25 * COIN)]
-        (held,) = (await list_deposits(scene.connection, DepositFilter(statuses=("held",)))).rows
+        (held,) = (
+            await list_deposits(scene.connection, scene.connection, DepositFilter(statuses=("held",)))
+        ).rows
         assert held.cause is not None
         assert "settled in another block" in held.cause
         decided = await deposit_store.decide(

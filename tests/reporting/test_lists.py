@@ -27,7 +27,7 @@ async def test_deposits_are_found_by_status_chain_merchant_and_transaction(scene
     await scene.add_deposit(stall, "t3", status="dust")
 
     async def hashes(**wanted: object) -> list[str]:
-        page = await deposits.list_deposits(scene.conn, DepositFilter(**wanted))  # type: ignore[arg-type]
+        page = await deposits.list_deposits(scene.conn, scene.conn, DepositFilter(**wanted))  # type: ignore[arg-type]
         return [line.tx_hash for line in page.rows]
 
     assert await hashes() == ["t3", "t2", "t1"]
@@ -37,9 +37,9 @@ async def test_deposits_are_found_by_status_chain_merchant_and_transaction(scene
     assert await hashes(merchant_id=stall, statuses=("seen",)) == []
     assert await hashes(from_ms=noon) == ["t3"]
     assert await hashes(to_ms=noon, statuses=("credited",)) == ["t1"]
-    (found,) = await deposits.find_deposits(scene.conn, "t2")
+    (found,) = await deposits.find_deposits(scene.conn, scene.conn, "t2")
     assert (found.ext_user_id, found.merchant_name, found.credited_units) == ("alice", "Shop", None)
-    assert await deposits.find_deposits(scene.conn, "t2", stall) == []
+    assert await deposits.find_deposits(scene.conn, scene.conn, "t2", stall) == []
     with pytest.raises(ValueError, match="status is one of seen"):
         await hashes(statuses=("lost",))
 
@@ -60,7 +60,7 @@ async def test_confirmations_count_a_deposits_own_block(
             " values ('TRC20', 80, 'h', %s, 'h', 1)",
             [head],
         )
-    (found,) = await deposits.find_deposits(scene.conn, "t1")
+    (found,) = await deposits.find_deposits(scene.conn, scene.conn, "t1")
     assert found.confirmations == expected
 
 
@@ -76,7 +76,9 @@ async def test_a_sub_users_deposits_are_read_page_by_page(scene: ReportingScene)
         wanted = DepositFilter(shop, statuses, user_id=alice.user_id)
 
         async def read(after: str | None, rows: int) -> Page[DepositLine]:
-            return await deposits.list_deposits(scene.conn, wanted, after=after, limit=min(rows, 2))
+            return await deposits.list_deposits(
+                scene.conn, scene.conn, wanted, after=after, limit=min(rows, 2)
+            )
 
         return [line.tx_hash for line in await read_rows(read, limit)]
 
@@ -109,12 +111,13 @@ async def test_a_deposit_that_changes_between_two_pages_is_listed_as_it_was(scen
     change: LiteralString = "update deposit set status = 'credited', final_ms = seen_ms where tx_hash = 't1'"
     changing: Any = ChangingConnection(scene.conn, scene.url, change)
     seen = DepositFilter(statuses=("seen",))
-    found = await deposits.read_deposits(changing, seen, count)
+    found = await deposits.read_deposits(scene.conn, changing, seen, count)
     assert changing.pages == 2
     assert [line.tx_hash for line in found] == [f"t{number}" for number in reversed(range(count))]
     # The next list shows the change.
     assert (
-        len(await deposits.read_deposits(scene.conn, DepositFilter(statuses=("seen",)), count)) == count - 1
+        len(await deposits.read_deposits(scene.conn, scene.conn, DepositFilter(statuses=("seen",)), count))
+        == count - 1
     )
 
 
@@ -132,13 +135,13 @@ async def test_deposits_at_an_address_are_its_owners(scene: ReportingScene) -> N
 
     async def hashes(merchant_id: int | None, *statuses: str, limit: int = 50) -> list[str]:
         wanted = DepositFilter(merchant_id, statuses, address=address)
-        page = await deposits.list_deposits(scene.conn, wanted, limit=limit)
+        page = await deposits.list_deposits(scene.conn, scene.conn, wanted, limit=limit)
         return [line.tx_hash for line in page.rows]
 
     assert await hashes(None) == await hashes(shop) == ["t2", "t1", "t0"]
     assert await hashes(None, "dust", limit=1) == ["t0"]
     assert await hashes(stall) == []
-    nobody = await deposits.list_deposits(scene.conn, DepositFilter(address=bytes(20)))
+    nobody = await deposits.list_deposits(scene.conn, scene.conn, DepositFilter(address=bytes(20)))
     assert nobody.rows == ()
 
 

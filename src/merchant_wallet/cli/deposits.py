@@ -81,7 +81,7 @@ def list_some(
         from merchant_wallet.reporting import deposits, paging
 
         wanted = await _filter(session, merchant, user, status)
-        found = await deposits.read_deposits(session.conn, wanted, limit + 1)
+        found = await deposits.read_deposits(session.conn, session.conn, wanted, limit + 1)
         rows, last = paging.split_page(found, limit)
         return {"deposits": [describe(shown) for shown in rows], "more": last is not None}
 
@@ -125,7 +125,7 @@ def show(tx_hash: TransactionArgument, data: DataOption = None, as_json: JsonOpt
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.reporting.deposits import find_deposits
 
-        found = await find_deposits(session.conn, tx_hash, limit=None)
+        found = await find_deposits(session.conn, session.conn, tx_hash, limit=None)
         if not found:
             raise Failure(f"Transaction {tx_hash} has no deposit to an address of ours.")
         return {"deposits": [describe(shown) for shown in found]}
@@ -254,7 +254,7 @@ def _decide(
         from merchant_wallet.deposits import deposit_store
         from merchant_wallet.reporting.deposits import find_deposits
 
-        found = await find_deposits(session.conn, tx_hash, limit=None)
+        found = await find_deposits(session.conn, session.conn, tx_hash, limit=None)
         held = [one for one in found if one.status == "held" and log_index in (None, one.log_index)]
         if len(held) != 1:
             raise Failure(

@@ -74,7 +74,7 @@ async def show_deposit(request: ConsoleRequest, conn: Connection) -> Response:
     """One deposit."""
     chain, tx_hash = str(request.http.path_params["chain"]), str(request.http.path_params["tx_hash"])
     place = read_id(request, "log_index")
-    found = await deposits.find_deposits(conn, tx_hash, request.merchant_id)
+    found = await deposits.find_deposits(conn, conn, tx_hash, request.merchant_id)
     line = next((one for one in found if (one.chain, one.log_index) == (chain, place)), None)
     if line is None:
         raise HTTPException(404)
@@ -93,7 +93,7 @@ async def show_deposit(request: ConsoleRequest, conn: Connection) -> Response:
 async def _list(request: ConsoleRequest, conn: Connection, state: TableState) -> Rows[DepositLine]:
     scope = await find_scope(request, conn, state.get("merchant"))
     if state.get("tx"):
-        return Rows(tuple(await deposits.find_deposits(conn, state.get("tx"), scope)), None, None)
+        return Rows(tuple(await deposits.find_deposits(conn, conn, state.get("tx"), scope)), None, None)
     address = read_address(state.get("address")) if state.get("address") else None
     if state.get("address") and address is None:
         # A text that is not an address has no deposits.
@@ -107,7 +107,7 @@ async def _list(request: ConsoleRequest, conn: Connection, state: TableState) ->
         to_ms=read_end(state.get("to")),
         address=address,
     )
-    return await open_page(deposits.list_deposits(conn, wanted, after=state.after, limit=PAGE_ROWS))
+    return await open_page(deposits.list_deposits(conn, conn, wanted, after=state.after, limit=PAGE_ROWS))
 
 
 def _show(lines: tuple[DepositLine, ...]) -> list[DepositView]:

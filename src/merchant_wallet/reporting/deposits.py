@@ -4,9 +4,12 @@ Rules:
 - Amounts are units, times are milliseconds, addresses are 20 bytes.
 - With a merchant's id, only that merchant's deposits are found.
 - `deposits.deposit_states` explains the statuses.
+- Deposits are read from the cell of their merchants. Home says how far their chains were read and whose an
+  address is. `home` and `cell` may be the same connection.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -106,32 +109,40 @@ class DepositFilter(msgspec.Struct, frozen=True):
 
 
 async def list_deposits(
-    conn: Connection, wanted: DepositFilter, *, after: str | None = None, limit: int = 50
+    home: Connection,
+    cell: Connection,
+    wanted: DepositFilter,
+    *,
+    after: str | None = None,
+    limit: int = 50,
 ) -> Page[DepositLine]:
     """A page of deposits. Raises ValueError if a filter, the limit or the key is invalid."""
     values = _values(wanted)
     name = "page_by_moment" if wanted.merchant_id is None else "page_of_merchant_by_moment"
     if wanted.address is not None:
         name = "page_by_address"
-        values["merchant_id"] = await _find_owner(conn, wanted.address, wanted.merchant_id)
+        values["merchant_id"] = await _find_owner(home, wanted.address, wanted.merchant_id)
     elif wanted.user_id is not None:
         name = "page_of_user"
     is_filtered = name in ("page_by_address", "page_of_user") and bool(wanted.statuses or wanted.chain)
-    read = paging.make_reader(conn, QUERIES[name], values, is_filtered=is_filtered)
-    return await paging.read_page(_NEWEST, read, _show, after, limit)
+    show = partial(_show, await _read_heads(home))
+    read = paging.make_reader(cell, QUERIES[name], values, is_filtered=is_filtered)
+    return await paging.read_page(_NEWEST, read, show, after, limit)
 
 
-async def read_deposits(conn: Connection, wanted: DepositFilter, limit: int) -> list[DepositLine]:
+async def read_deposits(
+    home: Connection, cell: Connection, wanted: DepositFilter, limit: int
+) -> list[DepositLine]:
     """The newest deposits, at most `limit`, page by page in one snapshot.
 
     A deposit that changes meanwhile is listed as it was. Raises ValueError for an invalid filter.
     """
 
     async def read(after: str | None, rows: int) -> Page[DepositLine]:
-        return await list_deposits(conn, wanted, after=after, limit=rows)
+        return await list_deposits(home, cell, wanted, after=after, limit=rows)
 
-    async with conn.transaction():
-        await conn.execute(QUERIES["begin_snapshot"].text.encode())
+    async with cell.transaction():
+        await cell.execute(QUERIES["begin_snapshot"].text.encode())
         return await paging.read_rows(read, limit)
 
 
@@ -147,16 +158,21 @@ def _values(wanted: DepositFilter) -> dict[str, Any]:
     }
 
 
-async def _find_owner(conn: Connection, address: bytes, merchant_id: int | None) -> int:
+async def _find_owner(home: Connection, address: bytes, merchant_id: int | None) -> int:
     """The merchant whose deposits at an address are listed: the given one, else the owner, else 0."""
     if merchant_id is not None:
         return merchant_id
-    owners = await fetch(conn, QUERIES["find_owner"].text, {"address": address})
+    owners = await fetch(home, QUERIES["find_owner"].text, {"address": address})
     return int(owners[0]["merchant_id"]) if owners else 0
 
 
 async def find_deposits(
-    conn: Connection, tx_hash: str, merchant_id: int | None = None, *, limit: int | None = 50
+    home: Connection,
+    cell: Connection,
+    tx_hash: str,
+    merchant_id: int | None = None,
+    *,
+    limit: int | None = 50,
 ) -> list[DepositLine]:
     """The deposits of one transaction, on any chain. A limit of None gives all."""
     if limit is not None:
@@ -167,15 +183,16 @@ async def find_deposits(
         "merchant_id": merchant_id,
         "limit": limit,
     }
-    return [_show(row) for row in await fetch(conn, QUERIES["find_by_transaction"].text, values)]
+    heads = await _read_heads(home)
+    return [_show(heads, row) for row in await fetch(cell, QUERIES["find_by_transaction"].text, values)]
 
 
 async def list_uncredited(
-    conn: Connection, wallets: Iterable[tuple[int, int]], *, limit: int = 20
+    home: Connection, cell: Connection, wallets: Iterable[tuple[int, int]], *, limit: int = 20
 ) -> dict[tuple[int, int], list[Deposit]]:
     """The uncredited ones among the newest `limit` deposits of each wallet, by merchant id and user id.
 
-    It is one query for all wallets. Wallets without such a deposit are left out.
+    It is one query of the cell for all wallets. Wallets without such a deposit are left out.
     """
     wanted = sorted(set(wallets))
     values = {
@@ -183,22 +200,37 @@ async def list_uncredited(
         "user_ids": [user_id for _, user_id in wanted],
         "limit": limit,
     }
+    heads = await _read_heads(home)
     found: dict[tuple[int, int], list[Deposit]] = {}
-    for row in await fetch(conn, QUERIES["list_uncredited"].text, values):
-        found.setdefault((row["merchant_id"], row["user_id"]), []).append(Deposit(**row))
+    for row in await fetch(cell, QUERIES["list_uncredited"].text, values):
+        shown = Deposit(**row, confirmations=_count_confirmations(heads, row))
+        found.setdefault((row["merchant_id"], row["user_id"]), []).append(shown)
     return found
 
 
-async def sum_uncredited(conn: Connection) -> dict[str, int]:
+async def sum_uncredited(cell: Connection) -> dict[str, int]:
     """Final deposits that no book has yet (pending and dust), in units by chain."""
-    rows = await fetch(conn, QUERIES["sum_uncredited"].text, {})
+    rows = await fetch(cell, QUERIES["sum_uncredited"].text, {})
     return {row["chain"]: row["units"] for row in rows}
 
 
-async def list_cursors(conn: Connection) -> list[CursorLine]:
+async def list_cursors(home: Connection) -> list[CursorLine]:
     """How far each chain was read."""
-    return [CursorLine(**row) for row in await fetch(conn, QUERIES["list_cursors"].text, {})]
+    return [CursorLine(**row) for row in await fetch(home, QUERIES["list_cursors"].text, {})]
 
 
-def _show(row: Row) -> DepositLine:
-    return DepositLine(**{name: value for name, value in row.items() if name != "is_edge"})
+async def _read_heads(home: Connection) -> dict[str, int]:
+    """The number of each chain's newest block that was read."""
+    return {cursor.chain: cursor.head_number for cursor in await list_cursors(home)}
+
+
+def _count_confirmations(heads: Mapping[str, int], row: Row) -> int | None:
+    head = heads.get(row["chain"])
+    if head is None or row["status"] == State.UNDONE:
+        return None
+    return max(0, head - int(row["block_number"]) + 1)
+
+
+def _show(heads: Mapping[str, int], row: Row) -> DepositLine:
+    shown = {name: value for name, value in row.items() if name != "is_edge"}
+    return DepositLine(**shown, confirmations=_count_confirmations(heads, row))

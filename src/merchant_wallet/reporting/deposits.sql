@@ -1,27 +1,21 @@
--- Lists of deposits. A query reads the next `stride` rows of an index by status, wallet or address, and applies the other
+-- Lists of deposits, and home's rows about them. A query reads the next `stride` rows of an index by status, wallet or address, and applies the other
 -- filters to those rows. If fewer rows than a page remain, it also returns the last row it read (`is_edge`).
 
 -- fragment: own_columns
--- The deposit's own columns, and its confirmations. `d` is the deposit, `k` the cursor of its chain.
+-- The deposit's own columns. `d` is the deposit.
 d.merchant_id, d.chain, d.tx_hash, d.log_index, d.block_number, d.status, d.sender, d.address,
-       d.user_id, d.amount as amount_units, d.seen_ms, d.final_ms, d.cause,
-       case when d.status <> 'undone' and k.chain is not null then greatest(0, k.head_number - d.block_number + 1) end as confirmations;
-
--- fragment: cursor_join
--- How far the deposit's chain was read.
-left join chain_cursor k on k.chain = d.chain;
+       d.user_id, d.amount as amount_units, d.seen_ms, d.final_ms, d.cause;
 
 -- fragment: columns
 -- The columns of a list. The other tables are in `joins`.
 {own_columns}, m.name as merchant_name, u.ext_user_id, c.entry_id, c.currency::text as currency, c.amount::bigint as credited_units, c.rate_e8;
 
 -- fragment: joins
--- The deposit's merchant, sub-user and credit, and the cursor of its chain.
+-- The deposit's merchant, sub-user and credit.
 join merchant m on m.merchant_id = d.merchant_id
   left join sub_user u on u.merchant_id = d.merchant_id and u.user_id = d.user_id
   left join deposit_credit c on c.merchant_id = d.merchant_id and c.chain = d.chain and c.tx_hash = d.tx_hash
-        and c.log_index = d.log_index
-  {cursor_join};
+        and c.log_index = d.log_index;
 
 -- fragment: next_by_moment
 -- The condition and order for the next deposits of an index by time.
@@ -107,7 +101,6 @@ select {own_columns}
         where x.merchant_id = w.merchant_id and x.user_id = w.user_id
         order by x.seen_ms desc, x.chain desc, x.tx_hash desc, x.log_index desc
         limit %(limit)s::int) d
-  {cursor_join}
  where d.status not in ('credited', 'held', 'dropped')
  order by d.merchant_id, d.user_id, d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc;
 
@@ -122,10 +115,7 @@ select {columns}
 
 -- name: find_owner
 -- The merchant that an address belongs to: a sub-user's address or the merchant's own.
-select merchant_id from issued_address where address = %(address)s::bytea
-union
-select a.merchant_id from merchant m
-  join merchant_address a on a.merchant_id = m.merchant_id and a.address = %(address)s::bytea;
+select merchant_id from issued_address where address = %(address)s::bytea;
 
 -- name: sum_uncredited
 -- Final deposits that no book has yet, by chain.

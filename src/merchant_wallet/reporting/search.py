@@ -81,7 +81,7 @@ async def _named(conn: Connection, word: str, merchant_id: int | None) -> AsyncI
 
 async def _hashes(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
     for tx_hash in _spellings(word):
-        for one in await deposits.find_deposits(conn, tx_hash, merchant_id, limit=MAX_OF_A_KIND):
+        for one in await deposits.find_deposits(conn, conn, tx_hash, merchant_id, limit=MAX_OF_A_KIND):
             yield Hit(DEPOSIT, one.chain, one.merchant_id, f"{one.chain}/{one.tx_hash}/{one.log_index}")
         for row in await fetch(conn, QUERIES["find_payout"].text, {"tx_hash": tx_hash}):
             order = await orders.find_order(conn, row["merchant_id"], row["order_id"])

@@ -36,12 +36,12 @@ class Crediting(NamedTuple):
 
 async def list_pending_deposits(conn: Connection, wallet: Wallet, at_ms: int) -> list[Deposit]:
     """The pending deposits of a wallet, newest first."""
-    return _open(await deposits.list_uncredited(conn, [wallet]), wallet, at_ms)
+    return _open(await deposits.list_uncredited(conn, conn, [wallet]), wallet, at_ms)
 
 
 async def read_versions(conn: Connection, wallets: Sequence[Wallet], at_ms: int) -> dict[Wallet, str]:
-    """For each wallet, a text that changes when its pending deposits change. One query for all wallets."""
-    found = await deposits.list_uncredited(conn, wallets)
+    """For each wallet, a text that changes when its pending deposits change. One query for all of them."""
+    found = await deposits.list_uncredited(conn, conn, wallets)
     return {wallet: version_of(_open(found, wallet, at_ms)) for wallet in wallets}
 
 
