@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from psycopg import errors
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from merchant_wallet.base.db import (
     DatabaseReadOnly,
@@ -188,6 +188,26 @@ def test_the_urls_own_patience_wins_and_the_name_is_ours() -> None:
     )
     assert (found["connect_timeout"], found["application_name"]) == ("2", "merchant-wallet")
     assert found["tcp_user_timeout"] == "30000"
+
+
+def test_a_refusal_makes_connections_to_the_same_address_suspect_alone(
+    database_url: str, empty_database_url: str
+) -> None:
+    async def ask() -> None:
+        # Another name of the same folder is another address.
+        folder = str(conninfo_to_dict(database_url)["host"])
+        there = make_conninfo(database_url, host=f"{folder}/../{Path(folder).name}")
+        async with (
+            await connect(database_url) as refused,
+            await connect(empty_database_url) as beside,
+            await connect(there) as elsewhere,
+        ):
+            with pytest.raises(DatabaseReadOnly):
+                await refused.execute("set transaction_read_only = on; create table made (id int)")
+            assert not is_open(beside)
+            assert is_open(elsewhere)
+
+    asyncio.run(ask())
 
 
 def test_a_connection_that_is_refused_a_write_is_closed_and_those_from_before_are_suspect(

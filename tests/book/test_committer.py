@@ -12,7 +12,7 @@ from tests.crash.shop import TIMEOUT_S, eventually, run
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.connection_limits import WRITER_EXTRA
-from merchant_wallet.base.db import ReadOnlyErrors, connect
+from merchant_wallet.base.db import Connection, connect
 from merchant_wallet.book import store
 from merchant_wallet.book.batch import Batch, Mode
 from merchant_wallet.book.committer import MAX_GROUPS, Committer
@@ -62,7 +62,9 @@ def test_a_suspect_connection_is_not_used_again(database_url: str, mode: Mode) -
         committer = _committer(database_url)
         await _commit(committer, book, "first", mode)
         (before,) = await list_pids(database_url)
-        ReadOnlyErrors.note()
+        async with await connect(database_url) as refused:
+            assert isinstance(refused, Connection)
+            refused.read_only_errors.note()
         await _commit(committer, book, "second", mode)
         await until_gone(database_url, before)
         await committer.close()

@@ -2,8 +2,8 @@
 
 Rules:
 - Connections commit by themselves. Code that needs a transaction opens one.
-- After a server refused to write, all connections of this process that were open then are replaced when they
-  are next needed. So readers too follow to the new primary.
+- After a server refused to write, all connections of this process to its address that were open then are
+  replaced when they are next needed. So readers too follow to the new primary.
 - SQL is beside the module that runs it, never inside Python.
 - A query's text is used as written. Its parameters may be PostgreSQL's (`$1::bigint`) or psycopg's
   (`%(name)s`).
@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq.abc import PGconn
 
 from merchant_wallet.base.sqlstates import READ_ONLY, is_away, is_transient
 
@@ -73,14 +74,26 @@ def is_transient_error(error: BaseException) -> bool:
 
 
 class ReadOnlyErrors:
-    """Counts how often a server refused to write. An older connection may lead to the old primary."""
+    """Counts a server's refusals to write, by address. An older connection may lead to the old primary.
 
-    count = 0
+    A connection takes one when it is opened. The address is the one in its URL, with all its hosts.
+    """
 
-    @classmethod
-    def note(cls) -> None:
-        """Count one refusal to write."""
-        cls.count += 1
+    _counts: ClassVar[dict[str, int]] = {}
+
+    def __init__(self, pgconn: PGconn) -> None:
+        told = {option.keyword: option.val for option in pgconn.info}
+        self.address = ",".join((told.get(name) or b"").decode() for name in (b"host", b"hostaddr", b"port"))
+        self._seen = self._counts.get(self.address, 0)
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether a server at this address refused to write since the connection was opened."""
+        return self._seen != self._counts.get(self.address, 0)
+
+    def note(self) -> None:
+        """Count one refusal to write. This connection and all older ones to the address are suspect now."""
+        self._counts[self.address] = self._counts.get(self.address, 0) + 1
 
 
 class Connection(psycopg.AsyncConnection[Any]):
@@ -89,12 +102,7 @@ class Connection(psycopg.AsyncConnection[Any]):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.cursor_factory = Cursor
-        self._read_only_errors = ReadOnlyErrors.count
-
-    @property
-    def is_suspect(self) -> bool:
-        """Whether any server refused to write since this connection was opened."""
-        return self._read_only_errors != ReadOnlyErrors.count
+        self.read_only_errors = ReadOnlyErrors(self.pgconn)
 
 
 class Cursor(psycopg.AsyncCursor[Any]):
@@ -105,12 +113,13 @@ class Cursor(psycopg.AsyncCursor[Any]):
         try:
             return await super().execute(*arguments, **options)
         except psycopg.errors.ReadOnlySqlTransaction as error:
-            ReadOnlyErrors.note()
+            if isinstance(self.connection, Connection):
+                self.connection.read_only_errors.note()
             await self.connection.close()
             raise DatabaseReadOnly(str(error)) from error
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=1024)
 def complete_conninfo(
     url: str, name: str = APPLICATION_NAME, connect_timeout_s: int = CONNECT_TIMEOUT_S
 ) -> str:
@@ -176,7 +185,7 @@ def is_open(connection: psycopg.AsyncConnection) -> bool:
 
     It reads what the server sent meanwhile: a last message, or the end of the stream.
     """
-    if connection.closed or (isinstance(connection, Connection) and connection.is_suspect):
+    if connection.closed or (isinstance(connection, Connection) and connection.read_only_errors.is_suspect):
         return False
     readiness = select.poll()
     readiness.register(connection.pgconn.socket, select.POLLIN)

@@ -80,12 +80,12 @@ class PipelineConnection:
         self._ended = False
         self._lost: BaseException | None = None
         self.is_broken = False
-        self._read_only_errors = db.ReadOnlyErrors.count
+        self._read_only_errors = db.ReadOnlyErrors(self._pgconn)
 
     @property
     def is_suspect(self) -> bool:
-        """Whether any server refused to write since this connection was opened. No new batches use it."""
-        return self._read_only_errors != db.ReadOnlyErrors.count
+        """Whether a server at this address refused to write since it was opened. No new batches use it."""
+        return self._read_only_errors.is_suspect
 
     @classmethod
     async def open(
@@ -152,7 +152,7 @@ class PipelineConnection:
             return await self._with_deadline(self._exchange(calls))
         except StatementFailed as failure:
             if failure.sqlstate in sqlstates.SUSPECT:
-                db.ReadOnlyErrors.note()
+                self._read_only_errors.note()
             raise
 
     async def _with_deadline(self, work: Coroutine[object, object, T]) -> T:
