@@ -6,12 +6,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.cells.test_borders import MORE_OF_MERCHANTS, list_cell_queries, list_queries
+from tests.cells.test_borders import MORE_OF_MERCHANTS, OF_WRITERS, list_cell_queries, list_queries
 from tests.conftest import FAR
 from tests.plans import explain
 from tests.postgres.test_grants import AS
 
 from merchant_wallet.base.db import Query, connect_sync, place
+from merchant_wallet.book.store import STATEMENTS
 from merchant_wallet.postgres.grants import Side, grant, list_grants
 from merchant_wallet.postgres.migrate import (
     MIGRATIONS,
@@ -96,6 +97,17 @@ def test_an_apart_cell_answers_every_query_over_cell_tables(url_with_cell: str) 
                 raise AssertionError(f"{file}: {query.name}: {error}") from error
             planned += 1
         assert planned > 150
+
+
+def test_a_writer_can_prepare_its_statements_but_the_exceptions(url_with_cell: str) -> None:
+    failed = set()
+    with connect_sync(place(url_with_cell, None, FAR)) as far:
+        for name, text in STATEMENTS.items():
+            try:
+                far.execute(b"prepare " + name + b" as " + text)
+            except psycopg.errors.UndefinedTable:
+                failed.add(name.decode())
+    assert failed == set(OF_WRITERS)
 
 
 def test_the_exceptions_read_what_cells_do_not_have(url_with_cell: str) -> None:

@@ -33,6 +33,7 @@ from merchant_wallet.book.commands import Adjust, Command, Submission
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Adjusted, Outcome
 from merchant_wallet.book.state import Draft
+from merchant_wallet.cells.writers import CellWriters
 from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store
 from merchant_wallet.processes import web as server
@@ -111,13 +112,20 @@ class Platform:
         return self.web.dependencies.in_flight.count
 
     @property
+    def writer(self) -> CellWriters:
+        """The web side's writer."""
+        writer = self.web.dependencies.writer
+        assert isinstance(writer, CellWriters)
+        return writer
+
+    @property
     def waiting(self) -> int:
         """The number of commands in the queues. It is counted in the service's event loop, where the
         queues change.
         """
 
         async def count() -> int:
-            return self.web.dependencies.writer.waiting_count
+            return self.writer.waiting_count
 
         return self.run(count)
 

@@ -73,7 +73,7 @@ def _see_reads(platform: Platform, shop: Shop) -> None:
     """Reads go on, and an unknown key is looked up in the new primary."""
     assert shop.balances()[0] != "1000"
     shop.client.expect(40100, "getMerchantBalance", appKey="mk_nobody")
-    assert platform.run(platform.web.dependencies.writer.open) is None
+    assert platform.run(platform.writer.open) is None
 
 
 def test_a_primary_that_vanishes_is_followed_by_its_standby(

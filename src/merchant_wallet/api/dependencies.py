@@ -15,7 +15,7 @@ from merchant_wallet.api.turns import SHARED, Turn
 from merchant_wallet.base.source_addresses import Network
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
-from merchant_wallet.book.writer import Writer
+from merchant_wallet.book.submissions import Books
 from merchant_wallet.merchants.cache import MerchantCache
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.observability.counters import RequestCounters
@@ -57,7 +57,7 @@ class Dependencies:
         *,
         gate: Gate,
         merchant_cache: MerchantCache,
-        writer: Writer,
+        writer: Books,
         operation_context: OperationContext,
         access_log: AccessLog,
         trusted_proxies: tuple[Network, ...] = (),

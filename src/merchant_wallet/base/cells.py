@@ -60,4 +60,7 @@ class Cells(Protocol):
         """The cell of a merchant's book, without asking the database; None if it was not read yet."""
 
     async def find(self, merchant_id: int) -> Cell:
-        """The cell of a merchant's book. Raises KeyError for an unknown merchant, psycopg.Error."""
+        """The cell of a merchant's book.
+
+        Raises KeyError for an unknown merchant, CellClosed for a cell that is not known yet, psycopg.Error.
+        """

@@ -10,6 +10,8 @@ COMMANDS: Final = 12
 """The connections left for commands at the terminal."""
 WRITER_EXTRA: Final = 4
 """Extra connections of a writer, to look up batches whose COMMIT got no answer."""
+CELL_CONNECTIONS: Final = 4
+"""The most connections of a writer to an apart cell in each of its two pools."""
 SERVE_CONNECTIONS: Final = 60
 """The most that one `serve` opens with the default `WALLET_CONNECTIONS`."""
 WORK_CONNECTIONS: Final = 45

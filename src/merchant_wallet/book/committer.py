@@ -37,6 +37,8 @@ MAX_GROUPS: Final = 12
 """At most this many groups are under way at once."""
 
 MakePartition = Callable[[int], Awaitable[None]]
+OpenConnection = Callable[[str, Mapping[bytes, bytes]], Awaitable[PipelineConnection]]
+"""Connects to a URL and prepares statements. Raises ConnectionLost."""
 Group = list[Batch]
 
 
@@ -67,9 +69,15 @@ class Committer:
     """Runs groups on the connections of one database."""
 
     def __init__(
-        self, url: str, connections: int, clock: Callable[[], int], make_partition: MakePartition | None
+        self,
+        url: str,
+        connections: int,
+        clock: Callable[[], int],
+        make_partition: MakePartition | None,
+        open_connection: OpenConnection = PipelineConnection.open,
     ) -> None:
         self._url = url
+        self._open_connection = open_connection
         self._clock = clock
         self._make_partition = make_partition
         self.max_groups = min(MAX_GROUPS, connections)
@@ -81,7 +89,7 @@ class Committer:
         self._group_numbers = itertools.count(1)
 
     async def _connect(self) -> PipelineConnection:
-        return await PipelineConnection.open(self._url, store.STATEMENTS)
+        return await self._open_connection(self._url, store.STATEMENTS)
 
     async def open(self) -> None:
         """Connect once, to find out at the start whether the database is away. Raises Unavailable."""

@@ -11,7 +11,7 @@ layer (`pq`) directly. Rules:
 
 import asyncio
 import select
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from psycopg import AsyncConnection, OperationalError
@@ -89,11 +89,16 @@ class PipelineConnection:
 
     @classmethod
     async def open(
-        cls, url: str, statements: Mapping[bytes, bytes], timeout_s: float = 30.0, session: str = ""
+        cls,
+        url: str,
+        statements: Mapping[bytes, bytes],
+        timeout_s: float = 30.0,
+        session: str = "",
+        check: Callable[[AsyncConnection[Any]], Awaitable[None]] | None = None,
     ) -> "PipelineConnection":
         """Connect and prepare the statements, text by name. `session` overrides settings of `SESSION`.
 
-        Raises ConnectionLost.
+        `check` looks at the new connection first. Raises ConnectionLost, and what `check` raises.
         """
         try:
             conninfo = db.complete_conninfo(url, APPLICATION_NAME, CONNECT_TIMEOUT_S)
@@ -105,7 +110,7 @@ class PipelineConnection:
             # psycopg itself waits here. The alarm of `_with_deadline` would not wake it.
             async with asyncio.timeout(timeout_s):
                 await connection._with_deadline(
-                    connection._begin({**statements, **_CONTROL}, SESSION + session)
+                    connection._begin({**statements, **_CONTROL}, SESSION + session, check)
                 )
         except BaseException as error:
             await connection.close()
@@ -114,8 +119,15 @@ class PipelineConnection:
             raise
         return connection
 
-    async def _begin(self, statements: Mapping[bytes, bytes], session: str) -> None:
+    async def _begin(
+        self,
+        statements: Mapping[bytes, bytes],
+        session: str,
+        check: Callable[[AsyncConnection[Any]], Awaitable[None]] | None,
+    ) -> None:
         await self._psycopg_connection.execute(session.encode())
+        if check is not None:
+            await check(self._psycopg_connection)
         self._pgconn.nonblocking = 1
         self._pgconn.enter_pipeline_mode()
         self._loop.add_reader(self._fd, self._read)

@@ -27,8 +27,9 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.book.batch import Batch, Mode, PendingCommand
 from merchant_wallet.book.cache import BookCache
 from merchant_wallet.book.commands import Submission
-from merchant_wallet.book.committer import Committer, Group, MakePartition
-from merchant_wallet.book.errors import CommandFailed, CommitUnknown, Unavailable
+from merchant_wallet.book.committer import Committer, Group, MakePartition, OpenConnection
+from merchant_wallet.book.connection import PipelineConnection
+from merchant_wallet.book.errors import BookClosed, CommandFailed, CommitUnknown, Unavailable
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.queue import CommandQueues
 
@@ -59,14 +60,17 @@ class Writer:
         batch_limit: int = 512,
         clock: Callable[[], int] = now_ms,
         make_partition: MakePartition | None = None,
+        open_connection: OpenConnection = PipelineConnection.open,
+        note_closed: Callable[[int], None] | None = None,
     ) -> None:
         """`batch_limit` is the most commands of a group. `make_partition` creates the partition for a day's
-        nonces. It raises psycopg.Error.
+        nonces. It raises psycopg.Error. `note_closed` is called for a merchant whose book is not open here.
         """
         self._queue_limit = queue_limit
         self._batch_limit = batch_limit
         self._clock = clock
-        self._committer = Committer(url, connections, clock, make_partition)
+        self._committer = Committer(url, connections, clock, make_partition, open_connection)
+        self._note_closed = note_closed
         self._queues = CommandQueues()
         self._cache = BookCache()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -208,6 +212,8 @@ class Writer:
         What was read without the lock may be of two versions of the book, which no rule expects.
         """
         self._cache.evict(batch.merchant_id)
+        if isinstance(error, BookClosed) and self._note_closed is not None:
+            self._note_closed(batch.merchant_id)
         if batch.mode is Mode.LOCKED or isinstance(error, Unavailable):
             return self._divide([batch], error)
         log.info("batch judged again", merchant_id=batch.merchant_id, reason=repr(error))

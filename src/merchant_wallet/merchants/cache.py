@@ -6,7 +6,7 @@ call `refresh` before they refuse a request because of a setting. An unknown app
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -31,7 +31,15 @@ class MerchantsUnavailable(db.TransientError):
 class MerchantCache:
     """The merchants that the web process has read."""
 
-    def __init__(self, url: str, keyring: Keyring, connections: int = 4) -> None:
+    def __init__(
+        self,
+        url: str,
+        keyring: Keyring,
+        connections: int = 4,
+        note_cell: Callable[[int, int], None] = lambda merchant_id, cell_id: None,
+    ) -> None:
+        """`note_cell` is called with each merchant that was read and the cell of its book."""
+        self._note_cell = note_cell
         self._keyring = keyring
         self._merchants: OrderedDict[str, Merchant] = OrderedDict()
         self._reading: dict[str, Reading] = {}
@@ -88,6 +96,7 @@ class MerchantCache:
         if merchant is None:
             self._merchants.pop(app_key, None)
             return None
+        self._note_cell(merchant.merchant_id, merchant.cell_id)
         self._merchants[app_key] = merchant
         if len(self._merchants) > MAX_MERCHANTS:
             self._merchants.popitem(last=False)

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from merchant_wallet.base.addresses import parse_wallet_address
+from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.chains import DEFAULT_CODES
 from merchant_wallet.base.codes import Refused
 from merchant_wallet.base.currencies import KFB, USDT
@@ -91,6 +92,7 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
     rate_limit: int | None
     account_xpubs: dict[str, str]
     settings_version: int
+    cell_id: int = DEFAULT_CELL_ID
     created_ms: int
     deposit_notify_url: str | None = None
     frame_origins: tuple[str, ...] = ()

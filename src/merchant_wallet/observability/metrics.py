@@ -50,10 +50,21 @@ log = structlog.get_logger(__name__)
 class WriterStatistics(Protocol):
     """What the metrics show of a writer."""
 
-    group_count: int
-    batch_count: int
-    command_count: int
-    optimistic_count: int
+    @property
+    def group_count(self) -> int:
+        """Groups that were committed."""
+
+    @property
+    def batch_count(self) -> int:
+        """Batches that were committed."""
+
+    @property
+    def command_count(self) -> int:
+        """Commands in these batches."""
+
+    @property
+    def optimistic_count(self) -> int:
+        """Batches that were judged on the cache."""
 
     @property
     def waiting_count(self) -> int:

@@ -148,7 +148,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "rollback_acceptance": Grant("", _READ),
     "checkpoint_key": Grant(_READ, _ADD),
     # Cells.
-    "cell": Grant(),
+    "cell": Grant(_READ, _READ),
     # The schema itself.
     "schema_migration": Grant(_READ, _READ),
     "side_role": Grant(),

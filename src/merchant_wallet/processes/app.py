@@ -110,7 +110,7 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         writer = make_writer(base, clock=clock)
         await writer.open()
         stack.push_async_callback(writer.close)
-        merchant_cache = MerchantCache(base.url, base.keyring)
+        merchant_cache = MerchantCache(base.url, base.keyring, note_cell=base.cells.note)
         stack.push_async_callback(merchant_cache.close)
         access_log = AccessLog(sys.stderr, enabled=settings.log_level in ("debug", "info"))
         access_log.start()

@@ -4,16 +4,21 @@ The parts of the web side are connected in `app`. Commands and workers need only
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from merchant_wallet.base import db
+from merchant_wallet.base.cells import Cell
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import MASTER_KEY_FILE, NODE_SETTINGS, ConfigError, load_or_create_master_key
+from merchant_wallet.base.connection_limits import CELL_CONNECTIONS
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.book.committer import OpenConnection
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.writer import Writer
+from merchant_wallet.cells.directory import Directory
+from merchant_wallet.cells.writers import CellWriters
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
 from merchant_wallet.merchants.mode import require_mode
@@ -21,11 +26,16 @@ from merchant_wallet.merchants.mode import require_mode
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What every part of the service needs: its settings, its database, its keys."""
+    """What every part of the service needs: its settings, its databases, its keys. `url` is home's."""
 
     settings: Settings
     url: str
     keyring: Keyring
+    cells: Directory = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # The class is frozen.
+        object.__setattr__(self, "cells", Directory(self.url))
 
     @property
     def checkpoint_dir(self) -> Path:
@@ -76,14 +86,20 @@ async def prepare_master_key(settings: Settings, url: str) -> None:
             raise ConfigError(f"WALLET_MASTER_KEY: {error}") from error
 
 
-def make_writer(base: Base, connections: int | None = None, clock: Callable[[], int] = now_ms) -> Writer:
-    """A writer with the settings' limits."""
-    settings = base.settings
-    return Writer(
-        base.url,
-        connections=connections or settings.connections,
-        queue_limit=settings.queue_limit,
-        batch_limit=settings.batch_limit,
-        clock=clock,
-        make_partition=partial(open_nonce_days, base.url),
-    )
+def make_writer(base: Base, connections: int | None = None, clock: Callable[[], int] = now_ms) -> CellWriters:
+    """A writer for each cell, with the settings' limits."""
+    settings, most = base.settings, connections or base.settings.connections
+
+    def make(cell: Cell, open_connection: OpenConnection, note_closed: Callable[[int], None]) -> Writer:
+        return Writer(
+            cell.url,
+            connections=most if cell.is_home else min(most, CELL_CONNECTIONS),
+            queue_limit=settings.queue_limit,
+            batch_limit=settings.batch_limit,
+            clock=clock,
+            make_partition=partial(open_nonce_days, cell.url),
+            open_connection=open_connection,
+            note_closed=note_closed,
+        )
+
+    return CellWriters(base.cells, make)

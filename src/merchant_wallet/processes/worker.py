@@ -29,7 +29,7 @@ from merchant_wallet.book.errors import CommandFailed, Unavailable
 from merchant_wallet.book.nonce_partitions import make_nonce_partition_task, open_nonce_days
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.book.writer import Writer
+from merchant_wallet.book.submissions import Books
 from merchant_wallet.callbacks.client import CallbackClient
 from merchant_wallet.callbacks.sender import MAX_CONCURRENT, CallbackSender
 from merchant_wallet.callbacks.target_policy import LOOPBACK, TargetPolicy, make_resolver
@@ -207,7 +207,7 @@ def make_callback_sender(base: Base, connect: Connect) -> CallbackSender:
     return CallbackSender(connect, base.keyring, CallbackClient(policy, httpx.create_ssl_context()))
 
 
-def make_maintenance_tasks(base: Base, writer: Writer) -> dict[str, Task]:
+def make_maintenance_tasks(base: Base, writer: Books) -> dict[str, Task]:
     """The tasks of once a minute."""
 
     async def ask(merchant_id: int, command: Command) -> Outcome:

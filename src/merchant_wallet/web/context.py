@@ -14,7 +14,7 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.source_addresses import Network
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
-from merchant_wallet.book.writer import Writer
+from merchant_wallet.book.submissions import Books
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.observability.logs import AccessLog, RequestIds
 from merchant_wallet.web.client import Client, read_client
@@ -33,7 +33,7 @@ class PageContext:
     keyring: Keyring
     connections: Connections
     responses: Responses
-    writer: Writer
+    writer: Books
     clock: Callable[[], int]
     is_ending: Callable[[], bool]
     request_ids: RequestIds

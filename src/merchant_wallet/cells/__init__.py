@@ -1,0 +1,4 @@
+"""Cells: which cell has a merchant's book, and how it is reached.
+
+`directory` reads home's table of cells. `writers` has one writer of books for each cell.
+"""

@@ -1,0 +1,14 @@
+-- The directory of cells in home, and the state of one cell.
+
+-- name: list_cells
+-- The cells that may be used, the default cell first.
+select cell_id, name, schema_name, address, version, state <> 'closed' as is_open
+  from cell where state <> 'retired' order by cell_id;
+
+-- name: find_cell
+-- The cell of a merchant's book.
+select cell_id from merchant where merchant_id = %(merchant_id)s::bigint;
+
+-- name: read_state
+-- What the cell says of itself, for a new connection: whether it is the cell that home means, and has the tables of this program.
+select s.cell_id, s.version, s.is_open, (select max(version) from schema_migration) as migration from cell_state s;

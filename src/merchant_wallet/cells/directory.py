@@ -1,0 +1,176 @@
+"""The directory: in which cell each merchant's book is, in memory.
+
+- Home's tables `cell` and `merchant` say it. They are read when the directory is first used, and again when a
+  cell or a merchant is unknown or refused; the table of cells at most once a second.
+- An outdated directory is harmless: a book or a cell that has moved is closed in its old place, and its
+  refusal makes the directory read again.
+- With one cell there is nothing to look up.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import psycopg
+from psycopg import AsyncConnection
+
+from merchant_wallet.base import db
+from merchant_wallet.base.cells import DEFAULT_CELL_ID, DEFAULT_CELL_NAME, Cell, CellClosed
+from merchant_wallet.base.db import Queries
+from merchant_wallet.postgres.migrate import read_cell_migrations
+
+QUERIES: Final = Queries(Path(__file__).with_name("cells.sql"))
+_TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
+MAX_MERCHANTS: Final = 100_000
+"""The cells of at most this many merchants are kept."""
+REFRESH_S: Final = 1.0
+"""The table of cells is read at most this often once it is known."""
+
+
+class Directory:
+    """Home and all cells, as the user of `url`.
+
+    `urls` are the URLs of cells, by name, that need other users or other addresses than home's table says.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        urls: Mapping[str, str] = MappingProxyType({}),
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._url = url
+        self._urls = urls
+        self._monotonic = monotonic
+        self._cells = {DEFAULT_CELL_ID: Cell(DEFAULT_CELL_ID, DEFAULT_CELL_NAME, url)}
+        self._cell_ids: OrderedDict[int, int] = OrderedDict()
+        self._is_read = False
+        self._tried_s = 0.0
+        self._reading: asyncio.Task[None] | None = None
+
+    async def connect_home(self) -> AsyncConnection:
+        """A connection to home. Raises psycopg.OperationalError."""
+        return await db.connect(self._url)
+
+    async def connect(self, cell: Cell) -> AsyncConnection:
+        """A connection to a cell that is open there too. Raises CellClosed, psycopg.OperationalError."""
+        connection = await db.connect(cell.url)
+        try:
+            await require_cell(connection, cell)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    def list(self) -> Sequence[Cell]:
+        """All cells as they were read last, the default cell first."""
+        return tuple(self._cells.values())
+
+    def known(self, merchant_id: int) -> Cell | None:
+        """The cell of a merchant's book, without asking the database; None if it must be read."""
+        if not self._is_read:
+            return None
+        if len(self._cells) == 1:
+            return self._cells[DEFAULT_CELL_ID]
+        return self._cells.get(self._cell_ids.get(merchant_id, -1))
+
+    def note(self, merchant_id: int, cell_id: int) -> None:
+        """Remember the cell of a merchant's book, as it was just read from home."""
+        if self._is_read and len(self._cells) == 1 and cell_id == DEFAULT_CELL_ID:
+            return
+        self._cell_ids[merchant_id] = cell_id
+        if len(self._cell_ids) > MAX_MERCHANTS:
+            self._cell_ids.popitem(last=False)
+
+    def forget(self, merchant_id: int) -> None:
+        """Look the merchant up again: its book is not open where it was believed to be."""
+        self._cell_ids.pop(merchant_id, None)
+
+    async def find(self, merchant_id: int) -> Cell:
+        """The cell of a merchant's book.
+
+        Raises KeyError for an unknown merchant, CellClosed for a cell that is not known yet, psycopg.Error.
+        """
+        if (cell := self.known(merchant_id)) is not None:
+            return cell
+        await self.refresh()
+        if (cell := self.known(merchant_id)) is not None:
+            return cell
+        async with await self.connect_home() as connection:
+            cursor = await connection.execute(_TEXTS["find_cell"], {"merchant_id": merchant_id})
+            row = await cursor.fetchone()
+        if row is None:
+            raise KeyError(merchant_id)
+        self.note(merchant_id, row[0])
+        if (cell := self.known(merchant_id)) is None:
+            raise CellClosed(f"cell {row[0]} is not known yet")
+        return cell
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the table of cells needs no other read now."""
+        return self._is_read and self._monotonic() - self._tried_s < REFRESH_S
+
+    async def refresh(self) -> None:
+        """Read the table of cells, unless that was tried within `REFRESH_S`. Raises psycopg.Error."""
+        if self._reading is None:
+            if self.is_fresh:
+                return
+            self._tried_s = self._monotonic()
+            self._reading = asyncio.create_task(self._read())
+            self._reading.add_done_callback(self._note_end)
+        await asyncio.shield(self._reading)
+
+    def _note_end(self, reading: asyncio.Task[None]) -> None:
+        self._reading = None
+        if not reading.cancelled():
+            # Whoever waits gets the error too. Nobody may be left to wait.
+            reading.exception()
+
+    async def _read(self) -> None:
+        async with await self.connect_home() as connection:
+            rows = await (await connection.execute(_TEXTS["list_cells"])).fetchall()
+        read = (self._make_cell(*row) for row in rows)
+        # A cell that did not change stays the same object.
+        self._cells = {cell.cell_id: self._keep(cell) for cell in read}
+        self._is_read = True
+
+    def _keep(self, cell: Cell) -> Cell:
+        before = self._cells.get(cell.cell_id)
+        return before if before == cell else cell
+
+    def _make_cell(
+        self, cell_id: int, name: str, schema: str, address: str | None, version: int, is_open: bool
+    ) -> Cell:
+        if cell_id == DEFAULT_CELL_ID:
+            return Cell(cell_id, name, self._url, schema, version, is_open)
+        own = self._urls.get(name)
+        url = db.place(self._url, address, schema) if own is None else db.place(own, None, schema)
+        return Cell(cell_id, name, db.for_writing(url), schema, version, is_open)
+
+
+async def require_cell(connection: AsyncConnection, cell: Cell) -> None:
+    """Check that a new connection leads to an open cell, and to the one that is meant. Raises CellClosed."""
+    if cell.is_home:
+        return
+    try:
+        row = await (await connection.execute(_TEXTS["read_state"])).fetchone()
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege) as error:
+        raise CellClosed(f"cell {cell.name} has no tables for this program: {error}") from error
+    if row is None or tuple(row[:3]) != (cell.cell_id, cell.version, True):
+        raise CellClosed(f"cell {cell.name} is closed or has moved")
+    if row[3] < _last_migration():
+        raise CellClosed(
+            f"cell {cell.name} has tables of an older program, {row[3]} of {_last_migration()}:"
+            " run `merchant-wallet migrate`"
+        )
+
+
+@lru_cache(maxsize=1)
+def _last_migration() -> int:
+    return read_cell_migrations()[-1].version

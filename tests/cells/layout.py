@@ -1,0 +1,128 @@
+"""Home in schema `public`, an apart cell in schema `far`, and books that tests put there."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import psycopg
+from psycopg import sql
+from tests.cells.test_borders import OF_WRITERS
+from tests.conftest import FAR
+from tests.crash.shop import Shop
+
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import connect_sync, place
+from merchant_wallet.book.committer import OpenConnection
+from merchant_wallet.book.nonce_partitions import open_nonce_days
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.cells.directory import Directory
+from merchant_wallet.cells.writers import CellWriters
+
+MIRRORED: Final = "merchant_id name status currency_mode deposit_notify_url require_pin frame_origins"
+"""The columns of the cell's copy of a merchant."""
+TABLES: Final = "book account entry posting sub_user wallet_address merchant_address nonce"
+"""The tables of a book that tests move, in the order of their foreign keys."""
+
+
+@dataclass
+class Layout:
+    """A home database with an apart cell. `far_url` is the cell's, for its owner."""
+
+    url: str
+    far_url: str
+    far_id: int = 1
+
+    def make_directory(self) -> Directory:
+        """A directory as a process has it."""
+        return Directory(self.url)
+
+    def make_writers(self, directory: Directory | None = None, connections: int = 4) -> CellWriters:
+        """The writers of a process."""
+
+        def make(cell: Any, open_connection: OpenConnection, note_closed: Any) -> Writer:
+            return Writer(
+                cell.url,
+                connections=connections,
+                make_partition=partial(open_nonce_days, cell.url),
+                open_connection=open_connection,
+                note_closed=note_closed,
+            )
+
+        return CellWriters(directory or self.make_directory(), make)
+
+    @asynccontextmanager
+    async def open_writers(self) -> AsyncIterator[CellWriters]:
+        """The same, opened, and closed at the end."""
+        writers = self.make_writers()
+        await writers.open()
+        try:
+            yield writers
+        finally:
+            await writers.close()
+
+    def send_away(self, shop: Shop) -> Shop:
+        """Move a book from the default cell to the apart one. Returns the shop as it is there."""
+        with self.both() as (home, far):
+            _copy(home, far, "merchant", MIRRORED.split(), shop.merchant_id)
+            for table in TABLES.split():
+                _copy(home, far, table, _list_columns(far, table), shop.merchant_id)
+            for table in reversed(TABLES.split()):
+                home.execute(
+                    sql.SQL("delete from {} where merchant_id = %s").format(sql.Identifier(table)),
+                    (shop.merchant_id,),
+                )
+            home.execute(
+                "update merchant set cell_id = %s where merchant_id = %s", (self.far_id, shop.merchant_id)
+            )
+        moved = Shop(self.far_url, shop.merchant_id)
+        moved.alice_address, moved.alice_id = shop.alice_address, shop.alice_id
+        return moved
+
+    @contextmanager
+    def both(self) -> Iterator[tuple[psycopg.Connection, psycopg.Connection]]:
+        """A connection to home and one to the apart cell."""
+        with connect_sync(self.url) as home, connect_sync(self.far_url) as far:
+            yield home, far
+
+
+def open_layout(url: str, far_url: str, address: str | None = None) -> Layout:
+    """Tell home about the cell, and the cell about itself."""
+    layout = Layout(url, far_url)
+    with layout.both() as (home, far):
+        home.execute(
+            "insert into cell (cell_id, name, schema_name, address, added_ms) values (%s, 'far', %s, %s, %s)",
+            (layout.far_id, FAR, address, now_ms()),
+        )
+        far.execute("insert into cell_state values (%s, 1, true)", (layout.far_id,))
+        for stand_in in OF_WRITERS.values():
+            far.execute(stand_in.encode())
+        today = now_ms() // DAY_MS
+        far.execute("select add_nonce_days(%s, %s)", (today - 1, today + 1))
+    return layout
+
+
+def open_near_layout(url: str) -> Layout:
+    """The apart cell is in home's own database."""
+    return open_layout(url, place(url, None, FAR))
+
+
+def _list_columns(connection: psycopg.Connection, table: str) -> list[str]:
+    query = (
+        "select attname from pg_attribute where attrelid = %s::regclass and attnum > 0"
+        " and not attisdropped and attgenerated = ''"
+    )
+    return [name for (name,) in connection.execute(query, (table,)).fetchall()]
+
+
+def _copy(
+    home: psycopg.Connection, far: psycopg.Connection, table: str, columns: list[str], merchant_id: int
+) -> None:
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    read = sql.SQL("select {} from {} where merchant_id = %s").format(names, sql.Identifier(table))
+    values = sql.SQL(", ").join([sql.Placeholder()] * len(columns))
+    write = sql.SQL("insert into {} ({}) values ({})").format(sql.Identifier(table), names, values)
+    for row in home.execute(read, (merchant_id,)).fetchall():
+        far.execute(write, row)
