@@ -57,7 +57,7 @@ async def check_book(url: str, merchant: BenchMerchant, progress: Progress) -> N
         progress("entries verified", done, total)
 
     async with await db.connect(url) as connection:
-        report = await verify_book(connection, merchant.merchant_id, verified)
+        report = await verify_book(connection, connection, merchant.merchant_id, verified)
     if report.violation is not None:
         raise PreparationFailed(f"the filled book does not verify: {report.violation}")
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from functools import partial
 
 import pytest
 from psycopg import errors
@@ -79,7 +78,7 @@ def test_an_approved_large_order_verifies(fake_writer: FakeWriter) -> None:
     fake_writer.move(c.Approve(order_id, "ann"), c.Approve(order_id, "bob"), c.TakeUp(order_id))
     waiting = fake_writer.withdraw("w2", 11 * COIN, second_limit_units=10 * COIN)
     fake_writer.move(c.Approve(waiting, "ann"))
-    assert on(fake_writer.url, partial(verify_book, merchant_id=fake_writer.merchant_id)).ok
+    assert on(fake_writer.url, lambda conn: verify_book(conn, conn, fake_writer.merchant_id)).ok
 
 
 def test_of_one_person_who_asks_many_times_at_once_one_yes_counts(database_url: str) -> None:

@@ -40,7 +40,9 @@ def write(fake_writer: FakeWriter, directory: Path, at_ms: int = START_MS, inter
 
 
 def check(fake_writer: FakeWriter, directory: Path, keys: CheckpointKeys = SIGNER.keys) -> CheckpointReport:
-    return on(fake_writer.url, lambda conn: check_checkpoints(conn, keys, directory, fake_writer.merchant_id))
+    return on(
+        fake_writer.url, lambda conn: check_checkpoints(conn, conn, keys, directory, fake_writer.merchant_id)
+    )
 
 
 def move_and_write(fake_writer: FakeWriter, directory: Path, times: int) -> None:

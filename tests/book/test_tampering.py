@@ -1,7 +1,6 @@
 """Every way to tamper with a book, and the violation that must be reported."""
 
 from collections.abc import Iterator
-from functools import partial
 
 import msgspec
 import pytest
@@ -35,7 +34,7 @@ def book(one_book: RestorableBook) -> Iterator[RestorableBook]:
 
 
 def verify(fake_writer: FakeWriter) -> BookReport:
-    return on(fake_writer.url, partial(verify_book, merchant_id=fake_writer.merchant_id))
+    return on(fake_writer.url, lambda conn: verify_book(conn, conn, fake_writer.merchant_id))
 
 
 def find_violation(fake_writer: FakeWriter) -> Violation:

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +27,10 @@ SIGNER = CheckpointSigner(b"k" * 32, b"o" * 32)
 def check(fake_writer: FakeWriter, checkpoint_dir: Path | None = None) -> BookReport:
     return on(
         fake_writer.url,
-        partial(
-            verify_book,
-            merchant_id=fake_writer.merchant_id,
+        lambda conn: verify_book(
+            conn,
+            conn,
+            fake_writer.merchant_id,
             checkpoint_dir=checkpoint_dir,
             checkpoint_keys=SIGNER.keys,
         ),
@@ -74,7 +74,7 @@ def test_progress_is_told_of_after_each_page(
 
     async def run() -> BookReport:
         async with await connect(fake_writer.url) as conn:
-            return await verify_book(conn, MERCHANT_ID, lambda *numbers: told.append(numbers))
+            return await verify_book(conn, conn, MERCHANT_ID, lambda *numbers: told.append(numbers))
 
     total = asyncio.run(run()).entries
     assert [done for _, done, _ in told] == [*range(10, total, 10), total]
@@ -139,7 +139,7 @@ def test_checkpoints_that_hold_are_counted(fake_writer: FakeWriter, tmp_path: Pa
 def test_a_folder_of_checkpoints_without_its_key_is_refused(fake_writer: FakeWriter, tmp_path: Path) -> None:
     async def run() -> None:
         async with await connect(fake_writer.url) as conn:
-            await verify_book(conn, MERCHANT_ID, checkpoint_dir=tmp_path)
+            await verify_book(conn, conn, MERCHANT_ID, checkpoint_dir=tmp_path)
 
     with pytest.raises(ValueError, match="key"):
         asyncio.run(run())
@@ -177,7 +177,7 @@ def checkpoint_all(url: str, directory: Path) -> None:
 def verify_all_of(url: str, directory: Path | None) -> list[BookReport]:
     async def run() -> list[BookReport]:
         async with await connect(url) as conn:
-            return await verify_all(conn, checkpoint_dir=directory, checkpoint_keys=SIGNER.keys)
+            return await verify_all(conn, conn, checkpoint_dir=directory, checkpoint_keys=SIGNER.keys)
 
     return asyncio.run(run())
 
@@ -191,6 +191,7 @@ def test_a_book_is_verified_as_of_one_moment_while_it_is_written_to(
     async def run() -> BookReport:
         async with await connect(fake_writer.url) as conn:
             return await verify_book(
+                conn,
                 conn,
                 MERCHANT_ID,
                 lambda *_: fake_writer.move(commands.Cancel(fake_writer.withdraw_next(), "ann")),

@@ -44,7 +44,7 @@ def test_a_paid_orders_notify_time_is_the_first_delivery(in_scene: InScene) -> N
         assert isinstance(asked, Withdrawal)
         assert asked.notified_ms == START_MS + 3000
         assert await scene.states() == {f"evt_{order.order_id}_2": "delivered"}
-        report = await verify_book(scene.connection, shop.merchant.merchant_id)
+        report = await verify_book(scene.connection, scene.connection, shop.merchant.merchant_id)
         assert report.violation is None
 
     in_scene(scenario)

@@ -21,12 +21,9 @@ EXCEPTIONS: Final = {
     "book/book.sql": "insert_issued_addresses",
     # The payer reads both sides by key.
     "withdrawals/payouts.sql": "peek_due read_order list_blocked peek_expired",
-    "observability/metrics.sql": "count_obstacles read_ids_left",
+    "observability/metrics.sql": "count_obstacles",
     "reporting/payout_blockers.sql": "list_blockers list_blockers_of_merchant",
     # Home's rows become arguments.
-    "audit/rollback/signer_record.sql": "find_unknown",
-    "book/early_approvals.sql": "find_early_approval",
-    "book/verification/verify.sql": "read_book find_stray_wallet find_stray_deposit",
     "custody/records.sql": "find_first_block list_expected judge_movements",
     "custody/sweeps/sweeps.sql": "list_unswept",
     "deposits/deposits.sql": "find_owners",

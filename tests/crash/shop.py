@@ -153,6 +153,6 @@ class Shop:
 
 async def verify_sound(connection: AsyncConnection, merchant_id: int) -> BookReport:
     """Verify a book, and assert that it is sound."""
-    report = await verify_book(connection, merchant_id)
+    report = await verify_book(connection, connection, merchant_id)
     assert report.violation is None, report.violation
     return report

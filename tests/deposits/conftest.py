@@ -230,7 +230,7 @@ class DepositScene:
     async def expect_sound(self) -> None:
         """Both books must verify."""
         for merchant_id in (SHOP, CAFE):
-            report = await verify_book(self.connection, merchant_id)
+            report = await verify_book(self.connection, self.connection, merchant_id)
             assert report.ok, report.violation
 
 

@@ -29,6 +29,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "book/checkpoint_keys.sql": BOTH,
     "book/early_approvals.sql": BOTH,
     "book/checkpoints.sql": BOTH,
+    "book/home.sql": BOTH,
     "book/verification/verify.sql": WEB,
     "callbacks/outbox.sql": BOTH,
     "audit/checkpointing/acceptance.sql": (),

@@ -59,7 +59,7 @@ class ServiceMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """The model and the journal have the same balances."""
         merchant_id = self.shop.merchant_id
-        report = self.platform.operate(lambda conn: verify_book(conn, merchant_id))
+        report = self.platform.operate(lambda conn: verify_book(conn, conn, merchant_id))
         assert report.ok, report.violation
 
     def ask(self, operation: str, **fields: str) -> Answer:

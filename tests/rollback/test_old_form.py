@@ -49,7 +49,7 @@ def settle(fake_writer: FakeWriter, data: Path) -> None:
 def check(fake_writer: FakeWriter, folder: Path) -> CheckpointReport:
     async def ask(conn: AsyncConnection) -> CheckpointReport:
         keys = await load_keys(conn, folder, OLD_KEY)
-        return await check_checkpoints(conn, keys, folder, MERCHANT_ID)
+        return await check_checkpoints(conn, conn, keys, folder, MERCHANT_ID)
 
     return on(fake_writer.url, ask)
 

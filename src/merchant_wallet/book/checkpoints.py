@@ -25,6 +25,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys, verify_signature
+from merchant_wallet.book.home import read_ranges
 from merchant_wallet.book.verification.replay import position_of
 from merchant_wallet.book.verification.violations import Violation
 
@@ -153,23 +154,22 @@ class CheckpointFile:
 
 
 async def check_checkpoints(
-    conn: AsyncConnection, keys: CheckpointKeys, directory: Path, merchant_id: int
+    home: AsyncConnection, cell: AsyncConnection, keys: CheckpointKeys, directory: Path, merchant_id: int
 ) -> CheckpointReport:
     """Compare every checkpoint of a book with its journal, in the order they were written.
 
-    The violation, rule `checkpoint`, names the entry of the first wrong line. `conn` must see what is
-    committed now, not an older snapshot. A book without a file has nothing to compare.
+    The violation, rule `checkpoint`, names the entry of the first wrong line. Both connections must see what
+    is committed now, not an older snapshot. A book without a file has nothing to compare.
     """
     if keys.problem is not None:
         return CheckpointReport(0, False, Violation("checkpoint", keys.problem))
-    rows = await (await conn.execute(QUERIES["read_ranges"].text, {"merchant_id": merchant_id})).fetchall()
-    ranges = [row[0] for row in rows]
+    ranges = await read_ranges(home, merchant_id)
     checked, last_count = 0, 0
     file = CheckpointFile(file_of(directory, merchant_id), keys)
     while lines := await asyncio.to_thread(file.read):
         sound = [line.checkpoint for line in lines if line.checkpoint is not None and line.problem is None]
         where = {"merchant_id": merchant_id, "entry_ids": [c.last_entry_id for c in sound]}
-        found = await (await conn.execute(QUERIES["read_hashes"].text, where)).fetchall()
+        found = await (await cell.execute(QUERIES["read_hashes"].text, where)).fetchall()
         hashes = {entry_id: entry_hash.hex() for entry_id, entry_hash in found}
         for line in lines:
             violation = _judge(merchant_id, line, hashes, ranges, last_count)

@@ -11,18 +11,30 @@ from typing import Any, Final
 import psycopg
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.book.home import list_waits
 
 QUERIES: Final = Queries(Path(__file__).with_name("early_approvals.sql"))
 _TEXT: Final = QUERIES["find_early_approval"].text.encode()
 
 
 async def find_early_approval(
-    database: psycopg.AsyncConnection[Any] | psycopg.AsyncCursor[Any],
+    home: psycopg.AsyncConnection[Any],
+    cell: psycopg.AsyncConnection[Any] | psycopg.AsyncCursor[Any],
     merchant_id: int,
     first_id: int,
     last_id: int,
 ) -> tuple[int, str] | None:
     """The first order between two ids that was approved too early, and who approved it. None without one."""
-    values = {"merchant_id": merchant_id, "first_id": first_id, "last_id": last_id}
-    row = await (await database.execute(_TEXT, values)).fetchone()
+    waits = await list_waits(home)
+    if not waits:
+        return None
+    values = {
+        "merchant_id": merchant_id,
+        "first_id": first_id,
+        "last_id": last_id,
+        "persons": [wait.person for wait in waits],
+        "from_ms": [wait.from_ms for wait in waits],
+        "eligible_ms": [wait.eligible_ms for wait in waits],
+    }
+    row = await (await cell.execute(_TEXT, values)).fetchone()
     return None if row is None else (int(row[0]), str(row[1]))

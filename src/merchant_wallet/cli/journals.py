@@ -180,9 +180,9 @@ async def _verify(session: Session, merchant: str | None) -> "list[BookReport]":
 
     try:
         if merchant is None:
-            return await verify_all(session.conn, show_progress, **where)
+            return await verify_all(session.conn, session.conn, show_progress, **where)
         merchant_id = (await session.find(merchant)).merchant_id
-        return [await verify_book(session.conn, merchant_id, show_progress, **where)]
+        return [await verify_book(session.conn, session.conn, merchant_id, show_progress, **where)]
     finally:
         progress.end()
 

@@ -121,7 +121,7 @@ async def _verify(context: PageContext, made: Verification) -> BookReport:
     async with await db.connect(context.database_url) as conn:
         keys = None if folder is None else await load_keys(conn, folder, context.keyring.derive(OLD_KEY))
         return await verify_book(
-            conn, made.merchant_id, _note(made), checkpoint_dir=folder, checkpoint_keys=keys
+            conn, conn, made.merchant_id, _note(made), checkpoint_dir=folder, checkpoint_keys=keys
         )
 
 

@@ -229,7 +229,8 @@ async def _read_chains(connection: AsyncConnection, now_ms: int, sandbox: bool) 
 async def _read_supplies(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
     days = await list_nonce_days(connection)
     ahead = max(days, default=0) - now_ms // DAY_MS
-    [(highest, fewest)] = await _rows(connection, "read_ids_left")
+    [(highest,)] = await _rows(connection, "read_highest_range")
+    [(fewest,)] = await _rows(connection, "read_book_ids_left")
     [(accounts,)] = await _rows(connection, "count_accounts_left", most=MAX_COUNTED)
     samples: list[Sample] = [
         ("wallet_nonce_partitions", (), len(days)),

@@ -76,9 +76,13 @@ select r.chain, r.at_ms, r.is_sound, m.block_number, m.unexplained_units, m.chai
   left join lateral (select * from reconciliation m where m.chain = c.chain and m.cause is null
                       order by m.reconciliation_no desc limit 1) m on true;
 
--- name: read_ids_left
--- The highest given-out range, and the fewest ids that a book has left without a further range.
-select (select max(range_no)::int from id_range), (select min(8589934591 - id_counter) from book where next_range is null);
+-- name: read_highest_range
+-- The highest given-out range.
+select max(range_no)::int from id_range;
+
+-- name: read_book_ids_left
+-- The fewest ids that a book has left without a further range.
+select min(8589934591 - id_counter) from book where next_range is null;
 
 -- name: count_accounts_left
 -- Derived accounts that no merchant has.

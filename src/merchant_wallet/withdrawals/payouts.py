@@ -182,7 +182,7 @@ async def read_order(connection: AsyncConnection, claim: Claim) -> PayableOrder:
 async def find_early_approval(connection: AsyncConnection, claim: Claim) -> str | None:
     """Who approved the claimed order before that person's approvals counted. None if nobody did."""
     found = await early_approvals.find_early_approval(
-        connection, claim.merchant_id, claim.order_id, claim.order_id
+        connection, connection, claim.merchant_id, claim.order_id, claim.order_id
     )
     return None if found is None else found[1]
 

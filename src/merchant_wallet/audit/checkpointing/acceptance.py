@@ -103,7 +103,7 @@ async def find_all_evidence(
 async def _compare(conn: Connection, sources: EvidenceSources, now_ms: int) -> list[RollbackEvidence]:
     found = await Comparison(sources.folder, sources.old_key).find_evidence(conn, now_ms)
     if sources.signer_record is not None:
-        signed = await find_signer_evidence(conn, sources.signer_record, now_ms)
+        signed = await find_signer_evidence(conn, conn, sources.signer_record, now_ms)
         found += [] if signed is None else [signed]
     return found
 

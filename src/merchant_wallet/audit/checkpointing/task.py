@@ -65,7 +65,7 @@ class CheckpointTask:
         if self._signer_record is None:
             return []
         try:
-            signed = await find_signer_evidence(conn, self._signer_record, at_ms)
+            signed = await find_signer_evidence(conn, conn, self._signer_record, at_ms)
         except PermissionError as error:
             # The signer runs as another user, and only that user can read the file.
             log.warning("the signer's record can't be compared from here", reason=str(error))

@@ -41,16 +41,18 @@ class RecordUnreadable(Exception):
         super().__init__(f"{record.name} has lines of another form")
 
 
-async def find_signer_evidence(conn: Connection, record: Path, now_ms: int) -> RollbackEvidence | None:
+async def find_signer_evidence(
+    home: Connection, cell: Connection, record: Path, now_ms: int
+) -> RollbackEvidence | None:
     """The evidence that the signer's record gives; None if there is none or no record."""
     try:
         payments = await asyncio.to_thread(read_last_payments, record)
     except RecordUnreadable as unreadable:
         return RollbackEvidence(NO_MERCHANT, "signer", "unreadable", str(unreadable), now_ms)
-    cursor = await conn.execute(QUERIES["read_accepted"].text)
+    cursor = await home.execute(QUERIES["read_accepted"].text)
     row = await cursor.fetchone()
     accepted_ms = row[0] if row is not None and row[0] is not None else -1
-    unknown = await _find_unknown(conn, [one for one in payments if one.at_ms > accepted_ms])
+    unknown = await _find_unknown(home, cell, [one for one in payments if one.at_ms > accepted_ms])
     if not unknown:
         return None
     first = min(unknown, key=lambda payment: payment.at_ms)
@@ -60,11 +62,16 @@ async def find_signer_evidence(conn: Connection, record: Path, now_ms: int) -> R
     return RollbackEvidence(NO_MERCHANT, "signer", "behind", cause, now_ms)
 
 
-async def _find_unknown(conn: Connection, payments: Iterable[SignedPayment]) -> list[SignedPayment]:
+async def _find_unknown(
+    home: Connection, cell: Connection, payments: Iterable[SignedPayment]
+) -> list[SignedPayment]:
+    """The payments whose order the database does not know or nobody has taken up, by the order's id."""
     latest = {payment.payout_id: payment for payment in payments}
-    values = {"order_ids": list(latest), "counter_bits": COUNTER_BITS}
-    cursor = await conn.execute(QUERIES["find_unknown"].text, values)
-    return [latest[order_id] for (order_id,) in await cursor.fetchall()]
+    values: dict[str, Any] = {"order_ids": list(latest), "counter_bits": COUNTER_BITS}
+    owners = await (await home.execute(QUERIES["find_merchants"].text, values)).fetchall()
+    values["merchant_ids"] = [merchant_id for (merchant_id,) in owners]
+    taken = await (await cell.execute(QUERIES["list_taken_up"].text, values)).fetchall()
+    return [latest[order_id] for order_id in sorted(latest.keys() - {order_id for (order_id,) in taken})]
 
 
 def read_last_payments(record: Path, *, whole: bool = False) -> list[SignedPayment]:

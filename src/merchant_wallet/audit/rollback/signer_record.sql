@@ -4,11 +4,16 @@
 -- The time up to which a person has accepted the signer's record.
 select max(signed_upto_ms) from rollback_acceptance;
 
--- name: find_unknown
--- Of these orders, those that the database does not know or that nobody has taken up. An id contains its book's range.
-select o.order_id
-  from unnest(%(order_ids)s::bigint[]) o (order_id)
+-- name: find_merchants
+-- The merchants of these orders, in their order; null if nobody has the range of ids that an order's id contains.
+select r.merchant_id
+  from unnest(%(order_ids)s::bigint[]) with ordinality o (order_id, place)
   left join id_range r on r.range_no = (o.order_id >> %(counter_bits)s::int)::int
-  left join withdrawal w on w.merchant_id = r.merchant_id and w.order_id = o.order_id
- where w.status is null or w.status not in (1, 2, 3, 6)
- order by o.order_id;
+ order by o.place;
+
+-- name: list_taken_up
+-- Of these orders, those that somebody has taken up.
+select w.order_id
+  from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[]) o (merchant_id, order_id)
+  join withdrawal w on w.merchant_id = o.merchant_id and w.order_id = o.order_id
+ where w.status in (1, 2, 3, 6);

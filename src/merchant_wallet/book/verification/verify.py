@@ -12,7 +12,7 @@ them.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import msgspec
 import psycopg
@@ -24,6 +24,7 @@ from merchant_wallet.book.chart import FIXED, FIXED_BY_ID, SUBUSER, name_account
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys
 from merchant_wallet.book.checkpoints import check_checkpoints, list_checkpointed
 from merchant_wallet.book.early_approvals import find_early_approval
+from merchant_wallet.book.home import find_not_issued, read_ranges
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.deposits import DEPOSIT
 from merchant_wallet.book.state import CallbackDue, Entry, Posting, Step
@@ -76,7 +77,7 @@ class SubUserRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class BookRow(msgspec.Struct, frozen=True):
-    """The book's row, and the ranges that belong to the book."""
+    """The book's row."""
 
     id_range: int
     id_counter: int
@@ -86,7 +87,6 @@ class BookRow(msgspec.Struct, frozen=True):
     last_ms: int
     withdrawn_day: int
     withdrawn_units: int
-    ranges: list[int]
 
 
 @dataclass(slots=True)
@@ -104,7 +104,8 @@ class Page:
 
 
 async def verify_book(
-    conn: AsyncConnection,
+    home: AsyncConnection,
+    cell: AsyncConnection,
     merchant_id: int,
     progress: Progress | None = None,
     *,
@@ -113,19 +114,20 @@ async def verify_book(
 ) -> BookReport:
     """Replay one book and compare everything with it. With a folder and keys, compare its checkpoints too.
 
-    `conn` commits by itself and is in no transaction. Raises ValueError for a folder without keys.
+    The connections commit by themselves and are in no transaction. They may be the same one. Raises
+    ValueError for a folder without keys.
     """
     if checkpoint_dir is not None and checkpoint_keys is None:
         raise ValueError("checkpoints can't be checked without their keys")
     replay = Replay(merchant_id, ())
     checked, torn, violation = 0, False, None
     try:
-        async with conn.transaction():
-            await conn.execute(QUERIES["begin_snapshot"].text)
-            await _verify_snapshot(conn, replay, progress)
+        async with cell.transaction():
+            await cell.execute(QUERIES["begin_snapshot"].text)
+            await _verify_snapshot(home, cell, replay, progress)
         # Not inside the snapshot: newer checkpoints may have been written while it was read.
         if checkpoint_dir is not None and checkpoint_keys is not None:
-            seen = await check_checkpoints(conn, checkpoint_keys, checkpoint_dir, merchant_id)
+            seen = await check_checkpoints(home, cell, checkpoint_keys, checkpoint_dir, merchant_id)
             checked, torn, violation = seen.checked, seen.torn, seen.violation
     except ViolationFound as found:
         violation = found.violation
@@ -133,23 +135,29 @@ async def verify_book(
 
 
 async def verify_all(
-    conn: AsyncConnection,
+    home: AsyncConnection,
+    cell: AsyncConnection,
     progress: Progress | None = None,
     *,
     checkpoint_dir: Path | None = None,
     checkpoint_keys: CheckpointKeys | None = None,
 ) -> list[BookReport]:
-    """Verify every book, one after the other, each in its own snapshot.
+    """Verify every book of a cell, one after the other, each in its own snapshot.
 
     This includes merchants that have only entries, postings or checkpoints left. Errors as in `verify_book`.
     """
-    rows = await (await conn.execute(QUERIES["list_books"].text)).fetchall()
+    rows = await (await cell.execute(QUERIES["list_books"].text)).fetchall()
     merchant_ids = {row[0] for row in rows}
     if checkpoint_dir is not None:
         merchant_ids.update(await list_checkpointed(checkpoint_dir))
     return [
         await verify_book(
-            conn, merchant_id, progress, checkpoint_dir=checkpoint_dir, checkpoint_keys=checkpoint_keys
+            home,
+            cell,
+            merchant_id,
+            progress,
+            checkpoint_dir=checkpoint_dir,
+            checkpoint_keys=checkpoint_keys,
         )
         for merchant_id in sorted(merchant_ids)
     ]
@@ -173,14 +181,16 @@ def _report(replay: Replay, checked: int, torn: bool, violation: Violation | Non
     )
 
 
-async def _verify_snapshot(conn: AsyncConnection, replay: Replay, progress: Progress | None) -> None:
-    cursor = conn.cursor(binary=True)
+async def _verify_snapshot(
+    home: AsyncConnection, cell: AsyncConnection, replay: Replay, progress: Progress | None
+) -> None:
+    cursor = cell.cursor(binary=True)
     where = {"merchant_id": replay.merchant_id}
     row = await (await cursor.execute(QUERIES["read_book"].text, where)).fetchone()
     if row is None:
         raise_violation("book", f"merchant {replay.merchant_id} has no book")
     book = BookRow(*row)
-    replay.ranges = tuple(book.ranges)
+    replay.ranges = await read_ranges(home, replay.merchant_id)
     after = MIN_ID
     while after < MAX_ID:
         page, after = await _read_page(cursor, replay.merchant_id, after)
@@ -190,23 +200,49 @@ async def _verify_snapshot(conn: AsyncConnection, replay: Replay, progress: Prog
     _check_book(replay, book)
     replay.close()
     await _check_accounts(cursor, replay)
-    await _check_addresses(cursor, where)
-    await _check_waits(cursor, where)
+    await _check_wallets(home, cursor, replay.merchant_id)
+    await _check_deposits(home, cursor, where)
+    await _check_waits(home, cursor, replay.merchant_id)
 
 
-async def _check_addresses(cursor: psycopg.AsyncCursor[Any], where: dict[str, int]) -> None:
-    stray = await (await cursor.execute(QUERIES["find_stray_wallet"].text, where)).fetchone()
+async def _check_wallets(home: AsyncConnection, cursor: psycopg.AsyncCursor[Any], merchant_id: int) -> None:
+    stray = await (
+        await cursor.execute(QUERIES["find_stray_wallet"].text, {"merchant_id": merchant_id})
+    ).fetchone()
     if stray is not None:
-        raise_violation(
-            "wallet", f"an address of sub-user {stray[0]} is missing or not its own", entry_id=stray[0]
-        )
+        _raise_stray_wallet(stray[0])
+    after = MIN_ID
+    while True:
+        bounds = {"merchant_id": merchant_id, "after": after, "page": PAGE_ROWS}
+        rows = await (await cursor.execute(QUERIES["page_addresses"].text, bounds)).fetchall()
+        owners = {address: user_id for user_id, *addresses in rows for address in addresses}
+        missing = await find_not_issued(home, merchant_id, list(owners))
+        if missing is not None:
+            _raise_stray_wallet(owners[missing])
+        if len(rows) < PAGE_ROWS:
+            break
+        after = rows[-1][0]
+
+
+def _raise_stray_wallet(user_id: int) -> NoReturn:
+    raise_violation("wallet", f"an address of sub-user {user_id} is missing or not its own", entry_id=user_id)
+
+
+async def _check_deposits(
+    home: AsyncConnection, cursor: psycopg.AsyncCursor[Any], where: dict[str, int]
+) -> None:
     stray = await (await cursor.execute(QUERIES["find_stray_deposit"].text, where)).fetchone()
     if stray is not None:
         raise_violation("deposit", f"{stray[1]} {stray[2]}:{stray[3]} {stray[4]}", entry_id=stray[0])
+    own = await (await cursor.execute(QUERIES["list_merchant_addresses"].text, where)).fetchall()
+    missing = await find_not_issued(home, where["merchant_id"], [address for _, address in own])
+    if missing is not None:
+        chain = next(chain for chain, address in own if address == missing)
+        raise_violation("deposit", f"{chain} :0 is an address of the merchant that nobody gave out")
 
 
-async def _check_waits(cursor: psycopg.AsyncCursor[Any], where: dict[str, int]) -> None:
-    early = await find_early_approval(cursor, where["merchant_id"], 0, MAX_ID)
+async def _check_waits(home: AsyncConnection, cursor: psycopg.AsyncCursor[Any], merchant_id: int) -> None:
+    early = await find_early_approval(home, cursor, merchant_id, 0, MAX_ID)
     if early is not None:
         raise_violation(
             "approval", f"{early[1]} approved it before that person's approvals counted", order_id=early[0]
@@ -307,9 +343,9 @@ def _check_orphans(page: Page) -> None:
 
 
 def _check_book(replay: Replay, book: BookRow) -> None:
-    if book.id_range not in book.ranges or (book.next_range or book.id_range) not in book.ranges:
+    if not {book.id_range, book.next_range or book.id_range} <= {*replay.ranges}:
         raise_violation(
-            "book", f"the ranges {book.id_range}, {book.next_range} are not all its own: {book.ranges}"
+            "book", f"the ranges {book.id_range}, {book.next_range} are not all its own: {[*replay.ranges]}"
         )
     last_id = ids.compose(book.id_range, book.id_counter) if book.id_counter else None
     for name, row, journal in (

@@ -1,15 +1,15 @@
--- What verification reads. All pages of one book are read in one snapshot. Every statement names one merchant and walks along a
--- primary key, except the two that look for books.
+-- What verification reads. All pages of one book are read in one snapshot of its cell. Every statement names one merchant and
+-- walks along a primary key, except the two that look for books. What home knows of the book is read by key, after the snapshot
+-- has begun: home's rows are written before the book's that need them.
 
 -- name: begin_snapshot
 -- After this, all statements see the same moment of the book, however long they take and whatever commits meanwhile.
 set transaction isolation level repeatable read, read only;
 
 -- name: read_book
--- The book's row and its id ranges, as plain integers: psycopg would return an array of a domain type as raw bytes.
-select b.id_range, b.id_counter, b.next_range, b.entry_count, b.head_hash, b.last_ms, b.withdrawn_day, b.withdrawn_units,
-       array(select r.range_no::int from id_range r where r.merchant_id = b.merchant_id order by r.range_no)
-  from book b where b.merchant_id = %(merchant_id)s;
+-- The book's row.
+select id_range, id_counter, next_range, entry_count, head_hash, last_ms, withdrawn_day, withdrawn_units
+  from book where merchant_id = %(merchant_id)s;
 
 -- name: page_entries
 -- The next entries of the journal.
@@ -60,22 +60,30 @@ select account_id, kind, currency, balance, day, day_debited from account
  where merchant_id = %(merchant_id)s and account_id > %(after)s order by account_id limit %(page)s;
 
 -- name: find_stray_wallet
--- A sub-user that lacks one of its addresses in the book's list or the platform's, or an address in the book's list that is not
--- its sub-user's own. A transfer to that address would go to the wrong account.
+-- A sub-user that lacks one of its addresses in the book's list, or an address in that list that is not its sub-user's own. A
+-- transfer to that address would go to the wrong account.
 select s.user_id from sub_user s
  cross join lateral (values (s.evm_address), (s.tron_address)) a (address)
   left join wallet_address w on w.merchant_id = s.merchant_id and w.address = a.address and w.user_id = s.user_id
-  left join issued_address g on g.address = a.address and g.merchant_id = s.merchant_id
- where s.merchant_id = %(merchant_id)s and (w.address is null or g.address is null)
+ where s.merchant_id = %(merchant_id)s and w.address is null
 union all
 select w.user_id from wallet_address w
   left join sub_user s on s.merchant_id = w.merchant_id and s.user_id = w.user_id and w.address in (s.evm_address, s.tron_address)
  where w.merchant_id = %(merchant_id)s and s.user_id is null
  limit 1;
 
+-- name: page_addresses
+-- The addresses of the next sub-users, to compare with those that the platform has issued.
+select user_id, evm_address, tron_address from sub_user
+ where merchant_id = %(merchant_id)s and user_id > %(after)s order by user_id limit %(page)s;
+
+-- name: list_merchant_addresses
+-- The merchant's own addresses.
+select chain, address from merchant_address where merchant_id = %(merchant_id)s order by chain;
+
 -- name: find_stray_deposit
 -- Deposits and credits that do not fit: credited without a credit, a credit without that status, a credit without its deposit,
--- two credits of one transaction from two blocks or of one log, a merchant's own address that the platform's list lacks.
+-- two credits of one transaction from two blocks or of one log.
 select c.entry_id, d.chain, d.tx_hash, d.log_index, 'stands as ' || d.status || ' against its credit'
   from deposit d
   left join deposit_credit c on c.merchant_id = d.merchant_id and c.chain = d.chain and c.tx_hash = d.tx_hash
@@ -101,11 +109,6 @@ select c.entry_id, c.chain, c.tx_hash, c.log_index, 'is the same log of its bloc
                 and o.block_hash = d.block_hash and o.block_log_index = d.block_log_index and o.log_index <> d.log_index
                 and o.final_ms is not null
  where c.merchant_id = %(merchant_id)s
-union all
-select null, m.chain, '', 0, 'is an address of the merchant that nobody gave out'
-  from merchant_address m
-  left join issued_address g on g.address = m.address and g.merchant_id = m.merchant_id
- where m.merchant_id = %(merchant_id)s and g.address is null
  limit 1;
 
 -- name: list_books
