@@ -18,8 +18,8 @@ from merchant_wallet.book.committer import OpenConnection
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.cells.directory import Directory
-from merchant_wallet.cells.writers import CellWriters
+from merchant_wallet.merchants.cells.directory import Directory
+from merchant_wallet.merchants.cells.writers import CellWriters
 
 MIRRORED: Final = "merchant_id name status currency_mode deposit_notify_url require_pin frame_origins"
 """The columns of the cell's copy of a merchant."""

@@ -9,8 +9,8 @@ from tests.crash.shop import open_shop, run
 from tests.roles import as_web
 
 from merchant_wallet.base.cells import CellClosed
-from merchant_wallet.cells import directory as directory_module
-from merchant_wallet.cells.directory import Directory
+from merchant_wallet.merchants.cells import directory as directory_module
+from merchant_wallet.merchants.cells.directory import Directory
 
 
 class CountingDirectory(Directory):

@@ -16,7 +16,7 @@ from merchant_wallet.base.db import place
 from merchant_wallet.book.commands import ReadBalances, ReadSubUser, Submission
 from merchant_wallet.book.errors import BookClosed, CommandFailed, Unavailable
 from merchant_wallet.book.outcomes import Balances, SubUserFound, Transferred
-from merchant_wallet.cells.writers import CellWriters
+from merchant_wallet.merchants.cells.writers import CellWriters
 from merchant_wallet.postgres.migrate import migrate
 
 
@@ -219,7 +219,7 @@ def test_a_dead_cell_is_tried_by_one_command_at_a_time(
             for name in "bcdef":
                 with pytest.raises(Unavailable, match="cell far is away"):
                     await _ask(writers, away, name)
-            monkeypatch.setattr("merchant_wallet.cells.writers.REFUSAL_S", 0.0)
+            monkeypatch.setattr("merchant_wallet.merchants.cells.writers.REFUSAL_S", 0.0)
             with pytest.raises(Unavailable, match="nowhere"):
                 await _ask(writers, away, "g")
 

@@ -33,9 +33,9 @@ from merchant_wallet.book.commands import Adjust, Command, Submission
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.outcomes import Adjusted, Outcome
 from merchant_wallet.book.state import Draft
-from merchant_wallet.cells.writers import CellWriters
 from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store
+from merchant_wallet.merchants.cells.writers import CellWriters
 from merchant_wallet.processes import web as server
 from merchant_wallet.processes import worker
 from merchant_wallet.processes.app import Web, open_web

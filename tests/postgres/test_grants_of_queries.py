@@ -34,7 +34,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "callbacks/outbox.sql": BOTH,
     "audit/checkpointing/acceptance.sql": (),
     "audit/checkpointing/keys.sql": WORKER,
-    "cells/cells.sql": BOTH,
+    "merchants/cells/cells.sql": BOTH,
     "cli/doctor.sql": (),
     "custody/records.sql": BOTH,
     "custody/sandbox.sql": WORKER,

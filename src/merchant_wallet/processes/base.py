@@ -17,9 +17,9 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.committer import OpenConnection
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.cells.directory import Directory
-from merchant_wallet.cells.writers import CellWriters
 from merchant_wallet.merchants import store
+from merchant_wallet.merchants.cells.directory import Directory
+from merchant_wallet.merchants.cells.writers import CellWriters
 from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
 from merchant_wallet.merchants.mode import require_mode
 

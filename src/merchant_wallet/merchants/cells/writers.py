@@ -22,7 +22,7 @@ from merchant_wallet.book.connection import ConnectionLost, PipelineConnection
 from merchant_wallet.book.errors import BookClosed, Unavailable
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.cells.directory import Directory, require_cell
+from merchant_wallet.merchants.cells.directory import Directory, require_cell
 
 log = structlog.get_logger("writer")
 
