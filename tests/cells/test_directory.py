@@ -89,6 +89,27 @@ def test_the_table_of_cells_is_read_at_most_once_a_second_and_by_one_task(layout
     run(scenario())
 
 
+def test_a_merchant_in_a_cell_that_was_just_added_is_found(layout: Layout) -> None:
+    async def scenario() -> None:
+        away = layout.send_away(await open_shop(layout.url))
+        with layout.both() as (home, _):
+            home.execute("update cell set state = 'retired' where name = 'far'")
+        directory = CountingDirectory(layout.url)
+        await directory.refresh()
+        assert len(directory.list()) == 1
+        with layout.both() as (home, _):
+            home.execute("update cell set state = 'open' where name = 'far'")
+        # The interface reads the merchant with its cell.
+        directory.note(away.merchant_id, layout.far_id)
+        assert directory.known(away.merchant_id) is None
+        with pytest.raises(CellClosed, match="not known yet"):
+            await directory.find(away.merchant_id)
+        directory.now_s += 1.0
+        assert (await directory.find(away.merchant_id)).name == "far"
+
+    run(scenario())
+
+
 def test_a_cell_that_is_retired_is_no_cell_any_more(layout: Layout) -> None:
     async def scenario() -> None:
         with layout.both() as (home, _):

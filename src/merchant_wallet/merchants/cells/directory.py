@@ -75,13 +75,14 @@ class Directory:
         """The cell of a merchant's book, without asking the database; None if it must be read."""
         if not self._is_read:
             return None
-        if len(self._cells) == 1:
-            return self._cells[DEFAULT_CELL_ID]
-        return self._cells.get(self._cell_ids.get(merchant_id, -1))
+        assumed = DEFAULT_CELL_ID if len(self._cells) == 1 else None
+        cell_id = self._cell_ids.get(merchant_id, assumed)
+        return None if cell_id is None else self._cells.get(cell_id)
 
     def note(self, merchant_id: int, cell_id: int) -> None:
         """Remember the cell of a merchant's book, as it was just read from home."""
         if self._is_read and len(self._cells) == 1 and cell_id == DEFAULT_CELL_ID:
+            self.forget(merchant_id)
             return
         self._cell_ids[merchant_id] = cell_id
         if len(self._cell_ids) > MAX_MERCHANTS:
