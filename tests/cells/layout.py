@@ -8,7 +8,9 @@ from typing import Any, Final
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 from tests.cells.test_borders import OF_WRITERS
+from tests.clusters import Cluster, lone_cluster
 from tests.conftest import FAR
 from tests.crash.shop import Shop
 
@@ -20,6 +22,9 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants.cells.directory import Directory
 from merchant_wallet.merchants.cells.writers import CellWriters
+from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
+from merchant_wallet.postgres.grants import Side, grant
+from merchant_wallet.postgres.migrate import migrate
 
 MIRRORED: Final = "merchant_id name status currency_mode deposit_notify_url require_pin frame_origins"
 """The columns of the cell's copy of a merchant."""
@@ -65,21 +70,23 @@ class Layout:
 
     def send_away(self, shop: Shop) -> Shop:
         """Move a book from the default cell to the apart one. Returns the shop as it is there."""
-        with self.both() as (home, far):
-            _copy(home, far, "merchant", MIRRORED.split(), shop.merchant_id)
-            for table in TABLES.split():
-                _copy(home, far, table, _list_columns(far, table), shop.merchant_id)
-            for table in reversed(TABLES.split()):
-                home.execute(
-                    sql.SQL("delete from {} where merchant_id = %s").format(sql.Identifier(table)),
-                    (shop.merchant_id,),
-                )
-            home.execute(
-                "update merchant set cell_id = %s where merchant_id = %s", (self.far_id, shop.merchant_id)
-            )
+        self.move_book(shop.merchant_id)
         moved = Shop(self.far_url, shop.merchant_id)
         moved.alice_address, moved.alice_id = shop.alice_address, shop.alice_id
         return moved
+
+    def move_book(self, merchant_id: int) -> None:
+        """Move a book from the default cell to the apart one. Nothing may use it meanwhile."""
+        with self.both() as (home, far):
+            _copy(home, far, "merchant", MIRRORED.split(), merchant_id)
+            for table in TABLES.split():
+                _copy(home, far, table, _list_columns(far, table), merchant_id)
+            for table in reversed(TABLES.split()):
+                delete = sql.SQL("delete from {} where merchant_id = %s").format(sql.Identifier(table))
+                home.execute(delete, (merchant_id,))
+            home.execute(
+                "update merchant set cell_id = %s where merchant_id = %s", (self.far_id, merchant_id)
+            )
 
     @contextmanager
     def both(self) -> Iterator[tuple[psycopg.Connection, psycopg.Connection]]:
@@ -91,6 +98,8 @@ class Layout:
 def open_layout(url: str, far_url: str, address: str | None = None) -> Layout:
     """Tell home about the cell, and the cell about itself."""
     layout = Layout(url, far_url)
+    migrate(far_url, lambda _: None, schema=FAR)
+    grant(far_url, {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE}, FAR)
     with layout.both() as (home, far):
         home.execute(
             "insert into cell (cell_id, name, schema_name, address, added_ms) values (%s, 'far', %s, %s, %s)",
@@ -99,6 +108,8 @@ def open_layout(url: str, far_url: str, address: str | None = None) -> Layout:
         far.execute("insert into cell_state values (%s, 1, true)", (layout.far_id,))
         for stand_in in OF_WRITERS.values():
             far.execute(stand_in.encode())
+            table = stand_in.split()[2]
+            far.execute(f"grant select, insert on {table} to {WEB_ROLE}, {WORKER_ROLE}".encode())
         today = now_ms() // DAY_MS
         far.execute("select add_nonce_days(%s, %s)", (today - 1, today + 1))
     return layout
@@ -107,6 +118,18 @@ def open_layout(url: str, far_url: str, address: str | None = None) -> Layout:
 def open_near_layout(url: str) -> Layout:
     """The apart cell is in home's own database."""
     return open_layout(url, place(url, None, FAR))
+
+
+@contextmanager
+def far_cluster(url: str) -> Iterator[tuple[Layout, Cluster]]:
+    """The apart cell is on a server of its own, which a test may kill and start again."""
+    owner = str(conninfo_to_dict(url)["user"])
+    with lone_cluster() as cluster:
+        cluster.execute(f"create role {owner} superuser login")
+        for role in (WEB_ROLE, WORKER_ROLE):
+            cluster.execute(f"create role {role} login")
+        layout = open_layout(url, place(cluster.url(), None, FAR), cluster.url())
+        yield layout, cluster
 
 
 def _list_columns(connection: psycopg.Connection, table: str) -> list[str]:

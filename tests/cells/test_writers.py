@@ -2,22 +2,16 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
-from psycopg import conninfo
-from tests.cells.layout import Layout, open_layout
-from tests.clusters import Cluster, lone_cluster
-from tests.conftest import FAR
+from tests.cells.layout import Layout, far_cluster
+from tests.clusters import Cluster
 from tests.crash.shop import ALICE, COIN, FUNDS, TIMEOUT_S, Shop, eventually, open_shop, run
 
-from merchant_wallet.base.db import place
 from merchant_wallet.book.commands import ReadBalances, ReadSubUser, Submission
 from merchant_wallet.book.errors import BookClosed, CommandFailed, Unavailable
 from merchant_wallet.book.outcomes import Balances, SubUserFound, Transferred
 from merchant_wallet.merchants.cells.writers import CellWriters
-from merchant_wallet.postgres.migrate import migrate
 
 
 async def _ask(writers: CellWriters, shop: Shop, name: str) -> object:
@@ -169,16 +163,6 @@ def test_writers_that_close_answer_everybody(layout: Layout) -> None:
     run(scenario())
 
 
-@contextmanager
-def _far_cluster(url: str) -> Iterator[tuple[Layout, Cluster]]:
-    """A layout whose apart cell is on a server of its own."""
-    user = str(conninfo.conninfo_to_dict(url)["user"])
-    with lone_cluster() as cluster:
-        cluster.execute(f"create role {user} superuser login")
-        migrate(cluster.url(), lambda _: None, schema=FAR)
-        yield open_layout(url, place(cluster.url(), None, FAR), cluster.url()), cluster
-
-
 def test_a_cell_that_is_away_hurts_its_own_merchants_alone(database_url: str) -> None:
     async def scenario(layout: Layout, cluster: Cluster) -> None:
         near = await open_shop(layout.url, "Near")
@@ -202,7 +186,7 @@ def test_a_cell_that_is_away_hurts_its_own_merchants_alone(database_url: str) ->
         await near.verify()
         assert await near.rows("select balance from account where account_id = 2") == [(FUNDS - 21 * COIN,)]
 
-    with _far_cluster(database_url) as (layout, cluster):
+    with far_cluster(database_url) as (layout, cluster):
         run(scenario(layout, cluster))
 
 
