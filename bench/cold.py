@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from psycopg import AsyncConnection
+
 from bench.invented import invent_addresses, name_sub_user
 from bench.merchants import BenchMerchant, Progress
 from bench.writers import ask_all, open_writer
@@ -34,8 +36,12 @@ async def register_sub_users(url: str, merchants: Sequence[BenchMerchant], progr
 
     async def work() -> None:
         nonlocal done
-        async with open_writer(url, connections=1, queue_limit=limit, batch_limit=limit) as writer:
+        async with (
+            open_writer(url, connections=1, queue_limit=limit, batch_limit=limit) as writer,
+            await db.connect(url) as connection,
+        ):
             for group in groups:
+                await _issue_addresses(connection, group)
                 count = await _register(writer, group)
                 done += count
                 progress("sub-users registered", done, total)
@@ -78,6 +84,18 @@ async def _register(writer: Writer, merchants: Sequence[BenchMerchant]) -> int:
         ],
     )
     return len(outcomes)
+
+
+async def _issue_addresses(connection: AsyncConnection, merchants: Sequence[BenchMerchant]) -> None:
+    """Add the sub-users' addresses to the platform's list, as the service does before it registers them."""
+    issued = [
+        (merchant.merchant_id, address)
+        for merchant in merchants
+        for number in range(merchant.invented)
+        for address in invent_addresses(merchant.merchant_id, number)
+    ]
+    values = {"merchant_ids": [row[0] for row in issued], "addresses": [row[1] for row in issued]}
+    await connection.execute(QUERIES["insert_issued"].text.encode(), values)
 
 
 def _open_wallet(merchant: BenchMerchant, number: int) -> Register:

@@ -31,9 +31,8 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.commands import Register
 from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.deposits.watcher import Reader, Watcher
-from merchant_wallet.merchants import store
+from merchant_wallet.merchants.issued_addresses import issue_address
 from merchant_wallet.processes.nodes import open_chain_readers
-from merchant_wallet.sub_users.wallets import derive_wallets
 
 CHAINS: Final = (ERC20, TRC20)
 TRANSFERS: Final = 100_000
@@ -122,8 +121,7 @@ async def open_merchant(database: BenchDatabase, number: int, sub_users: int) ->
     merchant = await database.open_merchant(f"deposits {number}")
     pairs = []
     for _ in range(sub_users):
-        index = await store.take_address_index(database.connection, merchant.merchant_id)
-        pairs.append((index, *derive_wallets(merchant.account_xpubs, index)))
+        pairs.append(await issue_address(database.connection, merchant.merchant_id, merchant.account_xpubs))
     registrations = [Register(f"u{index}", USDT, index, evm, tron) for index, evm, tron in pairs]
     await database.ask(merchant.merchant_id, registrations)
     return [(evm, tron) for _, evm, tron in pairs]

@@ -26,8 +26,8 @@ from merchant_wallet.book.outcomes import Outcome, SubUserFound, Withdrawal
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.exchange.rates import KFB_TO_USDT, USDT_TO_KFB, set_rate
 from merchant_wallet.merchants import store
+from merchant_wallet.merchants.issued_addresses import issue_address
 from merchant_wallet.merchants.keys import Keyring
-from merchant_wallet.sub_users.wallets import derive_wallets
 
 HOT: Final = "hot"
 THOUSAND: Final = "thousand"
@@ -188,9 +188,8 @@ class _Maker:
         merchant_id = merchant.merchant_id
         registrations: list[Command] = []
         for number in range(self._size.sub_users):
-            index = await store.take_address_index(connection, merchant_id)
-            evm, tron = derive_wallets(merchant.account_xpubs, index)
-            registrations.append(Register(f"u{number}", KFB, index, evm, tron))
+            issued = await issue_address(connection, merchant_id, merchant.account_xpubs)
+            registrations.append(Register(f"u{number}", KFB, *issued))
         found = await ask(self._writer, merchant_id, registrations)
         sub_users = [_to_sub_user(outcome) for outcome in found]
         credits: list[Command] = [_credit(USDT, MERCHANT_UNITS), _credit(KFB, MERCHANT_UNITS)]

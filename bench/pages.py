@@ -45,10 +45,10 @@ from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book.chart import MERCHANT_KFB_ID
 from merchant_wallet.book.commands import Command, Register
 from merchant_wallet.merchants import store
+from merchant_wallet.merchants.issued_addresses import issue_address
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators import records, sessions
 from merchant_wallet.reporting import rollup
-from merchant_wallet.sub_users.wallets import derive_wallets
 
 PAGES: Final = (
     "/console",
@@ -224,8 +224,9 @@ async def _register(url: str, merchant: BenchMerchant, upto: int, progress: Prog
 
 
 async def _registration(conn: store.Connection, merchant: BenchMerchant, ext_user_id: str) -> Command:
-    index = await store.take_address_index(conn, merchant.merchant_id)
-    return Register(ext_user_id, KFB, index, *derive_wallets(merchant.account_xpubs, index))
+    return Register(
+        ext_user_id, KFB, *await issue_address(conn, merchant.merchant_id, merchant.account_xpubs)
+    )
 
 
 async def _sign_in(url: str) -> str:

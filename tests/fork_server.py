@@ -23,6 +23,7 @@ from typing import Final, NoReturn
 ROOT: Final = Path(__file__).parents[1]
 PROGRAMS: Final = (
     "tests.callbacks.killable_sender",
+    "tests.cells.killable",
     "tests.deposits.killable_watcher",
     "tests.sweeps.killable_sweeper",
     "tests.withdrawals.killable_payer",

@@ -34,7 +34,7 @@ from merchant_wallet.merchants.keys import APP, CALLBACK
 from merchant_wallet.merchants.records import Merchant, show_settings
 from merchant_wallet.processes.app import Web, open_web
 from merchant_wallet.processes.base import Base, make_base, make_writer
-from merchant_wallet.sub_users.wallets import LINK_KEY, make_link_token
+from merchant_wallet.sub_users.links import LINK_KEY, make_link_token
 from merchant_wallet.withdrawals.payer import Payer
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
 

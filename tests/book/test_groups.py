@@ -365,6 +365,8 @@ def test_every_kind_of_change_is_written_for_many_books_at_once(database_url: st
             )
         async with open_connection(database_url) as connection:
             for turn in range(2):
+                for shop in shops:
+                    await shop.issue(*_new_addresses(shop, turn))
                 group = [_make_busy_batch(shop, turn, orders[shop], mode) for shop in shops]
                 parts = [group] if mode is Mode.READ else [[batch] for batch in group]
                 for part in parts:
@@ -381,11 +383,15 @@ def test_every_kind_of_change_is_written_for_many_books_at_once(database_url: st
     run(scenario())
 
 
-def _make_busy_batch(shop: Shop, turn: int, order_id: int, mode: Mode) -> Batch:
+def _new_addresses(shop: Shop, turn: int) -> tuple[bytes, bytes]:
     number = 10 * shop.merchant_id + turn
+    return b"E" + number.to_bytes(19), b"T" + number.to_bytes(19)
+
+
+def _make_busy_batch(shop: Shop, turn: int, order_id: int, mode: Mode) -> Batch:
     return make_batch(
         shop.merchant_id,
-        c.Register(f"new{turn}", KFB, 5 + turn, b"E" + number.to_bytes(19), b"T" + number.to_bytes(19)),
+        c.Register(f"new{turn}", KFB, 5 + turn, *_new_addresses(shop, turn)),
         shop.credit(f"c{turn}"),
         swap(f"x{turn}", "100", KFB, USDT),
         withdraw(f"w-{turn}", "20"),

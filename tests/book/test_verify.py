@@ -250,6 +250,8 @@ def test_a_book_that_the_writer_kept_is_sound(fake_writer: FakeWriter) -> None:
         "insert into rate (merchant_id, usdt_kfb_e8, usdt_kfb_set_ms) values (0, %s, %s)",
         (7 * 10**8, START_MS),
     )
+    for address in (bytes([chain, *[n] * 19]) for n in range(5) for chain in (1, 2)):
+        fake_writer.insert("issued_address", address=address)
     answers = asyncio.run(keep_book(fake_writer.url))
     assert [answer for answer in answers if isinstance(answer, Refusal)] == []
     report = check(fake_writer)

@@ -18,7 +18,6 @@ from merchant_wallet.postgres.places import CELL, HOME, MIRRORED, OF_EACH_SCHEMA
 EXCEPTIONS: Final = {
     # Home's part becomes a commit of its own.
     "audit/checkpointing/acceptance.sql": "freeze_signed freeze_open",
-    "book/book.sql": "insert_issued_addresses",
     # The payer reads both sides by key.
     "withdrawals/payouts.sql": "peek_due read_order list_blocked peek_expired",
     "observability/metrics.sql": "count_obstacles",

@@ -29,9 +29,9 @@ from merchant_wallet.book.outcomes import Outcome, SubUserFound, Transferred, Wi
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.cli.program import app
 from merchant_wallet.merchants import store
+from merchant_wallet.merchants.issued_addresses import IssuedAddress, issue_address
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.processes.base import make_base
-from merchant_wallet.sub_users.wallets import derive_wallets
 
 COMMAND = Path(sys.executable).with_name("merchant-wallet")
 ADDRESS = "0x742d35cc6634c0532925a3b844bc454e4438f44e"
@@ -125,19 +125,18 @@ class Wallet:
 
     def register(self, merchant_id: int, ext_user_id: str) -> SubUserFound:
         """A sub-user with a wallet."""
-        merchant, index = asyncio.run(self._take_index(merchant_id))
-        evm, tron = derive_wallets(merchant.account_xpubs, index)
-        command = Register(ext_user_id, merchant.wallet_currency, index, evm, tron)
+        merchant, issued = asyncio.run(self._issue(merchant_id))
+        command = Register(ext_user_id, merchant.wallet_currency, *issued)
         found = self.submit(merchant_id, command)
         assert isinstance(found, SubUserFound)
         return found
 
-    async def _take_index(self, merchant_id: int) -> tuple[Merchant, int]:
+    async def _issue(self, merchant_id: int) -> tuple[Merchant, IssuedAddress]:
         keyring = make_base(load_settings(self.variables), self.url).keyring
         async with await connect(self.url) as conn:
             merchant = await store.load(conn, keyring, merchant_id)
             assert merchant is not None
-            return merchant, await store.take_address_index(conn, merchant_id)
+            return merchant, await issue_address(conn, merchant_id, merchant.account_xpubs)
 
     def pay_user(self, merchant_id: int, user: SubUserFound, amount: str) -> None:
         """A transfer from the merchant to a sub-user."""

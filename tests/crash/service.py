@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.crash.shop import FUNDS, MASTER_KEY, open_merchant, run
+from tests.crash.shop import FUNDS, MASTER_KEY, issue_first, open_merchant, run
 from tests.folders import copy_folder, make_folder
 
 from merchant_wallet import postgres
@@ -26,7 +26,6 @@ from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book.commands import Adjust, Register, Submission
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.postgres.migrate import migrate
-from merchant_wallet.sub_users.wallets import derive_wallets
 
 TIMEOUT_S = 40.0
 """How long a test waits for something that must happen. It continues as soon as it has."""
@@ -234,11 +233,11 @@ class Service:
 async def _furnish(url: str) -> tuple[str, str]:
     """A merchant with a million KFB and alice; its key and secret."""
     opened = await open_merchant(url)
-    evm, tron = derive_wallets(opened.merchant.account_xpubs, 0)
+    issued = await issue_first(url, opened.merchant)
     writer = Writer(url)
     for command in (
         Adjust(KFB, FUNDS, "opening balance", "test", None),
-        Register("alice", KFB, 0, evm, tron),
+        Register("alice", KFB, *issued),
     ):
         await writer.submit(opened.merchant.merchant_id, Submission(command))
     await writer.close()

@@ -28,8 +28,10 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.verification.verify import BookReport, verify_book
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants import store
+from merchant_wallet.merchants.addresses import write_issued
+from merchant_wallet.merchants.issued_addresses import IssuedAddress, issue_address
 from merchant_wallet.merchants.keys import Keyring
-from merchant_wallet.sub_users.wallets import derive_wallets
+from merchant_wallet.merchants.records import Merchant
 
 COIN = 10**6
 FUNDS = 10**6 * COIN
@@ -66,15 +68,21 @@ async def open_merchant(url: str, name: str = "Shop", *, at_ms: int | None = Non
         return await store.create(connection, keyring, name, seed=seed, at_ms=opened_ms)
 
 
+async def issue_first(url: str, merchant: Merchant) -> IssuedAddress:
+    """Issue a new merchant's first address, for its first sub-user."""
+    async with await connect(url) as connection:
+        return await issue_address(connection, merchant.merchant_id, merchant.account_xpubs)
+
+
 async def open_shop(url: str, name: str = "Shop", *, at_ms: int | None = None) -> "Shop":
     """A merchant with a million KFB and one sub-user, alice, whose wallet is empty."""
     opened = await open_merchant(url, name, at_ms=at_ms)
     shop = Shop(url, opened.merchant.merchant_id)
-    evm, tron = derive_wallets(opened.merchant.account_xpubs, 0)
-    shop.alice_address = evm
+    issued = await issue_first(url, opened.merchant)
+    shop.alice_address = issued.evm_address
     writer = Writer(url, clock=now_ms if at_ms is None else lambda: at_ms)
     funded = await shop.ask(writer, Adjust(KFB, FUNDS, "opening balance", "test", None))
-    registered = await shop.ask(writer, Register(ALICE, KFB, 0, evm, tron))
+    registered = await shop.ask(writer, Register(ALICE, KFB, *issued))
     await writer.close()
     assert isinstance(funded, Adjusted)
     assert isinstance(registered, SubUserFound)
@@ -112,6 +120,11 @@ class Shop:
         """Submit commands at once. Returns their outcomes or exceptions, in order."""
         futures = [self.send(writer, command) for command in commands]
         return await asyncio.gather(*futures, return_exceptions=True)
+
+    async def issue(self, *addresses: bytes) -> None:
+        """Add invented addresses to the platform's list, for a sub-user that a test registers with them."""
+        async with await connect(self.url) as connection:
+            await write_issued(connection, self.merchant_id, addresses)
 
     async def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Read or change something with plain SQL. `%s` are the values."""

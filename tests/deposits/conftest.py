@@ -24,6 +24,7 @@ from merchant_wallet.book.writer import Writer
 from merchant_wallet.chains.protocol import Block, ChainAway, TokenTransfer
 from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.deposits.watcher import Watcher
+from merchant_wallet.merchants.addresses import write_issued
 from merchant_wallet.reporting.deposits import DepositLine, find_deposits
 
 START_MS = 1_763_712_000_000
@@ -179,7 +180,9 @@ class DepositScene:
 
     async def register(self, name: str, currency: str, merchant_id: int = SHOP) -> SubUserFound:
         index = len(self.wallets)
-        command = Register(name, currency, index, address(name), address(name, "TRC20"))
+        evm, tron = address(name), address(name, "TRC20")
+        await write_issued(self.connection, merchant_id, (evm, tron))
+        command = Register(name, currency, index, evm, tron)
         found = await self.book.submit(merchant_id, Submission(command))
         assert isinstance(found, SubUserFound)
         self.wallets[name] = found

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.journeys.conftest import Platform, Shop, wait_until
 
-from merchant_wallet.sub_users.wallets import LINK_KEY, read_link_token
+from merchant_wallet.sub_users.links import LINK_KEY, read_link_token
 
 LOOKUP = "getMerchantCustomer"
 SETTINGS = {"public_url": "https://wallet.example.com"}

@@ -29,6 +29,7 @@ from merchant_wallet.book.outcomes import Outcome, SubUserFound, Withdrawal
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants import store
+from merchant_wallet.merchants.addresses import write_issued
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.reporting.paging import Connection
 
@@ -83,6 +84,7 @@ class ReportingScene:
         """A sub-user whose addresses are made from its number."""
         self.made += 1
         evm, tron = evm_of(self.made), tron_of(self.made)
+        await write_issued(self.conn, shop, (evm, tron))
         outcome = await self.ask(shop, Register(ext_user_id, currency, self.made, evm, tron))
         assert isinstance(outcome, SubUserFound)
         return outcome

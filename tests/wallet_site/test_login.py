@@ -7,8 +7,8 @@ from tests.journeys.conftest import Clock, Platform, RunPlatform, Shop
 from tests.wallet_site.conftest import Browser, NewBrowser, path_of, read_csrf, texts
 
 from merchant_wallet.sub_users import pins
+from merchant_wallet.sub_users.links import LINK_KEY, LINK_LIFETIME_MS, make_link_token
 from merchant_wallet.sub_users.sessions import IDLE_MS, MAX_LIFETIME_MS, SEEN_EVERY_MS
-from merchant_wallet.sub_users.wallets import LINK_KEY, LINK_LIFETIME_MS, make_link_token
 
 CLOCK_MS = 1_763_712_000_000
 COOKIE_OF_HTTP = re.compile(

@@ -17,6 +17,7 @@ from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.submissions import Books
 from merchant_wallet.merchants.cache import MerchantCache
+from merchant_wallet.merchants.issued_addresses import IssuedAddress
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.observability.counters import RequestCounters
 from merchant_wallet.observability.logs import AccessLog, RequestIds
@@ -75,9 +76,9 @@ class Dependencies:
         self.request_counters = RequestCounters()
         self.scheduler = Scheduler()
 
-    async def take_address_index(self, merchant_id: int) -> int:
-        """The next address index of a merchant."""
-        return await self.merchant_cache.take_address_index(merchant_id)
+    async def issue_address(self, merchant: Merchant) -> IssuedAddress:
+        """Issue the next address of a merchant."""
+        return await self.merchant_cache.issue_address(merchant)
 
     async def ask(self, merchant: Merchant, command: Command) -> Outcome:
         """Submit a follow-up command to the book."""

@@ -13,6 +13,7 @@ from merchant_wallet.api.wire import DataItem, Fields
 from merchant_wallet.base.chains import DEFAULT_CODES
 from merchant_wallet.book.commands import Command
 from merchant_wallet.book.outcomes import Outcome
+from merchant_wallet.merchants.issued_addresses import IssuedAddress
 from merchant_wallet.merchants.records import Merchant
 
 
@@ -28,9 +29,9 @@ class OperationContext(NamedTuple):
 
 
 class FollowUpDependencies(Protocol):
-    """What a follow-up may use: a new address index, and the book."""
+    """What a follow-up may use: a new address, and the book."""
 
-    async def take_address_index(self, merchant_id: int) -> int: ...
+    async def issue_address(self, merchant: Merchant) -> IssuedAddress: ...
 
     async def ask(self, merchant: Merchant, command: Command) -> Outcome: ...
 

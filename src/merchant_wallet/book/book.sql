@@ -206,12 +206,6 @@ insert into wallet_address (merchant_id, address, user_id)
 select u.* from (select unnest($2::bigint[]) as merchant_id, unnest($3::bytea[]), unnest($4::bigint[])) u
  where {claimed};
 
--- name: insert_issued_addresses
--- The same addresses in the platform-wide list, which prevents that an address is issued twice.
-insert into issued_address (merchant_id, address)
-select u.* from (select unnest($2::bigint[]) as merchant_id, unnest($3::bytea[])) u
- where {claimed};
-
 -- name: insert_steps
 -- Steps of orders. The table's constraints refuse an illegal one.
 insert into withdrawal_step (merchant_id, order_id, step_no, from_status, to_status, at_ms, cause)

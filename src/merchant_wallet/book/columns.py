@@ -170,10 +170,6 @@ def _wallet_addresses(draft: Draft) -> Iterable[Row]:
         yield user.tron_address, user_id
 
 
-def _issued_addresses(draft: Draft) -> Iterable[Row]:
-    return [(address,) for address, _ in _wallet_addresses(draft)]
-
-
 def _steps(draft: Draft) -> Iterable[Row]:
     return map(_STEP, draft.changes.steps)
 
@@ -215,7 +211,6 @@ _RARE: Final = (
     Write(b"insert_accounts", "registered", _new_accounts, (_I, _T, _I, _I, _I)),
     Write(b"insert_sub_users", "registered", _new_sub_users, (_I, _T, _I, _B, _B, _I)),
     Write(b"insert_wallet_addresses", "registered", _wallet_addresses, (_B, _I)),
-    Write(b"insert_issued_addresses", "registered", _issued_addresses, (_B,)),
     Write(b"insert_steps", "steps", _steps, (_I, _I, _I, _I, _I, _T)),
     Write(
         b"insert_withdrawals",

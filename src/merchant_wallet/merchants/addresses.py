@@ -4,7 +4,7 @@ They come from the merchant's extended public keys, one for each family of chain
 commit adds them to the platform-wide list, so no address is issued twice.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,8 +31,14 @@ async def give_addresses(
     async with conn.transaction():
         inserted = await (await conn.execute(QUERIES["insert_addresses"].text, values)).fetchall()
         if inserted:
-            await conn.execute(QUERIES["insert_given"].text, values)
+            await write_issued(conn, merchant_id, own.values())
     return await read_addresses(conn, merchant_id)
+
+
+async def write_issued(conn: Connection, merchant_id: int, addresses: Iterable[bytes]) -> None:
+    """Add addresses to the platform-wide list. Raises UniqueViolation if one of them was issued before."""
+    values = {"merchant_id": merchant_id, "addresses": list(addresses)}
+    await conn.execute(QUERIES["insert_issued"].text, values)
 
 
 async def read_addresses(conn: Connection, merchant_id: int) -> dict[str, bytes]:

@@ -11,7 +11,7 @@ select %(merchant_id)s::bigint, u.* from unnest(%(chains)s::text[], %(addresses)
 on conflict (merchant_id, chain) do nothing
 returning address;
 
--- name: insert_given
+-- name: insert_issued
 -- The platform-wide list, which prevents that an address is issued twice.
 insert into issued_address (address, merchant_id) select u, %(merchant_id)s::bigint from unnest(%(addresses)s::bytea[]) u;
 

@@ -15,6 +15,7 @@ import psycopg
 from merchant_wallet.base import db
 from merchant_wallet.base.pool import Pool, is_idle
 from merchant_wallet.merchants import store
+from merchant_wallet.merchants.issued_addresses import IssuedAddress, issue_address
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import Merchant
 
@@ -102,10 +103,10 @@ class MerchantCache:
             self._merchants.popitem(last=False)
         return merchant
 
-    async def take_address_index(self, merchant_id: int) -> int:
-        """The next address index of a merchant, given out once. Raises MerchantsUnavailable."""
+    async def issue_address(self, merchant: Merchant) -> IssuedAddress:
+        """Issue the next address of a merchant. Raises MerchantsUnavailable."""
         async with _acquire(self._pool) as connection:
-            return await store.take_address_index(connection, merchant_id)
+            return await issue_address(connection, merchant.merchant_id, merchant.account_xpubs)
 
 
 @asynccontextmanager

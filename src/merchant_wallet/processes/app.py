@@ -31,7 +31,7 @@ from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import make_route
 from merchant_wallet.processes.base import Base, make_writer
 from merchant_wallet.processes.routes import build_endpoints, build_routes
-from merchant_wallet.sub_users.wallets import LINK_KEY, make_link_token
+from merchant_wallet.sub_users.links import LINK_KEY, make_link_token
 from merchant_wallet.web import client, static
 from merchant_wallet.web.connections import Connections
 from merchant_wallet.web.context import PageContext

@@ -14,8 +14,8 @@ from starlette.routing import Route
 
 from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import WalletShown, read_wallet
+from merchant_wallet.sub_users.links import LINK_KEY, LinkExpired, read_link_token
 from merchant_wallet.sub_users.sessions import LinkRevoked
-from merchant_wallet.sub_users.wallets import LINK_KEY, LinkExpired, read_link_token
 from merchant_wallet.wallet_site.request import COOKIE, HOME, Connection, WalletRequest, show_message
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.languages import N_

@@ -7,7 +7,6 @@ from merchant_wallet.base.money import format_units
 from merchant_wallet.book.commands import Command, ReadSubUser, Register
 from merchant_wallet.book.outcomes import SUB_USER_UNKNOWN, Outcome, SubUserFound
 from merchant_wallet.merchants.records import Merchant
-from merchant_wallet.sub_users.wallets import derive_wallets
 
 
 def _prepare(merchant: Merchant, fields: Fields, context: OperationContext) -> ReadSubUser:
@@ -35,9 +34,8 @@ async def _follow_up(
         return outcome
     # Checked only for a new sub-user: an existing one must be found, or its money is out of reach.
     refuse_direction_control("extUserId", command.ext_user_id)
-    index = await dependencies.take_address_index(merchant.merchant_id)
-    evm_address, tron_address = derive_wallets(merchant.account_xpubs, index)
-    register = Register(command.ext_user_id, merchant.wallet_currency, index, evm_address, tron_address)
+    issued = await dependencies.issue_address(merchant)
+    register = Register(command.ext_user_id, merchant.wallet_currency, *issued)
     return await dependencies.ask(merchant, register)
 
 

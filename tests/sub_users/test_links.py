@@ -1,4 +1,4 @@
-"""Wallet addresses and link tokens."""
+"""Link tokens."""
 
 import base64
 
@@ -6,47 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merchant_wallet.base.addresses import derive_account, derive_account_xpub
-from merchant_wallet.sub_users.wallets import (
+from merchant_wallet.sub_users.links import (
     LINK_LIFETIME_MS,
     LinkExpired,
-    derive_wallets,
     make_link_token,
     read_link_token,
 )
 
-SEED = bytes(range(64))
-XPUBS = {"ERC20": derive_account_xpub(SEED, 60, 1001), "TRC20": derive_account_xpub(SEED, 195, 1001)}
 KEY = b"k" * 32
 NOW_MS = 1_763_712_000_000
 MAX_ID = 2**53 - 1
 
 moments = st.integers(0, 2**50)
 ids = st.integers(1, MAX_ID)
-
-
-@pytest.mark.parametrize("index", [0, 1, 2**31 - 1])
-def test_the_addresses_are_those_that_the_signer_can_spend_from(index: int) -> None:
-    evm, tron = derive_wallets(XPUBS, index)
-    assert evm == derive_account(SEED, 60, 1001).child(0).child(index).public().address()
-    assert tron == derive_account(SEED, 195, 1001).child(0).child(index).public().address()
-    assert evm != tron
-
-
-def test_every_index_has_its_own_addresses() -> None:
-    made = [address for index in range(20) for address in derive_wallets(XPUBS, index)]
-    assert len(set(made)) == 40
-
-
-@pytest.mark.parametrize("index", [-1, 2**31])
-def test_an_index_that_no_public_key_has_is_refused(index: int) -> None:
-    with pytest.raises(ValueError, match="hardened"):
-        derive_wallets(XPUBS, index)
-
-
-def test_a_missing_key_is_told_by_its_chain() -> None:
-    with pytest.raises(ValueError, match="TRC20"):
-        derive_wallets({"ERC20": XPUBS["ERC20"]}, 0)
 
 
 @given(ids, ids, moments, st.integers(0, LINK_LIFETIME_MS - 1))

@@ -1,7 +1,6 @@
-"""A sub-user's two deposit addresses, and the token in the link that opens the wallet page. Pure.
+"""The token in the link that opens a sub-user's wallet page. Pure.
 
 Rules:
-- Addresses are derived from a merchant's extended public keys. No private key is needed.
 - A link token is stored nowhere. It holds the user and the time of expiry, authenticated by a MAC.
 - A token can be used more than once while it is valid: chat programs fetch a link before the user does.
 - `sessions` checks whether a reset of the PIN has revoked the link.
@@ -11,11 +10,7 @@ import base64
 import hashlib
 import hmac
 import struct
-from collections.abc import Mapping
 from typing import Final, NamedTuple
-
-from merchant_wallet.base.addresses import address_of_child
-from merchant_wallet.base.chains import EVM, KEY_NAMES, TRON
 
 LINK_KEY: Final = "wallet link"
 """The purpose from which the key of link tokens is derived."""
@@ -38,18 +33,6 @@ class Link(NamedTuple):
 
 class LinkExpired(ValueError):
     """The link is genuine but has expired. The text is a sentence for the page."""
-
-
-def derive_wallets(account_xpubs: Mapping[str, str], index: int) -> tuple[bytes, bytes]:
-    """The EVM and the TRON address, 20 bytes each, at an address index of a merchant.
-
-    Raises ValueError if a key is missing or the index is 2**31 or above.
-    """
-    missing = [name for name in KEY_NAMES if name not in account_xpubs]
-    if missing:
-        raise ValueError(f"the merchant has no extended public key for {' and '.join(missing)}")
-    evm, tron = (address_of_child(account_xpubs[family.key_name], index) for family in (EVM, TRON))
-    return evm, tron
 
 
 def make_link_token(key: bytes, merchant_id: int, user_id: int, now_ms: int) -> str:

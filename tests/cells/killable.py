@@ -1,0 +1,101 @@
+"""A program over home and a cell that kills itself at a given step. Tests start it.
+
+A step is a statement of a psycopg connection or a command to the book. Step `n` has two points: `before n`
+and `after n`. So every moment between two commits is a point. Opening a connection is no step.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from tests.crash.shop import MASTER_KEY
+
+from merchant_wallet.api.operations.sub_users import GET_CUSTOMER
+from merchant_wallet.base import db
+from merchant_wallet.book.commands import Command, ReadSubUser, Submission
+from merchant_wallet.book.outcomes import SUB_USER_UNKNOWN, Outcome, SubUserFound
+from merchant_wallet.book.writer import Writer
+from merchant_wallet.merchants import store
+from merchant_wallet.merchants.cache import MerchantCache
+from merchant_wallet.merchants.issued_addresses import IssuedAddress
+from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.merchants.records import Merchant
+
+KEYRING: Final = Keyring(MASTER_KEY)
+
+
+class KillPoint:
+    """Counts the steps of this process and kills it at the given point."""
+
+    def __init__(self, point: str) -> None:
+        self.point = point
+        self.steps = 0
+
+    async def around(self, step: Callable[[], Awaitable[Any]]) -> Any:
+        """Take one step."""
+        self.steps += 1
+        number = self.steps
+        self._pass(f"before {number}")
+        done = await step()
+        self._pass(f"after {number}")
+        return done
+
+    def _pass(self, here: str) -> None:
+        if here == self.point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _watch_statements(kill_point: KillPoint) -> None:
+    execute = db.Cursor.execute
+
+    async def killable(self: db.Cursor, query: Any, *arguments: Any, **options: Any) -> Any:
+        if query == db.SESSION:
+            return await execute(self, query, *arguments, **options)
+        return await kill_point.around(lambda: execute(self, query, *arguments, **options))
+
+    db.Cursor.execute = killable  # type: ignore[method-assign]  # in the killed process alone
+
+
+class FirstCall:
+    """What the first look-up of a sub-user uses."""
+
+    def __init__(self, cache: MerchantCache, writer: Writer, kill_point: KillPoint) -> None:
+        self._cache, self._writer, self._kill_point = cache, writer, kill_point
+
+    async def issue_address(self, merchant: Merchant) -> IssuedAddress:
+        return await self._cache.issue_address(merchant)
+
+    async def ask(self, merchant: Merchant, command: Command) -> Outcome:
+        submit = self._writer.submit
+        outcome: Outcome = await self._kill_point.around(
+            lambda: submit(merchant.merchant_id, Submission(command))
+        )
+        return outcome
+
+
+async def look_up(home_url: str, cell_url: str, kill_point: KillPoint, merchant_id: str, name: str) -> None:
+    """A call of getMerchantCustomer: it registers an unknown sub-user."""
+    cache, writer = MerchantCache(home_url, KEYRING), Writer(cell_url, connections=1)
+    async with await db.connect(home_url) as home:
+        merchant = await store.load(home, KEYRING, int(merchant_id))
+    assert merchant is not None
+    command = ReadSubUser(name)
+    outcome = await writer.submit(merchant.merchant_id, Submission(command))
+    _watch_statements(kill_point)
+    if outcome is SUB_USER_UNKNOWN:
+        assert GET_CUSTOMER.follow_up is not None
+        first_call = FirstCall(cache, writer, kill_point)
+        outcome = await GET_CUSTOMER.follow_up(merchant, command, outcome, first_call)
+    assert isinstance(outcome, SubUserFound)
+    await cache.close()
+    await writer.close()
+
+
+ACTIONS: Final[Mapping[str, Callable[..., Awaitable[None]]]] = {"look_up": look_up}
+
+
+def main(action: str, point: str, home_url: str, cell_url: str, *arguments: str) -> None:
+    """What the fork server runs."""
+    asyncio.run(ACTIONS[action](home_url, cell_url, KillPoint(point), *arguments))
