@@ -45,6 +45,7 @@ from merchant_wallet.book.outcomes import (
     Withdrawal,
 )
 from merchant_wallet.merchants import store as merchants
+from merchant_wallet.merchants.id_ranges import allocate_range
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.sub_users import pins, profile
 from merchant_wallet.sub_users.controls import set_controls
@@ -221,7 +222,7 @@ def test_the_next_range_of_ids_that_was_given_meanwhile_is_kept(database_url: st
         shop = await open_shop(database_url)
         book = await open_cached_writer(shop)
         async with await connect(shop.url) as connection:
-            assert await merchants.allocate_range(connection, shop.merchant_id)
+            assert await allocate_range(connection, connection, shop.merchant_id)
         given = await shop.rows("select next_range from book")
         assert isinstance(await shop.ask(book, shop.credit("c1")), Transferred)
         assert await shop.rows("select next_range from book") == given != [(None,)]

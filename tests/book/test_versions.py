@@ -24,6 +24,7 @@ from merchant_wallet.book.sub_user import CONTROLS, SubUser
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store as merchants
+from merchant_wallet.merchants.id_ranges import allocate_range
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.sub_users import pins, profile
 from merchant_wallet.sub_users.controls import set_controls, set_controls_by_user
@@ -139,7 +140,7 @@ async def _rotate(connection: Connection, shop: Shop) -> None:
 
 
 async def _allocate(connection: Connection, shop: Shop) -> None:
-    assert await merchants.allocate_range(connection, shop.merchant_id)
+    assert await allocate_range(connection, connection, shop.merchant_id)
 
 
 CASES: Final[dict[str, tuple[list[str], Callable[[Connection, Shop], Awaitable[None]]]]] = {
@@ -163,7 +164,7 @@ CASES: Final[dict[str, tuple[list[str], Callable[[Connection, Shop], Awaitable[N
     "resumed": (["merchants/merchants.sql change_book", "merchants/merchants.sql write_status"], _resume),
     "secret": (["merchants/merchants.sql change_book"], _rotate),
     "next range": (
-        ["merchants/merchants.sql lock_book_without_range", "merchants/merchants.sql write_next_range"],
+        ["merchants/id_ranges.sql write_next_range"],
         _allocate,
     ),
 }

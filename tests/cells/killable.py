@@ -7,7 +7,7 @@ and `after n`. So every moment between two commits is a point. Opening a connect
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from tests.crash.shop import MASTER_KEY
@@ -19,6 +19,7 @@ from merchant_wallet.book.outcomes import SUB_USER_UNKNOWN, Outcome, SubUserFoun
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.cache import MerchantCache
+from merchant_wallet.merchants.id_ranges import allocate_range
 from merchant_wallet.merchants.issued_addresses import IssuedAddress
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import Merchant
@@ -93,7 +94,17 @@ async def look_up(home_url: str, cell_url: str, kill_point: KillPoint, merchant_
     await writer.close()
 
 
-ACTIONS: Final[Mapping[str, Callable[..., Awaitable[None]]]] = {"look_up": look_up}
+async def allocate(home_url: str, cell_url: str, kill_point: KillPoint, merchant_id: str) -> None:
+    """Give a book its further id range."""
+    async with await db.connect(home_url) as home, await db.connect(cell_url) as cell:
+        _watch_statements(kill_point)
+        await allocate_range(home, cell, int(merchant_id))
+
+
+ACTIONS: Final[Mapping[str, Callable[..., Coroutine[Any, Any, None]]]] = {
+    "allocate": allocate,
+    "look_up": look_up,
+}
 
 
 def main(action: str, point: str, home_url: str, cell_url: str, *arguments: str) -> None:

@@ -8,7 +8,7 @@ from merchant_wallet.base.db import connect
 from merchant_wallet.book.errors import Unavailable
 from merchant_wallet.book.outcomes import Transferred
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.merchants.store import allocate_range, find_books_short_of_ids
+from merchant_wallet.merchants.id_ranges import allocate_range, find_books_short_of_ids
 
 # The opening balance and alice's registration need two.
 LAST_COUNTER = 12
@@ -24,7 +24,7 @@ def short_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def _allocate(shop: Shop) -> bool:
     async with await connect(shop.url) as connection:
-        return await allocate_range(connection, shop.merchant_id)
+        return await allocate_range(connection, connection, shop.merchant_id)
 
 
 async def _credit(shop: Shop, writer: Writer, first: int, count: int) -> list[int]:

@@ -7,6 +7,7 @@ import pytest
 from merchant_wallet.base import ids
 from merchant_wallet.base.db import connect
 from merchant_wallet.merchants import store
+from merchant_wallet.merchants.id_ranges import RangesExhausted, allocate_range, find_books_short_of_ids
 from merchant_wallet.merchants.keys import Keyring
 
 pytestmark = pytest.mark.anyio
@@ -43,7 +44,7 @@ async def test_several_callers_at_once_give_a_book_one_further_range(database_ur
 
     async def allocate(_: int) -> bool:
         async with await connect(database_url) as own:
-            return await store.allocate_range(own, merchant_id)
+            return await allocate_range(own, own, merchant_id)
 
     assert sum(await asyncio.gather(*map(allocate, range(6)))) == 1
     async with await connect(database_url) as conn:
@@ -58,7 +59,7 @@ async def test_books_and_ranges_grow_side_by_side(database_url: str) -> None:
         merchants = [await open_merchant(conn, f"Shop {n}") for n in range(4)]
 
         async def allocate_all() -> list[bool]:
-            return [await store.allocate_range(conn, merchant_id) for merchant_id in merchants]
+            return [await allocate_range(conn, conn, merchant_id) for merchant_id in merchants]
 
         async def open_more() -> None:
             for number in range(4, 8):
@@ -71,20 +72,18 @@ async def test_books_and_ranges_grow_side_by_side(database_url: str) -> None:
 
 
 async def test_a_book_that_is_not_there_gets_no_range(conn: store.Connection) -> None:
-    assert await store.allocate_range(conn, 999) is False
+    assert await allocate_range(conn, conn, 999) is False
     assert await count(conn, "id_range") == 0
 
 
 async def test_when_all_ranges_are_given_out_it_is_said(conn: store.Connection) -> None:
-    merchant_id = await open_merchant(conn)
-    await conn.execute(
-        "insert into id_range (range_no, merchant_id) values (%s, %s)", [ids.MAX_RANGE, merchant_id]
-    )
-    with pytest.raises(store.RangesExhausted):
-        await store.allocate_range(conn, merchant_id)
-    with pytest.raises(store.RangesExhausted):
+    merchant_id, other = [await open_merchant(conn, name) for name in ("A", "B")]
+    await conn.execute("insert into id_range (range_no, merchant_id) values (%s, %s)", [ids.MAX_RANGE, other])
+    with pytest.raises(RangesExhausted):
+        await allocate_range(conn, conn, merchant_id)
+    with pytest.raises(RangesExhausted):
         await open_merchant(conn, "One too many")
-    assert await count(conn, "merchant") == 1
+    assert await count(conn, "merchant") == 2
 
 
 async def test_only_books_near_their_end_without_a_further_range_are_short_of_ids(
@@ -97,5 +96,5 @@ async def test_only_books_near_their_end_without_a_further_range_are_short_of_id
             "update book set id_counter = %s where merchant_id = %s",
             [ids.MAX_COUNTER - remaining, merchant_id],
         )
-    await store.allocate_range(conn, supplied)
-    assert await store.find_books_short_of_ids(conn, 100) == [near]
+    await allocate_range(conn, conn, supplied)
+    assert await find_books_short_of_ids(conn, 100) == [near]

@@ -42,6 +42,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "deposits/sandbox_deposits.sql": WORKER,
     "exchange/rates.sql": WEB,
     "merchants/addresses.sql": BOTH,
+    "merchants/id_ranges.sql": BOTH,
     "merchants/merchants.sql": BOTH,
     "merchants/xpub_pool.sql": BOTH,
     "observability/metrics.sql": BOTH,

@@ -159,7 +159,9 @@ def test_ranges_are_given_to_every_book_that_runs_short(database_url: str) -> No
         async def find_short(_: psycopg.AsyncConnection) -> list[int]:
             return [1001, 1003]
 
-        async def allocate(_: psycopg.AsyncConnection, merchant_id: int) -> None:
+        async def allocate(
+            home: psycopg.AsyncConnection, cell: psycopg.AsyncConnection, merchant_id: int
+        ) -> None:
             given.append(merchant_id)
 
         await make_id_range_task(find_short, allocate)(connection, 0)

@@ -106,8 +106,9 @@ def _explain_refusal(error: Exception) -> Failure | None:
     from merchant_wallet.approvals.decisions import ProposalRefused
     from merchant_wallet.base.codes import Refused
     from merchant_wallet.exchange.rates import RateRefused
+    from merchant_wallet.merchants.id_ranges import RangesExhausted
     from merchant_wallet.merchants.records import SettingRefused
-    from merchant_wallet.merchants.store import MerchantUnknown, RangesExhausted, SecretRefused
+    from merchant_wallet.merchants.store import MerchantUnknown, SecretRefused
     from merchant_wallet.merchants.xpub_pool import PoolEmpty
     from merchant_wallet.operators.passwords import PasswordRefused
     from merchant_wallet.operators.records import OperatorRefused, OperatorUnknown

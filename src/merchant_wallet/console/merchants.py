@@ -17,8 +17,9 @@ from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
 from merchant_wallet.merchants import records, store
 from merchant_wallet.merchants.addresses import give_addresses
+from merchant_wallet.merchants.id_ranges import RangesExhausted
 from merchant_wallet.merchants.records import Merchant
-from merchant_wallet.merchants.store import MerchantAmbiguous, MerchantUnknown, RangesExhausted, SecretRefused
+from merchant_wallet.merchants.store import MerchantAmbiguous, MerchantUnknown, SecretRefused
 from merchant_wallet.merchants.two_person_changes import format_subject
 from merchant_wallet.merchants.xpub_pool import PoolEmpty
 from merchant_wallet.operators.roles import Right

@@ -49,19 +49,6 @@ returning merchant_id;
 -- The extended public keys of a merchant's wallet addresses. They never change afterwards.
 update merchant set account_xpubs = %(account_xpubs)s::jsonb where merchant_id = %(merchant_id)s::bigint;
 
--- name: lock_ranges
--- Lets one process at a time take the next id range. It is an advisory lock: LOCK TABLE would need the right to change the
--- ranges.
-select pg_advisory_xact_lock(hashtext('id_range'));
-
--- name: read_next_range
--- The range after the last one given out. Read it under the lock.
-select coalesce(max(range_no), 0) + 1 as range_no from id_range;
-
--- name: insert_range
--- Gives a range of ids to one book, for ever.
-insert into id_range (range_no, merchant_id) values (%(range_no)s::int, %(merchant_id)s::bigint);
-
 -- name: insert_book
 -- A merchant's book: lock, clock, id counter, head of the chain.
 insert into book (merchant_id, id_range, head_hash, last_ms)
@@ -122,19 +109,6 @@ update merchant_secret set retired_ms = %(retired_ms)s::bigint
 -- The next address index. It is given out once. An unused index leaves a gap, which is harmless.
 update merchant set next_address_index = next_address_index + 1 where merchant_id = %(merchant_id)s::bigint
 returning next_address_index - 1 as address_index;
-
--- name: lock_book_without_range
--- Takes the lock of a book that has no further range yet, and moves its version. No row if it has one.
-update book set version = gen_random_uuid() where merchant_id = %(merchant_id)s::bigint and next_range is null
-returning merchant_id;
-
--- name: write_next_range
--- The range that the book uses after its current one.
-update book set next_range = %(range_no)s::int where merchant_id = %(merchant_id)s::bigint;
-
--- name: list_books_short_of_ids
--- Books near the end of their range without a further one.
-select merchant_id from book where next_range is null and id_counter >= %(counter)s::bigint order by merchant_id;
 
 -- name: find_first_and_last
 -- The first and the last merchant. Their secrets show whether the master key is right.

@@ -17,7 +17,6 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
-from merchant_wallet.base import ids
 from merchant_wallet.base.addresses import derive_account_xpub
 from merchant_wallet.base.chains import COIN_TYPES
 from merchant_wallet.base.db import Queries
@@ -25,6 +24,7 @@ from merchant_wallet.book import chart
 from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.merchants import xpub_pool
 from merchant_wallet.merchants.addresses import give_addresses
+from merchant_wallet.merchants.id_ranges import take_range
 from merchant_wallet.merchants.keys import APP, CALLBACK, Keyring, generate_app_key, generate_secret
 from merchant_wallet.merchants.records import (
     ACTIVE,
@@ -53,10 +53,6 @@ class MerchantAmbiguous(MerchantUnknown):
 
 class SecretRefused(ValueError):
     """A secret can't be added or retired now. The text says why."""
-
-
-class RangesExhausted(Exception):
-    """All id ranges have been given out."""
 
 
 class MerchantRef(NamedTuple):
@@ -250,28 +246,6 @@ async def take_address_index(conn: Connection, merchant_id: int) -> int:
     return int(row["address_index"])
 
 
-async def allocate_range(conn: Connection, merchant_id: int) -> bool:
-    """Give a book its next id range. False if it has one already or does not exist.
-
-    Any number of callers may do this at once: the book's lock lets one of them through. Raises
-    RangesExhausted.
-    """
-    async with conn.transaction():
-        if await _fetch(conn, "lock_book_without_range", {"merchant_id": merchant_id}) is None:
-            return False
-        range_no = await _take_range(conn, merchant_id)
-        await _run(conn, "write_next_range", {"merchant_id": merchant_id, "range_no": range_no})
-    return True
-
-
-async def find_books_short_of_ids(conn: Connection, margin: int) -> list[int]:
-    """The merchants whose book has at most `margin` ids left in its range and no further range."""
-    async with conn.cursor(row_factory=dict_row) as cursor:
-        counter = ids.MAX_COUNTER - margin
-        await cursor.execute(QUERIES["list_books_short_of_ids"].text, {"counter": counter})
-        return [row["merchant_id"] async for row in cursor]
-
-
 async def _give_account(conn: Connection, seed: bytes | None, merchant_id: int) -> dict[str, str]:
     if seed is None:
         return (await xpub_pool.take(conn, merchant_id)).xpubs
@@ -279,7 +253,7 @@ async def _give_account(conn: Connection, seed: bytes | None, merchant_id: int) 
 
 
 async def _open_book(conn: Connection, merchant_id: int, at_ms: int) -> None:
-    range_no = await _take_range(conn, merchant_id)
+    range_no = await take_range(conn, merchant_id)
     book = {"merchant_id": merchant_id, "range_no": range_no, "head_hash": FIRST_HASH, "last_ms": at_ms}
     await _run(conn, "insert_book", book)
     accounts = {
@@ -289,15 +263,6 @@ async def _open_book(conn: Connection, merchant_id: int, at_ms: int) -> None:
         "currencies": [account.currency for account in chart.FIXED],
     }
     await _run(conn, "insert_accounts", accounts)
-
-
-async def _take_range(conn: Connection, merchant_id: int) -> int:
-    await _run(conn, "lock_ranges", {})
-    range_no = int((await _expect(conn, "read_next_range", {}))["range_no"])
-    if range_no > ids.MAX_RANGE:
-        raise RangesExhausted(f"All {ids.MAX_RANGE} id ranges are given out.")
-    await _run(conn, "insert_range", {"range_no": range_no, "merchant_id": merchant_id})
-    return range_no
 
 
 async def _raise_version(conn: Connection, merchant_id: int) -> int:

@@ -70,16 +70,16 @@ class Maintenance:
 
 def make_id_range_task(
     find_short: Callable[[AsyncConnection], Awaitable[Sequence[int]]],
-    allocate: Callable[[AsyncConnection, int], Awaitable[object]],
+    allocate: Callable[[AsyncConnection, AsyncConnection, int], Awaitable[object]],
 ) -> Task:
     """The maintenance task that gives another id range to each book that runs out of ids.
 
-    `find_short` finds these books' merchants, `allocate` gives one of them a range.
+    `find_short` finds these books' merchants in a cell. `allocate` takes connections to home and to the cell.
     """
 
     async def keep_ranges(connection: AsyncConnection, at_ms: int) -> None:
         for merchant_id in await find_short(connection):
-            await allocate(connection, merchant_id)
+            await allocate(connection, connection, merchant_id)
             log.info("further id range given", merchant_id=merchant_id)
 
     return keep_ranges

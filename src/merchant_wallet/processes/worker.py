@@ -41,7 +41,7 @@ from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.deposits.sandbox_deposits import SandboxDeposits
 from merchant_wallet.deposits.watcher import POLL_INTERVAL_S, Watcher
 from merchant_wallet.merchants.addresses import give_missing_addresses
-from merchant_wallet.merchants.store import allocate_range, find_books_short_of_ids
+from merchant_wallet.merchants.id_ranges import allocate_range, find_books_short_of_ids
 from merchant_wallet.observability import logs
 from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import PageServer, make_route
