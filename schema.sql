@@ -510,8 +510,10 @@ CREATE TABLE public.merchant (
     second_approval_limit_units bigint DEFAULT '100000000000'::bigint NOT NULL,
     settings_version bigint DEFAULT 1 NOT NULL,
     cell_id integer DEFAULT 0 NOT NULL,
+    carried_version bigint DEFAULT 1 NOT NULL,
     CONSTRAINT merchant_app_key_check CHECK (((length(app_key) >= 1) AND (length(app_key) <= 20))),
     CONSTRAINT merchant_approval_limit_units_check CHECK ((approval_limit_units >= 0)),
+    CONSTRAINT merchant_carried CHECK (((carried_version >= 0) AND (carried_version <= settings_version) AND ((cell_id > 0) OR (carried_version = settings_version)))),
     CONSTRAINT merchant_daily_limit_units_check CHECK ((daily_limit_units >= 0)),
     CONSTRAINT merchant_deposit_notify_url_check CHECK (((length(deposit_notify_url) >= 1) AND (length(deposit_notify_url) <= 100))),
     CONSTRAINT merchant_frame_origins_check CHECK ((array_to_string(frame_origins, ' '::text, '*'::text) ~ '^[]a-z0-9:/.[ -]*$'::text)),
@@ -1494,6 +1496,8 @@ CREATE INDEX failed_sign_in_subject ON public.failed_sign_in USING btree (mercha
 CREATE INDEX failed_sign_in_unlogged ON public.failed_sign_in USING btree (minute_ms) WHERE (audit_no IS NULL);
 
 CREATE INDEX merchant_by_name ON public.merchant USING btree (name COLLATE "C", merchant_id);
+
+CREATE INDEX merchant_to_carry ON public.merchant USING btree (merchant_id) WHERE (carried_version < settings_version);
 
 CREATE INDEX operator_failure_age ON public.operator_failure USING btree (last_ms);
 

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from tests.book.accounting import registration, swap, withdraw
+from tests.book.accounting import addresses, registration, swap, withdraw
 from tests.book.cached_writer import (
     ask_elsewhere,
     cache_again,
@@ -117,6 +117,7 @@ def test_a_repeat_is_read_at_once_and_costs_no_conflict(database_url: str) -> No
 def test_a_new_sub_user_is_read_and_then_cached(database_url: str) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
+        await shop.issue(*addresses("bob"))
         book = await open_cached_writer(shop)
         assert not await is_next_optimistic(shop, book, registration("bob", 9))
         assert await is_next_optimistic(shop, book, ReadSubUser("bob"))
@@ -135,6 +136,7 @@ def test_a_new_sub_user_is_read_and_then_cached(database_url: str) -> None:
 def test_two_processes_register_a_sub_user_once(database_url: str) -> None:
     async def scenario() -> None:
         shop = await open_shop(database_url)
+        await shop.issue(*addresses("bob"))
         book = await open_cached_writer(shop)
         (first,) = await ask_elsewhere(shop, registration("bob", 9))
         found = await shop.ask(book, registration("bob", 10))

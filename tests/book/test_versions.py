@@ -57,9 +57,12 @@ GROUP_STATEMENTS: Final = "book/book.sql"
 NO_RULE: Final = {
     "callbacks/outbox.sql record_success": "no rule judges when a callback was delivered",
     "merchants/merchants.sql insert_merchant": "nobody has cached a book that is not there yet",
-    "merchants/merchants.sql insert_book": "as above",
-    "merchants/merchants.sql insert_accounts": "as above",
+    "merchants/books.sql insert_book": "as above",
+    "merchants/books.sql insert_accounts": "as above",
     "merchants/merchants.sql write_account_xpubs": "as above",
+    "merchants/cells/carrying.sql insert_copy": "as above",
+    "merchants/cells/carrying.sql write_copy": "the book has its new version in the same transaction",
+    "merchants/cells/carrying.sql note_carried": "it says what the book was told",
     "merchants/merchants.sql take_address_index": "the index comes with the command",
     "sub_users/pins.sql change_pin": "a PIN stays a PIN: the rules know only whether there is one",
 }
@@ -155,14 +158,14 @@ CASES: Final[dict[str, tuple[list[str], Callable[[Connection, Shop], Awaitable[N
     "settings": (
         [
             "merchants/merchants.sql raise_settings_version",
-            "merchants/merchants.sql change_book",
+            "merchants/books.sql change_book",
             "merchants/merchants.sql write_settings",
         ],
         _change_settings,
     ),
-    "suspended": (["merchants/merchants.sql change_book", "merchants/merchants.sql write_status"], _suspend),
-    "resumed": (["merchants/merchants.sql change_book", "merchants/merchants.sql write_status"], _resume),
-    "secret": (["merchants/merchants.sql change_book"], _rotate),
+    "suspended": (["merchants/books.sql change_book", "merchants/merchants.sql write_status"], _suspend),
+    "resumed": (["merchants/books.sql change_book", "merchants/merchants.sql write_status"], _resume),
+    "secret": (["merchants/books.sql change_book"], _rotate),
     "next range": (
         ["merchants/id_ranges.sql write_next_range"],
         _allocate,
@@ -247,7 +250,7 @@ def test_a_change_moves_the_version_and_waits_for_the_lock_before_it_writes(
                 # has raised the merchant's own version before.
                 locks = f"select relation::regclass::text from pg_locks where pid = {pid}"
                 tables = await shop.rows(f"{locks} and mode = 'RowExclusiveLock' and relation is not null")
-                first = {"merchant"} if "merchants/merchants.sql change_book" in CASES[case][0] else set()
+                first = {"merchant"} if "merchants/books.sql change_book" in CASES[case][0] else set()
                 changed = {name for (name,) in tables if not name.startswith(("book_", "merchant_"))}
                 assert changed == {"book"} | first
             await task

@@ -19,12 +19,16 @@ from merchant_wallet.book.outcomes import SUB_USER_UNKNOWN, Outcome, SubUserFoun
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.cache import MerchantCache
+from merchant_wallet.merchants.cells.carrying import carry
 from merchant_wallet.merchants.id_ranges import allocate_range
 from merchant_wallet.merchants.issued_addresses import IssuedAddress
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.records import Merchant
 
 KEYRING: Final = Keyring(MASTER_KEY)
+NOW_MS: Final = 1_763_712_000_000
+FAR_ID: Final = 1
+"""The apart cell's id."""
 
 
 class KillPoint:
@@ -101,8 +105,29 @@ async def allocate(home_url: str, cell_url: str, kill_point: KillPoint, merchant
         await allocate_range(home, cell, int(merchant_id))
 
 
+async def create(home_url: str, cell_url: str, kill_point: KillPoint, name: str) -> None:
+    """Create a merchant in the apart cell."""
+    async with await db.connect(home_url) as home, await db.connect(cell_url) as cell:
+        _watch_statements(kill_point)
+        made = await store.create(
+            home, KEYRING, name, seed=KEYRING.sandbox_seed(), at_ms=NOW_MS, cell_id=FAR_ID
+        )
+        await carry(home, cell, FAR_ID, made.merchant.merchant_id)
+
+
+async def change(home_url: str, cell_url: str, kill_point: KillPoint, merchant_id: str, name: str) -> None:
+    """Change the settings of a merchant whose book is in the apart cell."""
+    async with await db.connect(home_url) as home, await db.connect(cell_url) as cell:
+        _watch_statements(kill_point)
+        changed = {"name": name, "require-pin": "on", "frame-origins": "https://shop.example"}
+        await store.change_settings(home, KEYRING, int(merchant_id), changed)
+        await carry(home, cell, FAR_ID, int(merchant_id))
+
+
 ACTIONS: Final[Mapping[str, Callable[..., Coroutine[Any, Any, None]]]] = {
     "allocate": allocate,
+    "change": change,
+    "create": create,
     "look_up": look_up,
 }
 

@@ -34,14 +34,12 @@ EXCEPTIONS: Final = {
 """Queries over both places, which are still to be split, and how. This list only shrinks."""
 
 MORE_OF_MERCHANTS: Final = {
-    "merchants/addresses.sql": "list_without",
     "reporting/merchants.sql": "page_by_id page_by_name",
 }
 """Queries of a cell that read columns of `merchant` which only home has. This list only shrinks too."""
 
 OF_WRITERS: Final = {
     "read_stops": "create table payout (merchant_id bigint, order_id bigint, frozen_ms bigint)",
-    "insert_issued_addresses": "create table issued_address (merchant_id bigint, address bytea)",
 }
 """Statements of a book's writer that still name a table of home, and what tests put in its place. A writer
 prepares all its statements, so without it none would run in an apart cell. This list only shrinks.

@@ -5,30 +5,19 @@ from uuid import uuid4
 from psycopg import AsyncConnection
 from tests.cells.conftest import TwoDatabases
 from tests.cells.killed import kill_at_each_step, run_program
-from tests.crash.shop import open_merchant, run
+from tests.crash.shop import run
 
 from merchant_wallet.base.db import connect
-from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.merchants.id_ranges import QUERIES
 
 
 async def _open_book(two: TwoDatabases, name: str) -> int:
-    """A merchant in home whose book is in the cell."""
-    merchant_id = (await open_merchant(two.home, name)).merchant.merchant_id
-    async with await connect(two.cell) as cell:
-        await cell.execute(
-            "insert into merchant values (%s, %s, 'active', 'KFB', null, false, '{}')", [merchant_id, name]
-        )
-        await cell.execute(
-            "insert into book (merchant_id, id_range, head_hash, last_ms) values (%s, %s, %s, 1)",
-            [merchant_id, await _first_range(two, merchant_id), FIRST_HASH],
-        )
-    return merchant_id
-
-
-async def _first_range(two: TwoDatabases, merchant_id: int) -> int:
+    """A merchant whose book is in the cell."""
+    assert await run_program("create", "", *two, name) == 0
     async with await connect(two.home) as home:
-        return (await _list_ranges(home, merchant_id))[0]
+        cursor = await home.execute("select merchant_id from merchant where name = %s", [name])
+        ((merchant_id,),) = await cursor.fetchall()
+    return int(merchant_id)
 
 
 async def _list_ranges(home: AsyncConnection, merchant_id: int) -> list[int]:

@@ -1,12 +1,16 @@
 """Merchants' own deposit addresses: given at the creation or later, once and for ever."""
 
 import pytest
-from psycopg import errors
 
 from merchant_wallet.base.addresses import ExtendedPublicKey, address_of_child, derive_account
 from merchant_wallet.base.chains import COIN_TYPES
 from merchant_wallet.merchants import store
-from merchant_wallet.merchants.addresses import give_addresses, give_missing_addresses, read_addresses
+from merchant_wallet.merchants.addresses import (
+    AddressTaken,
+    give_addresses,
+    give_missing_addresses,
+    read_addresses,
+)
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.merchants.store import Connection
 
@@ -52,16 +56,30 @@ async def test_merchants_from_before_are_given_theirs_once(conn: Connection) -> 
     await conn.execute("delete from merchant_address")
     await conn.execute("delete from issued_address")
     for _ in range(2):
-        await give_missing_addresses(conn, 1)
+        await give_missing_addresses(conn, conn)
         assert (await read_addresses(conn, first), await read_addresses(conn, second)) == before
     assert len(await given(conn)) == 4
 
 
-async def test_an_address_that_was_given_out_already_is_not_given_again(conn: Connection) -> None:
+async def test_an_address_that_another_merchant_has_is_not_given(conn: Connection) -> None:
+    merchant_id, other = await open_merchant(conn), await open_merchant(conn, "Other")
+    merchant = await store.load(conn, KEYRING, merchant_id)
+    assert merchant is not None
+    own = await read_addresses(conn, merchant_id)
+    await conn.execute("delete from merchant_address where merchant_id = %s", [merchant_id])
+    await conn.execute(
+        "update issued_address set merchant_id = %s where address = %s", [other, min(own.values())]
+    )
+    with pytest.raises(AddressTaken, match=f"merchant {merchant_id}"):
+        await give_addresses(conn, conn, merchant_id, merchant.account_xpubs)
+    assert await read_addresses(conn, merchant_id) == {}
+
+
+async def test_addresses_that_were_issued_by_a_killed_process_are_given(conn: Connection) -> None:
     merchant_id = await open_merchant(conn)
     merchant = await store.load(conn, KEYRING, merchant_id)
     assert merchant is not None
+    own = await read_addresses(conn, merchant_id)
     await conn.execute("delete from merchant_address")
-    with pytest.raises(errors.UniqueViolation):
-        await give_addresses(conn, merchant_id, merchant.account_xpubs)
-    assert await read_addresses(conn, merchant_id) == {}
+    assert await give_addresses(conn, conn, merchant_id, merchant.account_xpubs) == own
+    assert await given(conn) == set(own.values())

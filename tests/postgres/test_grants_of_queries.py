@@ -42,6 +42,8 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "deposits/sandbox_deposits.sql": WORKER,
     "exchange/rates.sql": WEB,
     "merchants/addresses.sql": BOTH,
+    "merchants/books.sql": BOTH,
+    "merchants/cells/carrying.sql": BOTH,
     "merchants/id_ranges.sql": BOTH,
     "merchants/merchants.sql": BOTH,
     "merchants/xpub_pool.sql": BOTH,
@@ -99,13 +101,15 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
     Side.WORKER: {
         "audit/failures.sql": "count_failure",
         "approvals/proposals.sql": "insert_proposal decide",
-        "book/book.sql": "insert_accounts insert_sub_users insert_wallet_addresses insert_withdrawals",
+        "book/book.sql": "insert_sub_users insert_wallet_addresses insert_withdrawals",
         "callbacks/outbox.sql": "pause_merchant resume_merchant",
         "custody/records.sql": "record_treasury",
         "deposits/sandbox_deposits.sql": "lock_deposits insert_deposit",
+        # In home. An apart cell's copy of a merchant has other rights.
+        "merchants/cells/carrying.sql": "insert_copy write_copy",
         "merchants/merchants.sql": """
-            insert_merchant write_account_xpubs insert_book insert_accounts raise_settings_version
-            write_settings write_status insert_secret retire_secret take_address_index""",
+            insert_merchant write_account_xpubs raise_settings_version write_settings
+            write_status insert_secret retire_secret take_address_index""",
         "merchants/xpub_pool.sql": "take_account insert_accounts",
         "operators/operators.sql": """
             insert_operator list_operators read_by_name read_by_id lock_by_id find_any lock_first

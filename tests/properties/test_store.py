@@ -7,10 +7,11 @@ import asyncio
 
 import psycopg
 from hypothesis import HealthCheck, given, settings
+from tests.book.accounting import addresses
 from tests.book.fake_writer import MERCHANT_ID, FakeWriter
 from tests.book.groups import commit, judge, make_batch, open_connection
 from tests.book.ledger import KFB_RATE, OWN, START_MS, USDT_RATE
-from tests.properties.histories import ARRIVED, Batches, cuts, histories, open_ledger
+from tests.properties.histories import ARRIVED, NAMES, Batches, cuts, histories, open_ledger
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.batch import Mode
@@ -43,6 +44,8 @@ def open_book(url: str) -> None:
         kfb_usdt_set_ms=START_MS,
     )
     fake_writer.own(OWN)
+    for address in (address for name in NAMES for address in addresses(name)):
+        fake_writer.insert("issued_address", address=address)
     for deposit in ARRIVED:
         # A stray deposit is stored too, to see that the rules refuse it.
         fake_writer.arrive(deposit)

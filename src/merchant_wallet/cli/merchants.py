@@ -130,7 +130,7 @@ def show(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOptio
         if loaded is None:
             raise Failure(f"Merchant {found.merchant_id} has no book or no secrets.", REFUSED)
         # An address that is shown must be watched. An older merchant may not have its addresses yet.
-        await give_addresses(session.conn, found.merchant_id, loaded.account_xpubs)
+        await give_addresses(session.conn, session.conn, found.merchant_id, loaded.account_xpubs)
         return describe(loaded)
 
     terminal.print_answer(run(data, act), as_json)

@@ -203,7 +203,7 @@ async def _show(
 
 async def _list_deposits(request: ConsoleRequest, conn: Connection, merchant: Merchant) -> list[Deposit]:
     # An address that is shown must be watched. An older merchant may not have its addresses yet.
-    own = await give_addresses(conn, merchant.merchant_id, merchant.account_xpubs)
+    own = await give_addresses(conn, conn, merchant.merchant_id, merchant.account_xpubs)
     chains = [CHAINS[code] for code in request.context.settings.shown_chains]
     texts = {chain: format_address(chain.code, own[chain.family.key_name]) for chain in chains}
     return [Deposit(chain.code, chain.network, text, draw_address(text)) for chain, text in texts.items()]

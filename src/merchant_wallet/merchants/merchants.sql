@@ -40,36 +40,23 @@ select merchant_id, name, app_key, status, currency_mode, created_ms,
  order by how, merchant_id;
 
 -- name: insert_merchant
--- A new merchant with default settings. The table gives the id.
-insert into merchant (name, app_key, currency_mode, created_ms)
-values (%(name)s::text, %(app_key)s::text, 'KFB', %(created_ms)s::bigint)
+-- A new merchant with default settings. The table gives the id. In the default cell its book is opened in the same transaction.
+insert into merchant (name, app_key, currency_mode, created_ms, cell_id, carried_version)
+values (%(name)s::text, %(app_key)s::text, 'KFB', %(created_ms)s::bigint, %(cell_id)s::int, (%(cell_id)s::int = 0)::int)
 returning merchant_id;
 
 -- name: write_account_xpubs
 -- The extended public keys of a merchant's wallet addresses. They never change afterwards.
 update merchant set account_xpubs = %(account_xpubs)s::jsonb where merchant_id = %(merchant_id)s::bigint;
 
--- name: insert_book
--- A merchant's book: lock, clock, id counter, head of the chain.
-insert into book (merchant_id, id_range, head_hash, last_ms)
-values (%(merchant_id)s::bigint, %(range_no)s::int, %(head_hash)s::bytea, %(last_ms)s::bigint);
-
--- name: insert_accounts
--- The fixed accounts of a new book.
-insert into account (merchant_id, account_id, kind, currency)
-select %(merchant_id)s::bigint, u.*
-  from unnest(%(account_ids)s::bigint[], %(kinds)s::text[], %(currencies)s::text[]) u;
-
 -- name: raise_settings_version
--- Begins a change: locks the merchant and raises the version of its settings.
-update merchant set settings_version = settings_version + 1 where merchant_id = %(merchant_id)s::bigint
-returning settings_version;
-
--- name: change_book
--- Takes the book's lock and tells it the version of the settings. Requests made under an older version are refused.
-update book set settings_version = %(settings_version)s::bigint, version = %(version)s::uuid
- where merchant_id = %(merchant_id)s::bigint and settings_version < %(settings_version)s::bigint
-returning entry_count;
+-- Begins a change: locks the merchant and raises the version of its settings. Says whether its book is in the default cell,
+-- which changes in the same transaction. An apart cell gets the version after it.
+update merchant
+   set settings_version = settings_version + 1,
+       carried_version = case when cell_id = 0 then settings_version + 1 else carried_version end
+ where merchant_id = %(merchant_id)s::bigint
+returning settings_version, cell_id = 0 as is_home;
 
 -- name: write_settings
 -- All settings at once: the row as it was read under the book's lock, and what the operator changed.

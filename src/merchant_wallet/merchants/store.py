@@ -3,6 +3,8 @@
 Rules:
 - Connections are in autocommit mode. Every change is one transaction.
 - If a request depends on a value, its change first raises the settings' version of the merchant and its book.
+- In the default cell this is one transaction. For a book in an apart cell it is home's part alone: then
+  `carried_version` is behind `settings_version`, until `merchants.cells.carrying` has told the cell.
 - Locks are taken in one order: merchant, book, table of id ranges.
 """
 
@@ -10,7 +12,6 @@ from collections.abc import Mapping
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 import msgspec
 from psycopg import AsyncConnection
@@ -18,12 +19,12 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import Jsonb
 
 from merchant_wallet.base.addresses import derive_account_xpub
+from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.chains import COIN_TYPES
 from merchant_wallet.base.db import Queries
-from merchant_wallet.book import chart
-from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.merchants import xpub_pool
-from merchant_wallet.merchants.addresses import give_addresses
+from merchant_wallet.merchants.addresses import issue_own_addresses
+from merchant_wallet.merchants.books import NewBook, change_book, open_book
 from merchant_wallet.merchants.id_ranges import take_range
 from merchant_wallet.merchants.keys import APP, CALLBACK, Keyring, generate_app_key, generate_secret
 from merchant_wallet.merchants.records import (
@@ -92,8 +93,12 @@ async def create(
     seed: bytes | None,
     at_ms: int,
     settings: Mapping[str, str] | None = None,
+    cell_id: int = DEFAULT_CELL_ID,
 ) -> NewMerchant:
     """Create a merchant and its book: secrets, extended public keys, id range, fixed accounts.
+
+    In the default cell all of it is one transaction. For an apart cell this is home's part, and afterwards
+    `merchants.cells.carrying` opens the book there.
 
     `seed` (BIP32) is the sandbox's seed. It gives the wallets' accounts, one for each merchant and chain,
     with the merchant's id as account number. Without a seed, outside the sandbox, the keys come from the
@@ -105,14 +110,16 @@ async def create(
     app_key = generate_app_key(sandbox=seed is not None)
     app_secret, callback_secret = generate_secret(), generate_secret()
     async with conn.transaction():
-        values = {"name": changed["name"], "app_key": app_key, "created_ms": at_ms}
+        values = {"name": changed["name"], "app_key": app_key, "created_ms": at_ms, "cell_id": cell_id}
         merchant_id: int = (await _expect(conn, "insert_merchant", values))["merchant_id"]
         xpubs = await _give_account(conn, seed, merchant_id)
         await _run(conn, "write_account_xpubs", {"merchant_id": merchant_id, "account_xpubs": Jsonb(xpubs)})
-        await give_addresses(conn, merchant_id, xpubs)
+        own_addresses = await issue_own_addresses(conn, merchant_id, xpubs)
         await _insert_secret(conn, keyring, merchant_id, APP, 1, app_secret, at_ms)
         await _insert_secret(conn, keyring, merchant_id, CALLBACK, 1, callback_secret, at_ms)
-        await _open_book(conn, merchant_id, at_ms)
+        range_no = await take_range(conn, merchant_id)
+        if cell_id == DEFAULT_CELL_ID:
+            await open_book(conn, NewBook(merchant_id, range_no, 1, at_ms, own_addresses))
         row = await _read(conn, merchant_id=merchant_id)
         await _run(conn, "write_settings", _settings_of(row, changed))
         row = await _read(conn, merchant_id=merchant_id)
@@ -185,14 +192,14 @@ async def change_settings(
     """
     changed = _parse(texts)
     async with conn.transaction():
-        entry_count = await _raise_version(conn, merchant_id)
+        needs_mode = await _raise_version(conn, merchant_id)
         row = await _read(conn, merchant_id=merchant_id)
         before = msgspec.structs.replace(
             _to_merchant(row, keyring), settings_version=row["settings_version"] - 1
         )
         mode = row["currency_mode"]
-        if entry_count and changed.get("currency_mode", mode) != mode:
-            raise SettingRefused(f"currency-mode stays {mode}: merchant {merchant_id}'s book has entries.")
+        if needs_mode and changed.get("currency_mode", mode) != mode:
+            raise SettingRefused(f"currency-mode stays {mode}: merchant {merchant_id}'s book {needs_mode}.")
         await _run(conn, "write_settings", _settings_of(row, changed))
         after = _to_merchant(await _read(conn, merchant_id=merchant_id), keyring)
     return Change(before, after)
@@ -252,26 +259,21 @@ async def _give_account(conn: Connection, seed: bytes | None, merchant_id: int) 
     return {chain: derive_account_xpub(seed, coin, merchant_id) for chain, coin in COIN_TYPES.items()}
 
 
-async def _open_book(conn: Connection, merchant_id: int, at_ms: int) -> None:
-    range_no = await take_range(conn, merchant_id)
-    book = {"merchant_id": merchant_id, "range_no": range_no, "head_hash": FIRST_HASH, "last_ms": at_ms}
-    await _run(conn, "insert_book", book)
-    accounts = {
-        "merchant_id": merchant_id,
-        "account_ids": [account.account_id for account in chart.FIXED],
-        "kinds": [account.kind for account in chart.FIXED],
-        "currencies": [account.currency for account in chart.FIXED],
-    }
-    await _run(conn, "insert_accounts", accounts)
+async def _raise_version(conn: Connection, merchant_id: int) -> str | None:
+    """Lock the merchant and raise its settings' version, in the default cell also its book's.
 
-
-async def _raise_version(conn: Connection, merchant_id: int) -> int:
-    """Lock the merchant and its book, and raise the settings' version. Returns the book's entry count."""
+    Returns why the book may need its present currency mode, to follow "the book"; None if it does not.
+    """
     row = await _fetch(conn, "raise_settings_version", {"merchant_id": merchant_id})
     if row is None:
         raise _unknown(merchant_id)
-    values = {"merchant_id": merchant_id, "settings_version": row["settings_version"], "version": uuid4()}
-    return int((await _expect(conn, "change_book", values))["entry_count"])
+    if not row["is_home"]:
+        # Whether it has entries is not known in home.
+        return "is in an apart cell"
+    entry_count = await change_book(conn, merchant_id, row["settings_version"])
+    if entry_count is None:
+        raise AssertionError(f"merchant {merchant_id} has no book, or one with newer settings")
+    return "has entries" if entry_count else None
 
 
 async def _write_status(conn: Connection, merchant_id: int, status: str) -> bool:

@@ -61,8 +61,8 @@ _ORDER_STEP: Final = (
 
 GRANTS: Final[Mapping[str, Grant]] = {
     # The books.
-    "book": Grant(_CHANGE, "select, update"),
-    "account": Grant(_BALANCE, "select, update (balance, day, day_debited)"),
+    "book": Grant(_CHANGE, _CHANGE),
+    "account": Grant(_BALANCE, _BALANCE),
     "entry": Grant(_ADD, _ADD),
     "posting": Grant(_ADD, _ADD),
     "nonce": Grant(_ADD, _ADD),
@@ -79,7 +79,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     ),
     "cell_state": Grant(_READ, _READ),
     # Merchants and sub-users.
-    "merchant": Grant(_CHANGE, _READ),
+    "merchant": Grant(_CHANGE, "select, update (carried_version)"),
     "merchant_secret": Grant("select, insert, update (retired_ms)", _READ),
     "merchant_address": Grant(_ADD, _ADD),
     "xpub_pool": Grant("select, update (merchant_id)", _READ),

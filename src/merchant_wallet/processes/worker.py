@@ -236,10 +236,13 @@ def make_maintenance_tasks(base: Base, writer: Books) -> dict[str, Task]:
         if failures:
             raise ExceptionGroup("proposals not finished", failures)
 
+    async def give_addresses(connection: AsyncConnection, at_ms: int) -> None:
+        await give_missing_addresses(connection, connection)
+
     return {
         "nonces": make_nonce_partition_task(base.settings.timestamp_tolerance_s),
         "id ranges": make_id_range_task(partial(find_books_short_of_ids, margin=ID_MARGIN), allocate_range),
-        "deposit addresses": give_missing_addresses,
+        "deposit addresses": give_addresses,
         "wallet sessions": drop_expired,
         "proposals": finish_proposals,
         "failed sign-ins": delete_expired,

@@ -1,4 +1,6 @@
 """Cells: which cell has a merchant's book, and how it is reached.
 
-`directory` reads home's table of cells. `writers` has one writer of books for each cell.
+- `directory` reads home's table of cells.
+- `writers` has one writer of books for each cell.
+- `carrying` brings new merchants and changed settings from home to apart cells.
 """
