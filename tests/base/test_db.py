@@ -150,6 +150,21 @@ def test_a_cell_is_reached_at_its_own_address_as_the_same_user() -> None:
     assert found["options"] == "-c search_path=far"
 
 
+def test_a_cell_is_reached_as_safely_as_home_unless_its_address_says_otherwise() -> None:
+    url = "postgresql://web@/wallet?service=home&sslmode=verify-full&sslrootcert=ca.pem&hostaddr=10.0.0.1"
+
+    found = conninfo_to_dict(place(url, "postgresql://db/cells", "far"))
+
+    assert found == {
+        "user": "web",
+        "host": "db",
+        "dbname": "cells",
+        "sslmode": "verify-full",
+        "sslrootcert": "ca.pem",
+        "options": "-c search_path=far",
+    }
+
+
 def test_a_cell_of_homes_own_database_differs_in_its_schema_alone() -> None:
     url = "postgresql://web:secret@home/wallet?options=-c%20jit%3Doff"
 

@@ -13,7 +13,7 @@ from tests.cells.killable import FAR_ID, KEYRING, NOW_MS
 from tests.cells.killed import kill_at_each_step
 from tests.crash.shop import run
 
-from merchant_wallet.base.cells import Cell, CellAway
+from merchant_wallet.base.cells import Cell, CellClosed
 from merchant_wallet.base.db import connect
 from merchant_wallet.book import chart
 from merchant_wallet.merchants import store
@@ -38,7 +38,7 @@ class CellsOfTest:
 
     async def connect(self, cell: Cell) -> AsyncConnection:
         if not cell.url:
-            raise CellAway(f"cell {cell.name} is away")
+            raise CellClosed(f"cell {cell.name} is closed")
         return await connect(cell.url)
 
     def list(self) -> Sequence[Cell]:
@@ -219,7 +219,7 @@ def test_a_cell_that_is_away_hinders_no_other(two_databases: TwoDatabases) -> No
             cells = CellsOfTest(two_databases.home, {FAR_ID: two_databases.cell, 2: None})
             assert await Carrier(cells).carry_waiting(home) == 1
             assert await _rows(cell, b"select merchant_id from book") == [(opened,)]
-            with pytest.raises(CellAway):
+            with pytest.raises(CellClosed):
                 await Carrier(cells).carry(waits)
             assert not await Carrier(cells).carry(opened)
 

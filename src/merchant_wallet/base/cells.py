@@ -23,10 +23,6 @@ class CellClosed(TransientError):
     """The cell takes no commands now: it is being moved, or it is not what the directory says."""
 
 
-class CellAway(TransientError):
-    """The cell can't be reached now. Other cells are not concerned."""
-
-
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One cell, as this process reaches it. Each move of the cell raises its version."""

@@ -41,6 +41,8 @@ SESSION = "set synchronous_commit = on; set idle_in_transaction_session_timeout 
 
 _IDENTITY: Final = ("user", "password", "passfile", "sslcert", "sslkey", "sslpassword")
 """The parameters of a URL that say who connects."""
+_PLACE: Final = ("host", "hostaddr", "port", "dbname", "service")
+"""The parameters of a URL that say where the database is."""
 _SCHEMA_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _BEGIN_LINE = re.compile(r"--\s*(name|fragment):\s*(.*)")
 _FRAGMENT = re.compile(r"\{([a-z][a-z0-9_]*)\}")
@@ -147,18 +149,21 @@ def place(url: str, address: str | None, schema: str) -> str:
     """The connection string of a cell: at its `address`, as the user of `url`, with `schema` alone visible.
 
     Without an address the schema is in the database of `url`. Every process connects to all cells as the same
-    user, so addresses contain no passwords. Raises ValueError for a schema's name that needs quotes.
+    user, so addresses need no passwords. Other parameters, such as `sslmode`, are those of `url` unless the
+    address sets them. Raises ValueError for a schema's name that needs quotes.
     """
     if address is None and schema == HOME_SCHEMA:
         return url
     if not _SCHEMA_NAME.fullmatch(schema):
         raise ValueError(f"{schema!r} is no name of a schema: lower-case letters, digits and _ only")
     own = conninfo_to_dict(url)
-    there = conninfo_to_dict(url if address is None else address)
-    options = f"{there.get('options') or ''} -c search_path={schema}".strip()
-    found: dict[str, Any] = {name: value for name, value in there.items() if name not in _IDENTITY}
-    found |= {name: own[name] for name in _IDENTITY if name in own}
-    return make_conninfo("", **{**found, "options": options})
+    found: dict[str, Any] = dict(own)
+    if address is not None:
+        there = conninfo_to_dict(address)
+        found = {name: value for name, value in own.items() if name not in _PLACE}
+        found |= {name: value for name, value in there.items() if name not in _IDENTITY}
+    found["options"] = f"{found.get('options') or ''} -c search_path={schema}".strip()
+    return make_conninfo("", **found)
 
 
 async def connect(url: str) -> psycopg.AsyncConnection:
