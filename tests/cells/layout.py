@@ -88,6 +88,13 @@ class Layout:
                 "update merchant set cell_id = %s where merchant_id = %s", (self.far_id, merchant_id)
             )
 
+    def list_merchants(self) -> tuple[list[int], list[int]]:
+        """The merchants whose books are in the default and in the apart cell."""
+        query = "select merchant_id from book order by merchant_id"
+        with self.both() as (home, far):
+            default, apart = (conn.execute(query.encode()).fetchall() for conn in (home, far))
+        return [row[0] for row in default], [row[0] for row in apart]
+
     @contextmanager
     def both(self) -> Iterator[tuple[psycopg.Connection, psycopg.Connection]]:
         """A connection to home and one to the apart cell."""

@@ -25,6 +25,7 @@ from tests.journeys.client import Answer, Client
 from tests.roles import as_web, as_worker
 
 from merchant_wallet.base import db
+from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.money import parse_rate, parse_units
 from merchant_wallet.base.settings import make_settings
@@ -35,6 +36,7 @@ from merchant_wallet.book.outcomes import Adjusted, Outcome
 from merchant_wallet.book.state import Draft
 from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store
+from merchant_wallet.merchants.cells.carrying import Carrier
 from merchant_wallet.merchants.cells.writers import CellWriters
 from merchant_wallet.processes import web as server
 from merchant_wallet.processes import worker
@@ -231,7 +233,7 @@ class Platform:
             lambda conn: rates.set_rate(conn, direction, rate_e8, merchant_id, max_age_ms, at_ms=at_ms)
         )
 
-    def open_merchant(self, **settings: str) -> "Shop":
+    def open_merchant(self, cell_id: int = DEFAULT_CELL_ID, **settings: str) -> "Shop":
         """A new merchant without money. Settings are text as an operator types it, with `_` for `-`."""
         self._names += 1
         name = settings.pop("name", f"Shop {self._names:04d}")
@@ -239,9 +241,11 @@ class Platform:
         keyring, at_ms = self.base.keyring, self.clock()
         new = self.operate(
             lambda conn: store.create(
-                conn, keyring, name, seed=keyring.sandbox_seed(), at_ms=at_ms, settings=typed
+                conn, keyring, name, seed=keyring.sandbox_seed(), at_ms=at_ms, settings=typed, cell_id=cell_id
             )
         )
+        if cell_id != DEFAULT_CELL_ID:
+            assert self.run(lambda: Carrier(self.base.cells).carry(new.merchant.merchant_id))
         merchant, app_key = new.merchant, new.merchant.app_key
         if not self.base.settings.sandbox:
             # The merchant keeps the sandbox's seed, so that no pool of accounts is needed.
