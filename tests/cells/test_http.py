@@ -12,7 +12,7 @@ from tests.journeys.orders import credit, debit, exchange, quote, withdrawal
 
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 
-DIFFERING = ("address", "merchantId", "orderId", "sign", "transactionId", "txnTime", "url")
+DIFFERING = ("address", "createTime", "merchantId", "orderId", "sign", "transactionId", "txnTime", "url", "userId")
 """Fields of answers that are different for each merchant."""
 DEBIT, CREDIT = "transferFromUserToMerchant", "transferFromMerchantToUser"
 
