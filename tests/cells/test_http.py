@@ -12,7 +12,18 @@ from tests.journeys.orders import credit, debit, exchange, quote, withdrawal
 
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 
-DIFFERING = ("address", "createTime", "merchantId", "orderId", "sign", "transactionId", "txnTime", "url", "userId")
+DIFFERING = [
+    "address",
+    "evmAddress",
+    "merchantId",
+    "orderId",
+    "sign",
+    "transactionId",
+    "tronAddress",
+    "txnTime",
+    "url",
+    "userId",
+]
 """Fields of answers that are different for each merchant."""
 DEBIT, CREDIT = "transferFromUserToMerchant", "transferFromMerchantToUser"
 
