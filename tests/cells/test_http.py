@@ -14,6 +14,7 @@ from merchant_wallet.base.cells import DEFAULT_CELL_ID
 
 DIFFERING = [
     "address",
+    "createTime",
     "evmAddress",
     "merchantId",
     "orderId",
