@@ -85,7 +85,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
     Side.WEB: {
         "audit/failures.sql": "note_logged drop_old",
         "book/book.sql": "insert_credited_transactions insert_credits update_deposits",
-        "callbacks/outbox.sql": "claim record_success record_failure",
+        "callbacks/outbox.sql": "claim insert_attempts record_success note_order record_answer",
         "custody/records.sql": """
             sum_treasury read_cursor move_cursor list_addresses insert_addresses judge_movements
             list_open_movements insert_movements explain_movements insert_result record_treasury

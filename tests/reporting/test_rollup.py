@@ -153,7 +153,7 @@ async def test_a_young_books_entries_are_each_looked_up_by_their_key(scene: Repo
     entries = 2000
     (book,) = await open_books(scene.url, 1)
     await give(scene, [book], entries)
-    values = {"merchant_ids": [book], "entry_ids": [0], "shares": [entries], "fees_ids": [4, 5], "now_ms": 0}
+    values = {"merchant_ids": [book], "entry_ids": [0], "last_ids": [2**62], "fees_ids": [4, 5]}
     async with scene.conn.transaction(force_rollback=True):
         await scene.conn.execute(rollup.QUERIES["avoid_scans"].text.encode())
         query = f"explain (analyze, timing off, format json) {rollup.QUERIES['add_entries'].text}"

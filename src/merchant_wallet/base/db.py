@@ -11,7 +11,7 @@ Rules:
 
 import re
 import select
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Final
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGconn
 
 from merchant_wallet.base.sqlstates import READ_ONLY, is_away, is_transient
@@ -115,10 +116,41 @@ class Cursor(psycopg.AsyncCursor[Any]):
         try:
             return await super().execute(*arguments, **options)
         except psycopg.errors.ReadOnlySqlTransaction as error:
-            if isinstance(self.connection, Connection):
-                self.connection.read_only_errors.note()
-            await self.connection.close()
-            raise DatabaseReadOnly(str(error)) from error
+            raise await _close_read_only(self.connection, error) from error
+
+
+async def _close_read_only(
+    connection: psycopg.AsyncConnection, error: psycopg.errors.ReadOnlySqlTransaction
+) -> DatabaseReadOnly:
+    if isinstance(connection, Connection):
+        connection.read_only_errors.note()
+    await connection.close()
+    return DatabaseReadOnly(str(error))
+
+
+async def run_together(
+    connection: psycopg.AsyncConnection, calls: Sequence[tuple[bytes, Mapping[str, object]]]
+) -> list[psycopg.AsyncCursor[Any]]:
+    """Run statements as one transaction that is sent at once: one round trip.
+
+    Nobody else may use the connection meanwhile. The first statement should write. No statement sees another's result. In a transaction of the caller they become
+    part of it. Raises psycopg.Error; then nothing of them is done, unless the connection was lost at the end.
+    """
+    is_own = connection.info.transaction_status == TransactionStatus.IDLE
+    try:
+        async with connection.pipeline():
+            if is_own:
+                await connection.execute(b"begin")
+            cursors = [await connection.execute(text, values) for text, values in calls]
+            if is_own:
+                await connection.execute(b"commit")
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        raise await _close_read_only(connection, error) from error
+    finally:
+        # After a failure the transaction is still open. After a lost connection there is nothing to end.
+        if is_own and not connection.closed:
+            await connection.rollback()
+    return cursors
 
 
 @lru_cache(maxsize=1024)

@@ -297,9 +297,9 @@ select u.*
  where {claimed};
 
 -- name: outdate_books
--- Moves the versions of a group's books, so that the group can't be done any more. It takes the locks in the order of ids and
+-- Gives a group's books another version, so that the group can't be done any more. It takes the locks in the order of ids and
 -- waits for each, so a group that still runs has ended afterwards.
-update book b set version = gen_random_uuid()
+update book b set version = $2::uuid
   from (select merchant_id from book where merchant_id = any($1::bigint[]) order by merchant_id for no key update) o
  where b.merchant_id = o.merchant_id;
 

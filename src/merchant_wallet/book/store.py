@@ -9,6 +9,7 @@ Rules:
 The statements are in `book.sql`.
 """
 
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -56,10 +57,12 @@ async def find_committed(
     merchants = [batch.merchant_id for batch in batches]
     names = [(batch.merchant_id, columns.name_group(batch.judged, group_id)) for batch in batches]
     calls: list[StatementCall] = [
-        (b"outdate_books", (of_ints(merchants),)),
+        (BEGIN, ()),
+        (b"outdate_books", (of_ints(merchants), str(uuid.uuid4()).encode())),
         (b"find_committed", (group_id.encode(), *arrays.of_rows(names, (of_ints, of_texts)))),
+        (COMMIT, ()),
     ]
-    return _read_merchants((await connection.run(calls))[1])
+    return _read_merchants((await connection.run(calls))[2])
 
 
 def _read_merchants(result: PGresult) -> frozenset[int]:

@@ -1,7 +1,7 @@
 """The outbox: events to deliver, their claims, and the result of each attempt.
 
 Rules:
-- Each function is one statement that commits by itself.
+- Each function is one statement that commits by itself, or one transaction in one round trip.
 - A claim is an attempt number, and a later claim has a higher one. Only the latest claim may say when a
   callback is sent next. Any claim may record a success, because that is a fact.
 - Statements are in `outbox.sql`. All functions raise `psycopg.Error`. Times are milliseconds.
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor
 
-from merchant_wallet.base.db import Queries
+from merchant_wallet.base.db import Queries, run_together
 from merchant_wallet.callbacks.answers import Answer
 from merchant_wallet.callbacks.payloads import DEPOSIT, CallbackEvent, DepositEvent, WithdrawalEvent
 
@@ -72,8 +72,8 @@ async def claim(
 ) -> list[Claim]:
     """Claim those callbacks that nobody else has claimed, until `until_ms`. Records their attempts."""
     values = {**_columns(keys), "claimed_by": claimed_by, "now_ms": now_ms, "until_ms": until_ms}
-    rows = await _fetch(connection, "claim", values)
-    return [Claim(Key(*row[:3]), *row[3:]) for row in rows]
+    claimed, _ = await _run_together(connection, values, "claim", "insert_attempts")
+    return [Claim(Key(*row[:3]), *row[3:]) for row in await claimed.fetchall()]
 
 
 async def read_events(connection: AsyncConnection, claims: Sequence[Claim]) -> dict[Key, CallbackEvent]:
@@ -92,7 +92,8 @@ async def read_events(connection: AsyncConnection, claims: Sequence[Claim]) -> d
 
 async def record_success(connection: AsyncConnection, claim: Claim, answer: Answer, now_ms: int) -> None:
     """Record a successful delivery. The first one is the order's notifyTime."""
-    await connection.execute(_TEXTS["record_success"], {**_attempt(claim, answer), "now_ms": now_ms})
+    values = {**_attempt(claim, answer), "error": None, "now_ms": now_ms}
+    await _run_together(connection, values, "record_success", "note_order", "record_answer")
 
 
 async def record_failure(
@@ -103,7 +104,8 @@ async def record_failure(
     False if a later attempt or an operator has moved it. Then only the attempt is recorded.
     """
     values = {**_attempt(claim, answer), "error": answer.error, "next_ms": next_ms}
-    return (await connection.execute(_TEXTS["record_failure"], values)).rowcount == 1
+    moved, _ = await _run_together(connection, values, "record_failure", "record_answer")
+    return moved.rowcount == 1
 
 
 async def send_again(connection: AsyncConnection, merchant_id: int, event_id: str) -> bool:
@@ -168,6 +170,13 @@ def _attempt(claim: Claim, answer: Answer) -> dict[str, object]:
         "answer": answer.body[:_MAX_KEPT_BYTES],
         "latency_ms": answer.latency_ms,
     }
+
+
+async def _run_together(
+    connection: AsyncConnection, values: Mapping[str, object], *names: str
+) -> list[AsyncCursor[Any]]:
+    """Run statements as one transaction in one round trip."""
+    return await run_together(connection, [(_TEXTS[name], values) for name in names])
 
 
 async def _fetch(

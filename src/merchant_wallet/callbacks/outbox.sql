@@ -32,28 +32,33 @@ select d.merchant_id, d.order_id, d.status, coalesce(w.notify_url, m.deposit_not
  limit %(limit)s::int;
 
 -- name: claim
--- Claims callbacks that are still due and that no other sender is claiming, and records the attempt before it is made.
--- Rows that another sender has locked are skipped.
-with mine as (
-    select c.merchant_id, c.order_id, c.status
-      from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[], %(statuses)s::smallint[]) k (merchant_id, order_id, status)
-      join callback c on c.merchant_id = k.merchant_id and c.order_id = k.order_id and c.status = k.status
-     where c.state = 'due' and c.next_ms <= %(now_ms)s::bigint
-       and not exists (select from callback b
-                        where b.merchant_id = c.merchant_id and b.order_id = c.order_id and b.status < c.status
-                          and b.state in ('due', 'paused'))
-       for update of c skip locked),
-taken as (
-    update callback c
-       set attempt_no = c.attempt_no + 1, next_ms = %(until_ms)s::bigint, claimed_by = %(claimed_by)s::text
-      from mine
-     where c.merchant_id = mine.merchant_id and c.order_id = mine.order_id and c.status = mine.status
-    returning c.merchant_id, c.order_id, c.status, c.event_type, c.event_id, c.created_ms, c.attempt_no, c.retry_no),
-noted as (
-    insert into callback_attempt (merchant_id, order_id, status, attempt_no, at_ms)
-    select t.merchant_id, t.order_id, t.status, t.attempt_no, %(now_ms)s::bigint from taken t)
-select t.merchant_id, t.order_id, t.status, t.event_type, t.event_id, t.created_ms, t.attempt_no, t.retry_no, b.settings_version
-  from taken t join book b on b.merchant_id = t.merchant_id;
+-- Claims callbacks that are still due and that no other sender is claiming. Rows that another sender has locked are skipped.
+update callback c
+   set attempt_no = c.attempt_no + 1, next_ms = %(until_ms)s::bigint, claimed_by = %(claimed_by)s::text
+  from (select c.merchant_id, c.order_id, c.status, b.settings_version
+          from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[], %(statuses)s::smallint[])
+               k (merchant_id, order_id, status)
+          join callback c on c.merchant_id = k.merchant_id and c.order_id = k.order_id and c.status = k.status
+          join book b on b.merchant_id = k.merchant_id
+         where c.state = 'due' and c.next_ms <= %(now_ms)s::bigint
+           and not exists (select from callback b
+                            where b.merchant_id = c.merchant_id and b.order_id = c.order_id and b.status < c.status
+                              and b.state in ('due', 'paused'))
+           for update of c skip locked) mine
+ where c.merchant_id = mine.merchant_id and c.order_id = mine.order_id and c.status = mine.status
+returning c.merchant_id, c.order_id, c.status, c.event_type, c.event_id, c.created_ms, c.attempt_no, c.retry_no,
+          mine.settings_version;
+
+-- name: insert_attempts
+-- Records the attempts of the callbacks that the same transaction has claimed. They alone have this claim and no row for it.
+insert into callback_attempt (merchant_id, order_id, status, attempt_no, at_ms)
+select c.merchant_id, c.order_id, c.status, c.attempt_no, %(now_ms)s::bigint
+  from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[], %(statuses)s::smallint[]) k (merchant_id, order_id, status)
+  join callback c on c.merchant_id = k.merchant_id and c.order_id = k.order_id and c.status = k.status
+ where c.claimed_by = %(claimed_by)s::text and c.next_ms = %(until_ms)s::bigint
+   and not exists (select from callback_attempt a
+                    where a.merchant_id = c.merchant_id and a.order_id = c.order_id and a.status = c.status
+                      and a.attempt_no = c.attempt_no);
 
 -- name: read_withdrawals
 -- The events of orders. Nothing in them changes after the status was reached.
@@ -73,35 +78,35 @@ select k.merchant_id, k.order_id, 0, k.created_ms, d.user_id, s.ext_user_id, d.c
   left join sub_user s on s.merchant_id = d.merchant_id and s.user_id = d.user_id;
 
 -- name: record_success
--- A successful attempt. It counts whoever has claimed the callback by now. The first success is the order's notifyTime.
-with attempt as (
-    update callback_attempt
-       set address = %(address)s::text, http_status = %(http_status)s::smallint, answer = %(answer)s::bytea,
-           latency_ms = %(latency_ms)s::int
-     where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
-       and attempt_no = %(attempt_no)s::int),
-told as (
-    update callback
-       set state = 'delivered', delivered_ms = coalesce(delivered_ms, %(now_ms)s::bigint), claimed_by = null, retry_no = 0
-     where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
-    returning withdrawal_id)
-update withdrawal w set notified_ms = %(now_ms)s::bigint from told
- where w.merchant_id = %(merchant_id)s::bigint and w.order_id = told.withdrawal_id and w.notified_ms is null;
+-- A successful attempt. It counts whoever has claimed the callback by now.
+update callback
+   set state = 'delivered', delivered_ms = coalesce(delivered_ms, %(now_ms)s::bigint), claimed_by = null, retry_no = 0
+ where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint;
+
+-- name: note_order
+-- The first success is the order's notifyTime.
+update withdrawal w set notified_ms = %(now_ms)s::bigint
+  from callback c
+ where c.merchant_id = %(merchant_id)s::bigint and c.order_id = %(order_id)s::bigint and c.status = %(status)s::smallint
+   and w.merchant_id = c.merchant_id and w.order_id = c.withdrawal_id and w.notified_ms is null;
 
 -- name: record_failure
--- A failed attempt, and when the callback is sent next, unless a later attempt or an operator has moved it.
-with attempt as (
-    update callback_attempt
-       set address = %(address)s::text, http_status = %(http_status)s::smallint, answer = %(answer)s::bytea,
-           error = %(error)s::text, latency_ms = %(latency_ms)s::int
-     where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
-       and attempt_no = %(attempt_no)s::int)
+-- When a callback is sent next after a failed attempt, unless a later attempt or an operator has moved it.
 update callback
    set state = case when %(next_ms)s::bigint is null then 'dead_letter' else 'due' end,
        next_ms = coalesce(%(next_ms)s::bigint, next_ms),
        retry_no = case when %(next_ms)s::bigint is null then retry_no else retry_no + 1 end, claimed_by = null
  where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
    and attempt_no = %(attempt_no)s::int and state = 'due';
+
+-- name: record_answer
+-- What an attempt was answered. A success keeps the error that was recorded before. Both record it last, so all take the
+-- callback's lock first.
+update callback_attempt
+   set address = %(address)s::text, http_status = %(http_status)s::smallint, answer = %(answer)s::bytea,
+       error = coalesce(%(error)s::text, error), latency_ms = %(latency_ms)s::int
+ where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
+   and attempt_no = %(attempt_no)s::int;
 
 -- name: send_again
 -- An operator has it sent now, and the schedule begins anew. A running attempt is not doubled.

@@ -79,15 +79,22 @@ async def advance(conn: Connection, shares: Shares, now_ms: int) -> int:
         await conn.execute(QUERIES["avoid_scans"].text.encode())
         await conn.execute(QUERIES["open_cursors"].text.encode(), books)
         cursors = await fetch(conn, QUERIES["lock_cursors"].text, books)
+        after = {cursor["merchant_id"]: cursor["entry_id"] for cursor in cursors}
         values = {
-            "merchant_ids": [cursor["merchant_id"] for cursor in cursors],
-            "entry_ids": [cursor["entry_id"] for cursor in cursors],
-            "shares": [shares[cursor["merchant_id"]] for cursor in cursors],
-            "fees_ids": list(FEES_ID_OF.values()),
+            "merchant_ids": list(after),
+            "entry_ids": list(after.values()),
+            "shares": [shares[merchant_id] for merchant_id in after],
             "now_ms": now_ms,
         }
-        added = await fetch(conn, QUERIES["add_entries"].text, values)
-    return sum(row["entries"] for row in added)
+        moved = await fetch(conn, QUERIES["move_cursors"].text, values)
+        values = {
+            "merchant_ids": [row["merchant_id"] for row in moved],
+            "entry_ids": [after[row["merchant_id"]] for row in moved],
+            "last_ids": [row["last_id"] for row in moved],
+            "fees_ids": list(FEES_ID_OF.values()),
+        }
+        await conn.execute(QUERIES["add_entries"].text.encode(), values)
+    return sum(row["entries"] for row in moved)
 
 
 def _share_out(missing: Shares, limit: int) -> Shares:

@@ -21,22 +21,34 @@ select merchant_id, entry_id from figure_cursor
 -- A plan that is kept must not read a table whole after the table has grown.
 select set_config('enable_seqscan', 'off', true);
 
+-- name: move_cursors
+-- Moves the cursors over the next entries of some books. A book's groups commit one after the other, so a statement sees no gap
+-- in a journal. What it returns are the entries for `add_entries`, which sees entries that were committed meanwhile.
+update figure_cursor c
+   set entry_id = n.last_id, entries = c.entries + n.entries, sub_users = c.sub_users + n.sub_users, moved_ms = %(now_ms)s::bigint
+  from (select u.merchant_id, f.*
+          from unnest(%(merchant_ids)s::bigint[], %(entry_ids)s::bigint[], %(shares)s::int[]) u (merchant_id, entry_id, share)
+         cross join lateral (
+               select max(e.entry_id) as last_id, count(*) as entries,
+                      count(*) filter (where e.kind = 'register') as sub_users
+                 from (select entry_id, kind from entry
+                        where merchant_id = u.merchant_id and entry_id > u.entry_id order by entry_id limit u.share) e) f
+         where f.entries > 0) n
+ where c.merchant_id = n.merchant_id
+returning c.merchant_id, c.entry_id as last_id, n.entries;
+
 -- name: add_entries
--- Adds the next entries of some books, by day, kind and currency, to the books' figures and to those of the platform. A
--- book's groups commit one after the other, so a statement sees no gap in a journal. The platform's rows are written last
--- and in one order, so that two workers with different books do not deadlock. Each entry's postings are looked up by their
--- key: PostgreSQL can't estimate how many there are, and a join of both as sets took seconds. So long a snapshot keeps all
--- versions of busy books' rows, and every transfer must pass them.
+-- Adds the entries that the cursors have passed, by day, kind and currency, to the books' figures and to those of the
+-- platform. The platform's rows are written last and in one order, so that two workers with different books do not
+-- deadlock. Each entry's postings are looked up by their key: PostgreSQL can't estimate how many there are, and a join of
+-- both as sets took seconds. So long a snapshot keeps all versions of busy books' rows, and every transfer must pass them.
 with fresh as materialized (
     select c.merchant_id, e.*
-      from unnest(%(merchant_ids)s::bigint[], %(entry_ids)s::bigint[], %(shares)s::int[]) c (merchant_id, entry_id, share)
+      from unnest(%(merchant_ids)s::bigint[], %(entry_ids)s::bigint[], %(last_ids)s::bigint[]) c (merchant_id, entry_id, last_id)
      cross join lateral (
            select entry_id, kind, (at_ms / 86400000)::int as day from entry
-            where merchant_id = c.merchant_id and entry_id > c.entry_id order by entry_id limit c.share) e),
-bounds as materialized (
-    select merchant_id, max(entry_id) as last_id, count(*) as entries,
-           count(*) filter (where kind = 'register') as sub_users
-      from fresh group by merchant_id),
+            where merchant_id = c.merchant_id and entry_id > c.entry_id and entry_id <= c.last_id
+            order by entry_id offset 0) e),
 moved as (
     select f.merchant_id, f.day, f.kind, m.*
       from fresh f
@@ -55,18 +67,11 @@ moved as (
      where f.kind = 'register'),
 sums as materialized (
     select merchant_id, day, kind, currency, count(*) as entries, sum(amount) as amount, sum(fee) as fee
-      from moved group by merchant_id, day, kind, currency),
-added as (
-    insert into daily_figure as d (merchant_id, day, kind, currency, entries, amount, fee)
-    select merchant_id, day, kind, currency, entries, amount, fee from sums
-     union all
-    select 0, day, kind, currency, sum(entries)::bigint, sum(amount), sum(fee) from sums group by day, kind, currency
-     order by merchant_id desc, day, kind, currency
-    on conflict (merchant_id, day, kind, currency) do update
-       set entries = d.entries + excluded.entries, amount = d.amount + excluded.amount, fee = d.fee + excluded.fee)
-update figure_cursor c
-   set entry_id = b.last_id, entries = c.entries + b.entries, sub_users = c.sub_users + b.sub_users,
-       moved_ms = %(now_ms)s::bigint
-  from bounds b
- where c.merchant_id = b.merchant_id
-returning b.entries;
+      from moved group by merchant_id, day, kind, currency)
+insert into daily_figure as d (merchant_id, day, kind, currency, entries, amount, fee)
+select merchant_id, day, kind, currency, entries, amount, fee from sums
+ union all
+select 0, day, kind, currency, sum(entries)::bigint, sum(amount), sum(fee) from sums group by day, kind, currency
+ order by merchant_id desc, day, kind, currency
+on conflict (merchant_id, day, kind, currency) do update
+   set entries = d.entries + excluded.entries, amount = d.amount + excluded.amount, fee = d.fee + excluded.fee;

@@ -8,6 +8,7 @@ limit. Changes have the names of the fields of
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
@@ -142,7 +143,8 @@ def describe_controls(controls: Controls) -> dict[str, str | bool | None]:
 
 async def lock_book(conn: Connection, merchant_id: int) -> None:
     """Lock the book until the caller's transaction ends. Raises SubUserUnknown if there is no book."""
-    locked = await conn.execute(QUERIES["lock_book"].text, {"merchant_id": merchant_id})
+    values = {"merchant_id": merchant_id, "version": uuid4()}
+    locked = await conn.execute(QUERIES["lock_book"].text, values)
     if await locked.fetchone() is None:
         raise SubUserUnknown(f"There is no merchant {merchant_id}.")
 

@@ -2,7 +2,7 @@
 
 -- name: lock_book
 -- Locks the book and moves its version: a running debit ends first, and the next one sees the change.
-update book set version = gen_random_uuid() where merchant_id = %(merchant_id)s::bigint returning merchant_id;
+update book set version = %(version)s::uuid where merchant_id = %(merchant_id)s::bigint returning merchant_id;
 
 -- name: write_controls
 -- Changes the controls. A control that was not given keeps its value.

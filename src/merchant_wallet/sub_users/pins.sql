@@ -1,11 +1,11 @@
 -- The payment PIN. `pins.py` runs these.
 
 -- name: lock_pin
--- Reads and locks the stored PIN, so that parallel attempts are counted one by one. `no key update`: inserts that reference
--- the row do not wait.
-select pin_hash, pin_failures, pin_locked_until_ms from sub_user
+-- Locks the stored PIN and reads it, so that parallel attempts are counted one by one. Inserts that reference the row do not
+-- wait. It is an update, because a transaction that begins with a write keeps its place while a shard is moved.
+update sub_user set pin_failures = pin_failures
  where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint
-   for no key update;
+returning pin_hash, pin_failures, pin_locked_until_ms;
 
 -- name: count_attempt
 -- Counts the attempt as wrong, with the lock of a wrong one. The right PIN undoes this afterwards.

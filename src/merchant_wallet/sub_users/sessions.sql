@@ -2,10 +2,10 @@
 
 -- name: lock_sub_user
 -- Locks the sub-user, so that sessions opened at the same time are counted one by one. Links created until this moment are
--- revoked.
-select links_void_until_ms from sub_user
+-- revoked. It is an update, because a transaction that begins with a write keeps its place while a shard is moved.
+update sub_user set pin_failures = pin_failures
  where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint
-   for no key update;
+returning links_void_until_ms;
 
 -- name: insert_session
 -- A new session.
