@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 
 from merchant_wallet.base.db import (
     DatabaseReadOnly,
@@ -19,6 +20,7 @@ from merchant_wallet.base.db import (
     is_open,
     is_transient_error,
     place,
+    run_together,
 )
 from merchant_wallet.base.setting_types import read_database_url
 
@@ -275,3 +277,69 @@ def test_a_connection_whose_session_was_ended_is_seen_without_asking(database_ur
 )
 def test_what_is_away_and_what_passes(error: Exception, away: bool, passing: bool) -> None:
     assert (is_database_away(error), is_transient_error(error)) == (away, passing)
+
+
+_ADD = b"insert into numbers values (%(number)s)"
+_FAIL = b"update numbers set number = 1 / (number - %(number)s)"
+
+
+def test_statements_that_run_together_are_one_transaction_in_one_round_trip(
+    database_url: str, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with await connect(database_url) as connection:
+            await connection.execute("create table numbers (number int)")
+            with (tmp_path / "messages").open("wb") as messages:
+                connection.pgconn.trace(messages.fileno())
+                read = b"select number from numbers"
+                cursors = await run_together(connection, [(_ADD, {"number": 7}), (read, {})])
+                connection.pgconn.untrace()
+            assert [await cursors[1].fetchall(), cursors[0].rowcount] == [[(7,)], 1]
+            sent = [line.split("\t") for line in (tmp_path / "messages").read_text().splitlines()]
+            names = [line[3] for line in sent if line[1] == "F"]
+            assert (names.count("Sync"), names.count("Execute")) == (1, 4)
+            assert connection.info.transaction_status == TransactionStatus.IDLE
+
+    asyncio.run(scenario())
+
+
+def test_if_one_of_them_fails_none_is_done_and_the_connection_is_good(database_url: str) -> None:
+    async def scenario() -> None:
+        async with await connect(database_url) as connection:
+            await connection.execute("create table numbers (number int)")
+            with pytest.raises(errors.DivisionByZero):
+                await run_together(
+                    connection, [(_ADD, {"number": 7}), (_FAIL, {"number": 7}), (_ADD, {"number": 8})]
+                )
+            assert is_open(connection)
+            assert connection.info.transaction_status == TransactionStatus.IDLE
+            await run_together(connection, [(_ADD, {"number": 9})])
+            rows = await connection.execute("select number from numbers")
+            assert await rows.fetchall() == [(9,)]
+
+    asyncio.run(scenario())
+
+
+def test_in_a_transaction_of_the_caller_they_are_part_of_it(database_url: str) -> None:
+    async def scenario() -> None:
+        async with await connect(database_url) as connection:
+            await connection.execute("create table numbers (number int)")
+            async with connection.transaction(force_rollback=True):
+                await run_together(connection, [(_ADD, {"number": 7})])
+                assert connection.info.transaction_status == TransactionStatus.INTRANS
+            rows = await connection.execute("select count(*) from numbers")
+            assert await rows.fetchall() == [(0,)]
+
+    asyncio.run(scenario())
+
+
+def test_a_server_that_takes_no_writes_closes_their_connection(database_url: str) -> None:
+    async def scenario() -> None:
+        async with await connect(database_url) as connection:
+            await connection.execute("create table numbers (number int)")
+            await connection.execute("set default_transaction_read_only = on")
+            with pytest.raises(DatabaseReadOnly):
+                await run_together(connection, [(_ADD, {"number": 7})])
+            assert connection.closed
+
+    asyncio.run(scenario())

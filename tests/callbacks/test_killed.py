@@ -4,10 +4,17 @@ import asyncio
 import signal
 from collections import Counter
 
+import psycopg
 import pytest
 from tests.callbacks.conftest import CallbackScene, InScene
 from tests.callbacks.killable_sender import STEPS
+from tests.dying_sessions import sessions_die
 from tests.fork_server import fork_program
+
+from merchant_wallet.base.db import connect
+from merchant_wallet.callbacks import outbox
+from merchant_wallet.callbacks.answers import Answer
+from merchant_wallet.callbacks.outbox import Claim, Key
 
 PASSES = (0, 1)
 """Two senders at once: one dies at once, the other a little later."""
@@ -66,5 +73,61 @@ def test_one_orders_callbacks_stay_in_order_across_deaths(in_scene: InScene) -> 
             assert await run_sender(scene, step, 0) == -signal.SIGKILL
         assert await run_sender(scene, "", 0) == 0
         assert scene.receiver.events == [failed, failed, failed, refunded]
+
+    in_scene(scenario)
+
+
+async def claim_all(scene: CallbackScene) -> list[Claim]:
+    """Claim every callback on a connection of its own."""
+    keys = [Key(*row) for row in await scene.rows("select merchant_id, order_id, status from callback")]
+    now = scene.clock()
+    async with await connect(scene.url) as connection:
+        return await outbox.claim(connection, keys, claimed_by="mine", now_ms=now, until_ms=now + 1000)
+
+
+def test_a_session_that_dies_between_the_claim_and_its_attempts_claims_nothing(in_scene: InScene) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        shop = await scene.open_merchant()
+        for _ in range(2):
+            await scene.cancelled(shop)
+        async with sessions_die(scene.url, "insert", "callback_attempt"):
+            with pytest.raises(psycopg.OperationalError):
+                await claim_all(scene)
+        assert await scene.rows("select distinct attempt_no, claimed_by, next_ms from callback") == [
+            (0, None, 0)
+        ]
+        assert await scene.rows("select count(*) from callback_attempt") == [(0,)]
+        assert [claim.attempt_no for claim in await claim_all(scene)] == [1, 1]
+        assert await scene.rows("select attempt_no from callback_attempt") == [(1,), (1,)]
+
+    in_scene(scenario)
+
+
+@pytest.mark.parametrize("succeeded", [True, False])
+def test_a_session_that_dies_before_an_answer_is_recorded_records_nothing_of_it(
+    in_scene: InScene, succeeded: bool
+) -> None:
+    async def scenario(scene: CallbackScene) -> None:
+        await scene.cancelled(await scene.open_merchant())
+        (claim,) = await claim_all(scene)
+
+        async def record() -> None:
+            async with await connect(scene.url) as connection:
+                if succeeded:
+                    await outbox.record_success(connection, claim, Answer(5, http_status=200), scene.clock())
+                else:
+                    await outbox.record_failure(connection, claim, Answer(5, error="no answer"), None)
+
+        async with sessions_die(scene.url, "update", "callback_attempt"):
+            with pytest.raises(psycopg.OperationalError):
+                await record()
+        read = (
+            "select c.state, c.claimed_by, w.notified_ms from callback c join withdrawal w using (order_id)"
+        )
+        assert await scene.rows(read) == [("due", "mine", None)]
+        await record()
+        state, told = ("delivered", scene.clock()) if succeeded else ("dead_letter", None)
+        assert await scene.rows(read) == [(state, None, told)]
+        assert await scene.rows("select latency_ms from callback_attempt") == [(5,)]
 
     in_scene(scenario)

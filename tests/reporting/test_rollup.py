@@ -3,9 +3,11 @@
 import asyncio
 from collections import Counter
 
+import psycopg
 import pytest
 from structlog.testing import capture_logs
 from tests.book.many_books import open_books
+from tests.dying_sessions import sessions_die
 from tests.plans import Plan, list_nodes
 from tests.reporting.conftest import COIN, ReportingScene
 
@@ -14,6 +16,7 @@ from merchant_wallet.book.commands import Adjust, Exchange, WithdrawFees
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.exchange.rates import USDT_TO_KFB, set_rate
 from merchant_wallet.reporting import figures, rollup, statements
+from merchant_wallet.reporting.paging import Connection, fetch
 
 pytestmark = pytest.mark.anyio
 
@@ -264,3 +267,37 @@ async def test_the_number_of_sub_users_is_how_many_were_registered(scene: Report
     assert (after.books, after.sub_users, after.figures_behind) == (2, 3, 0)
     assert after.figures_ms == scene.clock()
     assert (await told(scene, None))["register", "USDT"] == (1, 0, 0)
+
+
+async def test_a_session_that_dies_between_cursors_and_figures_moves_no_cursor(scene: ReportingScene) -> None:
+    shop = await scene.open_shop("Shop")
+    async with sessions_die(scene.url, "insert", "daily_figure"), await connect(scene.url) as other:
+        with pytest.raises(psycopg.OperationalError):
+            await rollup.advance(other, {shop: 100}, scene.clock())
+    assert await told(scene, shop) == {}
+    assert (await figures.read_overview(scene.conn)).figures_behind == 2
+    assert await rollup.advance_all(scene.conn, scene.clock()) == 2
+    assert (await told(scene, shop))["adjust", "USDT"] == (1, 1000 * COIN, 0)
+
+
+async def test_entries_that_appear_after_the_cursors_moved_wait_for_the_next_round(
+    scene: ReportingScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = await scene.open_shop("Shop")
+    trades = 0
+
+    async def fetch_and_trade(conn: Connection, text: str, values: dict[str, object]) -> object:
+        nonlocal trades
+        rows = await fetch(conn, text, values)
+        if text == rollup.QUERIES["move_cursors"].text:
+            trades += 1
+            await scene.ask(shop, Adjust("USDT", COIN, "meanwhile", "test", None))
+        return rows
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rollup, "fetch", fetch_and_trade)
+        assert await rollup.advance(scene.conn, {shop: 100}, scene.clock()) == 2
+    assert trades == 1
+    assert (await told(scene, shop))["adjust", "USDT"] == (1, 1000 * COIN, 0)
+    assert await rollup.advance(scene.conn, {shop: 100}, scene.clock()) == 1
+    assert (await told(scene, shop))["adjust", "USDT"] == (2, 1001 * COIN, 0)

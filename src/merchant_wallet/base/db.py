@@ -133,8 +133,9 @@ async def run_together(
 ) -> list[psycopg.AsyncCursor[Any]]:
     """Run statements as one transaction that is sent at once: one round trip.
 
-    Nobody else may use the connection meanwhile. The first statement should write. No statement sees another's result. In a transaction of the caller they become
-    part of it. Raises psycopg.Error; then nothing of them is done, unless the connection was lost at the end.
+    Nobody else may use the connection meanwhile. The first statement should write. In a transaction of the
+    caller they become part of it. Raises psycopg.Error; then none of them is done, unless the connection was
+    lost at the end.
     """
     is_own = connection.info.transaction_status == TransactionStatus.IDLE
     try:

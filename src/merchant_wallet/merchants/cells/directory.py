@@ -155,6 +155,14 @@ class Directory:
         return Cell(cell_id, name, db.for_writing(url), schema, version, is_open)
 
 
+async def choose_plans(connection: AsyncConnection) -> None:
+    """Let PostgreSQL choose custom plans for a writer's statements where Citus places the cell's tables.
+
+    Citus has no generic plan for `insert … select`.
+    """
+    await connection.execute(_TEXTS["choose_plans"])
+
+
 async def require_cell(connection: AsyncConnection, cell: Cell) -> None:
     """Check that a new connection leads to an open cell, and to the one that is meant. Raises CellClosed."""
     if cell.is_home:

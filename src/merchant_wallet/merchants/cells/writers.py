@@ -8,11 +8,11 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from functools import partial
 from typing import Any, Final
 
 import psycopg
 import structlog
+from psycopg import AsyncConnection
 
 from merchant_wallet.base.cells import Cell, CellClosed
 from merchant_wallet.base.db import TransientError
@@ -22,7 +22,7 @@ from merchant_wallet.book.connection import ConnectionLost, PipelineConnection
 from merchant_wallet.book.errors import BookClosed, Unavailable
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.merchants.cells.directory import Directory, require_cell
+from merchant_wallet.merchants.cells.directory import Directory, choose_plans, require_cell
 
 log = structlog.get_logger("writer")
 
@@ -57,11 +57,14 @@ class _CellWriter:
             return False
         return self._trying > 0 or time.monotonic() - self._failed_s < REFUSAL_S
 
+    async def _check(self, connection: AsyncConnection) -> None:
+        await require_cell(connection, self.cell)
+        await choose_plans(connection)
+
     async def _connect(self, url: str, statements: Mapping[bytes, bytes]) -> PipelineConnection:
         self._trying += 1
         try:
-            check = partial(require_cell, cell=self.cell)
-            connection = await PipelineConnection.open(url, statements, check=check)
+            connection = await PipelineConnection.open(url, statements, check=self._check)
         except (ConnectionLost, CellClosed) as error:
             self._failed_s = time.monotonic()
             self._note_failure()
