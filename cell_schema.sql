@@ -177,6 +177,14 @@ CREATE TABLE cell.cell_state (
     CONSTRAINT cell_state_version_check CHECK ((version > 0))
 );
 
+CREATE TABLE cell.chain_position (
+    chain cell.chain_code NOT NULL,
+    final_number bigint NOT NULL,
+    rewind_no integer NOT NULL,
+    CONSTRAINT chain_position_final_number_check CHECK ((final_number >= 0)),
+    CONSTRAINT chain_position_rewind_no_check CHECK ((rewind_no >= 0))
+);
+
 CREATE TABLE cell.credited_transaction (
     chain cell.chain_code NOT NULL,
     tx_hash text NOT NULL,
@@ -500,6 +508,9 @@ ALTER TABLE ONLY cell.callback
 
 ALTER TABLE ONLY cell.cell_state
     ADD CONSTRAINT cell_state_pkey PRIMARY KEY (cell_id);
+
+ALTER TABLE ONLY cell.chain_position
+    ADD CONSTRAINT chain_position_pkey PRIMARY KEY (chain);
 
 ALTER TABLE ONLY cell.credited_transaction
     ADD CONSTRAINT credited_transaction_chain_tx_hash_block_hash_key UNIQUE (chain, tx_hash, block_hash);

@@ -266,6 +266,46 @@ CREATE TABLE public.chain_cursor (
     CONSTRAINT chain_cursor_head_hash_check CHECK ((head_hash <> ''::text))
 );
 
+CREATE TABLE public.chain_position (
+    chain public.chain_code NOT NULL,
+    final_number bigint NOT NULL,
+    rewind_no integer NOT NULL,
+    CONSTRAINT chain_position_final_number_check CHECK ((final_number >= 0)),
+    CONSTRAINT chain_position_rewind_no_check CHECK ((rewind_no >= 0))
+);
+
+CREATE TABLE public.chain_rewind (
+    chain public.chain_code NOT NULL,
+    rewind_no integer NOT NULL,
+    final_number bigint NOT NULL,
+    rewound_ms bigint NOT NULL,
+    CONSTRAINT chain_rewind_final_number_check CHECK ((final_number >= 0)),
+    CONSTRAINT chain_rewind_rewind_no_check CHECK ((rewind_no > 0))
+);
+
+CREATE TABLE public.chain_transfer (
+    chain public.chain_code NOT NULL,
+    tx_hash text NOT NULL,
+    log_index integer NOT NULL,
+    block_log_index integer,
+    block_number bigint NOT NULL,
+    block_hash text NOT NULL,
+    sender bytea NOT NULL,
+    address bytea NOT NULL,
+    merchant_id bigint NOT NULL,
+    amount bigint NOT NULL,
+    is_gone boolean DEFAULT false NOT NULL,
+    taken_ms bigint,
+    CONSTRAINT chain_transfer_address_check CHECK ((length(address) = 20)),
+    CONSTRAINT chain_transfer_amount_check CHECK ((amount > 0)),
+    CONSTRAINT chain_transfer_block_hash_check CHECK ((block_hash <> ''::text)),
+    CONSTRAINT chain_transfer_block_log_index_check CHECK ((block_log_index >= 0)),
+    CONSTRAINT chain_transfer_block_number_check CHECK ((block_number >= 0)),
+    CONSTRAINT chain_transfer_log_index_check CHECK ((log_index >= 0)),
+    CONSTRAINT chain_transfer_sender_check CHECK ((length(sender) = 20)),
+    CONSTRAINT chain_transfer_tx_hash_check CHECK (((length(tx_hash) >= 1) AND (length(tx_hash) <= 80)))
+);
+
 CREATE TABLE public.checkpoint_key (
     key_no bigint NOT NULL,
     public_key bytea NOT NULL,
@@ -1233,6 +1273,15 @@ ALTER TABLE ONLY public.chain_block
 ALTER TABLE ONLY public.chain_cursor
     ADD CONSTRAINT chain_cursor_pkey PRIMARY KEY (chain);
 
+ALTER TABLE ONLY public.chain_position
+    ADD CONSTRAINT chain_position_pkey PRIMARY KEY (chain);
+
+ALTER TABLE ONLY public.chain_rewind
+    ADD CONSTRAINT chain_rewind_pkey PRIMARY KEY (chain, rewind_no);
+
+ALTER TABLE ONLY public.chain_transfer
+    ADD CONSTRAINT chain_transfer_pkey PRIMARY KEY (chain, tx_hash, log_index);
+
 ALTER TABLE ONLY public.checkpoint_key
     ADD CONSTRAINT checkpoint_key_pkey PRIMARY KEY (key_no);
 
@@ -1455,6 +1504,12 @@ CREATE INDEX callback_stopped ON public.callback USING btree (merchant_id, order
 
 CREATE UNIQUE INDEX cell_state_one_row ON public.cell_state USING btree ((true));
 
+CREATE INDEX chain_transfer_by_block ON public.chain_transfer USING btree (chain, block_number);
+
+CREATE UNIQUE INDEX chain_transfer_log ON public.chain_transfer USING btree (chain, block_hash, block_log_index) WHERE (block_log_index IS NOT NULL);
+
+CREATE INDEX chain_transfer_untaken ON public.chain_transfer USING btree (chain, block_number) WHERE ((taken_ms IS NULL) AND (NOT is_gone));
+
 CREATE INDEX custody_movement_open ON public.custody_movement USING btree (chain, block_number) WHERE (explained_ms IS NULL);
 
 CREATE INDEX custody_remainder_of_address ON public.custody_remainder USING btree (chain, address);
@@ -1592,6 +1647,9 @@ ALTER TABLE ONLY public.callback_pause
 
 ALTER TABLE ONLY public.cancel_signed
     ADD CONSTRAINT cancel_signed_chain_wallet_nonce_fkey FOREIGN KEY (chain, wallet, nonce) REFERENCES public.wallet_nonce(chain, wallet, nonce);
+
+ALTER TABLE ONLY public.chain_transfer
+    ADD CONSTRAINT chain_transfer_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
 
 ALTER TABLE ONLY public.deposit_credit
     ADD CONSTRAINT deposit_credit_merchant_id_chain_tx_hash_log_index_fkey FOREIGN KEY (merchant_id, chain, tx_hash, log_index) REFERENCES public.deposit(merchant_id, chain, tx_hash, log_index);

@@ -161,8 +161,10 @@ async def scan(database: BenchDatabase, record: Record, port: int) -> Scanned:
     chain = record.chain
     settings = make_settings(chain, port)
     reader: Reader = open_chain_readers(settings)[chain]
-    watcher = Watcher(database.connect, chain, reader, minimum_units=settings.deposit_minimum)
-    crediting_worker = CreditingWorker(database.connect, database.writer)
+    watcher = Watcher(
+        database.connect, database.connect, chain, reader, minimum_units=settings.deposit_minimum
+    )
+    crediting_worker = CreditingWorker(database.connect, database.connect, database.writer)
     try:
         scan_s, scan_cpu_s = time.monotonic(), time.process_time()
         while await watcher.follow():

@@ -37,6 +37,10 @@ select merchant_id, 'ERC20', 't' || merchant_id || '.' || user_id, 0, user_id, '
        case when user_id > 130 then 'credited' when user_id > 120 then 'dust' when user_id > 110 then 'pending' else 'seen' end,
        user_id, case when user_id > 110 then user_id end
   from sub_user;
+insert into chain_transfer (chain, tx_hash, log_index, block_number, block_hash, sender, address, merchant_id, amount, taken_ms)
+select chain, tx_hash, log_index, block_number, block_hash, sender, address, merchant_id, amount,
+       case when status <> 'pending' then final_ms end
+  from deposit where final_ms is not null;
 insert into credited_transaction select chain, tx_hash, block_hash from deposit where status = 'credited';
 insert into deposit_credit select merchant_id, chain, tx_hash, log_index, user_id, 'KFB', 1, 1, block_hash from deposit where status = 'credited';
 insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, top_up,

@@ -23,9 +23,8 @@ EXCEPTIONS: Final = {
     "observability/metrics.sql": "count_obstacles",
     "reporting/payout_blockers.sql": "list_blockers list_blockers_of_merchant",
     # Home's rows become arguments.
-    "custody/records.sql": "find_first_block list_expected judge_movements",
+    "custody/records.sql": "list_expected judge_movements",
     "custody/sweeps/sweeps.sql": "list_unswept",
-    "deposits/deposits.sql": "find_owners",
     # A page reads the cell, then home's rows of that page.
     "reporting/orders.sql": """
         page_by_moment page_of_merchant_by_moment page_by_amount page_of_merchant_by_amount page_by_address

@@ -22,7 +22,7 @@ def work(wallet: Wallet) -> None:
         line = WorkerConnection(lambda: connect(wallet.url))
         writer = Writer(wallet.url, connections=1)
         await writer.open()
-        crediting_worker = CreditingWorker(lambda: connect(wallet.url), writer)
+        crediting_worker = CreditingWorker(lambda: connect(wallet.url), lambda: connect(wallet.url), writer)
         for watcher in make_watchers(base, lambda: connect(wallet.url), line):
             while await watcher.follow():
                 pass

@@ -28,7 +28,7 @@ def work(wallet: Wallet) -> None:
         worker_connection = WorkerConnection(open_connection)
         writer = Writer(wallet.url, connections=1)
         await writer.open()
-        crediting_worker = CreditingWorker(open_connection, writer)
+        crediting_worker = CreditingWorker(open_connection, open_connection, writer)
         for watcher in make_watchers(base, open_connection, worker_connection):
             while await watcher.follow():
                 pass

@@ -2,13 +2,14 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection
+from tests.conftest import TEMPLATE, SharedPostgres
 from tests.roles import as_worker
 
 from merchant_wallet.base.currencies import KFB, USDT
@@ -154,34 +155,47 @@ class FakeChainReader:
 class DepositScene:
     """Two merchants with addresses of their own: the shop with Anna (KFB) and Ulla (USDT), the café with
     Otto.
+
+    `url` and `connection` are the cell's, and may be home's too.
     """
 
     url: str
+    home_url: str
     connection: AsyncConnection
+    home: AsyncConnection
     book: Writer
     clock: Clock
     closing: AsyncExitStack
     wallets: dict[str, SubUserFound] = field(default_factory=dict)
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether the cell is another database than home."""
+        return self.url != self.home_url
+
     async def connect(self) -> AsyncConnection:
-        """A database connection as the workers have it."""
+        """A connection to the cell as the workers have it."""
         return await connect(as_worker(self.url))
+
+    async def connect_home(self) -> AsyncConnection:
+        """A connection to home as the workers have it."""
+        return await connect(as_worker(self.home_url))
 
     def watcher(self, chain: FakeChainReader, **settings: Any) -> Watcher:
         settings = {"minimum_units": MINIMUM, "clock": self.clock, **settings}
-        watcher = Watcher(self.connect, chain.name, chain, **settings)
+        watcher = Watcher(self.connect_home, self.connect, chain.name, chain, **settings)
         self.closing.push_async_callback(watcher.close)
         return watcher
 
     def crediting_worker(self) -> CreditingWorker:
-        crediting_worker = CreditingWorker(self.connect, self.book, clock=self.clock)
+        crediting_worker = CreditingWorker(self.connect_home, self.connect, self.book, clock=self.clock)
         self.closing.push_async_callback(crediting_worker.close)
         return crediting_worker
 
     async def register(self, name: str, currency: str, merchant_id: int = SHOP) -> SubUserFound:
         index = len(self.wallets)
         evm, tron = address(name), address(name, "TRC20")
-        await write_issued(self.connection, merchant_id, (evm, tron))
+        await write_issued(self.home, merchant_id, (evm, tron))
         command = Register(name, currency, index, evm, tron)
         found = await self.book.submit(merchant_id, Submission(command))
         assert isinstance(found, SubUserFound)
@@ -194,19 +208,21 @@ class DepositScene:
             pass
 
     async def rows(self, statement: LiteralString, *parameters: object) -> list[tuple[Any, ...]]:
-        cursor = await self.connection.execute(statement, parameters)
-        return await cursor.fetchall() if cursor.description else []
+        return await _fetch(self.connection, statement, parameters)
+
+    async def home_rows(self, statement: LiteralString, *parameters: object) -> list[tuple[Any, ...]]:
+        return await _fetch(self.home, statement, parameters)
 
     async def status_of(self, tx_hash: str) -> str:
         """The state of a transaction's only deposit; `nothing` if there is none."""
         return (
             (await self.deposit(tx_hash)).status
-            if await find_deposits(self.connection, self.connection, tx_hash)
+            if await find_deposits(self.home, self.connection, tx_hash)
             else "nothing"
         )
 
     async def deposit(self, tx_hash: str) -> DepositLine:
-        (shown,) = await find_deposits(self.connection, self.connection, tx_hash)
+        (shown,) = await find_deposits(self.home, self.connection, tx_hash)
         return shown
 
     async def balances(self, merchant_id: int = SHOP) -> dict[str, int]:
@@ -233,45 +249,61 @@ class DepositScene:
     async def expect_sound(self) -> None:
         """Both books must verify."""
         for merchant_id in (SHOP, CAFE):
-            report = await verify_book(self.connection, self.connection, merchant_id)
+            report = await verify_book(self.home, self.connection, merchant_id)
             assert report.ok, report.violation
 
 
-async def _open_merchant(connection: AsyncConnection, merchant_id: int, name: str, range_no: int) -> None:
-    await connection.execute(
-        "insert into merchant (merchant_id, name, app_key, currency_mode, created_ms)"
-        " values (%s, %s, %s, 'KFB', %s)",
-        (merchant_id, name, name, START_MS),
-    )
-    await connection.execute("insert into id_range values (%s, %s)", (range_no, merchant_id))
-    await connection.execute(
+async def _fetch(
+    connection: AsyncConnection, statement: LiteralString, parameters: Sequence[object]
+) -> list[tuple[Any, ...]]:
+    cursor = await connection.execute(statement, parameters)
+    return await cursor.fetchall() if cursor.description else []
+
+
+async def _open_merchant(scene: DepositScene, merchant_id: int, name: str, range_no: int) -> None:
+    home, cell = scene.home, scene.connection
+    for connection in (home, cell) if scene.is_apart else (home,):
+        await connection.execute(
+            "insert into merchant (merchant_id, name, app_key, currency_mode, created_ms)"
+            " values (%s, %s, %s, 'KFB', %s)",
+            (merchant_id, name, name, START_MS),
+        )
+    await home.execute("insert into id_range values (%s, %s)", (range_no, merchant_id))
+    await cell.execute(
         "insert into book (merchant_id, id_range, head_hash, last_ms) values (%s, %s, %s, %s)",
         (merchant_id, range_no, FIRST_HASH, START_MS),
     )
     for account in FIXED:
-        await connection.execute(
+        await cell.execute(
             "insert into account (merchant_id, account_id, kind, currency) values (%s, %s, %s, %s)",
             (merchant_id, *account),
         )
     for chain in ("ERC20", "TRC20"):
         own = address(name, chain)
-        await connection.execute(
-            "insert into merchant_address values (%s, %s, %s)", (merchant_id, chain, own)
-        )
-        await connection.execute("insert into issued_address values (%s, %s)", (own, merchant_id))
+        await cell.execute("insert into merchant_address values (%s, %s, %s)", (merchant_id, chain, own))
+        await home.execute("insert into issued_address values (%s, %s)", (own, merchant_id))
 
 
 async def visit(
-    url: str, scenario: Callable[[DepositScene], Awaitable[None]], *, is_new: bool = False
+    url: str,
+    scenario: Callable[[DepositScene], Awaitable[None]],
+    *,
+    is_new: bool = False,
+    home_url: str | None = None,
 ) -> None:
-    """Run a scenario on a database. With `is_new` its merchants and books are created first."""
+    """Run a scenario on a database. With `is_new` its merchants and books are created first.
+
+    With `home_url` home is another database.
+    """
     async with AsyncExitStack() as closing:
+        home_url = home_url or url
         connection = await closing.enter_async_context(await connect(url))
+        home = await closing.enter_async_context(await connect(home_url))
         clock = Clock()
         book = Writer(url, connections=2, clock=clock)
         await book.open()
         closing.push_async_callback(book.close)
-        scene = DepositScene(url, connection, book, clock, closing)
+        scene = DepositScene(url, home_url, connection, home, book, clock, closing)
         if is_new:
             await _build(scene)
         await scenario(scene)
@@ -279,8 +311,8 @@ async def visit(
 
 async def _build(scene: DepositScene) -> None:
     await ensure_nonce_partitions(scene.connection, START_MS // DAY_MS)
-    await _open_merchant(scene.connection, SHOP, "shop", 1)
-    await _open_merchant(scene.connection, CAFE, "cafe", 2)
+    await _open_merchant(scene, SHOP, "shop", 1)
+    await _open_merchant(scene, CAFE, "cafe", 2)
     await scene.set_rate(7 * 10**8)
     await scene.register("anna", KFB)
     await scene.register("ulla", USDT)
@@ -296,5 +328,19 @@ def in_scene(database_url: str) -> InScene:
 
     def run(scenario: Callable[[DepositScene], Awaitable[None]]) -> None:
         asyncio.run(visit(database_url, scenario, is_new=True))
+
+    return run
+
+
+@pytest.fixture(params=["one", "apart"])
+def in_each_layout(request: pytest.FixtureRequest, database_url: str, postgres: SharedPostgres) -> InScene:
+    """The same, once with home and the cell in one database, and once in two."""
+
+    def run(scenario: Callable[[DepositScene], Awaitable[None]]) -> None:
+        if request.param == "one":
+            asyncio.run(visit(database_url, scenario, is_new=True))
+            return
+        with postgres.database(TEMPLATE) as home_url:
+            asyncio.run(visit(database_url, scenario, is_new=True, home_url=home_url))
 
     return run

@@ -98,11 +98,7 @@ def test_dust_is_kept_until_what_lies_at_its_address_is_enough(in_scene: InScene
         assert {await scene.status_of(sent) for sent in first} == {"dust"}
         assert await sum_uncredited(scene.connection) == {"ERC20": 2 * COIN - 1}
         assert (
-            len(
-                (
-                    await list_deposits(scene.connection, scene.connection, DepositFilter(statuses=("dust",)))
-                ).rows
-            )
+            len((await list_deposits(scene.home, scene.connection, DepositFilter(statuses=("dust",)))).rows)
             == 3
         )
         (second,) = await arrive(scene, chain, ("ulla", COIN // 2))
@@ -185,7 +181,9 @@ def test_a_url_that_is_set_while_a_deposit_is_credited_is_heeded(in_scene: InSce
             return await scene.book.submit(merchant_id, submission)
 
         await arrive(scene, FakeChainReader(), ("ulla", 5 * COIN))
-        crediting_worker = CreditingWorker(scene.connect, FakeBook(set_url_first), clock=scene.clock)
+        crediting_worker = CreditingWorker(
+            scene.connect, scene.connect, FakeBook(set_url_first), clock=scene.clock
+        )
         assert await crediting_worker.credit_due() == 0
         assert crediting_worker.wake.is_set()
         assert await crediting_worker.credit_due() == 1
@@ -203,7 +201,9 @@ def test_a_book_that_can_not_be_asked_keeps_no_other_from_being_credited(in_scen
             return await scene.book.submit(merchant_id, submission)
 
         (otto, _) = await arrive(scene, FakeChainReader(), ("otto", COIN), ("ulla", COIN))
-        crediting_worker = CreditingWorker(scene.connect, FakeBook(break_for_one), clock=scene.clock)
+        crediting_worker = CreditingWorker(
+            scene.connect, scene.connect, FakeBook(break_for_one), clock=scene.clock
+        )
         assert await crediting_worker.credit_due() == 1
         await crediting_worker.close()
         assert "out of order" in ((await scene.deposit(otto)).cause or "")
@@ -233,7 +233,7 @@ def test_a_deposit_that_can_not_be_postponed_leaves_no_other_half_credited(in_sc
             return outcome
 
         await arrive(scene, FakeChainReader(), ("otto", COIN), ("ulla", COIN))
-        crediting_worker = CreditingWorker(scene.connect, FakeBook(ask), clock=clock)
+        crediting_worker = CreditingWorker(scene.connect, scene.connect, FakeBook(ask), clock=clock)
         with pytest.raises(OSError, match="no clock"):
             await crediting_worker.credit_due()
         await crediting_worker.close()
@@ -250,7 +250,9 @@ def test_a_credit_whose_answer_was_lost_is_not_given_again(in_scene: InScene) ->
             raise ConnectionError("no answer")
 
         (sent,) = await arrive(scene, FakeChainReader(), ("ulla", COIN))
-        crediting_worker = CreditingWorker(scene.connect, FakeBook(lose_the_answer), clock=scene.clock)
+        crediting_worker = CreditingWorker(
+            scene.connect, scene.connect, FakeBook(lose_the_answer), clock=scene.clock
+        )
         assert await crediting_worker.credit_due() == 0
         await crediting_worker.close()
         scene.clock.advance(RETRY_DELAY_MS)

@@ -142,6 +142,22 @@ def test_the_statements_take_the_steps_of_the_table_and_no_other(in_scene: InSce
     in_scene(scenario)
 
 
+def test_only_what_is_pending_and_not_released_is_held_for_its_credit_elsewhere(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        key = await arrive(scene)
+        for before in State:
+            await put(scene, before)
+            await run(scene, "hold_elsewhere", key)
+            expected = STEPS[before][Event.MINED_AGAIN] if before is State.PENDING else before
+            assert await scene.status_of(key["tx_hash"]) == expected
+        await put(scene, State.HELD)
+        await run(scene, "release_held", key)
+        await run(scene, "hold_elsewhere", key)
+        assert await scene.status_of(key["tx_hash"]) == State.PENDING
+
+    in_scene(scenario)
+
+
 def test_a_reading_that_is_noted_or_moved_changes_no_state(in_scene: InScene) -> None:
     async def scenario(scene: DepositScene) -> None:
         key = await arrive(scene)

@@ -13,7 +13,7 @@ from tests.deposits.conftest import (
 )
 
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
-from merchant_wallet.deposits import deposit_store
+from merchant_wallet.deposits import chain_store
 from merchant_wallet.deposits.watcher import ALERT_AFTER
 from merchant_wallet.reporting.deposits import list_cursors
 
@@ -54,7 +54,7 @@ def test_after_downtime_the_gap_is_read_in_ranges_and_logged(
         assert ranges == [16, 32, 64, 88]
         assert turns == 4
         assert await scene.crediting_worker().credit_due() == len(sent) == 20
-        assert (await list_cursors(scene.connection))[0].final_number == 200
+        assert (await list_cursors(scene.home))[0].final_number == 200
 
     in_scene(scenario)
     assert capsys.readouterr().out.count("catching up") == 3
@@ -68,7 +68,7 @@ def test_a_node_that_answers_for_few_blocks_only_is_asked_for_fewer(in_scene: In
         chain.most_blocks = 5
         watcher = scene.watcher(chain)
         failures = 0
-        while (await list_cursors(scene.connection))[0].final_number < 37:
+        while (await list_cursors(scene.home))[0].final_number < 37:
             try:
                 await watcher.follow()
             except ChainAway:
@@ -159,8 +159,8 @@ def test_a_rescan_finds_what_was_missed_and_credits_nothing_twice(in_scene: InSc
         await scene.register("late", "USDT")
         block = await chain.block(0)
         assert block is not None
-        assert await deposit_store.rewind_cursor(scene.connection, "ERC20", block, START_MS)
-        assert not await deposit_store.rewind_cursor(scene.connection, "TRC20", block, START_MS)
+        assert await chain_store.rewind_cursor(scene.home, "ERC20", block, START_MS)
+        assert not await chain_store.rewind_cursor(scene.home, "TRC20", block, START_MS)
         await scene.catch_up(watcher)
         assert await crediting_worker.credit_due() == 1
         assert (await scene.status_of(sent), await scene.status_of(missed)) == ("credited", "credited")
@@ -184,12 +184,12 @@ def test_disagreeing_nodes_are_reported_until_they_agree(in_scene: InScene) -> N
         chain.on_transfers = disagree
         with pytest.raises(ChainDisagrees):
             await watcher.follow()
-        (cursor,) = await list_cursors(scene.connection)
+        (cursor,) = await list_cursors(scene.home)
         assert cursor.alert == "one node has a transfer more"
         assert await scene.status_of(sent) == "nothing"
         chain.on_transfers = None
         await scene.catch_up(watcher)
-        (cursor,) = await list_cursors(scene.connection)
+        (cursor,) = await list_cursors(scene.home)
         assert cursor.alert is None
         assert await scene.status_of(sent) == "pending"
 
@@ -209,15 +209,15 @@ def test_a_chain_that_can_not_be_read_for_long_is_an_alert_until_it_can(in_scene
 
         chain.on_transfers = leave_out
         for turn in range(ALERT_AFTER):
-            assert (await list_cursors(scene.connection))[0].alert is None, turn
+            assert (await list_cursors(scene.home))[0].alert is None, turn
             with pytest.raises(ChainAway):
                 await watcher.follow()
-        (cursor,) = await list_cursors(scene.connection)
+        (cursor,) = await list_cursors(scene.home)
         assert cursor.alert == "the receipts of block 1 leave out logs"
         assert await scene.status_of(sent) == "nothing"
         chain.on_transfers = None
         await scene.catch_up(watcher)
-        assert (await list_cursors(scene.connection))[0].alert is None
+        assert (await list_cursors(scene.home))[0].alert is None
         assert await scene.status_of(sent) == "pending"
 
     in_scene(scenario)

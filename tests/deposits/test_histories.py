@@ -2,10 +2,13 @@
 
 import asyncio
 from collections import Counter
+from contextlib import ExitStack
 from itertools import count
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.conftest import TEMPLATE, SharedPostgres
 from tests.deposits.conftest import COIN, FINAL_DEPTH, MINIMUM, DepositScene, FakeChainReader, address, visit
 
 NAMES = ["ulla", "otto", "stranger"]
@@ -30,8 +33,10 @@ async def live(
     """Play this history on a new chain, until all of it is final."""
     number = next(numbers)
     # A new chain, whose blocks and transactions have names that no earlier example has.
-    await scene.rows("delete from chain_cursor")
-    await scene.rows("delete from chain_block")
+    await scene.home_rows("delete from chain_cursor")
+    await scene.home_rows("delete from chain_block")
+    await scene.home_rows("delete from chain_transfer")
+    await scene.rows("delete from chain_position")
     await scene.rows("delete from deposit where status = 'dust'")
     before = await balances(scene)
     chain = FakeChainReader(transfer_count=number * 10_000, branch=number * 1000)
@@ -92,12 +97,20 @@ async def dust(scene: DepositScene) -> Counter[str]:
     return Counter({name: held.get(address(name), 0) for name in NAMES[:2]})
 
 
-def test_what_a_chain_has_brought_for_good_is_what_the_books_say(database_url: str) -> None:
+@pytest.mark.parametrize("is_apart", [False, True])
+def test_what_a_chain_has_brought_for_good_is_what_the_books_say(
+    database_url: str, postgres: SharedPostgres, is_apart: bool
+) -> None:
     async def nothing(scene: DepositScene) -> None:
         return None
 
-    asyncio.run(visit(database_url, nothing, is_new=True))
+    with ExitStack() as closing:
+        home_url = closing.enter_context(postgres.database(TEMPLATE)) if is_apart else None
+        asyncio.run(visit(database_url, nothing, is_new=True, home_url=home_url))
+        _play_histories(database_url, home_url)
 
+
+def _play_histories(url: str, home_url: str | None) -> None:
     @settings(
         max_examples=30,
         deadline=None,
@@ -115,6 +128,6 @@ def test_what_a_chain_has_brought_for_good_is_what_the_books_say(database_url: s
             assert all(units < MINIMUM for units in left.values())
             await scene.expect_sound()
 
-        asyncio.run(visit(database_url, scenario))
+        asyncio.run(visit(url, scenario, home_url=home_url))
 
     play()

@@ -73,3 +73,14 @@ def test_credited_deposits_keep_their_names_and_a_second_credit_shows(
             ("TRC20", 99),
         ]
         assert rows(b"select chain from chain_block") == [("TRC20",)]
+        # Home has the settled transfers, and the cell has taken them in.
+        settled = "chain, tx_hash, log_index, block_log_index, block_hash, merchant_id, amount"
+        transfers = rows(f"select {settled} from chain_transfer where taken_ms = 1 order by 1, 2, 3".encode())
+        assert len(transfers) == 6
+        assert transfers == rows(
+            f"select {settled} from deposit where final_ms is not null order by 1, 2, 3".encode()
+        )
+        assert rows(b"select chain, final_number, rewind_no from chain_position order by 1") == [
+            ("ERC20", 90, 0),
+            ("TRC20", 90, 0),
+        ]

@@ -22,7 +22,7 @@ from tests.deposits.conftest import (
 from merchant_wallet.book.commands import CreditDeposit, DepositKey, Submission
 from merchant_wallet.book.outcomes import DEPOSIT_ELSEWHERE, DEPOSIT_NOT_DUE, Credited
 from merchant_wallet.chains.protocol import TokenTransfer
-from merchant_wallet.deposits import deposit_store
+from merchant_wallet.deposits import chain_store, deposit_store
 from merchant_wallet.reporting.deposits import DepositFilter, list_deposits
 
 FROM_OLD_BLOCK = "update deposit set log_index = block_log_index"
@@ -43,7 +43,7 @@ async def rescan(scene: DepositScene, chain: FakeChainReader, after: int = 0) ->
     """What `deposits rescan` and the running service do."""
     block = await chain.block(after)
     assert block is not None
-    assert await deposit_store.rewind_cursor(scene.connection, chain.name, block, START_MS)
+    assert await chain_store.rewind_cursor(scene.home, chain.name, block, START_MS)
     await scene.catch_up(scene.watcher(chain))
     await scene.crediting_worker().credit_due()
 
@@ -70,7 +70,7 @@ async def break_finality(chain: FakeChainReader) -> TokenTransfer:
 
 
 @pytest.mark.parametrize("name", ["ERC20", "TRC20"])
-def test_what_is_mined_again_with_the_same_key_is_credited_once(in_scene: InScene, name: str) -> None:
+def test_what_is_mined_again_with_the_same_key_is_credited_once(in_each_layout: InScene, name: str) -> None:
     async def scenario(scene: DepositScene) -> None:
         chain = FakeChainReader(name)
         (sent,) = await settle_and_credit(scene, chain, (address("ulla", name), 25 * COIN))
@@ -85,13 +85,13 @@ def test_what_is_mined_again_with_the_same_key_is_credited_once(in_scene: InScen
         assert [log.tx_hash for log in chain.logs[chain.blocks[shown.block_number].hash]] == [sent]
         await scene.expect_sound()
 
-    in_scene(scenario)
+    in_each_layout(scenario)
 
 
 @pytest.mark.parametrize("name", ["ERC20", "TRC20"])
 @pytest.mark.parametrize("is_released", [False, True])
 def test_what_is_mined_again_with_another_key_waits_for_a_person(
-    in_scene: InScene, name: str, is_released: bool
+    in_each_layout: InScene, name: str, is_released: bool
 ) -> None:
     async def scenario(scene: DepositScene) -> None:
         chain = FakeChainReader(name)
@@ -103,9 +103,7 @@ def test_what_is_mined_again_with_another_key_waits_for_a_person(
             await rescan(scene, chain)
             assert (await scene.balances())["ulla"] == 25 * COIN
             assert await rows_of(scene, sent) == [(0, "credited", 25 * COIN), (3, "held", 25 * COIN)]
-        (held,) = (
-            await list_deposits(scene.connection, scene.connection, DepositFilter(statuses=("held",)))
-        ).rows
+        (held,) = (await list_deposits(scene.home, scene.connection, DepositFilter(statuses=("held",)))).rows
         assert held.cause is not None
         assert "settled in another block" in held.cause
         decided = await deposit_store.decide(
@@ -119,10 +117,12 @@ def test_what_is_mined_again_with_another_key_waits_for_a_person(
         assert (await rows_of(scene, sent))[1][1] == expected[1]
         await scene.expect_sound()
 
-    in_scene(scenario)
+    in_each_layout(scenario)
 
 
-def test_a_deposit_that_waits_for_a_rate_is_held_when_its_block_leaves_the_chain(in_scene: InScene) -> None:
+def test_a_deposit_that_waits_for_a_rate_is_held_when_its_block_leaves_the_chain(
+    in_each_layout: InScene,
+) -> None:
     async def scenario(scene: DepositScene) -> None:
         chain = FakeChainReader()
         await scene.set_rate(None)
@@ -149,12 +149,12 @@ def test_a_deposit_that_waits_for_a_rate_is_held_when_its_block_leaves_the_chain
         assert (await scene.balances())["anna"] == 175 * COIN
         await scene.expect_sound()
 
-    in_scene(scenario)
+    in_each_layout(scenario)
 
 
 @pytest.mark.parametrize("fields", [{"amount_units": 24 * COIN}, {"recipient": address("otto")}])
 def test_a_credited_transfer_that_brings_something_else_now_says_so(
-    in_scene: InScene, fields: dict[str, Any]
+    in_each_layout: InScene, fields: dict[str, Any]
 ) -> None:
     async def scenario(scene: DepositScene) -> None:
         chain = FakeChainReader()
@@ -170,10 +170,12 @@ def test_a_credited_transfer_that_brings_something_else_now_says_so(
         assert (await scene.balances())["ulla"] == 25 * COIN
         await scene.expect_sound()
 
-    in_scene(scenario)
+    in_each_layout(scenario)
 
 
-def test_a_credited_transfer_that_is_nowhere_any_more_says_so_until_it_comes_again(in_scene: InScene) -> None:
+def test_a_credited_transfer_that_is_nowhere_any_more_says_so_until_it_comes_again(
+    in_each_layout: InScene,
+) -> None:
     async def scenario(scene: DepositScene) -> None:
         chain = FakeChainReader()
         (sent,) = await settle_and_credit(scene, chain, (address("ulla"), 25 * COIN))
@@ -188,10 +190,12 @@ def test_a_credited_transfer_that_is_nowhere_any_more_says_so_until_it_comes_aga
         assert (shown.status, shown.cause) == ("credited", None)
         assert (await scene.balances())["ulla"] == 25 * COIN
 
-    in_scene(scenario)
+    in_each_layout(scenario)
 
 
-def test_a_deposit_with_a_name_of_before_is_known_again_and_never_credited_twice(in_scene: InScene) -> None:
+def test_a_deposit_with_a_name_of_before_is_known_again_and_never_credited_twice(
+    in_each_layout: InScene,
+) -> None:
     """Old keys have the index in the block: here two transfers of one transaction, at 5 and 6."""
 
     async def scenario(scene: DepositScene) -> None:
@@ -229,10 +233,12 @@ def test_a_deposit_with_a_name_of_before_is_known_again_and_never_credited_twice
         ]
         await scene.expect_sound()
 
-    in_scene(scenario)
+    in_each_layout(scenario)
 
 
-def test_another_transfer_of_a_transaction_that_was_mined_again_waits_for_a_person(in_scene: InScene) -> None:
+def test_another_transfer_of_a_transaction_that_was_mined_again_waits_for_a_person(
+    in_each_layout: InScene,
+) -> None:
     """It went to an address that belonged to nobody when the first transfer was credited."""
 
     async def scenario(scene: DepositScene) -> None:
@@ -253,11 +259,11 @@ def test_another_transfer_of_a_transaction_that_was_mined_again_waits_for_a_pers
         assert (await scene.balances())["late"] == 25 * COIN
         await scene.expect_sound()
 
-    in_scene(scenario)
+    in_each_layout(scenario)
 
 
 def test_after_a_reorganisation_a_seen_transfer_may_go_to_another_merchant(
-    in_scene: InScene,
+    in_each_layout: InScene,
 ) -> None:
     async def scenario(scene: DepositScene) -> None:
         chain = FakeChainReader()
@@ -276,7 +282,7 @@ def test_after_a_reorganisation_a_seen_transfer_may_go_to_another_merchant(
         assert (await scene.balances(1002))["otto"] == 24 * COIN
         await scene.expect_sound()
 
-    in_scene(scenario)
+    in_each_layout(scenario)
 
 
 async def put_second(scene: DepositScene, sent: str, block_hash: str) -> CreditDeposit:
@@ -294,7 +300,7 @@ async def put_second(scene: DepositScene, sent: str, block_hash: str) -> CreditD
     return CreditDeposit(key, address("ulla"), 25 * COIN, False)
 
 
-def test_the_book_refuses_what_a_transaction_brought_in_another_block(in_scene: InScene) -> None:
+def test_the_book_refuses_what_a_transaction_brought_in_another_block(in_each_layout: InScene) -> None:
     async def scenario(scene: DepositScene) -> None:
         chain = FakeChainReader()
         (sent,) = await settle_and_credit(scene, chain, (address("ulla"), 25 * COIN))
@@ -308,10 +314,10 @@ def test_the_book_refuses_what_a_transaction_brought_in_another_block(in_scene: 
         assert isinstance(await scene.book.submit(1001, Submission(second)), Credited)
         await scene.expect_sound()
 
-    in_scene(scenario)
+    in_each_layout(scenario)
 
 
-def test_of_two_blocks_in_one_batch_the_book_credits_one(in_scene: InScene) -> None:
+def test_of_two_blocks_in_one_batch_the_book_credits_one(in_each_layout: InScene) -> None:
     async def scenario(scene: DepositScene) -> None:
         chain = FakeChainReader()
         (sent,) = chain.mine((address("ulla"), 25 * COIN))
@@ -326,7 +332,7 @@ def test_of_two_blocks_in_one_batch_the_book_credits_one(in_scene: InScene) -> N
         assert outcomes[1] == DEPOSIT_ELSEWHERE
         await scene.expect_sound()
 
-    in_scene(scenario)
+    in_each_layout(scenario)
 
 
 @pytest.mark.parametrize(
@@ -345,7 +351,7 @@ def test_of_two_blocks_in_one_batch_the_book_credits_one(in_scene: InScene) -> N
     ],
 )
 def test_the_database_refuses_a_second_block_and_a_second_name(
-    in_scene: InScene, statement: str, constraint: str
+    in_each_layout: InScene, statement: str, constraint: str
 ) -> None:
     async def scenario(scene: DepositScene) -> None:
         chain = FakeChainReader()
@@ -355,4 +361,4 @@ def test_the_database_refuses_a_second_block_and_a_second_name(
             await scene.connection.execute(statement.encode())
         assert refused.value.diag.constraint_name == constraint
 
-    in_scene(scenario)
+    in_each_layout(scenario)

@@ -10,7 +10,7 @@ from tests.chains.tron_scene import WALLET_SUN, WALLET_UNITS, TronScene, key_of,
 from tests.deposits.conftest import COIN, MINIMUM, DepositScene, InScene, address
 
 from merchant_wallet.chains.tron.chain import TronReader
-from merchant_wallet.deposits import deposit_store
+from merchant_wallet.deposits import chain_store
 from merchant_wallet.deposits.watcher import FinalityBroken, Reader, Watcher
 from merchant_wallet.reporting.deposits import list_cursors
 
@@ -33,7 +33,7 @@ async def rescan(scene: DepositScene, name: str, reader: Reader, after: int) -> 
     """What `deposits rescan` stores."""
     block = await reader.block(after)
     assert block is not None
-    assert await deposit_store.rewind_cursor(scene.connection, name, block, scene.clock())
+    assert await chain_store.rewind_cursor(scene.home, name, block, scene.clock())
 
 
 def go_ahead(evm: EvmScene) -> None:
@@ -53,7 +53,7 @@ def go_ahead(evm: EvmScene) -> None:
 
 
 def watch(scene: DepositScene, name: str, reader: Reader) -> Watcher:
-    return Watcher(scene.connect, name, reader, minimum_units=MINIMUM, clock=scene.clock)
+    return Watcher(scene.connect, scene.connect, name, reader, minimum_units=MINIMUM, clock=scene.clock)
 
 
 def test_transfers_on_an_evm_chain_are_seen_settled_and_credited(in_scene: InScene, evm: EvmScene) -> None:
@@ -133,7 +133,7 @@ def test_a_long_gap_on_a_real_chain_is_caught_up_with(in_scene: InScene, evm: Ev
             evm.token.give(address("ulla"), 3 * COIN)
             head = evm.node.mine(3)
             await scene.catch_up(watcher)
-            assert (await list_cursors(scene.connection))[0].final_number == head - 2
+            assert (await list_cursors(scene.home))[0].final_number == head - 2
             await scene.crediting_worker().credit_due()
             assert (await scene.balances())["ulla"] == 5 * COIN
             await watcher.close()

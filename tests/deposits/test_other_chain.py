@@ -30,7 +30,9 @@ def tron() -> Iterator[TronScene]:
 async def follow(scene: DepositScene, name: str, reader: EvmChain | TronReader) -> int:
     """One turn of a new watcher. Returns how many chains are read now."""
     check = reader.check_chain
-    watcher = Watcher(scene.connect, name, reader, minimum_units=MINIMUM, check=check, clock=scene.clock)
+    watcher = Watcher(
+        scene.connect, scene.connect, name, reader, minimum_units=MINIMUM, check=check, clock=scene.clock
+    )
     try:
         await watcher.follow()
     finally:

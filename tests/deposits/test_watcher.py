@@ -14,8 +14,8 @@ from tests.deposits.conftest import (
     address,
 )
 
-from merchant_wallet.deposits import deposit_store
-from merchant_wallet.deposits.deposit_store import CursorMoved
+from merchant_wallet.deposits import chain_store
+from merchant_wallet.deposits.chain_store import CursorMoved
 from merchant_wallet.deposits.watcher import BlocksMissing, FinalityBroken
 from merchant_wallet.reporting.deposits import DepositFilter, list_cursors, list_deposits
 
@@ -140,7 +140,7 @@ def test_a_final_block_that_leaves_the_chain_undoes_nothing_and_raises_an_alert(
             with pytest.raises(FinalityBroken):
                 await watcher.follow()
         assert await scene.status_of(sent) == "credited"
-        (cursor,) = await list_cursors(scene.connection)
+        (cursor,) = await list_cursors(scene.home)
         assert cursor.alert is not None
         assert "was final" in cursor.alert
 
@@ -184,7 +184,7 @@ def test_a_branch_that_changes_while_it_is_read_is_read_anew(in_scene: InScene) 
         await watcher.follow()
         await scene.catch_up(watcher)
         assert await scene.status_of(sent) == "undone"
-        assert (await list_cursors(scene.connection))[0].head_number == chain.blocks[-1].number
+        assert (await list_cursors(scene.home))[0].head_number == chain.blocks[-1].number
 
     in_scene(scenario)
 
@@ -221,11 +221,11 @@ def test_of_two_watchers_one_writes_and_the_other_gives_up(in_scene: InScene) ->
         await scene.catch_up(first)
         assert await scene.status_of(sent) == "pending"
         assert await scene.rows("select count(*) from deposit") == [(1,)]
-        cursor = await deposit_store.read_cursor(scene.connection, "ERC20")
+        cursor = await chain_store.read_cursor(scene.home, "ERC20")
         assert cursor is not None
         old = type(cursor)(0, "0xold", 0, "0xold")
         with pytest.raises(CursorMoved):
-            await deposit_store.undo(scene.connection, "ERC20", old, (0, "0xold"), START_MS)
+            await chain_store.drop_head(scene.home, "ERC20", old, (0, "0xold"), START_MS)
 
     in_scene(scenario)
 
@@ -294,14 +294,14 @@ def test_a_wallets_deposits_are_listed_page_by_page_newest_first(in_scene: InSce
             scene.clock.advance(1)
         user_id = scene.wallets["ulla"].user_id
         of_ulla = DepositFilter(1001, user_id=user_id)
-        first = await list_deposits(scene.connection, scene.connection, of_ulla, limit=3)
-        rest = await list_deposits(scene.connection, scene.connection, of_ulla, after=first.next)
+        first = await list_deposits(scene.home, scene.connection, of_ulla, limit=3)
+        rest = await list_deposits(scene.home, scene.connection, of_ulla, after=first.next)
         found = first.rows + rest.rows
         assert [shown.amount_units // COIN for shown in found] == [5, 4, 3, 2, 1]
         assert [shown.confirmations for shown in found] == [1, 2, 3, 4, 5]
         assert {shown.ext_user_id for shown in found} == {"ulla"}
-        assert len((await list_deposits(scene.connection, scene.connection, DepositFilter(1001))).rows) == 15
-        pending = await list_deposits(scene.connection, scene.connection, DepositFilter(1001, ("pending",)))
+        assert len((await list_deposits(scene.home, scene.connection, DepositFilter(1001))).rows) == 15
+        pending = await list_deposits(scene.home, scene.connection, DepositFilter(1001, ("pending",)))
         assert len(pending.rows) == 6
 
     in_scene(scenario)

@@ -73,7 +73,13 @@ def test_deposits_are_rounded_down_and_books_agree_with_the_chain_to_the_unit(
         reader = open_reader(side)
         assert await reader.check_setup() == []
         watcher = Watcher(
-            scene.connect, BEP20, reader, minimum_units=MINIMUM, clock=scene.clock, check=reader.check_chain
+            scene.connect,
+            scene.connect,
+            BEP20,
+            reader,
+            minimum_units=MINIMUM,
+            clock=scene.clock,
+            check=reader.check_chain,
         )
         reconciler = Reconciler(
             scene.connect, lambda _: {BEP20: CustodyReader(reader, keeps_past=True)}, clock=scene.clock
@@ -109,7 +115,9 @@ def test_remainders_are_counted_from_the_first_deposit_on_and_beside_those_of_ne
 ) -> None:
     async def scenario(scene: DepositScene) -> None:
         reader = open_reader(side)
-        watcher = Watcher(scene.connect, BEP20, reader, minimum_units=MINIMUM, clock=scene.clock)
+        watcher = Watcher(
+            scene.connect, scene.connect, BEP20, reader, minimum_units=MINIMUM, clock=scene.clock
+        )
         custody_reader = CustodyReader(reader, keeps_past=True)
         reconciler = Reconciler(scene.connect, lambda _: {BEP20: custody_reader}, clock=scene.clock)
         scene.closing.push_async_callback(watcher.close)

@@ -38,6 +38,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "cli/doctor.sql": (),
     "custody/records.sql": BOTH,
     "custody/sandbox.sql": WORKER,
+    "deposits/chain_store.sql": WORKER,
     "deposits/deposits.sql": WORKER,
     "deposits/sandbox_deposits.sql": WORKER,
     "exchange/rates.sql": WEB,
@@ -87,7 +88,8 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "book/book.sql": "insert_credited_transactions insert_credits update_deposits",
         "callbacks/outbox.sql": "claim insert_attempts record_success note_order record_answer",
         "custody/records.sql": """
-            sum_treasury read_cursor move_cursor list_addresses insert_addresses judge_movements
+            sum_treasury read_watched find_first_block
+            read_cursor move_cursor list_addresses insert_addresses judge_movements
             list_open_movements insert_movements explain_movements insert_result record_treasury
             insert_remainders list_remainders list_treasury page_unsurveyed move_survey read_survey
             read_survey_place list_expected""",
@@ -104,6 +106,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "book/book.sql": "insert_sub_users insert_wallet_addresses insert_withdrawals",
         "callbacks/outbox.sql": "pause_merchant resume_merchant",
         "custody/records.sql": "record_treasury",
+        "deposits/chain_store.sql": "insert_rewind",
         "deposits/sandbox_deposits.sql": "lock_deposits insert_deposit",
         # In home. An apart cell's copy of a merchant has other rights.
         "merchants/cells/carrying.sql": "insert_copy write_copy",

@@ -19,7 +19,7 @@ from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import Endpoints
 from merchant_wallet.custody.balances import BalanceMoved, CustodyReader, read_balances
 from merchant_wallet.custody.records import record_treasury
-from merchant_wallet.deposits import deposit_store
+from merchant_wallet.deposits import chain_store
 from merchant_wallet.deposits.watcher import Watcher
 from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
@@ -122,7 +122,9 @@ def test_a_deposit_that_the_only_node_hides_is_found_by_the_balance_of_its_addre
             await record_treasury(
                 scene.connection, "ERC20", "IN", FUNDED, tx_hash="0", reason="float", actor="op", now_ms=1
             )
-            watcher = Watcher(scene.connect, "ERC20", chain, minimum_units=COIN, clock=scene.clock)
+            watcher = Watcher(
+                scene.connect, scene.connect, "ERC20", chain, minimum_units=COIN, clock=scene.clock
+            )
             await scene.catch_up(watcher)
             await asyncio.to_thread(evm.token.give, address("ulla"), 25 * COIN)
             hidden = evm.node.height()
@@ -147,7 +149,7 @@ def test_a_deposit_that_the_only_node_hides_is_found_by_the_balance_of_its_addre
             proxy.mend()
             before = await chain.block(hidden - 1)
             assert before is not None
-            assert await deposit_store.rewind_cursor(scene.connection, "ERC20", before, 1)
+            assert await chain_store.rewind_cursor(scene.home, "ERC20", before, 1)
             await scene.catch_up(watcher)
             assert await scene.crediting_worker().credit_due() == 1
             (after,) = (await reconciler.reconcile())["chains"]

@@ -185,7 +185,7 @@ def rescan(
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.base.clock import now_ms
         from merchant_wallet.base.workers import WorkerConnection
-        from merchant_wallet.deposits import deposit_store
+        from merchant_wallet.deposits import chain_store
         from merchant_wallet.processes.worker import make_readers
 
         worker_connection = WorkerConnection(lambda: _connect(session.url))
@@ -199,7 +199,7 @@ def rescan(
         if block is None:
             raise Failure(f"{chain} has no node in the settings, or that one has no block {first - 1}.")
         async with session.conn.transaction():
-            if not await deposit_store.rewind_cursor(session.conn, chain, block, now_ms()):
+            if not await chain_store.rewind_cursor(session.conn, chain, block, now_ms()):
                 raise Failure(
                     f"{chain} was not read up to block {first - 1} yet, so no block was skipped there."
                 )

@@ -35,22 +35,24 @@ select coalesce(sum(case direction when 'IN' then amount else -amount end), 0)::
   from treasury_movement where chain = %(chain)s::text;
 
 -- name: read_watched
--- The block up to which the watcher has read the chain.
-select final_number from chain_cursor where chain = %(chain)s::text;
+-- The block up to which the chain's transfers are deposits.
+select final_number from chain_position where chain = %(chain)s::text;
 
 -- name: read_cursor
 -- The block up to which the chain was searched for movements, and when.
 select block_number, moved_ms from custody_cursor where chain = %(chain)s::text;
 
 -- name: find_first_block
--- Where the search begins: before everything that may be on the chain and in no book yet, and before the first deposit
--- if remainders are counted.
+-- Where the search begins: before everything that may be on the chain and in no book yet, and before the first transfer
+-- to our addresses if remainders are counted.
 select least((select k.final_number from chain_cursor k where k.chain = %(chain)s::text),
              (select min(s.built_at_block) from payout_reservation r
                 join payout_signed s on s.merchant_id = r.merchant_id and s.order_id = r.order_id
                where r.chain = %(chain)s::text and r.ended_no is null),
+             (select min(t.block_number) - 1 from chain_transfer t
+               where t.chain = %(chain)s::text and t.taken_ms is null and not t.is_gone),
              case when %(has_remainders)s::boolean then
-                  (select min(d.block_number) - 1 from deposit d where d.chain = %(chain)s::text and d.final_ms is not null)
+                  (select min(t.block_number) - 1 from chain_transfer t where t.chain = %(chain)s::text)
              end);
 
 -- name: move_cursor

@@ -3,12 +3,15 @@
 Rules:
 - The book decides under its lock if and with what a deposit is credited. This worker only submits commands.
   They name the version of the settings that say if the merchant gets a callback.
+- Two commits: home records the block that a transaction is credited from, then the book credits. Home's
+  record holds over all cells. It stays if no credit follows, which is stricter and never looser.
+- A deposit from another block than home's record is held, unless a person has released it.
 - A refusal is stored with the deposit, which is tried again later for as long as needed.
 - One failed deposit stops no other.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
 import structlog
@@ -18,7 +21,7 @@ from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.book.commands import CreditDeposit, Submission
 from merchant_wallet.book.outcomes import Credited, Outcome, Stale
-from merchant_wallet.deposits import deposit_store
+from merchant_wallet.deposits import chain_store, deposit_store
 from merchant_wallet.deposits.deposit_store import DueDeposit
 
 POLL_INTERVAL_S: Final = 0.5
@@ -38,28 +41,39 @@ class Book(Protocol):
 class CreditingWorker:
     """The worker that has final deposits credited."""
 
-    def __init__(self, connect: Connect, book: Book, *, clock: Callable[[], int] = now_ms) -> None:
+    def __init__(
+        self,
+        connect_home: Connect,
+        connect_cell: Connect,
+        book: Book,
+        *,
+        clock: Callable[[], int] = now_ms,
+    ) -> None:
         self.wake = asyncio.Event()
-        self._worker_connection = WorkerConnection(connect)
+        self._home = WorkerConnection(connect_home)
+        # Home and the default cell are one database, and one connection is enough.
+        self._cell = self._home if connect_cell is connect_home else WorkerConnection(connect_cell)
         self._book = book
         self._clock = clock
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
-        """Credit what is due until told to stop, then close the connection."""
+        """Credit what is due until told to stop, then close the connections."""
         try:
             await repeat("crediting", self.credit_due, stop=stop, interval_s=interval_s, wake=self.wake)
         finally:
             await self.close()
 
     async def close(self) -> None:
-        """Close the connection."""
-        await self._worker_connection.close()
+        """Close the connections."""
+        await self._home.close()
+        await self._cell.close()
 
     async def credit_due(self) -> int:
         """Submit every deposit that is due now, up to a page. Returns how many were credited."""
-        due = await deposit_store.peek_due(await self._worker_connection.get(), self._clock(), limit=PAGE)
+        due = await deposit_store.peek_due(await self._cell.get(), self._clock(), limit=PAGE)
+        creditable = await self._record_blocks(due)
         # All must end before a failure is raised, so no turn overlaps the next one.
-        results = await asyncio.gather(*map(self._credit, due), return_exceptions=True)
+        results = await asyncio.gather(*map(self._credit, creditable), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -67,8 +81,33 @@ class CreditingWorker:
             self.wake.set()
         return results.count(True)
 
+    async def _record_blocks(self, due: Sequence[DueDeposit]) -> list[DueDeposit]:
+        """Record in home which block each transaction is credited from. Returns the deposits of those blocks.
+
+        The others are held. What a person has released is credited from any block.
+        """
+        unreleased = [each for each in due if not each.is_released]
+        if not unreleased:
+            return list(due)
+        recorded = await chain_store.record_credits(
+            await self._home.get(),
+            [(each.key.chain, each.key.tx_hash, each.block_hash) for each in unreleased],
+        )
+        creditable = []
+        for each in due:
+            block_hash = recorded.get((each.key.chain, each.key.tx_hash))
+            if each.is_released or block_hash == each.block_hash:
+                creditable.append(each)
+            else:
+                await self._hold(each, f"the transaction is credited from another block, {block_hash}")
+        return creditable
+
+    async def _hold(self, due: DueDeposit, cause: str) -> None:
+        log.error("deposit held", **_make_log_fields(due), cause=cause)
+        await deposit_store.hold_elsewhere(await self._cell.get(), due, cause)
+
     async def _credit(self, due: DueDeposit) -> bool:
-        name = {"merchant_id": due.merchant_id, "chain": due.key.chain, "tx_hash": due.key.tx_hash}
+        name = _make_log_fields(due)
         command = CreditDeposit(due.key, due.address, due.amount_units, due.wants_callback)
         try:
             submission = Submission(command, settings_version=due.settings_version)
@@ -89,6 +128,8 @@ class CreditingWorker:
         return False
 
     async def _postpone(self, due: DueDeposit, cause: str) -> None:
-        await deposit_store.postpone(
-            await self._worker_connection.get(), due, cause, self._clock() + RETRY_DELAY_MS
-        )
+        await deposit_store.postpone(await self._cell.get(), due, cause, self._clock() + RETRY_DELAY_MS)
+
+
+def _make_log_fields(due: DueDeposit) -> dict[str, object]:
+    return {"merchant_id": due.merchant_id, "chain": due.key.chain, "tx_hash": due.key.tx_hash}

@@ -1,14 +1,16 @@
-"""The SQL of the watcher: how far a chain was read, and the transfers to our addresses.
+"""A cell's deposits: transfers to addresses of its merchants, seen, settled and credited.
 
 Rules:
-- The cursor and what was read on the way are written in one transaction. The cursor moves only if nobody else
-  moved it since (compare and swap). The slower of two watchers gets `CursorMoved` and drops what it read.
-- A transfer is settled when it was read in a final block. From then on only crediting and people change its
-  state.
+- The cell's position on a chain and the deposits of the blocks on the way are written in one transaction.
+  The position moves only if nobody else moved it since (compare and swap). The slower of two gets
+  `PositionMoved`.
+- A transfer is settled when home has offered it from a final block. From then on only crediting and people
+  change its state.
+- Transfers in unconfirmed blocks are a preview. It is put right when the blocks are final.
 - Statements are in `deposits.sql`. All functions raise `psycopg.Error`. Times are milliseconds.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,33 +20,24 @@ from psycopg.rows import dict_row
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.commands import DepositKey
-from merchant_wallet.chains.protocol import Block, TokenTransfer
+from merchant_wallet.deposits.chain_store import Offer, Position, Received, make_columns
 from merchant_wallet.deposits.deposit_states import State
 from merchant_wallet.deposits.settlement import Change, Hold, Known, Move, Owned, Write, settle_transfers
 
 QUERIES: Final = Queries(Path(__file__).with_name("deposits.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
-LOOKUP: Final = 5000
-"""Addresses per statement."""
 MAX_BLOCK: Final = 2**62
 
 
-class CursorMoved(Exception):
-    """Another watcher has moved the chain's cursor meanwhile."""
-
-
-class Cursor(msgspec.Struct, frozen=True, gc=False):
-    """How far a chain was read: finally up to the final block, unconfirmed up to the head."""
-
-    final_number: int
-    final_hash: str
-    head_number: int
-    head_hash: str
-    alert: str | None = None
+class PositionMoved(Exception):
+    """Somebody else has taken in transfers of the chain meanwhile."""
 
 
 class DueDeposit(msgspec.Struct, frozen=True, gc=False):
-    """A deposit that can be credited. `settings_version` is that of the merchant's settings."""
+    """A deposit that can be credited. `settings_version` is that of the merchant's settings.
+
+    `is_released` says whether a person decided that it is credited.
+    """
 
     merchant_id: int
     key: DepositKey
@@ -52,94 +45,62 @@ class DueDeposit(msgspec.Struct, frozen=True, gc=False):
     amount_units: int
     wants_callback: bool
     settings_version: int
+    block_hash: str
+    is_released: bool
 
 
-async def read_cursor(connection: AsyncConnection, chain: str) -> Cursor | None:
-    """How far the chain was read. None if nobody has begun."""
-    row = await (await connection.execute(_TEXTS["read_cursor"], {"chain": chain})).fetchone()
-    return None if row is None else Cursor(*row)
+async def read_position(cell: AsyncConnection, chain: str) -> Position | None:
+    """How far the cell has taken in the chain's transfers. None if it has not begun."""
+    row = await (await cell.execute(_TEXTS["read_position"], {"chain": chain})).fetchone()
+    return None if row is None else Position(*row)
 
 
-async def begin_cursor(connection: AsyncConnection, chain: str, block: Block, now_ms: int) -> None:
-    """Start reading after this block, unless it has started already."""
-    values = {"chain": chain, "number": block.number, "hash": block.hash, "now_ms": now_ms}
-    await connection.execute(_TEXTS["begin_cursor"], values)
+async def begin_position(cell: AsyncConnection, chain: str, position: Position) -> None:
+    """Begin to take in after this position, unless the cell has begun already."""
+    values = {"chain": chain, "position": position.final_number, "rewind_no": position.rewind_no}
+    await cell.execute(_TEXTS["begin_position"], values)
 
 
-async def rewind_cursor(connection: AsyncConnection, chain: str, block: Block, now_ms: int) -> bool:
-    """Read the chain again after this block. False if it was not read that far yet."""
-    values = {"chain": chain, "number": block.number, "hash": block.hash, "now_ms": now_ms}
-    async with connection.transaction():
-        if (await connection.execute(_TEXTS["rewind_cursor"], values)).rowcount != 1:
-            return False
-        await connection.execute(_TEXTS["drop_blocks_above"], {"chain": chain, "number": -1})
-    return True
-
-
-async def raise_alert(connection: AsyncConnection, chain: str, alert: str) -> None:
-    """Store what keeps the chain from being read. The next move of the cursor clears it."""
-    await connection.execute(_TEXTS["raise_alert"], {"chain": chain, "alert": alert})
-
-
-async def read_oldest_merchant_ms(connection: AsyncConnection) -> int | None:
-    """When the first merchant was created. None if there is none."""
-    row = await (await connection.execute(_TEXTS["oldest_merchant"])).fetchone()
-    return None if row is None else row[0]
-
-
-async def list_unconfirmed_blocks(
-    connection: AsyncConnection, chain: str, from_number: int, limit: int
-) -> list[tuple[int, str]]:
-    """Numbers and hashes of unconfirmed blocks from a number downwards."""
-    values = {"chain": chain, "from_number": from_number, "limit": limit}
-    return [(row[0], row[1]) async for row in await connection.execute(_TEXTS["page_blocks"], values)]
-
-
-async def find_owned(connection: AsyncConnection, transfers: Sequence[TokenTransfer]) -> list[Owned]:
-    """The transfers that reached an address of ours, in the chain's order."""
-    wanted = list({transfer.recipient for transfer in transfers})
-    owners: dict[bytes, tuple[int, int | None]] = {}
-    for start in range(0, len(wanted), LOOKUP):
-        values = {"addresses": wanted[start : start + LOOKUP]}
-        async for address, merchant_id, user_id in await connection.execute(_TEXTS["find_owners"], values):
-            owners[bytes(address)] = merchant_id, user_id
-    return [
-        Owned(*owners[transfer.recipient], transfer) for transfer in transfers if transfer.recipient in owners
-    ]
+async def find_owned(cell: AsyncConnection, received: Sequence[Received]) -> list[Owned]:
+    """The transfers with their users. Those to addresses that nobody has registered are left out."""
+    wanted = list({(each.merchant_id, each.transfer.recipient) for each in received})
+    if not wanted:
+        return []
+    merchant_ids, addresses = (list(column) for column in zip(*wanted, strict=True))
+    values = {"merchant_ids": merchant_ids, "addresses": addresses}
+    users = {
+        (merchant_id, bytes(address)): user_id
+        async for merchant_id, address, user_id in await cell.execute(_TEXTS["find_users"], values)
+    }
+    owned = []
+    for each in received:
+        owner = (each.merchant_id, each.transfer.recipient)
+        if owner in users:
+            owned.append(Owned(each.merchant_id, users[owner], each.transfer))
+    return owned
 
 
 async def settle(
-    connection: AsyncConnection,
-    chain: str,
-    cursor: Cursor,
-    last: Block,
-    owned: Sequence[Owned],
-    *,
-    minimum_units: int,
-    now_ms: int,
-) -> tuple[Cursor, list[Change], list[str]]:
-    """Settle the transfers in the final blocks after the cursor, up to `last` (see `settlement`).
+    cell: AsyncConnection, chain: str, position: Position, offer: Offer, *, minimum_units: int, now_ms: int
+) -> tuple[list[Change], list[str]]:
+    """Settle what home offers (see `settlement`) and move the cell's position.
 
-    Returns the new cursor, the changes, and the hashes of seen transfers that these blocks do not have.
-    Raises CursorMoved.
+    Returns the changes, and the hashes of seen transfers that these blocks do not have. Raises PositionMoved.
     """
-    passed = cursor.head_number <= last.number
-    head = (last.number, last.hash) if passed else (cursor.head_number, cursor.head_hash)
-    moved = Cursor(last.number, last.hash, *head)
-    where = {"chain": chain, "number": last.number, "first": 0, "last": last.number}
-    async with connection.transaction():
-        await _move(connection, chain, cursor, moved, now_ms)
-        blocks = range(cursor.final_number + 1, last.number + 1)
-        known = await _lock_known(connection, chain, owned, blocks)
+    last = offer.position.final_number
+    blocks = range(offer.after_number + 1, last + 1)
+    async with cell.transaction():
+        await _move(cell, chain, position, offer.position)
+        owned = await find_owned(cell, offer.received)
+        known = await _lock_known(cell, chain, owned, blocks)
         changes = settle_transfers(owned, known, blocks, minimum_units)
-        await _carry_out(connection, chain, changes, minimum_units, now_ms)
-        gone = await (await connection.execute(_TEXTS["undo_seen"], where)).fetchall()
-        await connection.execute(_TEXTS["drop_blocks_upto"], where)
-    return moved, changes, [row[0] for row in gone]
+        await _carry_out(cell, chain, changes, minimum_units, now_ms)
+        gone = await undo_seen(cell, chain, 0, last)
+    return changes, gone
 
 
 async def _lock_known(
-    connection: AsyncConnection, chain: str, owned: Sequence[Owned], blocks: range
+    cell: AsyncConnection, chain: str, owned: Sequence[Owned], blocks: range
 ) -> list[Known]:
     values = {
         "chain": chain,
@@ -147,13 +108,13 @@ async def _lock_known(
         "first": blocks.start,
         "last": blocks.stop - 1,
     }
-    cursor = connection.cursor(row_factory=dict_row)
+    cursor = cell.cursor(row_factory=dict_row)
     rows = await (await cursor.execute(_TEXTS["lock_known"], values)).fetchall()
     return [Known(**row | {"address": bytes(row["address"]), "status": State(row["status"])}) for row in rows]
 
 
 async def _carry_out(
-    connection: AsyncConnection, chain: str, changes: Sequence[Change], minimum_units: int, now_ms: int
+    cell: AsyncConnection, chain: str, changes: Sequence[Change], minimum_units: int, now_ms: int
 ) -> None:
     for change in changes:
         if isinstance(change, Write):
@@ -164,64 +125,47 @@ async def _carry_out(
             place = {
                 name: getattr(transfer, name) for name in ("block_number", "block_hash", "block_log_index")
             }
-            await connection.execute(_TEXTS["move_settled"], values | place)
+            await cell.execute(_TEXTS["move_settled"], values | place)
         else:
             text = "hold_settled" if isinstance(change, Hold) else "note_settled"
-            await connection.execute(_TEXTS[text], values | {"cause": change.cause})
+            await cell.execute(_TEXTS[text], values | {"cause": change.cause})
     if writes := [change for change in changes if isinstance(change, Write)]:
         columns = {
             **_columns(chain, [write.owned for write in writes], now_ms),
             "statuses": [write.status.value for write in writes],
             "causes": [write.cause for write in writes],
         }
-        await connection.execute(_TEXTS["write_final"], columns)
+        await cell.execute(_TEXTS["write_final"], columns)
     if dust := [write.owned for write in writes if write.status is State.DUST]:
         columns = {**_columns(chain, dust, now_ms), "minimum_units": minimum_units}
-        await connection.execute(_TEXTS["raise_dust"], columns)
+        await cell.execute(_TEXTS["raise_dust"], columns)
 
 
 def _make_key_params(known: Known) -> dict[str, Any]:
     return {"merchant_id": known.merchant_id, "tx_hash": known.tx_hash, "log_index": known.log_index}
 
 
-async def raise_all_dust(connection: AsyncConnection, chain: str, minimum_units: int) -> int:
+async def raise_all_dust(cell: AsyncConnection, chain: str, minimum_units: int) -> int:
     """Have all dust credited that reaches the present minimum. Returns the number of transfers."""
     values = {"chain": chain, "minimum_units": minimum_units}
-    return (await connection.execute(_TEXTS["raise_all_dust"], values)).rowcount
+    return (await cell.execute(_TEXTS["raise_all_dust"], values)).rowcount
 
 
-async def write_unconfirmed(
-    connection: AsyncConnection, chain: str, cursor: Cursor, block: Block, owned: Sequence[Owned], now_ms: int
-) -> Cursor:
-    """Store the transfers in the next unconfirmed block. Raises CursorMoved."""
-    moved = msgspec.structs.replace(cursor, head_number=block.number, head_hash=block.hash)
-    async with connection.transaction():
-        await _move(connection, chain, cursor, moved, now_ms)
-        if owned:
-            await connection.execute(_TEXTS["write_seen"], _columns(chain, owned, now_ms))
-        values = {"chain": chain, "number": block.number, "hash": block.hash}
-        await connection.execute(_TEXTS["insert_block"], values)
-    return moved
+async def write_seen(cell: AsyncConnection, chain: str, owned: Sequence[Owned], now_ms: int) -> None:
+    """Store the transfers in an unconfirmed block."""
+    if owned:
+        await cell.execute(_TEXTS["write_seen"], _columns(chain, owned, now_ms))
 
 
-async def undo(
-    connection: AsyncConnection, chain: str, cursor: Cursor, fork: tuple[int, str], now_ms: int
-) -> tuple[Cursor, list[str]]:
-    """Drop unconfirmed blocks down to a block that both branches have.
-
-    Returns the new cursor and the hashes of the undone transfers. Raises CursorMoved.
-    """
-    moved = msgspec.structs.replace(cursor, head_number=fork[0], head_hash=fork[1])
-    where = {"chain": chain, "number": fork[0], "first": fork[0] + 1, "last": MAX_BLOCK}
-    async with connection.transaction():
-        await _move(connection, chain, cursor, moved, now_ms)
-        gone = await (await connection.execute(_TEXTS["undo_seen"], where)).fetchall()
-        await connection.execute(_TEXTS["drop_blocks_above"], where)
-    return moved, [row[0] for row in gone]
+async def undo_seen(cell: AsyncConnection, chain: str, first: int, last: int = MAX_BLOCK) -> list[str]:
+    """Undo what was seen in these blocks and is not settled. Returns the hashes of the transactions."""
+    values = {"chain": chain, "first": first, "last": last}
+    rows = await (await cell.execute(_TEXTS["undo_seen"], values)).fetchall()
+    return [row[0] for row in rows]
 
 
 async def decide(
-    connection: AsyncConnection,
+    cell: AsyncConnection,
     chain: str,
     key: tuple[str, int],
     *,
@@ -232,53 +176,43 @@ async def decide(
     """Release or drop a held deposit. Returns its merchant's id, or None if there is no such deposit."""
     values = {"chain": chain, "tx_hash": key[0], "log_index": key[1], "actor": actor, "now_ms": now_ms}
     text = _TEXTS["release_held" if is_released else "drop_held"]
-    row = await (await connection.execute(text, values)).fetchone()
+    row = await (await cell.execute(text, values)).fetchone()
     return None if row is None else row[0]
 
 
-async def peek_due(connection: AsyncConnection, now_ms: int, *, limit: int) -> list[DueDeposit]:
+async def peek_due(cell: AsyncConnection, now_ms: int, *, limit: int) -> list[DueDeposit]:
     """Deposits that can be credited now, the longest waiting first."""
-    rows = await connection.execute(_TEXTS["peek_due"], {"now_ms": now_ms, "limit": limit})
+    rows = await cell.execute(_TEXTS["peek_due"], {"now_ms": now_ms, "limit": limit})
     return [
         DueDeposit(row[0], DepositKey(*row[1:4]), bytes(row[4]), *row[5:]) for row in await rows.fetchall()
     ]
 
 
-async def postpone(connection: AsyncConnection, due: DueDeposit, cause: str, next_ms: int) -> None:
+async def hold_elsewhere(cell: AsyncConnection, due: DueDeposit, cause: str) -> None:
+    """Hold a deposit whose transaction is credited from another block, unless a person released it."""
+    values = {"merchant_id": due.merchant_id, **msgspec.structs.asdict(due.key)}
+    await cell.execute(_TEXTS["hold_elsewhere"], {**values, "cause": cause})
+
+
+async def postpone(cell: AsyncConnection, due: DueDeposit, cause: str, next_ms: int) -> None:
     """Store why a deposit waits, and until when."""
     values = {"merchant_id": due.merchant_id, **msgspec.structs.asdict(due.key)}
-    await connection.execute(_TEXTS["postpone"], {**values, "cause": cause, "next_ms": next_ms})
+    await cell.execute(_TEXTS["postpone"], {**values, "cause": cause, "next_ms": next_ms})
 
 
-async def _move(connection: AsyncConnection, chain: str, cursor: Cursor, moved: Cursor, now_ms: int) -> None:
+async def _move(cell: AsyncConnection, chain: str, position: Position, moved: Position) -> None:
     values = {
         "chain": chain,
-        "final_number": moved.final_number,
-        "final_hash": moved.final_hash,
-        "head_number": moved.head_number,
-        "head_hash": moved.head_hash,
-        "from_final": cursor.final_hash,
-        "from_head": cursor.head_hash,
-        "now_ms": now_ms,
+        "last": moved.final_number,
+        "rewind_no": moved.rewind_no,
+        "from_number": position.final_number,
+        "from_rewind_no": position.rewind_no,
     }
-    if (await connection.execute(_TEXTS["move_cursor"], values)).rowcount != 1:
-        raise CursorMoved(f"another watcher has moved on {chain}")
+    if (await cell.execute(_TEXTS["move_position"], values)).rowcount != 1:
+        raise PositionMoved(f"somebody else has taken in transfers of {chain}")
 
 
-def _columns(chain: str, owned: Iterable[Owned], now_ms: int) -> Mapping[str, Any]:
+def _columns(chain: str, owned: Iterable[Owned], now_ms: int) -> dict[str, Any]:
     rows = list(owned)
-    transfers = [row.transfer for row in rows]
-    return {
-        "chain": chain,
-        "now_ms": now_ms,
-        "merchant_ids": [row.merchant_id for row in rows],
-        "user_ids": [row.user_id for row in rows],
-        "tx_hashes": [transfer.tx_hash for transfer in transfers],
-        "log_indexes": [transfer.log_index for transfer in transfers],
-        "block_log_indexes": [transfer.block_log_index for transfer in transfers],
-        "block_numbers": [transfer.block_number for transfer in transfers],
-        "block_hashes": [transfer.block_hash for transfer in transfers],
-        "senders": [transfer.sender for transfer in transfers],
-        "addresses": [transfer.recipient for transfer in transfers],
-        "amounts": [transfer.amount_units for transfer in transfers],
-    }
+    columns = make_columns(Received(row.merchant_id, row.transfer) for row in rows)
+    return {"chain": chain, "now_ms": now_ms, "user_ids": [row.user_id for row in rows], **columns}

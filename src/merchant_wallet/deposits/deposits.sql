@@ -1,66 +1,30 @@
--- How far the chains were read, what was seen on them and what became of it. A chain's cursor moves only from the
--- position that was read (compare and swap), so of two watchers one moves it and the other starts over.
+-- A cell's deposits: what was seen on the chains and what became of it, and how far home's transfers were taken in. The cell's
+-- position moves only from where it was read (compare and swap), so of two that take in one stores and the other drops.
 
--- name: read_cursor
--- How far a chain was read.
-select final_number, final_hash, head_number, head_hash, alert from chain_cursor where chain = %(chain)s::text;
+-- name: read_position
+-- How far the cell has taken in the chain's transfers.
+select final_number, rewind_no from chain_position where chain = %(chain)s::text;
 
--- name: begin_cursor
--- The position from which a chain is read. The first one stays.
-insert into chain_cursor (chain, final_number, final_hash, head_number, head_hash, moved_ms)
-values (%(chain)s::text, %(number)s::bigint, %(hash)s::text, %(number)s::bigint, %(hash)s::text, %(now_ms)s::bigint)
+-- name: begin_position
+-- Where the cell begins. The first one stays.
+insert into chain_position (chain, final_number, rewind_no)
+values (%(chain)s::text, %(position)s::bigint, %(rewind_no)s::int)
 on conflict (chain) do nothing;
 
--- name: move_cursor
--- Compare and swap. No row if another watcher was faster.
-update chain_cursor
-   set final_number = %(final_number)s::bigint, final_hash = %(final_hash)s::text, head_number = %(head_number)s::bigint,
-       head_hash = %(head_hash)s::text, alert = null, moved_ms = %(now_ms)s::bigint
- where chain = %(chain)s::text and final_hash = %(from_final)s::text and head_hash = %(from_head)s::text
+-- name: move_position
+-- Compare and swap. No row if somebody else has moved the cell's position since it was read. The row stays locked until the
+-- transfers are stored.
+update chain_position set final_number = %(last)s::bigint, rewind_no = %(rewind_no)s::int
+ where chain = %(chain)s::text and final_number = %(from_number)s::bigint and rewind_no = %(from_rewind_no)s::int
 returning chain;
 
--- name: raise_alert
--- What an operator should know of a chain that can't be read on.
-update chain_cursor set alert = %(alert)s::text where chain = %(chain)s::text;
-
--- name: rewind_cursor
--- Reads a chain again from an earlier block, never beyond what was read as final. Known transfers are not changed.
-update chain_cursor
-   set final_number = %(number)s::bigint, final_hash = %(hash)s::text, head_number = %(number)s::bigint,
-       head_hash = %(hash)s::text, alert = null, moved_ms = %(now_ms)s::bigint
- where chain = %(chain)s::text and final_number >= %(number)s::bigint
-returning chain;
-
--- name: oldest_merchant
--- The earliest time when the first address can have been issued.
-select min(created_ms) from merchant;
-
--- name: page_blocks
--- The stored unconfirmed blocks, from the highest down.
-select block_number, block_hash from chain_block
- where chain = %(chain)s::text and block_number <= %(from_number)s::bigint order by block_number desc limit %(limit)s::int;
-
--- name: insert_block
--- An unconfirmed block.
-insert into chain_block (chain, block_number, block_hash)
-values (%(chain)s::text, %(number)s::bigint, %(hash)s::text)
-on conflict (chain, block_number) do update set block_hash = excluded.block_hash;
-
--- name: drop_blocks_above
--- Blocks that have left the chain.
-delete from chain_block where chain = %(chain)s::text and block_number > %(number)s::bigint;
-
--- name: drop_blocks_upto
--- Final blocks are no longer watched.
-delete from chain_block where chain = %(chain)s::text and block_number <= %(number)s::bigint;
-
--- name: find_owners
--- The owners of the addresses that transfers went to. Most addresses are not ours.
-select g.address, g.merchant_id, w.user_id
-  from issued_address g
-  left join wallet_address w on w.merchant_id = g.merchant_id and w.address = g.address
-  left join merchant_address m on m.merchant_id = g.merchant_id and m.address = g.address
- where g.address = any(%(addresses)s::bytea[]) and (w.user_id is not null or m.address is not null);
+-- name: find_users
+-- The sub-users of these addresses; null for a merchant's own address. An address that nobody has registered is left out.
+select u.merchant_id, u.address, w.user_id
+  from unnest(%(merchant_ids)s::bigint[], %(addresses)s::bytea[]) u (merchant_id, address)
+  left join wallet_address w on w.merchant_id = u.merchant_id and w.address = u.address
+  left join merchant_address m on m.merchant_id = u.merchant_id and m.address = u.address
+ where w.user_id is not null or m.address is not null;
 
 -- name: write_seen
 -- Transfers in blocks that are not final yet. If its block left the chain, a transfer may come again in another block
@@ -137,6 +101,12 @@ update deposit set status = 'held', cause = %(cause)s::text, decided_by = null, 
  where merchant_id = %(merchant_id)s::bigint and chain = %(chain)s::text and tx_hash = %(tx_hash)s::text
    and log_index = %(log_index)s::int and status in ('pending', 'dust');
 
+-- name: hold_elsewhere
+-- A deposit whose transaction is credited from another block waits for a person, unless a person has released it.
+update deposit set status = 'held', cause = %(cause)s::text
+ where merchant_id = %(merchant_id)s::bigint and chain = %(chain)s::text and tx_hash = %(tx_hash)s::text
+   and log_index = %(log_index)s::int and status = 'pending' and decided_by is null;
+
 -- name: release_held
 -- A person decided that a held deposit is credited.
 update deposit set status = 'pending', cause = null, next_ms = 0, decided_by = %(actor)s::text, decided_ms = %(now_ms)s::bigint
@@ -181,7 +151,8 @@ update deposit d set status = 'pending'
 -- name: peek_due
 -- Deposits that can be credited now, the longest waiting first, and their merchants' settings. Nothing is locked: the
 -- book decides.
-select d.merchant_id, d.chain, d.tx_hash, d.log_index, d.address, d.amount, m.deposit_notify_url is not null, b.settings_version
+select d.merchant_id, d.chain, d.tx_hash, d.log_index, d.address, d.amount, m.deposit_notify_url is not null, b.settings_version,
+       d.block_hash, d.decided_by is not null
   from deposit d
   join merchant m on m.merchant_id = d.merchant_id
   join book b on b.merchant_id = d.merchant_id

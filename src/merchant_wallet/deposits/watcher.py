@@ -6,8 +6,9 @@ Rules:
 - Blocks between the last final block and the head are unconfirmed. They show people what is coming. Each must
   name the one before as its parent. If the branch changes, they are dropped down to the block where both
   branches meet.
-- A range and the cursor's move over it are one transaction. So a watcher may be killed at any moment, and any
-  number may run.
+- A range and the cursor's move over it are one transaction in home. Then the cell takes the range in (see
+  `intake`). So a watcher may be killed at any moment, and any number may run.
+- Each turn begins with what the cell has not taken in yet, also if no node answers.
 """
 
 import asyncio
@@ -17,15 +18,14 @@ from typing import Final, Protocol
 import structlog
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, ChainReader, TokenTransfer
 from merchant_wallet.chains.transport import NodeRefused
-from merchant_wallet.deposits import deposit_store
-from merchant_wallet.deposits.deposit_states import State
-from merchant_wallet.deposits.deposit_store import Cursor, CursorMoved
-from merchant_wallet.deposits.settlement import Change, Move, Note, Owned, Write
+from merchant_wallet.deposits import chain_store, deposit_store, intake
+from merchant_wallet.deposits.chain_store import Cursor, CursorMoved, Received
 
 POLL_INTERVAL_S: Final = 3.0
 FIRST_RANGE_BLOCKS: Final = 16
@@ -64,15 +64,16 @@ class ChainUnfit(Exception):
 
 
 class Watcher:
-    """One chain's watcher. Amounts below `minimum_units` are dust. `max_range_blocks` limits a range in
-    blocks.
+    """One chain's watcher. It reads for home, and takes in for the default cell.
 
-    With `check` nothing is read until it has found nothing wrong with the nodes.
+    Amounts below `minimum_units` are dust. `max_range_blocks` limits a range in blocks. With `check` nothing
+    is read until it has found nothing wrong with the nodes.
     """
 
     def __init__(
         self,
-        connect: Connect,
+        connect_home: Connect,
+        connect_cell: Connect,
         chain: str,
         reader: Reader,
         *,
@@ -82,7 +83,9 @@ class Watcher:
         clock: Callable[[], int] = now_ms,
     ) -> None:
         self.wake = asyncio.Event()
-        self._worker_connection = WorkerConnection(connect)
+        self._home = WorkerConnection(connect_home)
+        # Home and the default cell are one database, and one connection is enough.
+        self._cell = self._home if connect_cell is connect_home else WorkerConnection(connect_cell)
         self._chain = chain
         self._reader = reader
         self._minimum_units = minimum_units
@@ -104,7 +107,8 @@ class Watcher:
 
     async def close(self) -> None:
         """Close all connections, also the reader's."""
-        await self._worker_connection.close()
+        await self._home.close()
+        await self._cell.close()
         await self._reader.close()
 
     async def follow(self) -> bool:
@@ -113,13 +117,15 @@ class Watcher:
         Returns whether there is more to read. Raises ChainUnfit, FinalityBroken, BlocksMissing, ChainAway,
         ChainDisagrees.
         """
-        connection = await self._worker_connection.get()
+        home, cell = await self._home.get(), await self._cell.get()
+        await self._judge_dust(cell)
+        await self._take_in(home, cell)
         if self._check is not None:
             if wrong := await self._check():
                 raise ChainUnfit("; ".join(wrong))
             self._check = None
         try:
-            has_more = await self._follow(connection)
+            has_more = await self._follow(home, cell)
             self._failures = 0
             return has_more
         except CursorMoved as moved:
@@ -130,39 +136,51 @@ class Watcher:
             self._range_blocks = max(1, self._range_blocks // 2)
             self._failures += 1
             if self._failures >= ALERT_AFTER:
-                await deposit_store.raise_alert(connection, self._chain, str(failure))
+                await chain_store.raise_alert(home, self._chain, str(failure))
             raise
         except (FinalityBroken, ChainDisagrees) as broken:
-            await deposit_store.raise_alert(connection, self._chain, str(broken))
+            await chain_store.raise_alert(home, self._chain, str(broken))
             raise
 
-    async def _follow(self, connection: AsyncConnection) -> bool:
-        await self._judge_dust(connection)
+    async def _follow(self, home: AsyncConnection, cell: AsyncConnection) -> bool:
         head, final = await self._reader.head(), await self._reader.final()
-        cursor = await self._read_cursor(connection, final)
+        cursor = await self._read_cursor(home, final)
         if final.number > cursor.final_number:
-            cursor = await self._settle(connection, cursor, final)
+            cursor = await self._read_final(home, cursor, final)
+            await self._take_in(home, cell)
         if final.number > cursor.final_number:
             left = final.number - cursor.final_number
             log.info("catching up", chain=self._chain, block=cursor.final_number, blocks_left=left)
             self.wake.set()
             return True
-        return await self._read_unconfirmed(connection, cursor, head)
+        return await self._read_unconfirmed(home, cell, cursor, head)
 
-    async def _judge_dust(self, connection: AsyncConnection) -> None:
+    async def _take_in(self, home: AsyncConnection, cell: AsyncConnection) -> None:
+        """Have the cell take in everything that home has for it."""
+        while await intake.take_in(
+            home,
+            cell,
+            self._chain,
+            cell_id=DEFAULT_CELL_ID,
+            minimum_units=self._minimum_units,
+            now_ms=self._clock(),
+        ):
+            log.info("takes in transfers", chain=self._chain)
+
+    async def _judge_dust(self, cell: AsyncConnection) -> None:
         """The minimum may have been lowered since the last start."""
         if not self._knows_minimum:
-            await deposit_store.raise_all_dust(connection, self._chain, self._minimum_units)
+            await deposit_store.raise_all_dust(cell, self._chain, self._minimum_units)
             self._knows_minimum = True
 
-    async def _read_cursor(self, connection: AsyncConnection, final: Block) -> Cursor:
-        cursor = await deposit_store.read_cursor(connection, self._chain)
+    async def _read_cursor(self, home: AsyncConnection, final: Block) -> Cursor:
+        cursor = await chain_store.read_cursor(home, self._chain)
         if cursor is None:
-            oldest_ms = await deposit_store.read_oldest_merchant_ms(connection)
+            oldest_ms = await chain_store.read_oldest_merchant_ms(home)
             first = final if oldest_ms is None else await self._last_before(oldest_ms - MARGIN_MS, final)
             log.info("begins to read", chain=self._chain, after_block=first.number)
-            await deposit_store.begin_cursor(connection, self._chain, first, self._clock())
-            cursor = await deposit_store.read_cursor(connection, self._chain)
+            await chain_store.begin_cursor(home, self._chain, first, self._clock())
+            cursor = await chain_store.read_cursor(home, self._chain)
         assert cursor is not None, "a cursor is never deleted"
         return cursor
 
@@ -181,7 +199,7 @@ class Watcher:
         )
         return before or found
 
-    async def _settle(self, connection: AsyncConnection, cursor: Cursor, final: Block) -> Cursor:
+    async def _read_final(self, home: AsyncConnection, cursor: Cursor, final: Block) -> Cursor:
         first, last = cursor.final_number + 1, min(final.number, cursor.final_number + self._range_blocks)
         begin = await self._block(first)
         if begin.parent_hash != cursor.final_hash:
@@ -191,55 +209,54 @@ class Watcher:
             )
         end = final if last == final.number else await self._block(last)
         transfers = await self._transfers(first, last)
-        owned = await self._find_owned(connection, transfers)
-        _expect_block(end, owned)
-        now = self._clock()
-        moved, changes, gone = await deposit_store.settle(
-            connection, self._chain, cursor, end, owned, minimum_units=self._minimum_units, now_ms=now
-        )
-        for change in changes:
-            self._log_change(change)
-        self._log_undone(gone)
+        received = await self._find_received(home, transfers)
+        _expect_block(end, received)
+        moved = await chain_store.move_final(home, self._chain, cursor, end, received, self._clock())
         self._adapt(len(transfers))
         return moved
 
-    async def _read_unconfirmed(self, connection: AsyncConnection, cursor: Cursor, head: Block) -> bool:
+    async def _read_unconfirmed(
+        self, home: AsyncConnection, cell: AsyncConnection, cursor: Cursor, head: Block
+    ) -> bool:
         if head.hash == cursor.head_hash or head.number <= cursor.final_number:
             return False
-        cursor = await self._undo(connection, cursor, head)
+        cursor = await self._undo(home, cell, cursor, head)
         upto = min(head.number, cursor.head_number + MAX_UNCONFIRMED_BLOCKS)
         for number in range(cursor.head_number + 1, upto + 1):
             block = await self._reader.block(number)
             if block is None or block.parent_hash != cursor.head_hash:
                 # The branch changed while it was read. The next turn finds where.
                 return False
-            owned = await self._find_owned(connection, await self._transfers(number, number))
-            _expect_block(block, owned)
-            cursor = await deposit_store.write_unconfirmed(
-                connection, self._chain, cursor, block, owned, self._clock()
-            )
+            received = await self._find_received(home, await self._transfers(number, number))
+            _expect_block(block, received)
+            cursor = await chain_store.move_head(home, self._chain, cursor, block, self._clock())
+            owned = await deposit_store.find_owned(cell, received)
+            await deposit_store.write_seen(cell, self._chain, owned, self._clock())
             for seen in owned:
-                log.info("deposit seen", **_make_log_fields(seen))
+                log.info("deposit seen", **intake.make_log_fields(seen))
         if upto < head.number:
             self.wake.set()
         return upto < head.number
 
-    async def _undo(self, connection: AsyncConnection, cursor: Cursor, head: Block) -> Cursor:
+    async def _undo(
+        self, home: AsyncConnection, cell: AsyncConnection, cursor: Cursor, head: Block
+    ) -> Cursor:
         """Drop unconfirmed blocks that are not on the branch that the node follows now."""
         top = min(head.number, cursor.head_number)
-        fork = await self._find_fork(connection, cursor, top)
+        fork = await self._find_fork(home, cursor, top)
         if fork[0] == top:
             # The same branch: it has grown, or the node is behind.
             return cursor
-        cursor, gone = await deposit_store.undo(connection, self._chain, cursor, fork, self._clock())
+        cursor = await chain_store.drop_head(home, self._chain, cursor, fork, self._clock())
+        gone = await deposit_store.undo_seen(cell, self._chain, fork[0] + 1)
         log.warning("the chain was reorganised", chain=self._chain, back_to_block=fork[0])
-        self._log_undone(gone)
+        intake.log_undone(self._chain, gone)
         return cursor
 
-    async def _find_fork(self, connection: AsyncConnection, cursor: Cursor, top: int) -> tuple[int, str]:
+    async def _find_fork(self, home: AsyncConnection, cursor: Cursor, top: int) -> tuple[int, str]:
         """The highest block that both branches have, at least the last final one."""
-        held = await deposit_store.list_unconfirmed_blocks(
-            connection, self._chain, top, max(0, top - cursor.final_number)
+        held = await chain_store.list_unconfirmed_blocks(
+            home, self._chain, top, max(0, top - cursor.final_number)
         )
         for number, block_hash in held:
             if (await self._block(number)).hash == block_hash:
@@ -260,14 +277,22 @@ class Watcher:
                 raise BlocksMissing(f"{self._chain} gave block {each.block_number} for {first} to {last}")
         return transfers
 
-    async def _find_owned(
-        self, connection: AsyncConnection, transfers: Sequence[TokenTransfer]
-    ) -> list[Owned]:
-        owned = await deposit_store.find_owned(connection, transfers)
-        for seen in owned:
-            if seen.transfer.amount_units > MAX_BALANCE_UNITS:
-                log.error("deposit of an impossible amount is left out", **_make_log_fields(seen))
-        return [seen for seen in owned if seen.transfer.amount_units <= MAX_BALANCE_UNITS]
+    async def _find_received(
+        self, home: AsyncConnection, transfers: Sequence[TokenTransfer]
+    ) -> list[Received]:
+        received = await chain_store.find_received(home, transfers)
+        for each in received:
+            if each.transfer.amount_units > MAX_BALANCE_UNITS:
+                log.error(
+                    "deposit of an impossible amount is left out",
+                    chain=self._chain,
+                    tx_hash=each.transfer.tx_hash,
+                    log_index=each.transfer.log_index,
+                    block=each.transfer.block_number,
+                    merchant_id=each.merchant_id,
+                    amount_units=each.transfer.amount_units,
+                )
+        return [each for each in received if each.transfer.amount_units <= MAX_BALANCE_UNITS]
 
     def _adapt(self, transfers: int) -> None:
         """Longer ranges if there are few transfers, shorter ones if there are many."""
@@ -276,43 +301,10 @@ class Watcher:
         elif transfers > MANY_TRANSFERS:
             self._range_blocks = max(1, self._range_blocks // 2)
 
-    def _log_change(self, change: Change) -> None:
-        if isinstance(change, Write):
-            if change.status is State.HELD:
-                log.error("deposit held", **_make_log_fields(change.owned), cause=change.cause)
-            else:
-                log.info("deposit final", **_make_log_fields(change.owned))
-            return
-        known = change.known
-        name = {"chain": self._chain, "tx_hash": known.tx_hash, "log_index": known.log_index}
-        if isinstance(change, Move):
-            log.warning("deposit is in another block now", **name, block=change.transfer.block_number)
-        elif isinstance(change, Note):
-            log.error("deposit differs from the chain", **name, cause=change.cause)
-        else:
-            log.error("deposit held", **name, cause=change.cause)
 
-    def _log_undone(self, tx_hashes: Sequence[str]) -> None:
-        for tx_hash in tx_hashes:
-            log.warning("deposit undone", chain=self._chain, tx_hash=tx_hash)
-
-
-def _expect_block(block: Block, owned: Sequence[Owned]) -> None:
+def _expect_block(block: Block, received: Sequence[Received]) -> None:
     """The transfers must be from exactly the block that the node showed. Raises BlocksMissing."""
-    for seen in owned:
-        transfer = seen.transfer
+    for each in received:
+        transfer = each.transfer
         if transfer.block_number == block.number and transfer.block_hash != block.hash:
             raise BlocksMissing(f"{transfer.tx_hash} is in {transfer.block_hash}, not in {block.hash}")
-
-
-def _make_log_fields(seen: Owned) -> dict[str, object]:
-    transfer = seen.transfer
-    return {
-        "chain": transfer.chain,
-        "tx_hash": transfer.tx_hash,
-        "log_index": transfer.log_index,
-        "block": transfer.block_number,
-        "merchant_id": seen.merchant_id,
-        "user_id": seen.user_id,
-        "amount_units": transfer.amount_units,
-    }

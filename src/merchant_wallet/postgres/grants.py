@@ -123,6 +123,9 @@ GRANTS: Final[Mapping[str, Grant]] = {
     # Deposits and sweeps.
     "chain_block": Grant("", _KEEP),
     "chain_cursor": Grant(_READ, _CHANGE),
+    "chain_transfer": Grant("", _CHANGE),
+    "chain_rewind": Grant("", _READ),
+    "chain_position": Grant("", _CHANGE),
     "deposit": Grant(_READ, _CHANGE),
     "deposit_credit": Grant(_READ, _ADD),
     "credited_transaction": Grant(_READ, _ADD),

@@ -46,7 +46,7 @@ from merchant_wallet.custody.report import (
     describe_failure,
     read_coin,
 )
-from merchant_wallet.deposits import deposit_store
+from merchant_wallet.deposits import chain_store
 from merchant_wallet.processes.chain_views import ChainView, ChainViews
 from merchant_wallet.withdrawals.stops import stop_payouts
 
@@ -197,7 +197,7 @@ class Reconciler:
     async def _store_transfers(
         self, connection: AsyncConnection, name: str, transfers: Sequence[TokenTransfer], last: int
     ) -> None:
-        owned = {seen.transfer.recipient for seen in await deposit_store.find_owned(connection, transfers)}
+        owned = {seen.transfer.recipient for seen in await chain_store.find_received(connection, transfers)}
         known = await records.read_addresses(connection, name)
         movements = find_movements(transfers, known.hot, known.deposits | owned)
         judged = await records.judge_movements(connection, name, movements, known.hot)
@@ -238,7 +238,7 @@ class Reconciler:
         later = []
         if block.number > scanned.block_number:
             later = await reader.transfers(scanned.block_number + 1, block.number)
-        owned = {seen.transfer.recipient for seen in await deposit_store.find_owned(connection, later)}
+        owned = {seen.transfer.recipient for seen in await chain_store.find_received(connection, later)}
         known = await records.read_addresses(connection, name)
         deposits = known.deposits | owned
         movements = await records.read_open_movements(connection, name)

@@ -100,7 +100,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     checkpoints = Maintenance(connect, {"checkpoints": checkpoint_task.run_once})
     figures = Maintenance(connect, {"figures": rollup.advance_all})
     sender = make_callback_sender(base, connect)
-    crediting_worker = CreditingWorker(connect, writer)
+    crediting_worker = CreditingWorker(connect, connect, writer)
     watchers = make_watchers(base, connect, chain_line)
     custody_readers = CustodyReaders(base, connect)
     reconciler = Reconciler(connect, custody_readers.open)
@@ -194,7 +194,7 @@ def make_watchers(base: Base, connect: Connect, worker_connection: WorkerConnect
     watchers = []
     for chain, reader in make_readers(base, worker_connection).items():
         check = None if isinstance(reader, SandboxReader) else reader.check_chain
-        watchers.append(Watcher(connect, chain, reader, minimum_units=minimum, check=check))
+        watchers.append(Watcher(connect, connect, chain, reader, minimum_units=minimum, check=check))
     return watchers
 
 
