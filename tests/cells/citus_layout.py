@@ -1,0 +1,58 @@
+"""An apart cell that Citus places: a distributed schema on a worker node, and home on the run's PostgreSQL.
+
+`WALLET_TEST_CITUS` is the URL of a database on a coordinator with worker nodes, for a superuser whom every
+node trusts. Tests drop and create its schema `far`.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from tests.cells.layout import Layout, open_layout
+from tests.conftest import FAR
+
+from merchant_wallet.base.db import connect_sync, place
+from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
+
+COORDINATOR: Final = os.environ.get("WALLET_TEST_CITUS", "")
+NO_CITUS: Final = "WALLET_TEST_CITUS names no PostgreSQL with Citus: cells on Citus are not tested"
+_FIND_NODE: Final = "select nodename, nodeport from citus_shards where table_name::text = %s"
+
+
+@contextmanager
+def citus_layout(url: str) -> Iterator[Layout]:
+    """The cell's schema is made on the coordinator, then distributed. Its URL is the worker node's."""
+    owner = str(conninfo_to_dict(url)["user"])
+    with connect_sync(COORDINATOR) as coordinator:
+        _drop(coordinator)
+        for role, rights in ((owner, "superuser login"), (WEB_ROLE, "login"), (WORKER_ROLE, "login")):
+            if coordinator.execute("select from pg_roles where rolname = %s", (role,)).fetchone() is None:
+                coordinator.execute(
+                    sql.SQL("create role {} {}").format(sql.Identifier(role), sql.SQL(rights))
+                )
+        layout = open_layout(url, place(COORDINATOR, None, FAR), COORDINATOR)
+        try:
+            coordinator.execute("select citus_schema_distribute(%s::regnamespace)", (FAR,))
+            follow(layout)
+            yield layout
+        finally:
+            _drop(coordinator)
+
+
+def follow(layout: Layout) -> None:
+    """Tell the layout and home the node that has the schema now."""
+    with connect_sync(COORDINATOR) as coordinator:
+        row = coordinator.execute(_FIND_NODE, (f"{FAR}.book",)).fetchone()
+    assert row is not None
+    address = make_conninfo(COORDINATOR, host=row[0], port=row[1])
+    layout.far_url = place(address, None, FAR)
+    with connect_sync(layout.url) as home:
+        home.execute("update cell set address = %s where name = %s", (address, FAR))
+
+
+def _drop(coordinator: psycopg.Connection) -> None:
+    coordinator.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(FAR)))
