@@ -23,7 +23,6 @@ EXCEPTIONS: Final = {
     "observability/metrics.sql": "count_obstacles",
     "reporting/payout_blockers.sql": "list_blockers list_blockers_of_merchant",
     # Home's rows become arguments.
-    "custody/records.sql": "list_expected judge_movements",
     "custody/sweeps/sweeps.sql": "list_unswept",
     # A page reads the cell, then home's rows of that page.
     "reporting/orders.sql": """

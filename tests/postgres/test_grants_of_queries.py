@@ -89,10 +89,10 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "callbacks/outbox.sql": "claim insert_attempts record_success note_order record_answer",
         "custody/records.sql": """
             sum_treasury read_watched find_first_block
-            read_cursor move_cursor list_addresses insert_addresses judge_movements
+            read_cursor move_cursor list_addresses insert_addresses
             list_open_movements insert_movements explain_movements insert_result record_treasury
             insert_remainders list_remainders list_treasury page_unsurveyed move_survey read_survey
-            read_survey_place list_expected""",
+            read_survey_place list_swept find_signed""",
         "merchants/xpub_pool.sql": "insert_accounts",
         "audit/rollback/evidence.sql": "record_evidence",
         "book/nonce_partitions.sql": "drop_nonce_day",

@@ -60,7 +60,8 @@ GROWING = (
 
 READS_ALL = {
     "records.sql/sum_accounts": "adds every balance up, so that one which somebody changed shows",
-    "records.sql/list_expected": "holds what came to each address against what was swept, if a sum is wrong",
+    "records.sql/sum_deposits": "sums what came to each address, if a sum is wrong",
+    "records.sql/list_swept": "sums what was swept from each address, if a sum is wrong",
     "books.sql/list_fees": "sums what was ever taken out of each book's fees, for one operator's question",
     "verify.sql/list_books": "skips along each index from one merchant to the next",
     "verify.sql/find_stray_wallet": "holds all addresses of a book against the platform's",

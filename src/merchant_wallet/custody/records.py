@@ -3,6 +3,7 @@
 Rules:
 - Nothing here decides anything.
 - Reads run in the caller's snapshot, writes after it. Every write may be repeated.
+- Deposits and orders are read from a cell, everything else from home.
 - Statements are in `records.sql`. All functions raise `psycopg.Error`.
 - Times are milliseconds, amounts are units of 10^-6.
 """
@@ -25,6 +26,9 @@ _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
 HOT: Final = "hot"
 DEPOSIT: Final = "deposit"
+BOOKED: Final = frozenset({"pending", "dust", "dropped", "credited"})
+"""The states of a final deposit that the books know. A held one waits for a person."""
+HELD: Final = "held"
 MAX_RESULT_NO: Final = 2**63 - 1
 MARGIN_MS: Final = 3_600_000
 """Deposits are searched from this long before the last search: clocks differ, and commits come late."""
@@ -164,10 +168,11 @@ async def read_survey(connection: AsyncConnection, chain: str) -> int | None:
     return rows[0][0] if rows else None
 
 
-async def read_expected(connection: AsyncConnection, chain: str) -> dict[bytes, int]:
+async def read_expected(home: AsyncConnection, cell: AsyncConnection, chain: str) -> dict[bytes, int]:
     """What each deposit address should hold by its deposits and sweeps, in units."""
-    rows = await _rows(connection, "list_expected", chain=chain)
-    return {bytes(address): units for address, units in rows}
+    swept = await _rows(home, "list_swept", chain=chain)
+    came = {bytes(address): units for address, units in await _rows(cell, "sum_deposits", chain=chain)}
+    return {bytes(address): came.get(bytes(address), 0) - units for address, units in swept}
 
 
 async def add_addresses(
@@ -190,26 +195,39 @@ async def read_open_movements(connection: AsyncConnection, chain: str) -> list[M
 
 
 async def judge_movements(
-    connection: AsyncConnection, chain: str, movements: Sequence[Movement], hot: frozenset[bytes]
+    home: AsyncConnection,
+    cell: AsyncConnection,
+    chain: str,
+    movements: Sequence[Movement],
+    hot: frozenset[bytes],
 ) -> list[JudgedMovement]:
-    """Which of these movements the books contain."""
+    """Which of these movements the books contain.
+
+    An order's transfer counts if it settled the order. A deposit counts from the moment when its cell has it,
+    unless it is held.
+    """
     if not movements:
         return []
-    at_hots = [(each.sender if each.is_out else each.recipient) in hot for each in movements]
-    rows = await _rows(
-        connection,
+    names = _names(chain, movements)
+    signed = await _rows(home, "find_signed", **names)
+    found = await _rows(
+        cell,
         "judge_movements",
-        **_names(chain, movements),
-        at_hots=at_hots,
+        **names,
+        merchant_ids=[merchant_id for merchant_id, _, _ in signed],
+        order_ids=[order_id for _, order_id, _ in signed],
         block_log_indexes=[each.block_log_index for each in movements],
         amounts=_amounts(movements),
     )
-    return [
-        JudgedMovement(movement, at_hot, is_booked, order_status, is_held)
-        for movement, at_hot, (_, is_booked, order_status, is_held) in zip(
-            movements, at_hots, rows, strict=True
-        )
-    ]
+    judged = []
+    for each, (_, _, is_recorded), (order_status, is_settled, deposit) in zip(
+        movements, signed, found, strict=True
+    ):
+        at_hot = (each.sender if each.is_out else each.recipient) in hot
+        in_book = is_settled if each.is_out else not at_hot and deposit in BOOKED
+        by_operator = is_recorded and (at_hot or each.is_out)
+        judged.append(JudgedMovement(each, at_hot, in_book or by_operator, order_status, deposit == HELD))
+    return judged
 
 
 async def write_movements(

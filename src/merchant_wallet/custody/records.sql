@@ -92,14 +92,15 @@ select after_address from custody_survey where chain = %(chain)s::text;
 -- When the last round over all addresses ended.
 select completed_ms from custody_survey where chain = %(chain)s::text;
 
--- name: list_expected
--- What each deposit address should hold: its final deposits minus its sweeps. Addresses with an open sweep are left
--- out.
-select c.address, (coalesce(d.units, 0) - coalesce(w.units, 0))::bigint
+-- name: sum_deposits
+-- What came to each address in final deposits.
+select address, sum(amount)::bigint from deposit
+ where chain = %(chain)s::text and status in ('pending', 'dust', 'held', 'credited') group by address;
+
+-- name: list_swept
+-- What was swept from each deposit address. Addresses with an open sweep are left out.
+select c.address, coalesce(w.units, 0)::bigint
   from custody_address c
-  left join (select address, sum(amount) as units from deposit
-              where chain = %(chain)s::text and status in ('pending', 'dust', 'held', 'credited') group by address) d
-         on d.address = c.address
   left join (select address, sum(amount) filter (where step = 'done') as units, bool_or(ended_ms is null) as is_open
                from sweep where chain = %(chain)s::text group by address) w on w.address = c.address
  where c.chain = %(chain)s::text and c.purpose = 'deposit' and not coalesce(w.is_open, false);
@@ -119,33 +120,29 @@ insert into custody_address (chain, address, purpose, since_ms)
 select %(chain)s::text, u.address, %(purpose)s::text, %(now_ms)s::bigint from unnest(%(addresses)s::bytea[]) u (address)
 on conflict (chain, address) do nothing;
 
+-- name: find_signed
+-- The order that each outgoing movement was signed for, and whether an operator has recorded the movement as the treasury's.
+select s.merchant_id, s.order_id,
+       exists (select from treasury_movement t
+                where t.chain = %(chain)s::text and t.tx_hash = m.tx_hash
+                  and t.direction = case when m.is_out then 'OUT' else 'IN' end)
+  from unnest(%(tx_hashes)s::text[], %(is_outs)s::boolean[]) with ordinality m (tx_hash, is_out, no)
+  left join lateral (
+       select merchant_id, order_id from payout_signed where tx_hash = m.tx_hash and m.is_out
+        order by merchant_id, order_id limit 1) s on true
+ order by m.no;
+
 -- name: judge_movements
--- Whether the books contain each movement, and the status of the order it was signed for. An order's transfer counts if
--- it settled the order. A deposit counts from the moment when the watcher has it, unless it is held. A deposit from
--- before log indexes were stored per transaction is found by its index in the block.
-select m.no,
-       case when m.is_out then
-                 exists (select from payout_signed s
-                           join withdrawal w on w.merchant_id = s.merchant_id and w.order_id = s.order_id
-                          where s.tx_hash = m.tx_hash and w.chain = %(chain)s::text and w.status = 2
-                            and w.tx_hash = m.tx_hash and w.amount - w.fee = m.amount)
-            else not m.at_hot
-                 and coalesce(x.status in ('pending', 'dust', 'dropped', 'credited'), false)
-       end
-       or ((m.at_hot or m.is_out) and exists (
-           select from treasury_movement t
-            where t.chain = %(chain)s::text and t.tx_hash = m.tx_hash
-              and t.direction = case when m.is_out then 'OUT' else 'IN' end)),
-       (select w.status from payout_signed s
-          join withdrawal w on w.merchant_id = s.merchant_id and w.order_id = s.order_id
-         where s.tx_hash = m.tx_hash and w.chain = %(chain)s::text and m.is_out),
-       not m.is_out and coalesce(x.status = 'held', false)
+-- What a cell has of each movement: its order's status, whether the order was settled by exactly this transfer, and its deposit's
+-- status. A deposit from before log indexes were stored per transaction is found by its index in the block.
+select w.status, coalesce(w.status = 2 and w.tx_hash = m.tx_hash and w.amount - w.fee = m.amount, false), x.status
   from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(block_log_indexes)s::int[], %(is_outs)s::boolean[],
-              %(at_hots)s::boolean[], %(amounts)s::bigint[])
-       with ordinality m (tx_hash, log_index, block_log_index, is_out, at_hot, amount, no)
+              %(amounts)s::bigint[], %(merchant_ids)s::bigint[], %(order_ids)s::bigint[])
+       with ordinality m (tx_hash, log_index, block_log_index, is_out, amount, merchant_id, order_id, no)
+  left join withdrawal w on w.merchant_id = m.merchant_id and w.order_id = m.order_id and w.chain = %(chain)s::text
   left join lateral (
        select d.status from deposit d
-        where d.chain = %(chain)s::text and d.tx_hash = m.tx_hash and d.amount = m.amount
+        where not m.is_out and d.chain = %(chain)s::text and d.tx_hash = m.tx_hash and d.amount = m.amount
           and (d.log_index = m.log_index or d.block_log_index = m.block_log_index) and d.final_ms is not null
         order by d.log_index = m.log_index desc limit 1) x on true
  order by m.no;

@@ -200,7 +200,7 @@ class Reconciler:
         owned = {seen.transfer.recipient for seen in await chain_store.find_received(connection, transfers)}
         known = await records.read_addresses(connection, name)
         movements = find_movements(transfers, known.hot, known.deposits | owned)
-        judged = await records.judge_movements(connection, name, movements, known.hot)
+        judged = await records.judge_movements(connection, connection, name, movements, known.hot)
         # What the books contain now is in every later snapshot, too.
         found = [each for each in judged if not each.is_booked]
         now = self._clock()
@@ -244,7 +244,7 @@ class Reconciler:
         movements = await records.read_open_movements(connection, name)
         # The sandbox's block ranges overlap.
         movements += [each for each in find_movements(later, known.hot, deposits) if each not in movements]
-        judged = await records.judge_movements(connection, name, movements, known.hot)
+        judged = await records.judge_movements(connection, connection, name, movements, known.hot)
         held = await read_balances(custody_reader, known.hot | deposits, block)
         hot_units = sum(held[address] for address in known.hot)
         deposit_units = sum(held.values()) - hot_units
@@ -268,7 +268,7 @@ class Reconciler:
         rests: Mapping[bytes, int],
     ) -> dict[str, tuple[int, int]]:
         """Deposit addresses whose balance differs from their deposits, sweeps and open movements."""
-        expected = await records.read_expected(connection, name)
+        expected = await records.read_expected(connection, connection, name)
         expected = {address: units + rests.get(address, 0) for address, units in expected.items()}
         for each in judged:
             movement = each.movement
