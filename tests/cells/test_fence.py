@@ -115,4 +115,4 @@ def test_the_cells_state_is_read_once_for_each_statement(database_url: str, name
 
     (state,) = [node for node in list_nodes(plan) if node.get("Relation Name") == "cell_state"]
     assert state["Parent Relationship"] == "InitPlan"
-    assert state["Node Type"] in ("Index Scan", "Index Only Scan", "Bitmap Heap Scan")
+    assert state["Node Type"] in ("Index Scan", "Index Only Scan")

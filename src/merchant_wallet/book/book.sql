@@ -3,10 +3,14 @@
 -- The statements that write come after `claim_books` in the same transaction. Their first parameter is the group's id. They
 -- write for the books that the claim has marked alone. The second parameter is the column of merchant ids.
 
+-- fragment: cell_is_open
+-- Whether the cell takes commands. `cell_id >= 0` lets PostgreSQL use the key. It is looked up once, not for each row.
+exists (select from cell_state s where s.cell_id >= 0 and s.is_open)
+
 -- fragment: head
--- The columns of a book's head. A book takes commands while it and its cell are open. `cell_id >= 0` lets PostgreSQL use the key.
+-- The columns of a book's head. A book takes commands while it and its cell are open.
 merchant_id, version, id_range, id_counter, next_range, entry_count, head_hash, last_ms, settings_version, withdrawn_day,
-withdrawn_units, is_open and (select s.is_open from cell_state s where s.cell_id >= 0)
+withdrawn_units, is_open and {cell_is_open}
 
 -- name: read_books
 -- The heads of books. Sent before all other reads: what changes after it moves the version, and then the claim fails.
@@ -135,7 +139,7 @@ update book b
                 union all
                select n.merchant_id from (select unnest($17::bigint[]) as merchant_id, unnest($18::text[]) as name) n
                 cross join lateral (select 1 from withdrawal where merchant_id = n.merchant_id and mc_order_id = n.name limit 1) k))
-           and exists (select from cell_state s where s.cell_id >= 0 and s.is_open)) c
+           and {cell_is_open}) c
  where b.merchant_id = c.merchant_id
 returning b.merchant_id;
 
