@@ -345,6 +345,14 @@ CREATE TABLE cell.rate (
     CONSTRAINT rate_usdt_kfb_max_age_ms_check CHECK ((usdt_kfb_max_age_ms > 0))
 );
 
+CREATE TABLE cell.reference_state (
+    row_no integer DEFAULT 1 NOT NULL,
+    change_no bigint NOT NULL,
+    changed_ms bigint NOT NULL,
+    checked_ms bigint NOT NULL,
+    CONSTRAINT reference_state_row_no_check CHECK ((row_no = 1))
+);
+
 CREATE TABLE cell.rollback_evidence (
     merchant_id bigint NOT NULL,
     subject text NOT NULL,
@@ -553,6 +561,9 @@ ALTER TABLE ONLY cell.posting
 
 ALTER TABLE ONLY cell.rate
     ADD CONSTRAINT rate_pkey PRIMARY KEY (merchant_id);
+
+ALTER TABLE ONLY cell.reference_state
+    ADD CONSTRAINT reference_state_pkey PRIMARY KEY (row_no);
 
 ALTER TABLE ONLY cell.rollback_evidence
     ADD CONSTRAINT rollback_evidence_pkey PRIMARY KEY (merchant_id, subject);

@@ -885,6 +885,14 @@ ALTER TABLE public.reconciliation ALTER COLUMN reconciliation_no ADD GENERATED A
     CACHE 1
 );
 
+CREATE TABLE public.reference_state (
+    row_no integer DEFAULT 1 NOT NULL,
+    change_no bigint NOT NULL,
+    changed_ms bigint NOT NULL,
+    checked_ms bigint NOT NULL,
+    CONSTRAINT reference_state_row_no_check CHECK ((row_no = 1))
+);
+
 CREATE TABLE public.refused_request (
     merchant_id bigint NOT NULL,
     refused_no bigint NOT NULL,
@@ -1401,6 +1409,9 @@ ALTER TABLE ONLY public.rate
 
 ALTER TABLE ONLY public.reconciliation
     ADD CONSTRAINT reconciliation_pkey PRIMARY KEY (chain, reconciliation_no);
+
+ALTER TABLE ONLY public.reference_state
+    ADD CONSTRAINT reference_state_pkey PRIMARY KEY (row_no);
 
 ALTER TABLE ONLY public.refused_request
     ADD CONSTRAINT refused_request_pkey PRIMARY KEY (merchant_id, refused_no);

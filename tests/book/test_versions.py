@@ -55,7 +55,7 @@ GROUP_STATEMENTS: Final = "book/book.sql"
 """Statements of groups, after the claim, which moves the version."""
 
 NO_RULE: Final = {
-    "callbacks/outbox.sql record_success": "no rule judges when a callback was delivered",
+    "callbacks/outbox.sql note_order": "no rule judges when a callback was delivered",
     "merchants/merchants.sql insert_merchant": "nobody has cached a book that is not there yet",
     "merchants/books.sql insert_book": "as above",
     "merchants/books.sql insert_accounts": "as above",

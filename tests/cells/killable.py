@@ -20,6 +20,7 @@ from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.cache import MerchantCache
 from merchant_wallet.merchants.cells.carrying import carry
+from merchant_wallet.merchants.cells.mirroring import mirror
 from merchant_wallet.merchants.id_ranges import allocate_range
 from merchant_wallet.merchants.issued_addresses import IssuedAddress
 from merchant_wallet.merchants.keys import Keyring
@@ -124,11 +125,19 @@ async def change(home_url: str, cell_url: str, kill_point: KillPoint, merchant_i
         await carry(home, cell, FAR_ID, int(merchant_id))
 
 
+async def mirror_once(home_url: str, cell_url: str, kill_point: KillPoint) -> None:
+    """Copy rates and evidence to the cell."""
+    async with await db.connect(home_url) as home, await db.connect(cell_url) as cell:
+        _watch_statements(kill_point)
+        await mirror(home, cell)
+
+
 ACTIONS: Final[Mapping[str, Callable[..., Coroutine[Any, Any, None]]]] = {
     "allocate": allocate,
     "change": change,
     "create": create,
     "look_up": look_up,
+    "mirror": mirror_once,
 }
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,45 +14,20 @@ from tests.cells.killable import FAR_ID, KEYRING, NOW_MS
 from tests.cells.killed import kill_at_each_step
 from tests.crash.shop import run
 
-from merchant_wallet.base.cells import Cell, CellClosed
+from merchant_wallet.base.cells import CellClosed
 from merchant_wallet.base.db import connect
 from merchant_wallet.book import chart
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.addresses import derive_own_addresses
+from merchant_wallet.merchants.cache import MerchantCache
 from merchant_wallet.merchants.cells import carrying
-from merchant_wallet.merchants.cells.carrying import Carrier, carry, write_settings
+from merchant_wallet.merchants.cells.carrying import carry, carry_waiting, find_and_carry, write_settings
+from merchant_wallet.merchants.cells.directory import Directory
+from merchant_wallet.merchants.cells.updates import CellUpdates
 from merchant_wallet.merchants.records import SettingRefused
 
 COPY = b"""select merchant_id, name, status, currency_mode, deposit_notify_url, require_pin, frame_origins
  from merchant order by merchant_id"""
-
-
-class CellsOfTest:
-    """Home, and apart cells by id. A cell without a URL is away."""
-
-    def __init__(self, home: str, urls: dict[int, str | None]) -> None:
-        self.home = home
-        self.cells = [Cell(cell_id, f"c{cell_id}", url or "", "far") for cell_id, url in urls.items()]
-
-    async def connect_home(self) -> AsyncConnection:
-        return await connect(self.home)
-
-    async def connect(self, cell: Cell) -> AsyncConnection:
-        if not cell.url:
-            raise CellClosed(f"cell {cell.name} is closed")
-        return await connect(cell.url)
-
-    def list(self) -> Sequence[Cell]:
-        return self.cells
-
-    def known(self, merchant_id: int) -> Cell | None:
-        return None
-
-    async def find(self, merchant_id: int) -> Cell:
-        async with await connect(self.home) as home:
-            query = "select cell_id from merchant where merchant_id = %s"
-            ((cell_id,),) = await (await home.execute(query, [merchant_id])).fetchall()
-        return next(cell for cell in self.cells if cell.cell_id == cell_id)
 
 
 @asynccontextmanager
@@ -80,8 +56,8 @@ async def _open_merchants(two: TwoDatabases, names: Sequence[str]) -> dict[str, 
 
 
 async def _carry_waiting(two: TwoDatabases) -> int:
-    async with await connect(two.home) as home:
-        return await Carrier(CellsOfTest(two.home, {FAR_ID: two.cell})).carry_waiting(home)
+    async with _open_both(two) as (home, cell):
+        return await carry_waiting(home, cell, FAR_ID)
 
 
 async def _check_cell(two: TwoDatabases) -> None:
@@ -208,20 +184,68 @@ def test_a_book_that_was_opened_with_older_settings_gets_the_newest(two_database
     run(scenario())
 
 
-def test_a_cell_that_is_away_hinders_no_other(two_databases: TwoDatabases) -> None:
+def test_a_process_that_reads_a_merchant_carries_its_settings_first(two_databases: TwoDatabases) -> None:
     async def scenario() -> None:
+        directory = Directory(two_databases.home)
+        carry_found = partial(find_and_carry, directory)
+        cache = MerchantCache(two_databases.home, KEYRING, note_cell=directory.note, carry=carry_found)
+        async with await connect(two_databases.home) as home:
+            merchant_id = await _create(home, "Shop")
+            (ref,) = await store.list_merchants(home)
+            opened = await cache.load(ref.app_key)
+            await _check_cell(two_databases)
+            await store.suspend(home, merchant_id)
+            suspended = await cache.load(ref.app_key)
+        await cache.close()
+        assert opened is not None
+        assert suspended is not None
+        assert (opened.status, suspended.status) == ("active", "suspended")
+        await _check_cell(two_databases)
+
+    run(scenario())
+
+
+def test_while_the_cell_is_away_home_has_the_change_and_a_merchant_can_be_read(
+    two_databases: TwoDatabases,
+) -> None:
+    async def scenario() -> None:
+        merchant_id = (await _open_merchants(two_databases, ["Shop"]))["Shop"]
+        directory = Directory(two_databases.home)
+        carry_found = partial(find_and_carry, directory)
+        cache = MerchantCache(two_databases.home, KEYRING, note_cell=directory.note, carry=carry_found)
         async with _open_both(two_databases) as (home, cell):
-            await home.execute(
-                "insert into cell (cell_id, name, schema_name, address, added_ms)"
-                " values (2, 'off', 'off', 'x', 1)"
-            )
-            waits, opened = await _create(home, "Waits", cell_id=2), await _create(home, "Shop")
-            cells = CellsOfTest(two_databases.home, {FAR_ID: two_databases.cell, 2: None})
-            assert await Carrier(cells).carry_waiting(home) == 1
-            assert await _rows(cell, b"select merchant_id from book") == [(opened,)]
+            await cell.execute("update cell_state set is_open = false")
+            await store.suspend(home, merchant_id)
+            (ref,) = await store.list_merchants(home)
+            read = await cache.load(ref.app_key)
+            assert read is not None
+            assert (read.status, read.is_carried) == ("suspended", False)
             with pytest.raises(CellClosed):
-                await Carrier(cells).carry(waits)
-            assert not await Carrier(cells).carry(opened)
+                await find_and_carry(directory, merchant_id)
+            assert await _rows(cell, b"select status from merchant") == [("active",)]
+            await cell.execute("update cell_state set is_open = true")
+            assert await find_and_carry(directory, merchant_id)
+        await cache.close()
+        await _check_cell(two_databases)
+
+    run(scenario())
+
+
+def test_the_worker_carries_what_waits(two_databases: TwoDatabases) -> None:
+    async def scenario() -> None:
+        async with await connect(two_databases.home) as home:
+            first = await _create(home, "First")
+        updates = CellUpdates(
+            FAR_ID, partial(connect, two_databases.home), partial(connect, two_databases.cell)
+        )
+        await updates.update()
+        await _check_cell(two_databases)
+        async with await connect(two_databases.home) as home:
+            await store.suspend(home, first)
+            await _create(home, "Second")
+        await updates.update()
+        await updates.close()
+        await _check_cell(two_databases)
 
     run(scenario())
 

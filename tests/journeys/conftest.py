@@ -36,7 +36,7 @@ from merchant_wallet.book.outcomes import Adjusted, Outcome
 from merchant_wallet.book.state import Draft
 from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store
-from merchant_wallet.merchants.cells.carrying import Carrier
+from merchant_wallet.merchants.cells.carrying import find_and_carry
 from merchant_wallet.merchants.cells.writers import CellWriters
 from merchant_wallet.processes import web as server
 from merchant_wallet.processes import worker
@@ -245,7 +245,7 @@ class Platform:
             )
         )
         if cell_id != DEFAULT_CELL_ID:
-            assert self.run(lambda: Carrier(self.base.cells).carry(new.merchant.merchant_id))
+            assert self.run(lambda: find_and_carry(self.base.cells, new.merchant.merchant_id))
         merchant, app_key = new.merchant, new.merchant.app_key
         if not self.base.settings.sandbox:
             # The merchant keeps the sandbox's seed, so that no pool of accounts is needed.

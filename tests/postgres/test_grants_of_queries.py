@@ -45,6 +45,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "merchants/addresses.sql": BOTH,
     "merchants/books.sql": BOTH,
     "merchants/cells/carrying.sql": BOTH,
+    "merchants/cells/mirroring.sql": WORKER,
     "merchants/id_ranges.sql": BOTH,
     "merchants/merchants.sql": BOTH,
     "merchants/xpub_pool.sql": BOTH,
@@ -108,8 +109,9 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "custody/records.sql": "record_treasury",
         "deposits/chain_store.sql": "insert_rewind",
         "deposits/sandbox_deposits.sql": "lock_deposits insert_deposit",
-        # In home. An apart cell's copy of a merchant has other rights.
+        # In home. An apart cell's copies have other rights.
         "merchants/cells/carrying.sql": "insert_copy write_copy",
+        "merchants/cells/mirroring.sql": "delete_rates insert_rates delete_evidence",
         "merchants/merchants.sql": """
             insert_merchant write_account_xpubs raise_settings_version write_settings
             write_status insert_secret retire_secret take_address_index""",

@@ -107,10 +107,14 @@ select k.merchant_id, d.chain, d.tx_hash, d.log_index, d.address, d.amount, m.ad
   left join merchant_address m on m.merchant_id = k.merchant_id and m.address = d.address;
 
 -- name: read_rates
--- The platform's rates (merchant 0) and the merchants' own, which override them for each direction.
+-- The platform's rates (merchant 0) and the merchants' own, which override them for each direction. An apart cell has copies: no
+-- rate is used if they were not compared with home within a minute of now ($2). The default cell's books read home's own.
 select merchant_id, usdt_kfb_e8, usdt_kfb_paused, usdt_kfb_set_ms, usdt_kfb_max_age_ms,
        kfb_usdt_e8, kfb_usdt_paused, kfb_usdt_set_ms, kfb_usdt_max_age_ms
-  from rate where merchant_id = any(array_append($1::bigint[], 0)) order by merchant_id;
+  from rate where merchant_id = any(array_append($1::bigint[], 0))
+   and not exists (select from reference_state
+                    where row_no = 1 and checked_ms not between $2::bigint - 60000 and $2::bigint + 60000)
+ order by merchant_id;
 
 -- name: claim_books
 -- Writes the new heads of the books that are as the group was judged on, and gives them the group's id as their version. It is the one

@@ -32,12 +32,16 @@ _read_withdrawal: Final = arrays.make_row_reader(Withdrawal)
 
 
 class Read(NamedTuple):
-    """One kind of look-up: its statement, the keys that a read set names, and what to do with the rows."""
+    """One kind of look-up: its statement, the keys that a read set names, and what to do with the rows.
+
+    `at_moment` says that the time in milliseconds is a parameter after the keys.
+    """
 
     statement: bytes
     list_keys: Callable[[ReadSet], Iterable[tuple[Any, ...]]]
     encoders: tuple[Encoder, ...]
     add_rows: Callable[[Drafts, Rows], None]
+    at_moment: bool = False
 
 
 async def read_drafts(connection: PipelineConnection, batches: Sequence[Batch], now_ms: int) -> None:
@@ -56,7 +60,8 @@ async def read_drafts(connection: PipelineConnection, batches: Sequence[Batch], 
             for key in read.list_keys(batch.missing)
         ]
         if keys:
-            calls.append((read.statement, arrays.of_rows(keys, (of_ints, *read.encoders))))
+            moment = [b"%d" % now_ms] if read.at_moment else []
+            calls.append((read.statement, [*arrays.of_rows(keys, (of_ints, *read.encoders)), *moment]))
             reads.append(read)
     results = await connection.run(calls)
     drafts = {batch.merchant_id: batch.draft for batch in batches if batch.draft is not None}
@@ -180,7 +185,7 @@ _READS: Final = (
     Read(b"read_withdrawals", _singles("withdrawal_ids"), (of_ints,), _add_withdrawals),
     Read(b"read_withdrawals_by_name", _singles("withdrawal_names"), (of_texts,), _add_withdrawals),
     Read(b"read_stops", _singles("stoppable_ids"), (of_ints,), _add_stops),
-    Read(b"read_rates", lambda rs: [()] if rs.rates else [], (), _add_rates),
+    Read(b"read_rates", lambda rs: [()] if rs.rates else [], (), _add_rates, at_moment=True),
     Read(b"read_deposits", deposits.list_keys, deposits.KEY, deposits.add_rows),
     _EARLIER_ENTRIES,
 )

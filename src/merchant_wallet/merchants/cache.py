@@ -6,11 +6,12 @@ call `refresh` before they refuse a request because of a setting. An unknown app
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
 import psycopg
+import structlog
 
 from merchant_wallet.base import db
 from merchant_wallet.base.pool import Pool, is_idle
@@ -23,6 +24,8 @@ Reading = asyncio.Task[Merchant | None]
 
 MAX_MERCHANTS = 100_000
 READ_TIMEOUT_S = 10.0
+
+log = structlog.get_logger(__name__)
 
 
 class MerchantsUnavailable(db.TransientError):
@@ -38,9 +41,14 @@ class MerchantCache:
         keyring: Keyring,
         connections: int = 4,
         note_cell: Callable[[int, int], None] = lambda merchant_id, cell_id: None,
+        carry: Callable[[int], Awaitable[object]] | None = None,
     ) -> None:
-        """`note_cell` is called with each merchant that was read and the cell of its book."""
+        """`note_cell` is called with each merchant that was read and the cell of its book.
+
+        `carry` is called with a merchant whose cell has not these settings yet, before they are used.
+        """
         self._note_cell = note_cell
+        self._carry = carry
         self._keyring = keyring
         self._merchants: OrderedDict[str, Merchant] = OrderedDict()
         self._reading: dict[str, Reading] = {}
@@ -73,13 +81,30 @@ class MerchantCache:
         try:
             # Callers who guess appKeys wait for each other. A known merchant never waits for them.
             pool = self._pool if app_key in self._merchants else self._pool_for_unknown
-            async with asyncio.timeout(READ_TIMEOUT_S), _acquire(pool) as connection:
-                return self._keep(app_key, await store.load_by_app_key(connection, self._keyring, app_key))
+            async with asyncio.timeout(READ_TIMEOUT_S):
+                async with _acquire(pool) as connection:
+                    read = await store.load_by_app_key(connection, self._keyring, app_key)
+                merchant = self._keep(app_key, read)
+                if merchant is not None and not merchant.is_carried:
+                    await self._carry_settings(merchant.merchant_id)
+                return merchant
         except TimeoutError as error:
             raise MerchantsUnavailable("no answer in time") from error
         finally:
             if self._reading.get(app_key) is mine:
                 del self._reading[app_key]
+
+    async def _carry_settings(self, merchant_id: int) -> None:
+        """Tell the cell of a merchant's book the settings that were read, or else it would refuse them."""
+        if self._carry is None:
+            return
+        try:
+            await self._carry(merchant_id)
+        except Exception as error:
+            if not db.is_transient_error(error):
+                raise
+            # The book answers what it can. The worker carries the settings when the cell is back.
+            log.warning("settings could not be carried", merchant_id=merchant_id, reason=str(error))
 
     async def refresh(self, merchant: Merchant) -> Merchant | None:
         """The merchant as it is now: the same object if nothing changed. Raises MerchantsUnavailable."""

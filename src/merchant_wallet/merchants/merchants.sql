@@ -8,7 +8,7 @@ select m.merchant_id, m.name, m.app_key, m.status, m.currency_mode, m.sign_metho
        m.second_approval_limit_units,
        m.daily_limit_units, m.allowed_addresses, m.auto_register, m.require_pin, m.rate_limit,
        m.deposit_notify_url, m.frame_origins, m.account_xpubs,
-       m.created_ms, m.cell_id, m.settings_version, a.secret_nos, a.sealed, c.callback_no, c.callback_sealed
+       m.created_ms, m.cell_id, m.settings_version, m.carried_version >= m.settings_version as is_carried, a.secret_nos, a.sealed, c.callback_no, c.callback_sealed
   from merchant m
   cross join lateral (
        select array_agg(s.secret_no order by s.secret_no desc) as secret_nos,

@@ -68,7 +68,7 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
     means: no limit for `daily_limit_units`, the platform's limit for `rate_limit` (requests a second, 0 is no
     limit), no callbacks about deposits for `deposit_notify_url`. Only pages of `frame_origins` may frame the
     wallet page. `settings_version` is the version of these values: the book refuses a command made under an
-    older one.
+    older one. `is_carried` says whether the book's cell knows this version.
     """
 
     merchant_id: int
@@ -93,6 +93,7 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
     account_xpubs: dict[str, str]
     settings_version: int
     cell_id: int = DEFAULT_CELL_ID
+    is_carried: bool = True
     created_ms: int
     deposit_notify_url: str | None = None
     frame_origins: tuple[str, ...] = ()

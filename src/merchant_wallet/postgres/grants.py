@@ -93,7 +93,8 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "wallet_session": Grant(_KEEP, "select, delete"),
     "refused_request": Grant("select, insert, delete"),
     "rate": Grant(_CHANGE, _READ),
-    "rate_history": Grant(_ADD),
+    "rate_history": Grant(_ADD, _READ),
+    "reference_state": Grant(_READ, _CHANGE),
     # People and what they did.
     "operator": Grant(_CHANGE),
     "operator_failure": Grant(_KEEP, "select, update, delete"),

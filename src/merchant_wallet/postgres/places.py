@@ -78,6 +78,7 @@ CELL: Final = frozenset(
         "merchant_address",
         "nonce",
         "posting",
+        "reference_state",
         "sub_user",
         "wallet_address",
         "wallet_session",

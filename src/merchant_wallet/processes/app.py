@@ -26,6 +26,7 @@ from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.merchants.cache import MerchantCache
+from merchant_wallet.merchants.cells.carrying import find_and_carry
 from merchant_wallet.observability.logs import AccessLog
 from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import make_route
@@ -110,7 +111,12 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         writer = make_writer(base, clock=clock)
         await writer.open()
         stack.push_async_callback(writer.close)
-        merchant_cache = MerchantCache(base.url, base.keyring, note_cell=base.cells.note)
+        merchant_cache = MerchantCache(
+            base.url,
+            base.keyring,
+            note_cell=base.cells.note,
+            carry=partial(find_and_carry, base.cells),
+        )
         stack.push_async_callback(merchant_cache.close)
         access_log = AccessLog(sys.stderr, enabled=settings.log_level in ("debug", "info"))
         access_log.start()

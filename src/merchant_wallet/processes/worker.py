@@ -41,6 +41,7 @@ from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.deposits.sandbox_deposits import SandboxDeposits
 from merchant_wallet.deposits.watcher import POLL_INTERVAL_S, Watcher
 from merchant_wallet.merchants.addresses import give_missing_addresses
+from merchant_wallet.merchants.cells.updates import CellUpdates
 from merchant_wallet.merchants.id_ranges import allocate_range, find_books_short_of_ids
 from merchant_wallet.observability import logs
 from merchant_wallet.observability.metrics import Metrics
@@ -110,6 +111,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     watching.append(partial(figures.run, interval_s=rollup.INTERVAL_S))
     if settings.reconcile_interval_s:
         watching.append(partial(reconciler.run, interval_s=settings.reconcile_interval_s))
+    updates = await open_cell_updates(base)
     metrics = Metrics(
         connect,
         clock=now_ms,
@@ -136,6 +138,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
             crediting_worker.run,
             sender.run,
             maintenance.run,
+            *[update.run for update in updates],
             *watching,
         ]
         await run_workers([pay, expire, *others], stop)
@@ -155,6 +158,16 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
         await checkpoints.close()
         await figures.close()
         await chain_line.close()
+
+
+async def open_cell_updates(base: Base) -> list[CellUpdates]:
+    """A worker for each apart cell that keeps it up to date with home."""
+    await base.cells.refresh()
+    return [
+        CellUpdates(cell.cell_id, base.cells.connect_home, partial(base.cells.connect, cell))
+        for cell in base.cells.list()
+        if not cell.is_home
+    ]
 
 
 async def open_checkpoint_task(base: Base) -> CheckpointTask:

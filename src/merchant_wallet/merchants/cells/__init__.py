@@ -3,4 +3,5 @@
 - `directory` reads home's table of cells.
 - `writers` has one writer of books for each cell.
 - `carrying` brings new merchants and changed settings from home to apart cells.
+- `mirroring` copies rates and evidence of rollbacks to apart cells. `updates` is the worker that does both.
 """

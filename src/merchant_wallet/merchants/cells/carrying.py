@@ -15,13 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import structlog
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 
 from merchant_wallet.base.cells import Cells
-from merchant_wallet.base.db import Queries, is_transient_error
-from merchant_wallet.base.workers import log_failure
+from merchant_wallet.base.db import Queries
 from merchant_wallet.merchants.addresses import derive_own_addresses
 from merchant_wallet.merchants.books import NewBook, change_book, open_book
 
@@ -30,8 +28,6 @@ Connection = AsyncConnection[Any]
 QUERIES: Final = Queries(Path(__file__).with_name("carrying.sql"))
 PAGE: Final = 1000
 """At most this many merchants are carried in one turn."""
-
-log = structlog.get_logger(__name__)
 
 
 async def carry(home: Connection, cell: Connection, cell_id: int, merchant_id: int) -> bool:
@@ -74,49 +70,20 @@ async def _open(cell: Connection, row: Mapping[str, Any]) -> None:
         await open_book(cell, book)
 
 
-class Carrier:
-    """Carries merchants to whichever cells their books are in."""
-
-    def __init__(self, cells: Cells) -> None:
-        self._cells = cells
-
-    async def carry(self, merchant_id: int) -> bool:
-        """Carry one merchant. Raises KeyError, CellClosed, psycopg.Error."""
-        cell = await self._cells.find(merchant_id)
-        if cell.is_home:
-            return False
-        async with await self._cells.connect_home() as home, await self._cells.connect(cell) as there:
-            return await carry(home, there, cell.cell_id, merchant_id)
-
-    async def carry_waiting(self, home: Connection) -> int:
-        """Carry all merchants that wait. Returns how many were carried.
-
-        A cell that is away or closed is logged, and its merchants wait. Raises psycopg.Error if home is away.
-        """
-        waiting: dict[int, list[int]] = {}
-        for merchant_id, cell_id in await _list_waiting(home):
-            waiting.setdefault(cell_id, []).append(merchant_id)
-        return sum([await self._carry_to(home, cell_id, waiting[cell_id]) for cell_id in sorted(waiting)])
-
-    async def _carry_to(self, home: Connection, cell_id: int, merchants: list[int]) -> int:
-        carried = 0
-        try:
-            cell = await self._cells.find(merchants[0])
-            async with await self._cells.connect(cell) as there:
-                for merchant_id in merchants:
-                    carried += await carry(home, there, cell_id, merchant_id)
-        except Exception as error:
-            if home.closed or not is_transient_error(error):
-                raise
-            log_failure(
-                log, "merchants wait for their cell", error, cell_id=cell_id, merchants=len(merchants)
-            )
-        return carried
+async def carry_waiting(home: Connection, cell: Connection, cell_id: int) -> int:
+    """Carry all merchants that wait for this cell. Returns how many were carried. Raises psycopg.Error."""
+    values = {"cell_id": cell_id, "limit": PAGE}
+    waiting = await (await home.execute(QUERIES["list_waiting"].text, values)).fetchall()
+    return sum([await carry(home, cell, cell_id, merchant_id) for (merchant_id,) in waiting])
 
 
-async def _list_waiting(home: Connection) -> list[tuple[int, int]]:
-    cursor = await home.execute(QUERIES["list_waiting"].text, {"limit": PAGE})
-    return await cursor.fetchall()
+async def find_and_carry(cells: Cells, merchant_id: int) -> bool:
+    """Carry one merchant to whichever cell its book is in. Raises KeyError, CellClosed, psycopg.Error."""
+    cell = await cells.find(merchant_id)
+    if cell.is_home:
+        return False
+    async with await cells.connect_home() as home, await cells.connect(cell) as there:
+        return await carry(home, there, cell.cell_id, merchant_id)
 
 
 async def _fetch(conn: Connection, name: str, values: Mapping[str, Any]) -> DictRow | None:

@@ -20,8 +20,9 @@ update merchant set carried_version = %(settings_version)s::bigint
  where merchant_id = %(merchant_id)s::bigint and carried_version < %(settings_version)s::bigint;
 
 -- name: list_waiting
--- Merchants whose cell lacks their newest settings, or their book.
-select merchant_id, cell_id from merchant where carried_version < settings_version order by merchant_id limit %(limit)s::int;
+-- Merchants of a cell that lacks their newest settings, or their book.
+select merchant_id from merchant
+ where carried_version < settings_version and cell_id = %(cell_id)s::int order by merchant_id limit %(limit)s::int;
 
 -- name: insert_copy
 -- The cell's copy of a new merchant.
