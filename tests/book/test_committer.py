@@ -1,7 +1,7 @@
 """The writer's connections: which are used again, how many there are, and what happens if none opens."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -211,26 +211,27 @@ def test_a_look_up_that_fails_unexpectedly_is_no_answer_and_nothing_runs_again(
     assert tries == 1
 
 
-def test_a_connection_that_cannot_be_opened_is_an_error_of_its_group_alone(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tries = 0
+def test_a_connection_that_cannot_be_opened_is_an_error_of_its_group_alone(database_url: str) -> None:
+    refused = 0
+    is_full = True
 
-    async def refuse(*asked: object, **named: object) -> PipelineConnection:
-        nonlocal tries
-        tries += 1
-        raise ConnectionLost("too many clients already")
+    async def open_connection(url: str, statements: Mapping[bytes, bytes]) -> PipelineConnection:
+        nonlocal refused
+        if is_full:
+            refused += 1
+            raise ConnectionLost("too many clients already")
+        return await PipelineConnection.open(url, statements)
 
     async def scenario() -> None:
+        nonlocal is_full
         first, second = await open_books(database_url, 2)
-        committer = _committer(database_url)
-        with monkeypatch.context() as patch:
-            patch.setattr(PipelineConnection, "open", refuse)
-            with pytest.raises(Unavailable, match="too many clients"):
-                await committer.run([_batch(first, "first")])
-            with pytest.raises(Unavailable, match="too many clients"):
-                await committer.open()
-        assert tries == 3
+        committer = Committer(database_url, 16, now_ms, None, open_connection)
+        with pytest.raises(Unavailable, match="too many clients"):
+            await committer.run([_batch(first, "first")])
+        with pytest.raises(Unavailable, match="too many clients"):
+            await committer.open()
+        assert refused == 3
+        is_full = False
         for book in (first, second):
             await _commit(committer, book, "first")
         await committer.close()
