@@ -185,19 +185,23 @@ def change(transfer: TokenTransfer, name: str, block_hash: str) -> Received:
     return Received(owner, msgspec.structs.replace(transfer, recipient=address(name), block_hash=block_hash))
 
 
-@pytest.mark.parametrize("name", ["ulla", "anna", "otto"])
+@pytest.mark.parametrize("name", ["ulla", "otto"])
+@pytest.mark.parametrize("has_place", [True, False])
 @pytest.mark.parametrize("is_same_block", [True, False])
 @pytest.mark.parametrize("was_credited", [True, False])
 def test_a_node_that_changes_its_story_gets_one_credit(
-    in_each_layout: InScene, name: str, is_same_block: bool, was_credited: bool
+    in_each_layout: InScene, name: str, has_place: bool, is_same_block: bool, was_credited: bool
 ) -> None:
     async def scenario(scene: DepositScene) -> None:
         chain = FakeChainReader()
         await read_final(scene, chain, 0)
         await take_in(scene)
         chain.mine((address("ulla"), 5 * COIN))
-        ((told),) = chain.logs[chain.blocks[1].hash]
-        await read_final(scene, chain, 1)
+        (told,) = chain.logs[chain.blocks[1].hash]
+        if not has_place:
+            # TRON's transfers have no index in their block.
+            told = msgspec.structs.replace(told, block_log_index=None)
+        await read_final(scene, chain, 1, [Received(SHOP, told)])
         stories = [change(told, name, told.block_hash if is_same_block else "0xlie"), Received(SHOP, told)]
         if was_credited:
             await take_in(scene)
@@ -205,6 +209,9 @@ def test_a_node_that_changes_its_story_gets_one_credit(
         for story in stories:
             await rewind(scene, chain.blocks[0])
             await read_final(scene, chain, 1, [story])
+            if is_same_block:
+                kept = await scene.home_rows("select address, block_hash, is_gone from chain_transfer")
+                assert kept == [(told.recipient, told.block_hash, False)]
             await take_in(scene)
             await credit(scene)
         assert await scene.rows("select count(*) from deposit_credit") == [(1,)]
