@@ -457,6 +457,7 @@ CREATE TABLE cell.withdrawal (
     first_approved_ms bigint,
     first_eligible_ms bigint,
     approved_eligible_ms bigint,
+    is_queued boolean DEFAULT false NOT NULL,
     CONSTRAINT withdrawal_address_check CHECK (((length(address) >= 1) AND (length(address) <= 64))),
     CONSTRAINT withdrawal_amount_check CHECK ((amount > 0)),
     CONSTRAINT withdrawal_approved_eligible CHECK (((approved_eligible_ms IS NULL) OR ((approved_ms IS NOT NULL) AND (approved_ms >= approved_eligible_ms)))),
@@ -671,6 +672,8 @@ CREATE INDEX withdrawal_of_merchant_by_moment ON cell.withdrawal USING btree (me
 CREATE INDEX withdrawal_open ON cell.withdrawal USING btree (status, created_ms) WHERE (status = ANY (ARRAY[0, 1, 3]));
 
 CREATE INDEX withdrawal_unapproved ON cell.withdrawal USING btree (created_ms, order_id) WHERE ((status = 0) AND (approved_ms IS NULL));
+
+CREATE INDEX withdrawal_unqueued ON cell.withdrawal USING btree (approved_ms, merchant_id, order_id) WHERE ((NOT is_queued) AND (approved_ms IS NOT NULL) AND (status = ANY (ARRAY[0, 1, 3])));
 
 ALTER TABLE ONLY cell.account
     ADD CONSTRAINT account_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES cell.book(merchant_id);

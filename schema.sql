@@ -689,7 +689,7 @@ CREATE TABLE public.payout (
     merchant_id bigint NOT NULL,
     order_id bigint NOT NULL,
     fence bigint NOT NULL,
-    claimed_by text NOT NULL,
+    claimed_by text,
     claimed_until_ms bigint NOT NULL,
     failures integer DEFAULT 0 NOT NULL,
     frozen_cause text,
@@ -701,9 +701,11 @@ CREATE TABLE public.payout (
     obstacle_kind text,
     obstacle_cause text,
     obstacle_ms bigint,
+    chain public.chain_code NOT NULL,
+    phase text DEFAULT 'queued'::text NOT NULL,
+    CONSTRAINT payout_claimed CHECK (((fence >= 0) AND ((fence = 0) = (claimed_by IS NULL)))),
     CONSTRAINT payout_claimed_by_check CHECK ((claimed_by <> ''::text)),
     CONSTRAINT payout_failures_check CHECK ((failures >= 0)),
-    CONSTRAINT payout_fence_check CHECK ((fence > 0)),
     CONSTRAINT payout_frozen CHECK (((frozen_cause IS NULL) = (frozen_ms IS NULL))),
     CONSTRAINT payout_frozen_cause_check CHECK ((frozen_cause <> ''::text)),
     CONSTRAINT payout_given_up CHECK ((((given_up_cause IS NULL) = (given_up_ms IS NULL)) AND ((given_up_cause IS NULL) = (given_up_signed_no IS NULL)) AND ((given_up_signed_no IS NULL) OR (given_up_signed_no = signed_no)))),
@@ -711,6 +713,7 @@ CREATE TABLE public.payout (
     CONSTRAINT payout_obstacle CHECK ((((obstacle_kind IS NULL) = (obstacle_cause IS NULL)) AND ((obstacle_kind IS NULL) = (obstacle_ms IS NULL)))),
     CONSTRAINT payout_obstacle_cause_check CHECK ((obstacle_cause <> ''::text)),
     CONSTRAINT payout_obstacle_kind_check CHECK ((obstacle_kind <> ''::text)),
+    CONSTRAINT payout_phase CHECK ((phase = ANY (ARRAY['waiting'::text, 'queued'::text, 'taken_up'::text, 'failed'::text, 'closed'::text]))),
     CONSTRAINT payout_signed_no_check CHECK ((signed_no >= 0))
 );
 
@@ -1189,6 +1192,7 @@ CREATE TABLE public.withdrawal (
     first_approved_ms bigint,
     first_eligible_ms bigint,
     approved_eligible_ms bigint,
+    is_queued boolean DEFAULT false NOT NULL,
     CONSTRAINT withdrawal_address_check CHECK (((length(address) >= 1) AND (length(address) <= 64))),
     CONSTRAINT withdrawal_amount_check CHECK ((amount > 0)),
     CONSTRAINT withdrawal_approved_eligible CHECK (((approved_eligible_ms IS NULL) OR ((approved_ms IS NOT NULL) AND (approved_ms >= approved_eligible_ms)))),
@@ -1581,6 +1585,8 @@ CREATE INDEX payout_blocked ON public.payout USING btree (obstacle_ms) WHERE (ob
 
 CREATE INDEX payout_frozen_open ON public.payout USING btree (frozen_ms) WHERE (frozen_ms IS NOT NULL);
 
+CREATE INDEX payout_open ON public.payout USING btree (claimed_until_ms, merchant_id, order_id) WHERE (phase <> 'closed'::text);
+
 CREATE INDEX payout_reservation_ended ON public.payout_reservation USING btree (chain, ended_no) WHERE (ended_no IS NOT NULL);
 
 CREATE INDEX payout_reservation_open ON public.payout_reservation USING btree (chain) WHERE (ended_no IS NULL);
@@ -1632,6 +1638,8 @@ CREATE INDEX withdrawal_of_merchant_by_moment ON public.withdrawal USING btree (
 CREATE INDEX withdrawal_open ON public.withdrawal USING btree (status, created_ms) WHERE (status = ANY (ARRAY[0, 1, 3]));
 
 CREATE INDEX withdrawal_unapproved ON public.withdrawal USING btree (created_ms, order_id) WHERE ((status = 0) AND (approved_ms IS NULL));
+
+CREATE INDEX withdrawal_unqueued ON public.withdrawal USING btree (approved_ms, merchant_id, order_id) WHERE ((NOT is_queued) AND (approved_ms IS NOT NULL) AND (status = ANY (ARRAY[0, 1, 3])));
 
 CREATE INDEX xpub_pool_free ON public.xpub_pool USING btree (account_no) WHERE (merchant_id IS NULL);
 
@@ -1703,9 +1711,6 @@ ALTER TABLE ONLY public.operator_recovery_code
 
 ALTER TABLE ONLY public.operator_session
     ADD CONSTRAINT operator_session_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES public.operator(operator_id);
-
-ALTER TABLE ONLY public.payout
-    ADD CONSTRAINT payout_merchant_id_order_id_fkey FOREIGN KEY (merchant_id, order_id) REFERENCES public.withdrawal(merchant_id, order_id);
 
 ALTER TABLE ONLY public.payout_reservation
     ADD CONSTRAINT payout_reservation_chain_wallet_nonce_merchant_id_order_id_fkey FOREIGN KEY (chain, wallet, nonce, merchant_id, order_id) REFERENCES public.wallet_nonce(chain, wallet, nonce, merchant_id, order_id);

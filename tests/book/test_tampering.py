@@ -43,6 +43,7 @@ def find_violation(fake_writer: FakeWriter) -> Violation:
     return violation
 
 
+PAYOUT = "insert into payout (merchant_id, order_id, chain, phase, fence, claimed_until_ms)"
 CREDITED_BY = "from deposit_credit c where c.tx_hash = d.tx_hash and c.entry_id = {}"
 
 TAMPERINGS = [
@@ -171,6 +172,15 @@ BOOK_TAMPERINGS = [
     ("update wallet_address set user_id = (select max(user_id) from sub_user)", "deposit"),
     ("insert into wallet_address select 1001, sha256('x')::bytea, min(user_id) from sub_user", "wallet"),
     ("delete from issued_address where address < '\\x50'", "wallet"),
+    (f"{PAYOUT} values (1001, 5, 'ERC20', 'queued', 0, 0)", "payout"),
+    (
+        f"{PAYOUT} select 1001, max(order_id), 'TRC20', 'closed', 0, 0 from withdrawal where status = 2",
+        "payout",
+    ),
+    (
+        f"{PAYOUT} select 1001, max(order_id), 'ERC20', 'closed', 0, 0 from withdrawal where status = 1",
+        "payout",
+    ),
     ("update deposit set status = 'pending' where user_id is null", "deposit"),
     ("update deposit_credit set entry_id = entry_id + 1000", "deposit"),
     ("delete from credited_transaction", "deposit"),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.cells.test_borders import OF_WRITERS
 from tests.clusters import Cluster, lone_cluster
 from tests.conftest import FAR
@@ -39,6 +39,11 @@ class Layout:
     url: str
     far_url: str
     far_id: int = 1
+
+    @property
+    def both_url(self) -> str:
+        """A look at both at once, for checks: the cell's tables hide those of the same name in home."""
+        return make_conninfo(self.url, options=f"-c search_path={FAR},public")
 
     def make_directory(self) -> Directory:
         """A directory as a process has it."""

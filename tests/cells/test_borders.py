@@ -19,9 +19,8 @@ EXCEPTIONS: Final = {
     # Home's part becomes a commit of its own.
     "audit/checkpointing/acceptance.sql": "freeze_signed freeze_open",
     # The payer reads both sides by key.
-    "withdrawals/payouts.sql": "peek_due read_order list_blocked peek_expired",
-    "observability/metrics.sql": "count_obstacles",
-    "reporting/payout_blockers.sql": "list_blockers list_blockers_of_merchant",
+    "withdrawals/payouts.sql": "peek_expired",
+    "reporting/payout_blockers.sql": "list_blockers_of_merchant",
     # Home's rows become arguments.
     "custody/sweeps/sweeps.sql": "list_unswept",
     # A page reads the cell, then home's rows of that page.

@@ -101,8 +101,8 @@ def test_a_frozen_payout_is_named_with_where_to_look(wallet: Wallet) -> None:
     wallet.credit("Shop", "USDT", "100")
     order_id = wallet.order(merchant_id, "10")
     wallet.tamper(
-        "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms,"
-        " frozen_cause, frozen_ms) values (%(merchant)s, %(order)s, 1, 'w', 0, %(cause)s, 1)",
+        "insert into payout (merchant_id, order_id, chain, fence, claimed_by, claimed_until_ms,"
+        " frozen_cause, frozen_ms) values (%(merchant)s, %(order)s, 'TRC20', 1, 'w', 0, %(cause)s, 1)",
         cause="the order is not what the journal says",
         merchant=merchant_id,
         order=order_id,

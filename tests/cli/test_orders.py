@@ -67,8 +67,8 @@ def test_a_frozen_order_is_cancelled_only_when_that_is_confirmed(wallet: Wallet)
     order_id = wallet.order(merchant_id, "40")
     wallet.tamper(
         "insert into payout"
-        " (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause, frozen_ms)"
-        f" values ({merchant_id}, {order_id}, 1, 'acceptance', 0, 'it may have been paid', 1)"
+        " (merchant_id, order_id, chain, fence, claimed_by, claimed_until_ms, frozen_cause, frozen_ms)"
+        f" values ({merchant_id}, {order_id}, 'TRC20', 1, 'acceptance', 0, 'it may have been paid', 1)"
     )
     assert "this order is frozen; it may have been paid" in wallet.refuse("withdrawals", "cancel", order_id)
     assert wallet.ask("withdrawals", "show", order_id)["txnStatus"] == "0"
@@ -129,8 +129,8 @@ def test_a_frozen_order_is_thawed_once(wallet: Wallet) -> None:
     order_id = wallet.order(merchant_id, "10")
     assert "was not frozen" in wallet.refuse("withdrawals", "thaw", order_id)
     wallet.tamper(
-        "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms,"
-        " frozen_cause, frozen_ms) values (%(merchant)s, %(order)s, 1, 'w', 0, 'x', 1)",
+        "insert into payout (merchant_id, order_id, chain, fence, claimed_by, claimed_until_ms,"
+        " frozen_cause, frozen_ms) values (%(merchant)s, %(order)s, 'TRC20', 1, 'w', 0, 'x', 1)",
         merchant=merchant_id,
         order=order_id,
     )
@@ -223,9 +223,9 @@ def test_a_hot_wallet_that_froze_itself_is_listed_with_what_waits_for_it_and_tha
         address=bytes(20),
     )
     wallet.tamper(
-        "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms,"
+        "insert into payout (merchant_id, order_id, chain, fence, claimed_by, claimed_until_ms,"
         " obstacle_kind, obstacle_cause, obstacle_ms)"
-        " values (%(merchant)s, %(order)s, 1, 'w', 0, 'funds', 'too little', 7)",
+        " values (%(merchant)s, %(order)s, 'TRC20', 1, 'w', 0, 'funds', 'too little', 7)",
         merchant=merchant_id,
         order=order_id,
     )

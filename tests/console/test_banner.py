@@ -26,8 +26,8 @@ def hold(till: Till, order: int, **columns: str | int) -> None:
     """Record on an order's payout why it can't go on."""
     names, places = ", ".join(columns), ", ".join(["%s"] * len(columns))
     till.platform.rows(
-        f"insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, {names})"
-        f" values (%s, %s, 1, 'a worker', 0, {places})",
+        f"insert into payout (merchant_id, order_id, chain, fence, claimed_by, claimed_until_ms, {names})"
+        f" values (%s, %s, 'TRC20', 1, 'a worker', 0, {places})",
         till.shop.merchant_id,
         order,
         *columns.values(),

@@ -50,8 +50,9 @@ class Till:
     def freeze(self, order_id: int) -> None:
         """Freeze an order that may have been paid, as the payer and `acceptance` do."""
         self.platform.rows(
-            "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause,"
-            " frozen_ms) values (%s, %s, 1, 'acceptance', 0, 'it may have been paid', 1)",
+            "insert into payout (merchant_id, order_id, chain, fence, claimed_by, claimed_until_ms,"
+            " frozen_cause, frozen_ms)"
+            " values (%s, %s, 'TRC20', 1, 'acceptance', 0, 'it may have been paid', 1)",
             self.shop.merchant_id,
             order_id,
         )
@@ -320,8 +321,8 @@ def test_a_failed_order_tells_why_and_is_refunded_by_hand(till: Till, people: Pe
 def test_a_frozen_payout_says_why_and_goes_on_when_it_is_thawed(till: Till, people: People) -> None:
     order, operator = till.order("60"), people.signed_in("operator")
     till.platform.rows(
-        "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause,"
-        " frozen_ms) values (%s, %s, 1, 'a worker', 0, 'the journal says another address', 5)",
+        "insert into payout (merchant_id, order_id, chain, fence, claimed_by, claimed_until_ms, frozen_cause,"
+        " frozen_ms) values (%s, %s, 'TRC20', 1, 'a worker', 0, 'the journal says another address', 5)",
         till.shop.merchant_id,
         order,
     )

@@ -98,7 +98,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "audit/rollback/evidence.sql": "record_evidence",
         "book/nonce_partitions.sql": "drop_nonce_day",
         "withdrawals/hot_wallet_store.sql": "open_wallet record_funds lose_nonces read_known_nonce",
-        "withdrawals/payouts.sql": "claim store_signed mark_broadcast release",
+        "withdrawals/payouts.sql": "queue_orders mark_queued claim store_signed mark_broadcast release",
     },
     # Only the web process and commands create and change merchants, sub-users and operators.
     Side.WORKER: {

@@ -75,6 +75,8 @@ READS_ALL = {
 PARTIAL_INDEXES = (
     "withdrawal_open",
     "withdrawal_unapproved",
+    "withdrawal_unqueued",
+    "payout_open",
     "payout_frozen_open",
     "payout_blocked",
     "payout_reservation_open",

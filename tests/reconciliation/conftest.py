@@ -180,8 +180,8 @@ class ReconciliationScene:
         await self.deposits.book.submit(SHOP, Submission(TakeUp(made.order_id)))
         key, tx_hash = (SHOP, made.order_id), f"0xp{made.order_id}"
         await self.deposits.rows(
-            "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, signed_no)"
-            " values (%s, %s, 1, 'p', 0, 1)",
+            "insert into payout (merchant_id, order_id, chain, fence, claimed_by, claimed_until_ms,"
+            " signed_no) values (%s, %s, 'TRC20', 1, 'p', 0, 1)",
             *key,
         )
         await self.deposits.rows(

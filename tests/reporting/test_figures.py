@@ -53,8 +53,8 @@ async def test_the_pulse_tells_what_waits_and_who_cant_be_reached(scene: Reporti
     await scene.conn.execute("update callback set state = 'dead_letter' where merchant_id = %s", [stall])
     await scene.conn.execute("update callback set retry_no = 1 where merchant_id = %s", [shop])
     await scene.conn.execute(
-        "insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause,"
-        " frozen_ms) values (%s, %s, 1, 'payer', 0, 'odd', 77)",
+        "insert into payout (merchant_id, order_id, chain, fence, claimed_by, claimed_until_ms, frozen_cause,"
+        " frozen_ms) values (%s, %s, 'TRC20', 1, 'payer', 0, 'odd', 77)",
         [shop, waiting.order_id],
     )
     await scene.add_deposit(shop, "t1", status="pending")

@@ -293,7 +293,9 @@ def test_an_order_whose_signed_bytes_the_database_has_is_not_frozen(
         order_id
         for (order_id,) in fake_writer.run("select order_id from withdrawal where status = 1").fetchall()
     ]
-    fake_writer.insert("payout", order_id=order_id, fence=3, claimed_by="w", claimed_until_ms=0, signed_no=1)
+    fake_writer.insert(
+        "payout", order_id=order_id, chain="TRC20", fence=3, claimed_by="w", claimed_until_ms=0, signed_no=1
+    )
     record(tmp_path, pay(order_id, START_MS), pay(order_id, START_MS))
     fake_writer.run("insert into rollback_evidence values (1001, 'book', 'behind', 'why', 1)")
     sources = EvidenceSources(folder, OLD_KEY, tmp_path / "signed.jsonl")

@@ -10,6 +10,7 @@ from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection
+from tests.cells.layout import Layout, open_near_layout
 from tests.roles import as_worker
 from tests.withdrawals.fake_chains import FakeChain, open_fake
 
@@ -149,11 +150,22 @@ class Shop:
     clock: Clock
     closing: AsyncExitStack
     folder: Path
+    layout: Layout | None = None
+    """Where the book is in an apart cell."""
     orders: int = 0
+
+    @property
+    def book_url(self) -> str:
+        """The database of the book."""
+        return self.url if self.layout is None else self.layout.far_url
 
     async def connect(self) -> AsyncConnection:
         """A database connection as the workers have it."""
         return await connect(as_worker(self.url))
+
+    async def connect_cell(self) -> AsyncConnection:
+        """A connection to the book's cell as the workers have it."""
+        return await connect(as_worker(self.book_url))
 
     def worker_connection(self) -> WorkerConnection:
         worker_connection = WorkerConnection(self.connect)
@@ -194,6 +206,8 @@ class Shop:
         """
         book = settings.pop("book", self.book)
         chosen = chains or ({"ERC20": told, "TRC20": told} if told else self.chains())
+        if self.layout is not None:
+            settings |= {"connect_cell": self.connect_cell, "cell_id": self.layout.far_id}
         payer = Payer(self.connect, book, chosen, clock=self.clock, **settings)
         self.closing.push_async_callback(payer.close)
         return payer
@@ -267,7 +281,11 @@ class Shop:
             await self.rows(
                 "update book set settings_version = settings_version + 1, version = gen_random_uuid()"
             )
-            await self.rows("update merchant set status = %s", status)
+            await self.rows(
+                "update merchant set status = %s, settings_version = settings_version + 1,"
+                " carried_version = carried_version + 1",
+                status,
+            )
 
     async def transfers(self) -> list[tuple[Any, ...]]:
         """Every transfer that the sandbox's chains accepted."""
@@ -296,15 +314,24 @@ async def open_book(connection: AsyncConnection) -> None:
         )
 
 
-async def _with_shop(url: str, folder: Path, scenario: Callable[[Shop], Awaitable[None]]) -> None:
+async def _with_shop(
+    url: str, folder: Path, scenario: Callable[[Shop], Awaitable[None]], layout: Layout | None = None
+) -> None:
     async with AsyncExitStack() as closing:
-        connection = await closing.enter_async_context(await connect(url))
-        await open_book(connection)
+        async with await connect(url) as connection:
+            await open_book(connection)
+        book_url, seen_url = url, url
+        if layout is not None:
+            layout.move_book(MERCHANT_ID)
+            book_url, seen_url = layout.far_url, layout.both_url
+            async with await connect(book_url) as connection:
+                await ensure_nonce_partitions(connection, START_MS // DAY_MS)
+        connection = await closing.enter_async_context(await connect(seen_url))
         clock = Clock()
-        book = Writer(url, connections=4, clock=clock)
+        book = Writer(book_url, connections=4, clock=clock)
         await book.open()
         closing.push_async_callback(book.close)
-        shop = Shop(url, connection, book, clock, closing, folder)
+        shop = Shop(url, connection, book, clock, closing, folder, layout)
         await shop.ask(Adjust("USDT", 1000 * COIN, "opening balance", "test", None))
         await scenario(shop)
 
@@ -313,10 +340,26 @@ InShop = Callable[[Callable[[Shop], Awaitable[None]]], None]
 
 
 @pytest.fixture
-def in_shop(database_url: str, tmp_path: Path) -> InShop:
+def in_shop_of_one_database(database_url: str, tmp_path: Path) -> InShop:
     """Runs a scenario in a fresh shop."""
 
     def run(scenario: Callable[[Shop], Awaitable[None]]) -> None:
         asyncio.run(_with_shop(database_url, tmp_path, scenario))
+
+    return run
+
+
+@pytest.fixture
+def in_shop(in_shop_of_one_database: InShop) -> InShop:
+    """The same. Some modules run it with the book in an apart cell too."""
+    return in_shop_of_one_database
+
+
+@pytest.fixture
+def in_apart_shop(url_with_cell: str, tmp_path: Path) -> InShop:
+    """Runs a scenario in a fresh shop whose book is in an apart cell, so that no transaction has both."""
+
+    def run(scenario: Callable[[Shop], Awaitable[None]]) -> None:
+        asyncio.run(_with_shop(url_with_cell, tmp_path, scenario, open_near_layout(url_with_cell)))
 
     return run

@@ -1,8 +1,9 @@
 """A payer in its own process that kills or stops itself by a signal at a given point. Tests start it.
 
-Arguments: database URL, the clock's time in ms, the point, the signal's name, and the folder that says which
-chains to use (see `make_chains`), or `sandbox`. A point is `before` or `after`, then a method of the chain or
-a command to the book, then a count if it is not the first time in this process: `after build 2`.
+Arguments: the URLs of home and of the book's cell, the clock's time in ms, the point, the signal's name, and
+the folder that says which chains to use (see `make_chains`), or `sandbox`. A point is `before` or `after`,
+then a method of the chain, a command to the book or one of `STATEMENTS`, then a count if it is not the first
+time in this process: `after build 2`.
 """
 
 import asyncio
@@ -12,22 +13,29 @@ from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from psycopg import AsyncConnection
 from tests.withdrawals import real_chains
 from tests.withdrawals.fake_chains import KINDS, open_fake
 
-from merchant_wallet.base.db import connect
-from merchant_wallet.base.workers import WorkerConnection
+from merchant_wallet.base.db import Cursor, connect
+from merchant_wallet.base.workers import Connect, WorkerConnection
 from merchant_wallet.book.commands import Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.chains.protocol import Chain, Payout, SignedTransfer, Transfer, Verdict
 from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.withdrawals.payer import Payer
+from merchant_wallet.withdrawals.payouts import QUERIES
 from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
 
 TURNS = 24
+STATEMENTS = {
+    QUERIES[name].text.encode(): name
+    for name in ("list_unqueued", "queue_orders", "mark_queued", "claim", "read_order", "release")
+}
+"""The statements of the queue, by their texts."""
 
 Answer = TypeVar("Answer")
 
@@ -103,13 +111,46 @@ def make_chains(url: str, where: str, now: list[int]) -> Mapping[str, Chain]:
     return {name: make(name) for name in ("ERC20", "TRC20")}
 
 
-async def pay_until_killed(url: str, now_ms: int, point: str, signal_name: str, where: str) -> None:
+class KillableCursor(Cursor):
+    """Sees the statements of the queue. Each of them commits by itself."""
+
+    kill_point: KillPoint
+
+    async def execute(self, *arguments: Any, **options: Any) -> "KillableCursor":
+        name = STATEMENTS.get(arguments[0])
+        if name is None:
+            await super().execute(*arguments, **options)
+        else:
+            await self.kill_point.around(name, super().execute(*arguments, **options))
+        return self
+
+
+def make_connect(url: str, kill_point: KillPoint) -> Connect:
+    async def open_killable() -> AsyncConnection:
+        connection = await connect(url)
+        KillableCursor.kill_point = kill_point
+        connection.cursor_factory = KillableCursor
+        return connection
+
+    return open_killable
+
+
+async def pay_until_killed(
+    url: str, book_url: str, now_ms: int, point: str, signal_name: str, where: str
+) -> None:
     """Pay what is due. The clock advances between turns."""
     kill_point, now = KillPoint(point, signal_name), [now_ms]
-    book = Writer(url, connections=2, clock=lambda: now[0])
+    book = Writer(book_url, connections=2, clock=lambda: now[0])
     await book.open()
     chains = {name: KillableChain(chain, kill_point) for name, chain in make_chains(url, where, now).items()}
-    payer = Payer(partial(connect, url), KillableBook(book, kill_point), chains, clock=lambda: now[0])
+    apart: dict[str, Any] = {"connect_cell": make_connect(book_url, kill_point), "cell_id": 1}
+    payer = Payer(
+        make_connect(url, kill_point),
+        KillableBook(book, kill_point),
+        chains,
+        clock=lambda: now[0],
+        **({} if book_url == url else apart),
+    )
     for _ in range(TURNS):
         await payer.start_due()
         await payer.finish()
@@ -118,6 +159,6 @@ async def pay_until_killed(url: str, now_ms: int, point: str, signal_name: str, 
     await book.close()
 
 
-def main(url: str, now_ms: str, point: str, signal_name: str, where: str) -> None:
+def main(url: str, book_url: str, now_ms: str, point: str, signal_name: str, where: str) -> None:
     """What the fork server runs."""
-    asyncio.run(pay_until_killed(url, int(now_ms), point, signal_name, where))
+    asyncio.run(pay_until_killed(url, book_url, int(now_ms), point, signal_name, where))

@@ -16,7 +16,13 @@ class ForkedProcess:
 
     def __init__(self, shop: "Shop", point: str, sent: str, where: str) -> None:
         self.process = fork_server.fork_program(
-            "tests.withdrawals.killable_payer", shop.url, str(shop.clock.now_ms), point, sent, where
+            "tests.withdrawals.killable_payer",
+            shop.url,
+            shop.book_url,
+            str(shop.clock.now_ms),
+            point,
+            sent,
+            where,
         )
         self.sent = signal.Signals[sent]
         self.point = point

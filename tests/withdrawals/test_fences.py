@@ -24,6 +24,7 @@ async def hold(shop: "Shop", order_id: int | None = None, by: str = "first") -> 
     is_new = order_id is None
     order_id = order_id if order_id is not None else (await shop.order(address=TRON)).order_id
     now_ms = shop.clock.now_ms
+    await payouts.queue_new(shop.connection, shop.connection)
     held = await payouts.claim(
         shop.connection, (1001, order_id), claimed_by=by, now_ms=now_ms, until_ms=now_ms + 1_000
     )

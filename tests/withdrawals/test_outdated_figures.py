@@ -7,7 +7,7 @@ import pytest
 from tests.withdrawals.fake_chains import TronLikeFake
 
 from merchant_wallet.withdrawals.hot_wallet_store import list_wallets, open_wallet
-from merchant_wallet.withdrawals.payouts import Claim, Reservation, claim, list_blocked
+from merchant_wallet.withdrawals.payouts import Claim, Reservation, claim, list_blocked, queue_new
 from merchant_wallet.withdrawals.reservations import BALANCE_MAX_AGE_MS, Outdated, Shortage, Wanted, reserve
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def test_a_wallet_full_of_money_is_not_said_to_lack_it(
 async def hold(shop: "Shop") -> Claim:
     """A claim on a new order, whose hot wallet is stored."""
     order = await shop.order(address=TRON)
+    await queue_new(shop.connection, shop.connection)
     held = await claim(
         shop.connection,
         (1001, order.order_id),

@@ -65,6 +65,7 @@ def test_of_two_claims_at_once_one_holds_and_a_later_one_has_a_higher_fence(in_s
     async def scenario(shop: "Shop") -> None:
         order = await shop.order()
         key, now = (1001, order.order_id), shop.clock.now_ms
+        await payouts.queue_new(shop.connection, shop.connection)
         lines = [await shop.worker_connection().get() for _ in range(8)]
 
         def claim_all(at_ms: int) -> Awaitable[list[payouts.Claim | None]]:

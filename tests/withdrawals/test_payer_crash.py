@@ -19,11 +19,26 @@ if TYPE_CHECKING:
     from merchant_wallet.withdrawals.payer import Payer
 
 COIN = 1_000_000
+
+
+@pytest.fixture(params=["one database", "apart cell"])
+def in_shop(request: pytest.FixtureRequest) -> "InShop":
+    """Each test runs with the book in home's own schema, and in a cell that shares no transaction with it."""
+    name = "in_shop_of_one_database" if request.param == "one database" else "in_apart_shop"
+    found: InShop = request.getfixturevalue(name)
+    return found
+
+
 ADDRESSES = {
     "sequenced": "0x742d35cc6634c0532925a3b844bc454e4438f44e",
     "expiring": "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC",
 }
 FIRST_POINTS = [
+    "after list_unqueued",
+    "after queue_orders",
+    "after mark_queued",
+    "after claim",
+    "after read_order",
     "after TakeUp",
     "after check_payable",
     "after funds",
@@ -36,8 +51,8 @@ FIRST_POINTS = [
 """From the claim to the first broadcast."""
 AGAIN_POINTS = ["before build", "after build", "before broadcast 2", "after broadcast 2"]
 """Where a stuck transfer is replaced, or an expired one is signed again."""
-END_POINTS = ["before Settle", "after Settle"]
-FAILED_POINTS = ["after judge", "before Fail", "before Refund", "after Refund"]
+END_POINTS = ["before Settle", "after Settle", "after release"]
+FAILED_POINTS = ["after judge", "before Fail", "before Refund", "after Refund", "after release"]
 WAYS = [("sequenced", "SIGKILL"), ("sequenced", "SIGSTOP"), ("expiring", "SIGSTOP")]
 """After a kill the state is the same on both chains, except for a second signature."""
 WAYS_AGAIN = [*WAYS, ("expiring", "SIGKILL")]
@@ -66,7 +81,8 @@ async def see_paid_once(
         await shop.turn(payer)
     assert chain.paid() == {order.order_id: [order.arrival_units]}
     assert await shop.rows("select count(*) from entry where kind = 'settle'") == [(1,)]
-    assert await shop.rows("select status from withdrawal") == [(2,)]
+    assert await shop.rows("select status, is_queued from withdrawal") == [(2, True)]
+    assert await shop.rows("select phase from public.payout") == [("closed",)]
     assert await shop.rows("select frozen_ms from hot_wallet where frozen_ms is not null") == []
     assert (await shop.balances()).get("hold:USDT", 0) == 0
 
@@ -144,6 +160,7 @@ def test_a_payer_ended_while_it_gives_an_order_up_refunds_it_once(
         shop.clock.advance(60_000)
         await shop.turn(payer)
         assert chain.paid() == {}
+        assert await shop.rows("select phase from public.payout") == [("closed",)]
         assert await shop.rows("select count(*) from entry where kind = 'refund'") == [(1,)]
         assert await shop.balances() == {"merchant:USDT": 1000 * COIN, "adjustment:USDT": -1000 * COIN}
 

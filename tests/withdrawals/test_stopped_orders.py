@@ -29,10 +29,12 @@ async def freeze(shop: "Shop", order: Withdrawal) -> None:
     """What `acceptance` does to an order for which the signer has signed more than the database knows."""
     await shop.rows(
         "insert into payout"
-        " (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause, frozen_ms)"
-        " values (%s, %s, 1, 'acceptance', 0, 'it may have been paid', %s)",
+        " (merchant_id, order_id, chain, phase, fence, claimed_by, claimed_until_ms, frozen_cause, frozen_ms)"
+        " values (%s, %s, %s, %s, 1, 'acceptance', 0, 'it may have been paid', %s)",
         MERCHANT_ID,
         order.order_id,
+        order.chain,
+        payouts.phase_of(order),
         shop.clock.now_ms,
     )
 
@@ -173,6 +175,7 @@ def test_a_stop_that_is_lifted_at_once_is_no_other_wallet(in_shop: "InShop") -> 
         order, wallet, now = await shop.order(), bytes(range(20)), shop.clock.now_ms
         key, signed = (MERCHANT_ID, order.order_id), SignedTransfer(b"raw", "hash")
         await open_wallet(shop.connection, "ERC20", wallet)
+        await payouts.queue_new(shop.connection, shop.connection)
         held = await payouts.claim(shop.connection, key, claimed_by="w", now_ms=now, until_ms=now + 9)
         assert held is not None
         await stop_payouts(shop.connection, "ERC20", "cli:ann", "a look first", now)

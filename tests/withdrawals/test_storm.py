@@ -128,11 +128,11 @@ def test_in_any_storm_every_order_is_paid_once_or_refunded(in_shop: "InShop", ki
         for payer in payers:
             # Open the connections now. A connection that is being opened when its task is cancelled would
             # never be closed.
-            await payer._queue.get()
+            await payer._queue.home.get()
             async with AsyncExitStack() as stack:
                 for _ in range(4):
                     line = await stack.enter_async_context(payer._connections.acquire())
-                    await line.get()
+                    await line.home.get()
         gaps = shop.gaps(chains, grace_ms=20_000)
         for _ in range(40):
             await asyncio.gather(*(run_abandoned(payer, dice) for payer in payers), return_exceptions=True)

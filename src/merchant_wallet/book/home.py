@@ -1,6 +1,8 @@
-"""What home knows of a book: its id ranges, its issued addresses, and when people's approvals did not count.
+"""What home knows of a book: its id ranges, issued addresses and payouts, and when approvals did not count.
 
-Home writes ranges and addresses before the book uses them. So whoever compares reads the book first.
+Home writes ranges and addresses before the book uses them. So whoever compares reads the book first. It
+writes payouts after the orders, and closes them after the orders have ended. So whoever compares these reads
+home first.
 Statements are in `home.sql`. All raise `psycopg.Error`.
 """
 
@@ -19,6 +21,23 @@ async def read_ranges(home: AsyncConnection[Any], merchant_id: int) -> tuple[int
     """The numbers of a book's id ranges, ascending."""
     rows = await home.execute(QUERIES["read_ranges"].text, {"merchant_id": merchant_id})
     return tuple([range_no for (range_no,) in await rows.fetchall()])
+
+
+class PayoutRow(NamedTuple):
+    """A payout of an order, as home has it. `is_closed`: nothing is left to do."""
+
+    order_id: int
+    chain: str
+    is_closed: bool
+
+
+async def page_payouts(
+    home: AsyncConnection[Any], merchant_id: int, after: int, page: int
+) -> list[PayoutRow]:
+    """The payouts of a merchant's next orders after an id."""
+    values = {"merchant_id": merchant_id, "after": after, "page": page}
+    rows = await (await home.execute(QUERIES["page_payouts"].text, values)).fetchall()
+    return [PayoutRow(*row) for row in rows]
 
 
 class Wait(NamedTuple):

@@ -9,6 +9,11 @@ select range_no::int from id_range where merchant_id = %(merchant_id)s order by 
 -- All times in which a person's approvals did not count yet.
 select person, from_ms, eligible_ms from operator_wait order by person, from_ms;
 
+-- name: page_payouts
+-- The next payouts of a merchant's orders: their chain, and whether nothing is left to do.
+select order_id, chain::text, phase = 'closed' from payout
+ where merchant_id = %(merchant_id)s and order_id > %(after)s order by order_id limit %(page)s;
+
 -- name: find_not_issued
 -- Of these addresses, the first that the platform has not issued to the merchant.
 select u.address from unnest(%(addresses)s::bytea[]) u (address)

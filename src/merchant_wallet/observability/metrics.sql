@@ -23,12 +23,10 @@ select count(*), min(frozen_ms) from payout where frozen_ms is not null;
 
 -- name: count_obstacles
 -- Orders that wait for an obstacle.
-select w.chain, o.obstacle_kind, count(*), min(o.obstacle_ms)
-  from (select merchant_id, order_id, obstacle_kind, obstacle_ms from payout
-         where obstacle_ms is not null order by obstacle_ms limit %(most)s::int) o
-  join withdrawal w on w.merchant_id = o.merchant_id and w.order_id = o.order_id
- where w.status in (0, 1, 3)
- group by w.chain, o.obstacle_kind;
+select chain, obstacle_kind, count(*), min(obstacle_ms)
+  from (select chain, obstacle_kind, obstacle_ms from payout
+         where obstacle_ms is not null and phase <> 'closed' order by obstacle_ms limit %(most)s::int) o
+ group by chain, obstacle_kind;
 
 -- name: list_hot_wallets
 -- The hot wallets, with what is reserved of their funds.

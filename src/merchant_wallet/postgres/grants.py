@@ -66,7 +66,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "entry": Grant(_ADD, _ADD),
     "posting": Grant(_ADD, _ADD),
     "nonce": Grant(_ADD, _ADD),
-    "withdrawal": Grant(f"select, insert, {_ORDER_STEP})", f"select, {_ORDER_STEP}, notified_ms)"),
+    "withdrawal": Grant(f"select, insert, {_ORDER_STEP})", f"select, {_ORDER_STEP}, notified_ms, is_queued)"),
     "withdrawal_step": Grant(_ADD, "insert"),
     "callback": Grant(
         "select, insert, update (state, retry_no, next_ms, claimed_by)",

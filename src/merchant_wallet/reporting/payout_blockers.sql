@@ -10,18 +10,16 @@ select 'wallet', h.chain, '', h.frozen_cause, h.frozen_ms, 0 from hot_wallet h w
 union all
 select 'rollback', c.chain, '', r.cause, r.since_ms, 0 from rollback_evidence r cross join unnest(%(chains)s::text[]) c (chain)
 union all
-select 'frozen', w.chain, '', (array_agg(p.frozen_cause order by p.frozen_ms))[1], min(p.frozen_ms), count(*)
-  from (select merchant_id, order_id, frozen_cause, frozen_ms from payout
+select 'frozen', p.chain, '', (array_agg(p.frozen_cause order by p.frozen_ms))[1], min(p.frozen_ms), count(*)
+  from (select chain, frozen_cause, frozen_ms from payout
          where frozen_ms is not null order by frozen_ms limit %(most)s::int) p
-  join withdrawal w on w.merchant_id = p.merchant_id and w.order_id = p.order_id
- group by w.chain
+ group by p.chain
 union all
-select p.obstacle_kind, w.chain, '', (array_agg(p.obstacle_cause order by p.obstacle_ms))[1], min(p.obstacle_ms), count(*)
-  from (select merchant_id, order_id, obstacle_kind, obstacle_cause, obstacle_ms from payout
+select p.obstacle_kind, p.chain, '', (array_agg(p.obstacle_cause order by p.obstacle_ms))[1], min(p.obstacle_ms), count(*)
+  from (select chain, phase, obstacle_kind, obstacle_cause, obstacle_ms from payout
          where obstacle_ms is not null order by obstacle_ms limit %(most)s::int) p
-  join withdrawal w on w.merchant_id = p.merchant_id and w.order_id = p.order_id
- where w.status in (0, 1, 3) and p.obstacle_kind <> 'stopped'
- group by w.chain, p.obstacle_kind
+ where p.phase <> 'closed' and p.obstacle_kind <> 'stopped'
+ group by p.chain, p.obstacle_kind
  order by 5, 2, 1, 3;
 
 -- name: list_blockers_of_merchant

@@ -24,7 +24,7 @@ from merchant_wallet.withdrawals import payouts, reservations
 from merchant_wallet.withdrawals.hot_wallet import HotWallet
 from merchant_wallet.withdrawals.payment import GivenUp, Payment, Suspect, Waits
 from merchant_wallet.withdrawals.payout_checks import find_journal_mismatch, plan_payout
-from merchant_wallet.withdrawals.payouts import Claim, PayableOrder
+from merchant_wallet.withdrawals.payouts import Claim, PayableOrder, Phase, phase_of
 
 DONE = Waits(0)
 
@@ -48,7 +48,8 @@ class Attempt:
     def __init__(
         self,
         claim: Claim,
-        worker_connection: WorkerConnection,
+        home: WorkerConnection,
+        cell: WorkerConnection,
         book: Book,
         hot_wallets: Mapping[str, HotWallet],
         *,
@@ -57,17 +58,20 @@ class Attempt:
         clock: Callable[[], int],
     ) -> None:
         self._claim = claim
-        self._worker_connection = worker_connection
+        self._home = home
+        self._cell = cell
         self._book = book
         self._hot_wallets = hot_wallets
         self._hold_refunds = hold_refunds
         self._max_builds = max_builds
         self._clock = clock
+        self.phase: Phase | None = None
+        """What is to be done next, as this attempt saw the order last. None if it did not see it."""
         self._name = {"merchant_id": claim.merchant_id, "order_id": claim.order_id, "fence": claim.fence}
 
     async def advance(self) -> Waits:
         """Take the order as far as it goes now. Returns how long it should rest, and what it waits for."""
-        order = await payouts.read_order(await self._worker_connection.get(), self._claim)
+        order = await self._read_order()
         withdrawal: Withdrawal | None = order.withdrawal
         # An order that is frozen before the book takes it up can still be cancelled.
         if order.withdrawal.status in (PENDING, PROCESSING) and await self._freeze_approved_early():
@@ -83,14 +87,19 @@ class Attempt:
             return DONE
         return await self._pay(order, plan_payout(withdrawal))
 
+    async def _read_order(self) -> PayableOrder:
+        order = await payouts.read_order(await self._home.get(), await self._cell.get(), self._claim)
+        self.phase = phase_of(order.withdrawal)
+        return order
+
     async def _take_up(self, order: PayableOrder) -> Withdrawal | None:
-        if not order.merchant_active:
+        if not order.merchant_active or order.withdrawal.approved_ms is None:
             return None
         # With the version the book refuses if the merchant was suspended after the order was read.
         return await self._step(TakeUp(self._claim.order_id), PENDING, order.settings_version)
 
     async def _freeze_unlike_journal(self, withdrawal: Withdrawal) -> bool:
-        found = await payouts.read_entry(await self._worker_connection.get(), self._claim)
+        found = await payouts.read_entry(await self._cell.get(), self._claim)
         entry, previous_hash = found or (None, None)
         fault = find_journal_mismatch(self._claim.merchant_id, withdrawal, entry, previous_hash)
         if fault is None:
@@ -99,7 +108,8 @@ class Attempt:
         return True
 
     async def _freeze_approved_early(self) -> bool:
-        who = await payouts.find_early_approval(await self._worker_connection.get(), self._claim)
+        connections = (await self._home.get(), await self._cell.get())
+        who = await payouts.find_early_approval(*connections, self._claim)
         if who is None:
             return False
         await self._freeze(
@@ -112,7 +122,7 @@ class Attempt:
         hot_wallet = self._hot_wallets.get(chain)
         if hot_wallet is None:
             raise LookupError(f"no chain {chain} is configured here")
-        asked = (self._claim, self._worker_connection, hot_wallet, order, payout)
+        asked = (self._claim, self._home, hot_wallet, order, payout)
         result = await Payment(*asked, max_builds=self._max_builds, clock=self._clock).advance()
         if isinstance(result, Waits):
             return result
@@ -136,7 +146,7 @@ class Attempt:
 
     async def _freeze(self, cause: str, wallet_of: str | None = None) -> None:
         """Freeze the order, and the hot wallet of the chain `wallet_of`."""
-        connection = await self._worker_connection.get()
+        connection = await self._home.get()
         await reservations.freeze(connection, self._claim, cause, self._clock(), freezes_wallet=wallet_of)
         frozen_wallet = {"freezes_wallet_of": wallet_of} if wallet_of else {}
         log.critical("payout frozen, an operator must look", **self._name, cause=cause, **frozen_wallet)
@@ -152,13 +162,14 @@ class Attempt:
         submission = Submission(command, settings_version=settings_version)
         outcome = await self._book.submit(self._claim.merchant_id, submission)
         if isinstance(outcome, Withdrawal):
+            self.phase = phase_of(outcome)
             return outcome
         if isinstance(outcome, Stale):
             return None
         if outcome in STOPPED:
             log.info("order is stopped, it takes no step", **self._name, answer=repr(outcome))
             return None
-        present = await payouts.read_order(await self._worker_connection.get(), self._claim)
+        present = await self._read_order()
         if present.withdrawal.status == seen_status:
             raise StepRefused(f"{type(command).__name__}: {outcome}")
         log.info("order moved on elsewhere", **self._name, status=present.withdrawal.status)

@@ -1,6 +1,7 @@
 """The payer: it claims orders that are due and makes several attempts at once.
 
 Rules:
+- Approved orders of one cell come into home's queue. There is a payer for each cell.
 - An order is processed only under a claim with a fencing token (see `payouts`), in one `Attempt`.
 - A failed attempt is logged with its order. Then the order rests for a growing time.
 - Any number of payers may run, and each may be killed at any moment. All state is in the database, bytes are
@@ -15,10 +16,11 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
+from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import is_database_away
 from merchant_wallet.base.pool import Pool
@@ -40,9 +42,28 @@ MAX_CAUSE: Final = 1000
 log = structlog.get_logger(__name__)
 
 
-class Payer:
-    """One worker that pays orders, `max_concurrent` at once, each on its own database connection.
+class Connections(NamedTuple):
+    """One attempt's connections. They are the same one if the cell is home's own."""
 
+    home: WorkerConnection
+    cell: WorkerConnection
+
+    @classmethod
+    def make(cls, connect: Connect, connect_cell: Connect | None) -> "Connections":
+        """Connections that open when they are used. Without `connect_cell` the cell is home's own."""
+        home = WorkerConnection(connect)
+        return cls(home, home if connect_cell is None else WorkerConnection(connect_cell))
+
+    async def close(self) -> None:
+        """Close both."""
+        await self.home.close()
+        await self.cell.close()
+
+
+class Payer:
+    """One worker that pays a cell's orders, `max_concurrent` at once, each on its own database connections.
+
+    `connect` connects to home, `connect_cell` to the cell; without it the cell is home's own.
     `chains` has one `Chain` per chain name. With `hold_refunds` a failed order keeps its hold. An order whose
     transfers expire is signed again until it has `max_builds` transfers. Set `wake` to make it look at the
     queue at once.
@@ -54,6 +75,8 @@ class Payer:
         book: Book,
         chains: Mapping[str, Chain],
         *,
+        connect_cell: Connect | None = None,
+        cell_id: int = DEFAULT_CELL_ID,
         hold_refunds: bool = False,
         max_builds: int = MAX_BUILDS,
         max_concurrent: int = 8,
@@ -62,11 +85,12 @@ class Payer:
         name: str | None = None,
     ) -> None:
         self.wake = asyncio.Event()
-        self._queue = WorkerConnection(connect)
+        self._cell_id = cell_id
+        self._queue = Connections.make(connect, connect_cell)
         self._is_away = False
         self._max_concurrent = max_concurrent
         self._connections = Pool(
-            partial(_make_worker_connection, connect), max_concurrent, is_usable=_is_always_usable
+            partial(_make_connections, connect, connect_cell), max_concurrent, is_usable=_is_always_usable
         )
         hot_wallets = {chain: HotWallet(chain, ChainWithTimeout(chains[chain]), clock) for chain in chains}
         self._attempt = partial(
@@ -103,11 +127,13 @@ class Payer:
             # A server that allows reads but no claims may be a standby. A new connection finds the primary.
             self._is_away = False
             await self._queue.close()
-        connection = await self._queue.get()
+        home, cell = await self._queue.home.get(), await self._queue.cell.get()
+        await payouts.queue_new(home, cell)
         busy = Counter(self._chain_of.values())
         due = await payouts.peek_due(
-            connection,
+            home,
             self._clock(),
+            cell_id=self._cell_id,
             full_chains=[chain for chain, count in busy.items() if count >= self._max_per_chain],
             hold_refunds=self._hold_refunds,
             limit=self._max_concurrent,
@@ -139,8 +165,8 @@ class Payer:
         """Claim the order and make an attempt. Every error is logged with the order."""
         merchant_id, order_id = key
         try:
-            async with self._connections.acquire() as worker_connection:
-                await self._claim_and_try(key, worker_connection)
+            async with self._connections.acquire() as connections:
+                await self._claim_and_try(key, connections)
         except ClaimLost:
             log.warning("payout was taken over by another payer", merchant_id=merchant_id, order_id=order_id)
         except Exception as error:
@@ -155,26 +181,28 @@ class Payer:
                 self.wake.set()
             del self._running[key], self._chain_of[key]
 
-    async def _claim_and_try(self, key: OrderKey, worker_connection: WorkerConnection) -> None:
+    async def _claim_and_try(self, key: OrderKey, connections: Connections) -> None:
         now = self._clock()
         until_ms = now + self._claim_ms
-        connection = await worker_connection.get()
-        claim = await payouts.claim(connection, key, claimed_by=self._name, now_ms=now, until_ms=until_ms)
+        home = await connections.home.get()
+        claim = await payouts.claim(home, key, claimed_by=self._name, now_ms=now, until_ms=until_ms)
         if claim is not None:
-            waits, failures = await self._try(claim, worker_connection)
+            attempt = self._attempt(claim, *connections)
+            waits, failures = await self._try(attempt, claim)
             await payouts.release(
-                await worker_connection.get(),
+                await connections.home.get(),
                 claim,
                 now_ms=self._clock(),
                 delay_ms=waits.delay_ms,
+                phase=attempt.phase,
                 failures=failures,
                 obstacle=waits.obstacle,
             )
 
-    async def _try(self, claim: Claim, worker_connection: WorkerConnection) -> tuple[Waits, int]:
+    async def _try(self, attempt: Attempt, claim: Claim) -> tuple[Waits, int]:
         """How the order must rest now, and how many attempts in a row have failed. Raises ClaimLost."""
         try:
-            return await self._attempt(claim, worker_connection).advance(), 0
+            return await attempt.advance(), 0
         except ClaimLost:
             raise
         except Exception as error:
@@ -188,10 +216,10 @@ class Payer:
             return Waits(int(1000 * compute_retry_pause_s(failures - 1)), obstacle), failures
 
 
-async def _make_worker_connection(connect: Connect) -> WorkerConnection:
-    return WorkerConnection(connect)
+async def _make_connections(connect: Connect, connect_cell: Connect | None) -> Connections:
+    return Connections.make(connect, connect_cell)
 
 
-def _is_always_usable(worker_connection: WorkerConnection) -> bool:
-    """It reopens a lost connection by itself."""
+def _is_always_usable(connections: Connections) -> bool:
+    """They reopen a lost connection by themselves."""
     return True

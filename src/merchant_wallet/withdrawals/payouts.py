@@ -1,7 +1,10 @@
 """The SQL of payouts: the payer's queue, its claims, signed transfers and frozen orders.
 
 Rules:
-- Each function is one statement that commits by itself.
+- Orders are in their cell, payouts in home. What is read from both is read by key, one after the other.
+- Each write is one statement that commits by itself.
+- An approved order is put into home's queue, then its cell notes that. If a process ends in between, the next
+  one puts it in again, and nothing changes. A payout that is closed is never claimed again.
 - A claim has a fencing token that only grows. A write names the token. If a later claim has taken the order,
   the write changes nothing and raises `ClaimLost`. Then the old claim's holder must stop.
 - `reservations` has what is reserved in the hot wallet.
@@ -9,6 +12,7 @@ Rules:
 """
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -18,16 +22,39 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book import early_approvals
 from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING
 from merchant_wallet.book.state import Entry, Posting
 from merchant_wallet.chains.protocol import Obstacle, SignedTransfer
 from merchant_wallet.withdrawals import hot_wallet_store
 
 QUERIES: Final = Queries(Path(__file__).with_name("payouts.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
-_WITHDRAWAL_COLUMNS: Final = len(Withdrawal.__struct_fields__)
+MAX_QUEUED: Final = 200
+"""So many orders are put into the queue at once."""
 
 OrderKey = tuple[int, int]
 """The ids of a merchant and an order."""
+
+
+class Phase(StrEnum):
+    """What the payer has to do with an order. Home may be one step behind the order's status."""
+
+    WAITING = "waiting"
+    """The order is not approved yet."""
+    QUEUED = "queued"
+    """The order is approved."""
+    TAKEN_UP = "taken_up"
+    FAILED = "failed"
+    """The order's hold is to be refunded."""
+    CLOSED = "closed"
+    """Nothing, for ever: the order has ended."""
+
+
+def phase_of(order: Withdrawal) -> Phase:
+    """What an order's status says about its payout. Pure."""
+    if order.status == PENDING:
+        return Phase.WAITING if order.approved_ms is None else Phase.QUEUED
+    return {PROCESSING: Phase.TAKEN_UP, FAILED: Phase.FAILED}.get(order.status, Phase.CLOSED)
 
 
 class ClaimLost(Exception):
@@ -122,21 +149,39 @@ class PayoutShown(msgspec.Struct, frozen=True, gc=False):
     nonce: int | None
 
 
+async def queue_new(home: AsyncConnection, cell: AsyncConnection, *, limit: int = MAX_QUEUED) -> int:
+    """Put a cell's approved orders into the queue. Returns how many the cell had."""
+    new = await (await cell.execute(_TEXTS["list_unqueued"], {"limit": limit})).fetchall()
+    if new:
+        merchant_ids, order_ids, chains, approved_ms = (list(column) for column in zip(*new, strict=True))
+        keys = {"merchant_ids": merchant_ids, "order_ids": order_ids}
+        await home.execute(_TEXTS["queue_orders"], {**keys, "chains": chains, "approved_ms": approved_ms})
+        await cell.execute(_TEXTS["mark_queued"], keys)
+    return len(new)
+
+
 async def peek_due(
-    connection: AsyncConnection, now_ms: int, *, full_chains: Sequence[str], hold_refunds: bool, limit: int
+    home: AsyncConnection,
+    now_ms: int,
+    *,
+    cell_id: int,
+    full_chains: Sequence[str],
+    hold_refunds: bool,
+    limit: int,
 ) -> list[tuple[OrderKey, str]]:
-    """Orders that can be processed now and their chains, except `full_chains`. The longest waiting come
-    first.
+    """Orders of a cell that can be processed now and their chains, except `full_chains`. The longest waiting
+    come first.
 
     Nothing is locked: each must still be claimed.
     """
     parameters = {
         "now_ms": now_ms,
+        "cell_id": cell_id,
         "full_chains": list(full_chains),
         "hold_refunds": hold_refunds,
         "limit": limit,
     }
-    cursor = await connection.execute(_TEXTS["peek_due"], parameters)
+    cursor = await home.execute(_TEXTS["peek_due"], parameters)
     return [((merchant_id, order_id), chain) for merchant_id, order_id, chain in await cursor.fetchall()]
 
 
@@ -150,9 +195,9 @@ async def peek_expired(
 
 
 async def claim(
-    connection: AsyncConnection, key: OrderKey, *, claimed_by: str, now_ms: int, until_ms: int
+    home: AsyncConnection, key: OrderKey, *, claimed_by: str, now_ms: int, until_ms: int
 ) -> Claim | None:
-    """Claim an order until `until_ms`. None if another worker holds it, or it rests or is frozen."""
+    """Claim an order until `until_ms`. None if another worker holds it, it rests, is frozen or is closed."""
     merchant_id, order_id = key
     parameters = {
         "merchant_id": merchant_id,
@@ -161,28 +206,29 @@ async def claim(
         "now_ms": now_ms,
         "until_ms": until_ms,
     }
-    cursor = await connection.execute(_TEXTS["claim"], parameters)
+    cursor = await home.execute(_TEXTS["claim"], parameters)
     row = await cursor.fetchone()
     return None if row is None else Claim(merchant_id, order_id, *row)
 
 
-async def read_order(connection: AsyncConnection, claim: Claim) -> PayableOrder:
-    """The claimed order."""
-    cursor = await connection.execute(_TEXTS["read_order"], _make_key_params(claim))
-    row = await cursor.fetchone()
-    if row is None:
+async def read_order(home: AsyncConnection, cell: AsyncConnection, claim: Claim) -> PayableOrder:
+    """The claimed order. Raises LookupError if its cell does not have it."""
+    key = _make_key_params(claim)
+    row = await (await cell.execute(_TEXTS["read_order"], key)).fetchone()
+    decisions = await (await home.execute(_TEXTS["read_decisions"], key)).fetchone()
+    if row is None or decisions is None:
         raise LookupError(f"order {claim.order_id} of merchant {claim.merchant_id} is gone")
-    withdrawal = Withdrawal(*row[:_WITHDRAWAL_COLUMNS])
-    active, version, given_up_cause, wallet, nonce, kind, since_ms = row[_WITHDRAWAL_COLUMNS:]
+    withdrawal = Withdrawal(*row)
+    active, version, given_up_cause, wallet, nonce, kind, since_ms = decisions
     reservation = None if wallet is None else Reservation(bytes(wallet), nonce)
     current_obstacle = None if kind is None else CurrentObstacle(kind, since_ms)
     return PayableOrder(withdrawal, active, version, given_up_cause, reservation, current_obstacle)
 
 
-async def find_early_approval(connection: AsyncConnection, claim: Claim) -> str | None:
+async def find_early_approval(home: AsyncConnection, cell: AsyncConnection, claim: Claim) -> str | None:
     """Who approved the claimed order before that person's approvals counted. None if nobody did."""
     found = await early_approvals.find_early_approval(
-        connection, connection, claim.merchant_id, claim.order_id, claim.order_id
+        home, cell, claim.merchant_id, claim.order_id, claim.order_id
     )
     return None if found is None else found[1]
 
@@ -197,14 +243,14 @@ async def read_signed(connection: AsyncConnection, merchant_id: int, order_id: i
     ]
 
 
-async def read_entry(connection: AsyncConnection, claim: Claim) -> tuple[Entry, bytes | None] | None:
+async def read_entry(cell: AsyncConnection, claim: Claim) -> tuple[Entry, bytes | None] | None:
     """The entry that created the order, and the hash before it (None for the book's first entry)."""
-    cursor = await connection.execute(_TEXTS["read_entry"], _make_key_params(claim))
+    cursor = await cell.execute(_TEXTS["read_entry"], _make_key_params(claim))
     row = await cursor.fetchone()
     if row is None:
         return None
     kind, mc_order_id, at_ms, rate_e8, facts, own_hash, previous_hash = row
-    cursor = await connection.execute(_TEXTS["read_postings"], _make_key_params(claim))
+    cursor = await cell.execute(_TEXTS["read_postings"], _make_key_params(claim))
     postings = tuple(Posting(*columns) for columns in await cursor.fetchall())
     entry = Entry(claim.order_id, kind, mc_order_id, at_ms, rate_e8, facts, postings, bytes(own_hash))
     return entry, previous_hash
@@ -262,14 +308,19 @@ async def release(
     *,
     now_ms: int,
     delay_ms: int,
+    phase: Phase | None = None,
     failures: int = 0,
     obstacle: Obstacle | None = None,
 ) -> None:
-    """Release the claim and let the order rest. `obstacle` is what it waits for. Raises ClaimLost."""
+    """Release the claim and let the order rest. `obstacle` is what it waits for. Raises ClaimLost.
+
+    `phase` is what is to be done next; without it that stays as it was.
+    """
     parameters = {
         **_make_key_params(claim),
         "now_ms": now_ms,
         "until_ms": now_ms + delay_ms,
+        "phase": phase,
         "failures": failures,
         "obstacle_kind": obstacle.kind if obstacle else None,
         "obstacle_cause": obstacle.cause if obstacle else None,

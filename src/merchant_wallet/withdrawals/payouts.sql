@@ -1,55 +1,77 @@
--- The payer's queue, its claims and its memory. The queue is read without a lock. Every write names one order and the
--- fencing token of its claim.
+-- The payer's queue, its claims and its memory: home's tables, and the orders in their cell. The queue is read without a lock.
+-- Every write names one order and the fencing token of its claim.
+
+-- name: list_unqueued
+-- Approved orders that may be missing from the queue, the longest approved first.
+select merchant_id, order_id, chain, approved_ms from withdrawal
+ where not is_queued and approved_ms is not null and status in (0, 1, 3)
+ order by approved_ms, merchant_id, order_id limit %(limit)s::int;
+
+-- name: queue_orders
+-- Puts orders into the queue. An order that is in it stays as it is, unless it only waited for its approval.
+insert into payout (merchant_id, order_id, chain, fence, claimed_until_ms)
+select u.merchant_id, u.order_id, u.chain, 0, u.approved_ms
+  from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[], %(chains)s::text[], %(approved_ms)s::bigint[])
+       u (merchant_id, order_id, chain, approved_ms)
+on conflict (merchant_id, order_id) do update set phase = 'queued' where payout.phase = 'waiting';
+
+-- name: mark_queued
+-- Notes that the queue has these orders. One that is locked now is noted in a later round: nobody waits here.
+update withdrawal set is_queued = true
+ where (merchant_id, order_id) in (
+       select w.merchant_id, w.order_id
+         from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[]) u (merchant_id, order_id)
+         join withdrawal w on w.merchant_id = u.merchant_id and w.order_id = u.order_id
+          for no key update of w skip locked);
 
 -- name: peek_due
--- Orders with something to do: approved ones of active merchants, those taken up, and failed ones to refund. Left out
--- are orders that are claimed, rest or are frozen, and unsigned orders of stopped chains. The longest waiting come
--- first, not the oldest: otherwise orders that only wait for a chain would keep new ones from being signed. Chains
--- without a free slot are left out. After a rollback of the database nothing is due.
-select w.merchant_id, w.order_id, w.chain
-  from withdrawal w
-  join merchant m on m.merchant_id = w.merchant_id
-  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
- where w.status in (0, 1, 3)
-   and (w.status <> 0 or (w.approved_ms is not null and m.status = 'active'))
-   and (w.status <> 3 or not %(hold_refunds)s::boolean)
-   and w.chain <> all(%(full_chains)s::text[])
+-- Payouts with something to do, of the merchants of one cell. Left out are those that are claimed, rest or are frozen, new ones
+-- of merchants that are not active, and unsigned ones of stopped chains. The longest waiting come first, not the oldest:
+-- otherwise orders that only wait for a chain would keep new ones from being signed. Chains without a free slot are left out.
+-- After a rollback of the database nothing is due.
+select p.merchant_id, p.order_id, p.chain
+  from payout p
+  join merchant m on m.merchant_id = p.merchant_id
+ where p.phase <> 'closed' and p.phase <> 'waiting'
+   and m.cell_id = %(cell_id)s::int
+   and (m.status = 'active' or p.phase <> 'queued' or p.signed_no > 0 or p.given_up_ms is not null)
+   and (p.phase <> 'failed' or not %(hold_refunds)s::boolean)
+   and p.chain <> all(%(full_chains)s::text[])
    and p.frozen_ms is null
-   and (p.claimed_until_ms is null or p.claimed_until_ms <= %(now_ms)s::bigint
+   and (p.claimed_until_ms <= %(now_ms)s::bigint
         -- No claim or rest is this long, so the clock went back.
         or p.claimed_until_ms > %(now_ms)s::bigint + 60000)
-   and (w.status = 3 or p.signed_no > 0 or p.given_up_ms is not null or w.chain not in (
+   and (p.phase = 'failed' or p.signed_no > 0 or p.given_up_ms is not null or p.chain not in (
         select s.chain from payout_stop s union all select h.chain from hot_wallet h where h.frozen_ms is not null))
    and not exists (select from rollback_evidence)
- order by coalesce(p.claimed_until_ms, w.approved_ms, w.created_ms), w.merchant_id, w.order_id
+ order by p.claimed_until_ms, p.merchant_id, p.order_id
  limit %(limit)s::int;
 
 -- name: claim
 -- Claims an order that nobody holds, with a higher fencing token than any before. If two try at once, one gets no row.
 -- After a rollback nobody gets one: the order may have been paid in what was lost.
-insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms)
-select %(merchant_id)s::bigint, %(order_id)s::bigint, 1, %(claimed_by)s::text, %(until_ms)s::bigint
- where not exists (select from rollback_evidence)
-on conflict (merchant_id, order_id) do update
-   set fence = payout.fence + 1, claimed_by = excluded.claimed_by, claimed_until_ms = excluded.claimed_until_ms
- where (payout.claimed_until_ms <= %(now_ms)s::bigint or payout.claimed_until_ms > %(now_ms)s::bigint + 60000)
-   and payout.frozen_ms is null
+update payout
+   set fence = fence + 1, claimed_by = %(claimed_by)s::text, claimed_until_ms = %(until_ms)s::bigint
+ where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and phase <> 'closed' and frozen_ms is null
+   and (claimed_until_ms <= %(now_ms)s::bigint or claimed_until_ms > %(now_ms)s::bigint + 60000)
+   and not exists (select from rollback_evidence)
 returning fence, failures;
 
 -- name: read_order
--- The order, its merchant's status and settings version, earlier decisions, its reservation, and what blocks it since
--- when.
-select w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.notify_url, w.status, w.step_no,
-       w.approved_ms, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash,
-       w.second_limit_units, w.first_approved_by, w.approved_by, w.first_approved_ms, w.first_eligible_ms,
-       w.approved_eligible_ms,
-       m.status = 'active', b.settings_version, p.given_up_cause, r.wallet, r.nonce, p.obstacle_kind, p.obstacle_ms
-  from withdrawal w
-  join merchant m on m.merchant_id = w.merchant_id
-  join book b on b.merchant_id = w.merchant_id
-  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
-  left join payout_reservation r on r.merchant_id = w.merchant_id and r.order_id = w.order_id
- where w.merchant_id = %(merchant_id)s::bigint and w.order_id = %(order_id)s::bigint;
+-- The order, from its cell.
+select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no, approved_ms, deadline_ms,
+       created_ms, finished_ms, notified_ms, tx_hash, second_limit_units, first_approved_by, approved_by, first_approved_ms,
+       first_eligible_ms, approved_eligible_ms
+  from withdrawal where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint;
+
+-- name: read_decisions
+-- What home knows of the order: its merchant's status and settings version, earlier decisions, its reservation, and what blocks
+-- it since when.
+select m.status = 'active', m.settings_version, p.given_up_cause, r.wallet, r.nonce, p.obstacle_kind, p.obstacle_ms
+  from payout p
+  join merchant m on m.merchant_id = p.merchant_id
+  left join payout_reservation r on r.merchant_id = p.merchant_id and r.order_id = p.order_id
+ where p.merchant_id = %(merchant_id)s::bigint and p.order_id = %(order_id)s::bigint;
 
 -- name: read_signed
 -- Everything that was signed for the order, oldest first.
@@ -77,6 +99,7 @@ with held as (
     update payout p set signed_no = p.signed_no + 1
      where p.merchant_id = %(merchant_id)s::bigint and p.order_id = %(order_id)s::bigint and p.fence = %(fence)s::bigint
        and p.signed_no = %(attempt_no)s::int - 1 and p.given_up_ms is null and p.frozen_ms is null
+       and p.phase in ('queued', 'taken_up')
        and not exists (select from payout_stop s where s.chain = %(chain)s::text)
        and not exists (select from rollback_evidence)
        and exists (select from hot_wallet h
@@ -89,6 +112,7 @@ select merchant_id, order_id, %(attempt_no)s::int, %(raw)s::bytea, %(tx_hash)s::
 -- name: is_next
 -- Whether a write was refused although the claim still holds and its number is the next.
 select fence = %(fence)s::bigint and signed_no = %(attempt_no)s::int - 1 and given_up_ms is null and frozen_ms is null
+       and phase in ('queued', 'taken_up')
   from payout where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint;
 
 -- name: mark_broadcast
@@ -98,9 +122,10 @@ update payout_signed set broadcast_ms = %(now_ms)s::bigint
    and broadcast_ms is null;
 
 -- name: release
--- Releases the claim. The order rests until the given moment. An unchanged obstacle keeps the time when it began.
+-- Releases the claim, with what is to be done next. The order rests until the given moment. An unchanged obstacle keeps the time
+-- when it began.
 update payout
-   set claimed_until_ms = %(until_ms)s::bigint, failures = %(failures)s::int,
+   set claimed_until_ms = %(until_ms)s::bigint, failures = %(failures)s::int, phase = coalesce(%(phase)s::text, phase),
        obstacle_kind = %(obstacle_kind)s::text, obstacle_cause = %(obstacle_cause)s::text,
        obstacle_ms = case when %(obstacle_kind)s::text is null then null
                           when obstacle_kind = %(obstacle_kind)s::text then obstacle_ms
@@ -119,18 +144,17 @@ select merchant_id, order_id, frozen_cause, frozen_ms
 
 -- name: list_blocked
 -- Orders that wait for an obstacle to pass, the longest waiting first.
-select p.merchant_id, p.order_id, w.chain, p.obstacle_kind, p.obstacle_cause, p.obstacle_ms
-  from payout p join withdrawal w on w.merchant_id = p.merchant_id and w.order_id = p.order_id
- where p.obstacle_ms is not null and w.status in (0, 1, 3)
- order by p.obstacle_ms, p.merchant_id, p.order_id limit %(limit)s::int;
+select merchant_id, order_id, chain, obstacle_kind, obstacle_cause, obstacle_ms
+  from payout where obstacle_ms is not null and phase <> 'closed'
+ order by obstacle_ms, merchant_id, order_id limit %(limit)s::int;
 
 -- name: show_payout
--- The state of one order's payout.
+-- The state of one order's payout, once a payer has looked at it.
 select p.claimed_by, p.claimed_until_ms, p.failures, p.given_up_cause, p.frozen_cause, p.frozen_ms,
        p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, r.wallet, r.nonce
   from payout p
   left join payout_reservation r on r.merchant_id = p.merchant_id and r.order_id = p.order_id
- where p.merchant_id = %(merchant_id)s::bigint and p.order_id = %(order_id)s::bigint;
+ where p.merchant_id = %(merchant_id)s::bigint and p.order_id = %(order_id)s::bigint and p.claimed_by is not null;
 
 -- name: peek_expired
 -- Unapproved orders after their deadline, page by page. After a rollback there is none. A frozen order is left out: it

@@ -11,13 +11,17 @@ delete from rollback_evidence;
 
 -- fragment: freeze
 -- Creates the payout that freezes an order. Its fence stops anyone who holds a claim.
-insert into payout (merchant_id, order_id, fence, claimed_by, claimed_until_ms, frozen_cause, frozen_ms)
-select w.merchant_id, w.order_id, 1, 'acceptance', 0, %(cause)s::text, %(now_ms)s::bigint;
+insert into payout (merchant_id, order_id, chain, phase, fence, claimed_by, claimed_until_ms, frozen_cause, frozen_ms)
+select w.merchant_id, w.order_id, w.chain,
+       case when w.status = 1 then 'taken_up' when w.status = 3 then 'failed' when w.approved_ms is null then 'waiting'
+            else 'queued' end,
+       1, 'acceptance', 0, %(cause)s::text, %(now_ms)s::bigint;
 
 -- fragment: over_claims
 -- An order that was taken up has a payout already.
 on conflict (merchant_id, order_id) do update
-   set fence = payout.fence + 1, frozen_cause = excluded.frozen_cause, frozen_ms = excluded.frozen_ms
+   set fence = payout.fence + 1, claimed_by = coalesce(payout.claimed_by, excluded.claimed_by),
+       frozen_cause = excluded.frozen_cause, frozen_ms = excluded.frozen_ms
  where payout.frozen_ms is null
 returning order_id;
 
