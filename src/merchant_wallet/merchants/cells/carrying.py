@@ -3,8 +3,8 @@
 Rules:
 - Home commits first. From then on `merchant.carried_version` is behind `settings_version`, until the cell has
   the change and home notes it. So after a kill at any point, home says what is left to do.
-- Whoever finds a merchant behind carries it: the command that changed it, a process that reads the merchant,
-  and the worker each second. Carrying twice is harmless.
+- Who finds a merchant behind carries it: a web process that reads the merchant, and the worker each second.
+  Carrying twice is harmless.
 - Until a change is carried, the book accepts requests that were checked against the older settings.
 - The cell's copy of the merchant changes with the version at the book, in one transaction, and only if the
   book's version is older. So a process that is late can't bring back old settings.
