@@ -1,8 +1,10 @@
 """The queries of a cell hold on Citus too, where the cell's schema is a distributed one.
 
-What Citus refuses, as a trial with Citus 13.2 showed: volatile functions in an update, a claim by a CTE that
-writes, and forced generic plans of `insert … select` (`test_citus.py` has the trial). A transaction that
-begins with a lock but no write is refused while the schema is moved to another node.
+A trial with Citus 13.2 showed what it refuses: volatile functions in an update, some CTEs that write (the
+claim of callbacks was one), and forced generic plans of `insert … select`. `test_citus.py` is the trial.
+In the trial it did not refuse a transaction that begins with a lock, even while the schema was moved. The
+rule
+against it is a precaution: before its first write such a transaction holds only a row's lock.
 """
 
 import re

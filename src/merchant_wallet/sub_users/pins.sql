@@ -2,7 +2,7 @@
 
 -- name: lock_pin
 -- Locks the stored PIN and reads it, so that parallel attempts are counted one by one. Inserts that reference the row do not
--- wait. It is an update, because a transaction that begins with a write keeps its place while a shard is moved.
+-- wait. It is an update, because transactions of a cell begin with a write.
 update sub_user set pin_failures = pin_failures
  where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint
 returning pin_hash, pin_failures, pin_locked_until_ms;

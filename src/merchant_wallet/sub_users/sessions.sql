@@ -2,7 +2,7 @@
 
 -- name: lock_sub_user
 -- Locks the sub-user, so that sessions opened at the same time are counted one by one. Links created until this moment are
--- revoked. It is an update, because a transaction that begins with a write keeps its place while a shard is moved.
+-- revoked. It is an update, because transactions of a cell begin with a write.
 update sub_user set pin_failures = pin_failures
  where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint
 returning links_void_until_ms;
