@@ -3,8 +3,7 @@
 A trial with Citus 13.2 showed what it refuses: volatile functions in an update, some CTEs that write (the
 claim of callbacks was one), and forced generic plans of `insert … select`. `test_citus.py` is the trial.
 In the trial it did not refuse a transaction that begins with a lock, even while the schema was moved. The
-rule
-against it is a precaution: before its first write such a transaction holds only a row's lock.
+rule against it is a precaution: before its first write such a transaction holds only a row's lock.
 """
 
 import re
