@@ -54,7 +54,7 @@ insert into callback (merchant_id, order_id, status, event_id, created_ms, state
 select m, k, 2, 'e' || k, 0, case when k > 200 then 'delivered' when k > 150 then 'dead_letter' else 'due' end, 1 from key where k > 120;
 insert into callback_attempt (merchant_id, order_id, status, attempt_no, at_ms) select m, k, 2, 1, k from key where k > 120;
 insert into payout (merchant_id, order_id, chain, phase, fence, claimed_by, claimed_until_ms, signed_no)
-select m, k, 'ERC20', case when k % 100 > 0 then 'closed' else 'taken_up' end, 1, 'p', 0, 1 from key where k > 110;
+select m, k, 'ERC20', case when k > 120 then 'closed' else 'taken_up' end, 1, 'p', 0, 1 from key where k > 110;
 insert into wallet_nonce (chain, wallet, nonce, purpose, merchant_id, order_id, since_ms)
 select 'ERC20', repeat('w', 20)::bytea, row_number() over (), 'payout', m, k, 0 from key where k > 110;
 insert into payout_reservation (merchant_id, order_id, chain, wallet, nonce, amount, reserved_ms, ended_no)

@@ -148,7 +148,7 @@ class Visit:
         nonces = of_texts([f"{self.number} open 0"] * len(MERCHANTS))
         session.explain([(b"lock_book", (b"%d" % LARGE,))])
         session.explain(
-            [(b"outdate_books", (merchants,)), (b"find_committed", (group_id, merchants, nonces))]
+            [(b"outdate_books", (merchants, group_id)), (b"find_committed", (group_id, merchants, nonces))]
         )
 
     async def run(self) -> None:
