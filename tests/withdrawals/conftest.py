@@ -282,10 +282,12 @@ class Shop:
                 "update book set settings_version = settings_version + 1, version = gen_random_uuid()"
             )
             await self.rows(
-                "update merchant set status = %s, settings_version = settings_version + 1,"
+                "update public.merchant set status = %s, settings_version = settings_version + 1,"
                 " carried_version = carried_version + 1",
                 status,
             )
+            # An apart cell has a copy.
+            await self.rows("update merchant set status = %s", status)
 
     async def transfers(self) -> list[tuple[Any, ...]]:
         """Every transfer that the sandbox's chains accepted."""

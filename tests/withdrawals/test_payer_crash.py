@@ -180,3 +180,22 @@ def test_a_payer_killed_on_the_sandboxs_chains_ends_the_order_as_its_recipient_h
         assert len(await shop.transfers()) == 1
 
     in_shop(scenario)
+
+
+@pytest.mark.parametrize("point", ["after claim", "after TakeUp"])
+def test_an_order_that_a_killed_payer_took_up_is_paid_though_its_merchant_is_suspended(
+    in_shop: "InShop", point: str
+) -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, chain = await shop.order(10 * COIN, ADDRESSES["sequenced"]), shop.fake("sequenced")
+        payer = shop.payer(chains=shop.fakes())
+        await meet(shop, point, "SIGKILL", str(shop.folder))
+        await shop.suspend()
+        if point == "after claim":
+            # The book had not taken it up: it waits for the merchant, and rests between two looks.
+            assert (await shop.turn(payer), await shop.turn(payer), await shop.status(order)) == (1, 0, 0)
+            await shop.suspend("active")
+        assert await finish(shop, payer, chain, order) == 2
+        assert chain.paid() == {order.order_id: [order.arrival_units]}
+
+    in_shop(scenario)

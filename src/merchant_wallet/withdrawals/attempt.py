@@ -22,7 +22,7 @@ from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING, 
 from merchant_wallet.chains.protocol import Payout
 from merchant_wallet.withdrawals import payouts, reservations
 from merchant_wallet.withdrawals.hot_wallet import HotWallet
-from merchant_wallet.withdrawals.payment import GivenUp, Payment, Suspect, Waits
+from merchant_wallet.withdrawals.payment import RESEND_MS, GivenUp, Payment, Suspect, Waits
 from merchant_wallet.withdrawals.payout_checks import find_journal_mismatch, plan_payout
 from merchant_wallet.withdrawals.payouts import Claim, PayableOrder, Phase, phase_of
 
@@ -77,6 +77,8 @@ class Attempt:
         if order.withdrawal.status in (PENDING, PROCESSING) and await self._freeze_approved_early():
             return DONE
         if order.withdrawal.status == PENDING:
+            if not order.merchant_active:
+                return Waits(RESEND_MS)
             withdrawal = await self._take_up(order)
         if withdrawal is None or withdrawal.status not in (PROCESSING, FAILED):
             return DONE
@@ -93,7 +95,7 @@ class Attempt:
         return order
 
     async def _take_up(self, order: PayableOrder) -> Withdrawal | None:
-        if not order.merchant_active or order.withdrawal.approved_ms is None:
+        if order.withdrawal.approved_ms is None:
             return None
         # With the version the book refuses if the merchant was suspended after the order was read.
         return await self._step(TakeUp(self._claim.order_id), PENDING, order.settings_version)

@@ -25,16 +25,17 @@ update withdrawal set is_queued = true
           for no key update of w skip locked);
 
 -- name: peek_due
--- Payouts with something to do, of the merchants of one cell. Left out are those that are claimed, rest or are frozen, new ones
--- of merchants that are not active, and unsigned ones of stopped chains. The longest waiting come first, not the oldest:
--- otherwise orders that only wait for a chain would keep new ones from being signed. Chains without a free slot are left out.
--- After a rollback of the database nothing is due.
+-- Payouts with something to do, of the merchants of one cell. Left out are those that are claimed, rest or are frozen, those of
+-- merchants that are not active which nobody has claimed yet, and unsigned ones of stopped chains. The longest waiting come
+-- first, not the oldest: otherwise orders that only wait for a chain would keep new ones from being signed. Chains without a
+-- free slot are left out. After a rollback of the database nothing is due.
 select p.merchant_id, p.order_id, p.chain
   from payout p
   join merchant m on m.merchant_id = p.merchant_id
  where p.phase <> 'closed' and p.phase <> 'waiting'
    and m.cell_id = %(cell_id)s::int
-   and (m.status = 'active' or p.phase <> 'queued' or p.signed_no > 0 or p.given_up_ms is not null)
+   -- A payer that was killed may have had the book take the order up: only a look at the order tells.
+   and (m.status = 'active' or p.phase <> 'queued' or p.claimed_by is not null)
    and (p.phase <> 'failed' or not %(hold_refunds)s::boolean)
    and p.chain <> all(%(full_chains)s::text[])
    and p.frozen_ms is null
