@@ -271,7 +271,7 @@ def test_a_report_tells_of_the_moment_before_the_fault(
 
 
 def test_every_query_of_verification_can_be_planned(database_url: str) -> None:
-    values = {"merchant_id": MERCHANT_ID, "after": 0, "upto": 9, "page": 5, "order_ids": [1]}
+    values = {"merchant_id": MERCHANT_ID, "after": 0, "upto": 9, "page": 5}
     with psycopg.connect(database_url, autocommit=True) as conn:
         for query in verify.QUERIES.values():
             if query.name != "begin_snapshot":

@@ -30,6 +30,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "book/early_approvals.sql": BOTH,
     "book/checkpoints.sql": BOTH,
     "book/home.sql": BOTH,
+    "book/verification/payouts.sql": WEB,
     "book/verification/verify.sql": WEB,
     "callbacks/outbox.sql": BOTH,
     "audit/checkpointing/acceptance.sql": (),

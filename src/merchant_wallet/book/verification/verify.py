@@ -5,8 +5,8 @@ Rules:
 - Rows are read in pages by key, so memory does not grow with the journal.
 - A report names the first violation. Verification never raises for one, and writes nothing.
 
-The rules are listed in `violations.RULES`. `replay`, `entry_schemas`, `withdrawals` and `deposits` check
-them.
+The rules are listed in `violations.RULES`. `replay`, `entry_schemas`, `withdrawals`, `deposits` and `payouts`
+check them.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,20 +24,19 @@ from merchant_wallet.book.chart import FIXED, FIXED_BY_ID, SUBUSER, name_account
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys
 from merchant_wallet.book.checkpoints import check_checkpoints, list_checkpointed
 from merchant_wallet.book.early_approvals import find_early_approval
-from merchant_wallet.book.home import PayoutRow, find_not_issued, page_payouts, read_ranges
+from merchant_wallet.book.home import find_not_issued, read_ranges
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.deposits import DEPOSIT
-from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING
 from merchant_wallet.book.state import CallbackDue, Entry, Posting, Step
 from merchant_wallet.book.verification.deposits import DepositRow, check_deposit
 from merchant_wallet.book.verification.entry_schemas import read_register_facts
+from merchant_wallet.book.verification.payouts import check_payouts
 from merchant_wallet.book.verification.replay import RELEASING, Replay
 from merchant_wallet.book.verification.violations import Violation, ViolationFound, raise_violation
 from merchant_wallet.book.verification.withdrawals import check_withdrawal
 
 QUERIES: Final = Queries(Path(__file__).with_name("verify.sql"))
 PAGE_ROWS: Final = 5000
-OPEN_STATUSES: Final = frozenset({PENDING, PROCESSING, FAILED})
 MIN_ID: Final = -(2**63)
 MAX_ID: Final = 2**63 - 1
 
@@ -127,7 +126,7 @@ async def verify_book(
         async with cell.transaction():
             await cell.execute(QUERIES["begin_snapshot"].text)
             await _verify_snapshot(home, cell, replay, progress)
-        await _check_payouts(home, cell, merchant_id)
+        await check_payouts(home, cell, merchant_id, PAGE_ROWS)
         # Not inside the snapshot: newer checkpoints may have been written while it was read.
         if checkpoint_dir is not None and checkpoint_keys is not None:
             seen = await check_checkpoints(home, cell, checkpoint_keys, checkpoint_dir, merchant_id)
@@ -242,27 +241,6 @@ async def _check_deposits(
     if missing is not None:
         chain = next(chain for chain, address in own if address == missing)
         raise_violation("deposit", f"{chain} :0 is an address of the merchant that nobody gave out")
-
-
-async def _check_payouts(home: AsyncConnection, cell: AsyncConnection, merchant_id: int) -> None:
-    after = MIN_ID
-    while payouts := await page_payouts(home, merchant_id, after, PAGE_ROWS):
-        where = {"merchant_id": merchant_id, "order_ids": [payout.order_id for payout in payouts]}
-        rows = await (await cell.execute(QUERIES["list_orders"].text, where)).fetchall()
-        orders = {order_id: (chain, status) for order_id, chain, status in rows}
-        for payout in payouts:
-            _check_payout(payout, *orders.get(payout.order_id, (None, None)))
-        after = payouts[-1].order_id
-
-
-def _check_payout(payout: PayoutRow, chain: str | None, status: int | None) -> None:
-    if chain != payout.chain:
-        found = "no such order" if chain is None else f"an order on {chain}"
-        raise_violation(
-            "payout", f"its payout is on {payout.chain}, the book has {found}", order_id=payout.order_id
-        )
-    if payout.is_closed and status in OPEN_STATUSES:
-        raise_violation("payout", f"its payout is closed, its status is {status}", order_id=payout.order_id)
 
 
 async def _check_waits(home: AsyncConnection, cursor: psycopg.AsyncCursor[Any], merchant_id: int) -> None:

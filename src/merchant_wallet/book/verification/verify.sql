@@ -54,11 +54,6 @@ select c.entry_id, c.chain, c.tx_hash, c.log_index, c.currency::text, c.amount::
   left join merchant_address m on m.merchant_id = d.merchant_id and m.address = d.address
  where c.merchant_id = %(merchant_id)s and c.entry_id > %(after)s and c.entry_id <= %(upto)s order by c.entry_id;
 
--- name: list_orders
--- These orders' chains and statuses. It is asked outside the snapshot, after home was asked for their payouts.
-select order_id, chain::text, status from withdrawal
- where merchant_id = %(merchant_id)s and order_id = any(%(order_ids)s::bigint[]);
-
 -- name: page_accounts
 -- The next accounts, to compare with the sums of the postings.
 select account_id, kind, currency, balance, day, day_debited from account
