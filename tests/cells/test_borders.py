@@ -20,13 +20,8 @@ EXCEPTIONS: Final = {
     "audit/checkpointing/acceptance.sql": "freeze_signed freeze_open",
     # The payer reads both sides by key.
     "withdrawals/payouts.sql": "peek_expired",
-    "reporting/payout_blockers.sql": "list_blockers_of_merchant",
     # Home's rows become arguments.
     "custody/sweeps/sweeps.sql": "list_unswept",
-    # A page reads the cell, then home's rows of that page.
-    "reporting/orders.sql": """
-        page_by_moment page_of_merchant_by_moment page_by_amount page_of_merchant_by_amount page_by_address
-        page_unapproved page_unapproved_of_merchant find_by_order_id find_by_mc_order_id list_held""",
 }
 """Queries over both places, which are still to be split, and how. This list only shrinks."""
 

@@ -5,6 +5,7 @@ from tests.reporting.conftest import COIN, EVM_ADDRESS, START_MS, TRON_ADDRESS, 
 
 from merchant_wallet.reporting import orders, rollup
 from merchant_wallet.reporting.orders import OrderFilter, StatusCount
+from merchant_wallet.withdrawals import payouts
 
 pytestmark = pytest.mark.anyio
 
@@ -12,8 +13,26 @@ OTHER_TRON = "TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdH"
 
 
 async def ids(scene: ReportingScene, **wanted: object) -> list[int]:
-    page = await orders.list_orders(scene.conn, OrderFilter(**wanted))  # type: ignore[arg-type]
+    page = await orders.list_orders(scene.conn, scene.conn, OrderFilter(**wanted))  # type: ignore[arg-type]
     return [line.order_id for line in page.rows]
+
+
+async def test_an_order_in_the_payers_queue_is_taken_up_once_a_payer_has_claimed_it(
+    scene: ReportingScene,
+) -> None:
+    shop = await scene.open_shop("Shop")
+    key = (shop, (await scene.order(shop)).order_id)
+    seen = []
+    for claims in (False, True):
+        assert await payouts.queue_new(scene.conn, scene.conn) == (0 if claims else 1)
+        if claims:
+            now_ms = scene.clock()
+            held = await payouts.claim(scene.conn, key, claimed_by="w", now_ms=now_ms, until_ms=now_ms + 9)
+            assert held is not None
+        order = await orders.find_order(scene.conn, scene.conn, *key)
+        assert order is not None
+        seen.append(order.is_taken_up)
+    assert seen == [False, True]
 
 
 async def test_orders_are_found_by_status_chain_merchant_amount_and_day(scene: ReportingScene) -> None:
@@ -22,7 +41,7 @@ async def test_orders_are_found_by_status_chain_merchant_amount_and_day(scene: R
     ether = (await scene.order(shop, 20 * COIN, address=EVM_ADDRESS)).order_id
     noon = scene.clock()
     other = (await scene.order(stall, 25 * COIN)).order_id
-    order = await orders.find_order(scene.conn, shop, paid)
+    order = await orders.find_order(scene.conn, scene.conn, shop, paid)
     assert order is not None
     assert order.merchant_name == "Shop"
     for_paid = await scene.order(shop)
@@ -44,10 +63,12 @@ async def test_orders_come_largest_first_when_asked(scene: ReportingScene) -> No
     shop = await scene.open_shop("Shop")
     made = [(await scene.order(shop, units * COIN)).order_id for units in (20, 90, 40)]
     for merchant_id in (None, shop):
-        page = await orders.list_orders(scene.conn, OrderFilter(merchant_id=merchant_id), sort="amount")
+        page = await orders.list_orders(
+            scene.conn, scene.conn, OrderFilter(merchant_id=merchant_id), sort="amount"
+        )
         assert [line.order_id for line in page.rows] == [made[1], made[2], made[0]]
     late = OrderFilter(from_ms=START_MS + 10**9)
-    assert (await orders.list_orders(scene.conn, late, sort="amount")).rows == ()
+    assert (await orders.list_orders(scene.conn, scene.conn, late, sort="amount")).rows == ()
 
 
 @pytest.mark.parametrize(
@@ -62,7 +83,7 @@ async def test_a_filter_that_there_is_not_is_refused(
     scene: ReportingScene, wanted: OrderFilter, sort: str, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        await orders.list_orders(scene.conn, wanted, sort=sort)
+        await orders.list_orders(scene.conn, scene.conn, wanted, sort=sort)
 
 
 async def test_an_address_shows_who_paid_it_and_how_often(scene: ReportingScene) -> None:
@@ -109,18 +130,18 @@ async def test_the_queue_for_approval_is_oldest_first_and_leaves_out_what_has_it
     await scene.order(shop, needs_word=False)
     given_up, third = await scene.order(shop), await scene.order(shop)
     await scene.cancel(shop, given_up)
-    page = await orders.list_unapproved(scene.conn, limit=2)
+    page = await orders.list_unapproved(scene.conn, scene.conn, limit=2)
     assert [line.order_id for line in page.rows] == [first.order_id, second.order_id]
-    page = await orders.list_unapproved(scene.conn, after=page.next, limit=2)
+    page = await orders.list_unapproved(scene.conn, scene.conn, after=page.next, limit=2)
     assert [line.order_id for line in page.rows] == [third.order_id]
-    page = await orders.list_unapproved(scene.conn, after=page.previous, limit=2)
+    page = await orders.list_unapproved(scene.conn, scene.conn, after=page.previous, limit=2)
     assert [line.order_id for line in page.rows] == [first.order_id, second.order_id]
     await scene.conn.execute(
         "update withdrawal set second_limit_units = 1, first_approved_by = 'operator:ann'"
         " where order_id = %s",
         [third.order_id],
     )
-    own = await orders.list_unapproved(scene.conn, shop)
+    own = await orders.list_unapproved(scene.conn, scene.conn, shop)
     assert [(line.approvals_given, line.approvals_needed) for line in own.rows] == [(0, 1), (1, 2)]
     assert [line.order_id for line in own.rows] == [first.order_id, third.order_id]
 
@@ -128,11 +149,11 @@ async def test_the_queue_for_approval_is_oldest_first_and_leaves_out_what_has_it
 async def test_an_order_is_found_by_either_of_its_ids(scene: ReportingScene) -> None:
     shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
     order = await scene.order(shop)
-    assert await orders.find_order(scene.conn, stall, order.order_id) is None
-    (found,) = await orders.find_orders(scene.conn, order.mc_order_id)
+    assert await orders.find_order(scene.conn, scene.conn, stall, order.order_id) is None
+    (found,) = await orders.find_orders(scene.conn, scene.conn, order.mc_order_id)
     assert (found.order_id, found.amount_units, found.fee_units) == (order.order_id, 10 * COIN, COIN)
-    assert await orders.find_orders(scene.conn, order.mc_order_id, stall) == []
-    assert await orders.find_orders(scene.conn, "w-\0") == []
+    assert await orders.find_orders(scene.conn, scene.conn, order.mc_order_id, stall) == []
+    assert await orders.find_orders(scene.conn, scene.conn, "w-\0") == []
 
 
 async def test_orders_are_counted_where_they_stand(scene: ReportingScene) -> None:

@@ -62,7 +62,7 @@ Source = Callable[[Connection, int | None], Awaitable[Sequence[Notice]]]
 
 async def list_payout_notices(conn: Connection, merchant_id: int | None) -> list[Notice]:
     """What stops payouts."""
-    blockers = await list_blockers(conn, merchant_id)
+    blockers = await list_blockers(conn, conn, merchant_id)
     told = [
         _make_notice(blocker) if merchant_id is None else _make_merchant_notice(blocker)
         for blocker in blockers

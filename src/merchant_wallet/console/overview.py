@@ -109,7 +109,7 @@ async def _read_state(request: ConsoleRequest, conn: Connection) -> dict[str, An
     if scope is None:
         overview = shown["overview"] = await figures.read_overview(conn)
         shown["behind"] = overview.figures_behind if overview.figures_behind >= FIGURES_LATE else 0
-        blockers = await list_blockers(conn, chains=request.context.settings.shown_chains)
+        blockers = await list_blockers(conn, conn, chains=request.context.settings.shown_chains)
         shown["chains"] = await _read_chains(request, conn, blockers)
         shown["payouts"] = await read_payouts(conn, blockers)
     shown["version"] = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:16]

@@ -126,8 +126,8 @@ async def _show_refused(request: ConsoleRequest, conn: Connection, chain: str, e
 async def _show(
     request: ConsoleRequest, conn: Connection, refused: str = "", form_state: FormState = EMPTY_FORM
 ) -> Response:
-    blockers = await list_blockers(conn, chains=request.context.settings.shown_chains)
-    held = await orders.list_held(conn, limit=ROWS)
+    blockers = await list_blockers(conn, conn, chains=request.context.settings.shown_chains)
+    held = await orders.list_held(conn, conn, limit=ROWS)
     return request.page(
         "console/payouts.html",
         active="payouts",

@@ -121,7 +121,7 @@ async def _count_today(request: ConsoleRequest, conn: Connection, order: OrderLi
     """How many orders to the address were created this UTC day, up to a bound."""
     since_ms = request.at_ms // DAY_MS * DAY_MS
     wanted = OrderFilter(merchant_id=request.merchant_id, address=order.address, from_ms=since_ms)
-    return len((await orders.list_orders(conn, wanted, limit=MAX_SAME_DAY)).rows)
+    return len((await orders.list_orders(conn, conn, wanted, limit=MAX_SAME_DAY)).rows)
 
 
 async def _note_owner(

@@ -112,7 +112,7 @@ async def find_order(request: ConsoleRequest, conn: Connection, order_id: int) -
     merchant_id = await books.find_book(conn, order_id) if order_id else None
     if merchant_id is None or request.merchant_id not in (None, merchant_id):
         raise HTTPException(404)
-    order = await orders.find_order(conn, merchant_id, order_id)
+    order = await orders.find_order(conn, conn, merchant_id, order_id)
     if order is None:
         raise HTTPException(404)
     return order

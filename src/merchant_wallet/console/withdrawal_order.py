@@ -116,7 +116,7 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
 
 async def _find_reasons(request: ConsoleRequest, conn: Connection, line: OrderLine) -> list[Reason | None]:
     """Why the order waits, and why it would wait after an approval."""
-    blockers = await list_blockers(conn, request.merchant_id)
+    blockers = await list_blockers(conn, conn, request.merchant_id)
     return [
         find_reasons(request.merchant_id, [line], blockers, request.at_ms, if_approved=if_approved).get(
             line.order_id

@@ -3,11 +3,13 @@
 Rules:
 - Amounts are units, times are milliseconds.
 - With a merchant's id nothing of other merchants is returned.
+- Orders are read from their cell, then home's payouts of these orders by key.
 - Lists are sorted newest first or largest first. Filters that no index answers may make a page shorter than
   `limit` (`paging`).
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +35,17 @@ ENDED: Final = {"settle": 2, "cancel": 4, "expire": 5, "refund": 6}
 _NEWEST: Final = Order("orders by moment", ("created_ms", "order_id"), (MAX_NUMBER, MAX_NUMBER))
 _BY_AMOUNT: Final = Order("orders by amount", ("amount", "order_id"), (MAX_NUMBER, MAX_NUMBER))
 _QUEUE: Final = Order("orders to approve", ("created_ms", "order_id"), (MIN_NUMBER, MIN_NUMBER))
+
+
+_NO_PAYOUT: Final[Row] = {
+    "is_taken_up": False,
+    "obstacle_kind": None,
+    "obstacle_cause": None,
+    "obstacle_ms": None,
+    "frozen_cause": None,
+    "frozen_ms": None,
+    "signed_no": 0,
+}
 
 
 class OrderLine(msgspec.Struct, frozen=True):
@@ -124,7 +137,8 @@ class StatusCount(msgspec.Struct, frozen=True):
 
 
 async def list_orders(
-    conn: Connection,
+    home: Connection,
+    cell: Connection,
     wanted: OrderFilter,
     *,
     sort: str = "created",
@@ -143,9 +157,9 @@ async def list_orders(
     elif wanted.merchant_id is not None:
         name = name.replace("page_", "page_of_merchant_")
     read = paging.make_reader(
-        conn, QUERIES[name], _values(wanted), is_filtered=_is_filtered(wanted, by_amount)
+        cell, QUERIES[name], _values(wanted), is_filtered=_is_filtered(wanted, by_amount)
     )
-    return await paging.read_page(_BY_AMOUNT if by_amount else _NEWEST, read, _show, after, limit)
+    return await _read_page(home, _BY_AMOUNT if by_amount else _NEWEST, read, after, limit)
 
 
 def _values(wanted: OrderFilter) -> dict[str, Any]:
@@ -168,36 +182,48 @@ def _is_filtered(wanted: OrderFilter, by_amount: bool) -> bool:
 
 
 async def list_unapproved(
-    conn: Connection, merchant_id: int | None = None, *, after: str | None = None, limit: int = 50
+    home: Connection,
+    cell: Connection,
+    merchant_id: int | None = None,
+    *,
+    after: str | None = None,
+    limit: int = 50,
 ) -> Page[OrderLine]:
     """Orders that wait for approval, oldest first. Raises ValueError like `list_orders`."""
     name = "page_unapproved" if merchant_id is None else "page_unapproved_of_merchant"
     values = {"merchant_id": merchant_id}
-    read = paging.make_reader(conn, QUERIES[name], values, is_filtered=merchant_id is not None)
-    return await paging.read_page(_QUEUE, read, _show, after, limit)
+    read = paging.make_reader(cell, QUERIES[name], values, is_filtered=merchant_id is not None)
+    return await _read_page(home, _QUEUE, read, after, limit)
 
 
-async def list_held(conn: Connection, *, limit: int = 50) -> list[OrderLine]:
+async def _read_page(
+    home: Connection, order: Order, read: paging.Read, after: str | None, limit: int
+) -> Page[OrderLine]:
+    page: Page[Row] = await paging.read_page(order, read, lambda row: row, after, limit)
+    return Page(tuple(await _show(home, page.rows)), page.next, page.previous)
+
+
+async def list_held(home: Connection, cell: Connection, *, limit: int = 50) -> list[OrderLine]:
     """Open orders that are frozen or wait for an obstacle, longest first."""
     paging.check_limit(limit)
-    return [_show(row) for row in await fetch(conn, QUERIES["list_held"].text, {"limit": limit})]
+    held = await fetch(home, QUERIES["list_held"].text, {"limit": limit})
+    return await _show(home, await fetch(cell, QUERIES["list_open_by_id"].text, _keys_of(held)))
 
 
-async def find_order(conn: Connection, merchant_id: int, order_id: int) -> OrderLine | None:
+async def find_order(home: Connection, cell: Connection, merchant_id: int, order_id: int) -> OrderLine | None:
     """One order, or None."""
-    rows = await fetch(
-        conn, QUERIES["find_by_order_id"].text, {"merchant_id": merchant_id, "order_id": order_id}
-    )
-    return _show(rows[0]) if rows else None
+    values = {"merchant_id": merchant_id, "order_id": order_id}
+    found = await _show(home, await fetch(cell, QUERIES["find_by_order_id"].text, values))
+    return found[0] if found else None
 
 
 async def find_orders(
-    conn: Connection, mc_order_id: str, merchant_id: int | None = None, *, limit: int = 50
+    home: Connection, cell: Connection, mc_order_id: str, merchant_id: int | None = None, *, limit: int = 50
 ) -> list[OrderLine]:
     """The orders with this order id of a merchant, at most one per merchant."""
     paging.check_limit(limit)
     values = {"mc_order_id": mc_order_id.replace("\0", ""), "merchant_id": merchant_id, "limit": limit}
-    return [_show(row) for row in await fetch(conn, QUERIES["find_by_mc_order_id"].text, values)]
+    return await _show(home, await fetch(cell, QUERIES["find_by_mc_order_id"].text, values))
 
 
 async def show_address(conn: Connection, address: str, merchant_id: int | None = None) -> AddressHistory:
@@ -227,7 +253,22 @@ async def count_by_status(conn: Connection, merchant_id: int | None = None) -> l
     return [StatusCount(status, *counts.get(status, (0, 0, None))) for status in STATUSES]
 
 
-def _show(row: Row) -> OrderLine:
+async def _show(home: Connection, rows: Sequence[Row]) -> list[OrderLine]:
+    """The orders with their payouts."""
+    found = await fetch(home, QUERIES["read_payouts"].text, _keys_of(rows)) if rows else []
+    payouts = {(row["merchant_id"], row["order_id"]): row for row in found}
+    with_payouts = [{**row, **payouts.get((row["merchant_id"], row["order_id"]), _NO_PAYOUT)} for row in rows]
+    return [_show_one(row) for row in with_payouts]
+
+
+def _keys_of(rows: Sequence[Row]) -> dict[str, Any]:
+    return {
+        "merchant_ids": [row["merchant_id"] for row in rows],
+        "order_ids": [row["order_id"] for row in rows],
+    }
+
+
+def _show_one(row: Row) -> OrderLine:
     line = {name: value for name, value in row.items() if name != "is_edge"}
     return OrderLine(**_rename(line, amount="amount_units", fee="fee_units"))
 

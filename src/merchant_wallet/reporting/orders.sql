@@ -2,11 +2,17 @@
 -- index.
 
 -- fragment: columns
--- The columns of an order in a list: `w` is the order, `m` its merchant, `p` its payout.
+-- The columns of an order in a list: `w` is the order, `m` its merchant.
 w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
        w.approved_by, w.deadline_ms, w.created_ms, w.finished_ms, w.notified_ms, w.tx_hash, w.first_approved_by,
-       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active, p.fence is not null as is_taken_up,
-       p.obstacle_kind, p.obstacle_cause, p.obstacle_ms, p.frozen_cause, p.frozen_ms, coalesce(p.signed_no, 0) as signed_no;
+       w.second_limit_units, m.name as merchant_name, m.status = 'active' as is_merchant_active;
+
+-- name: read_payouts
+-- What home knows of the payouts of these orders, for those that it has.
+select p.merchant_id, p.order_id, p.claimed_by is not null as is_taken_up, p.obstacle_kind, p.obstacle_cause, p.obstacle_ms,
+       p.frozen_cause, p.frozen_ms, p.signed_no
+  from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[]) u (merchant_id, order_id)
+  join payout p on p.merchant_id = u.merchant_id and p.order_id = u.order_id;
 
 -- fragment: next_by_moment
 -- The next orders of an index by time.
@@ -24,8 +30,7 @@ w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w
 -- The rows of a page: the matching ones, and the row where the search stopped.
 select {columns}, w.is_edge
   from (select f.*, false as is_edge from found f union all select e.*, true from edge e) w
-  join merchant m on m.merchant_id = w.merchant_id
-  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id;
+  join merchant m on m.merchant_id = w.merchant_id;
 
 -- fragment: end_by_moment
 -- The end of a page that is sorted newest first.
@@ -156,7 +161,6 @@ with strip as materialized (
 select {columns}
   from withdrawal w
   join merchant m on m.merchant_id = w.merchant_id
-  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
  where w.merchant_id = %(merchant_id)s::bigint and w.order_id = %(order_id)s::bigint;
 
 -- name: find_by_mc_order_id
@@ -165,7 +169,6 @@ select {columns}
   from merchant m
  cross join lateral (select * from withdrawal w
                       where w.merchant_id = m.merchant_id and w.mc_order_id = %(mc_order_id)s::text limit 1) w
-  left join payout p on p.merchant_id = w.merchant_id and p.order_id = w.order_id
  where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
  order by m.merchant_id limit %(limit)s::int;
 
@@ -206,13 +209,20 @@ select f.kind::text as kind, sum(f.entries)::bigint as orders, sum(f.amount) + s
  group by f.kind;
 
 -- name: list_held
--- Open orders that are frozen or wait for an obstacle, longest first.
-select {columns}
-  from ((select *, frozen_ms as since_ms from payout where frozen_ms is not null order by frozen_ms limit %(limit)s::int)
+-- Payouts that are frozen or wait for an obstacle, longest first.
+select p.merchant_id, p.order_id
+  from ((select merchant_id, order_id, frozen_ms as since_ms from payout where frozen_ms is not null
+          order by frozen_ms limit %(limit)s::int)
         union all
-        (select *, obstacle_ms from payout where obstacle_ms is not null and frozen_ms is null
+        (select merchant_id, order_id, obstacle_ms from payout where obstacle_ms is not null and frozen_ms is null
           order by obstacle_ms limit %(limit)s::int)) p
-  join withdrawal w on w.merchant_id = p.merchant_id and w.order_id = p.order_id
+ order by p.since_ms, p.merchant_id, p.order_id limit %(limit)s::int;
+
+-- name: list_open_by_id
+-- These orders, in their order, as far as they are open.
+select {columns}
+  from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[]) with ordinality u (merchant_id, order_id, place)
+  join withdrawal w on w.merchant_id = u.merchant_id and w.order_id = u.order_id
   join merchant m on m.merchant_id = w.merchant_id
  where w.status in (0, 1, 3)
- order by p.since_ms, p.merchant_id, p.order_id limit %(limit)s::int;
+ order by u.place;

@@ -1,19 +1,20 @@
 """What blocks payouts: stops of chains, frozen wallets, frozen orders, and obstacles.
 
 Rules:
-- One query answers for a page. It counts at most `MAX_COUNTED` orders.
+- A page counts at most `MAX_COUNTED` orders.
 - With a merchant's id, only what concerns that merchant's open orders is returned.
 - Causes and actors are internal to the platform. A page for merchants leaves them out.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from merchant_wallet.base.chains import DEFAULT_CODES
 from merchant_wallet.base.db import Queries
+from merchant_wallet.book.rules.withdrawals import FAILED
 from merchant_wallet.reporting.paging import Connection, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("payout_blockers.sql"))
@@ -55,12 +56,30 @@ class Queued(msgspec.Struct, frozen=True):
 
 
 async def list_blockers(
-    conn: Connection, merchant_id: int | None = None, *, chains: Sequence[str] = DEFAULT_CODES
+    home: Connection,
+    cell: Connection,
+    merchant_id: int | None = None,
+    *,
+    chains: Sequence[str] = DEFAULT_CODES,
 ) -> tuple[PayoutBlocker, ...]:
     """What blocks payouts, oldest first. `chains` are those that a rollback stops."""
-    name = "list_blockers" if merchant_id is None else "list_blockers_of_merchant"
-    values = {"merchant_id": merchant_id, "chains": list(chains), "most": MAX_COUNTED}
-    return tuple([PayoutBlocker(**row) for row in await fetch(conn, QUERIES[name].text, values)])
+    if merchant_id is None:
+        name, values = "list_blockers", {"chains": list(chains), "most": MAX_COUNTED}
+    else:
+        name, values = "list_blockers_of_merchant", await _read_open_orders(cell, merchant_id)
+    return tuple([PayoutBlocker(**row) for row in await fetch(home, QUERIES[name].text, values)])
+
+
+async def _read_open_orders(cell: Connection, merchant_id: int) -> dict[str, Any]:
+    """A merchant's open orders and their chains."""
+    where = {"merchant_id": merchant_id, "most": MAX_COUNTED}
+    opened = await fetch(cell, QUERIES["list_open_orders"].text, where)
+    return {
+        "merchant_id": merchant_id,
+        "order_ids": [row["order_id"] for row in opened],
+        "open_chains": sorted({row["chain"] for row in opened}),
+        "unpaid_chains": sorted({row["chain"] for row in opened if row["status"] < FAILED}),
+    }
 
 
 async def count_queued(conn: Connection, chains: list[str]) -> list[Queued]:

@@ -22,30 +22,33 @@ select p.obstacle_kind, p.chain, '', (array_agg(p.obstacle_cause order by p.obst
  group by p.chain, p.obstacle_kind
  order by 5, 2, 1, 3;
 
+-- name: list_open_orders
+-- A merchant's open orders, up to a bound of each status and chain.
+select w.order_id, w.chain, w.status
+  from unnest(array[0, 1, 3]) k (status) cross join unnest(chain_codes()) c (chain)
+ cross join lateral (
+       select * from withdrawal w
+        where w.merchant_id = %(merchant_id)s::bigint and w.status = k.status and w.chain = c.chain
+        order by w.created_ms limit %(most)s::int) w;
+
 -- name: list_blockers_of_merchant
--- The same as far as it concerns one merchant's open orders: the stops and frozen wallets of their chains, and what holds
--- these orders themselves.
-with open_order as materialized (
-    select w.merchant_id, w.order_id, w.chain, w.status
-      from unnest(array[0, 1, 3]) k (status) cross join unnest(chain_codes()) c (chain)
-     cross join lateral (
-           select * from withdrawal w
-            where w.merchant_id = %(merchant_id)s::bigint and w.status = k.status and w.chain = c.chain
-            order by w.created_ms limit %(most)s::int) w)
+-- The same as far as it concerns one merchant's open orders: the stops and frozen wallets of the chains of those that are not
+-- signed yet, the evidence, and what holds these orders themselves.
 select 'stop' as kind, s.chain, s.actor, s.cause, s.since_ms, 0::bigint as orders from payout_stop s
- where s.chain in (select o.chain from open_order o where o.status < 3)
+ where s.chain = any(%(unpaid_chains)s::text[])
 union all
 select 'wallet', h.chain, '', h.frozen_cause, h.frozen_ms, 0 from hot_wallet h
- where h.frozen_ms is not null and h.chain in (select o.chain from open_order o where o.status < 3)
+ where h.frozen_ms is not null and h.chain = any(%(unpaid_chains)s::text[])
 union all
-select 'rollback', o.chain, '', r.cause, r.since_ms, 0
-  from rollback_evidence r cross join (select distinct chain from open_order) o
+select 'rollback', c.chain, '', r.cause, r.since_ms, 0
+  from rollback_evidence r cross join unnest(%(open_chains)s::text[]) c (chain)
 union all
-select case when p.frozen_ms is not null then 'frozen' else p.obstacle_kind end, o.chain, '',
+select case when p.frozen_ms is not null then 'frozen' else p.obstacle_kind end, p.chain, '',
        min(coalesce(p.frozen_cause, p.obstacle_cause)), min(coalesce(p.frozen_ms, p.obstacle_ms)), count(*)
-  from open_order o join payout p on p.merchant_id = o.merchant_id and p.order_id = o.order_id
+  from unnest(%(order_ids)s::bigint[]) o (order_id)
+  join payout p on p.merchant_id = %(merchant_id)s::bigint and p.order_id = o.order_id
  where p.frozen_ms is not null or (p.obstacle_ms is not null and p.obstacle_kind <> 'stopped')
- group by 1, o.chain
+ group by 1, p.chain
  order by 5, 2, 1, 3;
 
 -- name: count_queued

@@ -65,7 +65,7 @@ async def _ids(conn: Connection, word: str, merchant_id: int | None) -> AsyncIte
     owner_id = None if number is None else await books.find_book(conn, number)
     if number is None or owner_id is None or merchant_id not in (None, owner_id):
         return
-    if order := await orders.find_order(conn, owner_id, number):
+    if order := await orders.find_order(conn, conn, owner_id, number):
         yield _order(order)
     if shown := await entries.show_entry(conn, owner_id, number):
         yield Hit(ENTRY, shown.entry.kind, owner_id, str(number))
@@ -73,7 +73,7 @@ async def _ids(conn: Connection, word: str, merchant_id: int | None) -> AsyncIte
 
 async def _named(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
     """Things with this id of a merchant."""
-    for order in await orders.find_orders(conn, word, merchant_id, limit=MAX_OF_A_KIND):
+    for order in await orders.find_orders(conn, conn, word, merchant_id, limit=MAX_OF_A_KIND):
         yield _order(order)
     for entry in await entries.find_entries(conn, word, merchant_id, limit=MAX_OF_A_KIND):
         yield Hit(ENTRY, entry.kind, entry.merchant_id, str(entry.entry_id))
@@ -84,7 +84,7 @@ async def _hashes(conn: Connection, word: str, merchant_id: int | None) -> Async
         for one in await deposits.find_deposits(conn, conn, tx_hash, merchant_id, limit=MAX_OF_A_KIND):
             yield Hit(DEPOSIT, one.chain, one.merchant_id, f"{one.chain}/{one.tx_hash}/{one.log_index}")
         for row in await fetch(conn, QUERIES["find_payout"].text, {"tx_hash": tx_hash}):
-            order = await orders.find_order(conn, row["merchant_id"], row["order_id"])
+            order = await orders.find_order(conn, conn, row["merchant_id"], row["order_id"])
             if order is not None and merchant_id in (None, order.merchant_id):
                 yield _order(order)
         for row in await fetch(conn, QUERIES["find_sweep"].text, {"tx_hash": tx_hash}):
