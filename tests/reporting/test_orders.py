@@ -3,6 +3,7 @@
 import pytest
 from tests.reporting.conftest import COIN, EVM_ADDRESS, START_MS, TRON_ADDRESS, ReportingScene
 
+from merchant_wallet.book.commands import Approve
 from merchant_wallet.reporting import orders, rollup
 from merchant_wallet.reporting.orders import OrderFilter, StatusCount
 from merchant_wallet.withdrawals import payouts
@@ -22,6 +23,7 @@ async def test_an_order_in_the_payers_queue_is_taken_up_once_a_payer_has_claimed
 ) -> None:
     shop = await scene.open_shop("Shop")
     key = (shop, (await scene.order(shop)).order_id)
+    await scene.ask(shop, Approve(key[1], "operator"))
     seen = []
     for claims in (False, True):
         assert await payouts.queue_new(scene.conn, scene.conn) == (0 if claims else 1)
