@@ -64,6 +64,7 @@ NO_RULE: Final = {
     "merchants/cells/carrying.sql write_copy": "the book has its new version in the same transaction",
     "merchants/cells/carrying.sql note_carried": "it says what the book was told",
     "merchants/merchants.sql take_address_index": "the index comes with the command",
+    "withdrawals/payouts.sql mark_queued": "no rule judges whether the payer's queue has an order",
     "sub_users/pins.sql change_pin": "a PIN stays a PIN: the rules know only whether there is one",
 }
 """Statements that change nothing that a rule looks at, and why."""

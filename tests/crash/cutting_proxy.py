@@ -10,7 +10,7 @@ import tempfile
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -21,12 +21,13 @@ Act = Callable[[], Awaitable[None]]
 class Order:
     """Cut at the next execution of a prepared statement: before the server sees it, or after it was done.
 
-    `first` is awaited right before the cut.
+    `first` is awaited right before the cut. So many executions pass before, on any connection: `passing`.
     """
 
     statement: bytes = b"commit"
     done: bool = False
     first: Act | None = None
+    passing: int = 0
 
 
 class CuttingProxy:
@@ -82,9 +83,13 @@ class CuttingProxy:
 
     def match(self, statement: bytes) -> Order | None:
         """Take the next order if it is about this statement."""
-        if self._orders and self._orders[0].statement == statement:
-            return self._orders.popleft()
-        return None
+        if not self._orders or self._orders[0].statement != statement:
+            return None
+        order = self._orders.popleft()
+        if order.passing:
+            self._orders.appendleft(replace(order, passing=order.passing - 1))
+            return None
+        return order
 
 
 class _Wire:

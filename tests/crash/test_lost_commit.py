@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 from tests.crash.cutting_proxy import CuttingProxy, Order, cutting
@@ -100,7 +101,9 @@ def test_a_commit_lost_twice_is_still_answered_truly(database_url: str, second: 
     async def scenario() -> None:
         shop = await open_shop(database_url)
         async with cutting(database_url) as proxy:
-            answers = await _send_through(proxy, shop, LOST_BEFORE, second, mode=mode)
+            # The look-up after the first loss commits too.
+            again = replace(second, passing=1)
+            answers = await _send_through(proxy, shop, LOST_BEFORE, again, mode=mode)
             assert proxy.cuts == 2
         if second.done:
             await _insist_all_stand(shop, answers)
@@ -109,6 +112,22 @@ def test_a_commit_lost_twice_is_still_answered_truly(database_url: str, second: 
         assert [type(answer) for answer in answers] == [Unavailable] * COMMANDS
         assert await shop.orders() == {}
         await shop.verify()
+
+    run(scenario())
+
+
+@MODES
+@pytest.mark.parametrize("first", [LOST_BEFORE, LOST_AFTER])
+@pytest.mark.parametrize("second", [LOST_BEFORE, LOST_AFTER])
+def test_a_look_up_whose_own_commit_is_lost_is_repeated(
+    database_url: str, first: Order, second: Order, mode: Mode
+) -> None:
+    async def scenario() -> None:
+        shop = await open_shop(database_url)
+        async with cutting(database_url) as proxy:
+            answers = await _send_through(proxy, shop, first, second, mode=mode)
+            assert proxy.cuts == 2
+        await _insist_all_stand(shop, answers)
 
     run(scenario())
 

@@ -342,8 +342,8 @@ InShop = Callable[[Callable[[Shop], Awaitable[None]]], None]
 
 
 @pytest.fixture
-def in_shop_of_one_database(database_url: str, tmp_path: Path) -> InShop:
-    """Runs a scenario in a fresh shop."""
+def in_shop(database_url: str, tmp_path: Path) -> InShop:
+    """Runs a scenario in a fresh shop. Some modules run it with the book in an apart cell too."""
 
     def run(scenario: Callable[[Shop], Awaitable[None]]) -> None:
         asyncio.run(_with_shop(database_url, tmp_path, scenario))
@@ -351,10 +351,7 @@ def in_shop_of_one_database(database_url: str, tmp_path: Path) -> InShop:
     return run
 
 
-@pytest.fixture
-def in_shop(in_shop_of_one_database: InShop) -> InShop:
-    """The same. Some modules run it with the book in an apart cell too."""
-    return in_shop_of_one_database
+in_shop_of_one_database = in_shop
 
 
 @pytest.fixture

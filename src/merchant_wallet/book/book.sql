@@ -265,7 +265,7 @@ select distinct on (u.chain, u.tx_hash) u.chain, u.tx_hash, u.block_hash
   from (select unnest($2::bigint[]) as merchant_id, unnest($3::text[]) as chain, unnest($4::text[]) as tx_hash,
                unnest($5::text[]) as block_hash) u
  where {claimed} and u.block_hash is not null
-on conflict (chain, tx_hash) do nothing;
+on conflict do nothing;
 
 -- name: insert_credits
 -- Credits of deposits. The key refuses a second credit of one deposit.

@@ -142,7 +142,7 @@ insert into credited_transaction (chain, tx_hash, block_hash)
 select distinct on (u.chain, u.tx_hash) u.chain, u.tx_hash, u.block_hash
   from unnest(%(chains)s::text[], %(tx_hashes)s::text[], %(block_hashes)s::text[]) u (chain, tx_hash, block_hash)
  order by u.chain, u.tx_hash
-on conflict (chain, tx_hash) do nothing;
+on conflict do nothing;
 
 -- name: read_credits
 -- The blocks from which these transactions are credited.
