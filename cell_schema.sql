@@ -458,6 +458,7 @@ CREATE TABLE cell.withdrawal (
     first_eligible_ms bigint,
     approved_eligible_ms bigint,
     is_queued boolean DEFAULT false NOT NULL,
+    frozen_ms bigint,
     CONSTRAINT withdrawal_address_check CHECK (((length(address) >= 1) AND (length(address) <= 64))),
     CONSTRAINT withdrawal_amount_check CHECK ((amount > 0)),
     CONSTRAINT withdrawal_approved_eligible CHECK (((approved_eligible_ms IS NULL) OR ((approved_ms IS NOT NULL) AND (approved_ms >= approved_eligible_ms)))),
@@ -664,6 +665,8 @@ CREATE INDEX withdrawal_by_address ON cell.withdrawal USING btree (merchant_id, 
 CREATE INDEX withdrawal_by_amount ON cell.withdrawal USING btree (status, chain, amount, order_id);
 
 CREATE INDEX withdrawal_by_moment ON cell.withdrawal USING btree (status, chain, created_ms, order_id);
+
+CREATE INDEX withdrawal_frozen ON cell.withdrawal USING btree (merchant_id, order_id) WHERE ((frozen_ms IS NOT NULL) AND (status = ANY (ARRAY[0, 1, 3])));
 
 CREATE INDEX withdrawal_of_merchant_by_amount ON cell.withdrawal USING btree (merchant_id, status, chain, amount, order_id);
 

@@ -236,6 +236,20 @@ CREATE TABLE public.cell (
     CONSTRAINT cell_version_check CHECK ((version > 0))
 );
 
+CREATE TABLE public.cell_move (
+    cell_id integer NOT NULL,
+    move_id uuid NOT NULL,
+    state text NOT NULL,
+    address text NOT NULL,
+    old_address text,
+    began_ms bigint NOT NULL,
+    changed_ms bigint NOT NULL,
+    CONSTRAINT cell_move_address_check CHECK ((address <> ''::text)),
+    CONSTRAINT cell_move_cell_id_check CHECK ((cell_id > 0)),
+    CONSTRAINT cell_move_old_address_check CHECK ((old_address <> ''::text)),
+    CONSTRAINT cell_move_state_check CHECK ((state = ANY (ARRAY['copying'::text, 'switching'::text, 'reopening'::text, 'switched'::text])))
+);
+
 CREATE TABLE public.cell_state (
     cell_id integer NOT NULL,
     version bigint NOT NULL,
@@ -1193,6 +1207,7 @@ CREATE TABLE public.withdrawal (
     first_eligible_ms bigint,
     approved_eligible_ms bigint,
     is_queued boolean DEFAULT false NOT NULL,
+    frozen_ms bigint,
     CONSTRAINT withdrawal_address_check CHECK (((length(address) >= 1) AND (length(address) <= 64))),
     CONSTRAINT withdrawal_amount_check CHECK ((amount > 0)),
     CONSTRAINT withdrawal_approved_eligible CHECK (((approved_eligible_ms IS NULL) OR ((approved_ms IS NOT NULL) AND (approved_ms >= approved_eligible_ms)))),
@@ -1269,6 +1284,9 @@ ALTER TABLE ONLY public.cancel_signed
 
 ALTER TABLE ONLY public.cancel_signed
     ADD CONSTRAINT cancel_signed_tx_hash_key UNIQUE (tx_hash);
+
+ALTER TABLE ONLY public.cell_move
+    ADD CONSTRAINT cell_move_pkey PRIMARY KEY (cell_id);
 
 ALTER TABLE ONLY public.cell
     ADD CONSTRAINT cell_name_key UNIQUE (name);
@@ -1631,6 +1649,8 @@ CREATE INDEX withdrawal_by_amount ON public.withdrawal USING btree (status, chai
 
 CREATE INDEX withdrawal_by_moment ON public.withdrawal USING btree (status, chain, created_ms, order_id);
 
+CREATE INDEX withdrawal_frozen ON public.withdrawal USING btree (merchant_id, order_id) WHERE ((frozen_ms IS NOT NULL) AND (status = ANY (ARRAY[0, 1, 3])));
+
 CREATE INDEX withdrawal_of_merchant_by_amount ON public.withdrawal USING btree (merchant_id, status, chain, amount, order_id);
 
 CREATE INDEX withdrawal_of_merchant_by_moment ON public.withdrawal USING btree (merchant_id, status, chain, created_ms, order_id);
@@ -1666,6 +1686,9 @@ ALTER TABLE ONLY public.callback_pause
 
 ALTER TABLE ONLY public.cancel_signed
     ADD CONSTRAINT cancel_signed_chain_wallet_nonce_fkey FOREIGN KEY (chain, wallet, nonce) REFERENCES public.wallet_nonce(chain, wallet, nonce);
+
+ALTER TABLE ONLY public.cell_move
+    ADD CONSTRAINT cell_move_cell_id_fkey FOREIGN KEY (cell_id) REFERENCES public.cell(cell_id);
 
 ALTER TABLE ONLY public.chain_transfer
     ADD CONSTRAINT chain_transfer_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);

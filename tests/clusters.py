@@ -18,7 +18,14 @@ from merchant_wallet.postgres.data_folder import DataFolder
 from merchant_wallet.postgres.programs import Programs, open_log
 
 TIMEOUT_S = 60.0
-SETTINGS = ("fsync=off", "listen_addresses=", "shared_buffers=32MB", "max_connections=150")
+SETTINGS = (
+    "fsync=off",
+    "listen_addresses=",
+    "shared_buffers=32MB",
+    "max_connections=150",
+    # Cells are moved by logical replication.
+    "wal_level=logical",
+)
 
 
 class Cluster:

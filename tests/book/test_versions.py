@@ -18,6 +18,7 @@ from tests.query_files import SOURCE, read_queries
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import connect
+from merchant_wallet.book import frozen_orders
 from merchant_wallet.book.commands import Adjust, Command, Exchange, ReadBalances, ReadSubUser, Register
 from merchant_wallet.book.state import Head
 from merchant_wallet.book.sub_user import CONTROLS, SubUser
@@ -143,6 +144,14 @@ async def _rotate(connection: Connection, shop: Shop) -> None:
     await merchants.rotate_secret(connection, KEYRING, shop.merchant_id, at_ms=1)
 
 
+async def _freeze(connection: Connection, shop: Shop) -> None:
+    await frozen_orders.freeze(connection, shop.merchant_id, [7], 1)
+
+
+async def _thaw(connection: Connection, shop: Shop) -> None:
+    await frozen_orders.thaw(connection, shop.merchant_id, 7)
+
+
 async def _allocate(connection: Connection, shop: Shop) -> None:
     assert await allocate_range(connection, connection, shop.merchant_id)
 
@@ -167,6 +176,8 @@ CASES: Final[dict[str, tuple[list[str], Callable[[Connection, Shop], Awaitable[N
     "suspended": (["merchants/books.sql change_book", "merchants/merchants.sql write_status"], _suspend),
     "resumed": (["merchants/books.sql change_book", "merchants/merchants.sql write_status"], _resume),
     "secret": (["merchants/books.sql change_book"], _rotate),
+    "frozen": (["book/frozen_orders.sql outdate_book", "book/frozen_orders.sql freeze"], _freeze),
+    "thawed": (["book/frozen_orders.sql outdate_book", "book/frozen_orders.sql thaw"], _thaw),
     "next range": (
         ["merchants/id_ranges.sql write_next_range"],
         _allocate,

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import pytest
 from tests.cells.layout import Layout, open_layout, open_near_layout
+from tests.cells.moved import MovableCell, TwoClusters, open_clusters, open_movable
 from tests.conftest import FAR, TEMPLATE_WITH_CELL, SharedPostgres
 
 from merchant_wallet.base.db import place
@@ -15,6 +16,20 @@ class TwoDatabases(NamedTuple):
 
     home: str
     cell: str
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[TwoClusters]:
+    """Two servers, between which cells are moved."""
+    with open_clusters() as found:
+        yield found
+
+
+@pytest.fixture
+def movable(clusters: TwoClusters, database_url: str) -> Iterator[MovableCell]:
+    """A cell on the first of them, and a database for it on the second."""
+    with open_movable(clusters, database_url) as found:
+        yield found
 
 
 @pytest.fixture

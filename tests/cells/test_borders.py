@@ -15,27 +15,10 @@ from merchant_wallet.base.db import Query, connect_sync
 from merchant_wallet.postgres.grants import GRANTS
 from merchant_wallet.postgres.places import CELL, HOME, MIRRORED, OF_EACH_SCHEMA
 
-EXCEPTIONS: Final = {
-    # Home's part becomes a commit of its own.
-    "audit/checkpointing/acceptance.sql": "freeze_signed freeze_open",
-    # The payer reads both sides by key.
-    "withdrawals/payouts.sql": "peek_expired",
-    # Home's rows become arguments.
-    "custody/sweeps/sweeps.sql": "list_unswept",
-}
-"""Queries over both places, which are still to be split, and how. This list only shrinks."""
-
 MORE_OF_MERCHANTS: Final = {
     "reporting/merchants.sql": "page_by_id page_by_name",
 }
 """Queries of a cell that read columns of `merchant` which only home has. This list only shrinks too."""
-
-OF_WRITERS: Final = {
-    "read_stops": "create table payout (merchant_id bigint, order_id bigint, frozen_ms bigint)",
-}
-"""Statements of a book's writer that still name a table of home, and what tests put in its place. A writer
-prepares all its statements, so without it none would run in an apart cell. This list only shrinks.
-"""
 
 _TABLES: Final = HOME | CELL
 _NAME: Final = r"\w+(?:\s+(?:as\s+)?\w+)?"
@@ -60,7 +43,7 @@ def read_tables(text: str) -> set[str]:
 def list_cell_queries() -> Iterator[tuple[str, Query]]:
     """The queries that a cell answers by itself: those over cell tables that are no exception."""
     for file, query in list_queries():
-        excepted = f"{EXCEPTIONS.get(file, '')} {MORE_OF_MERCHANTS.get(file, '')}".split()
+        excepted = MORE_OF_MERCHANTS.get(file, "").split()
         if read_tables(query.text) & CELL and query.name not in excepted:
             yield file, query
 
@@ -90,11 +73,8 @@ def test_each_table_has_one_place() -> None:
     assert OF_EACH_SCHEMA <= HOME
 
 
-def test_the_exceptions_are_the_queries_over_both_places() -> None:
-    crossing = {(file, query.name) for file, query in list_queries() if crosses(query.text)}
-    excepted = {(file, name) for file, names in EXCEPTIONS.items() for name in names.split()}
-    assert crossing - excepted == set(), "these queries touch home and a cell"
-    assert excepted - crossing == set(), "these exceptions are no longer needed"
+def test_no_query_touches_home_and_a_cell() -> None:
+    assert [(file, query.name) for file, query in list_queries() if crosses(query.text)] == []
 
 
 def test_a_query_over_both_places_is_found() -> None:

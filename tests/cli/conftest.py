@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import structlog
+from tests.cells.layout import open_near_layout
 from typer.testing import CliRunner, Result
 
 from merchant_wallet.base.config import load_or_create_master_key, load_settings
@@ -26,28 +27,30 @@ from merchant_wallet.book.commands import (
     UserToMerchant,
 )
 from merchant_wallet.book.outcomes import Outcome, SubUserFound, Transferred, Withdrawal
-from merchant_wallet.book.writer import Writer
 from merchant_wallet.cli.program import app
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.issued_addresses import IssuedAddress, issue_address
 from merchant_wallet.merchants.records import Merchant
-from merchant_wallet.processes.base import make_base
+from merchant_wallet.processes.base import make_base, make_writer
 
 COMMAND = Path(sys.executable).with_name("merchant-wallet")
 ADDRESS = "0x742d35cc6634c0532925a3b844bc454e4438f44e"
 HOUR_MS = 3_600_000
+ONE_CELL = "one"
+APART = "apart"
 
 
 @dataclass
 class Wallet:
     """A database with its data folder. `run` calls the program in this process, `start` in a process of
-    its own.
+    its own. With an apart cell, `both_url` sees its tables and those that only home has.
     """
 
     url: str
     folder: Path
     variables: dict[str, str] = field(default_factory=dict)
     orders: int = 0
+    both_url: str = ""
 
     def __post_init__(self) -> None:
         self.variables = {
@@ -56,6 +59,7 @@ class Wallet:
             "WALLET_DATA": str(self.folder),
             **self.variables,
         }
+        self.both_url = self.both_url or self.url
 
     def run(self, *arguments: object, status: int = 0, stdin: str | None = None) -> Result:
         """Run a command, expecting this exit status."""
@@ -115,7 +119,7 @@ class Wallet:
         return asyncio.run(self._submit(merchant_id, command, settings_version))
 
     async def _submit(self, merchant_id: int, command: Command, settings_version: int | None) -> Outcome:
-        writer = Writer(self.url, connections=1)
+        writer = make_writer(make_base(load_settings(self.variables), self.url), connections=1)
         await writer.open()
         try:
             submission = Submission(command, settings_version=settings_version)
@@ -177,12 +181,12 @@ class Wallet:
 
     def tamper(self, statement: str, **values: object) -> None:
         """Change the database directly, without the program."""
-        with connect_sync(self.url) as connection:
+        with connect_sync(self.both_url) as connection:
             connection.execute(statement.encode(), values)
 
     def read(self, question: str, **values: object) -> list[tuple[Any, ...]]:
         """Query the database directly."""
-        with connect_sync(self.url) as connection:
+        with connect_sync(self.both_url) as connection:
             return connection.execute(question.encode(), values).fetchall()
 
 
@@ -191,12 +195,32 @@ def clean_environment() -> Mapping[str, str]:
     return {name: text for name, text in os.environ.items() if not name.startswith("WALLET_")}
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a module that says `IN_BOTH_LAYOUTS` twice: all books in the default cell, and in an apart one."""
+    if "layout" in metafunc.fixturenames and getattr(metafunc.module, "IN_BOTH_LAYOUTS", False):
+        metafunc.parametrize("layout", [ONE_CELL, APART], indirect=True)
+
+
 @pytest.fixture
-def wallet(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wallet]:
+def layout(request: pytest.FixtureRequest) -> str:
+    """Where new merchants go: to the only cell, or to an apart one (`IN_BOTH_LAYOUTS`)."""
+    return str(getattr(request, "param", ONE_CELL))
+
+
+@pytest.fixture
+def wallet(
+    request: pytest.FixtureRequest, layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Wallet]:
     """A migrated database and an empty data folder. Settings of the tester's environment are removed."""
     for name in set(os.environ) - set(clean_environment()):
         monkeypatch.delenv(name)
-    made = Wallet(database_url, tmp_path / "wallet data")
+    if layout == ONE_CELL:
+        made = Wallet(request.getfixturevalue("database_url"), tmp_path / "wallet data")
+    else:
+        there = open_near_layout(request.getfixturevalue("url_with_cell"))
+        made = Wallet(there.url, tmp_path / "wallet data", both_url=there.both_url)
+        with connect_sync(there.url) as connection:
+            connection.execute(b"update cell set state = 'draining' where cell_id = 0")
     # The service's first start does this. No command creates a master key.
     load_or_create_master_key(made.folder)
     yield made

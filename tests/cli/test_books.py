@@ -8,6 +8,8 @@ from tests.cli.conftest import Wallet
 
 from merchant_wallet.base.db import connect_sync
 
+IN_BOTH_LAYOUTS = True
+
 
 def test_a_deposit_is_credited_and_a_mistake_is_taken_back(wallet: Wallet) -> None:
     merchant_id = wallet.open_merchant()
@@ -24,7 +26,7 @@ def test_a_deposit_is_credited_and_a_mistake_is_taken_back(wallet: Wallet) -> No
 def test_the_journal_keeps_who_made_an_entry_and_why(wallet: Wallet) -> None:
     wallet.open_merchant()
     wallet.ask("book", "credit", "Shop", "KFB", "5", "--reason", "ticket 12")
-    with connect_sync(wallet.url) as connection:
+    with connect_sync(wallet.both_url) as connection:
         facts = connection.execute("select facts from entry").fetchone()
     assert facts == (f'{{"actor":"cli:{pwd.getpwuid(os.getuid()).pw_name}","reason":"ticket 12"}}',)
 

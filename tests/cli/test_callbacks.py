@@ -5,6 +5,8 @@ from tests.cli.conftest import Wallet
 
 from merchant_wallet.book.commands import Cancel
 
+IN_BOTH_LAYOUTS = True
+
 
 def open_shop(wallet: Wallet, name: str = "Shop") -> int:
     merchant_id = wallet.open_merchant(name)

@@ -20,6 +20,8 @@ from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.journals import read_moment
 from merchant_wallet.processes.base import make_base
 
+IN_BOTH_LAYOUTS = True
+
 NOV_21_MS = 1_763_683_200_000
 
 
@@ -35,7 +37,7 @@ def shop(wallet: Wallet) -> Wallet:
 
 async def checkpoint(wallet: Wallet, at_ms: int) -> int:
     base = make_base(load_settings(wallet.variables), wallet.url)
-    async with await connect(wallet.url) as conn:
+    async with await connect(wallet.both_url) as conn:
         signer = await open_service_signer(conn, base.settings, base.keyring.derive(OLD_KEY), at_ms)
         return await write_checkpoints(conn, signer, base.checkpoint_dir, at_ms)
 

@@ -9,6 +9,8 @@ from tests.cli.conftest import Wallet
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.book.commands import Approve, Fail, TakeUp
 
+IN_BOTH_LAYOUTS = True
+
 FEE_FACTS = "select facts::text from entry where kind = 'fee_withdraw' order by entry_id"
 
 
@@ -70,6 +72,7 @@ def test_a_frozen_order_is_cancelled_only_when_that_is_confirmed(wallet: Wallet)
         " (merchant_id, order_id, chain, fence, claimed_by, claimed_until_ms, frozen_cause, frozen_ms)"
         f" values ({merchant_id}, {order_id}, 'TRC20', 1, 'acceptance', 0, 'it may have been paid', 1)"
     )
+    wallet.tamper(f"update withdrawal set frozen_ms = 1 where order_id = {order_id}")
     assert "this order is frozen; it may have been paid" in wallet.refuse("withdrawals", "cancel", order_id)
     assert wallet.ask("withdrawals", "show", order_id)["txnStatus"] == "0"
     assert wallet.ask("withdrawals", "cancel", order_id, "--even-frozen")["txnStatus"] == "4"
@@ -130,14 +133,18 @@ def test_a_frozen_order_is_thawed_once(wallet: Wallet) -> None:
     assert "was not frozen" in wallet.refuse("withdrawals", "thaw", order_id)
     wallet.tamper(
         "insert into payout (merchant_id, order_id, chain, fence, claimed_by, claimed_until_ms,"
-        " frozen_cause, frozen_ms) values (%(merchant)s, %(order)s, 'TRC20', 1, 'w', 0, 'x', 1)",
+        " frozen_cause, frozen_ms) values (%(merchant)s, %(order)s, 'ERC20', 1, 'w', 0, 'x', 1)",
         merchant=merchant_id,
         order=order_id,
     )
+    assert "its payout is frozen, the book may" in wallet.run("book", "verify", "--json", status=1).stdout
+    wallet.tamper(f"update withdrawal set frozen_ms = 1 where order_id = {order_id}")
+    assert wallet.ask("book", "verify")["ok"] is True
     wallet.run("doctor", status=1)
     thawed = wallet.run("withdrawals", "thaw", order_id)
     assert "is thawed" in thawed.stderr
     assert wallet.ask("doctor")["ok"] is True
+    assert wallet.ask("withdrawals", "cancel", order_id)["txnStatus"] == "4"
     assert wallet.refuse_document("withdrawals", "thaw", "Shop", order_id)["code"] is None
     assert "has no order" in wallet.refuse("withdrawals", "thaw", "Shop", order_id + 1)
 

@@ -16,6 +16,8 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.sub_users.controls import Connection
 from merchant_wallet.sub_users.pins import PinLocked, PinWrong, check, set_first
 
+IN_BOTH_LAYOUTS = True
+
 Result = TypeVar("Result")
 
 
@@ -23,7 +25,7 @@ def on_database(wallet: Wallet, ask: Callable[[Connection], Coroutine[Any, Any, 
     """Run a query on a connection of its own, as the wallet page does."""
 
     async def run() -> Result:
-        async with await connect(wallet.url) as conn:
+        async with await connect(wallet.both_url) as conn:
             return await ask(conn)
 
     return asyncio.run(run())

@@ -56,6 +56,7 @@ class Till:
             self.shop.merchant_id,
             order_id,
         )
+        self.platform.rows("update withdrawal set frozen_ms = 1 where order_id = %s", order_id)
 
     def pay(self, order_id: int, tx_hash: str) -> None:
         """Pay an order to its end, as the payer does."""

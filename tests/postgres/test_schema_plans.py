@@ -66,7 +66,7 @@ READS_ALL = {
     "verify.sql/list_books": "skips along each index from one merchant to the next",
     "verify.sql/find_stray_wallet": "holds all addresses of a book against the platform's",
     "verify.sql/find_stray_deposit": "holds all deposits of a book against their credits",
-    "sweeps.sql/list_unswept": "holds what ever came to each address against what was swept, for a plan",
+    "sweeps.sql/sum_arrived": "sums what ever came to each address, for a plan",
     "sweeps.sql/list_sweeps": "goes from the newest down until the page is full",
     "sweeps.sql/sum_sweeps": "sums what was ever swept, for one comparison with the chain",
 }
@@ -76,6 +76,7 @@ PARTIAL_INDEXES = (
     "withdrawal_open",
     "withdrawal_unapproved",
     "withdrawal_unqueued",
+    "withdrawal_frozen",
     "payout_open",
     "payout_frozen_open",
     "payout_blocked",

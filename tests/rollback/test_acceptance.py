@@ -88,7 +88,8 @@ def accept_and_die(
         (evidence_files, "_find_free"),
         (evidence_files, "_describe"),
         (acceptance, "write_list"),
-        (acceptance, "_freeze"),
+        (acceptance, "freeze_orders"),
+        (acceptance, "freeze_payouts"),
         (acceptance, "_record"),
     ],
 )

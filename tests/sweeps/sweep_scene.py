@@ -15,6 +15,7 @@ from tests.chains.tron_scene import key_of
 from tests.roles import as_worker
 
 from merchant_wallet.base.addresses import derive_account
+from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.chains import COIN_TYPES, ERC20, TRC20
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.money import RATE_SCALE
@@ -139,7 +140,8 @@ class SweepScene:
 
     async def plan(self, chain: str, sweeper: Sweeper, *, again: bool = False) -> list[PlannedSweep]:
         policy = POLICY[chain]
-        candidates = await survey(self.connection, chain, sweeper, minimum_units=policy.minimum_units)
+        databases = Databases(self.connection, [self.connection])
+        candidates = await survey(databases, chain, sweeper, minimum_units=policy.minimum_units)
         under_way = await store.count_open(self.connection, chain)
         return make_plan(candidates, policy, under_way=under_way, again=again)
 

@@ -14,8 +14,10 @@ from tests.cells.layout import Layout, open_near_layout
 from tests.roles import as_worker
 from tests.withdrawals.fake_chains import FakeChain, open_fake
 
+from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.workers import WorkerConnection
+from merchant_wallet.book import frozen_orders
 from merchant_wallet.book.chart import FIXED
 from merchant_wallet.book.commands import (
     Adjust,
@@ -39,6 +41,7 @@ from merchant_wallet.chains.protocol import (
     Verdict,
 )
 from merchant_wallet.chains.sandbox.chain import SandboxChain
+from merchant_wallet.withdrawals import freezes, payouts
 from merchant_wallet.withdrawals.attempt import Book
 from merchant_wallet.withdrawals.expiry import Expiry
 from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
@@ -213,12 +216,23 @@ class Shop:
         return payer
 
     def expiry(self, book: Book | None = None) -> Expiry:
-        expiry = Expiry(self.connect, book or self.book, clock=self.clock)
+        expiry = Expiry(self.connect_cell, book or self.book, clock=self.clock)
         self.closing.push_async_callback(expiry.close)
         return expiry
 
     async def ask(self, command: Command) -> Outcome:
         return await self.book.submit(MERCHANT_ID, Submission(command))
+
+    async def follow_frozen_orders(self) -> None:
+        """What maintenance does once a minute."""
+        cell_id = DEFAULT_CELL_ID if self.layout is None else self.layout.far_id
+        async with await self.connect() as home, await self.connect_cell() as cell:
+            await freezes.follow_home(home, cell, cell_id, self.clock.now_ms)
+
+    async def thaw(self, order_id: int) -> None:
+        """What an operator does, after a look at the order."""
+        assert await payouts.thaw(self.connection, MERCHANT_ID, order_id)
+        await frozen_orders.thaw(self.connection, MERCHANT_ID, order_id)
 
     async def order(
         self, amount: int = 10 * COIN, address: str = ERC20_ADDRESS, fee: int = COIN, chain: str = ""
@@ -362,3 +376,11 @@ def in_apart_shop(url_with_cell: str, tmp_path: Path) -> InShop:
         asyncio.run(_with_shop(url_with_cell, tmp_path, scenario, open_near_layout(url_with_cell)))
 
     return run
+
+
+@pytest.fixture(params=["one database", "apart cell"])
+def in_each_layout(request: pytest.FixtureRequest) -> InShop:
+    """With the book in home's own schema, and in a cell that shares no transaction with it."""
+    name = "in_shop_of_one_database" if request.param == "one database" else "in_apart_shop"
+    found: InShop = request.getfixturevalue(name)
+    return found

@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 COIN = 1_000_000
 
 
-@pytest.fixture(params=["one database", "apart cell"])
-def in_shop(request: pytest.FixtureRequest) -> "InShop":
-    """Each test runs with the book in home's own schema, and in a cell that shares no transaction with it."""
-    name = "in_shop_of_one_database" if request.param == "one database" else "in_apart_shop"
-    found: InShop = request.getfixturevalue(name)
-    return found
+@pytest.fixture
+def in_shop(in_each_layout: "InShop") -> "InShop":
+    """Each test runs in both layouts."""
+    return in_each_layout
 
 
 ADDRESSES = {
@@ -82,7 +80,7 @@ async def see_paid_once(
     assert chain.paid() == {order.order_id: [order.arrival_units]}
     assert await shop.rows("select count(*) from entry where kind = 'settle'") == [(1,)]
     assert await shop.rows("select status, is_queued from withdrawal") == [(2, True)]
-    assert await shop.rows("select phase from public.payout") == [("closed",)]
+    assert await shop.rows("select phase from payout") == [("closed",)]
     assert await shop.rows("select frozen_ms from hot_wallet where frozen_ms is not null") == []
     assert (await shop.balances()).get("hold:USDT", 0) == 0
 
@@ -160,7 +158,7 @@ def test_a_payer_ended_while_it_gives_an_order_up_refunds_it_once(
         shop.clock.advance(60_000)
         await shop.turn(payer)
         assert chain.paid() == {}
-        assert await shop.rows("select phase from public.payout") == [("closed",)]
+        assert await shop.rows("select phase from payout") == [("closed",)]
         assert await shop.rows("select count(*) from entry where kind = 'refund'") == [(1,)]
         assert await shop.balances() == {"merchant:USDT": 1000 * COIN, "adjustment:USDT": -1000 * COIN}
 

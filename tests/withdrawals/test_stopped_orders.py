@@ -1,5 +1,6 @@
 """An order that is frozen, or blocked after a rollback, never releases its hold by itself."""
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -7,6 +8,7 @@ from psycopg import AsyncConnection, AsyncCursor
 from tests.withdrawals.conftest import MERCHANT_ID, START_MS
 
 from merchant_wallet.audit.rollback.evidence import RollbackEvidence, record_evidence
+from merchant_wallet.book import frozen_orders
 from merchant_wallet.book.commands import Cancel, Command, Expire, Fail, Refund, TakeUp
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.withdrawals import FROZEN, ROLLED_BACK
@@ -25,8 +27,15 @@ BEHIND = RollbackEvidence(
 )
 
 
+@pytest.fixture
+def in_shop(in_each_layout: "InShop") -> "InShop":
+    """Each test runs in both layouts."""
+    return in_each_layout
+
+
 async def freeze(shop: "Shop", order: Withdrawal) -> None:
     """What `acceptance` does to an order for which the signer has signed more than the database knows."""
+    await frozen_orders.freeze(shop.connection, MERCHANT_ID, [order.order_id], shop.clock.now_ms)
     await shop.rows(
         "insert into payout"
         " (merchant_id, order_id, chain, phase, fence, claimed_by, claimed_until_ms, frozen_cause, frozen_ms)"
@@ -50,7 +59,7 @@ def test_a_frozen_order_does_not_expire_until_it_is_thawed(in_shop: "InShop") ->
         shop.clock.advance(DEADLINE_MS + 1)
         assert await expiry.expire_overdue() == 0
         assert (await shop.status(order), await held_units(shop)) == (0, 200 * COIN)
-        assert await payouts.thaw(shop.connection, MERCHANT_ID, order.order_id)
+        await shop.thaw(order.order_id)
         assert await expiry.expire_overdue() == 1
         assert (await shop.status(order), await held_units(shop)) == (5, 0)
 
@@ -71,13 +80,12 @@ def test_the_book_itself_takes_no_step_with_a_frozen_order_or_after_a_rollback(
         step: Command = kind(order.order_id)
         await record_evidence(shop.connection, [BEHIND])
         assert await shop.ask(step) == ROLLED_BACK
-        # `acceptance` freezes orders and deletes the evidence in one transaction.
-        async with shop.connection.transaction():
-            await freeze(shop, order)
-            await shop.rows("delete from rollback_evidence")
+        await freeze(shop, order)
+        assert await shop.ask(step) == ROLLED_BACK
+        await shop.rows("delete from rollback_evidence")
         assert await shop.ask(step) == FROZEN
         assert (await shop.status(order), await held_units(shop)) == (before, order.amount_units)
-        await payouts.thaw(shop.connection, MERCHANT_ID, order.order_id)
+        await shop.thaw(order.order_id)
         assert isinstance(await shop.ask(step), Withdrawal)
 
     in_shop(scenario)
@@ -104,7 +112,7 @@ def test_a_merchants_user_cancels_neither_after_a_rollback_nor_a_frozen_order(in
         await freeze(shop, order)
         assert await shop.ask(by_merchant) == FROZEN
         assert (await shop.status(order), await held_units(shop)) == (0, 200 * COIN)
-        await payouts.thaw(shop.connection, MERCHANT_ID, order.order_id)
+        await shop.thaw(order.order_id)
         assert isinstance(await shop.ask(by_merchant), Withdrawal)
 
     in_shop(scenario)
@@ -205,10 +213,86 @@ def test_an_order_that_was_approved_too_early_is_frozen_before_it_is_taken_up_an
             [frozen] = await payouts.list_frozen(shop.connection)
             assert (frozen.order_id, await shop.status(order)) == (order.order_id, 0)
             assert "did not count" in frozen.cause
-            assert await payouts.thaw(shop.connection, MERCHANT_ID, order.order_id)
+            await shop.thaw(order.order_id)
         await shop.turn(payer)
         assert chain.built == []
         assert isinstance(await shop.ask(Cancel(order.order_id, "cli:ann", even_frozen=True)), Withdrawal)
         assert await held_units(shop) == 0
+
+    in_shop(scenario)
+
+
+def test_a_step_that_was_judged_before_the_freeze_does_not_commit_after_it(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        order = await shop.order(200 * COIN)
+        shop.clock.advance(DEADLINE_MS + 1)
+        async with shop.connection.transaction():
+            # The writer has read the order, and can't claim the book before this transaction ends.
+            await frozen_orders.freeze(shop.connection, MERCHANT_ID, [order.order_id], shop.clock.now_ms)
+            expiring = asyncio.create_task(shop.ask(Expire(order.order_id)))
+            # It was not frozen for the writer: it tries to claim.
+            assert await asyncio.wait([expiring], timeout=0.3) == (set(), {expiring})
+        assert await expiring == FROZEN
+        assert await held_units(shop) == 200 * COIN
+
+    in_shop(scenario)
+
+
+def test_a_freeze_that_ended_between_its_commits_is_undone_after_a_minute(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        order = await shop.order(200 * COIN)
+        await frozen_orders.freeze(shop.connection, MERCHANT_ID, [order.order_id], shop.clock.now_ms)
+        await shop.follow_frozen_orders()
+        assert await shop.ask(Cancel(order.order_id, "cli:ann")) == FROZEN
+        shop.clock.advance(60_000)
+        await shop.rows("insert into public.rollback_evidence values (0, 'audit', 'behind', 'why', 1)")
+        # An acceptance may be about to freeze it.
+        await shop.follow_frozen_orders()
+        assert await shop.rows("select count(frozen_ms) from withdrawal") == [(1,)]
+        await shop.rows("delete from public.rollback_evidence")
+        await shop.follow_frozen_orders()
+        assert isinstance(await shop.ask(Cancel(order.order_id, "cli:ann")), Withdrawal)
+
+    in_shop(scenario)
+
+
+def test_a_thaw_that_ended_between_its_commits_is_finished_after_a_minute(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, other = await shop.order(200 * COIN), await shop.order(200 * COIN)
+        await freeze(shop, order)
+        await freeze(shop, other)
+        shop.clock.advance(60_000)
+        assert await payouts.thaw(shop.connection, MERCHANT_ID, order.order_id)
+        await shop.follow_frozen_orders()
+        assert isinstance(await shop.ask(Cancel(order.order_id, "cli:ann")), Withdrawal)
+        assert await shop.ask(Cancel(other.order_id, "cli:ann")) == FROZEN
+
+    in_shop(scenario)
+
+
+def test_a_freeze_that_only_home_has_comes_to_the_cell_after_a_minute(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, ended = await shop.order(200 * COIN), await shop.order(200 * COIN)
+        for one in (order, ended):
+            await freeze(shop, one)
+        assert isinstance(await shop.ask(Cancel(ended.order_id, "cli:ann", even_frozen=True)), Withdrawal)
+        await frozen_orders.thaw(shop.connection, MERCHANT_ID, order.order_id)
+        shop.clock.advance(60_000)
+        await shop.follow_frozen_orders()
+        assert await shop.ask(Cancel(order.order_id, "cli:ann")) == FROZEN
+        version = await shop.rows("select version from book")
+        await shop.follow_frozen_orders()
+        assert await shop.rows("select version from book") == version
+
+    in_shop(scenario)
+
+
+def test_a_mark_that_was_renewed_since_it_was_read_stays(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, now = await shop.order(200 * COIN), shop.clock.now_ms
+        for frozen_ms in (now, now + 1):
+            await frozen_orders.freeze(shop.connection, MERCHANT_ID, [order.order_id], frozen_ms)
+        await frozen_orders.thaw(shop.connection, MERCHANT_ID, order.order_id, now)
+        assert await shop.ask(Cancel(order.order_id, "cli:ann")) == FROZEN
 
     in_shop(scenario)

@@ -9,7 +9,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from psycopg import AsyncConnection
 
@@ -40,6 +40,13 @@ class Cell:
         return self.cell_id == DEFAULT_CELL_ID
 
 
+class Databases(NamedTuple):
+    """Connections to home and to all cells. The default cell's, which is the first, is home's own."""
+
+    home: AsyncConnection
+    cells: Sequence[AsyncConnection]
+
+
 class Cells(Protocol):
     """Home and all cells, with their connections. `Connect` is `partial(cells.connect, cell)`."""
 
@@ -51,6 +58,9 @@ class Cells(Protocol):
 
     def list(self) -> Sequence[Cell]:
         """All cells as they were read last, the default cell first."""
+
+    async def refresh(self) -> None:
+        """Read the table of cells again, unless that was done just now. Raises psycopg.Error."""
 
     def known(self, merchant_id: int) -> Cell | None:
         """The cell of a merchant's book, without asking the database; None if it was not read yet."""

@@ -45,6 +45,7 @@ _IDENTITY: Final = ("user", "password", "passfile", "sslcert", "sslkey", "sslpas
 _PLACE: Final = ("host", "hostaddr", "port", "dbname", "service")
 """The parameters of a URL that say where the database is."""
 _SCHEMA_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_SEARCH_PATH: Final = re.compile(r"(?:^|\s)-c search_path=([a-z][a-z0-9_]{0,62})(?=\s|$)")
 _BEGIN_LINE = re.compile(r"--\s*(name|fragment):\s*(.*)")
 _FRAGMENT = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
@@ -160,12 +161,19 @@ def complete_conninfo(
 ) -> str:
     """The URL as a connection string with our parameters. The URL's own values win over the defaults.
 
-    A URL may name several hosts. All are kept.
+    A URL may name several hosts. All are kept. A session with an apart cell is named after the schema, too.
     """
     usual = {**DEFAULTS, "connect_timeout": connect_timeout_s}
+    own = conninfo_to_dict(url)
+    schemas = _SEARCH_PATH.findall(str(own.get("options") or ""))
     # Compared and hashed texts are UTF-8, whatever the default of the server or the environment is.
-    forced = {"application_name": name, "client_encoding": "utf8"}
-    return make_conninfo("", **{**usual, **conninfo_to_dict(url), **forced})
+    forced = {"application_name": name_session(name, *schemas[-1:]), "client_encoding": "utf8"}
+    return make_conninfo("", **{**usual, **own, **forced})
+
+
+def name_session(name: str, schema: str = HOME_SCHEMA) -> str:
+    """The name of a session, as PostgreSQL shows it: with the schema, unless that is home's."""
+    return name if schema == HOME_SCHEMA else f"{name} {schema}"
 
 
 def for_writing(url: str) -> str:
@@ -199,9 +207,20 @@ def place(url: str, address: str | None, schema: str) -> str:
     return make_conninfo("", **found)
 
 
-async def connect(url: str) -> psycopg.AsyncConnection:
+def strip_identity(url: str) -> str:
+    """The connection string without the user, the password and the certificates: an address to store."""
+    kept = {name: value for name, value in conninfo_to_dict(url).items() if name not in _IDENTITY}
+    return make_conninfo("", **kept)
+
+
+def names_user(url: str) -> bool:
+    """Whether a connection string says who connects."""
+    return conninfo_to_dict(url).get("user") is not None
+
+
+async def connect(url: str, name: str = APPLICATION_NAME) -> psycopg.AsyncConnection:
     """An asynchronous connection that commits by itself. Raises `psycopg.OperationalError`."""
-    connection = await Connection.connect(complete_conninfo(url), autocommit=True)
+    connection = await Connection.connect(complete_conninfo(url, name), autocommit=True)
     try:
         await connection.execute(SESSION)
     except BaseException:

@@ -102,6 +102,16 @@ def read_database_url(value: str) -> str:
     return value
 
 
+def read_cell_urls(value: str) -> tuple[tuple[str, str], ...]:
+    """Names of cells with their URLs, as `name=url`, separated by spaces. Raises ValueError."""
+    pairs = [part.partition("=") for part in value.split()]
+    if not all(name and is_pair for name, is_pair, _ in pairs):
+        raise ValueError("not name=url")
+    if len({name for name, _, _ in pairs}) < len(pairs):
+        raise ValueError("a name occurs twice")
+    return tuple((name, read_database_url(url)) for name, _, url in pairs)
+
+
 def read_url(value: str) -> str:
     """An http or https URL without query. A final slash is removed. Raises ValueError."""
     parts = urlsplit(value)

@@ -18,6 +18,7 @@ from merchant_wallet.base.setting_types import (
     Setting,
     one_of,
     parse_key,
+    read_cell_urls,
     read_chains,
     read_database_url,
     read_flag,
@@ -59,6 +60,13 @@ class Settings:
         read_database_url,
         "a URL that begins with postgresql://",
         "The PostgreSQL database, 15 or newer. Without it, `up` runs its own in the data folder.",
+        secret=True,
+    )
+    cell_urls: tuple[tuple[str, str], ...] = _setting(
+        (),
+        read_cell_urls,
+        "name=postgresql://... for each cell, separated by spaces",
+        "The URLs of cells that this process reaches as another user, or otherwise than home's list says.",
         secret=True,
     )
     master_key: bytes | None = _setting(

@@ -85,13 +85,14 @@ select u.merchant_id, {order}
 
 -- name: read_stops
 -- A row without an order while evidence of a rollback is open, and a row for each of these orders that is frozen.
--- It is one statement, because an acceptance freezes orders and deletes the evidence: this sees all of it or nothing.
+-- An acceptance freezes orders, with a new version of their books, before it deletes the evidence. So the claim fails if it came
+-- between.
 select null::bigint, null::bigint from rollback_evidence
 union all
 select u.merchant_id, u.order_id
   from (select unnest($1::bigint[]) as merchant_id, unnest($2::bigint[]) as order_id) u
  cross join lateral (
-       select 1 from payout where merchant_id = u.merchant_id and order_id = u.order_id and frozen_ms is not null limit 1) p;
+       select 1 from withdrawal where merchant_id = u.merchant_id and order_id = u.order_id and frozen_ms is not null limit 1) w;
 
 -- name: read_deposits
 -- Deposits by their keys, with their credit if any, whether the address is the merchant's own, and the block that the

@@ -2,7 +2,7 @@
 
 -- name: read_heads
 -- The current head of every book that has entries. A book's row changes only together with its journal.
-select merchant_id, id_range, id_counter, entry_count, head_hash from book where entry_count > 0 order by merchant_id;
+select merchant_id, id_range, id_counter, entry_count, head_hash from book where entry_count > 0 and is_open order by merchant_id;
 
 -- name: read_hashes
 -- The current hashes of the entries that checkpoints name.

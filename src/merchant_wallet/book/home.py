@@ -29,6 +29,7 @@ class PayoutRow(NamedTuple):
     order_id: int
     chain: str
     is_closed: bool
+    frozen_ms: int | None
 
 
 async def page_payouts(
@@ -38,6 +39,13 @@ async def page_payouts(
     values = {"merchant_id": merchant_id, "after": after, "page": page}
     rows = await (await home.execute(QUERIES["page_payouts"].text, values)).fetchall()
     return [PayoutRow(*row) for row in rows]
+
+
+async def is_frozen(home: AsyncConnection[Any], merchant_id: int, order_id: int, since_ms: int) -> bool:
+    """Whether an order's payout has been frozen since then."""
+    values = {"merchant_id": merchant_id, "order_id": order_id}
+    row = await (await home.execute(QUERIES["read_frozen"].text, values)).fetchone()
+    return row is not None and row[0] == since_ms
 
 
 class Wait(NamedTuple):
@@ -60,3 +68,10 @@ async def find_not_issued(
     values = {"merchant_id": merchant_id, "addresses": list(addresses)}
     row = await (await home.execute(QUERIES["find_not_issued"].text, values)).fetchone()
     return None if row is None else bytes(row[0])
+
+
+async def find_placed(home: AsyncConnection[Any], cell_id: int, merchant_ids: Sequence[int]) -> list[int]:
+    """Which of these merchants have their book in the cell. Unknown merchants are the default cell's."""
+    values = {"cell_id": cell_id, "merchant_ids": list(merchant_ids)}
+    rows = await (await home.execute(QUERIES["find_placed"].text, values)).fetchall()
+    return [merchant_id for (merchant_id,) in rows]

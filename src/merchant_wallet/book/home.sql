@@ -10,8 +10,8 @@ select range_no::int from id_range where merchant_id = %(merchant_id)s order by 
 select person, from_ms, eligible_ms from operator_wait order by person, from_ms;
 
 -- name: page_payouts
--- The next payouts of a merchant's orders: their chain, and whether nothing is left to do.
-select order_id, chain::text, phase = 'closed' from payout
+-- The next payouts of a merchant's orders: their chain, whether nothing is left to do, and since when they are frozen.
+select order_id, chain::text, phase = 'closed', frozen_ms from payout
  where merchant_id = %(merchant_id)s and order_id > %(after)s order by order_id limit %(page)s;
 
 -- name: find_not_issued
@@ -19,3 +19,13 @@ select order_id, chain::text, phase = 'closed' from payout
 select u.address from unnest(%(addresses)s::bytea[]) u (address)
   left join issued_address g on g.address = u.address and g.merchant_id = %(merchant_id)s
  where g.address is null limit 1;
+
+-- name: read_frozen
+-- Since when a payout is frozen.
+select frozen_ms from payout where merchant_id = %(merchant_id)s and order_id = %(order_id)s;
+
+-- name: find_placed
+-- Of these merchants, those whose book is in the cell. A merchant that home does not know counts for the default cell.
+select u.merchant_id from unnest(%(merchant_ids)s::bigint[]) u (merchant_id)
+  left join merchant m on m.merchant_id = u.merchant_id
+ where coalesce(m.cell_id, 0) = %(cell_id)s::int order by u.merchant_id;

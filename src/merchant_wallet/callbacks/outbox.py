@@ -15,6 +15,7 @@ import msgspec
 from psycopg import AsyncConnection, AsyncCursor
 
 from merchant_wallet.base.db import Queries, run_together
+from merchant_wallet.book.closed_books import refuse_closed
 from merchant_wallet.callbacks.answers import Answer
 from merchant_wallet.callbacks.payloads import DEPOSIT, CallbackEvent, DepositEvent, WithdrawalEvent
 
@@ -186,4 +187,7 @@ async def _fetch(
 
 
 async def _change(connection: AsyncConnection, name: str, merchant_id: int, **values: object) -> int:
-    return (await connection.execute(_TEXTS[name], {"merchant_id": merchant_id, **values})).rowcount
+    changed = (await connection.execute(_TEXTS[name], {"merchant_id": merchant_id, **values})).rowcount
+    if not changed:
+        await refuse_closed(connection, merchant_id)
+    return changed

@@ -1,6 +1,10 @@
 -- The queue of callbacks, its claims, the result of each attempt, and what an operator sees and changes. The queue is
 -- read without a lock. A claim is an attempt number that only grows.
 
+-- fragment: book_is_open
+-- A closed book is being moved, or has moved to another cell. Its copy here stays as it is.
+exists (select from book o where o.merchant_id = %(merchant_id)s::bigint and o.is_open)
+
 -- name: list_waiting
 -- The next merchants with waiting callbacks, due now or later. It jumps from merchant to merchant along the index, so a
 -- merchant with a million callbacks costs no more than one with a single callback.
@@ -12,7 +16,8 @@ with recursive waiting as (
              order by c.merchant_id limit 1)
       from waiting w where w.merchant_id is not null)
 select merchant_id, exists (select from callback_pause p where p.merchant_id = w.merchant_id)
-  from waiting w where w.merchant_id is not null limit %(limit)s::int;
+  from waiting w where w.merchant_id is not null and w.merchant_id <> all (array(select merchant_id from book where not is_open))
+ limit %(limit)s::int;
 
 -- name: peek_due
 -- The first few callbacks of each of these merchants that may be sent now, and their URLs. Every merchant's first comes
@@ -39,7 +44,7 @@ update callback c
           from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[], %(statuses)s::smallint[])
                k (merchant_id, order_id, status)
           join callback c on c.merchant_id = k.merchant_id and c.order_id = k.order_id and c.status = k.status
-          join book b on b.merchant_id = k.merchant_id
+          join book b on b.merchant_id = k.merchant_id and b.is_open
          where c.state = 'due' and c.next_ms <= %(now_ms)s::bigint
            and not exists (select from callback b
                             where b.merchant_id = c.merchant_id and b.order_id = c.order_id and b.status < c.status
@@ -78,17 +83,19 @@ select k.merchant_id, k.order_id, 0, k.created_ms, d.user_id, s.ext_user_id, d.c
   left join sub_user s on s.merchant_id = d.merchant_id and s.user_id = d.user_id;
 
 -- name: record_success
--- A successful attempt. It counts whoever has claimed the callback by now.
+-- A successful attempt. It counts whoever has claimed the callback by now. A book that is moved meanwhile sends it again.
 update callback
    set state = 'delivered', delivered_ms = coalesce(delivered_ms, %(now_ms)s::bigint), claimed_by = null, retry_no = 0
- where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint;
+ where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
+   and {book_is_open};
 
 -- name: note_order
 -- The first success is the order's notifyTime.
 update withdrawal w set notified_ms = %(now_ms)s::bigint
   from callback c
  where c.merchant_id = %(merchant_id)s::bigint and c.order_id = %(order_id)s::bigint and c.status = %(status)s::smallint
-   and w.merchant_id = c.merchant_id and w.order_id = c.withdrawal_id and w.notified_ms is null;
+   and w.merchant_id = c.merchant_id and w.order_id = c.withdrawal_id and w.notified_ms is null
+   and {book_is_open};
 
 -- name: record_failure
 -- When a callback is sent next after a failed attempt, unless a later attempt or an operator has moved it.
@@ -97,7 +104,7 @@ update callback
        next_ms = coalesce(%(next_ms)s::bigint, next_ms),
        retry_no = case when %(next_ms)s::bigint is null then retry_no else retry_no + 1 end, claimed_by = null
  where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
-   and attempt_no = %(attempt_no)s::int and state = 'due';
+   and attempt_no = %(attempt_no)s::int and state = 'due' and {book_is_open};
 
 -- name: record_answer
 -- What an attempt was answered. A success keeps the error that was recorded before. Both record it last, so all take the
@@ -106,38 +113,40 @@ update callback_attempt
    set address = %(address)s::text, http_status = %(http_status)s::smallint, answer = %(answer)s::bytea,
        error = coalesce(%(error)s::text, error), latency_ms = %(latency_ms)s::int
  where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and status = %(status)s::smallint
-   and attempt_no = %(attempt_no)s::int;
+   and attempt_no = %(attempt_no)s::int and {book_is_open};
 
 -- name: send_again
 -- An operator has it sent now, and the schedule begins anew. A running attempt is not doubled.
 update callback set state = 'due', retry_no = 0, next_ms = case when claimed_by is null then 0 else next_ms end
- where merchant_id = %(merchant_id)s::bigint and event_id = %(event_id)s::text;
+ where merchant_id = %(merchant_id)s::bigint and event_id = %(event_id)s::text and {book_is_open};
 
 -- name: send_dead_letters_again
 -- The same for all dead letters of a merchant.
 update callback set state = 'due', retry_no = 0, next_ms = 0, claimed_by = null
- where merchant_id = %(merchant_id)s::bigint and state = 'dead_letter';
+ where merchant_id = %(merchant_id)s::bigint and state = 'dead_letter' and {book_is_open};
 
 -- name: pause
 -- An operator pauses it. A delivered callback can't be paused.
 update callback set state = 'paused'
- where merchant_id = %(merchant_id)s::bigint and event_id = %(event_id)s::text and state = 'due';
+ where merchant_id = %(merchant_id)s::bigint and event_id = %(event_id)s::text and state = 'due' and {book_is_open};
 
 -- name: resume
 -- It continues at once with the repeat at which it was paused.
 update callback set state = 'due', next_ms = case when claimed_by is null then 0 else next_ms end
- where merchant_id = %(merchant_id)s::bigint and event_id = %(event_id)s::text and state = 'paused';
+ where merchant_id = %(merchant_id)s::bigint and event_id = %(event_id)s::text and state = 'paused' and {book_is_open};
 
 -- name: pause_merchant
 -- Nothing more is sent to a merchant. New callbacks wait.
 insert into callback_pause (merchant_id, since_ms, paused_by)
-values (%(merchant_id)s::bigint, %(now_ms)s::bigint, %(paused_by)s::text)
+select %(merchant_id)s::bigint, %(now_ms)s::bigint, %(paused_by)s::text where {book_is_open}
 on conflict (merchant_id) do nothing;
 
 -- name: resume_merchant
 -- Everything that waited is sent.
-delete from callback_pause where merchant_id = %(merchant_id)s::bigint;
+delete from callback_pause where merchant_id = %(merchant_id)s::bigint and {book_is_open};
 
 -- name: list_pauses
 -- The paused merchants.
-select merchant_id, since_ms, paused_by from callback_pause order by since_ms, merchant_id;
+select merchant_id, since_ms, paused_by from callback_pause
+ where merchant_id <> all (array(select merchant_id from book where not is_open))
+ order by since_ms, merchant_id;

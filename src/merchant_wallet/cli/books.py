@@ -146,7 +146,8 @@ def show(
         from merchant_wallet.reporting import books
 
         merchant_id = (await session.find(merchant)).merchant_id
-        book = await books.show_book(session.conn, merchant_id, after_id=after, limit=limit)
+        async with session.cell(merchant_id) as cell:
+            book = await books.show_book(cell, merchant_id, after_id=after, limit=limit)
         if book is None:
             raise Failure(f"Merchant {merchant_id} has no book.")
         return {

@@ -3,7 +3,6 @@ them.
 """
 
 import re
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -16,6 +15,10 @@ from merchant_wallet.cli.options import BeforeOrderOption, DataOption, JsonOptio
 from merchant_wallet.cli.session import Session, find_actor, run
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from psycopg import AsyncConnection
+
     from merchant_wallet.reporting.callbacks import Attempt, Callback
 
 app = typer.Typer(help="Look at callbacks to merchants, send them again, pause them.", no_args_is_help=True)
@@ -60,23 +63,22 @@ def list_some(
     stored_state = None if state is None else read_shown_name(state)
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.callbacks import outbox
-        from merchant_wallet.reporting.callbacks import list_of_merchant, list_undelivered
         from merchant_wallet.reporting.paging import split_page
 
+        async with session.reach_cells() as reached:
+            paused = await _list_pauses(reached.connections)
+            if merchant is None:
+                found = await _list_undelivered(reached.connections, stored_state, limit + 1)
         if merchant is None:
-            found = await list_undelivered(session.conn, state=stored_state, limit=limit + 1)
+            reached.note_away()
         else:
-            merchant_id = (await session.find(merchant)).merchant_id
-            found = await list_of_merchant(
-                session.conn, merchant_id, state=stored_state, before=before, limit=limit + 1
-            )
+            found = await _list_of(session, merchant, stored_state, before, limit + 1)
         rows, last = split_page(found, limit)
         # The limit may cut an order's callbacks in two, so the next page begins with the same order.
         next_before = last.order_id + 1 if last is not None and merchant is not None else None
         pauses = [
             {"merchantId": merchant_id, "sinceMs": since_ms, "pausedBy": paused_by}
-            for merchant_id, since_ms, paused_by in await outbox.list_pauses(session.conn)
+            for merchant_id, since_ms, paused_by in paused
         ]
         return {
             "callbacks": [describe(line) for line in rows],
@@ -93,6 +95,35 @@ def list_some(
     if document["more"]:
         go_on = f"--before {document['nextBefore']}" if merchant else "a larger --limit, or --merchant"
         terminal.note_more(go_on)
+
+
+async def _list_pauses(cells: "Sequence[AsyncConnection]") -> list[tuple[int, int, str]]:
+    """The paused merchants of all cells, the longest paused first."""
+    from merchant_wallet.callbacks import outbox
+
+    found = [pause for cell in cells for pause in await outbox.list_pauses(cell)]
+    return sorted(found, key=lambda pause: (pause[1], pause[0]))
+
+
+async def _list_undelivered(
+    cells: "Sequence[AsyncConnection]", state: str | None, limit: int
+) -> "list[Callback]":
+    """The undelivered callbacks of all cells, oldest first."""
+    from merchant_wallet.reporting.callbacks import list_undelivered
+
+    found = [line for cell in cells for line in await list_undelivered(cell, state=state, limit=limit)]
+    found.sort(key=lambda line: (line.created_ms, line.merchant_id, line.order_id, line.status))
+    return found[:limit]
+
+
+async def _list_of(
+    session: Session, merchant: str, state: str | None, before: int, limit: int
+) -> "list[Callback]":
+    from merchant_wallet.reporting.callbacks import list_of_merchant
+
+    merchant_id = (await session.find(merchant)).merchant_id
+    async with session.cell(merchant_id) as cell:
+        return await list_of_merchant(cell, merchant_id, state=state, before=before, limit=limit)
 
 
 @app.command()
@@ -140,17 +171,21 @@ def resend(
         from merchant_wallet.callbacks import outbox
 
         if event is None:
-            merchant_id = (await session.find(parked_of or "")).merchant_id
-            async with session.conn.transaction():
-                resent = {"resent": await outbox.send_dead_letters_again(session.conn, merchant_id)}
-                await _record(session, "resend", merchant_id, "all that are parked", resent)
-            return resent
-        merchant_id = await _find_book(session, event)
-        async with session.conn.transaction():
-            if not await outbox.send_again(session.conn, merchant_id, event):
+            merchant_id, which = (await session.find(parked_of or "")).merchant_id, "all that are parked"
+        else:
+            merchant_id, which = await _find_book(session, event), event
+        async with (
+            session.cell(merchant_id) as cell,
+            session.change(cell, "callback.resend", f"callback {which}", merchant_id) as told,
+        ):
+            if event is None:
+                resent = await outbox.send_dead_letters_again(cell, merchant_id)
+            elif await outbox.send_again(cell, merchant_id, event):
+                resent = 1
+            else:
                 raise _unknown(event)
-            await _record(session, "resend", merchant_id, event, {"resent": 1})
-        return {"resent": 1}
+            told.after = {"resent": resent}
+        return {"resent": resent}
 
     document = run(data, act)
     terminal.print_answer(document, as_json)
@@ -166,21 +201,21 @@ def pause(what: WhatArgument, data: DataOption = None, as_json: JsonOption = Fal
       merchant-wallet callbacks pause Shop
     """
 
-    async def act(session: Session) -> dict[str, Any]:
+    async def pause_one(cell: "AsyncConnection", merchant_id: int) -> None:
+        from merchant_wallet.callbacks import outbox
+
+        if not await outbox.pause(cell, merchant_id, what):
+            raise Failure(f"{what} is not due, nothing was changed.")
+
+    async def pause_all(cell: "AsyncConnection", merchant_id: int) -> None:
         from merchant_wallet.base.clock import now_ms
         from merchant_wallet.callbacks import outbox
 
-        if _is_event(what):
-            merchant_id = await _find_book(session, what)
-            if not await outbox.pause(session.conn, merchant_id, what):
-                raise Failure(f"{what} is not due, nothing was changed.")
-            return {"merchantId": merchant_id, "paused": what}
-        merchant_id = (await session.find(what)).merchant_id
-        if not await outbox.pause_merchant(session.conn, merchant_id, find_actor(), now_ms()):
+        if not await outbox.pause_merchant(cell, merchant_id, find_actor(), now_ms()):
             raise Failure(f"Callbacks to merchant {merchant_id} were paused before, nothing was changed.")
-        return {"merchantId": merchant_id, "paused": ALL}
 
-    terminal.print_answer(_change(data, "pause", "paused", act), as_json)
+    act = pause_one if _is_event(what) else pause_all
+    terminal.print_answer(_change(data, "pause", "paused", what, act), as_json)
 
 
 @app.command()
@@ -193,40 +228,48 @@ def resume(what: WhatArgument, data: DataOption = None, as_json: JsonOption = Fa
       merchant-wallet callbacks resume Shop
     """
 
-    async def act(session: Session) -> dict[str, Any]:
+    async def resume_one(cell: "AsyncConnection", merchant_id: int) -> None:
         from merchant_wallet.callbacks import outbox
 
-        if _is_event(what):
-            merchant_id = await _find_book(session, what)
-            if not await outbox.resume(session.conn, merchant_id, what):
-                raise Failure(f"{what} was not paused, nothing was changed.")
-            return {"merchantId": merchant_id, "resumed": what}
-        merchant_id = (await session.find(what)).merchant_id
-        if not await outbox.resume_merchant(session.conn, merchant_id):
-            raise Failure(f"Callbacks to merchant {merchant_id} were not paused, nothing was changed.")
-        return {"merchantId": merchant_id, "resumed": ALL}
+        if not await outbox.resume(cell, merchant_id, what):
+            raise Failure(f"{what} was not paused, nothing was changed.")
 
-    terminal.print_answer(_change(data, "resume", "resumed", act), as_json)
+    async def resume_all(cell: "AsyncConnection", merchant_id: int) -> None:
+        from merchant_wallet.callbacks import outbox
+
+        if not await outbox.resume_merchant(cell, merchant_id):
+            raise Failure(f"Callbacks to merchant {merchant_id} were not paused, nothing was changed.")
+
+    act = resume_one if _is_event(what) else resume_all
+    terminal.print_answer(_change(data, "resume", "resumed", what, act), as_json)
 
 
 def _change(
-    data: DataOption, what: str, name: str, act: Callable[[Session], Awaitable[dict[str, Any]]]
+    data: DataOption,
+    verb: str,
+    name: str,
+    what: str,
+    act: "Callable[[AsyncConnection, int], Awaitable[None]]",
 ) -> dict[str, Any]:
-    """Make a change and its record in the audit log in one transaction. The answer's member `name` lists
-    the callbacks concerned.
+    """Change one callback or all of a merchant, with the record in the audit log.
+
+    The answer's member `name` lists the callbacks concerned.
     """
 
     async def both(session: Session) -> dict[str, Any]:
-        async with session.conn.transaction():
-            answer = await act(session)
-            await _record(session, what, answer["merchantId"], answer[name], {name: True})
-        return answer
+        if _is_event(what):
+            merchant_id, which = await _find_book(session, what), what
+        else:
+            merchant_id, which = (await session.find(what)).merchant_id, ALL
+        async with (
+            session.cell(merchant_id) as cell,
+            session.change(cell, f"callback.{verb}", f"callback {which}", merchant_id) as told,
+        ):
+            await act(cell, merchant_id)
+            told.after = {name: True}
+        return {"merchantId": merchant_id, name: which}
 
     return run(data, both)
-
-
-async def _record(session: Session, what: str, merchant_id: int, which: str, after: dict[str, Any]) -> None:
-    await session.record(f"callback.{what}", f"callback {which}", merchant_id=merchant_id, after=after)
 
 
 def _is_event(text: str) -> bool:
@@ -252,10 +295,11 @@ def _unknown(event: str) -> Failure:
 async def _read(session: Session, merchant_id: int, event: str) -> dict[str, Any]:
     from merchant_wallet.reporting import callbacks
 
-    line = await callbacks.find_callback(session.conn, event, merchant_id)
-    if line is None:
-        raise _unknown(event)
-    attempts = await callbacks.list_attempts(session.conn, line)
+    async with session.cell(merchant_id) as cell:
+        line = await callbacks.find_callback(cell, event, merchant_id)
+        if line is None:
+            raise _unknown(event)
+        attempts = await callbacks.list_attempts(cell, line)
     return {**describe(line), "history": [_describe_attempt(attempt) for attempt in reversed(attempts)]}
 
 

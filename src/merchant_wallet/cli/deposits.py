@@ -22,7 +22,7 @@ from merchant_wallet.cli.session import Session, run
 from merchant_wallet.deposits.deposit_states import State
 
 if TYPE_CHECKING:
-    from merchant_wallet.reporting.deposits import DepositFilter, DepositLine
+    from merchant_wallet.reporting.deposits import DepositLine
 
 app = typer.Typer(help="Look at deposits; let one arrive in the sandbox.", no_args_is_help=True)
 
@@ -78,10 +78,12 @@ def list_some(
         raise Failure("Name the merchant of the sub-user with --merchant.", CANNOT_RUN)
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.reporting import deposits, paging
+        from merchant_wallet.reporting import paging
 
-        wanted = await _filter(session, merchant, user, status)
-        found = await deposits.read_deposits(session.conn, session.conn, wanted, limit + 1)
+        if merchant is None:
+            found = await _list_open(session, status, limit + 1)
+        else:
+            found = await _list_of(session, merchant, user, status, limit + 1)
         rows, last = paging.split_page(found, limit)
         return {"deposits": [describe(shown) for shown in rows], "more": last is not None}
 
@@ -91,26 +93,52 @@ def list_some(
         terminal.note_more("a larger --limit shows them.")
 
 
-async def _filter(
-    session: Session, merchant: str | None, user: str | None, status: str | None
-) -> "DepositFilter":
+async def _list_open(session: Session, status: str | None, limit: int) -> "list[DepositLine]":
+    """The newest deposits of all merchants that are not credited yet."""
+    from merchant_wallet.reporting.deposits import OPEN, DepositFilter, read_deposits
+
+    if status is not None and status not in OPEN:
+        raise Failure(f"Name a merchant with --merchant to list deposits with status {status}.", CANNOT_RUN)
+    wanted = DepositFilter(statuses=OPEN if status is None else (status,))
+    async with session.reach_cells() as reached:
+        found = [
+            shown
+            for cell in reached.connections
+            for shown in await read_deposits(session.conn, cell, wanted, limit)
+        ]
+    reached.note_away()
+    return sorted(found, key=lambda shown: shown.page_key, reverse=True)[:limit]
+
+
+async def _list_of(
+    session: Session, merchant: str, user: str | None, status: str | None, limit: int
+) -> "list[DepositLine]":
     import msgspec
 
-    from merchant_wallet.reporting.deposits import OPEN, DepositFilter
+    from merchant_wallet.reporting.deposits import DepositFilter, read_deposits
     from merchant_wallet.sub_users import controls
 
-    if merchant is None:
-        if status is not None and status not in OPEN:
-            raise Failure(
-                f"Name a merchant with --merchant to list deposits with status {status}.", CANNOT_RUN
-            )
-        return DepositFilter(statuses=OPEN if status is None else (status,))
     merchant_id = (await session.find(merchant)).merchant_id
     wanted = DepositFilter(merchant_id, () if status is None else (status,))
-    if user is None:
-        return wanted
-    found = await controls.read_by_ext_user_id(session.conn, merchant_id, user)
-    return msgspec.structs.replace(wanted, user_id=found.user_id)
+    async with session.cell(merchant_id) as cell:
+        if user is not None:
+            found = await controls.read_by_ext_user_id(cell, merchant_id, user)
+            wanted = msgspec.structs.replace(wanted, user_id=found.user_id)
+        return await read_deposits(session.conn, cell, wanted, limit)
+
+
+async def _find(session: Session, tx_hash: str) -> "list[DepositLine]":
+    """The deposits of one transaction in all cells."""
+    from merchant_wallet.reporting.deposits import find_deposits
+
+    async with session.reach_cells() as reached:
+        found = [
+            shown
+            for cell in reached.connections
+            for shown in await find_deposits(session.conn, cell, tx_hash, limit=None)
+        ]
+    reached.note_away()
+    return found
 
 
 @app.command()
@@ -123,9 +151,7 @@ def show(tx_hash: TransactionArgument, data: DataOption = None, as_json: JsonOpt
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.reporting.deposits import find_deposits
-
-        found = await find_deposits(session.conn, session.conn, tx_hash, limit=None)
+        found = await _find(session, tx_hash)
         if not found:
             raise Failure(f"Transaction {tx_hash} has no deposit to an address of ours.")
         return {"deposits": [describe(shown) for shown in found]}
@@ -252,9 +278,8 @@ def _decide(
         from merchant_wallet.base.clock import now_ms
         from merchant_wallet.cli.session import find_actor
         from merchant_wallet.deposits import deposit_store
-        from merchant_wallet.reporting.deposits import find_deposits
 
-        found = await find_deposits(session.conn, session.conn, tx_hash, limit=None)
+        found = await _find(session, tx_hash)
         held = [one for one in found if one.status == "held" and log_index in (None, one.log_index)]
         if len(held) != 1:
             raise Failure(
@@ -263,21 +288,21 @@ def _decide(
                 else f"No such deposit of {tx_hash} is held: `deposits show` shows the status of each."
             )
         (one,) = held
-        async with session.conn.transaction():
+        action = "deposits.release" if is_released else "deposits.drop"
+        subject = f"deposit {one.chain} {one.tx_hash}:{one.log_index}"
+        status = "pending" if is_released else "dropped"
+        async with (
+            session.cell(one.merchant_id) as cell,
+            session.change(cell, action, subject, one.merchant_id) as told,
+        ):
             key, actor = (one.tx_hash, one.log_index), find_actor()
             decided = await deposit_store.decide(
-                session.conn, one.chain, key, is_released=is_released, actor=actor, now_ms=now_ms()
+                cell, one.chain, key, is_released=is_released, actor=actor, now_ms=now_ms()
             )
             if decided is None:
                 raise Failure("Somebody else has decided about it meanwhile.")
-            status = "pending" if is_released else "dropped"
-            await session.record(
-                "deposits.release" if is_released else "deposits.drop",
-                f"deposit {one.chain} {one.tx_hash}:{one.log_index}",
-                merchant_id=decided,
-                before={"status": "held", "cause": one.cause, "block": one.block_number},
-                after={"status": status, "reason": reason},
-            )
+            told.before = {"status": "held", "cause": one.cause, "block": one.block_number}
+            told.after = {"status": status, "reason": reason}
         return {"chainType": one.chain, "txHash": one.tx_hash, "logIndex": one.log_index, "status": status}
 
     terminal.print_answer(run(data, act), as_json)

@@ -64,7 +64,7 @@ class Finding:
 
 @app.command()
 def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Check set-up, database, roles, clock, keys, chains, nonces, checkpoints and payouts.
+    """Check set-up, database, roles, clock, keys, chains, nonces, checkpoints, payouts and cells.
 
     Exit status 1 if something is wrong; each such line says what to do. Hints do not change the status.
 
@@ -146,6 +146,7 @@ _ADVICE: Final = {
 
 async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     from merchant_wallet.base import db
+    from merchant_wallet.cli.cell_checks import check_cells
     from merchant_wallet.processes.python_build import runs_optimised
 
     yield judge_build(optimised=runs_optimised())
@@ -166,6 +167,8 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
             yield await _check_nonces(conn)
             yield await _check_checkpoints(conn, settings)
             yield await _check_payouts(conn)
+            async for finding in check_cells(conn, settings, url):
+                yield finding
 
 
 def judge_build(*, optimised: bool) -> Finding:
@@ -206,9 +209,9 @@ async def _check_migrations(url: str) -> Finding:
 
 
 async def _check_roles(conn: Any) -> Finding:
-    if (await _fetch(conn, "may_read_roles"))[0] == (False,):
+    if (await fetch(conn, "may_read_roles"))[0] == (False,):
         return Finding("roles", "this is the role of one side, which can't see the roles of the other")
-    return judge_roles(await _fetch(conn, "list_side_roles"))
+    return judge_roles(await fetch(conn, "list_side_roles"))
 
 
 def judge_roles(found: Sequence[tuple[str, str | None, bool]]) -> Finding:
@@ -224,7 +227,8 @@ def judge_roles(found: Sequence[tuple[str, str | None, bool]]) -> Finding:
     return Finding("roles", f"{', '.join(named)}; none can change what was written")
 
 
-async def _fetch(conn: Any, query: str) -> list[Any]:
+async def fetch(conn: Any, query: str) -> list[Any]:
+    """The rows of one of `doctor`'s queries."""
     from merchant_wallet.base.db import Queries
 
     queries = Queries(Path(__file__).with_name("doctor.sql"))
@@ -236,18 +240,23 @@ async def _check_clock(conn: Any) -> Finding:
     from merchant_wallet.base.clock import now_ms
 
     before_ms = now_ms()
-    row = (await _fetch(conn, "read_clock"))[0]
+    row = (await fetch(conn, "read_clock"))[0]
     after_ms = now_ms()
     return judge_skew(before_ms, row[0], after_ms)
 
 
 def judge_skew(before_ms: int, theirs_ms: int, after_ms: int) -> Finding:
     """Judge the database's clock, which was read between two readings of our own."""
-    # The reading happened between the two others, so only a difference beyond them is skew.
-    skew_ms = max(before_ms - theirs_ms, theirs_ms - after_ms, 0)
+    skew_ms = count_skew_ms(before_ms, theirs_ms, after_ms)
     text = f"{skew_ms} ms away from the database's"
     advice = None if skew_ms <= MAX_SKEW_MS else "set both machines' clocks by NTP"
     return Finding("clock", text, advice)
+
+
+def count_skew_ms(before_ms: int, theirs_ms: int, after_ms: int) -> int:
+    """How far a clock is away that was read between two readings of another one."""
+    # The reading happened between the two others, so only a difference beyond them is skew.
+    return max(before_ms - theirs_ms, theirs_ms - after_ms, 0)
 
 
 async def _check_master_key(conn: Any, settings: Settings) -> Finding:

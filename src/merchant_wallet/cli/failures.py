@@ -42,6 +42,7 @@ def _explain_database(error: Exception) -> Failure | None:
     # Imported only after an error: a command that works does not need them.
     import psycopg
 
+    from merchant_wallet.base.cells import CellClosed
     from merchant_wallet.base.db import DatabaseReadOnly
     from merchant_wallet.book.errors import CommandFailed, CommitUnknown, Unavailable
 
@@ -69,7 +70,7 @@ def _explain_database(error: Exception) -> Failure | None:
             "Look at `merchant-wallet book statement` before repeating it.",
             CANNOT_RUN,
         )
-    if isinstance(error, Unavailable):
+    if isinstance(error, Unavailable | CellClosed):
         return Failure(f"Not available now, nothing was done: {error}.", CANNOT_RUN)
     if isinstance(error, CommandFailed):
         return Failure("This failed by a fault of the service, nothing was done; the log above says more.")

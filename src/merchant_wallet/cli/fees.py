@@ -37,6 +37,11 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
         from merchant_wallet.base.money import format_units
         from merchant_wallet.reporting import books
 
+        async with session.reach_cells() as reached:
+            found = [fees for cell in reached.connections for fees in await books.list_fees(cell)]
+        reached.note_away()
+        # Each cell gives its merchants in order.
+        found.sort(key=lambda fees: fees.merchant_id)
         return {
             "fees": [
                 {
@@ -47,7 +52,7 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
                     "withdrawn": format_units(fees.withdrawn_units),
                     "earned": format_units(fees.earned_units),
                 }
-                for fees in await books.list_fees(session.conn)
+                for fees in found
             ]
         }
 

@@ -13,7 +13,7 @@ from merchant_wallet.cli.session import Session, run
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from merchant_wallet.book.verification.verify import BookReport
+    from merchant_wallet.book.verification.verify import BookReport, Progress
     from merchant_wallet.reporting.statements import StatementRow
 
 app = typer.Typer()
@@ -63,8 +63,9 @@ def statement(
         from merchant_wallet.reporting import statements
 
         merchant_id = (await session.find(merchant)).merchant_id
-        rows = statements.read_statement(session.conn, merchant_id, account, from_ms, to_ms)
-        await _write_statement(rows, _choose_frame(merchant_id, form, as_json))
+        async with session.cell(merchant_id) as cell:
+            rows = statements.read_statement(cell, merchant_id, account, from_ms, to_ms)
+            await _write_statement(rows, _choose_frame(merchant_id, form, as_json))
 
     run(data, act)
 
@@ -168,7 +169,7 @@ def verify(
 
 async def _verify(session: Session, merchant: str | None) -> "list[BookReport]":
     from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
-    from merchant_wallet.book.verification.verify import verify_all, verify_book
+    from merchant_wallet.book.verification.verify import verify_book
 
     base = await session.open_base()
     keys = await load_keys(session.conn, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
@@ -180,11 +181,28 @@ async def _verify(session: Session, merchant: str | None) -> "list[BookReport]":
 
     try:
         if merchant is None:
-            return await verify_all(session.conn, session.conn, show_progress, **where)
+            return await _verify_all(session, show_progress, where)
         merchant_id = (await session.find(merchant)).merchant_id
-        return [await verify_book(session.conn, session.conn, merchant_id, show_progress, **where)]
+        async with session.cell(merchant_id) as cell:
+            return [await verify_book(session.conn, cell, merchant_id, show_progress, **where)]
     finally:
         progress.end()
+
+
+async def _verify_all(session: Session, progress: "Progress", where: dict[str, Any]) -> "list[BookReport]":
+    """Verify the books of all cells. Raises Failure for a cell that is away: its books were not verified."""
+    from merchant_wallet.book.verification.verify import verify_all
+
+    async with session.reach_cells() as reached:
+        if reached.away:
+            away = "; ".join(f"cell {name} is away: {cause}" for name, cause in reached.away.items())
+            raise Failure(f"Nothing was verified: {away}. One book is verified by its name.", CANNOT_RUN)
+        found = [
+            report
+            for cell, connection in reached.cells
+            for report in await verify_all(session.conn, connection, progress, cell_id=cell.cell_id, **where)
+        ]
+    return sorted(found, key=lambda report: report.merchant_id)
 
 
 def _note_fault(report: "BookReport") -> None:

@@ -8,6 +8,7 @@ import typer
 
 from merchant_wallet.base.connection_limits import MAX_WORKERS, OWN_CONNECTIONS, WORK_CONNECTIONS
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.cli.failures import REFUSED
 from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.session import find_database, read_running, read_settings
 from merchant_wallet.cli.terminal import note, print_answer
@@ -109,8 +110,9 @@ def migrate(
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Migrate the database to the schema of this version. `up` does this by itself.
+    """Migrate the database, and then each cell, to the schema of this version. `up` does this by itself.
 
+    Exit status 1 if a cell is away; the others are migrated, and the same command does the rest later.
     Run it as the owner of the tables. With roles, it also grants each role exactly what its side needs. Later
     runs grant the same roles what new tables need.
 
@@ -122,12 +124,21 @@ def migrate(
     settings = _find_running(data)
     from merchant_wallet.postgres.grants import Side, grant
     from merchant_wallet.postgres.migrate import migrate as apply_pending
+    from merchant_wallet.processes.cell_migrations import migrate_cells
 
     url = settings.database_url or ""
     named = {Side.WEB: web_role, Side.WORKER: worker_role}
     applied = apply_pending(url, note)
     granted = grant(url, {side: role for side, role in named.items() if role is not None})
-    print_answer({"applied": applied, "roles": {side.value: role for side, role in granted.items()}}, as_json)
+    cells = migrate_cells(url, dict(settings.cell_urls), granted, note)
+    document = {"applied": applied, "roles": {side.value: role for side, role in granted.items()}}
+    if cells.applied or cells.left_out:
+        document["cells"] = {**cells.applied, **dict.fromkeys(cells.left_out)}
+    print_answer(document, as_json)
+    for name, cause in cells.left_out.items():
+        note(f"Cell {name} was not migrated: {cause}. Run the same command again when it answers.")
+    if cells.left_out:
+        raise typer.Exit(REFUSED)
 
 
 def _say_ready(what: str, settings: Settings) -> None:

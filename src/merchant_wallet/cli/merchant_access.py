@@ -50,6 +50,7 @@ def _set_status(merchant: str, data: DataOption, as_json: bool, *, suspended: bo
             changed = await change(session.conn, merchant_id)
             what = "suspend" if suspended else "resume"
             await record_change(session, what, merchant_id, None, {"status": status, "changed": changed})
+        await session.carry(merchant_id)
         return {"merchantId": merchant_id, "status": status, "changed": changed}
 
     terminal.print_answer(run(data, act), as_json)
@@ -76,6 +77,7 @@ def rotate_secret(merchant: MerchantArgument, data: DataOption = None, as_json: 
         async with session.conn.transaction():
             secret = await store.rotate_secret(session.conn, keyring, found.merchant_id, at_ms=now_ms())
             await record_change(session, "rotate_secret", found.merchant_id, None, {"rotated": True})
+        await session.carry(found.merchant_id)
         return {"merchantId": found.merchant_id, "appKey": found.app_key, "appSecret": secret}
 
     terminal.print_answer(run(data, act), as_json)
@@ -100,6 +102,7 @@ def retire_secret(merchant: MerchantArgument, data: DataOption = None, as_json: 
             number = await store.retire_secret(session.conn, merchant_id, at_ms=now_ms())
             retired = {"retiredSecretNo": number}
             await record_change(session, "retire_secret", merchant_id, None, retired)
+        await session.carry(merchant_id)
         return {"merchantId": merchant_id, **retired}
 
     terminal.print_answer(run(data, act), as_json)

@@ -38,6 +38,14 @@ def create(
         Literal["KFB", "USDT"],
         typer.Option(help="KFB: both currencies. USDT: that one alone. It can change until the first entry."),
     ] = "KFB",
+    cell: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The cell for its book. Default: the open one with the fewest merchants.",
+            show_default=False,
+        ),
+    ] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -59,6 +67,7 @@ def create(
             # Raises WrongMasterKey: secrets sealed with another key could never be opened by the service.
             await store.load(session.conn, keyring, others[-1].merchant_id)
         async with session.conn.transaction():
+            cell_id = await _choose_cell(session, cell)
             made = await store.create(
                 session.conn,
                 keyring,
@@ -67,9 +76,11 @@ def create(
                 seed=keyring.sandbox_seed() if base.settings.sandbox else None,
                 at_ms=now_ms(),
                 settings={"currency-mode": currency_mode},
+                cell_id=cell_id,
             )
             opened = {"name": made.merchant.name, "currencyMode": currency_mode}
             await record_change(session, "create", made.merchant.merchant_id, None, opened)
+        await session.carry(made.merchant.merchant_id)
         return {
             "merchantId": made.merchant.merchant_id,
             "appKey": made.merchant.app_key,
@@ -79,6 +90,15 @@ def create(
 
     terminal.print_answer(run(data, act), as_json)
     terminal.note(KEPT_ONCE)
+
+
+async def _choose_cell(session: Session, name: str | None) -> int:
+    from merchant_wallet.merchants.cells import placement
+
+    try:
+        return await placement.choose_cell(session.conn, name)
+    except (placement.CellUnknown, placement.PlacementRefused) as refused:
+        raise Failure(str(refused)) from None
 
 
 @app.command("list")
@@ -130,7 +150,8 @@ def show(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOptio
         if loaded is None:
             raise Failure(f"Merchant {found.merchant_id} has no book or no secrets.", REFUSED)
         # An address that is shown must be watched. An older merchant may not have its addresses yet.
-        await give_addresses(session.conn, session.conn, found.merchant_id, loaded.account_xpubs)
+        async with session.cell(found.merchant_id) as cell:
+            await give_addresses(session.conn, cell, found.merchant_id, loaded.account_xpubs)
         return describe(loaded)
 
     terminal.print_answer(run(data, act), as_json)
@@ -303,6 +324,7 @@ async def _change(
                 else describe_reason(reason)
             )
             await record_change(session, "set", merchant_id, was, {**became, **told})
+    await session.carry(merchant_id)
     return Change(before, after), proposed
 
 

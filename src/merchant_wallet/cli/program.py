@@ -14,6 +14,7 @@ from merchant_wallet.cli import (
     audit,
     books,
     callbacks,
+    cells,
     deposits,
     doctor,
     fees,
@@ -76,6 +77,7 @@ for commands in (lifecycle.app, signer.app, signature.app, doctor.app):
     app.add_typer(commands)
 for name, group in (
     ("merchant", merchants.app),
+    ("cell", cells.app),
     ("keys", keys.app),
     ("sub-users", subusers.app),
     ("rates", rates.app),

@@ -95,7 +95,7 @@ def reconcile(
         logs.set_up("error", session.settings.log_format)
         base, connect = await session.open_base(), partial(db.connect, session.url)
         custody_readers = CustodyReaders(base, connect)
-        reconciler = Reconciler(connect, custody_readers.open)
+        reconciler = Reconciler(connect, custody_readers.open, cells=base.cells)
         try:
             return await reconciler.reconcile(chain, surveys_all=every_address)
         except LookupError as error:

@@ -13,9 +13,12 @@ import dataclasses
 import os
 import pwd
 import shlex
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from merchant_wallet.base.config import MASTER_KEY_FILE, load_settings
 from merchant_wallet.base.settings import Settings
@@ -24,8 +27,10 @@ from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
+    from merchant_wallet.base.cells import Cell, Databases
     from merchant_wallet.book.commands import Command
     from merchant_wallet.book.outcomes import Outcome
+    from merchant_wallet.merchants.cells.directory import Directory
     from merchant_wallet.merchants.store import MerchantRef
     from merchant_wallet.processes.base import Base
 
@@ -90,8 +95,35 @@ def find_actor() -> str:
         return f"cli:{uid}"
 
 
+class Reached(NamedTuple):
+    """The cells that answer, the default cell first, and the names of those that are away with the cause."""
+
+    cells: "Sequence[tuple[Cell, AsyncConnection]]"
+    away: Mapping[str, str]
+
+    @property
+    def connections(self) -> "Sequence[AsyncConnection]":
+        """The connections alone."""
+        return [connection for _, connection in self.cells]
+
+    def note_away(self) -> None:
+        """Say on standard error what is missing in the answer."""
+        from merchant_wallet.cli.terminal import note
+
+        for name, cause in self.away.items():
+            note(f"Cell {name} is away, its merchants are left out: {cause}")
+
+
+@dataclass(slots=True)
+class Told:
+    """What the audit log stores of a change."""
+
+    before: Mapping[str, Any] | None = None
+    after: Mapping[str, Any] | None = None
+
+
 class Session:
-    """A command's connection and settings."""
+    """A command's connection to home, and its settings."""
 
     def __init__(self, settings: Settings, url: str, conn: "AsyncConnection") -> None:
         self.settings = settings
@@ -109,6 +141,89 @@ class Session:
                 CANNOT_RUN,
             )
         return make_base(self.settings, self.url)
+
+    @asynccontextmanager
+    async def connect_all(self) -> "AsyncIterator[Databases]":
+        """The session's connection and one to each apart cell. Raises Failure if a cell is away."""
+        from functools import partial
+
+        from merchant_wallet.base import db
+        from merchant_wallet.processes.cell_connections import CellAway, CellConnections
+
+        connections = CellConnections(partial(db.connect, self.url), self.cells)
+        try:
+            yield await connections.get()
+        except CellAway as away:
+            raise Failure(f"Nothing was done: {away}.", CANNOT_RUN) from away
+        finally:
+            await connections.close()
+
+    @cached_property
+    def cells(self) -> "Directory":
+        """Home and all cells, as the user of this session."""
+        from merchant_wallet.merchants.cells.directory import Directory
+
+        return Directory(self.url, dict(self.settings.cell_urls))
+
+    @asynccontextmanager
+    async def cell(self, merchant_id: int) -> "AsyncIterator[AsyncConnection]":
+        """A connection to the cell of a merchant's book. For the default cell it is the session's own.
+
+        Raises Failure if the cell is away, CellClosed if it is being moved.
+        """
+        import psycopg
+
+        from merchant_wallet.merchants.cells.placement import is_apart
+
+        if not await is_apart(self.conn, merchant_id):
+            yield self.conn
+            return
+        cell = await self.cells.find(merchant_id)
+        try:
+            connection = await self.cells.connect(cell)
+        except psycopg.OperationalError as error:
+            text = " ".join(str(error).split())
+            raise Failure(f"Nothing was done: cell {cell.name} is away: {text}", CANNOT_RUN) from error
+        async with connection:
+            yield connection
+
+    @asynccontextmanager
+    async def reach_cells(self) -> AsyncIterator[Reached]:
+        """A connection to each cell that answers. A cell that is away is named."""
+        import psycopg
+
+        from merchant_wallet.base.cells import CellClosed
+
+        async def reach(cell: "Cell") -> "AsyncConnection | str":
+            if cell.is_home:
+                return self.conn
+            try:
+                return await stack.enter_async_context(await self.cells.connect(cell))
+            except (psycopg.OperationalError, CellClosed) as error:
+                return " ".join(str(error).split())
+
+        await self.cells.refresh()
+        cells = self.cells.list()
+        async with AsyncExitStack() as stack:
+            found = list(zip(cells, await asyncio.gather(*map(reach, cells)), strict=True))
+            yield Reached(
+                [(cell, one) for cell, one in found if not isinstance(one, str)],
+                {cell.name: one for cell, one in found if isinstance(one, str)},
+            )
+
+    async def carry(self, merchant_id: int) -> None:
+        """Tell the merchant's cell what home has just committed. Says so if the cell will hear it later."""
+        import psycopg
+
+        from merchant_wallet.base.cells import CellClosed
+        from merchant_wallet.cli.terminal import note
+        from merchant_wallet.merchants.cells.carrying import find_and_carry
+
+        try:
+            await find_and_carry(self.cells, merchant_id)
+        except (psycopg.OperationalError, CellClosed) as error:
+            reason = " ".join(str(error).split())
+            note(f"The merchant's cell does not answer now ({reason}). It is told when it does.")
 
     async def find(self, text: str) -> "MerchantRef":
         """Find a merchant by its name or id. Raises MerchantUnknown."""
@@ -141,6 +256,33 @@ class Session:
             at_ms=now_ms(),
         )
 
+    @asynccontextmanager
+    async def change(
+        self, cell: "AsyncConnection", action: str, subject: str, merchant_id: int
+    ) -> AsyncIterator[Told]:
+        """A transaction that changes a merchant's cell, and the change's record in the audit log.
+
+        The caller says what to record. In the default cell the record is in the same transaction. An apart
+        cell commits by itself, so there are two records, as in `ask`.
+        """
+        told = Told()
+        if cell is self.conn:
+            async with cell.transaction():
+                yield told
+                await self.record(
+                    action, subject, merchant_id=merchant_id, before=told.before, after=told.after
+                )
+            return
+        await self.record(f"{action}.asked", subject, merchant_id=merchant_id)
+        async with cell.transaction():
+            try:
+                yield told
+            except Exception as error:
+                refused = {"reason": str(error)}
+                await self.record(f"{action}.refused", subject, merchant_id=merchant_id, after=refused)
+                raise
+        await self.record(action, subject, merchant_id=merchant_id, before=told.before, after=told.after)
+
     async def ask(self, merchant_id: int, command: "Command", action: str, subject: str) -> "Outcome":
         """Have a book carry a command out, and give the outcome once it is committed.
 
@@ -150,9 +292,15 @@ class Session:
         """
         import msgspec
 
+        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.base.codes import Refusal, Refused
+        from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
+        from merchant_wallet.book.state import DAY_MS
 
         base = await self.open_base()
+        # Each batch writes its id there. If no service runs on the database, today's partition may not exist.
+        async with self.cell(merchant_id) as cell:
+            await ensure_nonce_partitions(cell, now_ms() // DAY_MS)
         told: Any = msgspec.to_builtins(command)
         await self.record(f"{action}.asked", subject, merchant_id=merchant_id, after=told)
         outcome = await self._submit(base, merchant_id, command)
@@ -165,18 +313,13 @@ class Session:
         return outcome
 
     async def _submit(self, base: "Base", merchant_id: int, command: "Command") -> "Outcome":
-        from merchant_wallet.base.clock import now_ms
         from merchant_wallet.book.commands import Submission
-        from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
-        from merchant_wallet.book.state import DAY_MS
         from merchant_wallet.observability import logs
         from merchant_wallet.processes.base import make_writer
 
         # Warnings of the writer must not mix with the answer.
         logs.set_up("warning", self.settings.log_format)
         writer = make_writer(base, connections=1)
-        # Each batch writes its id there. If no service runs on the database, today's partition may not exist.
-        await ensure_nonce_partitions(self.conn, now_ms() // DAY_MS)
         await writer.open()
         try:
             return await writer.submit(merchant_id, Submission(command))

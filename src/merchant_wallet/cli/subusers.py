@@ -44,9 +44,10 @@ def list_some(
         from merchant_wallet.sub_users import controls
 
         merchant_id = (await session.find(merchant)).merchant_id
-        found = await controls.list_sub_users(
-            session.conn, merchant_id, after_user_id=after, search=search, limit=limit + 1
-        )
+        async with session.cell(merchant_id) as cell:
+            found = await controls.list_sub_users(
+                cell, merchant_id, after_user_id=after, search=search, limit=limit + 1
+            )
         rows, last = split_page(found, limit)
         return {
             "merchantId": merchant_id,
@@ -75,7 +76,8 @@ def show(
         from merchant_wallet.sub_users import controls
 
         merchant_id = (await session.find(merchant)).merchant_id
-        return describe(await controls.read_by_ext_user_id(session.conn, merchant_id, ext))
+        async with session.cell(merchant_id) as cell:
+            return describe(await controls.read_by_ext_user_id(cell, merchant_id, ext))
 
     terminal.print_answer(run(data, act), as_json)
 
@@ -117,14 +119,14 @@ def set_(
             if text is not None:
                 option = "--" + name.removesuffix("_units").replace("_", "-")
                 changes[name] = read_limit(text, option)
-        async with session.conn.transaction():
-            await lock_book(session.conn, merchant_id)
-            before = await read(session.conn, merchant_id, ext)
-            after = await set_controls(session.conn, merchant_id, ext, **changes)
-            told = describe_changes(describe_controls(before), describe_controls(after))
-            await session.record(
-                "sub_user.set", f"sub-user {ext}", merchant_id=merchant_id, before=told[0], after=told[1]
-            )
+        async with (
+            session.cell(merchant_id) as cell,
+            session.change(cell, "sub_user.set", f"sub-user {ext}", merchant_id) as told,
+        ):
+            await lock_book(cell, merchant_id)
+            before = await read(cell, merchant_id, ext)
+            after = await set_controls(cell, merchant_id, ext, **changes)
+            told.before, told.after = describe_changes(describe_controls(before), describe_controls(after))
         return describe(after)
 
     terminal.print_answer(run(data, act), as_json)
@@ -147,13 +149,11 @@ def reset_pin(
         from merchant_wallet.sub_users import controls, pins
 
         merchant_id = (await session.find(merchant)).merchant_id
-        async with session.conn.transaction():
-            was_set = await pins.reset(session.conn, merchant_id, ext, now_ms())
-            told = {"hadPin": was_set}
-            await session.record(
-                "sub_user.reset_pin", f"sub-user {ext}", merchant_id=merchant_id, before=told
-            )
-        shown = await controls.read_by_ext_user_id(session.conn, merchant_id, ext)
+        async with session.cell(merchant_id) as cell:
+            async with session.change(cell, "sub_user.reset_pin", f"sub-user {ext}", merchant_id) as told:
+                was_set = await pins.reset(cell, merchant_id, ext, now_ms())
+                told.before = {"hadPin": was_set}
+            shown = await controls.read_by_ext_user_id(cell, merchant_id, ext)
         return {"userId": shown.user_id, "extUserId": shown.ext_user_id, "hadPin": was_set}
 
     terminal.print_answer(run(data, act), as_json)

@@ -266,14 +266,15 @@ async def _make_plan(
 
     policy: SweepPolicy = make_sweep_policy(session.settings, chain, sweeper)
     progress = terminal.Progress()
-    candidates = await survey(
-        session.conn,
-        chain,
-        sweeper,
-        minimum_units=policy.minimum_units,
-        min_units=max(1, min_units),
-        report=lambda done, total: progress.show(f"{chain}: {done} of {total} addresses looked at"),
-    )
+    async with session.connect_all() as databases:
+        candidates = await survey(
+            databases,
+            chain,
+            sweeper,
+            minimum_units=policy.minimum_units,
+            min_units=max(1, min_units),
+            report=lambda done, total: progress.show(f"{chain}: {done} of {total} addresses looked at"),
+        )
     progress.end()
     under_way = await store.count_open(session.conn, chain)
     return make_plan(candidates, policy, under_way=under_way, again=again)

@@ -13,6 +13,10 @@ from merchant_wallet.cli.session import Session, find_actor, run
 from merchant_wallet.cli.wallets import read_payout
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psycopg import AsyncConnection
+
     from merchant_wallet.book.commands import Command
     from merchant_wallet.reporting.books import WithdrawalView
 
@@ -68,7 +72,9 @@ def list_some(
         from merchant_wallet.reporting.paging import split_page
 
         if merchant is None:
-            found = await _list_open(session, status, limit + 1)
+            async with session.reach_cells() as reached:
+                found = await _list_open(reached.connections, status, limit + 1)
+            reached.note_away()
         else:
             found = await _list_of(session, merchant, status, before, limit + 1)
         rows, last = split_page(found, limit)
@@ -83,14 +89,17 @@ def list_some(
         terminal.note_more(go_on)
 
 
-async def _list_open(session: Session, status: int | None, limit: int) -> "list[WithdrawalView]":
+async def _list_open(
+    cells: "Sequence[AsyncConnection]", status: int | None, limit: int
+) -> "list[WithdrawalView]":
     from merchant_wallet.reporting import books
 
     if status is not None and status not in OPEN:
         raise Failure(f"Orders in status {status} don't move any more: name their --merchant.", CANNOT_RUN)
     found: list[WithdrawalView] = []
     for wanted in OPEN if status is None else (status,):
-        found += await books.list_open_withdrawals(session.conn, wanted, limit=limit)
+        for cell in cells:
+            found += await books.list_open_withdrawals(cell, wanted, limit=limit)
     return sorted(found, key=lambda shown: (shown.order.created_ms, shown.order.order_id))[:limit]
 
 
@@ -100,9 +109,8 @@ async def _list_of(
     from merchant_wallet.reporting import books
 
     merchant_id = (await session.find(merchant)).merchant_id
-    return await books.list_withdrawals(
-        session.conn, merchant_id, status=status, before_id=before, limit=limit
-    )
+    async with session.cell(merchant_id) as cell:
+        return await books.list_withdrawals(cell, merchant_id, status=status, before_id=before, limit=limit)
 
 
 @app.command()
@@ -203,6 +211,7 @@ def thaw(names: OrderArgument, data: DataOption = None, as_json: JsonOption = Fa
     named = _read_names(names)
 
     async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.book import frozen_orders
         from merchant_wallet.withdrawals import payouts
 
         merchant_id = await _find_book(session, named)
@@ -217,6 +226,8 @@ def thaw(names: OrderArgument, data: DataOption = None, as_json: JsonOption = Fa
                 before={"frozen": True},
                 after={"frozen": False},
             )
+        async with session.cell(merchant_id) as cell:
+            await frozen_orders.thaw(cell, merchant_id, named.order_id)
         return await _read(session, merchant_id, named.order_id)
 
     _print_order(run(data, act), as_json)
@@ -265,7 +276,8 @@ async def _ask(session: Session, named: Named, what: str, command: "Command") ->
 async def _read(session: Session, merchant_id: int, order_id: int) -> dict[str, Any]:
     from merchant_wallet.reporting import books
 
-    shown = await books.show_withdrawal(session.conn, merchant_id, order_id)
+    async with session.cell(merchant_id) as cell:
+        shown = await books.show_withdrawal(cell, merchant_id, order_id)
     if shown is None:
         raise Failure(f"Merchant {merchant_id} has no order {order_id}.")
     steps = [

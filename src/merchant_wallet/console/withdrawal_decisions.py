@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.base.codes import Refusal, Refused
+from merchant_wallet.book import frozen_orders
 from merchant_wallet.book.commands import Approve, Cancel, Command, Refund
 from merchant_wallet.book.errors import CommandFailed, CommitUnknown, Unavailable
 from merchant_wallet.book.outcomes import OrderRefusal, Withdrawal
@@ -104,6 +105,7 @@ async def thaw(request: ConsoleRequest, conn: Connection) -> Response:
             before={"frozen": True},
             after={"frozen": False},
         )
+    await frozen_orders.thaw(conn, order.merchant_id, order.order_id)
     return request.redirect(url_of(order.order_id), N_("Thawed: the workers go on with it."))
 
 

@@ -3,11 +3,13 @@
 Rules:
 - Nothing here decides anything.
 - Reads run in the caller's snapshot, writes after it. Every write may be repeated.
-- Deposits and orders are read from a cell, everything else from home.
+- Deposits, orders and accounts are read from all cells, everything else from home. The default cell's
+  connection is home's own.
 - Statements are in `records.sql`. All functions raise `psycopg.Error`.
 - Times are milliseconds, amounts are units of 10^-6.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +18,7 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
+from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.db import Queries
@@ -31,7 +34,7 @@ BOOKED: Final = frozenset({"pending", "dust", "dropped", "credited"})
 HELD: Final = "held"
 MAX_RESULT_NO: Final = 2**63 - 1
 MARGIN_MS: Final = 3_600_000
-"""Deposits are searched from this long before the last search: clocks differ, and commits come late."""
+"""Deposits are searched from this long before the last search: clocks differ, and commits are late."""
 
 Balances = Mapping[tuple[str, str], int]
 """The sum over all books, by kind of account and currency."""
@@ -74,40 +77,55 @@ class TreasuryShown(msgspec.Struct, frozen=True):
     recorded_ms: int
 
 
-async def begin_snapshot(connection: AsyncConnection) -> Balances:
-    """Fix the transaction's snapshot at one moment of all books. Returns their balances."""
-    await connection.execute(_TEXTS["begin_snapshot"])
-    await connection.execute(_TEXTS["be_patient"])
-    rows = await _rows(connection, "sum_accounts")
-    return {(kind, currency): int(units) for kind, currency, units in rows}
+async def begin_snapshot(databases: Databases) -> Balances:
+    """Fix the snapshots of these transactions, each at one moment. Returns the balances of all books.
+
+    Home's comes last: it has signed whatever a cell has settled.
+    """
+    home, cells = databases
+    balances: Counter[tuple[str, str]] = Counter()
+    for connection in [*cells, *([] if home in cells else [home])]:
+        await connection.execute(_TEXTS["begin_snapshot"])
+        await connection.execute(_TEXTS["be_patient"])
+    for cell in cells:
+        balances.update({(kind, code): int(units) for kind, code, units in await _rows(cell, "sum_accounts")})
+    await home.execute(_TEXTS["fix_snapshot"])
+    return balances
 
 
-async def read_books(connection: AsyncConnection, chain: str, balances: Balances, own_units: int) -> Books:
+async def read_books(databases: Databases, chain: str, balances: Balances, own_units: int) -> Books:
     """What the books say about one chain."""
-    waiting = await _read_waiting(connection, chain)
-    [(treasury_units,)] = await _rows(connection, "sum_treasury", chain=chain)
-    watched = await _rows(connection, "read_watched", chain=chain)
+    home, cells = databases
+    waiting = await _read_waiting(cells, chain)
+    [(treasury_units,)] = await _rows(home, "sum_treasury", chain=chain)
+    watched = [await _rows(cell, "read_watched", chain=chain) for cell in cells]
     return Books(
         outside_units=-balances.get((CHAINS[chain].account_kind, USDT), 0),
         treasury_units=treasury_units,
         pending=waiting["pending"],
         dust=waiting["dust"],
-        watched_block=watched[0][0] if watched else -1,
+        watched_block=min([rows[0][0] if rows else -1 for rows in watched]),
         own_units=own_units,
         held=waiting["held"],
     )
 
 
-async def read_surroundings(connection: AsyncConnection, chain: str) -> tuple[Waiting, Waiting]:
+async def read_surroundings(databases: Databases, chain: str) -> tuple[Waiting, Waiting]:
     """Deposits that are not final yet, and signed payouts that are not known to be final."""
-    waiting = await _read_waiting(connection, chain)
-    [under_way] = await _rows(connection, "sum_under_way", chain=chain)
+    home, cells = databases
+    waiting = await _read_waiting(cells, chain)
+    [under_way] = await _rows(home, "sum_under_way", chain=chain)
     return waiting["seen"], Waiting(*under_way)
 
 
-async def _read_waiting(connection: AsyncConnection, chain: str) -> dict[str, Waiting]:
-    rows = await _rows(connection, "sum_waiting", chain=chain)
-    return {status: Waiting(count, units) for status, count, units in rows}
+async def _read_waiting(cells: Sequence[AsyncConnection], chain: str) -> dict[str, Waiting]:
+    counts: Counter[str] = Counter()
+    units: Counter[str] = Counter()
+    for cell in cells:
+        for status, count, amount in await _rows(cell, "sum_waiting", chain=chain):
+            counts[status] += count
+            units[status] += amount
+    return {status: Waiting(count, units[status]) for status, count in counts.items()}
 
 
 async def read_scanned(connection: AsyncConnection, chain: str) -> Scanned | None:
@@ -129,10 +147,11 @@ async def read_hot_wallet(connection: AsyncConnection, chain: str) -> bytes | No
     return bytes(rows[0][0]) if rows else None
 
 
-async def find_deposit_addresses(connection: AsyncConnection, chain: str, since_ms: int) -> set[bytes]:
+async def find_deposit_addresses(cells: Sequence[AsyncConnection], chain: str, since_ms: int) -> set[bytes]:
     """Addresses with a final deposit since a moment."""
-    rows = await _rows(connection, "find_deposit_addresses", chain=chain, since_ms=since_ms - MARGIN_MS)
-    return {bytes(address) for (address,) in rows}
+    since = {"chain": chain, "since_ms": since_ms - MARGIN_MS}
+    found = [await _rows(cell, "find_deposit_addresses", **since) for cell in cells]
+    return {bytes(address) for rows in found for (address,) in rows}
 
 
 async def read_addresses(connection: AsyncConnection, chain: str) -> Addresses:
@@ -168,11 +187,16 @@ async def read_survey(connection: AsyncConnection, chain: str) -> int | None:
     return rows[0][0] if rows else None
 
 
-async def read_expected(home: AsyncConnection, cell: AsyncConnection, chain: str) -> dict[bytes, int]:
+async def read_expected(databases: Databases, chain: str) -> dict[bytes, int]:
     """What each deposit address should hold by its deposits and sweeps, in units."""
+    home, cells = databases
     swept = await _rows(home, "list_swept", chain=chain)
-    came = {bytes(address): units for address, units in await _rows(cell, "sum_deposits", chain=chain)}
-    return {bytes(address): came.get(bytes(address), 0) - units for address, units in swept}
+    came: Counter[bytes] = Counter()
+    for cell in cells:
+        came.update(
+            {bytes(address): units for address, units in await _rows(cell, "sum_deposits", chain=chain)}
+        )
+    return {bytes(address): came[bytes(address)] - units for address, units in swept}
 
 
 async def add_addresses(
@@ -195,39 +219,41 @@ async def read_open_movements(connection: AsyncConnection, chain: str) -> list[M
 
 
 async def judge_movements(
-    home: AsyncConnection,
-    cell: AsyncConnection,
-    chain: str,
-    movements: Sequence[Movement],
-    hot: frozenset[bytes],
+    databases: Databases, chain: str, movements: Sequence[Movement], hot: frozenset[bytes]
 ) -> list[JudgedMovement]:
     """Which of these movements the books contain.
 
     An order's transfer counts if it settled the order. A deposit counts from the moment when its cell has it,
     unless it is held.
     """
+    home, cells = databases
     if not movements:
         return []
     names = _names(chain, movements)
     signed = await _rows(home, "find_signed", **names)
-    found = await _rows(
-        cell,
-        "judge_movements",
-        **names,
-        merchant_ids=[merchant_id for merchant_id, _, _ in signed],
-        order_ids=[order_id for _, order_id, _ in signed],
-        block_log_indexes=[each.block_log_index for each in movements],
-        amounts=_amounts(movements),
-    )
+    keys = {
+        "merchant_ids": [merchant_id for merchant_id, _, _ in signed],
+        "order_ids": [order_id for _, order_id, _ in signed],
+        "block_log_indexes": [each.block_log_index for each in movements],
+        "amounts": _amounts(movements),
+    }
+    found = [await _rows(cell, "judge_movements", **names, **keys) for cell in cells]
     judged = []
-    for each, (_, _, is_recorded), (order_status, is_settled, deposit) in zip(
-        movements, signed, found, strict=True
-    ):
+    for each, (_, _, is_recorded), rows in zip(movements, signed, zip(*found, strict=True), strict=True):
+        order_status, is_settled, deposit = _merge(rows)
         at_hot = (each.sender if each.is_out else each.recipient) in hot
         in_book = is_settled if each.is_out else not at_hot and deposit in BOOKED
         by_operator = is_recorded and (at_hot or each.is_out)
         judged.append(JudgedMovement(each, at_hot, in_book or by_operator, order_status, deposit == HELD))
     return judged
+
+
+def _merge(rows: Sequence[tuple[int | None, bool, str | None]]) -> tuple[int | None, bool, str | None]:
+    """What the one cell that has the order, or the deposit, says of a movement."""
+    order = next(
+        ((status, is_settled) for status, is_settled, _ in rows if status is not None), (None, False)
+    )
+    return *order, next((deposit for _, _, deposit in rows if deposit is not None), None)
 
 
 async def write_movements(

@@ -9,19 +9,24 @@ set transaction isolation level repeatable read, read only;
 -- Nodes are asked during the snapshot, and they may be slow.
 set local idle_in_transaction_session_timeout = '15min';
 
+-- name: fix_snapshot
+-- A snapshot begins with the first query.
+select;
+
 -- name: sum_accounts
 -- The sum of all books by kind and currency. Every account is added up, so a balance that somebody changed is noticed.
-select kind::text, currency::text, sum(balance) from account group by kind, currency;
+select kind::text, currency::text, sum(balance) from account
+ where merchant_id <> all (array(select merchant_id from book where not is_open))
+ group by kind, currency;
 
 -- name: sum_waiting
--- Transfers to our addresses that are in no book yet, by status.
-select 'pending', count(*), coalesce(sum(amount), 0)::bigint from deposit where status = 'pending' and chain = %(chain)s::text
-union all
-select 'dust', count(*), coalesce(sum(amount), 0)::bigint from deposit where status = 'dust' and chain = %(chain)s::text
-union all
-select 'held', count(*), coalesce(sum(amount), 0)::bigint from deposit where status = 'held' and chain = %(chain)s::text
-union all
-select 'seen', count(*), coalesce(sum(amount), 0)::bigint from deposit where status = 'seen' and chain = %(chain)s::text;
+-- Transfers to our addresses that are in no book yet, by status. Each status has an index of its own.
+select k.status, coalesce(d.deposits, 0), coalesce(d.units, 0)::bigint
+  from (values ('pending'), ('dust'), ('held'), ('seen')) k (status)
+ cross join lateral (
+       select count(*) as deposits, sum(amount) as units from deposit
+        where status = k.status and chain = %(chain)s::text
+          and merchant_id <> all (array(select merchant_id from book where not is_open))) d;
 
 -- name: sum_under_way
 -- Payouts that are signed and not known to be final.
@@ -95,7 +100,9 @@ select completed_ms from custody_survey where chain = %(chain)s::text;
 -- name: sum_deposits
 -- What came to each address in final deposits.
 select address, sum(amount)::bigint from deposit
- where chain = %(chain)s::text and status in ('pending', 'dust', 'held', 'credited') group by address;
+ where chain = %(chain)s::text and status in ('pending', 'dust', 'held', 'credited')
+   and merchant_id <> all (array(select merchant_id from book where not is_open))
+ group by address;
 
 -- name: list_swept
 -- What was swept from each deposit address. Addresses with an open sweep are left out.
@@ -112,7 +119,8 @@ select distinct d.address
  cross join lateral (
        select d.address, d.status from deposit d
         where d.merchant_id = m.merchant_id and d.seen_ms >= %(since_ms)s::bigint and d.chain = %(chain)s::text) d
- where d.status in ('pending', 'dust', 'held', 'dropped', 'credited');
+ where d.status in ('pending', 'dust', 'held', 'dropped', 'credited')
+   and m.merchant_id <> all (array(select merchant_id from book where not is_open));
 
 -- name: insert_addresses
 -- Addresses that may hold something from now on. A known address is not changed.
@@ -140,10 +148,12 @@ select w.status, coalesce(w.status = 2 and w.tx_hash = m.tx_hash and w.amount - 
               %(amounts)s::bigint[], %(merchant_ids)s::bigint[], %(order_ids)s::bigint[])
        with ordinality m (tx_hash, log_index, block_log_index, is_out, amount, merchant_id, order_id, no)
   left join withdrawal w on w.merchant_id = m.merchant_id and w.order_id = m.order_id and w.chain = %(chain)s::text
+                        and w.merchant_id <> all (array(select merchant_id from book where not is_open))
   left join lateral (
        select d.status from deposit d
         where not m.is_out and d.chain = %(chain)s::text and d.tx_hash = m.tx_hash and d.amount = m.amount
           and (d.log_index = m.log_index or d.block_log_index = m.block_log_index) and d.final_ms is not null
+          and d.merchant_id <> all (array(select merchant_id from book where not is_open))
         order by d.log_index = m.log_index desc limit 1) x on true
  order by m.no;
 

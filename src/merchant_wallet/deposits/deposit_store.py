@@ -12,7 +12,7 @@ Rules:
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from psycopg import AsyncConnection
@@ -80,23 +80,39 @@ async def find_owned(cell: AsyncConnection, received: Sequence[Received]) -> lis
     return owned
 
 
+class Settled(NamedTuple):
+    """What was taken in, what changed, and the hashes of seen transfers that these blocks do not have."""
+
+    taken: list[Received]
+    changes: list[Change]
+    gone: list[str]
+
+
 async def settle(
     cell: AsyncConnection, chain: str, position: Position, offer: Offer, *, minimum_units: int, now_ms: int
-) -> tuple[list[Change], list[str]]:
-    """Settle what home offers (see `settlement`) and move the cell's position.
+) -> Settled:
+    """Settle what home offers (see `settlement`) and move the cell's position. Raises PositionMoved.
 
-    Returns the changes, and the hashes of seen transfers that these blocks do not have. Raises PositionMoved.
+    Transfers of a book that is not open here are not taken in. They are offered again, here or elsewhere.
     """
     last = offer.position.final_number
     blocks = range(offer.after_number + 1, last + 1)
     async with cell.transaction():
         await _move(cell, chain, position, offer.position)
-        owned = await find_owned(cell, offer.received)
+        taken = await _leave_out_closed(cell, offer.received)
+        owned = await find_owned(cell, taken)
         known = await _lock_known(cell, chain, owned, blocks)
         changes = settle_transfers(owned, known, blocks, minimum_units)
         await _carry_out(cell, chain, changes, minimum_units, now_ms)
         gone = await undo_seen(cell, chain, 0, last)
-    return changes, gone
+    return Settled(taken, changes, gone)
+
+
+async def _leave_out_closed(cell: AsyncConnection, received: Sequence[Received]) -> list[Received]:
+    values = {"merchant_ids": list({each.merchant_id for each in received})}
+    rows = await (await cell.execute(_TEXTS["find_open"], values)).fetchall()
+    is_open = {merchant_id for (merchant_id,) in rows}
+    return [each for each in received if each.merchant_id in is_open]
 
 
 async def _lock_known(

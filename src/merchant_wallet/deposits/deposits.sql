@@ -18,10 +18,18 @@ update chain_position set final_number = %(last)s::bigint, rewind_no = %(rewind_
  where chain = %(chain)s::text and final_number = %(from_number)s::bigint and rewind_no = %(from_rewind_no)s::int
 returning chain;
 
+-- name: find_open
+-- Which of these books are here and open. Ask after the position was moved: who closes a book waits for that transaction.
+select u.merchant_id
+  from unnest(%(merchant_ids)s::bigint[]) u (merchant_id)
+ cross join lateral (select 1 from book where merchant_id = u.merchant_id and is_open limit 1) b;
+
 -- name: find_users
--- The sub-users of these addresses; null for a merchant's own address. An address that nobody has registered is left out.
+-- The sub-users of these addresses; null for a merchant's own address. An address that nobody has registered is left out, and
+-- those of a closed book.
 select u.merchant_id, u.address, w.user_id
   from unnest(%(merchant_ids)s::bigint[], %(addresses)s::bytea[]) u (merchant_id, address)
+  join book b on b.merchant_id = u.merchant_id and b.is_open
   left join wallet_address w on w.merchant_id = u.merchant_id and w.address = u.address
   left join merchant_address m on m.merchant_id = u.merchant_id and m.address = u.address
  where w.user_id is not null or m.address is not null;
@@ -37,6 +45,7 @@ select u.merchant_id, %(chain)s::text, u.tx_hash, u.log_index, u.block_log_index
               %(block_numbers)s::bigint[], %(block_hashes)s::text[], %(senders)s::bytea[], %(addresses)s::bytea[],
               %(user_ids)s::bigint[], %(amounts)s::bigint[])
        u (merchant_id, tx_hash, log_index, block_log_index, block_number, block_hash, sender, address, user_id, amount)
+  join book b on b.merchant_id = u.merchant_id and b.is_open
 on conflict (chain, tx_hash, log_index) do update
    set merchant_id = excluded.merchant_id, block_log_index = excluded.block_log_index, block_number = excluded.block_number,
        block_hash = excluded.block_hash, sender = excluded.sender, address = excluded.address, user_id = excluded.user_id,
@@ -60,6 +69,7 @@ select d.merchant_id, d.tx_hash, d.log_index, d.block_log_index, d.block_number,
        select merchant_id, tx_hash, log_index from deposit
         where chain = %(chain)s::text and block_number >= %(first)s::bigint and block_number <= %(last)s::bigint
           and final_ms is not null)
+   and d.merchant_id <> all (array(select merchant_id from book where not is_open))
  order by d.tx_hash, d.log_index
    for update of d;
 
@@ -111,18 +121,21 @@ update deposit set status = 'held', cause = %(cause)s::text
 -- A person decided that a held deposit is credited.
 update deposit set status = 'pending', cause = null, next_ms = 0, decided_by = %(actor)s::text, decided_ms = %(now_ms)s::bigint
  where chain = %(chain)s::text and tx_hash = %(tx_hash)s::text and log_index = %(log_index)s::int and status = 'held'
+   and merchant_id <> all (array(select merchant_id from book where not is_open))
 returning merchant_id;
 
 -- name: drop_held
 -- A person decided that a held deposit is not credited.
 update deposit set status = 'dropped', decided_by = %(actor)s::text, decided_ms = %(now_ms)s::bigint
  where chain = %(chain)s::text and tx_hash = %(tx_hash)s::text and log_index = %(log_index)s::int and status = 'held'
+   and merchant_id <> all (array(select merchant_id from book where not is_open))
 returning merchant_id;
 
 -- name: undo_seen
 -- Transfers whose blocks have left the chain, or that the final blocks do not have.
 update deposit set status = 'undone'
  where chain = %(chain)s::text and status = 'seen' and block_number >= %(first)s::bigint and block_number <= %(last)s::bigint
+   and merchant_id <> all (array(select merchant_id from book where not is_open))
 returning tx_hash;
 
 -- name: raise_dust
@@ -144,6 +157,7 @@ update deposit d set status = 'pending'
 update deposit d set status = 'pending'
   from (select merchant_id, address from deposit
          where status = 'dust' and chain = %(chain)s::text
+           and merchant_id <> all (array(select merchant_id from book where not is_open))
          group by merchant_id, address
         having sum(amount) >= %(minimum_units)s::bigint) enough
  where d.merchant_id = enough.merchant_id and d.chain = %(chain)s::text and d.address = enough.address and d.status = 'dust';
@@ -155,7 +169,7 @@ select d.merchant_id, d.chain, d.tx_hash, d.log_index, d.address, d.amount, m.de
        d.block_hash, d.decided_by is not null
   from deposit d
   join merchant m on m.merchant_id = d.merchant_id
-  join book b on b.merchant_id = d.merchant_id
+  join book b on b.merchant_id = d.merchant_id and b.is_open
  where d.status = 'pending'
    and (d.next_ms <= %(now_ms)s::bigint
         -- No rest is this long, so the clock went back.
@@ -167,4 +181,5 @@ select d.merchant_id, d.chain, d.tx_hash, d.log_index, d.address, d.amount, m.de
 -- Why a deposit could not be credited now, and when it is tried again.
 update deposit set next_ms = %(next_ms)s::bigint, cause = %(cause)s::text
  where merchant_id = %(merchant_id)s::bigint and chain = %(chain)s::text and tx_hash = %(tx_hash)s::text
-   and log_index = %(log_index)s::int and status = 'pending';
+   and log_index = %(log_index)s::int and status = 'pending'
+   and exists (select from book b where b.merchant_id = %(merchant_id)s::bigint and b.is_open);

@@ -42,17 +42,17 @@ async def take_in(
     if not _has_work(position, offer):
         return False
     try:
-        changes, gone = await deposit_store.settle(
+        settled = await deposit_store.settle(
             cell, chain, position, offer, minimum_units=minimum_units, now_ms=now_ms
         )
     except PositionMoved as moved:
         log.info("dropped transfers that another worker has taken in", chain=chain, reason=str(moved))
         return False
-    if offer.received:
-        await chain_store.mark_taken(home, chain, offer.received, now_ms)
-    for change in changes:
+    if settled.taken:
+        await chain_store.mark_taken(home, chain, settled.taken, now_ms)
+    for change in settled.changes:
         _log_change(chain, change)
-    log_undone(chain, gone)
+    log_undone(chain, settled.gone)
     return offer.has_more
 
 

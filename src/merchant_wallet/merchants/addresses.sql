@@ -26,7 +26,7 @@ select count(*) from issued_address where address = any(%(addresses)s::bytea[]) 
 -- name: list_without
 -- Books that were opened before merchants had addresses of their own.
 select b.merchant_id from book b
- where not exists (select from merchant_address a where a.merchant_id = b.merchant_id)
+ where b.is_open and not exists (select from merchant_address a where a.merchant_id = b.merchant_id)
  order by b.merchant_id;
 
 -- name: read_xpubs

@@ -13,6 +13,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book import chart
+from merchant_wallet.book.closed_books import refuse_closed
 from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.merchants.addresses import write_addresses
 
@@ -54,8 +55,11 @@ async def open_book(cell: Connection, book: NewBook) -> None:
 async def change_book(cell: Connection, merchant_id: int, settings_version: int) -> int | None:
     """Lock a book and tell it the version of its merchant's settings. Returns the book's entry count.
 
-    None if the book knows this version already or does not exist.
+    None if the book knows this version already or does not exist. Raises CellClosed if it is closed.
     """
     values = {"merchant_id": merchant_id, "settings_version": settings_version, "version": uuid4()}
     row = await (await cell.execute(QUERIES["change_book"].text, values)).fetchone()
-    return None if row is None else int(row[0])
+    if row is None:
+        await refuse_closed(cell, merchant_id)
+        return None
+    return int(row[0])

@@ -15,7 +15,7 @@ on conflict (merchant_id, account_id) do nothing;
 
 -- name: change_book
 -- Takes the book's lock and tells it the version of the settings. Requests made under an older version are refused. No row if
--- the book has this version already, or a newer one.
+-- the book has this version already, or a newer one, or is closed.
 update book set settings_version = %(settings_version)s::bigint, version = %(version)s::uuid
- where merchant_id = %(merchant_id)s::bigint and settings_version < %(settings_version)s::bigint
+ where merchant_id = %(merchant_id)s::bigint and settings_version < %(settings_version)s::bigint and is_open
 returning entry_count;

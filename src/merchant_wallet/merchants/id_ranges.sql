@@ -26,9 +26,9 @@ select id_range, next_range from book where merchant_id = %(merchant_id)s::bigin
 -- name: write_next_range
 -- Gives a book the range after its current one, and moves its version. No row if it has one already, or uses this one.
 update book set next_range = %(range_no)s::int, version = %(version)s::uuid
- where merchant_id = %(merchant_id)s::bigint and next_range is null and id_range < %(range_no)s::int
+ where merchant_id = %(merchant_id)s::bigint and next_range is null and id_range < %(range_no)s::int and is_open
 returning merchant_id;
 
 -- name: list_books_short_of_ids
 -- Books near the end of their range without a further one.
-select merchant_id from book where next_range is null and id_counter >= %(counter)s::bigint order by merchant_id;
+select merchant_id from book where next_range is null and id_counter >= %(counter)s::bigint and is_open order by merchant_id;

@@ -66,7 +66,10 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "entry": Grant(_ADD, _ADD),
     "posting": Grant(_ADD, _ADD),
     "nonce": Grant(_ADD, _ADD),
-    "withdrawal": Grant(f"select, insert, {_ORDER_STEP})", f"select, {_ORDER_STEP}, notified_ms, is_queued)"),
+    "withdrawal": Grant(
+        f"select, insert, {_ORDER_STEP}, frozen_ms)",
+        f"select, {_ORDER_STEP}, notified_ms, is_queued, frozen_ms)",
+    ),
     "withdrawal_step": Grant(_ADD, "insert"),
     "callback": Grant(
         "select, insert, update (state, retry_no, next_ms, claimed_by)",
@@ -77,7 +80,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
         "select, insert, update (state, decided_by, decided_ms, decider_eligible_ms, outcome, entry_id)",
         "select, update (state, outcome, entry_id)",
     ),
-    "cell_state": Grant(_READ, _READ),
+    "cell_state": Grant(_READ, "select, update (version, is_open)"),
     # Merchants and sub-users.
     "merchant": Grant(_CHANGE, "select, update (carried_version)"),
     "merchant_secret": Grant("select, insert, update (retired_ms)", _READ),
@@ -152,7 +155,8 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "rollback_acceptance": Grant("", _READ),
     "checkpoint_key": Grant(_READ, _ADD),
     # Cells.
-    "cell": Grant(_READ, _READ),
+    "cell": Grant(_READ, "select, update (version)"),
+    "cell_move": Grant(_READ, "select, update (state, changed_ms)"),
     # The schema itself.
     "schema_migration": Grant(_READ, _READ),
     "side_role": Grant(),

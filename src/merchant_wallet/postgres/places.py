@@ -14,6 +14,7 @@ HOME: Final = frozenset(
         "audit_head",
         "cancel_signed",
         "cell",
+        "cell_move",
         "chain_block",
         "chain_cursor",
         "chain_rewind",

@@ -35,7 +35,7 @@ class Base:
 
     def __post_init__(self) -> None:
         # The class is frozen.
-        object.__setattr__(self, "cells", Directory(self.url))
+        object.__setattr__(self, "cells", Directory(self.url, dict(self.settings.cell_urls)))
 
     @property
     def checkpoint_dir(self) -> Path:

@@ -1,8 +1,9 @@
 """Reconciliation: compares the books with the chains, on a schedule or when an operator asks.
 
 Rules:
-- All books are read in one snapshot. Each chain's final block is read during the snapshot, so the chain has
-  everything that the books contain. The rest is explained line by line.
+- All books of a cell are read in one snapshot, and home in one. Each chain's final block is read during the
+  snapshots, so the chain has everything that the books contain. The rest is explained line by line.
+- While a cell is away nothing is compared, and the results say so.
 - A difference without an explanation is compared again before it is reported: a node may be behind.
 - Nothing here moves money. If custody holds less than is owed, payouts stop on every chain. Outside the
   sandbox two people must resume them, in the sandbox one person.
@@ -11,6 +12,7 @@ Rules:
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import Final
 
 import msgspec
@@ -18,11 +20,12 @@ import structlog
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.cells import Cells, Databases
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.money import format_units
-from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
+from merchant_wallet.base.workers import Connect, repeat
 from merchant_wallet.chains.jsonrpc import CallReverted
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
@@ -47,6 +50,7 @@ from merchant_wallet.custody.report import (
     read_coin,
 )
 from merchant_wallet.deposits import chain_store
+from merchant_wallet.processes.cell_connections import CellAway, CellConnections
 from merchant_wallet.processes.chain_views import ChainView, ChainViews
 from merchant_wallet.withdrawals.stops import stop_payouts
 
@@ -72,12 +76,20 @@ log = structlog.get_logger(__name__)
 
 
 class Reconciler:
-    """Compares all chains. `open_custody_readers` opens readers on the connection that reads the books."""
+    """Compares all chains. `open_custody_readers` opens readers on the connection to home.
+
+    Without `cells` there is the default cell alone.
+    """
 
     def __init__(
-        self, connect: Connect, open_custody_readers: OpenCustodyReaders, *, clock: Callable[[], int] = now_ms
+        self,
+        connect: Connect,
+        open_custody_readers: OpenCustodyReaders,
+        *,
+        cells: Cells | None = None,
+        clock: Callable[[], int] = now_ms,
     ) -> None:
-        self._worker_connection = WorkerConnection(connect)
+        self._connections = CellConnections(connect, cells)
         self._open_custody_readers = open_custody_readers
         self._clock = clock
 
@@ -90,62 +102,74 @@ class Reconciler:
 
     async def close(self) -> None:
         """Close the connection."""
-        await self._worker_connection.close()
+        await self._connections.close()
 
     async def reconcile(self, only: str | None = None, *, surveys_all: bool = False) -> Document:
         """Compare all chains, or one. Returns the whole document. Raises LookupError for an unknown chain.
 
         With `surveys_all` the balances of all addresses are read, not only of the next few.
         """
-        connection = await self._worker_connection.get()
-        custody_readers = self._open_custody_readers(connection)
+        home = await self._connections.get_home()
+        custody_readers = self._open_custody_readers(home)
         if only is not None:
             if only not in custody_readers:
                 raise LookupError(f"{only} is not set up here")
             custody_readers = {only: custody_readers[only]}
-        failures = await self._catch_up(connection, custody_readers, surveys_all=surveys_all)
+        try:
+            databases = await self._connections.get()
+        except CellAway as away:
+            chain_views = ChainViews({}, {}, dict.fromkeys(custody_readers, str(away)))
+        else:
+            chain_views = await self._compare(databases, custody_readers, surveys_all=surveys_all)
+        return await self._conclude(home, chain_views, is_whole=only is None)
+
+    async def _compare(
+        self, databases: Databases, custody_readers: CustodyReaders, *, surveys_all: bool
+    ) -> ChainViews:
+        failures = await self._catch_up(databases, custody_readers, surveys_all=surveys_all)
         reachable = {name: each for name, each in custody_readers.items() if name not in failures}
         for _ in range(MAX_COMPARISONS):
-            chain_views = await self._compare_chains(connection, reachable, failures)
-            await self._store_views(connection, chain_views)
+            chain_views = await self._compare_chains(databases, reachable, failures)
+            await self._store_views(databases.home, chain_views)
             if chain_views.is_explained:
                 break
-        return await self._conclude(connection, chain_views, is_whole=only is None)
+        return chain_views
 
     async def _catch_up(
-        self, connection: AsyncConnection, custody_readers: CustodyReaders, *, surveys_all: bool
+        self, databases: Databases, custody_readers: CustodyReaders, *, surveys_all: bool
     ) -> dict[str, str]:
         """Search every chain up to its final block. Returns the causes for chains where that failed."""
         failures = {}
         for name, custody_reader in custody_readers.items():
             try:
-                final = await self._search(connection, name, custody_reader)
-                await self._survey(connection, name, custody_reader, final, is_whole=surveys_all)
+                final = await self._search(databases, name, custody_reader)
+                await self._survey(databases.home, name, custody_reader, final, is_whole=surveys_all)
             except FAILURES as error:
                 failures[name] = str(error) or type(error).__name__
         return failures
 
-    async def _search(self, connection: AsyncConnection, name: str, custody_reader: CustodyReader) -> Block:
+    async def _search(self, databases: Databases, name: str, custody_reader: CustodyReader) -> Block:
         """Find transfers of our addresses since the last search. Returns the newest final block."""
+        home = databases.home
         now = self._clock()
-        wallets = (custody_reader.wallet, await records.read_hot_wallet(connection, name))
-        await records.add_addresses(connection, name, records.HOT, {each for each in wallets if each}, now)
+        wallets = (custody_reader.wallet, await records.read_hot_wallet(home, name))
+        await records.add_addresses(home, name, records.HOT, {each for each in wallets if each}, now)
         final = await custody_reader.reader.final()
-        scanned = await records.read_scanned(connection, name)
+        scanned = await records.read_scanned(home, name)
         since_ms = 0 if scanned is None else scanned.moved_ms
-        reached = await records.find_deposit_addresses(connection, name, since_ms)
-        await records.add_addresses(connection, name, records.DEPOSIT, reached, now)
+        reached = await records.find_deposit_addresses(databases.cells, name, since_ms)
+        await records.add_addresses(home, name, records.DEPOSIT, reached, now)
         if scanned is None:
-            first = await records.find_first_block(connection, name)
+            first = await records.find_first_block(home, name)
             after = final.number if first is None else min(first, final.number)
         else:
             after = scanned.block_number
         async for last, transfers in read_block_ranges(custody_reader, after, final.number):
-            await self._store_transfers(connection, name, transfers, last)
+            await self._store_transfers(databases, name, transfers, last)
             if last < final.number:
                 log.info("searching", chain=name, block=last, blocks_left=final.number - last)
         if after >= final.number and scanned is None:
-            await self._store_transfers(connection, name, [], final.number)
+            await self._store_transfers(databases, name, [], final.number)
         return final
 
     async def _survey(
@@ -195,80 +219,84 @@ class Reconciler:
         return None if len(addresses) < limit else addresses[-1]
 
     async def _store_transfers(
-        self, connection: AsyncConnection, name: str, transfers: Sequence[TokenTransfer], last: int
+        self, databases: Databases, name: str, transfers: Sequence[TokenTransfer], last: int
     ) -> None:
-        owned = {seen.transfer.recipient for seen in await chain_store.find_received(connection, transfers)}
-        known = await records.read_addresses(connection, name)
+        home = databases.home
+        owned = {seen.transfer.recipient for seen in await chain_store.find_received(home, transfers)}
+        known = await records.read_addresses(home, name)
         movements = find_movements(transfers, known.hot, known.deposits | owned)
-        judged = await records.judge_movements(connection, connection, name, movements, known.hot)
+        judged = await records.judge_movements(databases, name, movements, known.hot)
         # What the books contain now is in every later snapshot, too.
         found = [each for each in judged if not each.is_booked]
         now = self._clock()
         ours = known.hot | known.deposits | owned
-        async with connection.transaction():
-            await records.add_addresses(connection, name, records.DEPOSIT, owned - known.deposits, now)
-            await records.write_remainders(connection, name, list_remainders(transfers, ours))
-            await records.write_movements(connection, name, found, last, now)
+        async with home.transaction():
+            await records.add_addresses(home, name, records.DEPOSIT, owned - known.deposits, now)
+            await records.write_remainders(home, name, list_remainders(transfers, ours))
+            await records.write_movements(home, name, found, last, now)
 
     async def _compare_chains(
-        self, connection: AsyncConnection, custody_readers: CustodyReaders, failures: Mapping[str, str]
+        self, databases: Databases, custody_readers: CustodyReaders, failures: Mapping[str, str]
     ) -> ChainViews:
         views: dict[str, ChainView] = {}
         causes = dict(failures)
-        async with connection.transaction():
-            balances = await records.begin_snapshot(connection)
+        async with AsyncExitStack() as transactions:
+            for connection in {databases.home, *databases.cells}:
+                await transactions.enter_async_context(connection.transaction())
+            balances = await records.begin_snapshot(databases)
             for name, custody_reader in custody_readers.items():
                 try:
                     async with asyncio.timeout(CHAIN_TIMEOUT_S):
-                        views[name] = await self._compare_chain(connection, name, custody_reader, balances)
+                        views[name] = await self._compare_chain(databases, name, custody_reader, balances)
                 except FAILURES as error:
                     causes[name] = str(error) or type(error).__name__
         return ChainViews(balances, views, causes)
 
     async def _compare_chain(
-        self, connection: AsyncConnection, name: str, custody_reader: CustodyReader, balances: Balances
+        self, databases: Databases, name: str, custody_reader: CustodyReader, balances: Balances
     ) -> ChainView:
         """Compare one chain with the snapshot, at a block that became final after the snapshot began."""
+        home = databases.home
         reader = custody_reader.reader
-        books = await records.read_books(connection, name, balances, custody_reader.own_units)
-        scanned = await records.read_scanned(connection, name)
+        books = await records.read_books(databases, name, balances, custody_reader.own_units)
+        scanned = await records.read_scanned(home, name)
         block = await reader.final()
         if scanned is None or block.number < scanned.block_number:
             raise BalanceMoved("the nodes have gone back behind what they called final before")
         later = []
         if block.number > scanned.block_number:
             later = await reader.transfers(scanned.block_number + 1, block.number)
-        owned = {seen.transfer.recipient for seen in await chain_store.find_received(connection, later)}
-        known = await records.read_addresses(connection, name)
+        owned = {seen.transfer.recipient for seen in await chain_store.find_received(home, later)}
+        known = await records.read_addresses(home, name)
         deposits = known.deposits | owned
-        movements = await records.read_open_movements(connection, name)
+        movements = await records.read_open_movements(home, name)
         # The sandbox's block ranges overlap.
         movements += [each for each in find_movements(later, known.hot, deposits) if each not in movements]
-        judged = await records.judge_movements(connection, connection, name, movements, known.hot)
+        judged = await records.judge_movements(databases, name, movements, known.hot)
         held = await read_balances(custody_reader, known.hot | deposits, block)
         hot_units = sum(held[address] for address in known.hot)
         deposit_units = sum(held.values()) - hot_units
         # Remainders of the blocks up to `scanned` are stored, later ones are stored with this view.
-        stored = await records.read_remainders(connection, name)
+        stored = await records.read_remainders(home, name)
         rests = add_remainders(stored, later, known.hot | deposits, CHAINS[name].base_units)
         comparison = compare(name, block.number, books, (hot_units, deposit_units), judged, rests)
-        context = await self._read_report_context(connection, name, custody_reader, known.hot, len(deposits))
+        context = await self._read_report_context(databases, name, custody_reader, known.hot, len(deposits))
         if comparison.unexplained_units:
-            strays = await self._find_strays(connection, name, held, judged, rests)
+            strays = await self._find_strays(databases, name, held, judged, rests)
             context = msgspec.structs.replace(context, strays=strays)
         remainders = tuple(list_remainders(later, known.hot | deposits))
         return ChainView(comparison, tuple(judged), frozenset(owned - known.deposits), context, remainders)
 
     async def _find_strays(
         self,
-        connection: AsyncConnection,
+        databases: Databases,
         name: str,
         held: Mapping[bytes, int],
         judged: Sequence[JudgedMovement],
         rests: Mapping[bytes, int],
     ) -> dict[str, tuple[int, int]]:
         """Deposit addresses whose balance differs from their deposits, sweeps and open movements."""
-        expected = await records.read_expected(connection, connection, name)
+        expected = await records.read_expected(databases, name)
         expected = {address: units + rests.get(address, 0) for address, units in expected.items()}
         for each in judged:
             movement = each.movement
@@ -285,19 +313,20 @@ class Reconciler:
 
     async def _read_report_context(
         self,
-        connection: AsyncConnection,
+        databases: Databases,
         name: str,
         custody_reader: CustodyReader,
         hot: frozenset[bytes],
         deposit_count: int,
     ) -> ReportContext:
-        seen, under_way = await records.read_surroundings(connection, name)
-        before = read_coin(await records.read_last_explanation(connection, name))
+        home = databases.home
+        seen, under_way = await records.read_surroundings(databases, name)
+        before = read_coin(await records.read_last_explanation(home, name))
         coin = {
             format_address(name, address): await custody_reader.reader.coin_balance(address)
             for address in sorted(hot)
         }
-        surveyed_ms = await records.read_survey(connection, name)
+        surveyed_ms = await records.read_survey(home, name)
         return ReportContext(seen, under_way, deposit_count, coin, before, surveyed_ms=surveyed_ms)
 
     async def _store_views(self, connection: AsyncConnection, chain_views: ChainViews) -> None:

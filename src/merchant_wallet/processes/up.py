@@ -40,6 +40,7 @@ from merchant_wallet.operators.bootstrap import ensure_first
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import migrate
 from merchant_wallet.processes.base import make_base, prepare_master_key, require_supported
+from merchant_wallet.processes.cell_migrations import migrate_cells
 from merchant_wallet.processes.runtime_file import remove_runtime_file, write_runtime_file
 from merchant_wallet.processes.side_users import (
     SideUser,
@@ -203,9 +204,10 @@ class ProcessSupervisor:
         url = self._find_database()
         for name in migrate(url, self._progress):
             log.info("migrated", migration=name)
-        grant(
+        roles = grant(
             url, {Side.WEB: postgres.WEB_ROLE, Side.WORKER: postgres.WORKER_ROLE} if self._postgres else None
         )
+        self._migrate_cells(url, roles)
         asyncio.run(prepare_master_key(self._settings, url))
         asyncio.run(self._check_checkpoint_key(url))
         asyncio.run(self._make_first_operator(url))
@@ -223,6 +225,15 @@ class ProcessSupervisor:
         old_key = make_base(self._settings, url).keyring.derive(OLD_KEY)
         async with await db.connect(url) as connection:
             await open_service_signer(connection, self._settings, old_key, now_ms())
+
+    def _migrate_cells(self, url: str, roles: Mapping[Side, str]) -> None:
+        """Migrate the apart cells. One that is away does not hinder the start: its merchants wait."""
+        cells = migrate_cells(url, dict(self._settings.cell_urls), roles, self._progress)
+        for cell, names in cells.applied.items():
+            for name in names:
+                log.info("migrated", cell=cell, migration=name)
+        for cell, cause in cells.left_out.items():
+            log.warning("cell not migrated", cell=cell, cause=cause)
 
     def _find_database(self) -> str:
         """The owner's URL. If none was set, start the own PostgreSQL, with a role for each side."""

@@ -20,6 +20,7 @@ from merchant_wallet.audit.checkpointing.keys import open_service_signer
 from merchant_wallet.audit.checkpointing.task import CheckpointTask
 from merchant_wallet.audit.failures import write_failures
 from merchant_wallet.base import db
+from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.workers import Connect, Worker, WorkerConnection, run_workers, start_after
@@ -41,6 +42,7 @@ from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.deposits.sandbox_deposits import SandboxDeposits
 from merchant_wallet.deposits.watcher import POLL_INTERVAL_S, Watcher
 from merchant_wallet.merchants.addresses import give_missing_addresses
+from merchant_wallet.merchants.cells.takeover import MoveTakeover
 from merchant_wallet.merchants.cells.updates import CellUpdates
 from merchant_wallet.merchants.id_ranges import allocate_range, find_books_short_of_ids
 from merchant_wallet.observability import logs
@@ -58,6 +60,7 @@ from merchant_wallet.processes.signers import find_keys_folder
 from merchant_wallet.processes.start_checks import prepare
 from merchant_wallet.reporting import rollup
 from merchant_wallet.sub_users.sessions import drop_expired
+from merchant_wallet.withdrawals import freezes
 from merchant_wallet.withdrawals.expiry import Expiry
 
 log = structlog.get_logger("worker")
@@ -104,7 +107,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     crediting_worker = CreditingWorker(connect, connect, writer)
     watchers = make_watchers(base, connect, chain_line)
     custody_readers = CustodyReaders(base, connect)
-    reconciler = Reconciler(connect, custody_readers.open)
+    reconciler = Reconciler(connect, custody_readers.open, cells=base.cells)
     # To ask the sandbox's chains costs nothing.
     watch_s = SANDBOX_WATCH_S if settings.sandbox else POLL_INTERVAL_S
     watching = [partial(watcher.run, interval_s=watch_s) for watcher in watchers]
@@ -112,6 +115,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
     if settings.reconcile_interval_s:
         watching.append(partial(reconciler.run, interval_s=settings.reconcile_interval_s))
     updates = await open_cell_updates(base)
+    takeover = MoveTakeover(base.cells)
     metrics = Metrics(
         connect,
         clock=now_ms,
@@ -139,6 +143,7 @@ async def work(base: Base, on_ready: Callable[[], None], stop: asyncio.Event) ->
             sender.run,
             maintenance.run,
             *[update.run for update in updates],
+            takeover.run,
             *watching,
         ]
         await run_workers([pay, expire, *others], stop)
@@ -252,11 +257,15 @@ def make_maintenance_tasks(base: Base, writer: Books) -> dict[str, Task]:
     async def give_addresses(connection: AsyncConnection, at_ms: int) -> None:
         await give_missing_addresses(connection, connection)
 
+    async def follow_frozen_orders(connection: AsyncConnection, at_ms: int) -> None:
+        await freezes.follow_home(connection, connection, DEFAULT_CELL_ID, at_ms)
+
     return {
         "nonces": make_nonce_partition_task(base.settings.timestamp_tolerance_s),
         "id ranges": make_id_range_task(partial(find_books_short_of_ids, margin=ID_MARGIN), allocate_range),
         "deposit addresses": give_addresses,
         "wallet sessions": drop_expired,
+        "frozen orders": follow_frozen_orders,
         "proposals": finish_proposals,
         "failed sign-ins": delete_expired,
         "failed sign-ins to log": write_failures,

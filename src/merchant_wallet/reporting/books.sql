@@ -1,6 +1,10 @@
 -- Single reads of books: accounts, entries, orders and fees. No query takes a lock. Every list reads page by page along an
 -- index.
 
+-- fragment: open_books
+-- The old copy of a book that has moved to another cell, and one that is being moved, are left out.
+merchant_id <> all (array(select merchant_id from book where not is_open))
+
 -- name: find_book
 -- The merchant whose book has a range of ids.
 select merchant_id from id_range where range_no = %(range_no)s;
@@ -44,6 +48,7 @@ select merchant_id, order_id, mc_order_id, amount, fee, rate_e8, chain, address,
        first_approved_ms, first_eligible_ms, approved_eligible_ms
   from withdrawal
  where status in (0, 1, 3) and status = %(status)s and (created_ms, order_id) > (%(created_ms)s, %(order_id)s)
+   and {open_books}
  order by created_ms, order_id limit %(page)s;
 
 -- name: read_withdrawal
@@ -64,4 +69,4 @@ select m.merchant_id, m.name, a.currency, a.balance,
        coalesce((select sum(p.amount) from posting p
                   where p.merchant_id = a.merchant_id and p.source_id = a.account_id), 0)::bigint
   from account a join merchant m on m.merchant_id = a.merchant_id
- where a.account_id = any(%(fees_ids)s) order by m.merchant_id, a.currency desc;
+ where a.account_id = any(%(fees_ids)s) and a.{open_books} order by m.merchant_id, a.currency desc;

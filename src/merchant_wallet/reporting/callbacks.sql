@@ -1,6 +1,10 @@
 -- Lists of callbacks. A query reads the next `stride` rows of an index by state, and applies the other filters to those
 -- rows. If fewer rows than a page remain, it also returns the last row it read (`is_edge`), so that the caller can go on.
 
+-- fragment: open_books
+-- The old copy of a book that has moved to another cell, and one that is being moved, are left out.
+merchant_id <> all (array(select merchant_id from book where not is_open))
+
 -- fragment: own_columns
 -- The columns of the callback's own row.
 c.merchant_id, c.order_id, c.status, c.event_type, c.event_id, c.state, c.attempt_no, c.retry_no, c.next_ms, c.created_ms,
@@ -47,7 +51,7 @@ with strip as materialized (
     select c.* from unnest(%(states)s::text[]) k (state) cross join unnest(%(event_types)s::text[]) v (event_type)
      cross join lateral (
            select * from callback c
-            where c.state = k.state and c.event_type = v.event_type
+            where c.state = k.state and c.event_type = v.event_type and c.{open_books}
               and {next_callbacks}) c
      order by c.created_ms desc, c.order_id desc, c.status desc limit %(stride)s::int),
 {filter_by_answer};
@@ -83,9 +87,10 @@ select {own_columns}
 -- name: list_undelivered
 -- Undelivered callbacks of all merchants, oldest first. With a state, only those in it.
 select {own_columns}
-  from (select * from callback where state = 'due' and coalesce(%(state)s::text, 'due') = 'due'
+  from (select * from callback where state = 'due' and coalesce(%(state)s::text, 'due') = 'due' and {open_books}
         union all
-        select * from callback where state in ('dead_letter', 'paused') and coalesce(%(state)s::text, state) = state) c
+        select * from callback where state in ('dead_letter', 'paused') and coalesce(%(state)s::text, state) = state
+           and {open_books}) c
  order by c.created_ms, c.merchant_id, c.order_id, c.status limit %(limit)s::int;
 
 -- name: list_attempts
@@ -99,7 +104,7 @@ select attempt_no, at_ms, address, http_status, error, answer, latency_ms from c
 select k.state, count(c.state) as callbacks, min(c.created_ms) as oldest_ms
   from unnest(array['due', 'dead_letter', 'paused']) k (state) cross join unnest(array['withdrawal', 'deposit']) v (event_type)
   left join lateral (select c.state, c.created_ms from callback c
-                      where c.state = k.state and c.event_type = v.event_type
+                      where c.state = k.state and c.event_type = v.event_type and c.{open_books}
                       order by c.created_ms asc limit %(most)s::int) c on true
  group by k.state;
 

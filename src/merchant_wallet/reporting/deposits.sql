@@ -1,6 +1,10 @@
 -- Lists of deposits, and home's rows about them. A query reads the next `stride` rows of an index by status, wallet or address, and applies the other
 -- filters to those rows. If fewer rows than a page remain, it also returns the last row it read (`is_edge`).
 
+-- fragment: open_books
+-- The old copy of a book that has moved to another cell, and one that is being moved, are left out.
+merchant_id <> all (array(select merchant_id from book where not is_open))
+
 -- fragment: own_columns
 -- The deposit's own columns. `d` is the deposit.
 d.merchant_id, d.chain, d.tx_hash, d.log_index, d.block_number, d.status, d.sender, d.address,
@@ -59,7 +63,7 @@ with strip as materialized (
     select d.* from unnest(%(statuses)s::text[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
      cross join lateral (
            select * from deposit d
-            where d.status = k.status and d.chain = c.chain
+            where d.status = k.status and d.chain = c.chain and d.{open_books}
               and {next_by_moment}) d
      order by d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc limit %(stride)s::int),
 {all_rows};
@@ -120,9 +124,9 @@ select merchant_id from issued_address where address = %(address)s::bytea;
 -- name: sum_uncredited
 -- Final deposits that no book has yet, by chain.
 select chain, sum(amount)::bigint as units
-  from (select chain, amount from deposit where status = 'pending'
+  from (select chain, amount from deposit where status = 'pending' and {open_books}
         union all
-        select chain, amount from deposit where status = 'dust') held
+        select chain, amount from deposit where status = 'dust' and {open_books}) held
  group by chain;
 
 -- name: list_cursors

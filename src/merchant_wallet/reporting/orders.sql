@@ -1,6 +1,10 @@
 -- Orders for operators. The index is chosen by status and chain. Other filters are applied to the next `stride` rows of that
 -- index.
 
+-- fragment: open_books
+-- The old copy of a book that has moved to another cell, and one that is being moved, are left out.
+merchant_id <> all (array(select merchant_id from book where not is_open))
+
 -- fragment: columns
 -- The columns of an order in a list: `w` is the order, `m` its merchant.
 w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
@@ -81,7 +85,7 @@ with strip as materialized (
     select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
      cross join lateral (
            select * from withdrawal w
-            where w.status = k.status and w.chain = c.chain
+            where w.status = k.status and w.chain = c.chain and w.{open_books}
               and {next_by_moment}) w
      order by w.created_ms desc, w.order_id desc limit %(stride)s::int),
 {filter_by_amount};
@@ -103,7 +107,7 @@ with strip as materialized (
     select w.* from unnest(%(statuses)s::smallint[]) k (status) cross join unnest(%(chains)s::text[]) c (chain)
      cross join lateral (
            select * from withdrawal w
-            where w.status = k.status and w.chain = c.chain
+            where w.status = k.status and w.chain = c.chain and w.{open_books}
               and {next_by_amount}) w
      order by w.amount desc, w.order_id desc limit %(stride)s::int),
 {filter_by_moment};
@@ -140,7 +144,7 @@ found as (
 -- Orders of all merchants that wait for approval, oldest first.
 with strip as materialized (
     select * from withdrawal w
-     where w.status = 0 and w.approved_ms is null and (w.created_ms, w.order_id) > (%(key_0)s::bigint, %(key_1)s::bigint)
+     where w.status = 0 and w.approved_ms is null and w.{open_books} and (w.created_ms, w.order_id) > (%(key_0)s::bigint, %(key_1)s::bigint)
      order by w.created_ms asc, w.order_id asc limit %(stride)s::int),
 {filter_unapproved};
 
@@ -188,7 +192,7 @@ select w.merchant_id, m.name as merchant_name, w.status, count(*) as orders, sum
 select k.status, count(w.status) as orders, coalesce(sum(w.amount), 0) as units, min(w.created_ms) as oldest_ms
   from unnest(array[0, 1, 3]::smallint[]) k (status)
   left join lateral (select w.status, w.amount, w.created_ms from withdrawal w
-                      where w.status in (0, 1, 3) and w.status = k.status
+                      where w.status in (0, 1, 3) and w.status = k.status and w.{open_books}
                       order by w.created_ms asc limit %(most)s::int) w on true
  group by k.status;
 
@@ -224,5 +228,5 @@ select {columns}
   from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[]) with ordinality u (merchant_id, order_id, place)
   join withdrawal w on w.merchant_id = u.merchant_id and w.order_id = u.order_id
   join merchant m on m.merchant_id = w.merchant_id
- where w.status in (0, 1, 3)
+ where w.status in (0, 1, 3) and w.{open_books}
  order by u.place;

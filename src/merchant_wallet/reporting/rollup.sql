@@ -4,7 +4,7 @@
 -- The books with entries that no figure contains.
 select b.merchant_id, b.entry_count - coalesce(c.entries, 0) as missing
   from book b left join figure_cursor c on c.merchant_id = b.merchant_id
- where b.entry_count > coalesce(c.entries, 0);
+ where b.entry_count > coalesce(c.entries, 0) and b.is_open;
 
 -- name: open_cursors
 -- The books' cursors, created at the beginning if there is none. In the order of ids, so that two workers do not deadlock.
@@ -13,9 +13,11 @@ select u.merchant_id from unnest(%(merchant_ids)s::bigint[]) u (merchant_id) ord
 on conflict (merchant_id) do nothing;
 
 -- name: lock_cursors
--- One worker at a time adds up a book. No writer of the book asks for these rows.
-select merchant_id, entry_id from figure_cursor
- where merchant_id = any(%(merchant_ids)s::bigint[]) order by merchant_id for update skip locked;
+-- One worker at a time adds up a book, if it is open. No writer of the book asks for these rows.
+select merchant_id, entry_id from figure_cursor c
+ where merchant_id = any(%(merchant_ids)s::bigint[])
+   and exists (select from book b where b.merchant_id = c.merchant_id and b.is_open)
+ order by merchant_id for update skip locked;
 
 -- name: avoid_scans
 -- A plan that is kept must not read a table whole after the table has grown.

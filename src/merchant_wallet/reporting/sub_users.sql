@@ -16,6 +16,7 @@ select {columns}
   from (select * from sub_user u
          where u.merchant_id >= %(least_merchant)s::bigint and u.merchant_id <= %(last_merchant)s::bigint
            and (u.merchant_id, u.user_id) > (%(key_0)s::bigint, %(key_1)s::bigint)
+           and u.merchant_id <> all (array(select merchant_id from book where not is_open))
          order by u.merchant_id asc, u.user_id asc limit %(page)s::int) u
   join merchant m on m.merchant_id = u.merchant_id
   join account a on a.merchant_id = u.merchant_id and a.account_id = u.user_id

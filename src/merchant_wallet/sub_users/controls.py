@@ -17,6 +17,7 @@ from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.base.money import MAX_BALANCE_UNITS, format_units
+from merchant_wallet.book.closed_books import refuse_closed
 from merchant_wallet.book.sub_user import CONTROLS, CONTROLS_READ, LIMITS, Controls
 from merchant_wallet.sub_users import audit_log
 
@@ -142,10 +143,14 @@ def describe_controls(controls: Controls) -> dict[str, str | bool | None]:
 
 
 async def lock_book(conn: Connection, merchant_id: int) -> None:
-    """Lock the book until the caller's transaction ends. Raises SubUserUnknown if there is no book."""
+    """Lock the book until the caller's transaction ends.
+
+    Raises CellClosed if it is closed, SubUserUnknown if there is no book.
+    """
     values = {"merchant_id": merchant_id, "version": uuid4()}
     locked = await conn.execute(QUERIES["lock_book"].text, values)
     if await locked.fetchone() is None:
+        await refuse_closed(conn, merchant_id)
         raise SubUserUnknown(f"There is no merchant {merchant_id}.")
 
 

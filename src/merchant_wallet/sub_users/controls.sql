@@ -1,8 +1,9 @@
 -- Sub-users and their controls. `controls.py` runs these.
 
 -- name: lock_book
--- Locks the book and moves its version: a running debit ends first, and the next one sees the change.
-update book set version = %(version)s::uuid where merchant_id = %(merchant_id)s::bigint returning merchant_id;
+-- Locks the book and moves its version: a running debit ends first, and the next one sees the change. No row if
+-- the book is closed.
+update book set version = %(version)s::uuid where merchant_id = %(merchant_id)s::bigint and is_open returning merchant_id;
 
 -- name: write_controls
 -- Changes the controls. A control that was not given keeps its value.

@@ -22,6 +22,7 @@ from psycopg.rows import class_row
 from merchant_wallet.audit import failures
 from merchant_wallet.audit.records import UNKNOWN
 from merchant_wallet.base.db import Queries
+from merchant_wallet.book.closed_books import refuse_closed
 from merchant_wallet.sub_users import audit_log, sessions
 from merchant_wallet.sub_users.controls import (
     PinMissing,
@@ -129,6 +130,7 @@ async def change(
     }
     async with conn.transaction():
         if not (await conn.execute(QUERIES["change_pin"].text, values)).rowcount:
+            await refuse_closed(conn, merchant_id)
             raise PinRefused(WAS_CHANGED)
         ext_user_id = (await read_by_user_id(conn, merchant_id, user_id)).ext_user_id
         await audit_log.record(
@@ -182,6 +184,7 @@ async def _check(conn: Connection, merchant_id: int, user_id: int, pin: str, at_
         raise PinWrong(FREE_TRIES - kept.pin_failures)
     values = {"merchant_id": merchant_id, "user_id": user_id, "pin_hash": kept.pin_hash}
     if not (await conn.execute(QUERIES["forget_failures"].text, values)).rowcount:
+        await refuse_closed(conn, merchant_id)
         # The PIN was replaced or removed during the comparison.
         raise PinRefused(WAS_CHANGED)
     return kept.pin_hash
@@ -234,5 +237,6 @@ async def _lock(conn: Connection, merchant_id: int, user_id: int) -> _Kept:
         await cursor.execute(QUERIES["lock_pin"].text, values)
         kept = await cursor.fetchone()
     if kept is None:
+        await refuse_closed(conn, merchant_id)
         raise SubUserUnknown(f"Merchant {merchant_id} has no sub-user with the userId {user_id}.")
     return kept

@@ -1,10 +1,14 @@
 -- The payment PIN. `pins.py` runs these.
 
+-- fragment: book_is_open
+-- A closed book is being moved, or has moved to another cell.
+exists (select from book o where o.merchant_id = %(merchant_id)s::bigint and o.is_open)
+
 -- name: lock_pin
 -- Locks the stored PIN and reads it, so that parallel attempts are counted one by one. Inserts that reference the row do not
 -- wait. It is an update, because transactions of a cell begin with a write.
 update sub_user set pin_failures = pin_failures
- where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint
+ where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint and {book_is_open}
 returning pin_hash, pin_failures, pin_locked_until_ms;
 
 -- name: count_attempt
@@ -17,7 +21,7 @@ update sub_user
 -- The right PIN resets the count, unless the PIN was changed meanwhile.
 update sub_user
    set pin_failures = 0, pin_locked_until_ms = 0
- where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint and pin_hash = %(pin_hash)s::text;
+ where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint and pin_hash = %(pin_hash)s::text and {book_is_open};
 
 -- name: write_first_pin
 -- Only if none is set. The caller holds the book's lock.
@@ -29,7 +33,7 @@ update sub_user
 -- Replaces exactly the PIN that was checked.
 update sub_user
    set pin_hash = %(pin_hash)s::text, pin_set_ms = %(at_ms)s::bigint
- where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint and pin_hash = %(old_hash)s::text;
+ where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint and pin_hash = %(old_hash)s::text and {book_is_open};
 
 -- name: clear_pin
 -- Removes the PIN and its lock, and revokes the links created so far. The caller holds the book's lock.

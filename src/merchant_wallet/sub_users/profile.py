@@ -12,6 +12,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.signing import find_hidden_field
+from merchant_wallet.book.closed_books import refuse_closed
 from merchant_wallet.sub_users.controls import SubUserUnknown, lock_book
 
 Connection = AsyncConnection[Any]
@@ -64,4 +65,5 @@ def parse_name(text: str) -> str:
 async def _write(conn: Connection, query: str, merchant_id: int, user_id: int, value: str | None) -> None:
     values = {"merchant_id": merchant_id, "user_id": user_id, "value": value}
     if not (await conn.execute(QUERIES[query].text, values)).rowcount:
+        await refuse_closed(conn, merchant_id)
         raise SubUserUnknown(f"Merchant {merchant_id} has no sub-user with the userId {user_id}.")

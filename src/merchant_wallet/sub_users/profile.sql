@@ -8,4 +8,5 @@ update sub_user set username = %(value)s::text
 -- name: write_language
 -- The language of the page.
 update sub_user set language = %(value)s::text
- where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint;
+ where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint
+   and exists (select from book b where b.merchant_id = %(merchant_id)s::bigint and b.is_open);

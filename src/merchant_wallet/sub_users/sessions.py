@@ -21,6 +21,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.book.closed_books import refuse_closed
 from merchant_wallet.sub_users.controls import SubUserUnknown
 
 Connection = AsyncConnection[Any]
@@ -77,6 +78,7 @@ async def open_session(
     async with conn.transaction():
         row = await (await conn.execute(QUERIES["lock_sub_user"].text, whose)).fetchone()
         if row is None:
+            await refuse_closed(conn, merchant_id)
             raise SubUserUnknown(f"Merchant {merchant_id} has no sub-user with the userId {user_id}.")
         # The row is locked: a reset either comes later and ends this session, or came first and is seen here.
         if link_ms <= row[0]:
@@ -122,13 +124,18 @@ async def end_session(conn: Connection, token: str) -> None:
     """End the session of a token, if it exists."""
     key = find_key(token)
     if key is not None:
-        await conn.execute(QUERIES["end_session"].text, key._asdict())
+        ended = await conn.execute(QUERIES["end_session"].text, key._asdict())
+        if not ended.rowcount:
+            await refuse_closed(conn, key.merchant_id)
 
 
 async def end_sessions(conn: Connection, merchant_id: int, user_id: int) -> int:
     """End all sessions of a sub-user. Returns how many."""
     values = {"merchant_id": merchant_id, "user_id": user_id}
-    return (await conn.execute(QUERIES["end_sessions"].text, values)).rowcount
+    ended = (await conn.execute(QUERIES["end_sessions"].text, values)).rowcount
+    if not ended:
+        await refuse_closed(conn, merchant_id)
+    return ended
 
 
 async def drop_expired(conn: Connection, at_ms: int) -> int:

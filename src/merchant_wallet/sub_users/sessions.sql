@@ -1,10 +1,14 @@
 -- Sessions of the wallet page. `sessions.py` runs these.
 
+-- fragment: book_is_open
+-- A closed book is being moved, or has moved to another cell.
+exists (select from book o where o.merchant_id = %(merchant_id)s::bigint and o.is_open)
+
 -- name: lock_sub_user
 -- Locks the sub-user, so that sessions opened at the same time are counted one by one. Links created until this moment are
 -- revoked. It is an update, because transactions of a cell begin with a write.
 update sub_user set pin_failures = pin_failures
- where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint
+ where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint and {book_is_open}
 returning links_void_until_ms;
 
 -- name: insert_session
@@ -40,15 +44,17 @@ select w.merchant_id, w.token_hash
 -- name: write_seen
 -- The time of the last use. `greatest`: of two requests at once the later time stays.
 update wallet_session set seen_ms = greatest(seen_ms, %(at_ms)s::bigint)
- where merchant_id = %(merchant_id)s::bigint and token_hash = %(token_hash)s::bytea;
+ where merchant_id = %(merchant_id)s::bigint and token_hash = %(token_hash)s::bytea and {book_is_open};
 
 -- name: end_session
 -- The session of one token.
-delete from wallet_session where merchant_id = %(merchant_id)s::bigint and token_hash = %(token_hash)s::bytea;
+delete from wallet_session
+ where merchant_id = %(merchant_id)s::bigint and token_hash = %(token_hash)s::bytea and {book_is_open};
 
 -- name: end_sessions
 -- All sessions of a sub-user.
-delete from wallet_session where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint;
+delete from wallet_session
+ where merchant_id = %(merchant_id)s::bigint and user_id = %(user_id)s::bigint and {book_is_open};
 
 -- name: drop_expired
 -- All sessions, of any merchant, whose twelve hours are over.

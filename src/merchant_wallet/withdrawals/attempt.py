@@ -16,6 +16,7 @@ from typing import Protocol
 import structlog
 
 from merchant_wallet.base.workers import WorkerConnection
+from merchant_wallet.book import frozen_orders
 from merchant_wallet.book.commands import Command, Fail, Refund, Settle, Submission, TakeUp
 from merchant_wallet.book.outcomes import Outcome, Stale, Withdrawal
 from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING, STOPPED
@@ -147,9 +148,10 @@ class Attempt:
             log.info("payout refunded", **self._name)
 
     async def _freeze(self, cause: str, wallet_of: str | None = None) -> None:
-        """Freeze the order, and the hot wallet of the chain `wallet_of`."""
-        connection = await self._home.get()
-        await reservations.freeze(connection, self._claim, cause, self._clock(), freezes_wallet=wallet_of)
+        """Freeze the order, in its cell and then in home, and the hot wallet of the chain `wallet_of`."""
+        claim, now = self._claim, self._clock()
+        await frozen_orders.freeze(await self._cell.get(), claim.merchant_id, [claim.order_id], now)
+        await reservations.freeze(await self._home.get(), claim, cause, now, freezes_wallet=wallet_of)
         frozen_wallet = {"freezes_wallet_of": wallet_of} if wallet_of else {}
         log.critical("payout frozen, an operator must look", **self._name, cause=cause, **frozen_wallet)
 

@@ -328,9 +328,9 @@ async def release(
     await _write(connection, "release", claim, parameters)
 
 
-async def thaw(connection: AsyncConnection, merchant_id: int, order_id: int) -> bool:
-    """Let a frozen order go on. False if it was not frozen."""
-    cursor = await connection.execute(_TEXTS["thaw"], {"merchant_id": merchant_id, "order_id": order_id})
+async def thaw(home: AsyncConnection, merchant_id: int, order_id: int) -> bool:
+    """Let a frozen order go on. False if it was not frozen. Its cell is next (`book.frozen_orders`)."""
+    cursor = await home.execute(_TEXTS["thaw"], {"merchant_id": merchant_id, "order_id": order_id})
     return cursor.rowcount == 1
 
 

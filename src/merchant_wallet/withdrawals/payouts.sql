@@ -5,6 +5,7 @@
 -- Approved orders that may be missing from the queue, the longest approved first.
 select merchant_id, order_id, chain, approved_ms from withdrawal
  where not is_queued and approved_ms is not null and status in (0, 1, 3)
+   and merchant_id <> all (array(select merchant_id from book where not is_open))
  order by approved_ms, merchant_id, order_id limit %(limit)s::int;
 
 -- name: queue_orders
@@ -22,6 +23,7 @@ update withdrawal set is_queued = true
        select w.merchant_id, w.order_id
          from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[]) u (merchant_id, order_id)
          join withdrawal w on w.merchant_id = u.merchant_id and w.order_id = u.order_id
+         join book b on b.merchant_id = u.merchant_id and b.is_open
           for no key update of w skip locked);
 
 -- name: peek_due
@@ -160,10 +162,9 @@ select p.claimed_by, p.claimed_until_ms, p.failures, p.given_up_cause, p.frozen_
 -- name: peek_expired
 -- Unapproved orders after their deadline, page by page. After a rollback there is none. A frozen order is left out: it
 -- may have been approved and paid in what was lost, so its hold must not return to the merchant. The book checks again.
-select w.merchant_id, w.order_id from withdrawal w
- where w.status = 0 and w.approved_ms is null and w.deadline_ms < %(now_ms)s::bigint
+select merchant_id, order_id from withdrawal
+ where status = 0 and approved_ms is null and deadline_ms < %(now_ms)s::bigint and frozen_ms is null
+   and merchant_id <> all (array(select merchant_id from book where not is_open))
    and not exists (select from rollback_evidence)
-   and not exists (select from payout p
-                    where p.merchant_id = w.merchant_id and p.order_id = w.order_id and p.frozen_ms is not null)
-   and (w.merchant_id, w.order_id) > (%(after_merchant_id)s::bigint, %(after_order_id)s::bigint)
- order by w.merchant_id, w.order_id limit %(limit)s::int;
+   and (merchant_id, order_id) > (%(after_merchant_id)s::bigint, %(after_order_id)s::bigint)
+ order by merchant_id, order_id limit %(limit)s::int;

@@ -7,6 +7,8 @@ Rules:
 - If the signer signed more for an order than the database knows, the order is frozen. It may have been paid,
   and on a chain without nonces another signature could pay it again. Without the signer's record nothing is
   accepted, unless every open order is frozen.
+- Orders are frozen in their cells first. Then home freezes their payouts and deletes the evidence, in one
+  transaction. Until then the evidence stops all books.
 - All evidence is committed before any file is moved. After a crash it is still open. The same command then
   continues in the same folder.
 - If the key is not the service's, only a new key is accepted. Nothing else would remove that evidence.
@@ -14,7 +16,6 @@ Rules:
 
 import asyncio
 import hashlib
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.audit import checkpoints as audit_checkpoints
 from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.checkpointing.evidence_files import EvidenceFile, choose_folder, move, write_list
+from merchant_wallet.audit.checkpointing.frozen_orders import freeze_orders, freeze_payouts
 from merchant_wallet.audit.checkpointing.keys import pin, publish
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.audit.rollback import evidence as rollback_evidence
@@ -32,7 +34,6 @@ from merchant_wallet.audit.rollback.comparison import Comparison
 from merchant_wallet.audit.rollback.evidence import NO_MERCHANT, RollbackEvidence
 from merchant_wallet.audit.rollback.signer_record import find_signer_evidence, read_last_payments
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.ids import COUNTER_BITS
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
 from merchant_wallet.book.checkpoints import file_of, list_files
 from merchant_wallet.chains.keys.signing_journal import SignedPayment
@@ -43,8 +44,6 @@ MAX_LOGGED_CAUSES: Final = 20
 """The audit log gets at most this many causes. The list has all."""
 MAX_ACCEPTANCES: Final = 500
 """The folders' names are read from this many of the newest acceptances."""
-SIGNED_MORE: Final = "the signer signed more for it than this database knows: it may have been paid"
-NO_RECORD: Final = "the database was rolled back and the signer's record was not there: it may have been paid"
 
 Connection = AsyncConnection[Any]
 
@@ -115,16 +114,19 @@ async def accept(
     *,
     new_signer: CheckpointSigner | None = None,
     freeze_open: bool = False,
+    cells: Sequence[Connection] | None = None,
 ) -> Accepted:
     """Accept all evidence that there is now. With `new_signer`, start again with its key.
 
-    With `freeze_open` every open order is frozen, and the signer's record may be missing. Raises
+    With `freeze_open` every open order is frozen, and the signer's record may be missing. `cells` are all
+    cells; without it there is the default cell alone. Raises
     NothingToAccept, KeyDiffers, RecordMissing, RecordUnreadable, OSError, `psycopg.Error`. Then nothing is
     accepted, and the evidence that was found stays open.
     """
     await _check_record(sources, freeze_open)
     await _record_found(conn, sources, request.at_ms, new_key=new_signer is not None)
     payments = await _read_signed_payments(sources)
+    may_be_paid = await freeze_orders(conn, cells or [conn], payments, request.at_ms, all_open=freeze_open)
     async with rollback_evidence.locked(conn):
         open_evidence = await rollback_evidence.list_evidence(conn)
         if not open_evidence:
@@ -136,7 +138,7 @@ async def accept(
         )
         if new_signer is not None:
             await _start_new_key(conn, sources, new_signer, request.at_ms)
-        frozen = await _freeze(conn, payments, request.at_ms, all_open=freeze_open)
+        frozen = await freeze_payouts(conn, may_be_paid, request.at_ms)
         accepted = msgspec.structs.replace(accepted, frozen_orders=frozen)
         await _record(conn, accepted, payments, request, new_key=new_signer is not None)
     return accepted
@@ -180,26 +182,6 @@ async def _read_signed_payments(sources: EvidenceSources) -> list[SignedPayment]
     if sources.signer_record is None:
         return []
     return await asyncio.to_thread(read_last_payments, sources.signer_record, whole=True)
-
-
-async def _freeze(
-    conn: Connection, payments: Sequence[SignedPayment], now_ms: int, *, all_open: bool
-) -> tuple[int, ...]:
-    """Freeze the open orders with more signatures than the database knows, or all. Returns their ids."""
-    signed = Counter(order_id for order_id, _ in {(one.payout_id, one.digest) for one in payments})
-    values = {
-        "order_ids": list(signed),
-        "counts": list(signed.values()),
-        "counter_bits": COUNTER_BITS,
-        "cause": SIGNED_MORE,
-        "now_ms": now_ms,
-    }
-    cursor = await conn.execute(QUERIES["freeze_signed"].text, values)
-    frozen = {order_id for (order_id,) in await cursor.fetchall()}
-    if all_open:
-        cursor = await conn.execute(QUERIES["freeze_open"].text, {"cause": NO_RECORD, "now_ms": now_ms})
-        frozen |= {order_id for (order_id,) in await cursor.fetchall()}
-    return tuple(sorted(frozen))
 
 
 def _list_evidence_files(folder: Path, found: Sequence[RollbackEvidence], new_key: bool) -> list[str]:

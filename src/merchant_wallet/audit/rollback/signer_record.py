@@ -12,7 +12,7 @@ Statements are in `signer_record.sql`. All raise OSError for the file, `psycopg.
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,11 +67,17 @@ async def _find_unknown(
 ) -> list[SignedPayment]:
     """The payments whose order the database does not know or nobody has taken up, by the order's id."""
     latest = {payment.payout_id: payment for payment in payments}
-    values: dict[str, Any] = {"order_ids": list(latest), "counter_bits": COUNTER_BITS}
-    owners = await (await home.execute(QUERIES["find_merchants"].text, values)).fetchall()
-    values["merchant_ids"] = [merchant_id for (merchant_id,) in owners]
+    owners = await find_merchants(home, list(latest))
+    values = {"order_ids": list(owners), "merchant_ids": list(owners.values())}
     taken = await (await cell.execute(QUERIES["list_taken_up"].text, values)).fetchall()
     return [latest[order_id] for order_id in sorted(latest.keys() - {order_id for (order_id,) in taken})]
+
+
+async def find_merchants(home: Connection, order_ids: Sequence[int]) -> dict[int, int | None]:
+    """The merchants of these orders; None if nobody has the range of ids that an order's id contains."""
+    values = {"order_ids": order_ids, "counter_bits": COUNTER_BITS}
+    rows = await (await home.execute(QUERIES["find_merchants"].text, values)).fetchall()
+    return {order_id: merchant_id for order_id, (merchant_id,) in zip(order_ids, rows, strict=True)}
 
 
 def read_last_payments(record: Path, *, whole: bool = False) -> list[SignedPayment]:

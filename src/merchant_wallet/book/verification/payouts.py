@@ -1,8 +1,8 @@
 """Compares home's payouts with the orders of a book.
 
 No foreign key can do that: the orders may be in another database. Home has a payout only after the order
-exists, and closes it only after the order has ended. So home is read first, and the book outside its
-snapshot.
+exists, and closes it only after the order has ended. It freezes a payout after the order, and thaws it before
+the order. So home is read first, and the book outside its snapshot.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Final
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
-from merchant_wallet.book.home import PayoutRow, page_payouts
+from merchant_wallet.book.home import PayoutRow, is_frozen, page_payouts
 from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING
 from merchant_wallet.book.verification.violations import raise_violation
 
@@ -27,9 +27,12 @@ async def check_payouts(
     while payouts := await page_payouts(home, merchant_id, after, page_rows):
         where = {"merchant_id": merchant_id, "order_ids": [payout.order_id for payout in payouts]}
         rows = await (await cell.execute(QUERIES["list_orders"].text, where)).fetchall()
-        orders = {order_id: (chain, status) for order_id, chain, status in rows}
+        orders = {order_id: tuple(order) for order_id, *order in rows}
         for payout in payouts:
-            _check_payout(payout, *orders.get(payout.order_id, (None, None)))
+            chain, status, is_marked = orders.get(payout.order_id, (None, None, False))
+            _check_payout(payout, chain, status)
+            if payout.frozen_ms is not None and status in OPEN_STATUSES and not is_marked:
+                await _check_thawed(home, merchant_id, payout.order_id, payout.frozen_ms)
         after = payouts[-1].order_id
 
 
@@ -40,3 +43,9 @@ def _check_payout(payout: PayoutRow, chain: str | None, status: int | None) -> N
         raise_violation("payout", text, order_id=payout.order_id)
     if payout.is_closed and status in OPEN_STATUSES:
         raise_violation("payout", f"its payout is closed, its status is {status}", order_id=payout.order_id)
+
+
+async def _check_thawed(home: AsyncConnection, merchant_id: int, order_id: int, frozen_ms: int) -> None:
+    """An order that is not frozen in its book was thawed after home was read."""
+    if await is_frozen(home, merchant_id, order_id, frozen_ms):
+        raise_violation("payout", "its payout is frozen, the book may take a step with it", order_id=order_id)

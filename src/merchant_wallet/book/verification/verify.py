@@ -19,12 +19,13 @@ import psycopg
 from psycopg import AsyncConnection
 
 from merchant_wallet.base import ids
+from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.chart import FIXED, FIXED_BY_ID, SUBUSER, name_account
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys
 from merchant_wallet.book.checkpoints import check_checkpoints, list_checkpointed
 from merchant_wallet.book.early_approvals import find_early_approval
-from merchant_wallet.book.home import find_not_issued, read_ranges
+from merchant_wallet.book.home import find_not_issued, find_placed, read_ranges
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.deposits import DEPOSIT
 from merchant_wallet.book.state import CallbackDue, Entry, Posting, Step
@@ -141,17 +142,19 @@ async def verify_all(
     cell: AsyncConnection,
     progress: Progress | None = None,
     *,
+    cell_id: int = DEFAULT_CELL_ID,
     checkpoint_dir: Path | None = None,
     checkpoint_keys: CheckpointKeys | None = None,
 ) -> list[BookReport]:
     """Verify every book of a cell, one after the other, each in its own snapshot.
 
-    This includes merchants that have only entries, postings or checkpoints left. Errors as in `verify_book`.
+    This includes merchants that have only entries, postings or checkpoints left. Merchants that home does not
+    know are the default cell's. Errors as in `verify_book`.
     """
     rows = await (await cell.execute(QUERIES["list_books"].text)).fetchall()
     merchant_ids = {row[0] for row in rows}
     if checkpoint_dir is not None:
-        merchant_ids.update(await list_checkpointed(checkpoint_dir))
+        merchant_ids.update(await find_placed(home, cell_id, await list_checkpointed(checkpoint_dir)))
     return [
         await verify_book(
             home,
@@ -262,7 +265,7 @@ async def _read_page(cursor: psycopg.AsyncCursor[Any], merchant_id: int, after: 
     upto = entry_rows[-1][0] if len(entry_rows) == PAGE_ROWS else MAX_ID
     bounds["upto"] = upto
     page = Page()
-    _fill_entries(page, entry_rows, await rows("page_postings"))
+    fill_entries(page, entry_rows, await rows("page_postings"))
     page.orders = {row[0]: Withdrawal(*row) for row in await rows("page_orders")}
     for row in await rows("page_steps"):
         page.steps.setdefault(row[0], []).append(Step(*row))
@@ -273,9 +276,10 @@ async def _read_page(cursor: psycopg.AsyncCursor[Any], merchant_id: int, after: 
     return page, upto
 
 
-def _fill_entries(
+def fill_entries(
     page: Page, entry_rows: Sequence[tuple[Any, ...]], posting_rows: Sequence[tuple[Any, ...]]
 ) -> None:
+    """Put entries with their postings into a page."""
     postings: dict[int, list[Posting]] = {}
     for entry_id, number, *moved in posting_rows:
         mine = postings.setdefault(entry_id, [])

@@ -112,7 +112,7 @@ select c.entry_id, c.chain, c.tx_hash, c.log_index, 'is the same log of its bloc
  limit 1;
 
 -- name: list_books
--- Every merchant that has a book, or rows of a journal without a book. The query skips from one merchant to the next: to read
+-- Every merchant that has an open book, or rows of a journal without a book. The query skips from one merchant to the next: to read
 -- all rows would take as long as to verify them.
 with recursive in_entries (merchant_id) as (
     select min(merchant_id) from entry
@@ -123,7 +123,9 @@ with recursive in_entries (merchant_id) as (
     union all
     select (select min(p.merchant_id) from posting p where p.merchant_id > i.merchant_id) from in_postings i where i.merchant_id is not null
 )
-select merchant_id from book
-union select merchant_id from in_entries where merchant_id is not null
-union select merchant_id from in_postings where merchant_id is not null
-order by merchant_id;
+select f.merchant_id
+  from (select merchant_id from book
+        union select merchant_id from in_entries where merchant_id is not null
+        union select merchant_id from in_postings where merchant_id is not null) f
+ where f.merchant_id <> all (array(select merchant_id from book where not is_open))
+ order by f.merchant_id;

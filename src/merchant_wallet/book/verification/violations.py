@@ -25,7 +25,7 @@ RULES: Final = {
     "release": "an order's hold is released once, in the way of its status",
     "step": "an order's steps are legal, consecutive, and end at its status",
     "approval": "an order has the approvals of different people that its limits require",
-    "payout": "a payout is of an order of the book, on its chain, and closed after the order ended",
+    "payout": "a payout is of an order of the book and on its chain; it ends after the order, and freezes it",
     "callback": "each status that needs a callback has one",
     "sub-user": "a sub-user matches the entry of its registration",
     "deposit": "a deposit is credited once, by its entry, to the owner of its address",

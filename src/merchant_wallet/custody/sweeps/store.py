@@ -15,7 +15,6 @@ from typing import Any, Final
 import msgspec
 from psycopg import AsyncConnection
 
-from merchant_wallet.base.chains import CHAINS, EVM
 from merchant_wallet.base.db import Queries
 from merchant_wallet.chains.protocol import Blocked, Obstacle, SignedTransfer
 from merchant_wallet.chains.signer import Source
@@ -93,19 +92,6 @@ class SweepShown(msgspec.Struct, frozen=True, gc=False):
     ended_ms: int | None
 
 
-class Unswept(msgspec.Struct, frozen=True, gc=False):
-    """An address with more deposits than sweeps, and the path of its key.
-
-    Without `is_native` the address was issued for another family of chains, whose seed path has its key.
-    """
-
-    address: bytes
-    merchant_id: int
-    source: Source
-    failed_cause: str | None
-    is_native: bool
-
-
 class Totals(msgspec.Struct, frozen=True, gc=False):
     """A chain's sweeps for reconciliation.
 
@@ -117,22 +103,6 @@ class Totals(msgspec.Struct, frozen=True, gc=False):
     open_units: int
     burnt: int
     topped_up: int
-
-
-async def list_unswept(connection: Connection, chain: str, min_units: int) -> list[Unswept]:
-    """Addresses without an open sweep that have at least `min_units` of unswept deposits."""
-    family = CHAINS[chain].family
-    values = {
-        "chain": chain,
-        "min_units": min_units,
-        "is_evm": family is EVM,
-        "key_name": family.key_name,
-    }
-    rows = await _fetch(connection, "list_unswept", values)
-    return [
-        Unswept(bytes(address), merchant_id, Source(account, branch, index), *rest)
-        for address, merchant_id, account, branch, index, *rest in rows
-    ]
 
 
 async def count_open(connection: Connection, chain: str) -> int:

@@ -8,12 +8,12 @@ Rules:
 from collections.abc import Callable
 from typing import Final
 
+from merchant_wallet.base.cells import Databases
 from merchant_wallet.chains.protocol import Block, Blocked
 from merchant_wallet.chains.sweeps import Sweeper
 from merchant_wallet.chains.transport import ask_together
-from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.plan import SweepCandidate
-from merchant_wallet.custody.sweeps.store import Connection, Unswept
+from merchant_wallet.custody.sweeps.unswept import Unswept, list_unswept
 
 MAX_CONCURRENT: Final = 8
 OTHER_CHAIN: Final = "the address was issued for another chain: move the money by hand with its key"
@@ -23,7 +23,7 @@ ReportProgress = Callable[[int, int], None]
 
 
 async def survey(
-    connection: Connection,
+    databases: Databases,
     chain: str,
     sweeper: Sweeper,
     *,
@@ -36,7 +36,7 @@ async def survey(
     Addresses with less than `min_units` of deposits are left out. Raises ChainAway, ChainDisagrees,
     `psycopg.Error`.
     """
-    unswept = await store.list_unswept(connection, chain, min_units)
+    unswept = await list_unswept(databases, chain, min_units)
     if not unswept:
         return []
     final, done = await sweeper.final(), 0

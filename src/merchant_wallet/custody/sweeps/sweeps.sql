@@ -2,23 +2,33 @@
 -- is locked before the wallet's. Every change of a sweep names the version that was read. Wallets and nonces are shared
 -- with payouts (migration 0003): one table and one lock.
 
--- name: list_unswept
--- Addresses with more final deposits than sweeps and no open sweep, with the paths of their keys. An address is ours on
--- all chains, but its key is found only in the family of chains that it was issued for.
-select d.address, d.merchant_id, p.account_no, case when d.user_id is null then 1 else 0 end as branch,
-       coalesce(s.address_index, 0) as address_index, last.cause,
-       d.address = coalesce(case when %(is_evm)s::boolean then s.evm_address else s.tron_address end, m.address) as is_native
-  from (select merchant_id, user_id, address, sum(amount) as arrived from deposit
-         where chain = %(chain)s::text and status in ('pending', 'dust', 'credited') group by merchant_id, user_id, address) d
-  join xpub_pool p on p.merchant_id = d.merchant_id
+-- name: sum_arrived
+-- What came to each address of a cell in final deposits, with the path of its key below its merchant's account. An address is
+-- ours on all chains, but its key is found only in the family of chains that it was issued for.
+select d.address, d.merchant_id, case when d.user_id is null then 1 else 0 end as branch,
+       coalesce(s.address_index, 0) as address_index,
+       d.address = coalesce(case when %(is_evm)s::boolean then s.evm_address else s.tron_address end, m.address) as is_native,
+       d.arrived
+  from (select merchant_id, user_id, address, sum(amount)::bigint as arrived from deposit
+         where chain = %(chain)s::text and status in ('pending', 'dust', 'credited')
+           and merchant_id <> all (array(select merchant_id from book where not is_open))
+         group by merchant_id, user_id, address
+        having sum(amount) >= %(min_units)s::bigint) d
   left join merchant_address m on m.merchant_id = d.merchant_id and m.chain = %(key_name)s::text
-  left join sub_user s on s.merchant_id = d.merchant_id and s.user_id = d.user_id
-  left join (select address, sum(amount) filter (where step = 'done') as swept,
-                    bool_or(ended_ms is null) as is_open, max(sweep_id) filter (where step <> 'dropped') as last_id
-               from sweep where chain = %(chain)s::text group by address) w on w.address = d.address
-  left join sweep last on last.chain = %(chain)s::text and last.sweep_id = w.last_id and last.step = 'failed'
- where d.arrived - coalesce(w.swept, 0) >= %(min_units)s::bigint and not coalesce(w.is_open, false)
- order by d.address;
+  left join sub_user s on s.merchant_id = d.merchant_id and s.user_id = d.user_id;
+
+-- name: read_swept
+-- Of these addresses, in their order: the account of their merchant, what was swept, whether a sweep is open, and the cause if
+-- the last sweep failed.
+select p.account_no, coalesce(w.swept, 0), coalesce(w.is_open, false), l.cause
+  from unnest(%(merchant_ids)s::bigint[], %(addresses)s::bytea[]) with ordinality u (merchant_id, address, place)
+  left join xpub_pool p on p.merchant_id = u.merchant_id
+  left join lateral (
+       select sum(amount) filter (where step = 'done')::bigint as swept, bool_or(ended_ms is null) as is_open,
+              max(sweep_id) filter (where step <> 'dropped') as last_id
+         from sweep where chain = %(chain)s::text and address = u.address) w on true
+  left join sweep l on l.chain = %(chain)s::text and l.sweep_id = w.last_id and l.step = 'failed'
+ order by u.place;
 
 -- name: count_open
 -- The number of open sweeps of a chain.

@@ -3,5 +3,7 @@
 - `directory` reads home's table of cells.
 - `writers` has one writer of books for each cell.
 - `carrying` brings new merchants and changed settings from home to apart cells.
+- `moving` moves a cell to another database. `moves` is home's record of it, `fence` closes and opens copies,
+  `new_place` makes the schema, `replication` fills it, `copies` verifies it, `takeover` is the worker.
 - `mirroring` copies rates and evidence of rollbacks to apart cells. `updates` is the worker that does both.
 """

@@ -1,9 +1,10 @@
 -- The directory of cells in home, and the state of one cell.
 
 -- name: list_cells
--- The cells that may be used, the default cell first.
-select cell_id, name, schema_name, address, version, state <> 'closed' as is_open
-  from cell where state <> 'retired' order by cell_id;
+-- The cells that may be used, the default cell first. While a move switches, its cell is closed.
+select c.cell_id, c.name, c.schema_name, c.address, c.version,
+       c.state <> 'closed' and coalesce(m.state not in ('switching', 'reopening'), true) as is_open
+  from cell c left join cell_move m using (cell_id) where c.state <> 'retired' order by c.cell_id;
 
 -- name: find_cell
 -- The cell of a merchant's book.

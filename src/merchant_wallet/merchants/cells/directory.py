@@ -136,7 +136,7 @@ class Directory:
     async def _read(self) -> None:
         async with await self.connect_home() as connection:
             rows = await (await connection.execute(_TEXTS["list_cells"])).fetchall()
-        read = (self._make_cell(*row) for row in rows)
+        read = (self.make_cell(*row) for row in rows)
         # A cell that did not change stays the same object.
         self._cells = {cell.cell_id: self._keep(cell) for cell in read}
         self._is_read = True
@@ -145,9 +145,10 @@ class Directory:
         before = self._cells.get(cell.cell_id)
         return before if before == cell else cell
 
-    def _make_cell(
+    def make_cell(
         self, cell_id: int, name: str, schema: str, address: str | None, version: int, is_open: bool
     ) -> Cell:
+        """A cell as home's table says, with the URL of this process for it."""
         if cell_id == DEFAULT_CELL_ID:
             return Cell(cell_id, name, self._url, schema, version, is_open)
         own = self._urls.get(name)

@@ -1,0 +1,96 @@
+"""What `doctor` says of each apart cell: one line, with the first thing that is wrong."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import psycopg
+
+from merchant_wallet.base.cells import Cell
+from merchant_wallet.base.settings import Settings
+from merchant_wallet.cli.doctor import MAX_SKEW_MS, Finding, count_skew_ms, fetch, judge_roles
+
+MAX_MIRROR_AGE_MS: Final = 30_000
+"""A worker renews the copies of rates each second. After a minute the cell exchanges nothing."""
+
+
+class CellWrong(Exception):
+    """Something is wrong with a cell: the text says what, and `advice` what to do."""
+
+    def __init__(self, text: str, advice: str) -> None:
+        super().__init__(text)
+        self.advice = advice
+
+
+async def check_cells(home: Any, settings: Settings, url: str) -> AsyncIterator[Finding]:
+    """A finding for each apart cell. A cell that is away does not hinder the checks of the others."""
+    from merchant_wallet.merchants.cells.directory import Directory
+
+    directory = Directory(url, dict(settings.cell_urls))
+    await directory.refresh()
+    for cell in directory.list():
+        if not cell.is_home:
+            yield await _check(home, cell)
+
+
+async def _check(home: Any, cell: Cell) -> Finding:
+    from merchant_wallet.base import db
+
+    name = f"cell {cell.name}"
+    try:
+        async with await db.connect(cell.url) as conn:
+            pending = await _check_schema(conn, cell)
+            roles = judge_roles(await fetch(conn, "list_side_roles"))
+            waiting = await _check_state(home, conn, cell)
+    except psycopg.OperationalError as error:
+        reason = " ".join(str(error).split())
+        return Finding(
+            name, f"away: {reason}", "start its server, or correct its address in WALLET_CELL_URLS"
+        )
+    except CellWrong as wrong:
+        return Finding(name, str(wrong), wrong.advice)
+    return Finding(name, f"answers; {pending}; {waiting}; {roles.text}", hint=roles.hint)
+
+
+async def _check_schema(conn: Any, cell: Cell) -> str:
+    from merchant_wallet.postgres.migrate import list_pending
+
+    row = await (await conn.execute("select to_regclass('cell_state') is not null")).fetchone()
+    if row != (True,):
+        advice = "correct WALLET_CELL_URLS: the address leads to another database"
+        raise CellWrong(f"there is no cell in schema {cell.schema}", advice)
+    if missing := await asyncio.to_thread(list_pending, cell.url, schema=cell.schema):
+        raise CellWrong(f"missing migrations: {', '.join(missing)}", "run `merchant-wallet migrate`")
+    return "all migrations applied"
+
+
+async def _check_state(home: Any, conn: Any, cell: Cell) -> str:
+    from merchant_wallet.book.nonce_partitions import list_nonce_days
+    from merchant_wallet.book.state import DAY_MS
+    from merchant_wallet.merchants.cells import inspection
+
+    state = await inspection.read_state(home, conn, cell.cell_id)
+    if state.fence != (cell.cell_id, cell.version, True) or not cell.is_open:
+        said = f"the cell says {state.fence}, home says {(cell.cell_id, cell.version, cell.is_open)}"
+        raise CellWrong(
+            f"closed, or it has moved: {said} (id, version, open)",
+            "if the cell is not being moved, correct WALLET_CELL_URLS: it may lead to the old place",
+        )
+    skew_ms = count_skew_ms(state.home_before_ms, state.now_ms, state.home_after_ms)
+    if skew_ms > MAX_SKEW_MS:
+        raise CellWrong(f"its clock is {skew_ms} ms away from home's", "set both machines' clocks by NTP")
+    today = state.now_ms // DAY_MS
+    if missing := {today, today + 1} - set(await list_nonce_days(conn)):
+        days = "today's" if today in missing else "tomorrow's"
+        raise CellWrong(f"no partition for {days} nonces", "start `work`: it creates them")
+    if state.waiting:
+        raise CellWrong(
+            f"{state.waiting} merchants' changes wait to be carried there",
+            "start `work`: it carries them each second",
+        )
+    if state.mirror_age_ms > MAX_MIRROR_AGE_MS:
+        raise CellWrong(
+            f"its copies of rates are {state.mirror_age_ms} ms old; a minute old, they are not used",
+            "start `work`: it renews them each second",
+        )
+    return f"{state.merchants} merchants, copies of rates {state.mirror_age_ms} ms old, no change waits"

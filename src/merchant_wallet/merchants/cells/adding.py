@@ -1,0 +1,140 @@
+"""Adds a cell: makes its schema, with everything that books need, and tells home last.
+
+Rules:
+- A comment on the schema says that the cell is being added. It goes when home knows the cell. A schema with
+  other contents is never touched.
+- Until home has the cell's row nothing is placed there. So a command that was interrupted is repeated, and
+  goes on or begins again.
+- Home stores where the cell is, and never a password.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from psycopg import AsyncConnection, sql
+from psycopg.rows import namedtuple_row
+
+from merchant_wallet.base import db
+from merchant_wallet.base.db import Queries
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.merchants.cells.mirroring import mirror
+from merchant_wallet.postgres.grants import Side, grant
+from merchant_wallet.postgres.migrate import migrate
+
+Connection = AsyncConnection[Any]
+
+QUERIES: Final = Queries(Path(__file__).with_name("adding.sql"))
+MIN_VERSION: Final = 150_000
+MAX_SKEW_MS: Final = 2_000
+"""The clocks of home's and the cell's server may differ by this much."""
+
+
+class CellRefused(ValueError):
+    """The cell can't be added. The text says why."""
+
+
+class NewCell(NamedTuple):
+    """A cell to add. `address` is what home stores; None for home's own database. `url` is the owner's."""
+
+    name: str
+    schema: str
+    address: str | None
+    url: str
+
+    @property
+    def mark(self) -> str:
+        """The comment on the schema while the cell is being added."""
+        return f"merchant-wallet: cell {self.name} is being added"
+
+
+async def add_cell(
+    home: Connection, cell: NewCell, now_ms: int, progress: Callable[[str], None]
+) -> int | None:
+    """Make the cell's schema, and return the id that the cell has. None if home has the cell already.
+
+    The caller holds `locked`, and calls `insert_cell` next. Raises CellRefused, GrantRefused, MigrationError,
+    psycopg.Error.
+    """
+    found = await (await home.execute(QUERIES["find_cell"].text, {"name": cell.name})).fetchone()
+    if found is not None:
+        if (found[1], found[2]) != (cell.schema, cell.address):
+            raise CellRefused(f"There is a cell {cell.name} already, at another place.")
+        return None
+    roles = {Side(side): role for side, role in await _fetch_all(home, "list_roles")}
+    async with await db.connect(db.place(cell.url, None, db.HOME_SCHEMA)) as connection:
+        await _check_server(connection, cell, await _read_clock(home))
+        await _mark(connection, cell)
+    url = db.place(cell.url, None, cell.schema)
+    await asyncio.to_thread(migrate, url, progress, schema=cell.schema)
+    await asyncio.to_thread(grant, url, roles, cell.schema)
+    [(cell_id,)] = await _fetch_all(home, "read_next_id")
+    async with await db.connect(url) as connection:
+        await ensure_nonce_partitions(connection, now_ms // DAY_MS)
+        async with connection.transaction():
+            await connection.execute(QUERIES["clear_state"].text)
+            await connection.execute(QUERIES["begin_state"].text, {"cell_id": cell_id})
+        await mirror(home, connection)
+    return int(cell_id)
+
+
+async def insert_cell(home: Connection, cell: NewCell, cell_id: int, now_ms: int) -> None:
+    """Tell home of the cell, in the caller's transaction."""
+    values = {"cell_id": cell_id, "now_ms": now_ms, **cell._asdict()}
+    await home.execute(QUERIES["insert_cell"].text, values)
+
+
+async def finish(cell: NewCell) -> None:
+    """The cell is added: remove the comment from its schema."""
+    async with await db.connect(db.place(cell.url, None, cell.schema)) as connection:
+        await _comment(connection, cell.schema, None)
+
+
+@asynccontextmanager
+async def locked(home: Connection) -> AsyncIterator[None]:
+    """Let one command at a time add cells."""
+    await home.execute(QUERIES["lock_cells"].text)
+    try:
+        yield
+    finally:
+        await home.execute(QUERIES["unlock_cells"].text)
+
+
+async def _check_server(connection: Connection, cell: NewCell, home_ms: int) -> None:
+    async with connection.cursor(row_factory=namedtuple_row) as cursor:
+        await cursor.execute(QUERIES["read_server"].text, {"schema": cell.schema})
+        server: Any = await cursor.fetchone()
+    if server.version < MIN_VERSION:
+        raise CellRefused(f"The server is PostgreSQL {server.version // 10000}; a cell needs 15 or newer.")
+    if server.is_standby:
+        raise CellRefused("The server is a standby: give the URL of the primary, or of all hosts.")
+    if server.encoding != "UTF8":
+        raise CellRefused(f"The database has the encoding {server.encoding}; a cell needs UTF8.")
+    if abs(server.clock_ms - home_ms) > MAX_SKEW_MS:
+        raise CellRefused("The clocks of home's server and of this one differ by more than 2 seconds.")
+    if server.mark not in ("", cell.mark) or (server.mark == "" and server.relations):
+        raise CellRefused(f"The schema {cell.schema} there is in use: give another one with --schema.")
+
+
+async def _read_clock(home: Connection) -> int:
+    [row] = await _fetch_all(home, "read_server", schema=db.HOME_SCHEMA)
+    return int(row[2])
+
+
+async def _mark(connection: Connection, cell: NewCell) -> None:
+    async with connection.transaction():
+        create = sql.SQL("create schema if not exists {}")
+        await connection.execute(create.format(sql.Identifier(cell.schema)))
+        await _comment(connection, cell.schema, cell.mark)
+
+
+async def _comment(connection: Connection, schema: str, text: str | None) -> None:
+    comment = sql.SQL("comment on schema {} is {}")
+    await connection.execute(comment.format(sql.Identifier(schema), sql.Literal(text)))
+
+
+async def _fetch_all(connection: Connection, name: str, **values: object) -> list[tuple[Any, ...]]:
+    return await (await connection.execute(QUERIES[name].text, values or None)).fetchall()

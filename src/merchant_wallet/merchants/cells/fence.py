@@ -1,0 +1,61 @@
+"""The fence of a cell: a row of each copy that says whether the service may use it, and the end of sessions.
+
+- A new connection looks at the row and is refused if the copy is closed (see `directory.require_cell`).
+- Writers compare it with each batch. What else the service does in a cell does not.
+- So closing a copy is two steps: the row, and then the end of all sessions that were open before. After both,
+  nothing of the service writes there.
+- A copy takes on higher versions only. Home gives each step a version of its own.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from merchant_wallet.base import db
+from merchant_wallet.base.db import Queries
+from merchant_wallet.book import connection as book_connection
+
+Connection = AsyncConnection[Any]
+
+QUERIES: Final = Queries(Path(__file__).with_name("fence.sql"))
+POLL_S: Final = 0.005
+
+
+async def begin_state(cell: Connection, cell_id: int, version: int) -> None:
+    """Give a new copy its row, closed. A row that exists stays."""
+    await cell.execute(QUERIES["begin_state"].text, {"cell_id": cell_id, "version": version})
+
+
+async def close_copy(cell: Connection, cell_id: int, version: int) -> bool:
+    """Close a copy. False if it has this version or a higher one."""
+    return await _set_state(cell, cell_id, version, is_open=False)
+
+
+async def open_copy(cell: Connection, cell_id: int, version: int) -> bool:
+    """Open a copy. False if it has this version or a higher one."""
+    return await _set_state(cell, cell_id, version, is_open=True)
+
+
+async def _set_state(cell: Connection, cell_id: int, version: int, *, is_open: bool) -> bool:
+    values = {"cell_id": cell_id, "version": version, "is_open": is_open}
+    return bool((await cell.execute(QUERIES["set_state"].text, values)).rowcount)
+
+
+async def end_sessions(admin: Connection, schema: str) -> None:
+    """End the service's sessions with a closed copy, and wait until they are gone.
+
+    `admin` must be allowed to see and to end them. Raises psycopg.Error.
+    """
+    clock = await (await admin.execute(QUERIES["read_clock"].text)).fetchone()
+    assert clock is not None, "a query without a condition always has its row"
+    names = [
+        db.name_session(name, schema) for name in (db.APPLICATION_NAME, book_connection.APPLICATION_NAME)
+    ]
+    values = {"at": clock[0], "names": names}
+    while True:
+        left = await (await admin.execute(QUERIES["end_sessions"].text, values)).fetchall()
+        if not left:
+            return
+        await asyncio.sleep(POLL_S)

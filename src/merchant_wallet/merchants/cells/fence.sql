@@ -1,0 +1,22 @@
+-- Closes a copy of a cell for the service and opens it. `fence.py` runs these on the cell's connection.
+
+-- name: begin_state
+-- The state of a new copy.
+insert into cell_state (cell_id, version, is_open) values (%(cell_id)s::int, %(version)s::bigint, false)
+on conflict (cell_id) do nothing;
+
+-- name: set_state
+-- A copy takes on higher versions only. So somebody who is late changes nothing.
+update cell_state set version = %(version)s::bigint, is_open = %(is_open)s::boolean
+ where cell_id = %(cell_id)s::int and version < %(version)s::bigint;
+
+-- name: read_clock
+-- The database's time.
+select clock_timestamp();
+
+-- name: end_sessions
+-- Ends the service's sessions that were open at a time. Returns those that are still there. A session that began later found the
+-- copy closed when it looked. A name of a session has at most 63 bytes.
+select pid, pg_terminate_backend(pid) from pg_stat_activity
+ where datname = current_database() and backend_start <= %(at)s::timestamptz and pid <> pg_backend_pid()
+   and application_name = any (select left(name, 63) from unnest(%(names)s::text[]) name);

@@ -1,0 +1,286 @@
+"""Moves a whole cell to another database, while it is in use.
+
+1. The new place gets an empty schema, closed for the service, and PostgreSQL's logical replication fills it.
+2. When all tables are copied, every book of the copy is verified: its journal, its rows, its checkpoints.
+3. The switch. Home says that the cell is closed. The old place is closed and its sessions are ended. The new
+   place applies what is left. All books are compared. The new place is opened. Home says where the cell is.
+4. Replication is dropped, and the service's roles may not write at the old place any more.
+
+The switch must end within a budget. If not, it is taken back, and tried again later. A mover that is killed
+is continued by the same command, or undone; if it dies in the switch, a worker takes the switch back (see
+`takeover`). Everything before home's decision can be repeated or undone without loss.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final, NamedTuple
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from merchant_wallet.base import db
+from merchant_wallet.merchants.cells import fence, moves, new_place
+from merchant_wallet.merchants.cells.copies import CheckpointFolder, CopyVerifier, compare
+from merchant_wallet.merchants.cells.moves import (
+    COPYING,
+    REOPENING,
+    SWITCHED,
+    SWITCHING,
+    Auditor,
+    CellMove,
+    MoveLost,
+    MoveRefused,
+)
+from merchant_wallet.merchants.cells.replication import Replication, drop_source
+
+Connection = AsyncConnection[Any]
+Progress = Callable[[str], None]
+
+SESSION_NAME: Final = "merchant-wallet mover"
+"""The mover's sessions are not the service's: the fence does not end them."""
+BUDGET_S: Final = 1.8
+"""A cell is closed for at most this long before its switch is taken back."""
+RETRY_S: Final = 10.0
+ATTEMPTS: Final = 5
+"""The switch is tried this often. Each attempt closes the cell for up to the budget."""
+MAX_LAG_BYTES: Final = 1 << 20
+"""The switch begins only if the new place is at most so far behind."""
+MAX_TAIL_S: Final = 0.3
+"""The switch begins only after the newest entries were checked within this time."""
+POLL_S: Final = 0.05
+
+
+class Urls(NamedTuple):
+    """How the two places are reached: by the tables' owner, and by who may replicate there."""
+
+    old: str
+    old_admin: str
+    new: str
+    new_admin: str
+
+
+class Timing(NamedTuple):
+    """How long the switch may take, and when it is tried again."""
+
+    budget_s: float = BUDGET_S
+    retry_s: float = RETRY_S
+    attempts: int = ATTEMPTS
+
+
+USUAL: Final = Timing()
+
+
+def make_urls(home_url: str, move: CellMove, new_url: str | None, old_url: str | None) -> Urls:
+    """The owner of home's tables owns the cell's tables at both places. Typed URLs may name other users."""
+    return Urls(
+        db.for_writing(db.place(home_url, move.old_address, move.schema_name)),
+        _administer(home_url, move.old_address, move.schema_name, old_url),
+        db.for_writing(db.place(home_url, move.address, move.schema_name)),
+        _administer(home_url, move.address, move.schema_name, new_url),
+    )
+
+
+def _administer(home_url: str, address: str | None, schema: str, typed: str | None) -> str:
+    """A URL without a search path. Without a user in the typed one it is home's."""
+    if typed is None or not db.names_user(typed):
+        placed = conninfo_to_dict(db.place(home_url, typed or address, schema))
+        typed = make_conninfo("", **{**placed, "options": None})
+    return db.for_writing(typed)
+
+
+@asynccontextmanager
+async def open_mover(
+    home: Connection,
+    home_url: str,
+    move: CellMove,
+    by: Auditor,
+    progress: Progress,
+    *,
+    new_url: str | None = None,
+    old_url: str | None = None,
+    timing: Timing = USUAL,
+) -> AsyncIterator["Mover"]:
+    """Connect to both places. `new_url` and `old_url` may name who administers them.
+
+    Raises MoveRefused if another mover runs, psycopg.OperationalError.
+    """
+    await moves.lock_mover(home, move.cell_id)
+    urls = make_urls(home_url, move, new_url, old_url)
+    async with AsyncExitStack() as stack:
+        opened = [await stack.enter_async_context(await db.connect(url, SESSION_NAME)) for url in urls]
+        yield Mover(home, move, urls, opened, by, progress, timing)
+
+
+class Mover:
+    """Moves one cell. One mover of a cell runs at a time (see `moves.lock_mover`)."""
+
+    def __init__(
+        self,
+        home: Connection,
+        move: CellMove,
+        urls: Urls,
+        opened: list[Connection],
+        by: Auditor,
+        progress: Progress,
+        timing: Timing,
+    ) -> None:
+        self.move = move
+        self.closed_s = 0.0
+        self._home = home
+        self._urls = urls
+        self._by = by
+        self._progress = progress
+        self._timing = timing
+        self._old, old_admin, self._new, new_admin = opened
+        self._old_admin = old_admin
+        self._replication = Replication(move, old_admin, new_admin, urls.old_admin)
+
+    async def run(self, checkpoints: CheckpointFolder | None) -> None:
+        """Bring the move to its end, from wherever it stands. Raises MoveRefused, psycopg.Error."""
+        if self.move.state != SWITCHED:
+            await self._open_old("continued")
+            await self._copy()
+            verifier = CopyVerifier(self._home, self._new, checkpoints)
+            await self._verify(verifier)
+            await self._switch_within_budget(verifier)
+        await self.finish()
+
+    async def undo(self) -> None:
+        """Remove the copy. The old place stays as it is. Raises MoveRefused."""
+        if self.move.state == SWITCHED:
+            raise MoveRefused(f"Cell {self.move.name} is at its new place: it can only be moved back.")
+        await self._open_old("undone")
+        await self._close_new()
+        await self._replication.drop_subscription()
+        await drop_source(self._old_admin, self.move)
+        await new_place.remove(self._new, self.move)
+        await moves.end(self._home, self.move, self._by, "undo")
+
+    async def drop_old(self) -> None:
+        """Drop the old copy after the switch. Raises MoveRefused."""
+        if self.move.state != SWITCHED:
+            raise MoveRefused(f"Cell {self.move.name} is still in use at its old place.")
+        await self.finish()
+        await new_place.drop_old(self._old, self.move)
+        await moves.end(self._home, self.move, self._by, "drop_old")
+
+    async def finish(self) -> None:
+        """After the switch: end the replication, and take the right to write at the old place."""
+        await self._replication.drop_subscription()
+        await drop_source(self._old_admin, self.move)
+        await new_place.revoke_writes(self._old, self.move.schema_name)
+        await new_place.clear_mark(self._new, self.move)
+
+    async def _open_old(self, cause: str) -> None:
+        """Open the old place again, if an earlier mover left it closed."""
+        if self.move.state == SWITCHING:
+            self.move = await moves.take_back(self._home, self.move, self._by, cause)
+        if self.move.state == REOPENING:
+            await open_again(self._home, self._old, self.move)
+            self.move = self.move._replace(state=COPYING)
+
+    async def _close_new(self) -> None:
+        """Close the new place, if an earlier mover has opened it without a decision."""
+        if await new_place.is_ours(self._new, self.move):
+            await fence.close_copy(self._new, self.move.cell_id, self.move.version)
+
+    async def _copy(self) -> None:
+        await new_place.require_migrated(self._urls.old, self.move.schema_name)
+        if (warning := await self._replication.check()) is not None:
+            self._progress(warning)
+        await self._close_new()
+        if not await self._replication.is_subscribed():
+            self._progress("preparing the new place")
+            await new_place.make_empty(self._old, self._new, self._urls.new, self.move)
+        await new_place.add_nonce_days(self._old, self._new)
+        await self._replication.ensure()
+        said = ""
+        while True:
+            total, copied = await self._replication.count_tables()
+            if (text := f"copying: {copied} of {total} tables") != said:
+                self._progress(said := text)
+            if total and copied == total:
+                return
+            await asyncio.sleep(POLL_S)
+
+    async def _verify(self, verifier: CopyVerifier) -> None:
+        def show(done: int, total: int) -> None:
+            self._progress(f"verifying: {done} of {total} books")
+
+        await self._replication.wait_applied()
+        await verifier.verify_all(self._replication.wait_applied, show)
+
+    async def _switch_within_budget(self, verifier: CopyVerifier) -> None:
+        for attempt in range(self._timing.attempts):
+            if attempt:
+                self._progress(f"the switch took too long; trying again in {self._timing.retry_s:g} s")
+                await asyncio.sleep(self._timing.retry_s)
+                await self._close_new()
+                await self._replication.ensure()
+            await self._follow(verifier)
+            if await self._switch(verifier):
+                return
+        raise MoveRefused(
+            f"The switch took longer than {self._timing.budget_s:g} s each time. The cell is in use at its"
+            " old place. Run the command again when there is less load."
+        )
+
+    async def _follow(self, verifier: CopyVerifier) -> None:
+        """Wait until the new place is nearly up to date, and check what is new there."""
+        self._progress("following")
+        while True:
+            await new_place.add_nonce_days(self._old, self._new)
+            began_s = time.monotonic()
+            await verifier.check_tails()
+            is_checked = time.monotonic() - began_s < MAX_TAIL_S
+            if is_checked and await self._replication.read_lag() <= MAX_LAG_BYTES:
+                return
+            await asyncio.sleep(POLL_S)
+
+    async def _switch(self, verifier: CopyVerifier) -> bool:
+        """Switch to the new place. False if that took too long and was taken back."""
+        self._progress("switching")
+        began_s = time.monotonic()
+        self.move = await moves.begin_switching(self._home, self.move)
+        try:
+            async with asyncio.timeout(self._timing.budget_s):
+                await self._bring_over(verifier)
+            self.move = await moves.decide(self._home, self.move, self._by)
+        except TimeoutError:
+            await self._open_old("the budget ran out")
+            return False
+        except BaseException:
+            await self._try_to_open_old()
+            raise
+        finally:
+            self.closed_s = time.monotonic() - began_s
+        return True
+
+    async def _bring_over(self, verifier: CopyVerifier) -> None:
+        """Close the old place, bring over what is left, compare, and open the new place."""
+        cell_id, version = self.move.cell_id, self.move.version
+        if not await fence.close_copy(self._old, cell_id, version):
+            raise MoveLost("A worker has opened the old place again.")
+        await fence.end_sessions(self._old_admin, self.move.schema_name)
+        await self._replication.wait_applied()
+        await verifier.check_tails()
+        await compare(self._old, self._new)
+        await self._replication.disable()
+        if not await fence.open_copy(self._new, cell_id, version):
+            raise MoveLost("Another mover has closed the new place.")
+
+    async def _try_to_open_old(self) -> None:
+        """After an error. If this fails too, a worker does it."""
+        try:
+            await self._open_old("an error")
+        except (psycopg.Error, MoveRefused) as error:
+            self._progress(f"the old place is still closed, a worker opens it: {error}")
+
+
+async def open_again(home: Connection, old: Connection, move: CellMove) -> None:
+    """Open the old place after a switch was taken back. Repeating it is harmless."""
+    await fence.open_copy(old, move.cell_id, move.version)
+    await moves.note_reopened(home, move)

@@ -1,0 +1,182 @@
+"""PostgreSQL's logical replication of one cell's tables, from its old place to its new one.
+
+Rules:
+- Publication, slot and subscription have one name, with the move's id in it. Each function makes sure of
+  something, and may be repeated after a kill.
+- All tables that say something about books are copied, also the copies of home's tables. What a schema says
+  about itself is not.
+- Nonces go through the table's root. So each side has partitions of its own, and the new place gets new days
+  first: without a day's partition it stops and tries again.
+- Transactions are applied in the order of their commits. So a position that was reached covers all before.
+- The subscription stores how it reaches the old place, with the password, in PostgreSQL's own catalogue. It
+  is dropped after the switch.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import Any, Final, LiteralString
+
+import psycopg
+from psycopg import AsyncConnection, sql
+
+from merchant_wallet.base.db import Queries
+from merchant_wallet.merchants.cells.moves import CellMove, MoveRefused
+
+Connection = AsyncConnection[Any]
+
+QUERIES: Final = Queries(Path(__file__).with_name("replication.sql"))
+NOT_COPIED: Final = ("cell_state", "schema_migration", "side_role")
+"""What a schema says about itself."""
+POLL_S: Final = 0.01
+MIN_VERSION: Final = 15
+UNLIMITED: Final = "-1"
+
+
+class Replication:
+    """The replication of one move. `old` and `new` may administer the two databases.
+
+    `old_conninfo` is how the server of the new place reaches the old one.
+    """
+
+    def __init__(self, move: CellMove, old: Connection, new: Connection, old_conninfo: str) -> None:
+        self.name = make_name(move)
+        self._schema = move.schema_name
+        self._old = old
+        self._new = new
+        self._old_conninfo = old_conninfo
+
+    async def check(self) -> str | None:
+        """Whether both servers can do it. Returns what the operator should know. Raises MoveRefused."""
+        for connection in (self._old, self._new):
+            (version,) = await _fetch(connection, "read_version")
+            if version < MIN_VERSION:
+                raise MoveRefused(f"PostgreSQL {version} is too old: a cell needs {MIN_VERSION} or newer.")
+        if await _fetch(self._old, "read_rights") != (True,):
+            raise MoveRefused(
+                "At the old place the move needs a user who may replicate (REPLICATION) and may see and end"
+                " sessions (pg_read_all_stats, pg_signal_backend), or a superuser: name it with --source-url."
+            )
+        wal_level, kept, is_citus = await _fetch(self._old, "read_settings")
+        if is_citus:
+            raise MoveRefused("The cell is placed by Citus: move it with citus_schema_move().")
+        if wal_level != "logical":
+            raise MoveRefused(
+                f"The server of the old place has wal_level = {wal_level}. Set it to logical and restart it."
+            )
+        if kept != UNLIMITED:
+            return f"the old place keeps at most {kept} of changes for the copy (max_slot_wal_keep_size)"
+        return None
+
+    async def is_subscribed(self) -> bool:
+        """Whether the new place has the subscription."""
+        return await self._find(self._new, "find_subscription") is not None
+
+    async def ensure(self) -> None:
+        """Make what is missing, and start copying. The new place has empty tables, or was begun before."""
+        if await self._find(self._old, "find_publication") is None:
+            tables = await self._list_tables()
+            names = sql.SQL(", ").join(sql.Identifier(self._schema, table) for table in tables)
+            await self._execute(
+                self._old,
+                "create publication {name} for table {tables} with (publish_via_partition_root = true)",
+                tables=names,
+            )
+        subscribed = await self._find(self._new, "find_subscription")
+        if await self._find(self._old, "find_slot") is None:
+            if subscribed is not None:
+                raise MoveRefused(
+                    f"The old place has lost the replication slot {self.name}: undo the move with --undo,"
+                    " and begin it again."
+                )
+            await self._old.execute(QUERIES["create_slot"].text, {"name": self.name})
+        if subscribed is None:
+            # The slot exists already. A subscription that makes it would hang if both are on one server.
+            await self._execute(
+                self._new,
+                "create subscription {name} connection {conninfo} publication {name}"
+                " with (create_slot = false, slot_name = {slot})",
+                conninfo=sql.Literal(self._old_conninfo),
+                slot=sql.Literal(self.name),
+            )
+        elif subscribed == (False,):
+            await self._execute(self._new, "alter subscription {name} enable")
+
+    async def count_tables(self) -> tuple[int, int]:
+        """How many tables there are, and how many of them are copied."""
+        total, copied = await _fetch(self._new, "count_tables", name=self.name)
+        return total, copied
+
+    async def read_lag(self) -> int:
+        """How many bytes of changes the new place has yet to apply. Raises MoveRefused without a slot."""
+        return await self._read_lag(None)
+
+    async def wait_applied(self) -> None:
+        """Wait until the new place has applied and stored all that is committed now."""
+        (position,) = await _fetch(self._old, "read_position")
+        while True:
+            if await self._read_lag(position) <= 0:
+                return
+            await asyncio.sleep(POLL_S)
+
+    async def disable(self) -> None:
+        """Stop applying."""
+        await self._execute(self._new, "alter subscription {name} disable")
+
+    async def drop_subscription(self) -> None:
+        """Drop the subscription and its slot. If the old place does not answer, the slot stays there."""
+        if not await self.is_subscribed():
+            return
+        try:
+            await self._execute(self._new, "drop subscription {name}")
+        except psycopg.OperationalError:
+            if self._new.closed:
+                raise
+            await self.disable()
+            await self._execute(self._new, "alter subscription {name} set (slot_name = none)")
+            await self._execute(self._new, "drop subscription {name}")
+
+    async def _list_tables(self) -> list[str]:
+        values = {"schema": self._schema, "without": list(NOT_COPIED)}
+        rows = await (await self._old.execute(QUERIES["list_tables"].text, values)).fetchall()
+        return [table for (table,) in rows]
+
+    async def _read_lag(self, position: str | None) -> int:
+        values = {"name": self.name, "position": position}
+        row = await (await self._old.execute(QUERIES["read_lag"].text, values)).fetchone()
+        if row is None:
+            raise MoveRefused(f"The old place has lost the replication slot {self.name}.")
+        return int(row[0])
+
+    async def _find(self, connection: Connection, query: str) -> tuple[Any, ...] | None:
+        return await (await connection.execute(QUERIES[query].text, {"name": self.name})).fetchone()
+
+    async def _execute(self, connection: Connection, text: LiteralString, **parts: sql.Composable) -> None:
+        statement = sql.SQL(text)
+        await connection.execute(statement.format(name=sql.Identifier(self.name), **parts))
+
+
+def make_name(move: CellMove) -> str:
+    """The name of a move's publication, slot and subscription."""
+    return f"wallet_cell_{move.cell_id}_{move.move_id[:8]}"
+
+
+async def drop_source(old: Connection, move: CellMove) -> None:
+    """Drop the slot and the publication at the old place, whatever the new place does."""
+    values = {"name": make_name(move)}
+    while True:
+        slot = await (await old.execute(QUERIES["find_slot"].text, values)).fetchone()
+        if slot is None:
+            break
+        if slot[0] is None:
+            await old.execute(QUERIES["drop_slot"].text, values)
+        else:
+            await old.execute(QUERIES["end_reader"].text, values)
+            await asyncio.sleep(POLL_S)
+    drop = sql.SQL("drop publication if exists {}")
+    await old.execute(drop.format(sql.Identifier(values["name"])))
+
+
+async def _fetch(connection: Connection, query: str, **values: Any) -> tuple[Any, ...]:
+    row: tuple[Any, ...] | None = await (await connection.execute(QUERIES[query].text, values)).fetchone()
+    assert row is not None, "these queries always have a row"
+    return row

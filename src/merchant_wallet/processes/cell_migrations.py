@@ -1,0 +1,57 @@
+"""Migrates the apart cells, one after the other, after home's own migrations.
+
+Rules:
+- Each cell is migrated by itself. A cell that is away is named, and the others are migrated.
+- What is done stays done. So the same call, later, does the rest.
+- A cell that is closed, because it is being moved, is named too. Its schema is left alone.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import psycopg
+
+from merchant_wallet.base.cells import Cell
+from merchant_wallet.merchants.cells.directory import Directory
+from merchant_wallet.postgres.grants import Side, grant
+from merchant_wallet.postgres.migrate import migrate
+
+
+class MigratedCells(NamedTuple):
+    """The migrations that were applied in each cell, and the cells that were left out with the cause."""
+
+    applied: Mapping[str, list[str]]
+    left_out: Mapping[str, str]
+
+
+def migrate_cells(
+    url: str, urls: Mapping[str, str], roles: Mapping[Side, str], progress: Callable[[str], None]
+) -> MigratedCells:
+    """Migrate every apart cell as the owner of the tables, and grant the roles what its tables need.
+
+    `url` is home's. `urls` are the cells' that have another user or address there. Raises GrantRefused,
+    MigrationError, and psycopg.Error if a statement fails.
+    """
+    applied: dict[str, list[str]] = {}
+    left_out: dict[str, str] = {}
+    for cell in asyncio.run(_list_apart(Directory(url, urls))):
+        if not cell.is_open:
+            left_out[cell.name] = "it is being moved"
+            continue
+        try:
+            applied[cell.name] = _migrate(cell, roles, progress)
+        except psycopg.OperationalError as error:
+            left_out[cell.name] = " ".join(str(error).split())
+    return MigratedCells(applied, left_out)
+
+
+def _migrate(cell: Cell, roles: Mapping[Side, str], progress: Callable[[str], None]) -> list[str]:
+    applied = migrate(cell.url, lambda text: progress(f"cell {cell.name}: {text}"), schema=cell.schema)
+    grant(cell.url, roles, cell.schema)
+    return applied
+
+
+async def _list_apart(directory: Directory) -> list[Cell]:
+    await directory.refresh()
+    return [cell for cell in directory.list() if not cell.is_home]

@@ -1,0 +1,128 @@
+"""A cell moves to another cluster while it is in use. Nothing is lost and nothing is done twice."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+import pytest
+from tests.cells.killable_mover import LATE_POINTS, POINTS, SWITCH_POINTS, Point
+from tests.cells.moved import Load, MovableCell, has_answers, stop_mover, take_over, under_load
+from tests.crash.shop import COIN, eventually, run
+
+from merchant_wallet.base.db import connect_sync, place
+from merchant_wallet.postgres import WORKER_ROLE
+
+
+def test_a_cell_moves_while_it_is_in_use(movable: MovableCell) -> None:
+    async def scenario() -> None:
+        await movable.open_shops("First", "Second")
+        before = [await shop.alice_units() for shop in movable.shops]
+        async with movable.layout.open_writers() as writers:
+            loads = [Load(shop) for shop in movable.shops]
+            running = [asyncio.create_task(load.run(writers)) for load in loads]
+            await eventually(lambda: has_answers(loads))
+            mover = await movable.move()
+            counts = [len(load.acknowledged) for load in loads]
+            await eventually(lambda: has_answers(loads, counts))
+            for load in loads:
+                load.end()
+            await asyncio.gather(*running)
+        movable.follow()
+        for shop, load, units in zip(movable.shops, loads, before, strict=True):
+            print(
+                f"closed for {mover.closed_s:.2f} s; the longest wait {load.longest_gap_s:.2f} s;"
+                f" {load.refused_count} refusals, {len(load.acknowledged)} credits"
+            )
+            assert await shop.alice_units() == units + len(load.acknowledged) * COIN
+            assert set(await shop.orders()) >= set(load.acknowledged)
+        await movable.verify()
+
+    run(scenario())
+
+
+def test_nobody_writes_at_the_old_place_after_the_switch(movable: MovableCell) -> None:
+    async def scenario() -> None:
+        await movable.open_shops("Shop")
+        await movable.move()
+
+    run(scenario())
+    address, version, state = movable.read_place()
+    assert (version, state) == (2, "switched")
+    assert movable.new_url.rsplit("?", 1)[0].rsplit("/", 1)[1] in address
+    with connect_sync(movable.layout.far_url) as old:
+        assert old.execute("select version, is_open from cell_state").fetchone() == (2, False)
+    worker_url = movable.layout.far_url.replace(f"user={_owner(movable)}", f"user={WORKER_ROLE}")
+    with connect_sync(worker_url) as old, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        old.execute("insert into callback_attempt select * from callback_attempt")
+    with connect_sync(place(worker_url, None, "far")) as old:
+        assert old.execute("select count(*) from book").fetchone() == (1,)
+
+
+def _owner(movable: MovableCell) -> str:
+    return str(psycopg.conninfo.conninfo_to_dict(movable.layout.far_url)["user"])
+
+
+def _list_points(points: Sequence[Point], *chosen: Point) -> list[Any]:
+    """The points of the long form. The chosen ones are in the usual run, too."""
+    assert set(chosen) <= set(points)
+    return [
+        pytest.param(point, id=str(point), marks=() if point in chosen else pytest.mark.long)
+        for point in points
+    ]
+
+
+@pytest.mark.parametrize(
+    "point",
+    _list_points(
+        (*POINTS, *SWITCH_POINTS, *LATE_POINTS), POINTS[2], POINTS[6], SWITCH_POINTS[9], LATE_POINTS[1]
+    ),
+)
+def test_a_killed_move_is_continued_by_the_same_command(movable: MovableCell, point: Point) -> None:
+    async def scenario() -> None:
+        await movable.open_shops("Shop")
+        async with under_load(movable):
+            await stop_mover(movable, *point)
+            await movable.move()
+        assert movable.read_place()[2] == "switched"
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("point", _list_points(SWITCH_POINTS[2:], SWITCH_POINTS[3], SWITCH_POINTS[9]))
+def test_a_worker_opens_the_old_place_after_the_mover_died_in_the_switch(
+    movable: MovableCell, point: Point
+) -> None:
+    async def scenario() -> None:
+        await movable.open_shops("Shop")
+        async with under_load(movable) as load:
+            await stop_mover(movable, *point)
+            assert movable.read_place()[2] == "switching"
+            await take_over(movable.layout.url)
+            assert movable.read_place()[2] == "copying"
+            count = len(load.acknowledged)
+            await eventually(lambda: has_answers([load], [count]))
+            await movable.move()
+        assert movable.read_place()[2] == "switched"
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    "point", _list_points((*POINTS[1:], *SWITCH_POINTS[1::3]), POINTS[5], SWITCH_POINTS[4])
+)
+def test_a_killed_move_is_undone(movable: MovableCell, point: Point) -> None:
+    async def scenario() -> None:
+        await movable.open_shops("Shop")
+        async with under_load(movable):
+            await stop_mover(movable, *point)
+            await movable.undo()
+        assert movable.read_place()[2] is None
+
+    run(scenario())
+    with connect_sync(movable.new_url) as new:
+        assert new.execute("select from pg_namespace where nspname = 'far'").fetchall() == []
+        assert new.execute("select from pg_subscription").fetchall() == []
+    with connect_sync(movable.layout.far_url) as old:
+        assert old.execute("select from pg_replication_slots").fetchall() == []
+        assert old.execute("select from pg_publication").fetchall() == []

@@ -1,0 +1,196 @@
+"""Moves of cells that must not succeed, or not yet: wrong copies, slow switches, movers that wake up late."""
+
+import asyncio
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.book.test_checkpoints import OTHER, SIGNER
+from tests.cells.killable_mover import POINTS, SWITCH_POINTS
+from tests.cells.layout import Layout
+from tests.cells.moved import BY, MovableCell, fork_mover, has_answers, stop_mover, take_over, under_load
+from tests.crash.shop import eventually, run
+from tests.fork_server import STOPPED
+
+from merchant_wallet.audit.checkpointing.signing import write_checkpoints
+from merchant_wallet.base.db import connect, connect_sync, strip_identity
+from merchant_wallet.merchants.cells import moves
+from merchant_wallet.merchants.cells.copies import CheckpointFolder, CopyWrong
+from merchant_wallet.merchants.cells.moves import MoveRefused
+from merchant_wallet.merchants.cells.moving import Timing, open_mover
+
+COPIED = POINTS[-1]
+"""The copy is complete, and not yet verified."""
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "update posting set amount = amount + 1 where entry_id = (select max(entry_id) from posting)",
+        "update account set balance = balance + 1 where account_id = (select max(user_id) from sub_user)",
+        "delete from wallet_address",
+        "delete from entry where entry_id = (select max(entry_id) from entry)",
+    ],
+)
+def test_a_copy_that_is_wrong_never_counts(movable: MovableCell, damage: str) -> None:
+    async def scenario() -> None:
+        await movable.open_shops("Shop")
+        await stop_mover(movable, *COPIED)
+        with connect_sync(movable.new_cell_url) as new:
+            assert new.execute(damage.encode()).rowcount > 0
+        with pytest.raises(CopyWrong):
+            await movable.move()
+        assert movable.read_place()[1:] == (1, "copying")
+        async with under_load(movable):
+            await movable.undo()
+            await movable.move()
+
+    run(scenario())
+
+
+def test_a_copy_that_differs_from_its_checkpoints_never_counts(movable: MovableCell, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        await movable.open_shops("Shop")
+        async with await connect(movable.layout.far_url) as far:
+            assert await write_checkpoints(far, SIGNER, tmp_path, 1000) == 1
+        with pytest.raises(CopyWrong, match="is not signed with this key"):
+            await movable.move(checkpoints=CheckpointFolder(tmp_path, OTHER.keys))
+        assert movable.read_place()[2] == "copying"
+        await movable.move(checkpoints=CheckpointFolder(tmp_path, SIGNER.keys))
+        assert movable.read_place()[2] == "switched"
+
+    run(scenario())
+
+
+def test_a_switch_that_takes_too_long_is_taken_back_and_tried_again(movable: MovableCell) -> None:
+    locker = psycopg.connect(movable.new_url)
+
+    def act(text: str) -> None:
+        if text == "following":
+            # Nothing can be applied any more.
+            locker.execute("lock table far.posting in share row exclusive mode")
+        elif "trying again" in text:
+            locker.rollback()
+
+    def lock_once(text: str) -> None:
+        if not said or "trying again" in text:
+            act(text)
+        if text == "following":
+            said.append(text)
+
+    said: list[str] = []
+
+    async def scenario() -> None:
+        await movable.open_shops("Shop")
+        async with under_load(movable):
+            await movable.move(Timing(budget_s=1.5, retry_s=0.1, attempts=20), lock_once)
+
+    with locker:
+        run(scenario())
+    assert movable.read_place()[1:] == (1 + 2 * len(said) - 1, "switched")
+    with connect_sync(movable.layout.url) as home:
+        taken_back = home.execute(
+            "select count(*) from audit_entry where action = 'cell.move.take_back'"
+        ).fetchone()
+    assert taken_back == (len(said) - 1,)
+    assert len(said) > 1
+
+
+@pytest.mark.parametrize("point", [SWITCH_POINTS[2], SWITCH_POINTS[8], SWITCH_POINTS[9]], ids=str)
+def test_a_mover_that_wakes_up_late_changes_nothing(movable: MovableCell, point: tuple[str, int]) -> None:
+    async def scenario() -> None:
+        await movable.open_shops("Shop")
+        async with under_load(movable) as load:
+            late = fork_mover(movable, *point, signal.SIGSTOP)
+            try:
+                assert await asyncio.to_thread(late.wait_for_state) == STOPPED
+                await take_over(movable.layout.url)
+                with pytest.raises(MoveRefused, match="Another command"):
+                    await movable.move()
+                count = len(load.acknowledged)
+                await eventually(lambda: has_answers([load], [count]))
+                late.resume()
+                assert await asyncio.to_thread(late.wait_for_state) not in (0, STOPPED)
+            finally:
+                late.end()
+            assert movable.read_place()[1:] == (3, "copying")
+            count = len(load.acknowledged)
+            await eventually(lambda: has_answers([load], [count]))
+            await movable.move()
+        assert movable.read_place()[2] == "switched"
+
+    run(scenario())
+
+
+def test_a_session_that_was_open_before_the_switch_ends_with_its_transaction(movable: MovableCell) -> None:
+    asyncio.run(movable.open_shops("Shop"))
+    insert = "insert into callback_pause select merchant_id, 1, 'test' from book"
+    with ExitStack() as stack:
+        idle, busy = (stack.enter_context(connect_sync(movable.layout.far_url)) for _ in range(2))
+
+        def begin_late(text: str) -> None:
+            # Before that, PostgreSQL waits for the end of transactions that write.
+            if text == "following":
+                busy.execute("begin")
+                busy.execute(insert)
+
+        run(movable.move(progress=begin_late))
+        for session in (idle, busy):
+            with pytest.raises(psycopg.OperationalError, match="terminating connection"):
+                session.execute(insert)
+    for url in (movable.layout.far_url, movable.new_cell_url):
+        with connect_sync(url) as place:
+            assert place.execute("select count(*) from callback_pause").fetchone() == (0,)
+
+
+def test_a_schema_of_somebody_else_is_neither_used_nor_removed(movable: MovableCell) -> None:
+    with connect_sync(movable.new_url) as new:
+        new.execute("create schema far")
+        new.execute("create table far.cell_state (cell_id int, version bigint, is_open boolean)")
+        new.execute("insert into far.cell_state values (1, 0, true)")
+
+    async def scenario() -> None:
+        await movable.open_shops("Shop")
+        with pytest.raises(MoveRefused, match="has not made"):
+            await movable.move()
+        await movable.undo()
+        await movable.verify()
+
+    run(scenario())
+    assert movable.read_place()[2] is None
+    with connect_sync(movable.new_url) as new:
+        assert new.execute("select * from far.cell_state").fetchall() == [(1, 0, True)]
+
+
+def test_the_old_copy_is_dropped_on_demand_and_the_cell_can_move_back(movable: MovableCell) -> None:
+    async def scenario() -> None:
+        await movable.open_shops("Shop")
+        async with under_load(movable):
+            await movable.move()
+        with pytest.raises(MoveRefused, match="another place"):
+            async with await connect(movable.layout.url) as home:
+                await moves.begin(home, movable.layout.far_id, "host=elsewhere", BY)
+        await movable.drop_old()
+        with connect_sync(movable.old_url) as old:
+            assert old.execute("select from pg_namespace where nspname = 'far'").fetchall() == []
+        movable.turn_round()
+        async with under_load(movable):
+            await movable.move()
+
+    run(scenario())
+    assert movable.read_place()[1:] == (3, "switched")
+
+
+def test_a_server_without_logical_replication_is_named(layout: Layout, empty_database_url: str) -> None:
+    async def scenario() -> None:
+        async with await connect(layout.url) as home:
+            move = await moves.begin(home, layout.far_id, strip_identity(empty_database_url), BY)
+            async with open_mover(home, layout.url, move, BY, print) as mover:
+                with pytest.raises(MoveRefused, match=r"REPLICATION|wal_level = replica"):
+                    await mover.run(None)
+                await mover.undo()
+            assert await moves.read_move(home, layout.far_id) is None
+
+    run(scenario())

@@ -1,0 +1,280 @@
+"""`cell`: add cells, place merchants in them, look at them, drain them."""
+
+import os
+import shutil
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from tests.cli.conftest import Wallet
+from tests.clusters import Cluster, lone_cluster
+
+from merchant_wallet.base.db import connect_sync, place
+from merchant_wallet.merchants.cells import adding, carrying
+from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
+from merchant_wallet.postgres.migrate import MIGRATIONS, migrate, read_migrations
+from merchant_wallet.processes import cell_migrations
+
+KILLED = 9
+
+
+def count(url: str, schema: str, table: str) -> int:
+    with connect_sync(place(url, None, schema)) as connection:
+        row = connection.execute(f"select count(*) from {table}".encode()).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def owner_of(cluster: Cluster, wallet: Wallet) -> str:
+    """The URL of another server's database, as the user that owns the wallet's tables."""
+    owner = str(conninfo_to_dict(wallet.url)["user"])
+    cluster.execute(f"create role {owner} superuser login")
+    for role in (WEB_ROLE, WORKER_ROLE):
+        cluster.execute(f"create role {role} login")
+    return make_conninfo(cluster.url(), user=owner)
+
+
+def test_a_cell_beside_home_takes_merchants_and_their_money(wallet: Wallet) -> None:
+    added = wallet.ask("cell", "add", "east")
+    assert added == {"name": "east", "schema": "east", "address": None, "added": True}
+    merchant_id = wallet.open_merchant("Shop", "--cell", "east")
+    wallet.credit("Shop", "USDT", "100")
+    assert count(wallet.url, "east", "entry") == 1
+    assert count(wallet.url, "public", "entry") == 0
+    [main, east] = wallet.ask("cell", "list")["cells"]
+    assert (main["name"], main["merchants"], main["books"]) == ("main", 0, 0)
+    assert (east["name"], east["merchants"], east["books"], east["entries"]) == ("east", 1, 1, 1)
+    assert east["reachable"]
+    assert east["mirrorAgeMs"] < 60_000
+    entries = wallet.ask("audit", "show")["entries"]
+    assert [entry["action"] for entry in entries if entry["action"].startswith("cell.")] == ["cell.add"]
+    assert merchant_id > 0
+
+
+def test_a_cell_on_another_server_is_stored_without_its_password(wallet: Wallet) -> None:
+    with lone_cluster() as cluster:
+        url = make_conninfo(owner_of(cluster, wallet), password="secret")
+        added = wallet.ask("cell", "add", "west", url, "--schema", "books")
+        assert added["added"]
+        assert "secret" not in str(added)
+        assert conninfo_to_dict(added["address"]).keys().isdisjoint({"user", "password"})
+        wallet.open_merchant("Shop", "--cell", "west")
+        wallet.credit("Shop", "USDT", "100")
+        assert count(url, "books", "entry") == 1
+        assert wallet.ask("cell", "list")["cells"][1]["reachable"]
+        cluster.kill()
+        west = wallet.ask("cell", "list")["cells"][1]
+        assert (west["reachable"], west["books"]) == (False, None)
+        assert west["cause"]
+
+
+def test_a_merchant_is_created_while_its_cell_is_away_and_opened_when_it_is_back(wallet: Wallet) -> None:
+    with lone_cluster() as cluster:
+        wallet.run("cell", "add", "west", owner_of(cluster, wallet))
+        cluster.kill()
+        made = wallet.run("merchant", "create", "Shop", "--cell", "west")
+        assert "does not answer now" in made.stderr
+        cluster.start()
+        wallet.run("merchant", "set", "Shop", "--rate-limit", "7")
+        wallet.credit("Shop", "USDT", "100")
+
+
+def test_the_same_cell_is_added_once_and_another_place_is_refused(wallet: Wallet) -> None:
+    assert wallet.ask("cell", "add", "east")["added"]
+    assert not wallet.ask("cell", "add", "east")["added"]
+    assert "at another place" in wallet.refuse("cell", "add", "east", "--schema", "other")
+    assert "is in use" in wallet.refuse("cell", "add", "two", "--schema", "east")
+
+
+@pytest.mark.parametrize("name", ["home", "East", "1st", "x" * 32, "public'"])
+def test_a_bad_name_is_refused_with_the_rule(wallet: Wallet, name: str) -> None:
+    assert "NAME has at most 31" in wallet.refuse("cell", "add", name)
+
+
+def test_a_schema_with_other_tables_is_left_alone(wallet: Wallet) -> None:
+    with psycopg.connect(wallet.url, autocommit=True) as connection:
+        connection.execute("create schema east")
+        connection.execute("create table east.mine (x int)")
+    assert "is in use" in wallet.refuse("cell", "add", "east")
+
+
+def test_an_empty_schema_of_the_administrator_is_taken(wallet: Wallet) -> None:
+    with psycopg.connect(wallet.url, autocommit=True) as connection:
+        connection.execute("create schema east")
+    assert wallet.ask("cell", "add", "east")["added"]
+
+
+def test_new_merchants_go_to_the_cell_with_the_fewest_and_to_none_that_is_drained(wallet: Wallet) -> None:
+    wallet.open_merchant("First")
+    wallet.run("cell", "add", "east")
+    wallet.open_merchant("Second")
+    assert [cell["merchants"] for cell in wallet.ask("cell", "list")["cells"]] == [1, 1]
+    assert wallet.ask("cell", "drain", "east") == {"name": "east", "state": "draining"}
+    assert "was not open" in wallet.refuse("cell", "drain", "east")
+    for name in ("Third", "Fourth"):
+        wallet.open_merchant(name)
+    assert [cell["merchants"] for cell in wallet.ask("cell", "list")["cells"]] == [3, 1]
+    assert "is draining" in wallet.refuse("merchant", "create", "Fifth", "--cell", "east")
+    assert wallet.ask("cell", "drain", "east", "--undo")["state"] == "open"
+    wallet.open_merchant("Fifth", "--cell", "east")
+    assert "There is no cell west" in wallet.refuse("merchant", "create", "Sixth", "--cell", "west")
+    assert "There is no cell west" in wallet.refuse("cell", "drain", "west")
+
+
+def test_another_user_for_a_cell_is_named_by_the_setting(wallet: Wallet) -> None:
+    wallet.run("cell", "add", "east")
+    wallet.variables["WALLET_CELL_URLS"] = "east=postgresql://nobody@127.0.0.1:1/none"
+    east = wallet.ask("cell", "list")["cells"][1]
+    assert not east["reachable"]
+    wallet.variables["WALLET_CELL_URLS"] = "east"
+    assert "WALLET_CELL_URLS" in wallet.refuse("cell", "list", status=2)
+
+
+def _die(*_: object, **__: object) -> None:
+    os._exit(KILLED)
+
+
+@pytest.mark.parametrize(
+    "name", ["_mark", "migrate", "grant", "ensure_nonce_partitions", "mirror", "insert_cell", "finish"]
+)
+def test_an_added_cell_whose_command_was_killed_anywhere_is_added_by_the_same_command(
+    wallet: Wallet, name: str
+) -> None:
+    def run() -> None:
+        setattr(adding, name, _die)
+        wallet.run("cell", "add", "east")
+
+    process = get_context("fork").Process(target=run)
+    process.start()
+    process.join(60)
+    assert process.exitcode == KILLED
+    if name != "finish":
+        assert [cell["name"] for cell in wallet.ask("cell", "list")["cells"]] == ["main"]
+    # Another cell gets the id that the killed command had in mind.
+    wallet.run("cell", "add", "west")
+    assert wallet.ask("cell", "add", "east")["added"] is (name != "finish")
+    assert all(cell["reachable"] for cell in wallet.ask("cell", "list")["cells"])
+    wallet.open_merchant("Shop", "--cell", "east")
+    wallet.credit("Shop", "USDT", "100")
+
+
+@pytest.mark.parametrize("name", ["find_and_carry", "open_book"])
+def test_a_merchant_whose_command_was_killed_before_its_cell_knew_it_is_opened_later(
+    wallet: Wallet, name: str
+) -> None:
+    wallet.run("cell", "add", "east")
+
+    def run() -> None:
+        setattr(carrying, name, _die)
+        wallet.run("merchant", "create", "Shop", "--cell", "east")
+
+    process = get_context("fork").Process(target=run)
+    process.start()
+    process.join(60)
+    assert process.exitcode == KILLED
+    assert [merchant["name"] for merchant in wallet.ask("merchant", "list")["merchants"]] == ["Shop"]
+    # Whoever reads the merchant for a request carries it first. Here it is a change.
+    wallet.run("merchant", "set", "Shop", "--rate-limit", "7")
+    wallet.credit("Shop", "USDT", "100")
+    assert count(wallet.url, "east", "book") == 1
+
+
+def test_every_cell_is_migrated_and_one_that_is_away_is_named(
+    wallet: Wallet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lone_cluster() as cluster:
+        wallet.run("cell", "add", "east")
+        wallet.run("cell", "add", "west", owner_of(cluster, wallet))
+        assert wallet.ask("migrate")["cells"] == {"east": [], "west": []}
+        newer = f"{read_migrations()[-1].version + 1:04}_newer_cell"
+        folder = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
+        (folder / f"{newer}.sql").write_text("create table newer (x int)")
+        monkeypatch.setattr(cell_migrations, "migrate", partial(migrate, folder=folder))
+        cluster.kill()
+        found = wallet.ask("migrate", status=1)
+        assert found["cells"] == {"east": [newer], "west": None}
+        said = wallet.run("migrate", status=1).stderr
+        assert "Cell west was not migrated" in said
+        assert "Run the same command again" in said
+        cluster.start()
+        assert wallet.ask("migrate")["cells"] == {"east": [], "west": [newer]}
+
+
+def test_lists_over_all_merchants_name_the_cell_that_is_away(wallet: Wallet) -> None:
+    with lone_cluster() as cluster:
+        wallet.open_merchant("Shop")
+        wallet.credit("Shop", "USDT", "100")
+        wallet.run("cell", "add", "west", owner_of(cluster, wallet))
+        wallet.open_merchant("Far Shop", "--cell", "west")
+        wallet.credit("Far Shop", "USDT", "100")
+        verified = wallet.ask("book", "verify")["books"]
+        assert [(book["ok"], book["entries"]) for book in verified] == [(True, 1), (True, 1)]
+        cluster.kill()
+        for words in ("withdrawals list", "callbacks list", "deposits list", "fees list"):
+            assert "Cell west is away, its merchants are left out" in wallet.run(*words.split()).stderr
+        for words in ("book show", "book statement", "sub-users list"):
+            assert "cell west is away" in wallet.refuse(*words.split(), "Far Shop", status=2)
+        assert "cell west is away" in wallet.refuse("book", "verify", status=2)
+        assert wallet.ask("book", "verify", "Shop")["ok"]
+
+
+def check(wallet: Wallet, name: str, status: int = 0) -> dict[str, Any]:
+    """What doctor says of a cell."""
+    checks: list[dict[str, Any]] = wallet.ask("doctor", status=status)["checks"]
+    [found] = [line for line in checks if line["name"] == f"cell {name}"]
+    return found
+
+
+def test_doctor_says_of_each_cell_whether_it_is_well(wallet: Wallet) -> None:
+    with lone_cluster() as cluster:
+        wallet.run("cell", "add", "east")
+        wallet.run("cell", "add", "west", owner_of(cluster, wallet))
+        wallet.open_merchant("Near", "--cell", "main")
+        wallet.credit("Near", "USDT", "100")
+        wallet.open_merchant("Shop", "--cell", "east")
+        assert check(wallet, "east")["text"].startswith("answers; all migrations applied; 1 merchants")
+        cluster.kill()
+        west = check(wallet, "west", status=1)
+        assert west["text"].startswith("away: ")
+        assert "WALLET_CELL_URLS" in west["advice"]
+        assert check(wallet, "east", status=1)["ok"]
+
+
+@pytest.mark.parametrize(
+    ("place_of", "statement", "text", "advice"),
+    [
+        ("east", "update cell_state set version = 2", "closed, or it has moved", "WALLET_CELL_URLS"),
+        ("east", "update cell_state set is_open = false", "closed, or it has moved", "WALLET_CELL_URLS"),
+        ("east", "delete from schema_migration where version > 40", "missing migrations", "migrate"),
+        ("east", "update reference_state set checked_ms = 0", "copies of rates are", "start `work`"),
+        ("public", "update merchant set settings_version = 9", "1 merchants' changes wait", "start `work`"),
+    ],
+)
+def test_doctor_names_what_is_wrong_with_a_cell(
+    wallet: Wallet, place_of: str, statement: str, text: str, advice: str
+) -> None:
+    wallet.run("cell", "add", "east")
+    wallet.open_merchant("Shop", "--cell", "east")
+    with connect_sync(place(wallet.url, None, place_of)) as connection:
+        connection.execute(statement.encode())
+    found = check(wallet, "east", status=1)
+    assert text in found["text"]
+    assert advice in found["advice"]
+
+
+def test_doctor_finds_a_cell_without_partitions_and_an_address_that_leads_elsewhere(wallet: Wallet) -> None:
+    wallet.run("cell", "add", "east")
+    with connect_sync(place(wallet.url, None, "east")) as connection:
+        [(last,)] = connection.execute(
+            b"select max(inhrelid::regclass::text) from pg_inherits where inhparent = 'nonce'::regclass"
+        ).fetchall()
+        connection.execute(f"drop table {last}".encode())
+    assert check(wallet, "east", status=1)["text"] == "no partition for tomorrow's nonces"
+    elsewhere = urlsplit(wallet.url)._replace(path="/postgres").geturl()
+    wallet.variables["WALLET_CELL_URLS"] = f"east={elsewhere}"
+    assert check(wallet, "east", status=1)["text"] == "there is no cell in schema east"
