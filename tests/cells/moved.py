@@ -142,7 +142,7 @@ async def move_to(
     """Move the tests' cell, as the command does it."""
     async with await connect(home_url) as home:
         cell_id = await moves.find_cell_id(home, FAR)
-        move = await moves.begin(home, cell_id, strip_identity(new_url), BY)
+        move = await moves.plan(home, cell_id, strip_identity(new_url))
         async with open_mover(home, home_url, move, BY, progress, timing=timing) as mover:
             await mover.run(checkpoints)
             return mover

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.book.test_checkpoints import OTHER, SIGNER
-from tests.cells.killable_mover import POINTS, SWITCH_POINTS
+from tests.cells.killable_mover import LATE_POINTS, POINTS, SWITCH_POINTS
 from tests.cells.layout import Layout
 from tests.cells.moved import BY, MovableCell, fork_mover, has_answers, stop_mover, take_over, under_load
 from tests.crash.shop import eventually, run
@@ -18,9 +18,14 @@ from merchant_wallet.audit.checkpointing.signing import write_checkpoints
 from merchant_wallet.base.db import connect, connect_sync, strip_identity
 from merchant_wallet.merchants.cells import moves
 from merchant_wallet.merchants.cells.copies import CheckpointFolder, CopyWrong
-from merchant_wallet.merchants.cells.moves import MoveRefused
-from merchant_wallet.merchants.cells.moving import Timing, open_mover
+from merchant_wallet.merchants.cells.directory import Directory
+from merchant_wallet.merchants.cells.lost_places import forget_old, undo_without_new
+from merchant_wallet.merchants.cells.moves import TIMEOUT_MS, MoveRefused
+from merchant_wallet.merchants.cells.moving import Timing, make_urls, open_mover
+from merchant_wallet.merchants.cells.takeover import MoveTakeover
 
+HOUR_MS = 3_600_000
+NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
 COPIED = POINTS[-1]
 """The copy is complete, and not yet verified."""
 
@@ -145,23 +150,121 @@ def test_a_session_that_was_open_before_the_switch_ends_with_its_transaction(mov
             assert place.execute("select count(*) from callback_pause").fetchone() == (0,)
 
 
-def test_a_schema_of_somebody_else_is_neither_used_nor_removed(movable: MovableCell) -> None:
-    with connect_sync(movable.new_url) as new:
-        new.execute("create schema far")
-        new.execute("create table far.cell_state (cell_id int, version bigint, is_open boolean)")
-        new.execute("insert into far.cell_state values (1, 0, true)")
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_a_schema_of_somebody_else_is_neither_used_nor_removed(movable: MovableCell, is_begun: bool) -> None:
+    def take_the_name() -> None:
+        with connect_sync(movable.new_url) as new:
+            new.execute("create schema far")
+            new.execute("create table far.cell_state (cell_id int, version bigint, is_open boolean)")
+            new.execute("insert into far.cell_state values (1, 0, true)")
 
     async def scenario() -> None:
         await movable.open_shops("Shop")
-        with pytest.raises(MoveRefused, match="has not made"):
+        if is_begun:
+            await stop_mover(movable, *POINTS[1])
+        take_the_name()
+        with pytest.raises(MoveRefused, match="has not made" if is_begun else "has a schema far already"):
             await movable.move()
-        await movable.undo()
+        if is_begun:
+            await movable.undo()
         await movable.verify()
 
     run(scenario())
     assert movable.read_place()[2] is None
     with connect_sync(movable.new_url) as new:
         assert new.execute("select * from far.cell_state").fetchall() == [(1, 0, True)]
+
+
+def test_a_worker_takes_over_at_once_when_the_movers_session_is_gone(movable: MovableCell) -> None:
+    async def is_taken_back() -> bool:
+        await worker.take_over()
+        return movable.read_place()[2] == "copying"
+
+    async def scenario() -> None:
+        await movable.open_shops("Shop")
+        late = fork_mover(movable, *SWITCH_POINTS[3], signal.SIGSTOP)
+        try:
+            assert await asyncio.to_thread(late.wait_for_state) == STOPPED
+            async with await connect(movable.layout.url) as home:
+                # A mover whose session lives gets its time, and no longer.
+                assert await moves.list_stalled(home, timeout_ms=HOUR_MS) == []
+                [found] = await moves.list_all(home)
+                assert (found.move.state, found.is_held) == ("switching", True)
+                await home.execute("update cell_move set changed_ms = changed_ms - %s", [TIMEOUT_MS])
+                assert len(await moves.list_stalled(home)) == 1
+                await home.execute("update cell_move set changed_ms = changed_ms + %s", [HOUR_MS])
+        finally:
+            late.end()
+        await eventually(is_taken_back)
+        await worker.close()
+
+    worker = MoveTakeover(Directory(movable.layout.url))
+    run(scenario())
+
+
+@pytest.mark.parametrize("point", [POINTS[5], SWITCH_POINTS[2], SWITCH_POINTS[9]], ids=str)
+def test_a_move_to_a_server_that_is_gone_for_good_is_undone(
+    movable: MovableCell, point: tuple[str, int]
+) -> None:
+    async def scenario() -> None:
+        await movable.open_shops("Shop")
+        async with under_load(movable):
+            await stop_mover(movable, *point)
+            async with await connect(movable.layout.url) as home:
+                move = await moves.read_move(home, movable.layout.far_id)
+                assert move is not None
+                urls = make_urls(movable.layout.url, move, NOWHERE, None)
+                with pytest.raises(MoveRefused, match="still at its old place"):
+                    await forget_old(home, urls, move, BY)
+                await undo_without_new(home, urls, move, BY)
+
+    run(scenario())
+    assert movable.read_place()[2] is None
+    with connect_sync(movable.old_url) as old:
+        assert old.execute("select from pg_replication_slots").fetchall() == []
+
+
+@pytest.mark.parametrize("point", [LATE_POINTS[0], None], ids=str)
+def test_an_old_place_that_is_gone_for_good_is_forgotten(
+    movable: MovableCell, point: tuple[str, int] | None
+) -> None:
+    async def scenario() -> None:
+        await movable.open_shops("Shop")
+        async with under_load(movable):
+            if point is None:
+                await movable.move()
+            else:
+                await stop_mover(movable, *point)
+            async with await connect(movable.layout.url) as home:
+                move = await moves.read_move(home, movable.layout.far_id)
+                assert move is not None
+                urls = make_urls(movable.layout.url, move, None, NOWHERE)
+                with pytest.raises(MoveRefused, match="at its new place"):
+                    await undo_without_new(home, urls, move, BY)
+                await forget_old(home, urls, move, BY)
+            movable.follow()
+
+    run(scenario())
+    assert movable.read_place()[2] is None
+    with connect_sync(movable.new_url) as new:
+        assert new.execute("select from pg_subscription").fetchall() == []
+
+
+def test_a_copy_that_an_older_program_began_is_not_continued(movable: MovableCell) -> None:
+    async def scenario() -> None:
+        await movable.open_shops("Shop")
+        await stop_mover(movable, *COPIED)
+        with connect_sync(movable.new_cell_url) as new:
+            new.execute(
+                "delete from schema_migration where version = (select max(version) from schema_migration)"
+            )
+        with pytest.raises(MoveRefused, match="begun by an older program"):
+            await movable.move()
+        await movable.undo()
+        await movable.move()
+
+    run(scenario())
+    assert movable.read_place()[2] == "switched"
 
 
 def test_the_old_copy_is_dropped_on_demand_and_the_cell_can_move_back(movable: MovableCell) -> None:
@@ -186,11 +289,10 @@ def test_the_old_copy_is_dropped_on_demand_and_the_cell_can_move_back(movable: M
 def test_a_server_without_logical_replication_is_named(layout: Layout, empty_database_url: str) -> None:
     async def scenario() -> None:
         async with await connect(layout.url) as home:
-            move = await moves.begin(home, layout.far_id, strip_identity(empty_database_url), BY)
+            move = await moves.plan(home, layout.far_id, strip_identity(empty_database_url))
             async with open_mover(home, layout.url, move, BY, print) as mover:
                 with pytest.raises(MoveRefused, match=r"REPLICATION|wal_level = replica"):
                     await mover.run(None)
-                await mover.undo()
             assert await moves.read_move(home, layout.far_id) is None
 
     run(scenario())

@@ -41,6 +41,7 @@ COMMANDS = (
     "cell add",
     "cell list",
     "cell drain",
+    "cell move",
     "sub-users set",
     "sub-users list",
     "sub-users show",

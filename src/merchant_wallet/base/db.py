@@ -213,6 +213,18 @@ def strip_identity(url: str) -> str:
     return make_conninfo("", **kept)
 
 
+def names_place(url: str) -> bool:
+    """Whether a connection string says where the database is."""
+    return any(conninfo_to_dict(url).get(name) for name in _PLACE)
+
+
+def as_user(url: str, own: str | None) -> str:
+    """The URL with the user, and whatever else, of `own`, which names no place."""
+    if own is None:
+        return url
+    return make_conninfo("", **{**conninfo_to_dict(strip_identity(url)), **conninfo_to_dict(own)})
+
+
 def names_user(url: str) -> bool:
     """Whether a connection string says who connects."""
     return conninfo_to_dict(url).get("user") is not None

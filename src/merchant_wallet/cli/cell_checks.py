@@ -1,4 +1,4 @@
-"""What `doctor` says of each apart cell: one line, with the first thing that is wrong."""
+"""What `doctor` says of each apart cell: one line, with the first thing that is wrong. A move has its own."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -24,6 +24,7 @@ class CellWrong(Exception):
 
 async def check_cells(home: Any, settings: Settings, url: str) -> AsyncIterator[Finding]:
     """A finding for each apart cell. A cell that is away does not hinder the checks of the others."""
+    from merchant_wallet.merchants.cells import moves
     from merchant_wallet.merchants.cells.directory import Directory
 
     directory = Directory(url, dict(settings.cell_urls))
@@ -31,6 +32,25 @@ async def check_cells(home: Any, settings: Settings, url: str) -> AsyncIterator[
     for cell in directory.list():
         if not cell.is_home:
             yield await _check(home, cell)
+    for found in await moves.list_all(home):
+        yield judge_move(found)
+
+
+def judge_move(found: Any) -> Finding:
+    """Judge the move of a cell: whether somebody is at it, and whether anything is left to do."""
+    move, age_s = found.move, found.age_ms // 1000
+    name, command = f"move of cell {move.name}", f"merchant-wallet cell move {move.name}"
+    if move.state == "switched":
+        text = f"done {age_s} s ago; the old copy is still there"
+        return Finding(name, text, hint=f"when you no longer want it: `{command} --drop-old`")
+    text = f"{move.state}, to {move.address}; the last step was {age_s} s ago"
+    if found.is_held:
+        return Finding(name, f"{text}, and a command is at it")
+    return Finding(
+        name,
+        f"{text}, and no command is at it: the old server keeps all changes since, on its disk",
+        f"continue it with `{command}`, or remove the copy with `{command} --undo`",
+    )
 
 
 async def _check(home: Any, cell: Cell) -> Finding:

@@ -4,17 +4,19 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from merchant_wallet.cli import terminal
+from merchant_wallet.cli import cell_moves, terminal
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.session import Session, run
 
 app = typer.Typer(help="Spread merchants' books over several databases.", no_args_is_help=True)
+app.add_typer(cell_moves.app)
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _, at most 31.")]
 CELL_COLUMNS: Final = (
     "name",
     "state",
+    "move",
     "merchants",
     "reachable",
     "books",
@@ -103,6 +105,9 @@ def _name_cell(session: Session, name: str, url: str | None, schema: str | None)
 def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
     """Show every cell: what it has, how fast it is, and whether it answers. It takes a second.
 
+    The column `move` says how far a move is. With `switched` the cell is at its new place, and its old copy
+    was not dropped yet.
+
     \b
     Example:
       merchant-wallet cell list --json
@@ -117,6 +122,7 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
 async def _look_at_all(session: Session) -> list[dict[str, Any]]:
     import asyncio
 
+    from merchant_wallet.merchants.cells import moves
     from merchant_wallet.merchants.cells.inspection import look_at
     from merchant_wallet.merchants.cells.placement import list_cells
 
@@ -124,15 +130,18 @@ async def _look_at_all(session: Session) -> list[dict[str, Any]]:
     await cells.refresh()
     known = {cell.cell_id: cell for cell in cells.list()}
     placed = [cell for cell in await list_cells(session.conn) if cell.cell_id in known]
+    moving = {found.move.cell_id: found.move for found in await moves.list_all(session.conn)}
     looks = await asyncio.gather(*(look_at(cells, known[cell.cell_id]) for cell in placed))
-    return [_describe(*pair) for pair in zip(placed, looks, strict=True)]
+    return [_describe(cell, look, moving.get(cell.cell_id)) for cell, look in zip(placed, looks, strict=True)]
 
 
-def _describe(cell: Any, look: Any) -> dict[str, Any]:
+def _describe(cell: Any, look: Any, move: Any) -> dict[str, Any]:
     away = isinstance(look, str)
     return {
         "name": cell.name,
         "state": cell.state,
+        "move": None if move is None else move.state,
+        "moveTo": None if move is None else move.address,
         "merchants": cell.merchants,
         "reachable": not away,
         "cause": look if away else None,

@@ -2,7 +2,8 @@
 
 Rules:
 - Both kinds of answer use the same names. A document has money as decimal strings, ids as numbers, and times
-  as milliseconds under names that end in `Ms`. People see times as UTC and ages as seconds.
+  as milliseconds under names that end in `Ms`. People see times as UTC, ages as seconds, and short times as
+  milliseconds.
 - Text from outside is never read as markup, and never reaches the terminal as a control character.
 """
 
@@ -19,6 +20,8 @@ Document = Mapping[str, Any]
 
 PIPE_WIDTH: Final = 10_000
 """Wide enough for every table: output that another program reads is never wrapped."""
+SHORT_TIMES: Final = ("LagMs", "closedMs")
+"""Names of times that are no moments."""
 PROGRESS_INTERVAL_S: Final = 1.0
 
 
@@ -91,6 +94,8 @@ def show_value(name: str, value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, int) and name.endswith("AgeMs"):
         return f"{value // 1000} s"
+    if isinstance(value, int) and name.endswith(SHORT_TIMES):
+        return f"{value} ms"
     if isinstance(value, int) and name.endswith("Ms"):
         return show_moment(value)
     if isinstance(value, list):

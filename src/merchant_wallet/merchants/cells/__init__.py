@@ -4,6 +4,7 @@
 - `writers` has one writer of books for each cell.
 - `carrying` brings new merchants and changed settings from home to apart cells.
 - `moving` moves a cell to another database. `moves` is home's record of it, `fence` closes and opens copies,
-  `new_place` makes the schema, `replication` fills it, `copies` verifies it, `takeover` is the worker.
+  `new_place` makes the schema, `replication` fills it, `copies` verifies it, `takeover` is the worker,
+  `lost_places` ends a move whose other place is gone.
 - `mirroring` copies rates and evidence of rollbacks to apart cells. `updates` is the worker that does both.
 """

@@ -66,7 +66,8 @@ async def add_cell(
         return None
     roles = {Side(side): role for side, role in await _fetch_all(home, "list_roles")}
     async with await db.connect(db.place(cell.url, None, db.HOME_SCHEMA)) as connection:
-        await _check_server(connection, cell, await _read_clock(home))
+        await check_server(home, connection, cell.schema)
+        await _check_schema(connection, cell)
         await _mark(connection, cell)
     url = db.place(cell.url, None, cell.schema)
     await asyncio.to_thread(migrate, url, progress, schema=cell.schema)
@@ -103,10 +104,9 @@ async def locked(home: Connection) -> AsyncIterator[None]:
         await home.execute(QUERIES["unlock_cells"].text)
 
 
-async def _check_server(connection: Connection, cell: NewCell, home_ms: int) -> None:
-    async with connection.cursor(row_factory=namedtuple_row) as cursor:
-        await cursor.execute(QUERIES["read_server"].text, {"schema": cell.schema})
-        server: Any = await cursor.fetchone()
+async def check_server(home: Connection, connection: Connection, schema: str) -> None:
+    """Check that a cell can be on this server. Raises CellRefused."""
+    home_ms, server = await _read_clock(home), await _read_server(connection, schema)
     if server.version < MIN_VERSION:
         raise CellRefused(f"The server is PostgreSQL {server.version // 10000}; a cell needs 15 or newer.")
     if server.is_standby:
@@ -115,8 +115,18 @@ async def _check_server(connection: Connection, cell: NewCell, home_ms: int) -> 
         raise CellRefused(f"The database has the encoding {server.encoding}; a cell needs UTF8.")
     if abs(server.clock_ms - home_ms) > MAX_SKEW_MS:
         raise CellRefused("The clocks of home's server and of this one differ by more than 2 seconds.")
+
+
+async def _check_schema(connection: Connection, cell: NewCell) -> None:
+    server = await _read_server(connection, cell.schema)
     if server.mark not in ("", cell.mark) or (server.mark == "" and server.relations):
         raise CellRefused(f"The schema {cell.schema} there is in use: give another one with --schema.")
+
+
+async def _read_server(connection: Connection, schema: str) -> Any:
+    async with connection.cursor(row_factory=namedtuple_row) as cursor:
+        await cursor.execute(QUERIES["read_server"].text, {"schema": schema})
+        return await cursor.fetchone()
 
 
 async def _read_clock(home: Connection) -> int:

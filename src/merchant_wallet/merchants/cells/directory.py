@@ -1,7 +1,8 @@
 """The directory: in which cell each merchant's book is, in memory.
 
 - Home's tables `cell` and `merchant` say it. They are read when the directory is first used, and again when a
-  cell or a merchant is unknown or refused; the table of cells at most once a second.
+  cell or a merchant is unknown or refused; the table of cells at most once a second, and more often while a
+  cell is closed for a moment.
 - An outdated directory is harmless: a book or a cell that has moved is closed in its old place, and its
   refusal makes the directory read again.
 - With one cell there is nothing to look up.
@@ -30,6 +31,10 @@ MAX_MERCHANTS: Final = 100_000
 """The cells of at most this many merchants are kept."""
 REFRESH_S: Final = 1.0
 """The table of cells is read at most this often once it is known."""
+SWITCH_REFRESH_S: Final = 0.1
+"""As `REFRESH_S`, while a cell was found closed: it may be open again at any moment."""
+SWITCH_S: Final = 10.0
+"""After this time a closed cell counts as one that stays closed."""
 
 
 class Directory:
@@ -51,6 +56,7 @@ class Directory:
         self._cell_ids: OrderedDict[int, int] = OrderedDict()
         self._is_read = False
         self._tried_s = 0.0
+        self._closed_s: float | None = None
         self._reading: asyncio.Task[None] | None = None
 
     async def connect_home(self) -> AsyncConnection:
@@ -58,14 +64,21 @@ class Directory:
         return await db.connect(self._url)
 
     async def connect(self, cell: Cell) -> AsyncConnection:
-        """A connection to a cell that is open there too. Raises CellClosed, psycopg.OperationalError."""
-        connection = await db.connect(cell.url)
+        """A connection to a cell that is open there too. It leads to where the cell is now.
+
+        Raises CellClosed, psycopg.Error.
+        """
+        known = self._cells.get(cell.cell_id, cell)
         try:
-            await require_cell(connection, cell)
-        except BaseException:
-            await connection.close()
-            raise
-        return connection
+            return await _connect(known)
+        except (CellClosed, psycopg.OperationalError) as error:
+            if isinstance(error, CellClosed):
+                self.note_closed()
+            await self.refresh()
+            moved = self._cells.get(cell.cell_id)
+            if moved is None or moved is known:
+                raise
+        return await _connect(moved)
 
     def list(self) -> Sequence[Cell]:
         """All cells as they were read last, the default cell first."""
@@ -112,13 +125,21 @@ class Directory:
             raise CellClosed(f"cell {row[0]} is not known yet")
         return cell
 
+    def note_closed(self) -> None:
+        """A cell was found closed. It may be open again, here or elsewhere, in a moment."""
+        if self._closed_s is None:
+            self._closed_s = self._monotonic()
+
     @property
     def is_fresh(self) -> bool:
         """Whether the table of cells needs no other read now."""
-        return self._is_read and self._monotonic() - self._tried_s < REFRESH_S
+        now_s, closed_s = self._monotonic(), self._closed_s
+        is_switching = closed_s is not None and now_s - closed_s < SWITCH_S
+        usual_s = SWITCH_REFRESH_S if is_switching else REFRESH_S
+        return self._is_read and now_s - self._tried_s < usual_s
 
     async def refresh(self) -> None:
-        """Read the table of cells, unless that was tried within `REFRESH_S`. Raises psycopg.Error."""
+        """Read the table of cells, unless that was tried just now. Raises psycopg.Error."""
         if self._reading is None:
             if self.is_fresh:
                 return
@@ -138,8 +159,12 @@ class Directory:
             rows = await (await connection.execute(_TEXTS["list_cells"])).fetchall()
         read = (self.make_cell(*row) for row in rows)
         # A cell that did not change stays the same object.
-        self._cells = {cell.cell_id: self._keep(cell) for cell in read}
+        before, self._cells = self._cells, {cell.cell_id: self._keep(cell) for cell in read}
         self._is_read = True
+        if any(cell is not before.get(cell.cell_id) for cell in self._cells.values()):
+            self._closed_s = None
+        if not all(cell.is_open for cell in self._cells.values()):
+            self.note_closed()
 
     def _keep(self, cell: Cell) -> Cell:
         before = self._cells.get(cell.cell_id)
@@ -152,8 +177,21 @@ class Directory:
         if cell_id == DEFAULT_CELL_ID:
             return Cell(cell_id, name, self._url, schema, version, is_open)
         own = self._urls.get(name)
-        url = db.place(self._url, address, schema) if own is None else db.place(own, None, schema)
+        if own is not None and db.names_place(own):
+            url = db.place(own, None, schema)
+        else:
+            url = db.place(db.as_user(self._url, own), address, schema)
         return Cell(cell_id, name, db.for_writing(url), schema, version, is_open)
+
+
+async def _connect(cell: Cell) -> AsyncConnection:
+    connection = await db.connect(cell.url)
+    try:
+        await require_cell(connection, cell)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
 
 
 async def choose_plans(connection: AsyncConnection) -> None:

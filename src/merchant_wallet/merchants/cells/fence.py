@@ -4,10 +4,13 @@
 - Writers compare it with each batch. What else the service does in a cell does not.
 - So closing a copy is two steps: the row, and then the end of all sessions that were open before. After both,
   nothing of the service writes there.
+- Between the two, writers get a moment to finish: the row lets them begin nothing, and a COMMIT that is cut
+  off leaves its merchant without an answer.
 - A copy takes on higher versions only. Home gives each step a version of its own.
 """
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +24,8 @@ Connection = AsyncConnection[Any]
 
 QUERIES: Final = Queries(Path(__file__).with_name("fence.sql"))
 POLL_S: Final = 0.005
+GRACE_S: Final = 0.25
+"""Writers get this long to finish what they have begun."""
 
 
 async def begin_state(cell: Connection, cell_id: int, version: int) -> None:
@@ -41,6 +46,16 @@ async def open_copy(cell: Connection, cell_id: int, version: int) -> bool:
 async def _set_state(cell: Connection, cell_id: int, version: int, *, is_open: bool) -> bool:
     values = {"cell_id": cell_id, "version": version, "is_open": is_open}
     return bool((await cell.execute(QUERIES["set_state"].text, values)).rowcount)
+
+
+async def wait_for_writers(admin: Connection, schema: str) -> None:
+    """Wait a moment until no writer of a closed copy is in a transaction. Raises psycopg.Error."""
+    values = {"name": db.name_session(book_connection.APPLICATION_NAME, schema)}
+    ends_s = time.monotonic() + GRACE_S
+    while time.monotonic() < ends_s:
+        if await (await admin.execute(QUERIES["count_busy"].text, values)).fetchone() == (0,):
+            return
+        await asyncio.sleep(POLL_S)
 
 
 async def end_sessions(admin: Connection, schema: str) -> None:

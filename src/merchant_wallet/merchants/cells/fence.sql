@@ -14,6 +14,11 @@ update cell_state set version = %(version)s::bigint, is_open = %(is_open)s::bool
 -- The database's time.
 select clock_timestamp();
 
+-- name: count_busy
+-- The sessions of this name that are in a transaction.
+select count(*) from pg_stat_activity
+ where datname = current_database() and application_name = left(%(name)s::text, 63) and state <> 'idle';
+
 -- name: end_sessions
 -- Ends the service's sessions that were open at a time. Returns those that are still there. A session that began later found the
 -- copy closed when it looked. A name of a session has at most 63 bytes.

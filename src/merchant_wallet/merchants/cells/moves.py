@@ -25,9 +25,11 @@ from merchant_wallet.base.db import Queries
 Connection = AsyncConnection[Any]
 
 QUERIES: Final = Queries(Path(__file__).with_name("moves.sql"))
-TIMEOUT_MS: Final = 15_000
-"""A cell that is closed for this long has lost its mover."""
+TIMEOUT_MS: Final = 5_000
+"""A cell that is closed for this long has lost its mover, though its session seems to live."""
 
+PLANNED: Final = "planned"
+"""The state of a move that home does not have yet."""
 COPYING, SWITCHING, REOPENING, SWITCHED = "copying", "switching", "reopening", "switched"
 """The states of a move."""
 
@@ -57,6 +59,14 @@ class CellMove(NamedTuple):
     def mark(self) -> str:
         """The comment on a schema that says which move made it."""
         return f"merchant-wallet: a copy made by move {self.move_id}"
+
+
+class FoundMove(NamedTuple):
+    """A move, whether a mover is at work on it, and the age of its last step."""
+
+    move: CellMove
+    is_held: bool
+    age_ms: int
 
 
 class Auditor(NamedTuple):
@@ -103,6 +113,15 @@ async def read_move(home: Connection, cell_id: int) -> CellMove | None:
     return await _fetch(home, "read", {"cell_id": cell_id})
 
 
+async def plan(home: Connection, cell_id: int, address: str) -> CellMove:
+    """The move of a cell, or one to this address that may be begun. Raises MoveRefused."""
+    move = await read_move(home, cell_id) or await _fetch(
+        home, "plan", {"cell_id": cell_id, "address": address}
+    )
+    assert move is not None, "cells are never deleted"
+    return _require_address(move, address)
+
+
 async def begin(home: Connection, cell_id: int, address: str, by: Auditor) -> CellMove:
     """Begin a move, or find the one to the same address that was begun. Raises MoveRefused."""
     async with home.transaction():
@@ -112,9 +131,21 @@ async def begin(home: Connection, cell_id: int, address: str, by: Auditor) -> Ce
         assert move is not None, "the row was just inserted, or was there"
         if begun.rowcount:
             await by.record(home, "begin", move)
-    if move.address != address:
-        raise MoveRefused(f"Cell {move.name} is being moved to another place: {move.address}.")
-    return move
+    return _require_address(move, address)
+
+
+def _require_address(move: CellMove, address: str) -> CellMove:
+    if move.address == address:
+        return move
+    if move.state == SWITCHED:
+        raise MoveRefused(
+            f"Cell {move.name} was moved to another place before, {move.address}, and its old copy was not"
+            f" dropped: `merchant-wallet cell move {move.name} --drop-old`."
+        )
+    raise MoveRefused(
+        f"Cell {move.name} is being moved to another place: {move.address}. Continue that one, or undo it:"
+        f" `merchant-wallet cell move {move.name} --undo`."
+    )
 
 
 async def begin_switching(home: Connection, move: CellMove) -> CellMove:
@@ -153,6 +184,12 @@ async def end(home: Connection, move: CellMove, by: Auditor, action: str) -> Non
         if not (await home.execute(QUERIES["delete"].text, values)).rowcount:
             raise MoveLost(f"The move of cell {move.name} has changed meanwhile.")
         await by.record(home, action, move)
+
+
+async def list_all(home: Connection) -> list[FoundMove]:
+    """All moves that were begun, also those whose old copy was not dropped yet."""
+    rows = await (await home.execute(QUERIES["list_all"].text)).fetchall()
+    return [FoundMove(CellMove(*row[:-2]), *row[-2:]) for row in rows]
 
 
 async def list_stalled(home: Connection, timeout_ms: int = TIMEOUT_MS) -> Sequence[CellMove]:

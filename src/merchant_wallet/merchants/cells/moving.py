@@ -22,10 +22,11 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from merchant_wallet.base import db
-from merchant_wallet.merchants.cells import fence, moves, new_place
+from merchant_wallet.merchants.cells import fence, inspection, moves, new_place
 from merchant_wallet.merchants.cells.copies import CheckpointFolder, CopyVerifier, compare
 from merchant_wallet.merchants.cells.moves import (
     COPYING,
+    PLANNED,
     REOPENING,
     SWITCHED,
     SWITCHING,
@@ -34,14 +35,15 @@ from merchant_wallet.merchants.cells.moves import (
     MoveLost,
     MoveRefused,
 )
-from merchant_wallet.merchants.cells.replication import Replication, drop_source
+from merchant_wallet.merchants.cells.replication import WAIT_NOTE_S, Replication, drop_source
 
 Connection = AsyncConnection[Any]
 Progress = Callable[[str], None]
 
 SESSION_NAME: Final = "merchant-wallet mover"
 """The mover's sessions are not the service's: the fence does not end them."""
-BUDGET_S: Final = 1.8
+CONNECT: Final = {"connect_timeout": db.CONNECT_TIMEOUT_S}
+BUDGET_S: Final = 1.5
 """A cell is closed for at most this long before its switch is taken back."""
 RETRY_S: Final = 10.0
 ATTEMPTS: Final = 5
@@ -108,6 +110,8 @@ async def open_mover(
     Raises MoveRefused if another mover runs, psycopg.OperationalError.
     """
     await moves.lock_mover(home, move.cell_id)
+    # Another mover may have gone on until now.
+    move = await moves.read_move(home, move.cell_id) or move
     urls = make_urls(home_url, move, new_url, old_url)
     async with AsyncExitStack() as stack:
         opened = [await stack.enter_async_context(await db.connect(url, SESSION_NAME)) for url in urls]
@@ -136,10 +140,17 @@ class Mover:
         self._timing = timing
         self._old, old_admin, self._new, new_admin = opened
         self._old_admin = old_admin
-        self._replication = Replication(move, old_admin, new_admin, urls.old_admin)
+        self._new_admin = new_admin
+        self._replication = self._make_replication()
+
+    def _make_replication(self) -> Replication:
+        conninfo = make_conninfo("", **{**db.DEFAULTS, **CONNECT, **conninfo_to_dict(self._urls.old_admin)})
+        return Replication(self.move, self._old_admin, self._new_admin, conninfo, self._progress)
 
     async def run(self, checkpoints: CheckpointFolder | None) -> None:
         """Bring the move to its end, from wherever it stands. Raises MoveRefused, psycopg.Error."""
+        if self.move.state == PLANNED:
+            await self._begin()
         if self.move.state != SWITCHED:
             await self._open_old("continued")
             await self._copy()
@@ -167,12 +178,26 @@ class Mover:
         await new_place.drop_old(self._old, self.move)
         await moves.end(self._home, self.move, self._by, "drop_old")
 
+    async def count(self) -> tuple[int, int]:
+        """The open books at the new place, and their entries."""
+        row = await (await self._new.execute(inspection.QUERIES["count_entries"].text)).fetchone()
+        assert row is not None, "a count always has a row"
+        return row[0], row[1]
+
     async def finish(self) -> None:
         """After the switch: end the replication, and take the right to write at the old place."""
         await self._replication.drop_subscription()
         await drop_source(self._old_admin, self.move)
         await new_place.revoke_writes(self._old, self.move.schema_name)
         await new_place.clear_mark(self._new, self.move)
+
+    async def _begin(self) -> None:
+        """What can be checked is checked first. So a command with a wrong URL leaves nothing behind."""
+        await new_place.require_migrated(self._urls.old, self.move.schema_name)
+        await self._replication.check()
+        await new_place.check_place(self._home, self._new, self.move)
+        self.move = await moves.begin(self._home, self.move.cell_id, self.move.address, self._by)
+        self._replication = self._make_replication()
 
     async def _open_old(self, cause: str) -> None:
         """Open the old place again, if an earlier mover left it closed."""
@@ -192,16 +217,26 @@ class Mover:
         if (warning := await self._replication.check()) is not None:
             self._progress(warning)
         await self._close_new()
-        if not await self._replication.is_subscribed():
+        if await self._replication.is_subscribed():
+            await new_place.require_same_tables(self._urls.new, self.move.schema_name)
+        else:
             self._progress("preparing the new place")
             await new_place.make_empty(self._old, self._new, self._urls.new, self.move)
         await new_place.add_nonce_days(self._old, self._new)
         await self._replication.ensure()
-        said = ""
+        await self._wait_copied()
+
+    async def _wait_copied(self) -> None:
+        said, said_s = "", 0.0
         while True:
             total, copied = await self._replication.count_tables()
-            if (text := f"copying: {copied} of {total} tables") != said:
-                self._progress(said := text)
+            text, now_s = f"copying: {copied} of {total} tables", time.monotonic()
+            if text != said:
+                said, said_s = text, now_s
+                self._progress(text)
+            elif now_s - said_s > WAIT_NOTE_S:
+                said_s = now_s
+                self._progress(f"{text}; {await self._replication.describe_errors()}")
             if total and copied == total:
                 return
             await asyncio.sleep(POLL_S)
@@ -231,13 +266,19 @@ class Mover:
     async def _follow(self, verifier: CopyVerifier) -> None:
         """Wait until the new place is nearly up to date, and check what is new there."""
         self._progress("following")
+        noted_s = time.monotonic()
         while True:
             await new_place.add_nonce_days(self._old, self._new)
             began_s = time.monotonic()
             await verifier.check_tails()
-            is_checked = time.monotonic() - began_s < MAX_TAIL_S
-            if is_checked and await self._replication.read_lag() <= MAX_LAG_BYTES:
+            checked_s = time.monotonic() - began_s
+            lag = await self._replication.read_lag()
+            if checked_s < MAX_TAIL_S and lag <= MAX_LAG_BYTES:
                 return
+            if time.monotonic() - noted_s > WAIT_NOTE_S:
+                noted_s = time.monotonic()
+                errors = await self._replication.describe_errors()
+                self._progress(f"following: {lag} bytes behind, checked in {checked_s:.1f} s; {errors}")
             await asyncio.sleep(POLL_S)
 
     async def _switch(self, verifier: CopyVerifier) -> bool:
@@ -264,6 +305,7 @@ class Mover:
         cell_id, version = self.move.cell_id, self.move.version
         if not await fence.close_copy(self._old, cell_id, version):
             raise MoveLost("A worker has opened the old place again.")
+        await fence.wait_for_writers(self._old_admin, self.move.schema_name)
         await fence.end_sessions(self._old_admin, self.move.schema_name)
         await self._replication.wait_applied()
         await verifier.check_tails()
@@ -276,8 +318,10 @@ class Mover:
         """After an error. If this fails too, a worker does it."""
         try:
             await self._open_old("an error")
-        except (psycopg.Error, MoveRefused) as error:
-            self._progress(f"the old place is still closed, a worker opens it: {error}")
+        except MoveLost as lost:
+            self._progress(f"{lost}")
+        except psycopg.Error as error:
+            self._progress(f"the old place may still be closed; then a worker opens it: {error}")
 
 
 async def open_again(home: Connection, old: Connection, move: CellMove) -> None:

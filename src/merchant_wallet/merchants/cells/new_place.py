@@ -12,6 +12,7 @@ from psycopg import AsyncConnection, sql
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.merchants.cells import fence
+from merchant_wallet.merchants.cells.adding import CellRefused, check_server
 from merchant_wallet.merchants.cells.moves import CellMove, MoveRefused
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import list_pending, migrate
@@ -23,10 +24,30 @@ DAYS_AHEAD: Final = 7
 """A copy gets partitions for so many days, so that it goes on while no mover runs."""
 
 
+async def check_place(home: Connection, new: Connection, move: CellMove) -> None:
+    """Check that the cell can be made at the new place. Raises MoveRefused."""
+    try:
+        await check_server(home, new, move.schema_name)
+    except CellRefused as refused:
+        raise MoveRefused(f"The new place: {refused}") from None
+    row = await (await new.execute(QUERIES["read_mark"].text, {"schema": move.schema_name})).fetchone()
+    if row is not None:
+        raise MoveRefused(f"The new place has a schema {move.schema_name} already.")
+
+
 async def require_migrated(url: str, schema: str) -> None:
     """Check that the old place has the tables of this program. Raises MoveRefused, MigrationError."""
     if await asyncio.to_thread(list_pending, url, schema=schema):
         raise MoveRefused("The old place has tables of an older program: run `merchant-wallet migrate`.")
+
+
+async def require_same_tables(url: str, schema: str) -> None:
+    """Check that the copy was made by this program. Raises MoveRefused, MigrationError."""
+    if await asyncio.to_thread(list_pending, url, schema=schema):
+        raise MoveRefused(
+            "The copy was begun by an older program, and the cell has been migrated since: undo the move with"
+            " --undo, and begin it again."
+        )
 
 
 async def make_empty(old: Connection, new: Connection, new_url: str, move: CellMove) -> None:

@@ -13,6 +13,8 @@ Rules:
 """
 
 import asyncio
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, LiteralString
 
@@ -30,6 +32,8 @@ NOT_COPIED: Final = ("cell_state", "schema_migration", "side_role")
 POLL_S: Final = 0.01
 MIN_VERSION: Final = 15
 UNLIMITED: Final = "-1"
+WAIT_NOTE_S: Final = 5.0
+"""Who waits for the new place longer than this is told so, again and again."""
 
 
 class Replication:
@@ -38,12 +42,20 @@ class Replication:
     `old_conninfo` is how the server of the new place reaches the old one.
     """
 
-    def __init__(self, move: CellMove, old: Connection, new: Connection, old_conninfo: str) -> None:
+    def __init__(
+        self,
+        move: CellMove,
+        old: Connection,
+        new: Connection,
+        old_conninfo: str,
+        progress: Callable[[str], None],
+    ) -> None:
         self.name = make_name(move)
         self._schema = move.schema_name
         self._old = old
         self._new = new
         self._old_conninfo = old_conninfo
+        self._progress = progress
 
     async def check(self) -> str | None:
         """Whether both servers can do it. Returns what the operator should know. Raises MoveRefused."""
@@ -55,6 +67,11 @@ class Replication:
             raise MoveRefused(
                 "At the old place the move needs a user who may replicate (REPLICATION) and may see and end"
                 " sessions (pg_read_all_stats, pg_signal_backend), or a superuser: name it with --source-url."
+            )
+        if await _fetch(self._new, "read_new_rights") != (True,):
+            raise MoveRefused(
+                "At the new place the move needs a user who may create a schema (CREATE on the database) and"
+                " a subscription (pg_create_subscription, or a superuser): name it in URL."
             )
         wal_level, kept, is_citus = await _fetch(self._old, "read_settings")
         if is_citus:
@@ -90,6 +107,12 @@ class Replication:
                 )
             await self._old.execute(QUERIES["create_slot"].text, {"name": self.name})
         if subscribed is None:
+            await self._subscribe()
+        elif subscribed == (False,):
+            await self._execute(self._new, "alter subscription {name} enable")
+
+    async def _subscribe(self) -> None:
+        try:
             # The slot exists already. A subscription that makes it would hang if both are on one server.
             await self._execute(
                 self._new,
@@ -98,8 +121,14 @@ class Replication:
                 conninfo=sql.Literal(self._old_conninfo),
                 slot=sql.Literal(self.name),
             )
-        elif subscribed == (False,):
-            await self._execute(self._new, "alter subscription {name} enable")
+        except psycopg.OperationalError as error:
+            if self._new.closed:
+                raise
+            said = " ".join(str(error).split())
+            raise MoveRefused(
+                f"The server of the new place can't connect to the old one: {said}. Name with --source-url"
+                " how it gets there, and run the command again."
+            ) from error
 
     async def count_tables(self) -> tuple[int, int]:
         """How many tables there are, and how many of them are copied."""
@@ -113,10 +142,19 @@ class Replication:
     async def wait_applied(self) -> None:
         """Wait until the new place has applied and stored all that is committed now."""
         (position,) = await _fetch(self._old, "read_position")
-        while True:
-            if await self._read_lag(position) <= 0:
-                return
+        noted_s = time.monotonic()
+        while (lag := await self._read_lag(position)) > 0:
+            if time.monotonic() - noted_s > WAIT_NOTE_S:
+                noted_s = time.monotonic()
+                self._progress(
+                    f"waiting: the new place is {lag} bytes behind; {await self.describe_errors()}"
+                )
             await asyncio.sleep(POLL_S)
+
+    async def describe_errors(self) -> str:
+        """How often the new place has failed to apply changes, and where to look."""
+        (count,) = await _fetch(self._new, "count_errors", name=self.name)
+        return f"{count} errors; if they grow, see the log of its PostgreSQL" if count else "no errors"
 
     async def disable(self) -> None:
         """Stop applying."""
@@ -131,9 +169,7 @@ class Replication:
         except psycopg.OperationalError:
             if self._new.closed:
                 raise
-            await self.disable()
-            await self._execute(self._new, "alter subscription {name} set (slot_name = none)")
-            await self._execute(self._new, "drop subscription {name}")
+            await drop_lone_subscription(self._new, self.name)
 
     async def _list_tables(self) -> list[str]:
         values = {"schema": self._schema, "without": list(NOT_COPIED)}
@@ -148,16 +184,23 @@ class Replication:
         return int(row[0])
 
     async def _find(self, connection: Connection, query: str) -> tuple[Any, ...] | None:
-        return await (await connection.execute(QUERIES[query].text, {"name": self.name})).fetchone()
+        return await _find(connection, query, self.name)
 
     async def _execute(self, connection: Connection, text: LiteralString, **parts: sql.Composable) -> None:
-        statement = sql.SQL(text)
-        await connection.execute(statement.format(name=sql.Identifier(self.name), **parts))
+        await _execute(connection, text, self.name, **parts)
 
 
 def make_name(move: CellMove) -> str:
     """The name of a move's publication, slot and subscription."""
     return f"wallet_cell_{move.cell_id}_{move.move_id[:8]}"
+
+
+async def drop_lone_subscription(new: Connection, name: str) -> None:
+    """Drop the subscription and ask nothing of the old place."""
+    if await _find(new, "find_subscription", name) is not None:
+        await _execute(new, "alter subscription {name} disable", name)
+        await _execute(new, "alter subscription {name} set (slot_name = none)", name)
+        await _execute(new, "drop subscription {name}", name)
 
 
 async def drop_source(old: Connection, move: CellMove) -> None:
@@ -174,6 +217,14 @@ async def drop_source(old: Connection, move: CellMove) -> None:
             await asyncio.sleep(POLL_S)
     drop = sql.SQL("drop publication if exists {}")
     await old.execute(drop.format(sql.Identifier(values["name"])))
+
+
+async def _find(connection: Connection, query: str, name: str) -> tuple[Any, ...] | None:
+    return await (await connection.execute(QUERIES[query].text, {"name": name})).fetchone()
+
+
+async def _execute(connection: Connection, text: LiteralString, name: str, **parts: sql.Composable) -> None:
+    await connection.execute(sql.SQL(text).format(name=sql.Identifier(name), **parts))
 
 
 async def _fetch(connection: Connection, query: str, **values: Any) -> tuple[Any, ...]:

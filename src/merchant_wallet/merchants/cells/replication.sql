@@ -57,6 +57,17 @@ select count(*), count(*) filter (where r.srsubstate = 'r')
 select rolsuper or (rolreplication and pg_has_role('pg_read_all_stats', 'usage') and pg_has_role('pg_signal_backend', 'usage'))
   from pg_roles where rolname = current_user;
 
+-- name: read_new_rights
+-- Whether this user may make a schema and a subscription. PostgreSQL 15 lets only superusers make subscriptions.
+select has_database_privilege(current_database(), 'create')
+       and (rolsuper or exists (select from pg_roles r where r.rolname = 'pg_create_subscription' and pg_has_role(r.oid, 'usage')))
+  from pg_roles where rolname = current_user;
+
+-- name: count_errors
+-- How often applying or copying has failed. The server's log says why.
+select coalesce(sum(t.apply_error_count + t.sync_error_count), 0)::bigint
+  from pg_stat_subscription_stats t where t.subname = %(name)s::text;
+
 -- name: read_version
 -- The version of PostgreSQL.
 select current_setting('server_version_num')::int / 10000;

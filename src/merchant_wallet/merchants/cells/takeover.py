@@ -1,7 +1,8 @@
 """Worker that opens a cell again whose mover died in the switch.
 
 It takes the switch back in home, which the mover can't overrule, and then opens the old place. The copy at
-the new place is left to the next `cell move`.
+the new place is left to the next `cell move`. A mover that died has lost its session with home, and so its
+lock. One that hangs is given up after a time.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from merchant_wallet.merchants.cells.directory import Directory
 from merchant_wallet.merchants.cells.moves import SWITCHING, TIMEOUT_MS, Auditor, CellMove, MoveLost
 from merchant_wallet.merchants.cells.moving import open_again
 
-INTERVAL_S: Final = 3.0
+INTERVAL_S: Final = 1.0
 WORKER: Final = Auditor("worker", "worker")
 
 log = structlog.get_logger(__name__)

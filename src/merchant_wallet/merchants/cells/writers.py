@@ -41,7 +41,7 @@ class _CellWriter:
         cell: Cell,
         make_writer: MakeWriter,
         note_closed: Callable[[int], None],
-        note_failure: Callable[[], None],
+        note_failure: Callable[[bool], None],
     ) -> None:
         self.cell = cell
         connect = PipelineConnection.open if cell.is_home else self._connect
@@ -67,7 +67,7 @@ class _CellWriter:
             connection = await PipelineConnection.open(url, statements, check=self._check)
         except (ConnectionLost, CellClosed) as error:
             self._failed_s = time.monotonic()
-            self._note_failure()
+            self._note_failure(isinstance(error, CellClosed))
             raise ConnectionLost(str(error)) from error
         finally:
             self._trying -= 1
@@ -129,7 +129,7 @@ class CellWriters:
         if entry is not None:
             self._replaced.append(entry.writer)
             self._start(entry.writer.close())
-        entry = _CellWriter(cell, self._make_writer, self._note_closed, self._refresh)
+        entry = _CellWriter(cell, self._make_writer, self._note_closed, self._note_failure)
         self._writers[cell.cell_id] = entry
         return entry
 
@@ -163,6 +163,11 @@ class CellWriters:
 
     def _note_closed(self, merchant_id: int) -> None:
         self._directory.forget(merchant_id)
+        self._note_failure(is_closed=True)
+
+    def _note_failure(self, is_closed: bool) -> None:
+        if is_closed:
+            self._directory.note_closed()
         self._refresh()
 
     def _refresh(self) -> None:
