@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -10,7 +12,9 @@ from tests.cells.killable_mover import LATE_POINTS, POINTS, SWITCH_POINTS, Point
 from tests.cells.moved import Load, MovableCell, has_answers, stop_mover, take_over, under_load
 from tests.crash.shop import COIN, eventually, run
 
+from merchant_wallet.base.cells import CellClosed
 from merchant_wallet.base.db import connect_sync, place
+from merchant_wallet.merchants.cells.updates import CellUpdates
 from merchant_wallet.postgres import WORKER_ROLE
 
 
@@ -57,6 +61,30 @@ def test_nobody_writes_at_the_old_place_after_the_switch(movable: MovableCell) -
         old.execute("insert into callback_attempt select * from callback_attempt")
     with connect_sync(place(worker_url, None, "far")) as old:
         assert old.execute("select count(*) from book").fetchone() == (1,)
+
+
+def test_connections_of_other_parts_follow_the_cell(movable: MovableCell) -> None:
+    async def scenario() -> None:
+        directory = movable.layout.make_directory()
+        await directory.refresh()
+        _, cell = directory.list()
+        updates = CellUpdates(cell.cell_id, directory.connect_home, partial(directory.connect, cell))
+        await updates.update()
+        await movable.move()
+        movable.follow()
+        with connect_sync(movable.layout.far_url) as new:
+            new.execute("update reference_state set checked_ms = 0")
+
+        async def is_updated() -> bool:
+            with suppress(CellClosed, psycopg.OperationalError):
+                await updates.update()
+            with connect_sync(movable.layout.far_url) as new:
+                return new.execute("select from reference_state where checked_ms > 0").fetchone() is not None
+
+        await eventually(is_updated)
+        await updates.close()
+
+    run(scenario())
 
 
 def _owner(movable: MovableCell) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from tests.crash.shop import eventually, run
 from tests.fork_server import STOPPED
 
 from merchant_wallet.audit.checkpointing.signing import write_checkpoints
-from merchant_wallet.base.db import connect, connect_sync, strip_identity
-from merchant_wallet.merchants.cells import moves
+from merchant_wallet.base.db import complete_conninfo, connect, connect_sync, strip_identity
+from merchant_wallet.book import connection as book_connection
+from merchant_wallet.merchants.cells import fence, moves
 from merchant_wallet.merchants.cells.copies import CheckpointFolder, CopyWrong
 from merchant_wallet.merchants.cells.directory import Directory
 from merchant_wallet.merchants.cells.lost_places import forget_old, undo_without_new
@@ -148,6 +150,34 @@ def test_a_session_that_was_open_before_the_switch_ends_with_its_transaction(mov
     for url in (movable.layout.far_url, movable.new_cell_url):
         with connect_sync(url) as place:
             assert place.execute("select count(*) from callback_pause").fetchone() == (0,)
+
+
+def test_a_writer_finishes_what_it_has_begun_before_its_session_ends(
+    movable: MovableCell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fence, "GRACE_S", 20.0)
+    asyncio.run(movable.open_shops("Shop"))
+    url = complete_conninfo(movable.layout.far_url, book_connection.APPLICATION_NAME)
+    closed: list[object] = []
+
+    def commit_when_closed() -> None:
+        while not closed:
+            with connect_sync(movable.layout.far_url) as look:
+                closed.extend(look.execute("select from cell_state where not is_open").fetchall())
+        writer.commit()
+
+    with psycopg.connect(url) as writer, ThreadPoolExecutor() as threads:
+
+        def begin_late(text: str) -> None:
+            if text == "switching":
+                writer.execute("insert into callback_pause select merchant_id, 1, 'test' from book")
+                running.append(threads.submit(commit_when_closed))
+
+        running: list[Future[None]] = []
+        run(movable.move(progress=begin_late))
+        running[0].result()
+    with connect_sync(movable.new_cell_url) as place:
+        assert place.execute("select count(*) from callback_pause").fetchone() == (1,)
 
 
 @pytest.mark.parametrize("is_begun", [False, True])

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from psycopg import AsyncConnection, OperationalError
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.cells.layout import Layout
 from tests.crash.shop import open_shop, run
 from tests.roles import as_web
@@ -170,6 +171,48 @@ def test_a_connection_leads_to_the_cell_that_is_meant(layout: Layout, change: st
             owner.execute(change.encode())
         with pytest.raises(CellClosed, match=said):
             await directory.connect(far)
+
+    run(scenario())
+
+
+def test_a_url_that_names_the_user_alone_leaves_the_place_to_home(layout: Layout) -> None:
+    async def scenario() -> None:
+        web = conninfo_to_dict(as_web(layout.url))
+        own = make_conninfo("", user=web["user"], password=web["password"])
+        directory = Directory(layout.url, {"far": own})
+        await directory.refresh()
+        _, far = directory.list()
+        async with await directory.connect(far) as connection:
+            row = await (await connection.execute("select current_user, current_schema()")).fetchone()
+        assert row == ("wallet_web", "far")
+        at_home, elsewhere = (
+            directory.make_cell(1, "far", "far", address, 1, True) for address in (None, "host=db2 dbname=x")
+        )
+        told = conninfo_to_dict(elsewhere.url)
+        assert (told["user"], told["host"], told["dbname"]) == ("wallet_web", "db2", "x")
+        assert told["password"] == web["password"]
+        assert conninfo_to_dict(at_home.url)["host"] == conninfo_to_dict(layout.url)["host"]
+
+    run(scenario())
+
+
+def test_while_a_cell_is_closed_home_is_asked_ten_times_a_second_and_not_for_ever(layout: Layout) -> None:
+    async def scenario() -> None:
+        directory = CountingDirectory(layout.url)
+        await directory.refresh()
+        directory.now_s += 0.1
+        await directory.refresh()
+        assert directory.asked == 1
+        directory.note_closed()
+        for _ in range(3):
+            await directory.refresh()
+            directory.now_s += 0.1
+        assert directory.asked == 4
+        directory.now_s += 10.0
+        await directory.refresh()
+        directory.now_s += 0.1
+        await directory.refresh()
+        assert directory.asked == 5
 
     run(scenario())
 

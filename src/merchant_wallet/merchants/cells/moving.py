@@ -103,7 +103,7 @@ async def open_mover(
     *,
     new_url: str | None = None,
     old_url: str | None = None,
-    timing: Timing = USUAL,
+    timing: Timing | None = None,
 ) -> AsyncIterator["Mover"]:
     """Connect to both places. `new_url` and `old_url` may name who administers them.
 
@@ -115,7 +115,7 @@ async def open_mover(
     urls = make_urls(home_url, move, new_url, old_url)
     async with AsyncExitStack() as stack:
         opened = [await stack.enter_async_context(await db.connect(url, SESSION_NAME)) for url in urls]
-        yield Mover(home, move, urls, opened, by, progress, timing)
+        yield Mover(home, move, urls, opened, by, progress, timing or USUAL)
 
 
 class Mover:
