@@ -226,6 +226,7 @@ CREATE TABLE public.cell (
     version bigint DEFAULT 1 NOT NULL,
     added_ms bigint NOT NULL,
     drained_ms bigint,
+    compared_ms bigint DEFAULT 0 NOT NULL,
     CONSTRAINT cell_address_check CHECK ((address <> ''::text)),
     CONSTRAINT cell_admin_address_check CHECK ((admin_address <> ''::text)),
     CONSTRAINT cell_cell_id_check CHECK ((cell_id >= 0)),

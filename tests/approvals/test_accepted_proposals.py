@@ -13,14 +13,11 @@ from tests.crash.shop import COIN, FUNDS
 from merchant_wallet.approvals import proposals
 from merchant_wallet.audit import records as audit
 from merchant_wallet.base.codes import Refusal
-from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.commands import Adjust, Command, Submission
 from merchant_wallet.book.errors import Unavailable
 from merchant_wallet.book.outcomes import Adjusted, Outcome
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.merchants.keys import Keyring
-from merchant_wallet.processes.base import Base
-from merchant_wallet.processes.worker import make_maintenance_tasks
+from merchant_wallet.processes.worker import make_home_tasks
 
 DYING = Path(__file__).with_name("dying_operator.py")
 
@@ -58,9 +55,7 @@ def test_the_workers_finish_what_was_accepted_and_left(database_url: str) -> Non
     async def story(scene: ProposalScene) -> None:
         no = (await scene.propose()).proposal_no
         await proposals.take(scene.conn, no, BOB, 2000, roles=ROLES)
-        finish = make_maintenance_tasks(Base(Settings(), database_url, Keyring(bytes(32))), scene.writer)[
-            "proposals"
-        ]
+        finish = make_home_tasks(scene.writer)["proposals"]
         await finish(scene.conn, 2000)
         assert await scene.entries() == [], "whoever accepted it may still be at it"
         await finish(scene.conn, 2001 + proposals.UNFINISHED_AFTER_MS)
@@ -94,7 +89,7 @@ def test_a_proposal_that_the_workers_cannot_finish_keeps_no_other_waiting(databa
         for number in (stuck, free):
             await proposals.take(scene.conn, number, BOB, 2000, roles=ROLES)
         lame = Lame(database_url)
-        finish = make_maintenance_tasks(Base(Settings(), database_url, Keyring(bytes(32))), lame)["proposals"]
+        finish = make_home_tasks(lame)["proposals"]
         with pytest.raises(ExceptionGroup, match="proposals"):
             await finish(scene.conn, 2001 + proposals.UNFINISHED_AFTER_MS)
         await lame.close()

@@ -8,8 +8,9 @@ import msgspec
 import psycopg
 import pytest
 from tests.book.fake_writer import COIN, MERCHANT_ID, RANGE_NO, START_MS, FakeWriter, on
+from tests.checkpoints import write_checkpoints
 
-from merchant_wallet.audit.checkpointing.signing import CheckpointSigner, write_checkpoints
+from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.base import ids
 from merchant_wallet.base.db import connect
 from merchant_wallet.book import checkpoints

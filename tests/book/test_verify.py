@@ -8,8 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 from tests.book.fake_writer import COIN, EVM_ADDRESS, MERCHANT_ID, START_MS, FakeWriter, on
+from tests.checkpoints import write_checkpoints
 
-from merchant_wallet.audit.checkpointing.signing import CheckpointSigner, write_checkpoints
+from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import CURRENCIES, KFB, USDT
 from merchant_wallet.base.db import connect

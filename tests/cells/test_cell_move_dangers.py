@@ -12,10 +12,10 @@ from tests.book.test_checkpoints import OTHER, SIGNER
 from tests.cells.killable_mover import LATE_POINTS, POINTS, SWITCH_POINTS
 from tests.cells.layout import Layout
 from tests.cells.moved import BY, MovableCell, fork_mover, has_answers, stop_mover, take_over, under_load
+from tests.checkpoints import write_checkpoints
 from tests.crash.shop import eventually, run
 from tests.fork_server import STOPPED
 
-from merchant_wallet.audit.checkpointing.signing import write_checkpoints
 from merchant_wallet.base.db import complete_conninfo, connect, connect_sync, strip_identity
 from merchant_wallet.book import connection as book_connection
 from merchant_wallet.merchants.cells import fence, moves

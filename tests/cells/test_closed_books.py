@@ -137,7 +137,7 @@ def test_an_old_copy_counts_nowhere(database_url: str) -> None:
 
             async def look() -> tuple[records.Balances, list[int]]:
                 async with cell.transaction():
-                    sums = await records.begin_snapshot(Databases(cell, [cell]))
+                    sums = await records.begin_snapshot(Databases(cell))
                 rows = await cell.execute(verify.QUERIES["list_books"].text.encode())
                 return sums, [merchant_id for (merchant_id,) in await rows.fetchall()]
 

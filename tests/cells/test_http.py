@@ -35,7 +35,7 @@ def cells(database_url: str) -> Iterator[tuple[Layout, Cluster]]:
         yield found
 
 
-def _open_shop(platform: Platform, layout: Layout, *, away: bool) -> Shop:
+def open_shop(platform: Platform, layout: Layout, *, away: bool) -> Shop:
     """A merchant with 1000 KFB whose user alice has 500, in one of the cells."""
     shop = platform.open_merchant(cell_id=layout.far_id if away else DEFAULT_CELL_ID)
     shop.fund("KFB", "1000")
@@ -76,7 +76,7 @@ def _call_each(shop: Shop) -> dict[str, Any]:
 
 def test_every_operation_answers_the_same_in_both_cells(layout: Layout, tmp_path: Path) -> None:
     with running(layout.url, tmp_path) as platform:
-        near, away = (_open_shop(platform, layout, away=away) for away in (False, True))
+        near, away = (open_shop(platform, layout, away=away) for away in (False, True))
         with layout.both() as (home, _):
             home.execute("insert into far.rate select * from rate")
         answers = _call_each(near)
@@ -90,7 +90,7 @@ def test_a_cell_that_dies_is_refused_for_its_merchants_alone(
 ) -> None:
     layout, cluster = cells
     with running(layout.url, tmp_path) as platform:
-        near, away = (_open_shop(platform, layout, away=away) for away in (False, True))
+        near, away = (open_shop(platform, layout, away=away) for away in (False, True))
         assert [_pay(shop) for shop in (near, away)] == ["510", "510"]
 
         cluster.kill()
@@ -114,7 +114,7 @@ def test_an_order_id_that_was_refused_while_the_cell_was_away_may_be_sent_again(
 ) -> None:
     layout, cluster = cells
     with running(layout.url, tmp_path) as platform:
-        away = _open_shop(platform, layout, away=True)
+        away = open_shop(platform, layout, away=True)
         cluster.kill()
         away.client.expect(50300, DEBIT, **debit("again", "10"))
         cluster.start()

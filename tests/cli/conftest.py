@@ -73,6 +73,13 @@ class Wallet:
         assert isinstance(document, dict)
         return document
 
+    def look(self, *arguments: object) -> dict[str, Any]:
+        """Run a command with `--json` and return its document, whatever its exit status is."""
+        command = [*map(str, arguments), "--json"]
+        document = json.loads(CliRunner().invoke(app, command, env=self.variables).stdout)
+        assert isinstance(document, dict)
+        return document
+
     def refuse_document(self, *arguments: object) -> dict[str, Any]:
         """Run a command with `--json` that must be refused, and return its document."""
         result = self.run(*arguments, "--json", status=1)

@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.checkpoints import write_checkpoints
 from tests.cli.conftest import COMMAND, Wallet, clean_environment
 
 from merchant_wallet.audit.checkpointing.keys import open_service_signer
-from merchant_wallet.audit.checkpointing.signing import write_checkpoints
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.checkpoint_keys import OLD_KEY

@@ -20,6 +20,13 @@ def open_shop(wallet: Wallet) -> int:
     return merchant_id
 
 
+def judge_payouts(wallet: Wallet) -> bool:
+    """Whether `doctor` is content with the payouts. No worker runs, so it may complain about other things."""
+    document = wallet.look("doctor")
+    [payouts] = [check for check in document["checks"] if check["name"] == "payouts"]
+    return bool(payouts["ok"])
+
+
 def test_an_order_that_waits_is_listed_and_approved(wallet: Wallet) -> None:
     merchant_id = open_shop(wallet)
     order_id = wallet.order(merchant_id, "40")
@@ -140,10 +147,10 @@ def test_a_frozen_order_is_thawed_once(wallet: Wallet) -> None:
     assert "its payout is frozen, the book may" in wallet.run("book", "verify", "--json", status=1).stdout
     wallet.tamper(f"update withdrawal set frozen_ms = 1 where order_id = {order_id}")
     assert wallet.ask("book", "verify")["ok"] is True
-    wallet.run("doctor", status=1)
+    assert not judge_payouts(wallet)
     thawed = wallet.run("withdrawals", "thaw", order_id)
     assert "is thawed" in thawed.stderr
-    assert wallet.ask("doctor")["ok"] is True
+    assert judge_payouts(wallet)
     assert wallet.ask("withdrawals", "cancel", order_id)["txnStatus"] == "4"
     assert wallet.refuse_document("withdrawals", "thaw", "Shop", order_id)["code"] is None
     assert "has no order" in wallet.refuse("withdrawals", "thaw", "Shop", order_id + 1)
@@ -217,7 +224,7 @@ def test_a_chain_is_frozen_by_an_operator_and_thawed(wallet: Wallet) -> None:
     assert "ERC20 pays nothing" in wallet.run("doctor", status=1).stdout
     assert "a look at the books" in wallet.run("wallets", "list").stdout
     assert wallet.ask("wallets", "thaw", "ERC20")["stops"] == []
-    assert wallet.ask("doctor")["ok"] is True
+    assert judge_payouts(wallet)
 
 
 def test_a_hot_wallet_that_froze_itself_is_listed_with_what_waits_for_it_and_thawed(wallet: Wallet) -> None:

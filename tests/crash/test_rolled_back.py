@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from tests.checkpoints import write_checkpoints
 from tests.crash.client import Client
 from tests.crash.service import PROGRAM, TIMEOUT_S, Service, wait_until
 from tests.folders import copy_folder
 
 from merchant_wallet.audit.checkpointing.keys import open_or_create_signer
-from merchant_wallet.audit.checkpointing.signing import write_checkpoints
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.base.settings import Settings

@@ -7,12 +7,10 @@ from psycopg import sql
 from tests.operators.sign_in_scene import AWAY, EARLIER_MS, GOOD, HOME, NEW, NOW_MS, SignInScene
 
 from merchant_wallet.base.db import connect
-from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.operators import attempts, authentication, records, totp
 from merchant_wallet.operators.authentication import MustEnrol, NeedsTotp, Passed, SignIn, Wait, Wrong
-from merchant_wallet.processes.base import Base
-from merchant_wallet.processes.worker import make_maintenance_tasks
+from merchant_wallet.processes.worker import make_home_tasks
 
 pytestmark = pytest.mark.anyio
 
@@ -203,9 +201,7 @@ async def test_failures_are_dropped_by_the_workers_also_where_nobody_signs_in(
     scene: SignInScene, database_url: str
 ) -> None:
     await fail(scene, 3)
-    drop = make_maintenance_tasks(Base(Settings(), database_url, scene.keyring), Writer(database_url))[
-        "failed sign-ins"
-    ]
+    drop = make_home_tasks(Writer(database_url))["failed sign-ins"]
     await drop(scene.conn, NOW_MS + attempts.BY_NAME.memory_ms)
     assert await count_rows(scene) == 0
 

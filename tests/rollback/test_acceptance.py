@@ -4,7 +4,6 @@ import fcntl
 import os
 import threading
 import time
-from functools import partial
 from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
@@ -41,6 +40,7 @@ from merchant_wallet.audit.checkpointing.signing import CheckpointSigner, append
 from merchant_wallet.audit.checkpointing.task import CheckpointTask
 from merchant_wallet.audit.rollback.evidence import list_evidence
 from merchant_wallet.audit.rollback.signer_record import RecordUnreadable
+from merchant_wallet.base.cells import Databases
 from merchant_wallet.book.checkpoints import Checkpoint, file_of
 
 __all__ = ["folder", "rolled_back"]
@@ -207,7 +207,9 @@ def test_without_the_signers_record_nothing_is_accepted_unless_all_open_orders_a
         accept_all(fake_writer, sources)
     assert len(on(fake_writer.url, list_evidence)) == 1
     assert file_of(rolled_back, MERCHANT_ID).exists()
-    accepted: Accepted = on(fake_writer.url, lambda conn: accept(conn, sources, REQUEST, freeze_open=True))
+    accepted: Accepted = on(
+        fake_writer.url, lambda conn: accept(Databases(conn), sources, REQUEST, freeze_open=True)
+    )
     assert list(accepted.frozen_orders) == open_ids
     frozen = fake_writer.run("select order_id from payout where frozen_ms is not null order by 1").fetchall()
     assert [order_id for (order_id,) in frozen] == open_ids
@@ -236,7 +238,7 @@ def test_a_record_that_can_not_be_read_is_a_sign_and_is_accepted_once_the_right_
     assert checkpoint_task.compared.is_set()
     for freeze_open in (False, True):
         with pytest.raises(RecordUnreadable):
-            on(fake_writer.url, partial(accept, sources=sources, request=REQUEST, freeze_open=freeze_open))
+            accept_all(fake_writer, sources, freeze_open=freeze_open)
     assert file_of(rolled_back, MERCHANT_ID).exists()
     record(tmp_path, pay(1, START_MS - 1))
     assert len(accept_all(fake_writer, sources).evidence) == 2

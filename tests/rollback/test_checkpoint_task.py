@@ -26,6 +26,7 @@ from merchant_wallet.audit.rollback.evidence import RollbackEvidence, list_evide
 from merchant_wallet.audit.rollback.monitor import RollbackMonitor
 from merchant_wallet.audit.verify import verify
 from merchant_wallet.base import ids
+from merchant_wallet.base.cells import Databases
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
 from merchant_wallet.book.checkpoints import file_of
 from merchant_wallet.chains.keys.signing_journal import Release, SignedPayment
@@ -67,9 +68,16 @@ def keep(
 
 
 def accept_all(
-    fake_writer: FakeWriter, sources: EvidenceSources, new: CheckpointSigner | None = None
+    fake_writer: FakeWriter,
+    sources: EvidenceSources,
+    new: CheckpointSigner | None = None,
+    *,
+    freeze_open: bool = False,
 ) -> Accepted:
-    return on(fake_writer.url, lambda conn: accept(conn, sources, REQUEST, new_signer=new))
+    return on(
+        fake_writer.url,
+        lambda conn: accept(Databases(conn), sources, REQUEST, new_signer=new, freeze_open=freeze_open),
+    )
 
 
 def test_a_sound_database_gets_its_checkpoints_and_payouts_may_begin(
@@ -258,7 +266,9 @@ def test_two_workers_and_an_acceptance_at_once_leave_no_sign_behind(
         try:
             tasks = [CheckpointTask(SIGNER, rolled_back) for _ in others]
             keeping = [task.run_once(one, LATER_MS) for task, one in zip(tasks, others, strict=True)]
-            await asyncio.gather(*keeping, accept(conn, EvidenceSources(rolled_back, OLD_KEY), REQUEST))
+            await asyncio.gather(
+                *keeping, accept(Databases(conn), EvidenceSources(rolled_back, OLD_KEY), REQUEST)
+            )
         finally:
             for one in others:
                 await one.close()

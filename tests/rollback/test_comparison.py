@@ -7,17 +7,19 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.book.fake_writer import COIN, MERCHANT_ID, START_MS, FakeWriter, on
+from tests.checkpoints import write_checkpoints
 
 from merchant_wallet.audit import records
 from merchant_wallet.audit.checkpointing.keys import pin, publish
 from merchant_wallet.audit.checkpointing.signing import (
     CheckpointSigner,
     write_audit_checkpoint,
-    write_checkpoints,
 )
 from merchant_wallet.audit.rollback import comparison
+from merchant_wallet.audit.rollback.compared_cells import ReachedCells
 from merchant_wallet.audit.rollback.comparison import Comparison, compare_journal
 from merchant_wallet.audit.rollback.evidence import RollbackEvidence
+from merchant_wallet.base.cells import NO_CELLS
 from merchant_wallet.book import checkpoint_keys
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE
 from merchant_wallet.book.checkpoints import Checkpoint, file_of
@@ -50,7 +52,10 @@ def checkpoint(fake_writer: FakeWriter, folder: Path) -> int:
 
 
 def compare(fake_writer: FakeWriter, folder: Path) -> list[RollbackEvidence]:
-    return on(fake_writer.url, lambda conn: Comparison(folder, OLD_KEY).find_evidence(conn, START_MS))
+    return on(
+        fake_writer.url,
+        lambda conn: Comparison(folder, OLD_KEY).find_evidence(conn, ReachedCells(conn, NO_CELLS), START_MS),
+    )
 
 
 def found(evidence: list[RollbackEvidence]) -> list[tuple[int, str, str]]:

@@ -6,10 +6,13 @@ import msgspec
 import pytest
 from psycopg import AsyncConnection
 from tests.book.fake_writer import COIN, MERCHANT_ID, START_MS, FakeWriter, on
+from tests.checkpoints import write_checkpoints
 
 from merchant_wallet.audit.checkpointing.keys import open_service_signer
-from merchant_wallet.audit.checkpointing.signing import read_heads, write_checkpoints
+from merchant_wallet.audit.checkpointing.signing import read_heads
+from merchant_wallet.audit.rollback.compared_cells import ReachedCells
 from merchant_wallet.audit.rollback.comparison import Comparison
+from merchant_wallet.base.cells import NO_CELLS
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
 from merchant_wallet.book.checkpoints import (
@@ -64,7 +67,15 @@ def test_the_old_form_is_verified_before_and_after_a_worker_has_a_key(
     seal = decode_checkpoint(lines[3])
     assert seal is not None
     assert (seal.entry_count, seal.old_bytes) == (3, sum(map(len, lines[:3])))
-    assert on(fake_writer.url, lambda conn: Comparison(folder, OLD_KEY).find_evidence(conn, START_MS)) == []
+    assert (
+        on(
+            fake_writer.url,
+            lambda conn: Comparison(folder, OLD_KEY).find_evidence(
+                conn, ReachedCells(conn, NO_CELLS), START_MS
+            ),
+        )
+        == []
+    )
 
 
 def test_it_is_sealed_once(fake_writer: FakeWriter, folder: Path, tmp_path: Path) -> None:
@@ -84,7 +95,10 @@ def test_a_line_of_the_old_form_is_not_accepted_any_more(
     assert report.checked == 4
     assert report.violation is not None
     assert "line 5 has the old form" in report.violation.text
-    [evidence] = on(fake_writer.url, lambda conn: Comparison(folder, OLD_KEY).find_evidence(conn, START_MS))
+    [evidence] = on(
+        fake_writer.url,
+        lambda conn: Comparison(folder, OLD_KEY).find_evidence(conn, ReachedCells(conn, NO_CELLS), START_MS),
+    )
     assert (evidence.kind, "has the old form" in evidence.cause) == ("unreadable", True)
 
 

@@ -140,7 +140,7 @@ class SweepScene:
 
     async def plan(self, chain: str, sweeper: Sweeper, *, again: bool = False) -> list[PlannedSweep]:
         policy = POLICY[chain]
-        databases = Databases(self.connection, [self.connection])
+        databases = Databases(self.connection)
         candidates = await survey(databases, chain, sweeper, minimum_units=policy.minimum_units)
         under_way = await store.count_open(self.connection, chain)
         return make_plan(candidates, policy, under_way=under_way, again=again)

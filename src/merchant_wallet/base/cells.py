@@ -7,8 +7,9 @@
 - A connection to an apart cell sees that cell's tables alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 from psycopg import AsyncConnection
@@ -40,11 +41,28 @@ class Cell:
         return self.cell_id == DEFAULT_CELL_ID
 
 
+Apart = Mapping[int, AsyncConnection]
+"""Connections to apart cells, by the cell's id."""
+NO_CELLS: Final[Apart] = MappingProxyType({})
+ReachApart = Callable[[], Awaitable[Apart]]
+"""Connects to the apart cells that answer."""
+
+
+async def reach_none() -> Apart:
+    """There are no apart cells."""
+    return NO_CELLS
+
+
 class Databases(NamedTuple):
-    """Connections to home and to all cells. The default cell's, which is the first, is home's own."""
+    """Connections to home and to apart cells. The default cell's connection is home's own."""
 
     home: AsyncConnection
-    cells: Sequence[AsyncConnection]
+    apart: Apart = NO_CELLS
+
+    @property
+    def cells(self) -> Sequence[AsyncConnection]:
+        """The connections to cells, the default cell's first."""
+        return [self.home, *self.apart.values()]
 
 
 class Cells(Protocol):

@@ -105,6 +105,27 @@ async def repeat(
             await _pause(interval_s, stop, wake)
 
 
+async def repeat_until(
+    name: str, turn: Callable[[], Awaitable[bool]], *, stop: asyncio.Event, interval_s: float
+) -> None:
+    """Run `turn` every `interval_s` seconds until it returns True, or `stop` is set."""
+    done = asyncio.Event()
+
+    async def look() -> None:
+        if await turn():
+            done.set()
+
+    async def pass_on() -> None:
+        await stop.wait()
+        done.set()
+
+    passing = asyncio.create_task(pass_on())
+    try:
+        await repeat(name, look, stop=done, interval_s=interval_s)
+    finally:
+        passing.cancel()
+
+
 class FailureLog:
     """The failures in a row of one worker: how long to pause after each, and which to log."""
 

@@ -47,6 +47,8 @@ MAX_CONCURRENT: Final = 128
 """Attempts at the same time."""
 WRITERS: Final = 4
 """Connections that record results."""
+HOME_READERS: Final = 1
+"""Connections to home, for the secrets of an apart cell's merchants."""
 CLAIM_MS: Final = 30_000
 """Three times the longest attempt."""
 PAGE: Final = 500
@@ -74,7 +76,10 @@ class CallbackTransport(Protocol):
 
 
 class CallbackSender:
-    """One worker that delivers callbacks. Set `wake` to make it look at the queue at once."""
+    """One worker that delivers a cell's callbacks. Set `wake` to make it look at the queue at once.
+
+    `connect` connects to the cell, `connect_home` to home; without it the cell is home's own.
+    """
 
     def __init__(
         self,
@@ -82,6 +87,7 @@ class CallbackSender:
         keyring: Keyring,
         client: CallbackTransport,
         *,
+        connect_home: Connect | None = None,
         max_concurrent: int = MAX_CONCURRENT,
         claim_ms: int = CLAIM_MS,
         clock: Callable[[], int] = now_ms,
@@ -92,6 +98,7 @@ class CallbackSender:
         self.wake = asyncio.Event()
         self._queue = WorkerConnection(connect)
         self._writers = Pool(connect, WRITERS, is_usable=is_idle)
+        self._home = None if connect_home is None else Pool(connect_home, HOME_READERS, is_usable=is_idle)
         self._keyring = keyring
         self._client = client
         self._hosts = HostConcurrency(max_concurrent)
@@ -116,6 +123,8 @@ class CallbackSender:
         await self.finish()
         await self._queue.close()
         await self._writers.close()
+        if self._home is not None:
+            await self._home.close()
 
     async def finish(self) -> None:
         """Wait for the running attempts."""
@@ -198,7 +207,7 @@ class CallbackSender:
         kept = self._merchants.get(merchant_id)
         if kept is not None and kept.settings_version >= claim.settings_version:
             return kept
-        async with self._writers.acquire() as connection:
+        async with (self._home or self._writers).acquire() as connection:
             loaded = await store.load(connection, self._keyring, merchant_id)
         if loaded is None:
             raise LookupError(f"merchant {merchant_id} is gone")

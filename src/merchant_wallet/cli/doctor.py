@@ -165,7 +165,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
             yield await _check_keys(conn, settings)
             yield await _check_nodes(settings)
             yield await _check_nonces(conn)
-            yield await _check_checkpoints(conn, settings)
+            yield await _check_checkpoints(conn, settings, url)
             yield await _check_payouts(conn)
             async for finding in check_cells(conn, settings, url):
                 yield finding
@@ -331,13 +331,16 @@ async def _check_nonces(conn: Any) -> Finding:
     return Finding("nonces", "the partitions for today and tomorrow exist")
 
 
-async def _check_checkpoints(conn: Any, settings: Settings) -> Finding:
+async def _check_checkpoints(conn: Any, settings: Settings, url: str) -> Finding:
     from merchant_wallet.audit.checkpointing.acceptance import EvidenceSources, find_all_evidence
+    from merchant_wallet.base.cells import Databases
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.base.config import load_or_create_master_key
     from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
     from merchant_wallet.chains.keys.keystore import JOURNAL
+    from merchant_wallet.merchants.cells.directory import Directory
     from merchant_wallet.merchants.keys import Keyring
+    from merchant_wallet.processes.cell_connections import reach_apart
     from merchant_wallet.processes.signers import find_keys_folder
 
     folder = settings.checkpoint_folder
@@ -347,7 +350,9 @@ async def _check_checkpoints(conn: Any, settings: Settings) -> Finding:
     record = find_keys_folder(settings) / JOURNAL
     # The file may belong to the signer's own user.
     place = EvidenceSources(folder, old_key, record if os.access(record, os.R_OK) else None)
-    evidence = await find_all_evidence(conn, place, now_ms())
+    # A cell that is away has a finding of its own.
+    async with reach_apart(Directory(url, dict(settings.cell_urls))) as apart:
+        evidence = await find_all_evidence(Databases(conn, apart), place, now_ms())
     if evidence:
         more = f" ({len(evidence)} findings in all)" if len(evidence) > 1 else ""
         text = (

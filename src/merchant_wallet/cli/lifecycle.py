@@ -79,14 +79,22 @@ def serve(data: DataOption = None) -> None:
 
     Each opens up to {WORK_CONNECTIONS} database connections under load, and closes what it does not use.
     The PostgreSQL that `up` brings along takes {OWN_CONNECTIONS}: enough for {MAX_WORKERS} `work`,
-    the one of `up` among them.
+    the one of `up` among them. It works for every cell. With --cell it works for one alone, beside the cell's
+    server for example; another `work` without --cell must run for everything else.
 
     \b
-    Example:
+    Examples:
       WALLET_DATABASE_URL=postgresql://wallet@db/wallet WALLET_SANDBOX=false merchant-wallet work
+      merchant-wallet work --cell east
     """
 )
-def work(data: DataOption = None) -> None:
+def work(
+    cell: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Work for this apart cell alone, beside a `work` without --cell."),
+    ] = None,
+    data: DataOption = None,
+) -> None:
     """Run the workers alone.
 
     \b
@@ -96,7 +104,7 @@ def work(data: DataOption = None) -> None:
     settings = _find_running(data, "worker")
     from merchant_wallet.processes.worker import run_work
 
-    raise typer.Exit(run_work(settings, lambda: _say_ready("working", settings)))
+    raise typer.Exit(run_work(settings, lambda: _say_ready("working", settings), only=cell))
 
 
 @app.command()

@@ -107,7 +107,8 @@ async def _accept(
     request = AcceptanceRequest(find_actor(), reason, SOURCE, now_ms())
     signer = open_or_create_signer(settings, old_key) if new_key else None
     try:
-        return await accept(session.conn, sources, request, new_signer=signer, freeze_open=freeze_open)
+        async with session.connect_all() as databases:
+            return await accept(databases, sources, request, new_signer=signer, freeze_open=freeze_open)
     except NothingToAccept:
         raise Failure("There is no evidence of a rollback of this database. Nothing was changed.") from None
     except KeyDiffers as differs:

@@ -82,20 +82,18 @@ async def begin_snapshot(databases: Databases) -> Balances:
 
     Home's comes last: it has signed whatever a cell has settled.
     """
-    home, cells = databases
     balances: Counter[tuple[str, str]] = Counter()
-    for connection in [*cells, *([] if home in cells else [home])]:
+    for connection in databases.cells:
         await connection.execute(_TEXTS["begin_snapshot"])
         await connection.execute(_TEXTS["be_patient"])
-    for cell in cells:
+    for cell in reversed(databases.cells):
         balances.update({(kind, code): int(units) for kind, code, units in await _rows(cell, "sum_accounts")})
-    await home.execute(_TEXTS["fix_snapshot"])
     return balances
 
 
 async def read_books(databases: Databases, chain: str, balances: Balances, own_units: int) -> Books:
     """What the books say about one chain."""
-    home, cells = databases
+    home, cells = databases.home, databases.cells
     waiting = await _read_waiting(cells, chain)
     [(treasury_units,)] = await _rows(home, "sum_treasury", chain=chain)
     watched = [await _rows(cell, "read_watched", chain=chain) for cell in cells]
@@ -112,7 +110,7 @@ async def read_books(databases: Databases, chain: str, balances: Balances, own_u
 
 async def read_surroundings(databases: Databases, chain: str) -> tuple[Waiting, Waiting]:
     """Deposits that are not final yet, and signed payouts that are not known to be final."""
-    home, cells = databases
+    home, cells = databases.home, databases.cells
     waiting = await _read_waiting(cells, chain)
     [under_way] = await _rows(home, "sum_under_way", chain=chain)
     return waiting["seen"], Waiting(*under_way)
@@ -189,7 +187,7 @@ async def read_survey(connection: AsyncConnection, chain: str) -> int | None:
 
 async def read_expected(databases: Databases, chain: str) -> dict[bytes, int]:
     """What each deposit address should hold by its deposits and sweeps, in units."""
-    home, cells = databases
+    home, cells = databases.home, databases.cells
     swept = await _rows(home, "list_swept", chain=chain)
     came: Counter[bytes] = Counter()
     for cell in cells:
@@ -226,7 +224,7 @@ async def judge_movements(
     An order's transfer counts if it settled the order. A deposit counts from the moment when its cell has it,
     unless it is held.
     """
-    home, cells = databases
+    home, cells = databases.home, databases.cells
     if not movements:
         return []
     names = _names(chain, movements)

@@ -9,10 +9,6 @@ set transaction isolation level repeatable read, read only;
 -- Nodes are asked during the snapshot, and they may be slow.
 set local idle_in_transaction_session_timeout = '15min';
 
--- name: fix_snapshot
--- A snapshot begins with the first query.
-select;
-
 -- name: sum_accounts
 -- The sum of all books by kind and currency. Every account is added up, so a balance that somebody changed is noticed.
 select kind::text, currency::text, sum(balance) from account

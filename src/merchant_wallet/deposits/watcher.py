@@ -13,12 +13,14 @@ Rules:
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final, Protocol
 
+import psycopg
 import structlog
 from psycopg import AsyncConnection
 
-from merchant_wallet.base.cells import DEFAULT_CELL_ID
+from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
@@ -36,6 +38,8 @@ MAX_UNCONFIRMED_BLOCKS: Final = 128
 """Unconfirmed blocks that one turn reads."""
 ALERT_AFTER: Final = 8
 """After this many failed turns in a row, about a minute, operators are alerted."""
+TELL_S: Final = 5.0
+"""How long an apart cell may take to note unconfirmed deposits."""
 MARGIN_MS: Final = 3_600_000
 """How far a chain's clock may be behind ours when the first block is searched."""
 
@@ -67,7 +71,8 @@ class Watcher:
     """One chain's watcher. It reads for home, and takes in for the default cell.
 
     Amounts below `minimum_units` are dust. `max_range_blocks` limits a range in blocks. With `check` nothing
-    is read until it has found nothing wrong with the nodes.
+    is read until it has found nothing wrong with the nodes. Apart cells take in for themselves; those that
+    `reach_apart` finds are told of unconfirmed deposits.
     """
 
     def __init__(
@@ -81,6 +86,7 @@ class Watcher:
         max_range_blocks: int = MAX_RANGE_BLOCKS,
         check: Check | None = None,
         clock: Callable[[], int] = now_ms,
+        reach_apart: ReachApart = reach_none,
     ) -> None:
         self.wake = asyncio.Event()
         self._home = WorkerConnection(connect_home)
@@ -93,6 +99,7 @@ class Watcher:
         self._max_range_blocks = max_range_blocks
         self._check = check
         self._clock = clock
+        self._reach_apart = reach_apart
         self._knows_minimum = False
         self._failures = 0
 
@@ -230,10 +237,9 @@ class Watcher:
             received = await self._find_received(home, await self._transfers(number, number))
             _expect_block(block, received)
             cursor = await chain_store.move_head(home, self._chain, cursor, block, self._clock())
-            owned = await deposit_store.find_owned(cell, received)
-            await deposit_store.write_seen(cell, self._chain, owned, self._clock())
-            for seen in owned:
-                log.info("deposit seen", **intake.make_log_fields(seen))
+            await self._write_seen(cell, received)
+            if received:
+                await self._tell_apart(partial(self._write_seen, received=received))
         if upto < head.number:
             self.wake.set()
         return upto < head.number
@@ -248,10 +254,31 @@ class Watcher:
             # The same branch: it has grown, or the node is behind.
             return cursor
         cursor = await chain_store.drop_head(home, self._chain, cursor, fork, self._clock())
-        gone = await deposit_store.undo_seen(cell, self._chain, fork[0] + 1)
         log.warning("the chain was reorganised", chain=self._chain, back_to_block=fork[0])
-        intake.log_undone(self._chain, gone)
+        await self._undo_seen(cell, fork[0] + 1)
+        await self._tell_apart(partial(self._undo_seen, first=fork[0] + 1))
         return cursor
+
+    async def _write_seen(self, cell: AsyncConnection, received: Sequence[Received]) -> None:
+        owned = await deposit_store.find_owned(cell, received)
+        await deposit_store.write_seen(cell, self._chain, owned, self._clock())
+        for seen in owned:
+            log.info("deposit seen", **intake.make_log_fields(seen))
+
+    async def _undo_seen(self, cell: AsyncConnection, first: int) -> None:
+        intake.log_undone(self._chain, await deposit_store.undo_seen(cell, self._chain, first))
+
+    async def _tell_apart(self, tell: Callable[[AsyncConnection], Awaitable[None]]) -> None:
+        """Tell the apart cells of unconfirmed deposits. One that is away hears of the final ones later."""
+        for cell_id, cell in (await self._reach_apart()).items():
+            try:
+                async with asyncio.timeout(TELL_S):
+                    await tell(cell)
+            except (psycopg.Error, TimeoutError) as error:
+                reason = " ".join(str(error).split())
+                log.warning("unconfirmed deposits not shown", cell_id=cell_id, reason=reason)
+                # Whatever it is busy with, nobody waits for its answer any more.
+                await cell.close()
 
     async def _find_fork(self, home: AsyncConnection, cursor: Cursor, top: int) -> tuple[int, str]:
         """The highest block that both branches have, at least the last final one."""

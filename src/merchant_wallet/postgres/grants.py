@@ -155,7 +155,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "rollback_acceptance": Grant("", _READ),
     "checkpoint_key": Grant(_READ, _ADD),
     # Cells.
-    "cell": Grant(_READ, "select, update (version)"),
+    "cell": Grant(_READ, "select, update (version, compared_ms)"),
     "cell_move": Grant(_READ, "select, update (state, changed_ms)"),
     # The schema itself.
     "schema_migration": Grant(_READ, _READ),

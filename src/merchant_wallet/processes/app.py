@@ -31,6 +31,7 @@ from merchant_wallet.observability.logs import AccessLog
 from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import make_route
 from merchant_wallet.processes.base import Base, make_writer
+from merchant_wallet.processes.cell_connections import CellConnections
 from merchant_wallet.processes.routes import build_endpoints, build_routes
 from merchant_wallet.sub_users.links import LINK_KEY, make_link_token
 from merchant_wallet.web import client, static
@@ -92,12 +93,20 @@ async def _keep_forbidden_addresses(base: Base, stack: AsyncExitStack) -> Forbid
 def _watch_checkpoints(base: Base, stack: AsyncExitStack, clock: Callable[[], int]) -> RollbackMonitor:
     """Compares checkpoints with the database until the stack ends."""
     connect, stop = partial(db.connect, base.url), asyncio.Event()
-    watch = RollbackMonitor(connect, base.checkpoint_dir, base.keyring.derive(OLD_KEY), clock=clock)
+    apart = CellConnections(connect, base.cells)
+    watch = RollbackMonitor(
+        connect,
+        base.checkpoint_dir,
+        base.keyring.derive(OLD_KEY),
+        clock=clock,
+        reach_apart=apart.reach_apart,
+    )
     watching = asyncio.create_task(watch.run(stop))
 
     async def end() -> None:
         stop.set()
         await watching
+        await apart.close()
 
     stack.push_async_callback(end)
     return watch

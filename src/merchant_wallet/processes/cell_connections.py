@@ -1,13 +1,22 @@
 """Connections to home and to all cells at once, for what looks at all books together."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
+from typing import Final
 
+import structlog
 from psycopg import AsyncConnection, Error
 
-from merchant_wallet.base.cells import Cell, Cells, Databases
+from merchant_wallet.base.cells import Apart, Cell, CellClosed, Cells, Databases
 from merchant_wallet.base.db import TransientError
 from merchant_wallet.base.workers import Connect, WorkerConnection
+
+CONNECT_S: Final = 5.0
+"""A cell that does not answer a new connection within this time is away."""
+
+log = structlog.get_logger(__name__)
 
 
 class CellAway(Exception):
@@ -32,16 +41,27 @@ class CellConnections:
     async def get(self) -> Databases:
         """All connections. Raises CellAway, and psycopg.OperationalError if home is away."""
         home = await self._home.get()
-        found = [home]
-        if self._cells is not None:
-            await self._cells.refresh()
-            await self._keep([cell for cell in self._cells.list() if not cell.is_home])
-        for cell, connection in self._apart.items():
-            try:
-                found.append(await connection.get())
-            except (Error, TransientError) as error:
-                raise CellAway(f"cell {cell.name} is away: {' '.join(str(error).split())}") from error
-        return Databases(home, found)
+        found = await self._connect_apart()
+        for cell, answer in found.items():
+            if not isinstance(answer, AsyncConnection):
+                raise CellAway(f"cell {cell.name} is away: {' '.join(str(answer).split())}") from answer
+        return Databases(home, _by_id(found))
+
+    async def reach_apart(self) -> Apart:
+        """The connections to the apart cells that answer. Raises psycopg.OperationalError if home is away."""
+        found = await self._connect_apart()
+        for cell, answer in found.items():
+            if isinstance(answer, BaseException):
+                log.warning("a cell is away", cell=cell.name, reason=" ".join(str(answer).split()))
+        return _by_id(found)
+
+    async def _connect_apart(self) -> dict[Cell, AsyncConnection | Exception]:
+        if self._cells is None:
+            return {}
+        await self._cells.refresh()
+        await self._keep([cell for cell in self._cells.list() if not cell.is_home])
+        answers = await asyncio.gather(*map(_try_to_connect, self._apart.values()))
+        return dict(zip(self._apart, answers, strict=True))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -55,3 +75,27 @@ class CellConnections:
         for cell in cells:
             if self._cells is not None and cell not in self._apart:
                 self._apart[cell] = WorkerConnection(partial(self._cells.connect, cell))
+
+
+@asynccontextmanager
+async def reach_apart(cells: Cells) -> AsyncIterator[Apart]:
+    """A connection to each apart cell that answers, for as long as the context lasts."""
+    connections = CellConnections(cells.connect_home, cells)
+    try:
+        yield await connections.reach_apart()
+    finally:
+        await connections.close()
+
+
+async def _try_to_connect(connection: WorkerConnection) -> AsyncConnection | Exception:
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            return await connection.get()
+    except TimeoutError:
+        return TimeoutError(f"no answer within {CONNECT_S:g} s")
+    except (Error, TransientError, CellClosed) as error:
+        return error
+
+
+def _by_id(found: dict[Cell, AsyncConnection | Exception]) -> Apart:
+    return {cell.cell_id: answer for cell, answer in found.items() if isinstance(answer, AsyncConnection)}

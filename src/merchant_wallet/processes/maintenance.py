@@ -28,19 +28,20 @@ class TasksFailed(Exception):
 
 
 class Maintenance:
-    """Worker that runs each of its tasks once a minute."""
+    """Worker that runs each of its tasks once a minute. Set `wake` to make it run them at once."""
 
     def __init__(
         self, connect: Connect, tasks: Mapping[str, Task], *, clock: Callable[[], int] = now_ms
     ) -> None:
         self._worker_connection = WorkerConnection(connect)
+        self.wake = asyncio.Event()
         self._tasks = tasks
         self._clock = clock
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = INTERVAL_S) -> None:
         """Run the tasks until `stop` is set, then close the connection."""
         try:
-            await repeat("maintenance", self.do_all, stop=stop, interval_s=interval_s)
+            await repeat("maintenance", self.do_all, stop=stop, interval_s=interval_s, wake=self.wake)
         finally:
             await self.close()
 
@@ -71,15 +72,17 @@ class Maintenance:
 def make_id_range_task(
     find_short: Callable[[AsyncConnection], Awaitable[Sequence[int]]],
     allocate: Callable[[AsyncConnection, AsyncConnection, int], Awaitable[object]],
+    home: WorkerConnection | None = None,
 ) -> Task:
-    """The maintenance task that gives another id range to each book that runs out of ids.
+    """The maintenance task that gives another id range to each book of a cell that runs out of ids.
 
     `find_short` finds these books' merchants in a cell. `allocate` takes connections to home and to the cell.
+    Without `home` the cell is home's own.
     """
 
     async def keep_ranges(connection: AsyncConnection, at_ms: int) -> None:
         for merchant_id in await find_short(connection):
-            await allocate(connection, connection, merchant_id)
+            await allocate(await home.get() if home else connection, connection, merchant_id)
             log.info("further id range given", merchant_id=merchant_id)
 
     return keep_ranges

@@ -11,8 +11,9 @@ from typing import Final
 import structlog
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.workers import Connect, WorkerConnection, repeat, run_workers
+from merchant_wallet.base.workers import Connect, WorkerConnection, repeat_until, run_workers
 from merchant_wallet.chains.protocol import Chain
 from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.custody.sweeps.worker import SweepWorker
@@ -33,12 +34,18 @@ NODE_CLAIM_MS: Final = 45_000
 
 Check = Callable[[], Awaitable[list[str]]]
 Close = Callable[[], Awaitable[None]]
+MakePayer = Callable[[int, Connect | None], Payer]
+"""Makes the payer of a cell by its id and how to connect to it; without that it is home's own."""
 
 log = structlog.get_logger(__name__)
 
 
 class PayoutWorkers:
-    """The payout workers of these chains. They start when `check` finds nothing wrong."""
+    """The payout workers of these chains. They start when `check` finds nothing wrong.
+
+    `payer` pays the default cell's orders. `make_payer` makes the payers of apart cells, for the same chains;
+    these wait for `checked`.
+    """
 
     def __init__(
         self,
@@ -48,8 +55,11 @@ class PayoutWorkers:
         sweeps: SweepWorker | None = None,
         signer: CountingSigner | None = None,
         close_chains: Close | None = None,
+        make_payer: MakePayer | None = None,
     ) -> None:
+        self.checked = asyncio.Event()
         self.payer = payer
+        self.make_payer = make_payer
         self._gaps = gaps
         self._check = check
         self._sweeps = sweeps
@@ -63,10 +73,20 @@ class PayoutWorkers:
 
     async def run(self, stop: asyncio.Event, *, check_interval_s: float = CHECK_INTERVAL_S) -> None:
         """Pay until `stop` is set."""
-        if self._check is not None:
-            await self._wait_until_checked(self._check, stop, check_interval_s)
+        await self.check(stop, check_interval_s=check_interval_s)
         sweeping = [] if self._sweeps is None else [self._sweeps.run]
         await run_workers([self.payer.run, self._gaps.run, *sweeping], stop)
+
+    async def check(self, stop: asyncio.Event, *, check_interval_s: float = CHECK_INTERVAL_S) -> None:
+        """Wait until the chains fit the settings, or `stop` is set."""
+        await repeat_until("chain check", self._is_fit, stop=stop, interval_s=check_interval_s)
+        self.checked.set()
+
+    async def _is_fit(self) -> bool:
+        wrong = [] if self._check is None else await self._check()
+        for sentence in wrong:
+            log.error("chains and settings do not fit, nothing is paid", wrong=sentence)
+        return not wrong
 
     async def close(self) -> None:
         """Finish what is under way and close the connections."""
@@ -76,26 +96,6 @@ class PayoutWorkers:
             await self._sweeps.close()
         if self._close_chains is not None:
             await self._close_chains()
-
-    async def _wait_until_checked(self, check: Check, stop: asyncio.Event, interval_s: float) -> None:
-        done = asyncio.Event()
-
-        async def look() -> None:
-            wrong = await check()
-            for sentence in wrong:
-                log.error("chains and settings do not fit, nothing is paid", wrong=sentence)
-            if not wrong:
-                done.set()
-
-        async def pass_on() -> None:
-            await stop.wait()
-            done.set()
-
-        passing = asyncio.create_task(pass_on())
-        try:
-            await repeat("chain check", look, stop=done, interval_s=interval_s)
-        finally:
-            passing.cancel()
 
 
 async def open_payout_workers(
@@ -124,16 +124,21 @@ async def open_payout_workers(
             for chain in real.values():
                 await chain.close()
 
-    payer = Payer(
-        connect,
-        book,
-        chains,
-        hold_refunds=settings.hold_refunds,
-        max_builds=settings.payout_builds,
-        claim_ms=claim_ms,
-    )
+    def make_payer(cell_id: int, connect_cell: Connect | None) -> Payer:
+        return Payer(
+            connect,
+            book,
+            chains,
+            connect_cell=connect_cell,
+            cell_id=cell_id,
+            hold_refunds=settings.hold_refunds,
+            max_builds=settings.payout_builds,
+            claim_ms=claim_ms,
+        )
+
     gaps = NonceGapWorker(connect, chains, grace_ms=grace_ms)
-    return PayoutWorkers(payer, gaps, check, sweeps, signer, close_chains)
+    payer = make_payer(DEFAULT_CELL_ID, None)
+    return PayoutWorkers(payer, gaps, check, sweeps, signer, close_chains, make_payer)
 
 
 async def enter_wallets(connection: AsyncConnection, chains: Mapping[str, Chain]) -> None:

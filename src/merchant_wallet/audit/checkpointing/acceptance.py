@@ -30,9 +30,11 @@ from merchant_wallet.audit.checkpointing.frozen_orders import freeze_orders, fre
 from merchant_wallet.audit.checkpointing.keys import pin, publish
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.audit.rollback import evidence as rollback_evidence
+from merchant_wallet.audit.rollback.compared_cells import ReachedCells
 from merchant_wallet.audit.rollback.comparison import Comparison
 from merchant_wallet.audit.rollback.evidence import NO_MERCHANT, RollbackEvidence
 from merchant_wallet.audit.rollback.signer_record import find_signer_evidence, read_last_payments
+from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
 from merchant_wallet.book.checkpoints import file_of, list_files
@@ -90,43 +92,43 @@ class EvidenceSources(msgspec.Struct, frozen=True):
 
 
 async def find_all_evidence(
-    conn: Connection, sources: EvidenceSources, now_ms: int
+    databases: Databases, sources: EvidenceSources, now_ms: int
 ) -> list[RollbackEvidence]:
     """The open evidence, and what a comparison finds now. Raises OSError, `psycopg.Error`."""
-    open_evidence = await rollback_evidence.list_evidence(conn)
+    open_evidence = await rollback_evidence.list_evidence(databases.home)
     known = {(item.merchant_id, item.subject) for item in open_evidence}
-    found = await _compare(conn, sources, now_ms)
+    found = await _compare(databases, sources, now_ms)
     return open_evidence + [item for item in found if (item.merchant_id, item.subject) not in known]
 
 
-async def _compare(conn: Connection, sources: EvidenceSources, now_ms: int) -> list[RollbackEvidence]:
-    found = await Comparison(sources.folder, sources.old_key).find_evidence(conn, now_ms)
+async def _compare(databases: Databases, sources: EvidenceSources, now_ms: int) -> list[RollbackEvidence]:
+    home, cells = databases.home, ReachedCells(*databases)
+    found = await Comparison(sources.folder, sources.old_key).find_evidence(home, cells, now_ms)
     if sources.signer_record is not None:
-        signed = await find_signer_evidence(conn, conn, sources.signer_record, now_ms)
+        signed = await find_signer_evidence(home, cells, sources.signer_record, now_ms)
         found += [] if signed is None else [signed]
     return found
 
 
 async def accept(
-    conn: Connection,
+    databases: Databases,
     sources: EvidenceSources,
     request: AcceptanceRequest,
     *,
     new_signer: CheckpointSigner | None = None,
     freeze_open: bool = False,
-    cells: Sequence[Connection] | None = None,
 ) -> Accepted:
     """Accept all evidence that there is now. With `new_signer`, start again with its key.
 
-    With `freeze_open` every open order is frozen, and the signer's record may be missing. `cells` are all
-    cells; without it there is the default cell alone. Raises
-    NothingToAccept, KeyDiffers, RecordMissing, RecordUnreadable, OSError, `psycopg.Error`. Then nothing is
-    accepted, and the evidence that was found stays open.
+    With `freeze_open` every open order is frozen, and the signer's record may be missing. `databases` must
+    have all cells. Raises NothingToAccept, KeyDiffers, RecordMissing, RecordUnreadable, OSError,
+    `psycopg.Error`. Then nothing is accepted, and the evidence that was found stays open.
     """
+    conn = databases.home
     await _check_record(sources, freeze_open)
-    await _record_found(conn, sources, request.at_ms, new_key=new_signer is not None)
+    await _record_found(databases, sources, request.at_ms, new_key=new_signer is not None)
     payments = await _read_signed_payments(sources)
-    may_be_paid = await freeze_orders(conn, cells or [conn], payments, request.at_ms, all_open=freeze_open)
+    may_be_paid = await freeze_orders(databases, payments, request.at_ms, all_open=freeze_open)
     async with rollback_evidence.locked(conn):
         open_evidence = await rollback_evidence.list_evidence(conn)
         if not open_evidence:
@@ -154,12 +156,15 @@ async def _check_record(sources: EvidenceSources, freeze_open: bool) -> None:
     await asyncio.to_thread(read_last_payments, record)
 
 
-async def _record_found(conn: Connection, sources: EvidenceSources, now_ms: int, *, new_key: bool) -> None:
+async def _record_found(
+    databases: Databases, sources: EvidenceSources, now_ms: int, *, new_key: bool
+) -> None:
     """Commit the evidence that a comparison finds now. Earlier evidence stays open."""
+    conn = databases.home
     async with rollback_evidence.locked(conn):
         if not new_key:
             await _require_key(conn, sources)
-        found = await _compare(conn, sources, now_ms)
+        found = await _compare(databases, sources, now_ms)
         if new_key:
             # This evidence stays open if the command stops halfway, even if nothing else is wrong.
             found.append(

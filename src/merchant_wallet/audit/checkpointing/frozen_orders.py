@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 
 from merchant_wallet.audit.rollback.signer_record import find_merchants
+from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book import frozen_orders
 from merchant_wallet.chains.keys.signing_journal import SignedPayment
@@ -43,17 +44,16 @@ Suspected = dict[str, list[OpenOrder]]
 
 
 async def freeze_orders(
-    home: Connection,
-    cells: Sequence[Connection],
+    databases: Databases,
     payments: Sequence[SignedPayment],
     now_ms: int,
     *,
     all_open: bool,
 ) -> Suspected:
     """Freeze, in their cells, the open orders with more signatures than home has, or all open orders."""
-    keys = await _list_signed_more(home, payments)
+    keys = await _list_signed_more(databases.home, payments)
     suspected: Suspected = {SIGNED_MORE: [], NO_RECORD: []}
-    for cell in cells:
+    for cell in databases.cells:
         signed = await _list(cell, "list_open_of", keys)
         others = set(await _list(cell, "list_open", {})) - set(signed) if all_open else set()
         suspected[SIGNED_MORE] += signed

@@ -11,7 +11,7 @@ import asyncio
 import fcntl
 import hashlib
 import os
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -60,24 +60,6 @@ class CheckpointSigner:
         return msgspec.structs.replace(checkpoint, signature=signature)
 
 
-async def write_checkpoints(
-    conn: AsyncConnection,
-    signer: CheckpointSigner,
-    directory: Path,
-    now_ms: int,
-    *,
-    interval_ms: int = INTERVAL_MS,
-    without: Container[int] = (),
-) -> int:
-    """Append a checkpoint for each book that changed since its last one. Returns how many were written.
-
-    Books whose last checkpoint is younger than `interval_ms` are skipped, and so are the merchants in
-    `without`. Several processes may call this at once. Raises OSError if the folder can't be written.
-    """
-    heads = [head for head in await read_heads(conn, now_ms) if head.merchant_id not in without]
-    return await asyncio.to_thread(append_all, signer, directory, heads, interval_ms)
-
-
 async def read_heads(conn: AsyncConnection, now_ms: int) -> list[Checkpoint]:
     """The unsigned checkpoints of all books as they are now. Books without entries have none."""
     rows = await (await conn.execute(QUERIES["read_heads"].text)).fetchall()
@@ -105,7 +87,11 @@ async def write_audit_checkpoint(
 def append_all(
     signer: CheckpointSigner, directory: Path, heads: Iterable[Checkpoint], interval_ms: int = INTERVAL_MS
 ) -> int:
-    """Append the checkpoints that are due, and return how many. Raises OSError."""
+    """Append the checkpoints that are due, and return how many.
+
+    A journal's is due if the journal has grown and the last one is `interval_ms` old. Several processes may
+    call this at once. Raises OSError if the folder can't be written.
+    """
     directory.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     return sum([_append(signer, _file_of(directory, head), head, interval_ms) for head in heads])
 

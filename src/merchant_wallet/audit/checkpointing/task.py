@@ -1,13 +1,16 @@
 """What the worker does each minute: compare the last checkpoints with the database, then sign new ones.
 
 Rules:
-- Nothing is paid before the first comparison is done (`compared`).
+- Nothing is paid before the first comparison is done (`compared`; for apart cells see `compared_cells`).
+- A cell that is away is compared and signed later. It delays nobody else.
 - Evidence of a rollback is stored. Until a person accepts it, it is logged as an error each minute.
 - A book with open evidence gets no new checkpoint: it would hide the difference.
 - A worker whose key was replaced writes no checkpoints. It must be restarted with the new key.
 """
 
 import asyncio
+from collections.abc import Iterable, Set
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -15,13 +18,16 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.audit.checkpointing.signing import (
     CheckpointSigner,
+    append_all,
+    read_heads,
     write_audit_checkpoint,
-    write_checkpoints,
 )
 from merchant_wallet.audit.rollback import evidence as rollback_evidence
+from merchant_wallet.audit.rollback.compared_cells import ReachedCells, note_compared, read_home_clock_ms
 from merchant_wallet.audit.rollback.comparison import Comparison
 from merchant_wallet.audit.rollback.evidence import RollbackEvidence
 from merchant_wallet.audit.rollback.signer_record import find_signer_evidence
+from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
 from merchant_wallet.book.checkpoint_keys import read_pinned
 
 log = structlog.get_logger(__name__)
@@ -30,24 +36,34 @@ log = structlog.get_logger(__name__)
 class CheckpointTask:
     """The task of one worker. `signer_record` is the file where the signer records payments, if any.
 
-    `found_count` is how much evidence the last comparison found.
+    `reach_apart` connects to the apart cells. `found_count` is how much evidence the last comparison found.
     """
 
-    def __init__(self, signer: CheckpointSigner, folder: Path, signer_record: Path | None = None) -> None:
+    def __init__(
+        self,
+        signer: CheckpointSigner,
+        folder: Path,
+        signer_record: Path | None = None,
+        reach_apart: ReachApart = reach_none,
+    ) -> None:
         self.compared = asyncio.Event()
         self.found_count = 0
         self._signer = signer
         self._folder = folder
         self._signer_record = signer_record
+        self._reach_apart = reach_apart
         self._comparison = Comparison(folder, signer.keys.old_key)
 
     async def run_once(self, conn: AsyncConnection, at_ms: int) -> None:
         """Compare, store what is wrong, and sign what is right. Raises OSError, `psycopg.Error`."""
-        self.found_count = len(await self._find_evidence(conn, at_ms))
+        began_ms, apart = await read_home_clock_ms(conn), await self._reach_apart()
+        cells = ReachedCells(conn, apart)
+        self.found_count = len(await self._find_evidence(conn, cells, at_ms))
         if self.found_count:
-            await self._record(conn, at_ms)
+            await self._record(conn, cells, at_ms)
         open_evidence = await rollback_evidence.list_evidence(conn)
         self.compared.set()
+        await note_compared(conn, apart.keys() - cells.away, began_ms)
         if open_evidence:
             log.error(
                 "payouts stopped: the database was rolled back, an operator must look",
@@ -55,17 +71,22 @@ class CheckpointTask:
                 cause=open_evidence[0].cause,
                 since_ms=open_evidence[0].since_ms,
             )
-        await self._write(conn, at_ms, {(item.subject, item.merchant_id) for item in open_evidence})
+        subjects = {(item.subject, item.merchant_id) for item in open_evidence}
+        await self._write(conn, cells, [DEFAULT_CELL_ID, *apart], at_ms, subjects)
 
-    async def _find_evidence(self, conn: AsyncConnection, at_ms: int) -> list[RollbackEvidence]:
-        found = await self._comparison.find_evidence(conn, at_ms)
-        return [*found, *await self._find_signer_evidence(conn, at_ms)]
+    async def _find_evidence(
+        self, conn: AsyncConnection, cells: ReachedCells, at_ms: int
+    ) -> list[RollbackEvidence]:
+        found = await self._comparison.find_evidence(conn, cells, at_ms)
+        return [*found, *await self._find_signer_evidence(conn, cells, at_ms)]
 
-    async def _find_signer_evidence(self, conn: AsyncConnection, at_ms: int) -> list[RollbackEvidence]:
+    async def _find_signer_evidence(
+        self, conn: AsyncConnection, cells: ReachedCells, at_ms: int
+    ) -> list[RollbackEvidence]:
         if self._signer_record is None:
             return []
         try:
-            signed = await find_signer_evidence(conn, conn, self._signer_record, at_ms)
+            signed = await find_signer_evidence(conn, cells, self._signer_record, at_ms)
         except PermissionError as error:
             # The signer runs as another user, and only that user can read the file.
             log.warning("the signer's record can't be compared from here", reason=str(error))
@@ -73,10 +94,11 @@ class CheckpointTask:
             return []
         return [] if signed is None else [signed]
 
-    async def _record(self, conn: AsyncConnection, at_ms: int) -> None:
+    async def _record(self, conn: AsyncConnection, cells: ReachedCells, at_ms: int) -> None:
         # Compare again under the lock that an acceptance holds: the evidence may just have been accepted.
         async with rollback_evidence.locked(conn):
-            new = await rollback_evidence.record_evidence(conn, await self._find_evidence(conn, at_ms))
+            found = await self._find_evidence(conn, cells, at_ms)
+            new = await rollback_evidence.record_evidence(conn, found)
         for item in new:
             log.error(
                 "evidence of a rollback",
@@ -94,11 +116,21 @@ class CheckpointTask:
         log.error("no checkpoints are written: the checkpoint key was replaced, restart this worker")
         return True
 
-    async def _write(self, conn: AsyncConnection, at_ms: int, open_evidence: set[tuple[str, int]]) -> None:
+    async def _write(
+        self,
+        conn: AsyncConnection,
+        cells: ReachedCells,
+        cell_ids: Iterable[int],
+        at_ms: int,
+        open_evidence: Set[tuple[str, int]],
+    ) -> None:
         subjects = {subject for subject, _ in open_evidence}
         if "key" in subjects or await self._is_replaced(conn):
             return
         behind = {merchant_id for subject, merchant_id in open_evidence if subject == "book"}
-        await write_checkpoints(conn, self._signer, self._folder, at_ms, without=behind)
+        for cell_id in cell_ids:
+            heads = await cells.ask(cell_id, partial(read_heads, now_ms=at_ms))
+            sound = [head for head in heads if head.merchant_id not in behind]
+            await asyncio.to_thread(append_all, self._signer, self._folder, sound)
         if "audit" not in subjects:
             await write_audit_checkpoint(conn, self._signer, self._folder, at_ms)

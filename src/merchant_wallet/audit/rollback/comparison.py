@@ -4,6 +4,7 @@ Rules:
 - Only the last lines of files are read, and only if the file changed since the last comparison.
 - The files are read first, then the database. Journals only grow, so a correct one is never behind.
 - A file whose last line is not signed is evidence too. A torn last line is not (see `checkpoints`).
+- Each book is compared in its cell. A cell that is away is left out.
 - Nothing is written here.
 
 Statements are in `comparison.sql`. All raise OSError for the folder, `psycopg.Error` for the database.
@@ -12,6 +13,7 @@ Statements are in `comparison.sql`. All raise OSError for the folder, `psycopg.E
 import asyncio
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +21,7 @@ import msgspec
 from psycopg import AsyncConnection
 
 from merchant_wallet.audit import checkpoints as audit_checkpoints
+from merchant_wallet.audit.rollback.compared_cells import ReachedCells
 from merchant_wallet.audit.rollback.evidence import (
     NO_MERCHANT,
     Kind,
@@ -53,9 +56,14 @@ class Comparison:
         self._old_key = old_key
         self._last_checkpoints = LastCheckpoints(folder)
 
-    async def find_evidence(self, conn: Connection, now_ms: int) -> list[RollbackEvidence]:
-        """All evidence of a rollback that there is now. `conn` must see what is committed now."""
-        keys = await load_keys(conn, self._folder, self._old_key)
+    async def find_evidence(
+        self, home: Connection, cells: ReachedCells, now_ms: int
+    ) -> list[RollbackEvidence]:
+        """All evidence of a rollback that there is now. The connections must see what is committed now.
+
+        Books of cells that are away are left out; `cells` then says which.
+        """
+        keys = await load_keys(home, self._folder, self._old_key)
         if keys.problem is not None:
             return [RollbackEvidence(NO_MERCHANT, "key", "diverged", keys.problem, now_ms)]
         last_checkpoints = await asyncio.to_thread(self._last_checkpoints.read, keys)
@@ -71,9 +79,9 @@ class Comparison:
         ]
         books = [checkpoint for checkpoint in sound if checkpoint.merchant_id != NO_MERCHANT]
         for start in range(0, len(books), BOOKS_PER_QUERY):
-            evidence += await _compare_books(conn, books[start : start + BOOKS_PER_QUERY], now_ms)
+            evidence += await _compare_books(cells, books[start : start + BOOKS_PER_QUERY], now_ms)
         logs = [checkpoint for checkpoint in sound if checkpoint.merchant_id == NO_MERCHANT]
-        return evidence + await _compare_log(conn, logs, now_ms)
+        return evidence + await _compare_log(home, logs, now_ms)
 
 
 class LastCheckpoints:
@@ -140,7 +148,19 @@ def make_evidence(last: LastCheckpoint, kind: Kind, cause: str, now_ms: int) -> 
     return RollbackEvidence(last.merchant_id, subject, kind, cause, now_ms)
 
 
-async def _compare_books(conn: Connection, seen: Sequence[Checkpoint], now_ms: int) -> list[RollbackEvidence]:
+async def _compare_books(
+    cells: ReachedCells, seen: Sequence[Checkpoint], now_ms: int
+) -> list[RollbackEvidence]:
+    cell_ids = await cells.find_cells([checkpoint.merchant_id for checkpoint in seen])
+    evidence = []
+    for cell_id, those in cells.group(seen, cell_ids.values()).items():
+        evidence += await cells.ask(cell_id, partial(_compare_books_of, those, now_ms))
+    return evidence
+
+
+async def _compare_books_of(
+    seen: Sequence[Checkpoint], now_ms: int, conn: Connection
+) -> list[RollbackEvidence]:
     values = {
         "merchant_ids": [checkpoint.merchant_id for checkpoint in seen],
         "entry_ids": [checkpoint.last_entry_id for checkpoint in seen],

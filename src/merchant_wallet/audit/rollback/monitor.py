@@ -12,8 +12,10 @@ from typing import Final
 
 import structlog
 
+from merchant_wallet.audit.rollback.compared_cells import ReachedCells
 from merchant_wallet.audit.rollback.comparison import Comparison
 from merchant_wallet.audit.rollback.evidence import RollbackEvidence
+from merchant_wallet.base.cells import ReachApart, reach_none
 from merchant_wallet.base.workers import Connect, repeat
 
 INTERVAL_S: Final = 60.0
@@ -24,11 +26,20 @@ log = structlog.get_logger(__name__)
 class RollbackMonitor:
     """Compares once a minute. `evidence` is the result of the last comparison."""
 
-    def __init__(self, connect: Connect, folder: Path, old_key: bytes, *, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        connect: Connect,
+        folder: Path,
+        old_key: bytes,
+        *,
+        clock: Callable[[], int],
+        reach_apart: ReachApart = reach_none,
+    ) -> None:
         self.evidence: list[RollbackEvidence] = []
         self._connect = connect
         self._comparison = Comparison(folder, old_key)
         self._clock = clock
+        self._reach_apart = reach_apart
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = INTERVAL_S) -> None:
         """Compare until `stop` is set."""
@@ -38,7 +49,8 @@ class RollbackMonitor:
         """Compare once. Raises OSError (except for an unreadable folder) and `psycopg.Error`."""
         try:
             async with await self._connect() as connection:
-                self.evidence = await self._comparison.find_evidence(connection, self._clock())
+                cells = ReachedCells(connection, await self._reach_apart())
+                self.evidence = await self._comparison.find_evidence(connection, cells, self._clock())
         except PermissionError as error:
             log.info("only the workers compare checkpoints", reason=str(error))
             return

@@ -13,12 +13,14 @@ Statements are in `signer_record.sql`. All raise OSError for the file, `psycopg.
 import asyncio
 import os
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from psycopg import AsyncConnection
 
+from merchant_wallet.audit.rollback.compared_cells import ReachedCells
 from merchant_wallet.audit.rollback.evidence import NO_MERCHANT, RollbackEvidence, format_moment
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import COUNTER_BITS, MAX_ID
@@ -42,9 +44,12 @@ class RecordUnreadable(Exception):
 
 
 async def find_signer_evidence(
-    home: Connection, cell: Connection, record: Path, now_ms: int
+    home: Connection, cells: ReachedCells, record: Path, now_ms: int
 ) -> RollbackEvidence | None:
-    """The evidence that the signer's record gives; None if there is none or no record."""
+    """The evidence that the signer's record gives; None if there is none or no record.
+
+    Orders of cells that are away are left out; `cells` then says which.
+    """
     try:
         payments = await asyncio.to_thread(read_last_payments, record)
     except RecordUnreadable as unreadable:
@@ -52,7 +57,7 @@ async def find_signer_evidence(
     cursor = await home.execute(QUERIES["read_accepted"].text)
     row = await cursor.fetchone()
     accepted_ms = row[0] if row is not None and row[0] is not None else -1
-    unknown = await _find_unknown(home, cell, [one for one in payments if one.at_ms > accepted_ms])
+    unknown = await _find_unknown(home, cells, [one for one in payments if one.at_ms > accepted_ms])
     if not unknown:
         return None
     first = min(unknown, key=lambda payment: payment.at_ms)
@@ -63,14 +68,24 @@ async def find_signer_evidence(
 
 
 async def _find_unknown(
-    home: Connection, cell: Connection, payments: Iterable[SignedPayment]
+    home: Connection, cells: ReachedCells, payments: Iterable[SignedPayment]
 ) -> list[SignedPayment]:
     """The payments whose order the database does not know or nobody has taken up, by the order's id."""
     latest = {payment.payout_id: payment for payment in payments}
     owners = await find_merchants(home, list(latest))
-    values = {"order_ids": list(owners), "merchant_ids": list(owners.values())}
+    unknown = {order_id for order_id, owner in owners.items() if owner is None}
+    orders = [(order_id, owner) for order_id, owner in owners.items() if owner is not None]
+    cell_ids = await cells.find_cells([owner for _, owner in orders])
+    for cell_id, those in cells.group(orders, [cell_ids[owner] for _, owner in orders]).items():
+        unknown.update(await cells.ask(cell_id, partial(_list_not_taken_up, those)))
+    return [latest[order_id] for order_id in sorted(unknown)]
+
+
+async def _list_not_taken_up(orders: Sequence[tuple[int, int]], cell: Connection) -> list[int]:
+    order_ids, merchant_ids = ([order[place] for order in orders] for place in range(2))
+    values = {"order_ids": order_ids, "merchant_ids": merchant_ids}
     taken = await (await cell.execute(QUERIES["list_taken_up"].text, values)).fetchall()
-    return [latest[order_id] for order_id in sorted(latest.keys() - {order_id for (order_id,) in taken})]
+    return sorted(set(order_ids) - {order_id for (order_id,) in taken})
 
 
 async def find_merchants(home: Connection, order_ids: Sequence[int]) -> dict[int, int | None]:
