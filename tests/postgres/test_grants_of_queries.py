@@ -77,6 +77,8 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "reporting/sub_users.sql": WEB,
     "api/refused_requests/refusals.sql": WEB,
     "audit/rollback/comparison.sql": BOTH,
+    "audit/rollback/reached_cells.sql": BOTH,
+    "audit/rollback/compared_cells.sql": WORKER,
     "audit/rollback/signer_record.sql": WORKER,
     "audit/rollback/evidence.sql": BOTH,
     "sub_users/activity.sql": WEB,

@@ -16,9 +16,9 @@ from merchant_wallet.audit.checkpointing.signing import (
     write_audit_checkpoint,
 )
 from merchant_wallet.audit.rollback import comparison
-from merchant_wallet.audit.rollback.compared_cells import ReachedCells
 from merchant_wallet.audit.rollback.comparison import Comparison, compare_journal
 from merchant_wallet.audit.rollback.evidence import RollbackEvidence
+from merchant_wallet.audit.rollback.reached_cells import ReachedCells
 from merchant_wallet.base.cells import NO_CELLS
 from merchant_wallet.book import checkpoint_keys
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE

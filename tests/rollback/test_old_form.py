@@ -10,8 +10,8 @@ from tests.checkpoints import write_checkpoints
 
 from merchant_wallet.audit.checkpointing.keys import open_service_signer
 from merchant_wallet.audit.checkpointing.signing import read_heads
-from merchant_wallet.audit.rollback.compared_cells import ReachedCells
 from merchant_wallet.audit.rollback.comparison import Comparison
+from merchant_wallet.audit.rollback.reached_cells import ReachedCells
 from merchant_wallet.base.cells import NO_CELLS
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys

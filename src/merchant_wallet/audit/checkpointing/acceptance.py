@@ -30,9 +30,9 @@ from merchant_wallet.audit.checkpointing.frozen_orders import freeze_orders, fre
 from merchant_wallet.audit.checkpointing.keys import pin, publish
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.audit.rollback import evidence as rollback_evidence
-from merchant_wallet.audit.rollback.compared_cells import ReachedCells
 from merchant_wallet.audit.rollback.comparison import Comparison
 from merchant_wallet.audit.rollback.evidence import NO_MERCHANT, RollbackEvidence
+from merchant_wallet.audit.rollback.reached_cells import ReachedCells
 from merchant_wallet.audit.rollback.signer_record import find_signer_evidence, read_last_payments
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.db import Queries

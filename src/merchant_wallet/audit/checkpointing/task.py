@@ -23,9 +23,10 @@ from merchant_wallet.audit.checkpointing.signing import (
     write_audit_checkpoint,
 )
 from merchant_wallet.audit.rollback import evidence as rollback_evidence
-from merchant_wallet.audit.rollback.compared_cells import ReachedCells, note_compared, read_home_clock_ms
+from merchant_wallet.audit.rollback.compared_cells import note_compared, read_home_clock_ms
 from merchant_wallet.audit.rollback.comparison import Comparison
 from merchant_wallet.audit.rollback.evidence import RollbackEvidence
+from merchant_wallet.audit.rollback.reached_cells import ReachedCells
 from merchant_wallet.audit.rollback.signer_record import find_signer_evidence
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
 from merchant_wallet.book.checkpoint_keys import read_pinned

@@ -1,9 +1,5 @@
 -- Which apart cells were compared with their checkpoints. `compared_cells.py` runs these on home.
 
--- name: list_apart
--- Those of these merchants whose books are in apart cells, with the cells.
-select merchant_id, cell_id from merchant where merchant_id = any (%(merchant_ids)s::bigint[]) and cell_id <> 0;
-
 -- name: read_clock
 -- Home's time.
 select (extract(epoch from clock_timestamp()) * 1000)::bigint;

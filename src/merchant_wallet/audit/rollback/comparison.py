@@ -21,7 +21,6 @@ import msgspec
 from psycopg import AsyncConnection
 
 from merchant_wallet.audit import checkpoints as audit_checkpoints
-from merchant_wallet.audit.rollback.compared_cells import ReachedCells
 from merchant_wallet.audit.rollback.evidence import (
     NO_MERCHANT,
     Kind,
@@ -29,6 +28,7 @@ from merchant_wallet.audit.rollback.evidence import (
     Subject,
     format_moment,
 )
+from merchant_wallet.audit.rollback.reached_cells import ReachedCells
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys, load_keys
 from merchant_wallet.book.checkpoints import Checkpoint, Tail, read_tail

@@ -12,9 +12,9 @@ from typing import Final
 
 import structlog
 
-from merchant_wallet.audit.rollback.compared_cells import ReachedCells
 from merchant_wallet.audit.rollback.comparison import Comparison
 from merchant_wallet.audit.rollback.evidence import RollbackEvidence
+from merchant_wallet.audit.rollback.reached_cells import ReachedCells
 from merchant_wallet.base.cells import ReachApart, reach_none
 from merchant_wallet.base.workers import Connect, repeat
 

@@ -20,8 +20,8 @@ from typing import Any, Final
 import msgspec
 from psycopg import AsyncConnection
 
-from merchant_wallet.audit.rollback.compared_cells import ReachedCells
 from merchant_wallet.audit.rollback.evidence import NO_MERCHANT, RollbackEvidence, format_moment
+from merchant_wallet.audit.rollback.reached_cells import ReachedCells
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import COUNTER_BITS, MAX_ID
 from merchant_wallet.chains.keys.signing_journal import Release, SignedPayment
