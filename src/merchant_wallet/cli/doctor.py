@@ -340,6 +340,7 @@ async def _check_checkpoints(conn: Any, settings: Settings, url: str) -> Finding
     from merchant_wallet.chains.keys.keystore import JOURNAL
     from merchant_wallet.merchants.cells.directory import Directory
     from merchant_wallet.merchants.keys import Keyring
+    from merchant_wallet.observability import logs
     from merchant_wallet.processes.cell_connections import reach_apart
     from merchant_wallet.processes.signers import find_keys_folder
 
@@ -350,7 +351,8 @@ async def _check_checkpoints(conn: Any, settings: Settings, url: str) -> Finding
     record = find_keys_folder(settings) / JOURNAL
     # The file may belong to the signer's own user.
     place = EvidenceSources(folder, old_key, record if os.access(record, os.R_OK) else None)
-    # A cell that is away has a finding of its own.
+    # A cell that is away has a finding of its own. A line in the log would mix with the answer.
+    logs.set_up("error", settings.log_format)
     async with reach_apart(Directory(url, dict(settings.cell_urls))) as apart:
         evidence = await find_all_evidence(Databases(conn, apart), place, now_ms())
     if evidence:
