@@ -15,11 +15,6 @@ from merchant_wallet.base.db import Query, connect_sync
 from merchant_wallet.postgres.grants import GRANTS
 from merchant_wallet.postgres.places import CELL, HOME, MIRRORED, OF_EACH_SCHEMA
 
-MORE_OF_MERCHANTS: Final = {
-    "reporting/merchants.sql": "page_by_id page_by_name",
-}
-"""Queries of a cell that read columns of `merchant` which only home has. This list only shrinks too."""
-
 _TABLES: Final = HOME | CELL
 _NAME: Final = r"\w+(?:\s+(?:as\s+)?\w+)?"
 _NAMED: Final = re.compile(rf"\b(?:from|join|into|update|table|only|using)\s+({_NAME}(?:\s*,\s*{_NAME})*)")
@@ -41,10 +36,9 @@ def read_tables(text: str) -> set[str]:
 
 
 def list_cell_queries() -> Iterator[tuple[str, Query]]:
-    """The queries that a cell answers by itself: those over cell tables that are no exception."""
+    """The queries that a cell answers by itself: those over cell tables."""
     for file, query in list_queries():
-        excepted = MORE_OF_MERCHANTS.get(file, "").split()
-        if read_tables(query.text) & CELL and query.name not in excepted:
+        if read_tables(query.text) & CELL:
             yield file, query
 
 

@@ -45,6 +45,7 @@ SEES_ALL: Final[dict[str, str]] = {
     "merchants/books.sql insert_accounts": "it changes nothing in a book that is there",
     "merchants/books.sql insert_book": "it changes nothing in a book that is there",
     "reporting/deposits.sql list_uncredited": BY_KEY,
+    "reporting/merchants.sql read_books": BY_KEY,
     "reporting/rollup.sql add_entries": LOCKED,
     "reporting/rollup.sql move_cursors": LOCKED,
     "reporting/rollup.sql open_cursors": "it begins the transaction, and only adds a row of zeros",

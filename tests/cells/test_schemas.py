@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.cells.test_borders import MORE_OF_MERCHANTS, list_cell_queries, list_queries
+from tests.cells.test_borders import list_cell_queries
 from tests.conftest import FAR
 from tests.plans import explain
 from tests.postgres.test_grants import AS
@@ -103,17 +103,6 @@ def test_a_writer_can_prepare_its_statements(url_with_cell: str) -> None:
     with connect_sync(place(url_with_cell, None, FAR)) as far:
         for name, text in STATEMENTS.items():
             far.execute(b"prepare " + name + b" as " + text)
-
-
-def test_the_exceptions_read_what_cells_do_not_have(url_with_cell: str) -> None:
-    excepted = {(file, name) for file, names in MORE_OF_MERCHANTS.items() for name in names.split()}
-    with connect_sync(place(url_with_cell, None, FAR)) as far:
-        for file, query in list_queries():
-            if (file, query.name) in excepted:
-                excepted.remove((file, query.name))
-                with pytest.raises(psycopg.errors.UndefinedColumn):
-                    _plan(far, query)
-    assert excepted == set(), "there are no such queries"
 
 
 @pytest.mark.parametrize("side", Side)

@@ -26,6 +26,7 @@ from merchant_wallet.chains.protocol import Block, ChainAway, TokenTransfer
 from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.deposits.watcher import Watcher
 from merchant_wallet.merchants.addresses import write_issued
+from merchant_wallet.reporting.cells import reach_one
 from merchant_wallet.reporting.deposits import DepositLine, find_deposits
 
 START_MS = 1_763_712_000_000
@@ -217,12 +218,12 @@ class DepositScene:
         """The state of a transaction's only deposit; `nothing` if there is none."""
         return (
             (await self.deposit(tx_hash)).status
-            if await find_deposits(self.home, self.connection, tx_hash)
+            if await find_deposits(self.home, reach_one(self.connection), tx_hash)
             else "nothing"
         )
 
     async def deposit(self, tx_hash: str) -> DepositLine:
-        (shown,) = await find_deposits(self.home, self.connection, tx_hash)
+        (shown,) = await find_deposits(self.home, reach_one(self.connection), tx_hash)
         return shown
 
     async def balances(self, merchant_id: int = SHOP) -> dict[str, int]:

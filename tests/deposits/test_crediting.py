@@ -19,6 +19,7 @@ from tests.deposits.conftest import (
 from merchant_wallet.book.commands import CreditDeposit, Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.deposits.crediting import PAGE, RETRY_DELAY_MS, CreditingWorker
+from merchant_wallet.reporting.cells import reach_one
 from merchant_wallet.reporting.deposits import DepositFilter, list_deposits, sum_uncredited
 
 
@@ -98,7 +99,13 @@ def test_dust_is_kept_until_what_lies_at_its_address_is_enough(in_scene: InScene
         assert {await scene.status_of(sent) for sent in first} == {"dust"}
         assert await sum_uncredited(scene.connection) == {"ERC20": 2 * COIN - 1}
         assert (
-            len((await list_deposits(scene.home, scene.connection, DepositFilter(statuses=("dust",)))).rows)
+            len(
+                (
+                    await list_deposits(
+                        scene.home, reach_one(scene.connection), DepositFilter(statuses=("dust",))
+                    )
+                ).rows
+            )
             == 3
         )
         (second,) = await arrive(scene, chain, ("ulla", COIN // 2))

@@ -19,6 +19,7 @@ from merchant_wallet.chains.protocol import Block, TokenTransfer
 from merchant_wallet.deposits import chain_store, deposit_store, intake
 from merchant_wallet.deposits.chain_store import Position, Received
 from merchant_wallet.deposits.deposit_store import PositionMoved
+from merchant_wallet.reporting.cells import reach_one
 from merchant_wallet.reporting.deposits import DepositFilter, list_deposits
 
 CHAIN = "ERC20"
@@ -233,7 +234,9 @@ def test_a_transaction_that_another_cell_has_credited_from_another_block_waits_f
         await read_final(scene, chain, 1)
         await take_in(scene)
         assert await credit(scene) == 0
-        (held,) = (await list_deposits(scene.home, scene.connection, DepositFilter(statuses=("held",)))).rows
+        (held,) = (
+            await list_deposits(scene.home, reach_one(scene.connection), DepositFilter(statuses=("held",)))
+        ).rows
         assert held.cause == "the transaction is credited from another block, 0xother"
         await deposit_store.decide(
             scene.connection, CHAIN, (sent, 0), is_released=True, actor="op", now_ms=START_MS

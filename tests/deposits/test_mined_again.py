@@ -23,6 +23,7 @@ from merchant_wallet.book.commands import CreditDeposit, DepositKey, Submission
 from merchant_wallet.book.outcomes import DEPOSIT_ELSEWHERE, DEPOSIT_NOT_DUE, Credited
 from merchant_wallet.chains.protocol import TokenTransfer
 from merchant_wallet.deposits import chain_store, deposit_store
+from merchant_wallet.reporting.cells import reach_one
 from merchant_wallet.reporting.deposits import DepositFilter, list_deposits
 
 FROM_OLD_BLOCK = "update deposit set log_index = block_log_index"
@@ -103,7 +104,9 @@ def test_what_is_mined_again_with_another_key_waits_for_a_person(
             await rescan(scene, chain)
             assert (await scene.balances())["ulla"] == 25 * COIN
             assert await rows_of(scene, sent) == [(0, "credited", 25 * COIN), (3, "held", 25 * COIN)]
-        (held,) = (await list_deposits(scene.home, scene.connection, DepositFilter(statuses=("held",)))).rows
+        (held,) = (
+            await list_deposits(scene.home, reach_one(scene.connection), DepositFilter(statuses=("held",)))
+        ).rows
         assert held.cause is not None
         assert "settled in another block" in held.cause
         decided = await deposit_store.decide(

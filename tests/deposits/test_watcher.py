@@ -17,6 +17,7 @@ from tests.deposits.conftest import (
 from merchant_wallet.deposits import chain_store
 from merchant_wallet.deposits.chain_store import CursorMoved
 from merchant_wallet.deposits.watcher import BlocksMissing, FinalityBroken
+from merchant_wallet.reporting.cells import reach_one
 from merchant_wallet.reporting.deposits import DepositFilter, list_cursors, list_deposits
 
 
@@ -294,14 +295,17 @@ def test_a_wallets_deposits_are_listed_page_by_page_newest_first(in_scene: InSce
             scene.clock.advance(1)
         user_id = scene.wallets["ulla"].user_id
         of_ulla = DepositFilter(1001, user_id=user_id)
-        first = await list_deposits(scene.home, scene.connection, of_ulla, limit=3)
-        rest = await list_deposits(scene.home, scene.connection, of_ulla, after=first.next)
+        cells = reach_one(scene.connection)
+        first = await list_deposits(scene.home, cells, of_ulla, limit=3)
+        rest = await list_deposits(scene.home, cells, of_ulla, after=first.next)
         found = first.rows + rest.rows
         assert [shown.amount_units // COIN for shown in found] == [5, 4, 3, 2, 1]
         assert [shown.confirmations for shown in found] == [1, 2, 3, 4, 5]
         assert {shown.ext_user_id for shown in found} == {"ulla"}
-        assert len((await list_deposits(scene.home, scene.connection, DepositFilter(1001))).rows) == 15
-        pending = await list_deposits(scene.home, scene.connection, DepositFilter(1001, ("pending",)))
+        assert len((await list_deposits(scene.home, cells, DepositFilter(1001))).rows) == 15
+        pending = await list_deposits(
+            scene.home, reach_one(scene.connection), DepositFilter(1001, ("pending",))
+        )
         assert len(pending.rows) == 6
 
     in_scene(scenario)

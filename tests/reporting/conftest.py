@@ -31,6 +31,7 @@ from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.addresses import write_issued
 from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.reporting.cells import Reach, reach_one
 from merchant_wallet.reporting.paging import Connection
 
 START_MS = 20_000 * DAY_MS + 1000
@@ -62,6 +63,11 @@ class ReportingScene:
     clock: Clock
     keyring: Keyring = field(default_factory=lambda: Keyring(bytes(range(32))))
     made: int = 0
+
+    @property
+    def cells(self) -> Reach:
+        """The only cell, in home's own database."""
+        return reach_one(self.conn)
 
     async def open_shop(self, name: str) -> int:
         """Open a merchant. Returns its id."""

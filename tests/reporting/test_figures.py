@@ -20,10 +20,10 @@ async def test_what_is_held_is_exact_before_any_figure_was_added_up(scene: Repor
     await set_rate(scene.conn, USDT_TO_KFB, 7_00000000, at_ms=scene.clock())
     await scene.ask(shop, Exchange(None, "USDT", "KFB", 10 * COIN, None, None))
     await scene.order(shop, 30 * COIN)
-    usdt, kfb = await figures.read_held(scene.conn, shop)
+    usdt, kfb = await figures.read_held(scene.cells, shop)
     assert usdt == Held("USDT", 960 * COIN, 0, 30 * COIN, 0, 10 * COIN)
     assert kfb == Held("KFB", 1006 * COIN, 60 * COIN, 0, 4 * COIN, -70 * COIN)
-    usdt, kfb = await figures.read_held(scene.conn)
+    usdt, kfb = await figures.read_held(scene.cells)
     assert usdt == Held("USDT", 1953 * COIN, 7 * COIN, 30 * COIN, 0, 10 * COIN)
     assert usdt.owed_units == 1990 * COIN
     assert kfb.sub_user_units == 60 * COIN
@@ -34,13 +34,13 @@ async def test_what_is_held_is_exact_before_any_figure_was_added_up(scene: Repor
 
 
 async def test_a_platform_without_merchants_holds_nothing(scene: ReportingScene) -> None:
-    assert [(one.currency, one.owed_units) for one in await figures.read_held(scene.conn)] == [
+    assert [(one.currency, one.owed_units) for one in await figures.read_held(scene.cells)] == [
         ("USDT", 0),
         ("KFB", 0),
     ]
-    assert await figures.read_volume(scene.conn, 0) == []
-    assert await figures.sum_volume(scene.conn, 0) == []
-    overview = await figures.read_overview(scene.conn)
+    assert await figures.read_volume(scene.cells, 0) == []
+    assert await figures.sum_volume(scene.cells, 0) == []
+    overview = await figures.read_overview(scene.conn, scene.cells)
     assert (overview.books, overview.unapproved, overview.frozen, overview.failing) == (0, 0, 0, ())
 
 
@@ -59,7 +59,7 @@ async def test_the_pulse_tells_what_waits_and_who_cant_be_reached(scene: Reporti
     )
     await scene.add_deposit(shop, "t1", status="pending")
     await scene.add_deposit(shop, "t2", status="held")
-    overview = await figures.read_overview(scene.conn)
+    overview = await figures.read_overview(scene.conn, scene.cells)
     assert [(one.status, one.orders) for one in overview.orders] == [(0, 2), (1, 0), (3, 0)]
     assert (overview.unapproved, overview.unapproved_units) == (1, 30 * COIN)
     assert overview.unapproved_oldest_ms == waiting.created_ms

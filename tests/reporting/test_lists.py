@@ -27,7 +27,7 @@ async def test_deposits_are_found_by_status_chain_merchant_and_transaction(scene
     await scene.add_deposit(stall, "t3", status="dust")
 
     async def hashes(**wanted: object) -> list[str]:
-        page = await deposits.list_deposits(scene.conn, scene.conn, DepositFilter(**wanted))  # type: ignore[arg-type]
+        page = await deposits.list_deposits(scene.conn, scene.cells, DepositFilter(**wanted))  # type: ignore[arg-type]
         return [line.tx_hash for line in page.rows]
 
     assert await hashes() == ["t3", "t2", "t1"]
@@ -37,9 +37,9 @@ async def test_deposits_are_found_by_status_chain_merchant_and_transaction(scene
     assert await hashes(merchant_id=stall, statuses=("seen",)) == []
     assert await hashes(from_ms=noon) == ["t3"]
     assert await hashes(to_ms=noon, statuses=("credited",)) == ["t1"]
-    (found,) = await deposits.find_deposits(scene.conn, scene.conn, "t2")
+    (found,) = await deposits.find_deposits(scene.conn, scene.cells, "t2")
     assert (found.ext_user_id, found.merchant_name, found.credited_units) == ("alice", "Shop", None)
-    assert await deposits.find_deposits(scene.conn, scene.conn, "t2", stall) == []
+    assert await deposits.find_deposits(scene.conn, scene.cells, "t2", stall) == []
     with pytest.raises(ValueError, match="status is one of seen"):
         await hashes(statuses=("lost",))
 
@@ -60,7 +60,7 @@ async def test_confirmations_count_a_deposits_own_block(
             " values ('TRC20', 80, 'h', %s, 'h', 1)",
             [head],
         )
-    (found,) = await deposits.find_deposits(scene.conn, scene.conn, "t1")
+    (found,) = await deposits.find_deposits(scene.conn, scene.cells, "t1")
     assert found.confirmations == expected
 
 
@@ -77,7 +77,7 @@ async def test_a_sub_users_deposits_are_read_page_by_page(scene: ReportingScene)
 
         async def read(after: str | None, rows: int) -> Page[DepositLine]:
             return await deposits.list_deposits(
-                scene.conn, scene.conn, wanted, after=after, limit=min(rows, 2)
+                scene.conn, scene.cells, wanted, after=after, limit=min(rows, 2)
             )
 
         return [line.tx_hash for line in await read_rows(read, limit)]
@@ -135,13 +135,13 @@ async def test_deposits_at_an_address_are_its_owners(scene: ReportingScene) -> N
 
     async def hashes(merchant_id: int | None, *statuses: str, limit: int = 50) -> list[str]:
         wanted = DepositFilter(merchant_id, statuses, address=address)
-        page = await deposits.list_deposits(scene.conn, scene.conn, wanted, limit=limit)
+        page = await deposits.list_deposits(scene.conn, scene.cells, wanted, limit=limit)
         return [line.tx_hash for line in page.rows]
 
     assert await hashes(None) == await hashes(shop) == ["t2", "t1", "t0"]
     assert await hashes(None, "dust", limit=1) == ["t0"]
     assert await hashes(stall) == []
-    nobody = await deposits.list_deposits(scene.conn, scene.conn, DepositFilter(address=bytes(20)))
+    nobody = await deposits.list_deposits(scene.conn, scene.cells, DepositFilter(address=bytes(20)))
     assert nobody.rows == ()
 
 
@@ -149,7 +149,7 @@ async def test_callbacks_are_found_by_state_merchant_kind_and_last_answer(scene:
     shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
     for merchant_id in (shop, stall, shop):
         await scene.cancel(merchant_id, await scene.order(merchant_id))
-    everything = (await callbacks.list_callbacks(scene.conn, CallbackFilter())).rows
+    everything = (await callbacks.list_callbacks(scene.cells, CallbackFilter())).rows
     newest, other, oldest = everything
     assert [line.merchant_name for line in everything] == ["Shop", "Stall", "Shop"]
     assert newest.url == "https://example.com/notify"
@@ -164,7 +164,7 @@ async def test_callbacks_are_found_by_state_merchant_kind_and_last_answer(scene:
         )
 
     async def events(**wanted: object) -> list[str]:
-        page = await callbacks.list_callbacks(scene.conn, CallbackFilter(**wanted))  # type: ignore[arg-type]
+        page = await callbacks.list_callbacks(scene.cells, CallbackFilter(**wanted))  # type: ignore[arg-type]
         return [line.event_id for line in page.rows]
 
     assert await events(states=("due",)) == [newest.event_id, other.event_id]
@@ -172,19 +172,22 @@ async def test_callbacks_are_found_by_state_merchant_kind_and_last_answer(scene:
     assert await events(http_status=500) == await events(event_type="deposit") == []
     assert await events(merchant_id=stall) == [other.event_id]
     assert await events(merchant_id=shop, states=("dead_letter", "due")) == [newest.event_id, oldest.event_id]
-    found = await callbacks.find_callback(scene.conn, oldest.event_id)
+    found = await callbacks.find_callback(scene.conn, oldest.event_id, shop)
     assert found is not None
+    assert await callbacks.find_owner(scene.conn, oldest.event_id) == shop
     assert (found.attempt_no, found.http_status) == (2, 404)
     assert await callbacks.find_callback(scene.conn, oldest.event_id, stall) is None
     attempts = await callbacks.list_attempts(scene.conn, found)
     assert [attempt.http_status for attempt in attempts] == [404, 500]
-    counts = {one.state: (one.callbacks, one.oldest_ms) for one in await callbacks.count_by_state(scene.conn)}
+    counts = {
+        one.state: (one.callbacks, one.oldest_ms) for one in await callbacks.count_by_state(scene.cells)
+    }
     assert counts == {
         "due": (2, other.created_ms),
         "dead_letter": (1, oldest.created_ms),
         "paused": (0, None),
     }
-    own = await callbacks.count_by_state(scene.conn, stall)
+    own = await callbacks.count_by_state(scene.cells, stall)
     assert [one.callbacks for one in own] == [1, 0, 0]
 
 
@@ -216,9 +219,9 @@ async def test_entries_are_found_by_kind_account_period_and_order_id(scene: Repo
         await kinds(kinds=("gift",))
     with pytest.raises(ValueError, match="is no account"):
         await kinds(account="piggy bank")
-    (line,) = await entries.find_entries(scene.conn, order.mc_order_id)
+    (line,) = await entries.find_entries(scene.cells, order.mc_order_id)
     assert (line.source, line.target, line.amount_units) == ("merchant:USDT", "hold:USDT", 10 * COIN)
-    assert await entries.find_entries(scene.conn, order.mc_order_id, stall) == []
+    assert await entries.find_entries(scene.cells, order.mc_order_id, stall) == []
 
 
 async def test_an_account_is_walked_through_although_entries_touch_it_twice(scene: ReportingScene) -> None:
@@ -284,19 +287,19 @@ async def test_merchants_are_listed_with_what_they_hold(scene: ReportingScene) -
     await scene.order(shop, 30 * COIN)
     await scene.conn.execute("update merchant set status = 'suspended' where merchant_id = %s", [stall])
     await rollup.advance_all(scene.conn, scene.clock())
-    first, second = (await merchants.list_merchants(scene.conn)).rows
+    first, second = (await merchants.list_merchants(scene.conn, scene.cells)).rows
     assert (first.merchant_id, second.merchant_id) == (shop, stall)
     assert (first.usdt_units, first.kfb_units, first.hold_units) == (970 * COIN, 900 * COIN, 30 * COIN)
     assert (first.sub_users, first.sub_user_kfb_units, first.sub_user_usdt_units) == (1, 100 * COIN, 0)
     assert (first.entry_count, second.sub_users, second.sub_user_kfb_units) == (5, 0, 0)
-    assert await merchants.show_merchant(scene.conn, shop) == first
-    assert await merchants.show_merchant(scene.conn, shop - 1) is None
-    by_name = await merchants.list_merchants(scene.conn, sort="name", limit=1)
+    assert await merchants.show_merchant(scene.conn, scene.conn, shop) == first
+    assert await merchants.show_merchant(scene.conn, scene.conn, shop - 1) is None
+    by_name = await merchants.list_merchants(scene.conn, scene.cells, sort="name", limit=1)
     assert [line.name for line in by_name.rows] == ["Arcade"]
-    rest = await merchants.list_merchants(scene.conn, sort="name", after=by_name.next, limit=1)
+    rest = await merchants.list_merchants(scene.conn, scene.cells, sort="name", after=by_name.next, limit=1)
     assert [line.name for line in rest.rows] == ["Shop"]
     assert rest.next is None
-    active = await merchants.list_merchants(scene.conn, statuses=["active"])
+    active = await merchants.list_merchants(scene.conn, scene.cells, statuses=["active"])
     assert [line.name for line in active.rows] == ["Shop"]
 
 
@@ -328,13 +331,13 @@ async def test_sub_users_are_listed_by_the_beginning_of_a_name_over_all_shops(sc
         (shop, "al%"),
     ):
         await scene.register(merchant_id, name)
-    alina = (await sub_users.find_sub_users(scene.conn, "alina"))[0]
+    alina = (await sub_users.find_sub_users(scene.conn, scene.cells, "alina"))[0]
     await scene.conn.execute("update sub_user set username = 'Alix' where user_id = %s", [alina.user_id])
 
     async def names(*, limit: int = 2, **wanted: object) -> list[str]:
         found, after = [], None
         while True:
-            page = await sub_users.list_sub_users(scene.conn, after=after, limit=limit, **wanted)  # type: ignore[arg-type]
+            page = await sub_users.list_sub_users(scene.cells, after=after, limit=limit, **wanted)  # type: ignore[arg-type]
             found += [line.ext_user_id for line in page.rows]
             if (after := page.next) is None:
                 return found
@@ -357,14 +360,14 @@ async def test_sub_users_by_name_are_walked_backwards_too(scene: ReportingScene)
         await scene.register(merchant_id, name)
     for by in ("ext_prefix", "name_prefix"):
         wanted = {by: "a"}
-        first = await sub_users.list_sub_users(scene.conn, **wanted, limit=1)  # type: ignore[arg-type]
-        second = await sub_users.list_sub_users(scene.conn, **wanted, after=first.next, limit=1)  # type: ignore[arg-type]
-        third = await sub_users.list_sub_users(scene.conn, **wanted, after=second.next, limit=2)  # type: ignore[arg-type]
+        first = await sub_users.list_sub_users(scene.cells, **wanted, limit=1)  # type: ignore[arg-type]
+        second = await sub_users.list_sub_users(scene.cells, **wanted, after=first.next, limit=1)  # type: ignore[arg-type]
+        third = await sub_users.list_sub_users(scene.cells, **wanted, after=second.next, limit=2)  # type: ignore[arg-type]
         assert [line.ext_user_id for line in third.rows] == ["a2", "a3"]
         assert third.next is None
-        back = await sub_users.list_sub_users(scene.conn, **wanted, after=third.previous, limit=1)  # type: ignore[arg-type]
+        back = await sub_users.list_sub_users(scene.cells, **wanted, after=third.previous, limit=1)  # type: ignore[arg-type]
         assert back.rows == second.rows
-        back = await sub_users.list_sub_users(scene.conn, **wanted, after=back.previous, limit=1)  # type: ignore[arg-type]
+        back = await sub_users.list_sub_users(scene.cells, **wanted, after=back.previous, limit=1)  # type: ignore[arg-type]
         assert back.rows == first.rows
 
 
@@ -374,7 +377,10 @@ async def test_a_sub_user_is_found_by_id_name_and_either_address(scene: Reportin
     tricky = await scene.register(stall, str(alice.user_id))
 
     async def found(word: str, merchant_id: int | None = None) -> list[int]:
-        return [line.user_id for line in await sub_users.find_sub_users(scene.conn, word, merchant_id)]
+        return [
+            line.user_id
+            for line in await sub_users.find_sub_users(scene.conn, scene.cells, word, merchant_id)
+        ]
 
     assert await found("alice") == [alice.user_id, other.user_id]
     assert await found("alice", stall) == [other.user_id]

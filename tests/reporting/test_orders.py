@@ -14,7 +14,7 @@ OTHER_TRON = "TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdH"
 
 
 async def ids(scene: ReportingScene, **wanted: object) -> list[int]:
-    page = await orders.list_orders(scene.conn, scene.conn, OrderFilter(**wanted))  # type: ignore[arg-type]
+    page = await orders.list_orders(scene.conn, scene.cells, OrderFilter(**wanted))  # type: ignore[arg-type]
     return [line.order_id for line in page.rows]
 
 
@@ -66,11 +66,11 @@ async def test_orders_come_largest_first_when_asked(scene: ReportingScene) -> No
     made = [(await scene.order(shop, units * COIN)).order_id for units in (20, 90, 40)]
     for merchant_id in (None, shop):
         page = await orders.list_orders(
-            scene.conn, scene.conn, OrderFilter(merchant_id=merchant_id), sort="amount"
+            scene.conn, scene.cells, OrderFilter(merchant_id=merchant_id), sort="amount"
         )
         assert [line.order_id for line in page.rows] == [made[1], made[2], made[0]]
     late = OrderFilter(from_ms=START_MS + 10**9)
-    assert (await orders.list_orders(scene.conn, scene.conn, late, sort="amount")).rows == ()
+    assert (await orders.list_orders(scene.conn, scene.cells, late, sort="amount")).rows == ()
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ async def test_a_filter_that_there_is_not_is_refused(
     scene: ReportingScene, wanted: OrderFilter, sort: str, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        await orders.list_orders(scene.conn, scene.conn, wanted, sort=sort)
+        await orders.list_orders(scene.conn, scene.cells, wanted, sort=sort)
 
 
 async def test_an_address_shows_who_paid_it_and_how_often(scene: ReportingScene) -> None:
@@ -95,12 +95,12 @@ async def test_an_address_shows_who_paid_it_and_how_often(scene: ReportingScene)
     await scene.order(shop, 20 * COIN, address=EVM_ADDRESS.lower())
     await scene.order(shop, 40 * COIN)
     last = await scene.order(stall, 30 * COIN, address=EVM_ADDRESS)
-    history = await orders.show_address(scene.conn, EVM_ADDRESS.lower())
+    history = await orders.show_address(scene.cells, EVM_ADDRESS.lower())
     told = [(one.merchant_name, one.status, one.orders, one.amount_units // COIN) for one in history.sums]
     assert told == [("Shop", 0, 1, 20), ("Shop", 2, 1, 10), ("Stall", 0, 1, 30)]
     assert (history.sums[1].first_ms, history.sums[2].last_ms) == (first.created_ms, last.created_ms)
     assert history.is_complete
-    own = await orders.show_address(scene.conn, EVM_ADDRESS, stall)
+    own = await orders.show_address(scene.cells, EVM_ADDRESS, stall)
     assert [one.merchant_id for one in own.sums] == [stall]
     assert len(await ids(scene, address=EVM_ADDRESS)) == 3
     assert await ids(scene, address=EVM_ADDRESS, statuses=(2,)) == [first.order_id]
@@ -116,10 +116,10 @@ async def test_the_history_of_an_address_says_when_it_is_cut_short(
     shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
     await scene.order(shop)
     await scene.order(stall)
-    assert (await orders.show_address(scene.conn, TRON_ADDRESS)).is_complete
+    assert (await orders.show_address(scene.cells, TRON_ADDRESS)).is_complete
     for _ in range(2):
         await scene.order(shop)
-    history = await orders.show_address(scene.conn, TRON_ADDRESS)
+    history = await orders.show_address(scene.cells, TRON_ADDRESS)
     assert [one.orders for one in history.sums] == [2, 1]
     assert not history.is_complete
 
@@ -132,18 +132,18 @@ async def test_the_queue_for_approval_is_oldest_first_and_leaves_out_what_has_it
     await scene.order(shop, needs_word=False)
     given_up, third = await scene.order(shop), await scene.order(shop)
     await scene.cancel(shop, given_up)
-    page = await orders.list_unapproved(scene.conn, scene.conn, limit=2)
+    page = await orders.list_unapproved(scene.conn, scene.cells, limit=2)
     assert [line.order_id for line in page.rows] == [first.order_id, second.order_id]
-    page = await orders.list_unapproved(scene.conn, scene.conn, after=page.next, limit=2)
+    page = await orders.list_unapproved(scene.conn, scene.cells, after=page.next, limit=2)
     assert [line.order_id for line in page.rows] == [third.order_id]
-    page = await orders.list_unapproved(scene.conn, scene.conn, after=page.previous, limit=2)
+    page = await orders.list_unapproved(scene.conn, scene.cells, after=page.previous, limit=2)
     assert [line.order_id for line in page.rows] == [first.order_id, second.order_id]
     await scene.conn.execute(
         "update withdrawal set second_limit_units = 1, first_approved_by = 'operator:ann'"
         " where order_id = %s",
         [third.order_id],
     )
-    own = await orders.list_unapproved(scene.conn, scene.conn, shop)
+    own = await orders.list_unapproved(scene.conn, scene.cells, shop)
     assert [(line.approvals_given, line.approvals_needed) for line in own.rows] == [(0, 1), (1, 2)]
     assert [line.order_id for line in own.rows] == [first.order_id, third.order_id]
 
@@ -152,10 +152,10 @@ async def test_an_order_is_found_by_either_of_its_ids(scene: ReportingScene) -> 
     shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
     order = await scene.order(shop)
     assert await orders.find_order(scene.conn, scene.conn, stall, order.order_id) is None
-    (found,) = await orders.find_orders(scene.conn, scene.conn, order.mc_order_id)
+    (found,) = await orders.find_orders(scene.conn, scene.cells, order.mc_order_id)
     assert (found.order_id, found.amount_units, found.fee_units) == (order.order_id, 10 * COIN, COIN)
-    assert await orders.find_orders(scene.conn, scene.conn, order.mc_order_id, stall) == []
-    assert await orders.find_orders(scene.conn, scene.conn, "w-\0") == []
+    assert await orders.find_orders(scene.conn, scene.cells, order.mc_order_id, stall) == []
+    assert await orders.find_orders(scene.conn, scene.cells, "w-\0") == []
 
 
 async def test_orders_are_counted_where_they_stand(scene: ReportingScene) -> None:
@@ -166,7 +166,7 @@ async def test_orders_are_counted_where_they_stand(scene: ReportingScene) -> Non
     await scene.refund(shop, made[2])
     await scene.cancel(shop, made[3])
     await rollup.advance_all(scene.conn, scene.clock())
-    own = {one.status: one for one in await orders.count_by_status(scene.conn, shop)}
+    own = {one.status: one for one in await orders.count_by_status(scene.cells, shop)}
     assert own[0] == StatusCount(0, 1, 10 * COIN, made[0].created_ms)
     assert [(own[n].orders, own[n].amount_units // COIN) for n in range(1, 7)] == [
         (0, 0),
@@ -176,5 +176,5 @@ async def test_orders_are_counted_where_they_stand(scene: ReportingScene) -> Non
         (0, 0),
         (1, 30),
     ]
-    every = {one.status: one.orders for one in await orders.count_by_status(scene.conn)}
+    every = {one.status: one.orders for one in await orders.count_by_status(scene.cells)}
     assert every == {0: 2, 1: 0, 2: 1, 3: 0, 4: 1, 5: 0, 6: 1}

@@ -69,10 +69,10 @@ def test_a_query_turned_around_reads_the_other_way_and_turned_again_is_itself() 
 
 async def walk(scene: ReportingScene, wanted: OrderFilter, *, sort: str, limit: int) -> list[Page[OrderLine]]:
     """All pages of a list, from first to last."""
-    pages = [await orders.list_orders(scene.conn, scene.conn, wanted, sort=sort, limit=limit)]
+    pages = [await orders.list_orders(scene.conn, scene.cells, wanted, sort=sort, limit=limit)]
     while (after := pages[-1].next) is not None:
         pages.append(
-            await orders.list_orders(scene.conn, scene.conn, wanted, sort=sort, after=after, limit=limit)
+            await orders.list_orders(scene.conn, scene.cells, wanted, sort=sort, after=after, limit=limit)
         )
     return pages
 
@@ -95,7 +95,7 @@ async def test_a_list_walked_to_its_end_and_back_shows_every_row_once(
     for before, page in zip(reversed(pages[:-1]), reversed(pages), strict=False):
         assert page.previous is not None
         back = await orders.list_orders(
-            scene.conn, scene.conn, OrderFilter(), sort=sort, after=page.previous, limit=limit
+            scene.conn, scene.cells, OrderFilter(), sort=sort, after=page.previous, limit=limit
         )
         assert back.rows == before.rows
         assert back.next == before.next
@@ -106,13 +106,13 @@ async def test_going_back_beyond_the_beginning_shows_the_first_page_whole(scene:
     shop = await scene.open_shop("Shop")
     for _ in range(3):
         await scene.order(shop)
-    first = await orders.list_orders(scene.conn, scene.conn, OrderFilter(), limit=2)
-    second = await orders.list_orders(scene.conn, scene.conn, OrderFilter(), after=first.next, limit=2)
+    first = await orders.list_orders(scene.conn, scene.cells, OrderFilter(), limit=2)
+    second = await orders.list_orders(scene.conn, scene.cells, OrderFilter(), after=first.next, limit=2)
     await scene.order(shop)
     assert second.previous is not None
-    back = await orders.list_orders(scene.conn, scene.conn, OrderFilter(), after=second.previous, limit=2)
+    back = await orders.list_orders(scene.conn, scene.cells, OrderFilter(), after=second.previous, limit=2)
     assert back.rows == first.rows
-    again = await orders.list_orders(scene.conn, scene.conn, OrderFilter(), after=back.previous, limit=2)
+    again = await orders.list_orders(scene.conn, scene.cells, OrderFilter(), after=back.previous, limit=2)
     assert len(again.rows) == 2
     assert again.previous is None
     assert again.rows[0].order_id > first.rows[0].order_id
@@ -134,7 +134,7 @@ async def test_a_page_whose_filter_finds_little_says_where_it_stopped(
     found = []
     while back.previous is not None:
         back = await orders.list_orders(
-            scene.conn, scene.conn, OrderFilter(min_units=50 * COIN), after=back.previous, limit=1
+            scene.conn, scene.cells, OrderFilter(min_units=50 * COIN), after=back.previous, limit=1
         )
         found += [line.order_id for line in back.rows]
     assert set(found) == {made[9].order_id}
@@ -145,7 +145,7 @@ async def test_a_page_whose_filter_finds_little_says_where_it_stopped(
 @pytest.mark.parametrize("limit", [0, -1, 201])
 async def test_a_page_is_bounded(scene: ReportingScene, limit: int) -> None:
     with pytest.raises(ValueError, match="limit is between 1 and 200"):
-        await orders.list_orders(scene.conn, scene.conn, OrderFilter(), limit=limit)
+        await orders.list_orders(scene.conn, scene.cells, OrderFilter(), limit=limit)
 
 
 @pytest.mark.anyio
@@ -153,8 +153,8 @@ async def test_the_key_of_another_order_is_refused(scene: ReportingScene) -> Non
     shop = await scene.open_shop("Shop")
     for _ in range(2):
         await scene.order(shop)
-    page = await orders.list_orders(scene.conn, scene.conn, OrderFilter(), limit=1)
+    page = await orders.list_orders(scene.conn, scene.cells, OrderFilter(), limit=1)
     with pytest.raises(ValueError, match="after is not a place in the list orders by amount"):
         await orders.list_orders(
-            scene.conn, scene.conn, OrderFilter(), sort="amount", after=page.next, limit=1
+            scene.conn, scene.cells, OrderFilter(), sort="amount", after=page.next, limit=1
         )

@@ -40,7 +40,7 @@ async def live_a_day(scene: ReportingScene, shop: int) -> None:
 async def told(scene: ReportingScene, shop: int | None) -> dict[tuple[str, str], tuple[int, int, int]]:
     return {
         (one.kind, one.currency): (one.entries, one.amount_units, one.fee_units)
-        for one in await figures.sum_volume(scene.conn, 0, shop)
+        for one in await figures.sum_volume(scene.cells, 0, shop)
     }
 
 
@@ -82,12 +82,13 @@ async def test_days_are_kept_apart_and_everybodys_are_added_up(scene: ReportingS
     await scene.ask(stall, Adjust("USDT", 5 * COIN, "more", "test", None))
     await rollup.advance_all(scene.conn, scene.clock())
     days = [
-        (one.day, one.entries, one.amount_units // COIN) for one in await figures.read_volume(scene.conn, DAY)
+        (one.day, one.entries, one.amount_units // COIN)
+        for one in await figures.read_volume(scene.cells, DAY)
     ]
     assert days == [(DAY, 2, 2000), (DAY, 2, 2000), (DAY + 1, 1, 5)]
-    assert [one.day for one in await figures.read_volume(scene.conn, DAY + 1, stall)] == [DAY + 1]
-    assert await figures.read_volume(scene.conn, DAY + 1, shop) == []
-    assert [one.day for one in await figures.read_volume(scene.conn, DAY, shop, until_day=DAY)] == [DAY, DAY]
+    assert [one.day for one in await figures.read_volume(scene.cells, DAY + 1, stall)] == [DAY + 1]
+    assert await figures.read_volume(scene.cells, DAY + 1, shop) == []
+    assert [one.day for one in await figures.read_volume(scene.cells, DAY, shop, until_day=DAY)] == [DAY, DAY]
 
 
 @pytest.mark.parametrize("batch", [1, 2, 6, 13, 14])
@@ -131,7 +132,7 @@ async def test_several_who_add_up_at_once_while_the_shops_trade_count_each_entry
         key: amount + fee for key, (_, amount, fee) in (await told(scene, None)).items() if amount
     } == moved
     assert (await told(scene, shops[2]))["adjust", "USDT"][0] == 61
-    assert (await figures.read_overview(scene.conn)).figures_behind == 0
+    assert (await figures.read_overview(scene.conn, scene.cells)).figures_behind == 0
 
 
 async def give(scene: ReportingScene, books: list[int], entries: int) -> None:
@@ -145,7 +146,7 @@ async def test_one_round_adds_up_a_thousand_active_books(scene: ReportingScene) 
     for entries in (2, 1):
         await give(scene, books, entries)
         assert await rollup.advance_all(scene.conn, scene.clock(), pause_s=0) == entries * len(books)
-        assert (await figures.read_overview(scene.conn)).figures_behind == 0
+        assert (await figures.read_overview(scene.conn, scene.cells)).figures_behind == 0
     assert (await told(scene, None))["adjust", "USDT"] == (3000, 3000 * COIN, 0)
     for book in (books[0], books[-1]):
         assert (await told(scene, book))["adjust", "USDT"] == (3, 3 * COIN, 0)
@@ -215,7 +216,7 @@ async def test_a_book_with_a_bad_row_is_reported_and_delays_no_other(scene: Repo
     assert {book: bool(await told(scene, book)) for book in books} == {
         book: book != books[3] for book in books
     }
-    assert (await figures.read_overview(scene.conn)).figures_behind == 2
+    assert (await figures.read_overview(scene.conn, scene.cells)).figures_behind == 2
 
 
 async def test_a_rollup_that_dies_before_its_commit_has_added_nothing(scene: ReportingScene) -> None:
@@ -260,10 +261,10 @@ async def test_the_number_of_sub_users_is_how_many_were_registered(scene: Report
     for name in ("alice", "bob"):
         await scene.register(shop, name)
     await scene.register(stall, "alice", "USDT")
-    before = await figures.read_overview(scene.conn)
+    before = await figures.read_overview(scene.conn, scene.cells)
     assert (before.books, before.sub_users, before.figures_behind, before.figures_ms) == (2, 0, 7, None)
     await rollup.advance_all(scene.conn, scene.clock())
-    after = await figures.read_overview(scene.conn)
+    after = await figures.read_overview(scene.conn, scene.cells)
     assert (after.books, after.sub_users, after.figures_behind) == (2, 3, 0)
     assert after.figures_ms == scene.clock()
     assert (await told(scene, None))["register", "USDT"] == (1, 0, 0)
@@ -275,7 +276,7 @@ async def test_a_session_that_dies_between_cursors_and_figures_moves_no_cursor(s
         with pytest.raises(psycopg.OperationalError):
             await rollup.advance(other, {shop: 100}, scene.clock())
     assert await told(scene, shop) == {}
-    assert (await figures.read_overview(scene.conn)).figures_behind == 2
+    assert (await figures.read_overview(scene.conn, scene.cells)).figures_behind == 2
     assert await rollup.advance_all(scene.conn, scene.clock()) == 2
     assert (await told(scene, shop))["adjust", "USDT"] == (1, 1000 * COIN, 0)
 

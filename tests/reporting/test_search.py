@@ -28,7 +28,7 @@ async def sign_payout(scene: ReportingScene, shop: int, order_id: int, tx_hash: 
 
 
 async def kinds(scene: ReportingScene, word: str, merchant_id: int | None = None) -> list[tuple[str, int]]:
-    return [(hit.kind, hit.merchant_id) for hit in await search(scene.conn, word, merchant_id)]
+    return [(hit.kind, hit.merchant_id) for hit in await search(scene.conn, scene.cells, word, merchant_id)]
 
 
 async def test_every_kind_of_name_leads_to_what_it_names(scene: ReportingScene) -> None:
@@ -38,7 +38,7 @@ async def test_every_kind_of_name_leads_to_what_it_names(scene: ReportingScene) 
     await scene.cancel(shop, order)
     await sign_payout(scene, shop, order.order_id, HASH)
     await scene.add_deposit(shop, "0x" + "cd" * 32, chain="ERC20")
-    event = (await callbacks.list_callbacks(scene.conn, CallbackFilter())).rows[0].event_id
+    event = (await callbacks.list_callbacks(scene.cells, CallbackFilter())).rows[0].event_id
     cancel = (await entries.list_entries(scene.conn, shop, EntryFilter(kinds=("cancel",)))).rows[0]
     (merchant,) = await merchants.find_merchants(scene.conn, "Shop")
     both = [("order", shop), ("entry", shop)]
@@ -71,7 +71,7 @@ async def test_a_merchant_finds_nothing_of_another(scene: ReportingScene) -> Non
     await scene.cancel(shop, order)
     await sign_payout(scene, shop, order.order_id, HASH)
     await scene.add_deposit(shop, "cd" * 32)
-    event = (await callbacks.list_callbacks(scene.conn, CallbackFilter())).rows[0].event_id
+    event = (await callbacks.list_callbacks(scene.cells, CallbackFilter())).rows[0].event_id
     words = (
         str(shop),
         "Shop",
@@ -100,4 +100,4 @@ async def test_what_two_shops_call_the_same_is_found_in_both(scene: ReportingSce
 )
 async def test_a_word_that_names_nothing_finds_nothing(scene: ReportingScene, word: str) -> None:
     await scene.open_shop("Shop")
-    assert await search(scene.conn, word) == []
+    assert await search(scene.conn, scene.cells, word) == []

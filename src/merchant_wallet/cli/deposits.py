@@ -129,13 +129,14 @@ async def _list_of(
 
 async def _find(session: Session, tx_hash: str) -> "list[DepositLine]":
     """The deposits of one transaction in all cells."""
+    from merchant_wallet.reporting.cells import reach_one
     from merchant_wallet.reporting.deposits import find_deposits
 
     async with session.reach_cells() as reached:
         found = [
             shown
             for cell in reached.connections
-            for shown in await find_deposits(session.conn, cell, tx_hash, limit=None)
+            for shown in await find_deposits(session.conn, reach_one(cell), tx_hash, limit=None)
         ]
     reached.note_away()
     return found

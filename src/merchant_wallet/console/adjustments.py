@@ -202,12 +202,12 @@ async def _judge(request: ConsoleRequest, conn: Connection) -> tuple[MerchantRef
         merchant = await store.find(conn, form.text("merchant"))
     except MerchantUnknown:
         return None, {**errors, "merchant": request.translate(NO_MERCHANT)}
-    if error := await _judge_account(request, conn, merchant):
+    if error := await _judge_account(request, merchant):
         errors["sub-user" if form.text("sub-user") else "currency"] = error
     return merchant, errors
 
 
-async def _judge_account(request: ConsoleRequest, conn: Connection, merchant: MerchantRef) -> str:
+async def _judge_account(request: ConsoleRequest, merchant: MerchantRef) -> str:
     """The error of the account field; empty if there is none."""
     name, currency = request.form.text("sub-user"), request.form.text("currency")
     if not name:
@@ -217,7 +217,8 @@ async def _judge_account(request: ConsoleRequest, conn: Connection, merchant: Me
             else request.translate(NO_CURRENCY)
         )
     try:
-        line = await controls.read_by_ext_user_id(conn, merchant.merchant_id, name)
+        cell = await request.cells.of(merchant.merchant_id)
+        line = await controls.read_by_ext_user_id(cell, merchant.merchant_id, name)
     except SubUserUnknown:
         return request.translate(NO_SUB_USER)
     return "" if line.currency == currency else request.translate(NO_CURRENCY)

@@ -14,7 +14,7 @@ PATH: Final = "/console/band"
 async def show_banner(request: ConsoleRequest, conn: Connection) -> Response:
     """The banner of the page that the query names; empty if it is the same as the page shows."""
     active = request.http.query_params.get("of", "")
-    banner = (await read_banner(conn, request.merchant_id)).for_page(active)
+    banner = (await read_banner(conn, request.cells, request.merchant_id)).for_page(active)
     if request.http.query_params.get("seen") == banner.version:
         return Response(status_code=204, headers=request.context.responses.headers())
     return request.part("console/banner.html", banner=banner, active=active)

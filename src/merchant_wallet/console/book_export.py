@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from merchant_wallet.base import db
+from merchant_wallet.base.workers import Connect
 from merchant_wallet.console.books import ONE, load_book
 from merchant_wallet.console.filter_values import read_day, read_end
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
@@ -54,19 +54,20 @@ class Download(StreamingResponse):
 async def send_statement(request: ConsoleRequest, conn: Connection) -> Response:
     """The postings of an account or of the whole book, oldest first, as a file."""
     merchant, _ = await load_book(request, conn)
+    cell = await request.cells.of(merchant.merchant_id)
     form = request.http.query_params.get("form", "csv")
     account = request.http.query_params.get("account") or None
     if form not in export.FORMS:
         raise HTTPException(404)
     if account is not None:
         try:
-            await books.find_account(conn, merchant.merchant_id, account)
+            await books.find_account(cell, merchant.merchant_id, account)
         except (ValueError, LookupError):
             raise HTTPException(404) from None
     from_ms = read_day(request.http.query_params.get("from", ""))
     to_ms = read_end(request.http.query_params.get("to", ""))
-    url = request.context.database_url
-    pieces = _read(url, merchant.merchant_id, form, account, from_ms, to_ms)
+    connect = await request.cells.find_connect(merchant.merchant_id)
+    pieces = _read(connect, merchant.merchant_id, form, account, from_ms, to_ms)
     name = f"book-{merchant.merchant_id}-{(account or 'all').replace(':', '-')}.{form}"
     headers = {
         **request.context.responses.headers(),
@@ -77,9 +78,9 @@ async def send_statement(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def _read(
-    url: str, merchant_id: int, form: str, account: str | None, from_ms: int | None, to_ms: int | None
+    connect: Connect, merchant_id: int, form: str, account: str | None, from_ms: int | None, to_ms: int | None
 ) -> AsyncGenerator[bytes, None]:
-    async with await db.connect(url) as conn:
+    async with await connect() as conn:
         pieces = export.stream_statement(
             conn, merchant_id, form=form, account=account, from_ms=from_ms, to_ms=to_ms
         )

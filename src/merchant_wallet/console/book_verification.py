@@ -44,8 +44,9 @@ async def _read(request: ConsoleRequest, conn: Connection) -> dict[str, Any]:
 async def start(request: ConsoleRequest, conn: Connection) -> Response:
     """Start a verification."""
     merchant, _ = await load_book(request, conn)
+    connect = await request.cells.find_connect(merchant.merchant_id)
     if verifier_of(request.context).start(
-        request.context, merchant.merchant_id, request.actor, request.at_ms
+        request.context, merchant.merchant_id, connect, request.actor, request.at_ms
     ):
         return request.redirect(f"{url_of(merchant.merchant_id)}/verify")
     told = N_("Another verification is running. Wait for its end, or end it.")

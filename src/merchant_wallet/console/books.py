@@ -68,10 +68,11 @@ async def show_books(request: ConsoleRequest, conn: Connection) -> Response:
     state = read_state(BOOKS, request.http.query_params, filters=("q",))
     if word := state.get("q"):
         found = await merchants.find_merchants(conn, word, limit=FOUND_ROWS)
-        lines = [await merchants.show_merchant(conn, one.merchant_id) for one in found]
-        page = Rows(tuple(line for line in lines if line is not None), None, None)
+        lines = await merchants.show_merchants(conn, request.cells, [one.merchant_id for one in found])
+        page = Rows(tuple(lines), None, None)
     else:
-        page = await open_page(merchants.list_merchants(conn, after=state.after, limit=PAGE_ROWS))
+        reading = merchants.list_merchants(conn, request.cells, after=state.after, limit=PAGE_ROWS)
+        page = await open_page(reading)
     return request.page("console/books.html", active="books", state=state, page=page)
 
 
@@ -93,7 +94,7 @@ async def show_book(request: ConsoleRequest, conn: Connection) -> Response:
     """One book: its accounts, the sum of its sub-users' balances, its entries."""
     merchant, book = await load_book(request, conn)
     state = read_state(url_of(merchant.merchant_id), request.http.query_params, filters=FILTERS)
-    held = {one.currency: one for one in await figures.read_held(conn, merchant.merchant_id)}
+    held = {one.currency: one for one in await figures.read_held(request.cells, merchant.merchant_id)}
     return request.page(
         "console/book.html",
         active="books",
@@ -103,7 +104,7 @@ async def show_book(request: ConsoleRequest, conn: Connection) -> Response:
         held=held,
         meanings={kind: describe_account(request, kind) for kind in (*MEANINGS, *CHAIN_OF_KIND)},
         state=state,
-        page=await _list_entries(conn, merchant.merchant_id, state, None),
+        page=await _list_entries(request, merchant.merchant_id, state, None),
         kinds=KINDS,
         choices=_list_kinds(request),
     )
@@ -112,18 +113,19 @@ async def show_book(request: ConsoleRequest, conn: Connection) -> Response:
 async def show_account(request: ConsoleRequest, conn: Connection) -> Response:
     """One account's statement."""
     merchant, _ = await load_book(request, conn)
-    account = await _find_account(request, conn, merchant.merchant_id)
+    cell = await request.cells.of(merchant.merchant_id)
+    account = await _find_account(request, cell, merchant.merchant_id)
     url = f"{url_of(merchant.merchant_id)}/accounts/{account.account_id}"
     state = read_state(url, request.http.query_params, filters=FILTERS)
-    page = await _list_entries(conn, merchant.merchant_id, state, account)
-    postings = await entries.list_postings(conn, merchant.merchant_id, [line.entry_id for line in page.rows])
+    page = await _list_entries(request, merchant.merchant_id, state, account)
+    postings = await entries.list_postings(cell, merchant.merchant_id, [line.entry_id for line in page.rows])
     return request.page(
         "console/book_account.html",
         active="books",
         merchant=merchant,
         account=account,
         meaning=describe_account(request, account.kind),
-        user=await _find_user(conn, merchant.merchant_id, account),
+        user=await _find_user(cell, merchant.merchant_id, account),
         state=state,
         page=page,
         lines=list_statement_lines(account.account_id, page.rows, postings),
@@ -135,7 +137,8 @@ async def show_account(request: ConsoleRequest, conn: Connection) -> Response:
 async def show_entry(request: ConsoleRequest, conn: Connection) -> Response:
     """One entry with its postings, its facts, its hash and the hash before."""
     merchant, _ = await load_book(request, conn)
-    shown = await entries.show_entry(conn, merchant.merchant_id, read_id(request, "entry_id"))
+    cell = await request.cells.of(merchant.merchant_id)
+    shown = await entries.show_entry(cell, merchant.merchant_id, read_id(request, "entry_id"))
     if shown is None:
         raise HTTPException(404)
     facts = _read_facts(shown.entry.facts, is_staff=request.merchant_id is None)
@@ -156,8 +159,9 @@ async def show_entry(request: ConsoleRequest, conn: Connection) -> Response:
 async def load_book(request: ConsoleRequest, conn: Connection) -> tuple[MerchantLine, BookView]:
     """The merchant that the path names, and its book. Raises HTTPException 404."""
     merchant_id = read_id(request, "merchant_id")
-    merchant = await merchants.show_merchant(conn, merchant_id)
-    book = None if merchant is None else await books.show_book(conn, merchant_id, limit=len(FIXED))
+    cell = await request.cells.of(merchant_id)
+    merchant = await merchants.show_merchant(conn, cell, merchant_id)
+    book = None if merchant is None else await books.show_book(cell, merchant_id, limit=len(FIXED))
     if merchant is None or book is None:
         raise HTTPException(404)
     return merchant, book
@@ -202,10 +206,10 @@ def _make_line(account_id: int, row: EntryLine, one: Posting) -> Line:
 
 
 async def _list_entries(
-    conn: Connection, merchant_id: int, state: TableState, account: AccountView | None
+    request: ConsoleRequest, merchant_id: int, state: TableState, account: AccountView | None
 ) -> Rows[EntryLine]:
     if state.get("id"):
-        found = await entries.find_entries(conn, state.get("id"), merchant_id)
+        found = await entries.find_entries(request.cells, state.get("id"), merchant_id)
         return Rows(tuple(sorted(found, key=lambda line: -line.entry_id)), None, None)
     kind = state.get("kind")
     wanted = EntryFilter(
@@ -214,8 +218,9 @@ async def _list_entries(
         from_ms=read_day(state.get("from")),
         to_ms=read_end(state.get("to")),
     )
+    cell = await request.cells.of(merchant_id)
     return await open_page(
-        entries.list_entries(conn, merchant_id, wanted, after=state.after, limit=PAGE_ROWS)
+        entries.list_entries(cell, merchant_id, wanted, after=state.after, limit=PAGE_ROWS)
     )
 
 
@@ -233,9 +238,9 @@ def _list_kinds(request: ConsoleRequest) -> list[tuple[str, str]]:
     ]
 
 
-async def _find_account(request: ConsoleRequest, conn: Connection, merchant_id: int) -> AccountView:
+async def _find_account(request: ConsoleRequest, cell: Connection, merchant_id: int) -> AccountView:
     try:
-        account = await books.find_account(conn, merchant_id, format_account(read_id(request, "account_id")))
+        account = await books.find_account(cell, merchant_id, format_account(read_id(request, "account_id")))
     except (ValueError, LookupError):
         raise HTTPException(404) from None
     if not is_listed(account.kind, account.balance_units, request.context.settings.shown_chains):
@@ -244,11 +249,11 @@ async def _find_account(request: ConsoleRequest, conn: Connection, merchant_id: 
 
 
 async def _find_user(
-    conn: Connection, merchant_id: int, account: AccountView
+    cell: Connection, merchant_id: int, account: AccountView
 ) -> sub_users.SubUserLine | None:
     if account.account_id in FIXED_BY_ID:
         return None
-    return await sub_users.show_sub_user(conn, merchant_id, account.account_id)
+    return await sub_users.show_sub_user(cell, merchant_id, account.account_id)
 
 
 def _read_facts(text: str, *, is_staff: bool) -> dict[str, Any]:

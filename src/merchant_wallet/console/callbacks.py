@@ -5,18 +5,22 @@ callbacks and may resend them. Only the platform's staff may pause them.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from itertools import chain
+from operator import itemgetter
 from typing import Final
 
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from merchant_wallet.audit.cell_changes import Told
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.callbacks.callback_states import State, read_shown_name, show_name
 from merchant_wallet.console import flash
 from merchant_wallet.console.filter_values import find_scope, open_page
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, change_cell, read_id
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.merchants import store
 from merchant_wallet.operators.roles import Right
@@ -33,7 +37,6 @@ SHOWN_CHARACTERS: Final = 200
 UNDELIVERED: Final = (State.DEAD_LETTER, State.DUE, State.PAUSED)
 """States of callbacks that are not delivered. First those that are not retried any more."""
 FILTERS: Final = ("merchant", "event", "answer")
-_EVENT: Final = re.compile(r"evt_[0-9]{1,18}_[0-9a-z]{1,10}")
 _STATUS: Final = re.compile(r"[1-5][0-9]{2}")
 
 
@@ -53,8 +56,10 @@ async def show_callbacks(request: ConsoleRequest, conn: Connection) -> Response:
     """A page of callbacks: those that are not delivered, unless the URL asks for others."""
     state = read_state(CALLBACKS, request.http.query_params, filters=FILTERS, several=("state",))
     scope = await find_scope(request, conn, state.get("merchant"))
-    reading = callbacks.list_callbacks(conn, _read_filter(state, scope), after=state.after, limit=PAGE_ROWS)
-    counts = {show_name(one.state): one for one in await callbacks.count_by_state(conn, request.merchant_id)}
+    wanted = _read_filter(state, scope)
+    reading = callbacks.list_callbacks(request.cells, wanted, after=state.after, limit=PAGE_ROWS)
+    counted = await callbacks.count_by_state(request.cells, request.merchant_id)
+    counts = {show_name(one.state): one for one in counted}
     return request.page(
         "console/callbacks.html",
         active="callbacks",
@@ -71,14 +76,15 @@ async def show_callbacks(request: ConsoleRequest, conn: Connection) -> Response:
 async def show_callback(request: ConsoleRequest, conn: Connection) -> Response:
     """One callback with every attempt."""
     line = await _find(request, conn)
-    attempts = await callbacks.list_attempts(conn, line, limit=MAX_ATTEMPTS)
+    cell = await request.cells.of(line.merchant_id)
+    attempts = await callbacks.list_attempts(cell, line, limit=MAX_ATTEMPTS)
     return request.page(
         "console/callback.html",
         active="callbacks",
         line=line,
         attempts=show_attempts(attempts),
         is_cut=len(attempts) == MAX_ATTEMPTS,
-        is_merchant_paused=any(pause[0] == line.merchant_id for pause in await outbox.list_pauses(conn)),
+        is_merchant_paused=any(pause[0] == line.merchant_id for pause in await outbox.list_pauses(cell)),
     )
 
 
@@ -86,10 +92,10 @@ async def resend(request: ConsoleRequest, conn: Connection) -> Response:
     """Send a callback now."""
     line = await _find(request, conn)
     request.require(Right.RESEND_CALLBACK, line.merchant_id)
-    async with conn.transaction():
-        if not await outbox.send_again(conn, line.merchant_id, line.event_id):
+    async with _change(request, conn, "resend", line.merchant_id, line.event_id) as (cell, told):
+        if not await outbox.send_again(cell, line.merchant_id, line.event_id):
             raise HTTPException(404)
-        await _record(request, conn, "resend", line.merchant_id, line.event_id, resent=1)
+        told.after = {"resent": 1}
     return request.redirect(url_of(line.event_id), N_("It is sent at once, and repeated as if it were new."))
 
 
@@ -106,9 +112,9 @@ async def resume(request: ConsoleRequest, conn: Connection) -> Response:
 async def resend_dead_letters(request: ConsoleRequest, conn: Connection) -> Response:
     """Send all dead-letter callbacks of a merchant now."""
     merchant_id = await _find_merchant(request, conn)
-    async with conn.transaction():
-        count = await outbox.send_dead_letters_again(conn, merchant_id)
-        await _record(request, conn, "resend", merchant_id, "all that are parked", resent=count)
+    async with _change(request, conn, "resend", merchant_id, "all that are parked") as (cell, change):
+        count = await outbox.send_dead_letters_again(cell, merchant_id)
+        change.after = {"resent": count}
     told = N_("Sent at once: {count}.") if count else N_("It has no failed callbacks.")
     return request.redirect(_back(request, merchant_id), told, count=count)
 
@@ -116,22 +122,22 @@ async def resend_dead_letters(request: ConsoleRequest, conn: Connection) -> Resp
 async def pause_merchant(request: ConsoleRequest, conn: Connection) -> Response:
     """Pause all callbacks of a merchant."""
     merchant_id = await _find_merchant(request, conn)
-    async with conn.transaction():
-        if not await outbox.pause_merchant(conn, merchant_id, request.actor, request.at_ms):
+    async with _change(request, conn, "pause", merchant_id, "all callbacks") as (cell, told):
+        if not await outbox.pause_merchant(cell, merchant_id, request.actor, request.at_ms):
             return request.redirect(
                 _back(request, merchant_id), N_("It was paused already."), tone=flash.WARN
             )
-        await _record(request, conn, "pause", merchant_id, "all callbacks", paused=True)
+        told.after = {"paused": True}
     return request.redirect(_back(request, merchant_id), N_("Nothing more is sent to it; nothing is lost."))
 
 
 async def resume_merchant(request: ConsoleRequest, conn: Connection) -> Response:
     """Resume all callbacks of a merchant."""
     merchant_id = await _find_merchant(request, conn)
-    async with conn.transaction():
-        if not await outbox.resume_merchant(conn, merchant_id):
+    async with _change(request, conn, "resume", merchant_id, "all callbacks") as (cell, told):
+        if not await outbox.resume_merchant(cell, merchant_id):
             return request.redirect(_back(request, merchant_id), N_("It was not paused."), tone=flash.WARN)
-        await _record(request, conn, "resume", merchant_id, "all callbacks", resumed=True)
+        told.after = {"resumed": True}
     return request.redirect(_back(request, merchant_id), N_("What waited for it is sent."))
 
 
@@ -180,11 +186,10 @@ def _read_filter(state: TableState, scope: int | None) -> CallbackFilter:
 async def _find(request: ConsoleRequest, conn: Connection) -> CallbackLine:
     """The callback that the path names. Raises HTTPException 404, also for another merchant's callback."""
     event_id = str(request.http.path_params["event"])
-    line = (
-        await callbacks.find_callback(conn, event_id, request.merchant_id)
-        if _EVENT.fullmatch(event_id)
-        else None
-    )
+    owner_id = await callbacks.find_owner(conn, event_id)
+    if owner_id is None or request.merchant_id not in (None, owner_id):
+        raise HTTPException(404)
+    line = await callbacks.find_callback(await request.cells.of(owner_id), event_id, owner_id)
     if line is None:
         raise HTTPException(404)
     return line
@@ -200,22 +205,26 @@ async def _find_merchant(request: ConsoleRequest, conn: Connection) -> int:
 
 async def _change_one(request: ConsoleRequest, conn: Connection, *, pauses: bool) -> Response:
     line = await _find(request, conn)
-    change, name = (outbox.pause, "paused") if pauses else (outbox.resume, "resumed")
-    async with conn.transaction():
-        if not await change(conn, line.merchant_id, line.event_id):
+    act, what, name = (outbox.pause, "pause", "paused") if pauses else (outbox.resume, "resume", "resumed")
+    async with _change(request, conn, what, line.merchant_id, line.event_id) as (cell, change):
+        if not await act(cell, line.merchant_id, line.event_id):
             return request.redirect(
                 url_of(line.event_id), N_("It has moved on; nothing was changed."), tone=flash.WARN
             )
-        what = "pause" if pauses else "resume"
-        await _record(request, conn, what, line.merchant_id, line.event_id, **{name: True})
+        change.after = {name: True}
     told = N_("It is not sent until it is resumed.") if pauses else N_("It is sent again.")
     return request.redirect(url_of(line.event_id), told)
 
 
-async def _record(
-    request: ConsoleRequest, conn: Connection, what: str, merchant_id: int, which: str, **after: int
-) -> None:
-    await record_change(request, conn, f"callback.{what}", f"callback {which}", merchant_id, after=after)
+@asynccontextmanager
+async def _change(
+    request: ConsoleRequest, conn: Connection, what: str, merchant_id: int, which: str
+) -> AsyncIterator[tuple[Connection, Told]]:
+    """The merchant's cell in a transaction, and what to record."""
+    cell = await request.cells.of(merchant_id)
+    action, subject = f"callback.{what}", f"callback {which}"
+    async with change_cell(request, conn, cell, action, subject, merchant_id) as told:
+        yield cell, told
 
 
 def _back(request: ConsoleRequest, merchant_id: int) -> str:
@@ -224,9 +233,11 @@ def _back(request: ConsoleRequest, merchant_id: int) -> str:
 
 async def _list_pauses(request: ConsoleRequest, conn: Connection) -> list[tuple[int, str, int, str]]:
     """The paused merchants that this user may know: id, name, since when, by whom."""
-    pauses = [one for one in await outbox.list_pauses(conn) if request.merchant_id in (None, one[0])]
+    found = await request.cells.ask(outbox.list_pauses, request.merchant_id)
+    pauses = [one for one in chain.from_iterable(found) if request.merchant_id in (None, one[0])]
     return [
-        (number, (await store.find(conn, str(number))).name, since_ms, by) for number, since_ms, by in pauses
+        (number, (await store.find(conn, str(number))).name, since_ms, by)
+        for number, since_ms, by in sorted(pauses, key=itemgetter(1, 0))
     ]
 
 

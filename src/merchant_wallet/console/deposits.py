@@ -15,6 +15,7 @@ from merchant_wallet.console.request import Connection, ConsoleRequest, Page, re
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import callbacks, deposits
+from merchant_wallet.reporting.callbacks import CallbackLine
 from merchant_wallet.reporting.deposits import DepositFilter, DepositLine
 from merchant_wallet.reporting.paging import Page as Rows
 from merchant_wallet.reporting.sub_users import read_address
@@ -74,26 +75,34 @@ async def show_deposit(request: ConsoleRequest, conn: Connection) -> Response:
     """One deposit."""
     chain, tx_hash = str(request.http.path_params["chain"]), str(request.http.path_params["tx_hash"])
     place = read_id(request, "log_index")
-    found = await deposits.find_deposits(conn, conn, tx_hash, request.merchant_id)
+    found = await deposits.find_deposits(conn, request.cells, tx_hash, request.merchant_id)
     line = next((one for one in found if (one.chain, one.log_index) == (chain, place)), None)
     if line is None:
         raise HTTPException(404)
-    event = "" if line.entry_id is None else f"evt_{line.entry_id}_deposit"
     return request.page(
         "console/deposit.html",
         active="deposits",
         shown=_show((line,))[0],
         statuses=STATUSES,
         meaning=MEANINGS[line.status],
-        callback=await callbacks.find_callback(conn, event, line.merchant_id) if event else None,
+        callback=await _find_callback(request, line),
         cursor=next((one for one in await deposits.list_cursors(conn) if one.chain == chain), None),
     )
+
+
+async def _find_callback(request: ConsoleRequest, line: DepositLine) -> CallbackLine | None:
+    """The callback about a credited deposit."""
+    if line.entry_id is None:
+        return None
+    cell = await request.cells.of(line.merchant_id)
+    return await callbacks.find_callback(cell, f"evt_{line.entry_id}_deposit", line.merchant_id)
 
 
 async def _list(request: ConsoleRequest, conn: Connection, state: TableState) -> Rows[DepositLine]:
     scope = await find_scope(request, conn, state.get("merchant"))
     if state.get("tx"):
-        return Rows(tuple(await deposits.find_deposits(conn, conn, state.get("tx"), scope)), None, None)
+        found = await deposits.find_deposits(conn, request.cells, state.get("tx"), scope)
+        return Rows(tuple(found), None, None)
     address = read_address(state.get("address")) if state.get("address") else None
     if state.get("address") and address is None:
         # A text that is not an address has no deposits.
@@ -107,7 +116,8 @@ async def _list(request: ConsoleRequest, conn: Connection, state: TableState) ->
         to_ms=read_end(state.get("to")),
         address=address,
     )
-    return await open_page(deposits.list_deposits(conn, conn, wanted, after=state.after, limit=PAGE_ROWS))
+    reading = deposits.list_deposits(conn, request.cells, wanted, after=state.after, limit=PAGE_ROWS)
+    return await open_page(reading)
 
 
 def _show(lines: tuple[DepositLine, ...]) -> list[DepositView]:

@@ -26,24 +26,24 @@ async def show_merchants(request: ConsoleRequest, conn: Connection) -> Response:
         "console/merchants.html",
         active="merchants",
         state=state,
-        page=await _find(conn, state) if state.get("q") else await _list(conn, state),
+        page=await _find(request, conn, state) if state.get("q") else await _list(request, conn, state),
     )
 
 
-async def _list(conn: Connection, state: TableState) -> Rows[MerchantLine]:
+async def _list(request: ConsoleRequest, conn: Connection, state: TableState) -> Rows[MerchantLine]:
     statuses = [state.get("status")] if state.get("status") in merchants.STATUSES else []
     return await open_page(
         merchants.list_merchants(
-            conn, statuses=statuses, sort=state.column, after=state.after, limit=PAGE_ROWS
+            conn, request.cells, statuses=statuses, sort=state.column, after=state.after, limit=PAGE_ROWS
         )
     )
 
 
-async def _find(conn: Connection, state: TableState) -> Rows[MerchantLine]:
+async def _find(request: ConsoleRequest, conn: Connection, state: TableState) -> Rows[MerchantLine]:
     found = await merchants.find_merchants(conn, state.get("q"), limit=FOUND_ROWS)
-    lines = [await merchants.show_merchant(conn, one.merchant_id) for one in found]
+    lines = await merchants.show_merchants(conn, request.cells, [one.merchant_id for one in found])
     status = state.get("status")
-    rows = tuple(line for line in lines if line is not None and status in ("", line.status))
+    rows = tuple(line for line in lines if status in ("", line.status))
     return Rows(rows, None, None)
 
 

@@ -188,7 +188,8 @@ def _show_form(request: ConsoleRequest, form_state: FormState) -> Response:
 async def _show(
     request: ConsoleRequest, conn: Connection, merchant: Merchant, form_state: FormState = EMPTY_FORM
 ) -> Response:
-    book = await books.show_book(conn, merchant.merchant_id, limit=20)
+    cell = await request.cells.of(merchant.merchant_id)
+    book = await books.show_book(cell, merchant.merchant_id, limit=20)
     return request.page(
         "console/merchant.html",
         active="merchants",
@@ -203,7 +204,8 @@ async def _show(
 
 async def _list_deposits(request: ConsoleRequest, conn: Connection, merchant: Merchant) -> list[Deposit]:
     # An address that is shown must be watched. An older merchant may not have its addresses yet.
-    own = await give_addresses(conn, conn, merchant.merchant_id, merchant.account_xpubs)
+    cell = await request.cells.of(merchant.merchant_id)
+    own = await give_addresses(conn, cell, merchant.merchant_id, merchant.account_xpubs)
     chains = [CHAINS[code] for code in request.context.settings.shown_chains]
     texts = {chain: format_address(chain.code, own[chain.family.key_name]) for chain in chains}
     return [Deposit(chain.code, chain.network, text, draw_address(text)) for chain, text in texts.items()]

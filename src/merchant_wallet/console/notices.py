@@ -15,7 +15,9 @@ import msgspec
 from msgspec.structs import replace
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.db import TransientError
 from merchant_wallet.console.wait_reasons import describe_blocker, for_merchant
+from merchant_wallet.reporting.cells import Reach
 from merchant_wallet.reporting.payout_blockers import FROZEN as FROZEN_ORDERS
 from merchant_wallet.reporting.payout_blockers import ROLLBACK, PayoutBlocker, list_blockers
 from merchant_wallet.web.languages import N_
@@ -56,13 +58,17 @@ class Notice(msgspec.Struct, frozen=True):
         return "" if not self.orders else ONE_WAITS if self.orders == 1 else SOME_WAIT
 
 
-Source = Callable[[Connection, int | None], Awaitable[Sequence[Notice]]]
+Source = Callable[[Connection, Reach, int | None], Awaitable[Sequence[Notice]]]
 """Returns the notices for one merchant's user, or with None for the platform's staff."""
 
 
-async def list_payout_notices(conn: Connection, merchant_id: int | None) -> list[Notice]:
+async def list_payout_notices(home: Connection, cells: Reach, merchant_id: int | None) -> list[Notice]:
     """What stops payouts."""
-    blockers = await list_blockers(conn, conn, merchant_id)
+    try:
+        blockers = await list_blockers(home, cells, merchant_id)
+    except TransientError:
+        # The merchant's cell is away. Whatever needs it says so, and other pages need no banner.
+        return []
     told = [
         _make_notice(blocker) if merchant_id is None else _make_merchant_notice(blocker)
         for blocker in blockers
@@ -135,7 +141,7 @@ class Banner(msgspec.Struct, frozen=True):
         return hashlib.sha256(msgspec.json.encode(self.notices)).hexdigest()[:16]
 
 
-async def read_banner(conn: Connection, merchant_id: int | None) -> Banner:
+async def read_banner(home: Connection, cells: Reach, merchant_id: int | None) -> Banner:
     """All notices, the most serious first."""
-    found = [notice for source in SOURCES for notice in await source(conn, merchant_id)]
+    found = [notice for source in SOURCES for notice in await source(home, cells, merchant_id)]
     return Banner(tuple(sorted(found, key=lambda one: one.tone != "bad")))

@@ -20,6 +20,7 @@ from merchant_wallet.custody import records as custody
 from merchant_wallet.custody.report import read_coin
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import callbacks, figures, orders
+from merchant_wallet.reporting.cells import Reach
 from merchant_wallet.reporting.figures import DayFigure
 from merchant_wallet.reporting.payout_blockers import PayoutBlocker, Queued, count_queued, list_blockers
 from merchant_wallet.web.languages import N_
@@ -74,7 +75,7 @@ class ChainView(msgspec.Struct, frozen=True):
 async def show_overview(request: ConsoleRequest, conn: Connection) -> Response:
     """The whole page."""
     days, currency = _read_range(request)
-    shown = await _read_charts(request, conn, days, currency)
+    shown = await _read_charts(request, days, currency)
     shown |= await _read_state(request, conn)
     shown |= {
         "is_part": False,
@@ -95,11 +96,11 @@ async def show_state(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def _read_state(request: ConsoleRequest, conn: Connection) -> dict[str, Any]:
-    scope = request.merchant_id
+    scope, cells = request.merchant_id, request.cells
     shown: dict[str, Any] = {
-        "held": await figures.read_held(conn, scope),
-        "statuses": await orders.count_by_status(conn, scope),
-        "callbacks": {one.state: one for one in await callbacks.count_by_state(conn, scope)},
+        "held": await figures.read_held(cells, scope),
+        "statuses": await orders.count_by_status(cells, scope),
+        "callbacks": {one.state: one for one in await callbacks.count_by_state(cells, scope)},
         "most": orders.MAX_COUNTED,
         "overview": None,
         "behind": 0,
@@ -107,19 +108,20 @@ async def _read_state(request: ConsoleRequest, conn: Connection) -> dict[str, An
         "payouts": None,
     }
     if scope is None:
-        overview = shown["overview"] = await figures.read_overview(conn)
+        overview = shown["overview"] = await figures.read_overview(conn, cells)
         shown["behind"] = overview.figures_behind if overview.figures_behind >= FIGURES_LATE else 0
-        blockers = await list_blockers(conn, conn, chains=request.context.settings.shown_chains)
+        blockers = await list_blockers(conn, cells, chains=request.context.settings.shown_chains)
         shown["chains"] = await _read_chains(request, conn, blockers)
-        shown["payouts"] = await read_payouts(conn, blockers)
+        shown["payouts"] = await read_payouts(cells, blockers)
+    shown["away"] = cells.away
     shown["version"] = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:16]
     return shown
 
 
-async def read_payouts(conn: Connection, blockers: Sequence[PayoutBlocker]) -> PayoutsView:
+async def read_payouts(cells: Reach, blockers: Sequence[PayoutBlocker]) -> PayoutsView:
     """The orders that wait because of these blockers."""
     stopped = tuple(sorted({one.chain for one in blockers if one.stops_chain}))
-    queued: list[Queued] = await count_queued(conn, list(stopped)) if stopped else []
+    queued: list[Queued] = await count_queued(cells, list(stopped)) if stopped else []
     return PayoutsView(
         stopped,
         sum(one.orders for one in blockers),
@@ -166,11 +168,13 @@ def _describe_coin(chain: str, address: str, document: dict[str, Any] | None) ->
     return f"{whole:,}.{fraction * 10_000 // 10**decimals:04d} {coin}"
 
 
-async def _read_charts(request: ConsoleRequest, conn: Connection, days: int, currency: str) -> dict[str, Any]:
+async def _read_charts(request: ConsoleRequest, days: int, currency: str) -> dict[str, Any]:
     today = request.at_ms // DAY_MS
     since = today - days + 1
     rows = [
-        row for row in await figures.read_volume(conn, since, request.merchant_id) if row.currency == currency
+        row
+        for row in await figures.read_volume(request.cells, since, request.merchant_id)
+        if row.currency == currency
     ]
     span = range(since, today + 1)
     return {

@@ -126,8 +126,8 @@ async def _show_refused(request: ConsoleRequest, conn: Connection, chain: str, e
 async def _show(
     request: ConsoleRequest, conn: Connection, refused: str = "", form_state: FormState = EMPTY_FORM
 ) -> Response:
-    blockers = await list_blockers(conn, conn, chains=request.context.settings.shown_chains)
-    held = await orders.list_held(conn, conn, limit=ROWS)
+    blockers = await list_blockers(conn, request.cells, chains=request.context.settings.shown_chains)
+    held = await orders.list_held(conn, request.cells, limit=ROWS)
     return request.page(
         "console/payouts.html",
         active="payouts",
@@ -148,7 +148,7 @@ async def _read_chains(
     """The connected chains, and all others that have data."""
     wallets = {wallet.chain: wallet for wallet in await hot_wallet_store.list_wallets(conn)}
     known = {*request.context.chains, *wallets, *(blocker.chain for blocker in blockers)}
-    queued = {one.chain: one for one in await count_queued(conn, list(CODES))}
+    queued = {one.chain: one for one in await count_queued(request.cells, list(CODES))}
     return [
         ChainView(
             chain,

@@ -181,6 +181,7 @@ async def _apply(request: ConsoleRequest, conn: Connection, requested: Requested
 async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState = EMPTY_FORM) -> Response:
     state = read_state(RATES, request.http.query_params, filters=("merchant",))
     lines = await rates.list_rates(conn)
+    names = await merchants.read_names(conn, [one.merchant_id for one in lines])
     history, last = split_page(await _read_history(request, conn, state), PAGE_ROWS)
     return request.page(
         "console/rates.html",
@@ -188,11 +189,7 @@ async def _show(request: ConsoleRequest, conn: Connection, form_state: FormState
         status=200 if form_state.ok else 422,
         form_state=form_state,
         forms=[_form(request, await rates.find_line(conn, PLATFORM, direction)) for direction in DIRECTIONS],
-        own=[
-            MerchantRate(await _read_merchant_name(conn, one.merchant_id), one)
-            for one in lines
-            if one.merchant_id != PLATFORM
-        ],
+        own=[MerchantRate(names[one.merchant_id], one) for one in lines if one.merchant_id != PLATFORM],
         state=state,
         history=history,
         next=last and str(last.change.change_no),
@@ -225,14 +222,9 @@ async def _read_history(request: ConsoleRequest, conn: Connection, state: TableS
         return []
     before_no = read_number(state.after) if state.after else None
     found = await rates.list_history(conn, merchant_id=scope, before_no=before_no, limit=PAGE_ROWS + 1)
-    names = {number: await _read_merchant_name(conn, number) for number in {one.merchant_id for one in found}}
-    return [HistoryLine(names[one.merchant_id], one) for one in found]
-
-
-async def _read_merchant_name(conn: Connection, merchant_id: int) -> str:
-    """A merchant's name; empty for the platform."""
-    found = await merchants.show_merchant(conn, merchant_id) if merchant_id else None
-    return "" if found is None else found.name
+    names = await merchants.read_names(conn, [one.merchant_id for one in found])
+    # The platform's own rates have no name.
+    return [HistoryLine(names[one.merchant_id] if one.merchant_id else "", one) for one in found]
 
 
 def _form(request: ConsoleRequest, line: RateLine) -> RateForm:
@@ -265,9 +257,8 @@ async def _explain(request: ConsoleRequest, conn: Connection, requested: RateLin
     largest = format_rate(ONE // back)
     if arbitrage.merchant_id == PLATFORM:
         return request.translate(ARBITRAGE, largest=largest)
-    return request.translate(
-        ARBITRAGE_FOR, name=await _read_merchant_name(conn, arbitrage.merchant_id), largest=largest
-    )
+    names = await merchants.read_names(conn, [arbitrage.merchant_id])
+    return request.translate(ARBITRAGE_FOR, name=names[arbitrage.merchant_id], largest=largest)
 
 
 def format_field_name(direction: str) -> str:

@@ -3,11 +3,14 @@
 Rules:
 - A page names the right that it needs. The right is checked before the page's own code runs.
 - A merchant's user never learns that other merchants exist: what is not in its own book is not found.
-- A change is recorded in the audit log in the same transaction.
+- A change is recorded in the audit log in the same transaction. A change in an apart cell is recorded before
+  and after (`change_cell`).
+- A page names the cells that it could not read.
 - The banner of notices is read once for each whole page.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import quote
@@ -19,7 +22,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from merchant_wallet.approvals.decisions import Person
-from merchant_wallet.audit import records
+from merchant_wallet.audit import cell_changes, records
+from merchant_wallet.audit.cell_changes import Told
 from merchant_wallet.console import flash
 from merchant_wallet.console.menu import Entry, list_entries
 from merchant_wallet.console.notices import Banner, read_banner
@@ -28,6 +32,7 @@ from merchant_wallet.operators import sessions
 from merchant_wallet.operators.roles import Operator, Right, may
 from merchant_wallet.operators.sessions import Session
 from merchant_wallet.web import csrf
+from merchant_wallet.web.cells import CellAway, PageCells
 from merchant_wallet.web.client import THEME_COOKIE, Client
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.forms import Form, read_form
@@ -64,6 +69,7 @@ class ConsoleRequest:
     at_ms: int
     form: Form
     url: str
+    cells: PageCells
     flash_message: flash.FlashMessage | None = None
     banner: Banner = Banner()  # noqa: RUF009  # a Banner never changes
 
@@ -112,6 +118,7 @@ class ConsoleRequest:
         shown = {
             **self._common(),
             "active": active,
+            "away": self.cells.away,
             "menu": self.menu(),
             "flash_message": self.flash_message,
             **values,
@@ -126,7 +133,7 @@ class ConsoleRequest:
         self, name: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: object
     ) -> Response:
         """A part of a page, for htmx."""
-        shown = {**self._common(), **values}
+        shown = {**self._common(), "away": self.cells.away, **values}
         return self.context.responses.page(name, self.client.language, shown, status=status, headers=headers)
 
     def redirect(self, url: str, text: str = "", *, tone: str = flash.GOOD, **values: object) -> Response:
@@ -206,22 +213,49 @@ def make_route(context: PageContext, page: Page | PublicPage) -> Route:
         assert isinstance(page, Page)
         form = await read_form(http) if page.method == POST else Form([])
         async with context.connections.take() as conn:
-            request = await open_request(http, context, conn, form, extends_session=page.extends_session)
-            if request is None:
-                return _send_to_sign_in(http, context)
-            if page.method == POST:
-                csrf.check(http, form, request.csrf)
-            _authorize(request, page)
-            if not is_part(http):
-                request = replace(request, banner=await read_banner(conn, request.merchant_id))
-            return await page.handler(request, conn)
+            request = None
+            try:
+                async with context.cells.open(conn) as cells:
+                    request = await open_request(
+                        http, context, conn, cells, form, extends_session=page.extends_session
+                    )
+                    if request is None:
+                        return _send_to_sign_in(http, context)
+                    return await _answer(request, page, conn)
+            except CellAway as away:
+                if request is None or request.merchant_id is not None or is_part(http):
+                    raise
+                return _show_away(request, away)
 
     endpoint = serve_public if isinstance(page, PublicPage) else serve
     return Route(page.path, endpoint, methods=[page.method])
 
 
+async def _answer(request: ConsoleRequest, page: Page, conn: Connection) -> Response:
+    """The answer of a page, after the checks that all pages have."""
+    if page.method == POST:
+        csrf.check(request.http, request.form, request.csrf)
+    _authorize(request, page)
+    if not is_part(request.http):
+        request = replace(request, banner=await read_banner(conn, request.cells, request.merchant_id))
+    return await page.handler(request, conn)
+
+
+def _show_away(request: ConsoleRequest, away: CellAway) -> Response:
+    """The page for the platform's staff if a merchant's cell is away."""
+    response = request.page("console/cell_away.html", status=503, cell=away.name)
+    response.headers["retry-after"] = "2"
+    return response
+
+
 async def open_request(
-    http: Request, context: PageContext, conn: Connection, form: Form, *, extends_session: bool = True
+    http: Request,
+    context: PageContext,
+    conn: Connection,
+    cells: PageCells,
+    form: Form,
+    *,
+    extends_session: bool = True,
 ) -> ConsoleRequest | None:
     """The request of a user who is signed in with both factors, or None."""
     token, at_ms = http.cookies.get(COOKIE, ""), context.clock()
@@ -244,6 +278,7 @@ async def open_request(
         at_ms=at_ms,
         form=form,
         url=_url_of(http),
+        cells=cells,
         flash_message=flash.read(http, context.keyring.derive(flash.KEY), token),
     )
 
@@ -273,6 +308,17 @@ async def record_change(
         source=request.source,
         at_ms=request.at_ms,
     )
+
+
+def change_cell(
+    request: ConsoleRequest, home: Connection, cell: Connection, action: str, subject: str, merchant_id: int
+) -> AbstractAsyncContextManager[Told]:
+    """A transaction that changes a merchant's cell, with its records in the audit log."""
+
+    async def record(name: str, before: records.Facts | None, after: records.Facts | None) -> None:
+        await record_change(request, home, name, subject, merchant_id, before=before, after=after)
+
+    return cell_changes.change_cell(home, cell, action, record)
 
 
 def set_session_cookie(response: Response, token: str, *, secure: bool) -> None:

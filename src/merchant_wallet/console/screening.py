@@ -73,9 +73,7 @@ async def screen(
     request: ConsoleRequest, conn: Connection, lines: Sequence[OrderLine]
 ) -> list[ScreenedOrder]:
     """The orders with their notes, in the same order."""
-    usual = {
-        number: await _read_usual(request, conn, number) for number in {one.merchant_id for one in lines}
-    }
+    usual = {number: await _read_usual(request, number) for number in {one.merchant_id for one in lines}}
     hot = await list_addresses(conn) if lines else frozenset[bytes]()
     return [await _screen(request, conn, one, usual[one.merchant_id], hot) for one in lines]
 
@@ -83,7 +81,7 @@ async def screen(
 async def _screen(
     request: ConsoleRequest, conn: Connection, order: OrderLine, usual: UsualAmount, hot: frozenset[bytes]
 ) -> ScreenedOrder:
-    history = await orders.show_address(conn, order.address, request.merchant_id)
+    history = await orders.show_address(request.cells, order.address, request.merchant_id)
     paid = [one for one in history.sums if one.status == PAID]
     notes = [*await _note_owner(request, conn, order, hot)]
     if not paid:
@@ -109,8 +107,8 @@ def _count_others(history: AddressHistory, order: OrderLine) -> int:
     return len({one.merchant_id for one in history.sums} - {order.merchant_id})
 
 
-async def _read_usual(request: ConsoleRequest, conn: Connection, merchant_id: int) -> UsualAmount:
-    rows = await figures.sum_volume(conn, request.at_ms // DAY_MS - USUAL_DAYS, merchant_id)
+async def _read_usual(request: ConsoleRequest, merchant_id: int) -> UsualAmount:
+    rows = await figures.sum_volume(request.cells, request.at_ms // DAY_MS - USUAL_DAYS, merchant_id)
     paid = [row for row in rows if (row.kind, row.currency) == ("settle", USDT)]
     return UsualAmount(
         sum(row.entries for row in paid), sum(row.amount_units + row.fee_units for row in paid)
@@ -121,7 +119,8 @@ async def _count_today(request: ConsoleRequest, conn: Connection, order: OrderLi
     """How many orders to the address were created this UTC day, up to a bound."""
     since_ms = request.at_ms // DAY_MS * DAY_MS
     wanted = OrderFilter(merchant_id=request.merchant_id, address=order.address, from_ms=since_ms)
-    return len((await orders.list_orders(conn, conn, wanted, limit=MAX_SAME_DAY)).rows)
+    page = await orders.list_orders(conn, request.cells, wanted, limit=MAX_SAME_DAY)
+    return len(page.rows)
 
 
 async def _note_owner(
@@ -135,7 +134,8 @@ async def _note_owner(
         return ()
     if address in hot:
         return (ScreeningNote("bad", OF_HOT_WALLET),)
-    if users := await sub_users.find_sub_users(conn, order.address, request.merchant_id, limit=1):
+    scope = request.merchant_id
+    if users := await sub_users.find_sub_users(conn, request.cells, order.address, scope, limit=1):
         return (ScreeningNote("bad", OF_SUB_USER, {"name": users[0].ext_user_id}),)
     owners = await fetch(conn, deposits.QUERIES["find_owner"].text, {"address": address})
     if any(request.merchant_id in (None, row["merchant_id"]) for row in owners):

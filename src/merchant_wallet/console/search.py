@@ -53,7 +53,7 @@ class SearchResult(msgspec.Struct, frozen=True):
 async def show_search(request: ConsoleRequest, conn: Connection) -> Response:
     """The results for a word."""
     word = request.http.query_params.get("q", "").strip()
-    hits = await search.search(conn, word, request.merchant_id)
+    hits = await search.search(conn, request.cells, word, request.merchant_id)
     found = [_make_result(request, hit) for hit in drop_duplicates(hits)]
     if len(found) == 1 and found[0].url:
         return request.context.responses.redirect(found[0].url)

@@ -22,7 +22,7 @@ from merchant_wallet.console.filter_values import find_scope, open_page
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.journal_lines import KINDS
 from merchant_wallet.console.merchants import ONE, load
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, change_cell, read_id
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import sub_users
@@ -46,13 +46,13 @@ _FIELDS: Final = {name: name.removesuffix("_units").replace("_", "-") for name i
 async def show_sub_users(request: ConsoleRequest, conn: Connection) -> Response:
     """A page of sub-users, or the search results."""
     state = read_state(SUB_USERS, request.http.query_params, filters=("q", "by", "merchant"))
-    page = await _list(conn, state, await find_scope(request, conn, state.get("merchant")))
+    page = await _list(request, conn, state, await find_scope(request, conn, state.get("merchant")))
     return request.page("console/sub_users.html", active="sub-users", state=state, page=page, bys=BY)
 
 
 async def show_sub_user(request: ConsoleRequest, conn: Connection) -> Response:
     """One sub-user."""
-    return await _show(request, conn, await _find(request, conn))
+    return await _show(request, conn, await _find(request))
 
 
 async def redirect_former(request: ConsoleRequest, conn: Connection) -> Response:
@@ -61,7 +61,8 @@ async def redirect_former(request: ConsoleRequest, conn: Connection) -> Response
     if "\0" in ext_user_id:
         raise HTTPException(404)
     try:
-        line = await controls.read_by_ext_user_id(conn, merchant_id, ext_user_id)
+        cell = await request.cells.of(merchant_id)
+        line = await controls.read_by_ext_user_id(cell, merchant_id, ext_user_id)
     except SubUserUnknown:
         raise HTTPException(404) from None
     return request.context.responses.redirect(url_of(merchant_id, line.user_id))
@@ -69,7 +70,7 @@ async def redirect_former(request: ConsoleRequest, conn: Connection) -> Response
 
 async def change_sub_user(request: ConsoleRequest, conn: Connection) -> Response:
     """Change the controls or remove the PIN. `do` says which."""
-    line, do = await _find(request, conn), request.form.text("do")
+    line, do = await _find(request), request.form.text("do")
     if do == "reset-pin":
         return await _reset_pin(request, conn, line)
     if do not in ("limits", "pause", "resume"):
@@ -78,15 +79,13 @@ async def change_sub_user(request: ConsoleRequest, conn: Connection) -> Response
     if errors:
         return await _show(request, conn, line, refill(request.form, tuple(_FIELDS.values()), errors))
     merchant_id = read_id(request, "merchant_id")
-    async with conn.transaction():
-        await controls.lock_book(conn, merchant_id)
-        before = await controls.read_by_ext_user_id(conn, merchant_id, line.ext_user_id)
+    cell = await request.cells.of(merchant_id)
+    async with change_cell(request, conn, cell, "sub_user.set", _subject(line), merchant_id) as told:
+        await controls.lock_book(cell, merchant_id)
+        before = await controls.read_by_ext_user_id(cell, merchant_id, line.ext_user_id)
         changes = limits if do == "limits" else {"paused": do == "pause"}
-        after = await controls.set_controls(conn, merchant_id, line.ext_user_id, **changes)
-        facts = (controls.describe_controls(before), controls.describe_controls(after))
-        await record_change(
-            request, conn, "sub_user.set", _subject(line), merchant_id, before=facts[0], after=facts[1]
-        )
+        after = await controls.set_controls(cell, merchant_id, line.ext_user_id, **changes)
+        told.before, told.after = controls.describe_controls(before), controls.describe_controls(after)
     return request.redirect(url_of(merchant_id, line.user_id), N_("Saved. It holds from the next debit on."))
 
 
@@ -97,21 +96,21 @@ def url_of(merchant_id: int, user_id: int | str) -> str:
 
 async def _reset_pin(request: ConsoleRequest, conn: Connection, line: SubUserLine) -> Response:
     merchant_id = read_id(request, "merchant_id")
-    async with conn.transaction():
-        was_set = await pins.reset(conn, merchant_id, line.ext_user_id, request.context.clock())
-        before = {"hadPin": was_set}
-        await record_change(request, conn, "sub_user.reset_pin", _subject(line), merchant_id, before=before)
+    cell = await request.cells.of(merchant_id)
+    async with change_cell(request, conn, cell, "sub_user.reset_pin", _subject(line), merchant_id) as told:
+        was_set = await pins.reset(cell, merchant_id, line.ext_user_id, request.context.clock())
+        told.before = {"hadPin": was_set}
     return request.redirect(
         url_of(merchant_id, line.user_id),
         N_("The PIN is gone. Open wallet pages and links are void. The next new link may set a PIN."),
     )
 
 
-async def _find(request: ConsoleRequest, conn: Connection) -> SubUserLine:
+async def _find(request: ConsoleRequest) -> SubUserLine:
+    merchant_id = read_id(request, "merchant_id")
     try:
-        return await controls.read_by_user_id(
-            conn, read_id(request, "merchant_id"), read_id(request, "user_id")
-        )
+        cell = await request.cells.of(merchant_id)
+        return await controls.read_by_user_id(cell, merchant_id, read_id(request, "user_id"))
     except SubUserUnknown:
         raise HTTPException(404) from None
 
@@ -123,13 +122,16 @@ def _list_addresses(request: ConsoleRequest, line: SubUserLine) -> list[tuple[st
     return [(code, format_address(code, own[CHAINS[code].family])) for code in shown]
 
 
-async def _list(conn: Connection, state: TableState, merchant_id: int | None) -> Rows[sub_users.SubUserLine]:
+async def _list(
+    request: ConsoleRequest, conn: Connection, state: TableState, merchant_id: int | None
+) -> Rows[sub_users.SubUserLine]:
     word, by = state.get("q"), state.get("by") or "id"
     if word and by == "id":
-        return Rows(tuple(await sub_users.find_sub_users(conn, word, merchant_id)), None, None)
+        found = await sub_users.find_sub_users(conn, request.cells, word, merchant_id)
+        return Rows(tuple(found), None, None)
     return await open_page(
         sub_users.list_sub_users(
-            conn,
+            request.cells,
             merchant_id,
             ext_prefix=word if by == "ext" else "",
             name_prefix=word if by == "name" else "",
@@ -143,6 +145,7 @@ async def _show(
     request: ConsoleRequest, conn: Connection, line: SubUserLine, form_state: FormState = EMPTY_FORM
 ) -> Response:
     merchant = await load(request, conn)
+    cell = await request.cells.of(merchant.merchant_id)
     spent = line.day_debited_units if line.day == request.at_ms // DAY_MS else 0
     return request.page(
         "console/sub_user.html",
@@ -155,7 +158,7 @@ async def _show(
         spent_units=spent,
         is_locked=line.pin_locked_until_ms > request.at_ms,
         kinds=KINDS,
-        recent=await activity.list_activity(conn, merchant.merchant_id, line.user_id, limit=RECENT_ROWS),
+        recent=await activity.list_activity(cell, merchant.merchant_id, line.user_id, limit=RECENT_ROWS),
         form_state=form_state,
         shown={field: _show_limit(getattr(line, name)) for name, field in _FIELDS.items()},
     )

@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 
 from merchant_wallet.base import db
+from merchant_wallet.base.workers import Connect
 from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
 from merchant_wallet.book.verification.verify import BookReport, verify_book
 from merchant_wallet.web.context import PageContext
@@ -32,9 +33,13 @@ class _Cancelled(Exception):
 
 @dataclass(slots=True)
 class Verification:
-    """One verification: its progress, and at its end the report. `checkpoints`: they were compared too."""
+    """One verification: its progress, and at its end the report. `checkpoints`: they were compared too.
+
+    `connect` connects to the cell of the book.
+    """
 
     merchant_id: int
+    connect: Connect
     started_by: str
     started_ms: int
     checkpoints: bool
@@ -70,12 +75,14 @@ class Verifier:
         """A book's running verification, or its last one."""
         return self._kept.get(merchant_id)
 
-    def start(self, context: PageContext, merchant_id: int, started_by: str, at_ms: int) -> bool:
+    def start(
+        self, context: PageContext, merchant_id: int, connect: Connect, started_by: str, at_ms: int
+    ) -> bool:
         """Start to verify a book. False if another verification runs."""
         if self.current is not None:
             return False
         folder = context.settings.checkpoint_folder
-        made = Verification(merchant_id, started_by, at_ms, checkpoints=folder.is_dir())
+        made = Verification(merchant_id, connect, started_by, at_ms, checkpoints=folder.is_dir())
         self._keep(made)
         self._thread = threading.Thread(target=_run, args=(context, made), name="verification", daemon=True)
         self._thread.start()
@@ -118,10 +125,10 @@ def _run(context: PageContext, made: Verification) -> None:
 
 async def _verify(context: PageContext, made: Verification) -> BookReport:
     folder = context.settings.checkpoint_folder if made.checkpoints else None
-    async with await db.connect(context.database_url) as conn:
-        keys = None if folder is None else await load_keys(conn, folder, context.keyring.derive(OLD_KEY))
+    async with await db.connect(context.database_url) as home, await made.connect() as cell:
+        keys = None if folder is None else await load_keys(home, folder, context.keyring.derive(OLD_KEY))
         return await verify_book(
-            conn, conn, made.merchant_id, _note(made), checkpoint_dir=folder, checkpoint_keys=keys
+            home, cell, made.merchant_id, _note(made), checkpoint_dir=folder, checkpoint_keys=keys
         )
 
 

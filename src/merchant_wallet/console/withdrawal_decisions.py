@@ -105,7 +105,8 @@ async def thaw(request: ConsoleRequest, conn: Connection) -> Response:
             before={"frozen": True},
             after={"frozen": False},
         )
-    await frozen_orders.thaw(conn, order.merchant_id, order.order_id)
+    cell = await request.cells.of(order.merchant_id)
+    await frozen_orders.thaw(cell, order.merchant_id, order.order_id)
     return request.redirect(url_of(order.order_id), N_("Thawed: the workers go on with it."))
 
 
@@ -114,7 +115,8 @@ async def find_order(request: ConsoleRequest, conn: Connection, order_id: int) -
     merchant_id = await books.find_book(conn, order_id) if order_id else None
     if merchant_id is None or request.merchant_id not in (None, merchant_id):
         raise HTTPException(404)
-    order = await orders.find_order(conn, conn, merchant_id, order_id)
+    cell = await request.cells.of(merchant_id)
+    order = await orders.find_order(conn, cell, merchant_id, order_id)
     if order is None:
         raise HTTPException(404)
     return order

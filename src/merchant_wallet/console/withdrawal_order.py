@@ -78,10 +78,11 @@ async def show_state(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> dict[str, Any]:
-    found = await books.show_withdrawal(conn, line.merchant_id, line.order_id)
+    cell = await request.cells.of(line.merchant_id)
+    found = await books.show_withdrawal(cell, line.merchant_id, line.order_id)
     assert found is not None, "an order is never deleted"
     order, is_staff = found.order, request.merchant_id is None
-    told = await _read_deliveries(conn, line.merchant_id, order)
+    told = await _read_deliveries(cell, line.merchant_id, order)
     stored = await payouts.read_signed(conn, line.merchant_id, line.order_id)
     transfers = [
         Transfer(one.attempt_no, one.signed.tx_hash, one.signed.raw.hex(), one.signed_ms, one.broadcast_ms)
@@ -105,7 +106,7 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
         "wallet": _format_wallet(order, payout),
         "transfers": transfers if is_staff else [],
         "told": told,
-        "postings": await _read_postings(conn, line.merchant_id, order),
+        "postings": await _read_postings(cell, line.merchant_id, order),
         "screened": await _screen(request, conn, line),
         "is_moving": order.status not in FINAL or any(one.callback.state == "due" for one in told),
         "has_said_yes": _has_said_yes(request, order),
@@ -116,7 +117,7 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
 
 async def _find_reasons(request: ConsoleRequest, conn: Connection, line: OrderLine) -> list[Reason | None]:
     """Why the order waits, and why it would wait after an approval."""
-    blockers = await list_blockers(conn, conn, request.merchant_id)
+    blockers = await list_blockers(conn, request.cells, request.merchant_id)
     return [
         find_reasons(request.merchant_id, [line], blockers, request.at_ms, if_approved=if_approved).get(
             line.order_id

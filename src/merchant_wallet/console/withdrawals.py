@@ -38,7 +38,7 @@ async def list_reasons(
     request: ConsoleRequest, conn: Connection, lines: Sequence[OrderLine], *, if_approved: bool = False
 ) -> dict[int, Reason]:
     """Why each order waits. `if_approved`: also those that would wait after an approval."""
-    blockers = await list_blockers(conn, conn, request.merchant_id) if lines else ()
+    blockers = await list_blockers(conn, request.cells, request.merchant_id) if lines else ()
     return find_reasons(request.merchant_id, lines, blockers, request.at_ms, if_approved=if_approved)
 
 
@@ -48,7 +48,7 @@ async def show_queue(request: ConsoleRequest, conn: Connection) -> Response:
         return request.context.responses.redirect(f"{ALL}?{request.http.url.query}")
     state = read_state(QUEUE, request.http.query_params, filters=("merchant",))
     scope = await find_scope(request, conn, state.get("merchant"))
-    reading = orders.list_unapproved(conn, conn, scope, after=state.after, limit=QUEUE_ROWS)
+    reading = orders.list_unapproved(conn, request.cells, scope, after=state.after, limit=QUEUE_ROWS)
     page = await open_page(reading)
     return request.page(
         "console/withdrawals.html",
@@ -75,12 +75,12 @@ async def show_all(request: ConsoleRequest, conn: Connection) -> Response:
     state = replace(state, sort=f"{DESCENDING}{state.column}")
     scope = await find_scope(request, conn, state.get("merchant"))
     if state.get("id"):
-        found = await orders.find_orders(conn, conn, state.get("id"), scope)
+        found = await orders.find_orders(conn, request.cells, state.get("id"), scope)
         page = Rows(tuple(found), None, None)
     else:
         wanted = _read_filter(state, scope, request.context.settings.shown_chains)
         reading = orders.list_orders(
-            conn, conn, wanted, sort=state.column, after=state.after, limit=PAGE_ROWS
+            conn, request.cells, wanted, sort=state.column, after=state.after, limit=PAGE_ROWS
         )
         page = await open_page(reading)
     return request.page(

@@ -35,6 +35,7 @@ from merchant_wallet.processes.cell_connections import CellConnections
 from merchant_wallet.processes.routes import build_endpoints, build_routes
 from merchant_wallet.sub_users.links import LINK_KEY, make_link_token
 from merchant_wallet.web import client, static
+from merchant_wallet.web.cells import CellPools
 from merchant_wallet.web.connections import Connections
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.rate_limiter import PageRateLimiter
@@ -168,7 +169,9 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         context = _make_page_context(base, public_url, dependencies, clock, stack)
         look = Site(context, (client.PATH,), "", [client.make_route(context.responses)])
         # The wallet site's users can keep its connections busy. Operators must not wait for them.
-        consoles = replace(context, connections=_open_connections(base, stack))
+        consoles = replace(
+            context, connections=_open_connections(base, stack), cells=_open_cells(base, stack)
+        )
         sites = [wallet_site.build_site(context), console.build_site(consoles), look]
         for site in sites:
             stack.push_async_callback(site.close)
@@ -187,6 +190,12 @@ def _open_connections(base: Base, stack: AsyncExitStack) -> Connections:
     return connections
 
 
+def _open_cells(base: Base, stack: AsyncExitStack) -> CellPools:
+    pools = CellPools(base.cells)
+    stack.push_async_callback(pools.close)
+    return pools
+
+
 def _make_page_context(
     base: Base, public_url: str, dependencies: Dependencies, clock: Callable[[], int], stack: AsyncExitStack
 ) -> PageContext:
@@ -197,6 +206,7 @@ def _make_page_context(
         database_url=base.url,
         keyring=base.keyring,
         connections=_open_connections(base, stack),
+        cells=_open_cells(base, stack),
         responses=Responses(
             Templates(sandbox=base.settings.sandbox), secure=public_url.startswith("https://")
         ),

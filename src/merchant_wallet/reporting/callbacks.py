@@ -6,6 +6,8 @@ Rules:
 - A merchant's endpoint chose the bytes of an answer. Pages show them as text only.
 """
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,13 +15,15 @@ import msgspec
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.callbacks.callback_states import State
-from merchant_wallet.reporting import paging
+from merchant_wallet.reporting import books, paging
+from merchant_wallet.reporting.cells import Reach
 from merchant_wallet.reporting.paging import MAX_NUMBER, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("callbacks.sql"))
 STATES: Final = tuple(state.value for state in State)
 EVENT_TYPES: Final = ("withdrawal", "deposit")
 MAX_COUNTED: Final = 10_000
+_EVENT: Final = re.compile(r"evt_([0-9]{1,18})_[0-9a-z]{1,10}")
 _NEWEST: Final = Order(
     "callbacks by moment", ("created_ms", "order_id", "status"), (MAX_NUMBER, MAX_NUMBER, 2**15 - 1)
 )
@@ -74,7 +78,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class StateCount(msgspec.Struct, frozen=True):
-    """How many callbacks are in one undelivered state. The count stops at `MAX_COUNTED`."""
+    """How many callbacks are in one undelivered state. The count of a cell stops at `MAX_COUNTED`."""
 
     state: str
     callbacks: int
@@ -82,7 +86,7 @@ class StateCount(msgspec.Struct, frozen=True):
 
 
 async def list_callbacks(
-    conn: Connection, wanted: CallbackFilter, *, after: str | None = None, limit: int = 50
+    cells: Reach, wanted: CallbackFilter, *, after: str | None = None, limit: int = 50
 ) -> Page[CallbackLine]:
     """A page of callbacks. Raises ValueError if a filter, the limit or the key is invalid."""
     event_types = [wanted.event_type] if wanted.event_type else []
@@ -94,16 +98,26 @@ async def list_callbacks(
     }
     name = "page_by_moment" if wanted.merchant_id is None else "page_of_merchant_by_moment"
     is_filtered = wanted.http_status is not None
-    read = paging.make_reader(conn, QUERIES[name], values, is_filtered=is_filtered)
-    return await paging.read_page(_NEWEST, read, _show, after, limit)
+    return await cells.read_page(
+        _NEWEST,
+        lambda cell: paging.make_reader(cell, QUERIES[name], values, is_filtered=is_filtered),
+        _show,
+        after,
+        limit,
+        wanted.merchant_id,
+    )
 
 
-async def find_callback(
-    conn: Connection, event_id: str, merchant_id: int | None = None
-) -> CallbackLine | None:
+async def find_owner(home: Connection, event_id: str) -> int | None:
+    """The merchant whose book an event id names, or None."""
+    form = _EVENT.fullmatch(event_id)
+    return None if form is None else await books.find_book(home, int(form[1]))
+
+
+async def find_callback(cell: Connection, event_id: str, merchant_id: int) -> CallbackLine | None:
     """The callback of an event; None if there is none, or if it is another merchant's."""
     values = {"event_id": event_id.replace("\0", ""), "merchant_id": merchant_id}
-    rows = await fetch(conn, QUERIES["find_by_event"].text, values)
+    rows = await fetch(cell, QUERIES["find_by_event"].text, values)
     return _show(rows[0]) if rows else None
 
 
@@ -132,11 +146,20 @@ async def list_attempts(conn: Connection, callback: Callback, *, limit: int | No
     return [Attempt(**row) for row in await fetch(conn, QUERIES["list_attempts"].text, values)]
 
 
-async def count_by_state(conn: Connection, merchant_id: int | None = None) -> list[StateCount]:
+async def count_by_state(cells: Reach, merchant_id: int | None = None) -> list[StateCount]:
     """How many callbacks are in each undelivered state, and since when the oldest is."""
     name = "count_by_state" if merchant_id is None else "count_by_state_of_merchant"
-    rows = await fetch(conn, QUERIES[name].text, {"merchant_id": merchant_id, "most": MAX_COUNTED})
-    return sorted([StateCount(**row) for row in rows], key=lambda count: STATES.index(count.state))
+    values = {"merchant_id": merchant_id, "most": MAX_COUNTED}
+    found = await cells.ask(lambda cell: fetch(cell, QUERIES[name].text, values), merchant_id)
+    rows = [StateCount(**row) for answer in found for row in answer]
+    states = sorted({row.state for row in rows}, key=STATES.index)
+    return [_add_counts([row for row in rows if row.state == state]) for state in states]
+
+
+def _add_counts(counts: Sequence[StateCount]) -> StateCount:
+    """The counts of one state in all cells."""
+    times = [one.oldest_ms for one in counts if one.oldest_ms is not None]
+    return StateCount(counts[0].state, sum(one.callbacks for one in counts), min(times, default=None))
 
 
 def _show(row: Row) -> CallbackLine:

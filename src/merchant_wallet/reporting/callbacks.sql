@@ -68,13 +68,11 @@ with strip as materialized (
 {filter_by_answer};
 
 -- name: find_by_event
--- The callback of one event. It makes one index lookup for each merchant.
+-- The callback of one event. The id of the event names its book.
 select {columns}
-  from merchant o
- cross join lateral (select * from callback c
-                      where c.merchant_id = o.merchant_id and c.event_id = %(event_id)s::text limit 1) c
+  from callback c
   {joins}
- where (%(merchant_id)s::bigint is null or o.merchant_id = %(merchant_id)s::bigint);
+ where c.merchant_id = %(merchant_id)s::bigint and c.event_id = %(event_id)s::text;
 
 -- name: list_of_merchant
 -- A merchant's callbacks, those of its newest orders first.

@@ -9,13 +9,14 @@ Rules:
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import psycopg
 import structlog
 
+from merchant_wallet.base.cells import DEFAULT_CELL_NAME
 from merchant_wallet.base.db import TransientError, is_transient_error
 from merchant_wallet.reporting.paging import Connection, Key, Order, Page, Read, Row, merge_rows, read_page
 
@@ -66,6 +67,14 @@ async def gather(
     return Gathered(answers, away)
 
 
+async def try_source(
+    source: Source, ask: Callable[[Connection], Awaitable[T]], timeout_s: float = TIMEOUT_S
+) -> Gathered[T]:
+    """Ask one cell that may be away."""
+    answers = await _ask_in_turn(asyncio.Semaphore(1), source, ask, timeout_s)
+    return Gathered(answers, () if answers else (source.name,))
+
+
 async def _ask(source: Source, ask: Callable[[Connection], Awaitable[T]]) -> T:
     async with source.take() as connection:
         return await ask(connection)
@@ -85,7 +94,7 @@ async def _ask_in_turn(
         except (TimeoutError, TransientError, psycopg.Error) as error:
             if isinstance(error, psycopg.Error) and not is_transient_error(error):
                 raise
-            log.warning("cell away", cell=source.name, reason=str(error) or "no answer in time")
+            log.debug("cell away", cell=source.name, reason=str(error) or "no answer in time")
             return ()
 
 
@@ -107,3 +116,90 @@ async def gather_page(
 
     page = await read_page(order, read, show, after, limit)
     return page, tuple(away)
+
+
+class Reach:
+    """The cells that one page or command reads. It notes which of them were away.
+
+    `find` gives the cell of a merchant's book, `list_all` gives every cell, the default cell first.
+    """
+
+    def __init__(
+        self, find: Callable[[int], Awaitable[Source]], list_all: Callable[[], Awaitable[Sequence[Source]]]
+    ) -> None:
+        self._find = find
+        self._list_all = list_all
+        self._away: dict[str, None] = {}
+
+    @property
+    def away(self) -> tuple[str, ...]:
+        """The names of the cells whose merchants are missing in what was read."""
+        return tuple(sorted(self._away))
+
+    def note_away(self, name: str) -> None:
+        """Note that a cell's merchants are missing."""
+        self._away[name] = None
+
+    async def ask(
+        self, ask: Callable[[Connection], Awaitable[T]], merchant_id: int | None = None
+    ) -> tuple[T, ...]:
+        """The answers of all cells that are there. With a merchant, the answer of its cell.
+
+        Raises AllAway, and what the cell of the merchant raises.
+        """
+        found = await gather(await self._choose(merchant_id), ask)
+        self._note(found.away)
+        return found.answers
+
+    async def ask_one(self, ask: Callable[[Connection], Awaitable[T]], merchant_id: int) -> T:
+        """The answer of a merchant's cell. Raises what it raises."""
+        return await _ask(await self._find(merchant_id), ask)
+
+    async def try_one(self, ask: Callable[[Connection], Awaitable[T]], merchant_id: int) -> T | None:
+        """The answer of a merchant's cell. None if the cell is away, which is noted."""
+        found = await try_source(await self._find(merchant_id), ask)
+        self._note(found.away)
+        return found.answers[0] if found.answers else None
+
+    async def try_each(self, asks: Mapping[int, Callable[[Connection], Awaitable[T]]]) -> dict[int, T]:
+        """The answers of the cells of these merchants, asked side by side. One that is away is noted."""
+        answers = await asyncio.gather(*[self.try_one(ask, merchant_id) for merchant_id, ask in asks.items()])
+        return {
+            merchant_id: answer
+            for merchant_id, answer in zip(asks, answers, strict=True)
+            if answer is not None
+        }
+
+    async def read_page(
+        self,
+        order: Order,
+        make_read: Callable[[Connection], Read],
+        show: Callable[[Row], T],
+        after: str | None,
+        limit: int,
+        merchant_id: int | None = None,
+    ) -> Page[T]:
+        """One page of a list over all cells, or of the merchant's cell. Raises as `ask` and `read_page`."""
+        page, away = await gather_page(order, await self._choose(merchant_id), make_read, show, after, limit)
+        self._note(away)
+        return page
+
+    async def _choose(self, merchant_id: int | None) -> Sequence[Source]:
+        return await self._list_all() if merchant_id is None else [await self._find(merchant_id)]
+
+    def _note(self, names: Sequence[str]) -> None:
+        for name in names:
+            self.note_away(name)
+
+
+def reach_one(connection: Connection) -> Reach:
+    """One database that has all books."""
+    source = Source(DEFAULT_CELL_NAME, lambda: nullcontext(connection))
+
+    async def find(_: int) -> Source:
+        return source
+
+    async def list_all() -> Sequence[Source]:
+        return [source]
+
+    return Reach(find, list_all)

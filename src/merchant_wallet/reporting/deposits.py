@@ -10,6 +10,8 @@ Rules:
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +21,7 @@ from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.deposits.deposit_states import State
 from merchant_wallet.reporting import paging
+from merchant_wallet.reporting.cells import Reach, reach_one
 from merchant_wallet.reporting.paging import (
     LAST_TEXT,
     MAX_NUMBER,
@@ -110,7 +113,7 @@ class DepositFilter(msgspec.Struct, frozen=True):
 
 async def list_deposits(
     home: Connection,
-    cell: Connection,
+    cells: Reach,
     wanted: DepositFilter,
     *,
     after: str | None = None,
@@ -119,15 +122,22 @@ async def list_deposits(
     """A page of deposits. Raises ValueError if a filter, the limit or the key is invalid."""
     values = _values(wanted)
     name = "page_by_moment" if wanted.merchant_id is None else "page_of_merchant_by_moment"
+    scope = wanted.merchant_id
     if wanted.address is not None:
         name = "page_by_address"
-        values["merchant_id"] = await _find_owner(home, wanted.address, wanted.merchant_id)
+        scope = values["merchant_id"] = await _find_owner(home, wanted.address, wanted.merchant_id)
     elif wanted.user_id is not None:
         name = "page_of_user"
     is_filtered = name in ("page_by_address", "page_of_user") and bool(wanted.statuses or wanted.chain)
     show = partial(_show, await _read_heads(home))
-    read = paging.make_reader(cell, QUERIES[name], values, is_filtered=is_filtered)
-    return await paging.read_page(_NEWEST, read, show, after, limit)
+    return await cells.read_page(
+        _NEWEST,
+        lambda cell: paging.make_reader(cell, QUERIES[name], values, is_filtered=is_filtered),
+        show,
+        after,
+        limit,
+        scope,
+    )
 
 
 async def read_deposits(
@@ -139,7 +149,7 @@ async def read_deposits(
     """
 
     async def read(after: str | None, rows: int) -> Page[DepositLine]:
-        return await list_deposits(home, cell, wanted, after=after, limit=rows)
+        return await list_deposits(home, reach_one(cell), wanted, after=after, limit=rows)
 
     async with cell.transaction():
         await cell.execute(QUERIES["begin_snapshot"].text.encode())
@@ -168,7 +178,7 @@ async def _find_owner(home: Connection, address: bytes, merchant_id: int | None)
 
 async def find_deposits(
     home: Connection,
-    cell: Connection,
+    cells: Reach,
     tx_hash: str,
     merchant_id: int | None = None,
     *,
@@ -184,7 +194,10 @@ async def find_deposits(
         "limit": limit,
     }
     heads = await _read_heads(home)
-    return [_show(heads, row) for row in await fetch(cell, QUERIES["find_by_transaction"].text, values)]
+    query = QUERIES["find_by_transaction"].text
+    found = await cells.ask(lambda cell: fetch(cell, query, values), merchant_id)
+    rows = sorted(chain.from_iterable(found), key=itemgetter("chain", "log_index"))
+    return [_show(heads, row) for row in rows[:limit]]
 
 
 async def list_uncredited(

@@ -114,7 +114,7 @@ select {columns}
   from deposit d
   {joins}
  where d.chain = any(%(chains)s::text[]) and d.tx_hash = %(tx_hash)s::text
-   and (%(merchant_id)s::bigint is null or d.merchant_id = %(merchant_id)s::bigint)
+   and (d.merchant_id = %(merchant_id)s::bigint or (%(merchant_id)s::bigint is null and d.{open_books}))
  order by d.chain, d.log_index limit %(limit)s::int;
 
 -- name: find_owner

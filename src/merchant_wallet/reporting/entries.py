@@ -5,6 +5,8 @@ shows all. A period is found by binary search over the ids, because the times of
 """
 
 from collections.abc import Sequence
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +17,7 @@ from merchant_wallet.book.chart import name_account, parse_account
 from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.book.state import Entry, Posting
 from merchant_wallet.reporting import books, paging, statements
+from merchant_wallet.reporting.cells import Reach
 from merchant_wallet.reporting.paging import MAX_NUMBER, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("entries.sql"))
@@ -113,12 +116,15 @@ async def _find_period(conn: Connection, merchant_id: int, wanted: EntryFilter) 
 
 
 async def find_entries(
-    conn: Connection, mc_order_id: str, merchant_id: int | None = None, *, limit: int = 50
+    cells: Reach, mc_order_id: str, merchant_id: int | None = None, *, limit: int = 50
 ) -> list[EntryLine]:
     """The entries with this order id of the merchant."""
     paging.check_limit(limit)
     values = {"mc_order_id": mc_order_id.replace("\0", ""), "merchant_id": merchant_id, "limit": limit}
-    return [_show(row) for row in await fetch(conn, QUERIES["find_by_mc_order_id"].text, values)]
+    query = QUERIES["find_by_mc_order_id"].text
+    found = await cells.ask(lambda cell: fetch(cell, query, values), merchant_id)
+    rows = sorted(chain.from_iterable(found), key=itemgetter("merchant_id", "entry_id"))
+    return [_show(row) for row in rows[:limit]]
 
 
 async def show_entry(conn: Connection, merchant_id: int, entry_id: int) -> EntryShown | None:

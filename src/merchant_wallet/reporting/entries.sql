@@ -1,6 +1,14 @@
 -- A book's entries, newest first. The index is chosen by account or by kind. Other filters are applied to the next `stride`
 -- rows of that index.
 
+-- fragment: open_books
+-- The old copy of a book that has moved to another cell, and one that is being moved, are left out.
+merchant_id <> all (array(select merchant_id from book where not is_open))
+
+-- fragment: wanted_books
+-- The books of a look-up over all merchants `m`: the one that is wanted, or all that are open.
+(m.merchant_id = %(merchant_id)s::bigint or (%(merchant_id)s::bigint is null and m.{open_books}))
+
 -- fragment: columns
 -- The columns of an entry in a list: `e` is the entry, `p` its first posting.
 e.merchant_id, e.entry_id, e.kind::text as kind, e.mc_order_id::text as mc_order_id, e.at_ms, e.rate_e8, p.source_id,
@@ -73,7 +81,7 @@ select {columns}
  cross join lateral (select * from entry e
                       where e.merchant_id = m.merchant_id and e.mc_order_id = %(mc_order_id)s::text limit 20) e
   {first_posting}
- where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
+ where {wanted_books}
  order by e.merchant_id, e.entry_id limit %(limit)s::int;
 
 -- name: read_previous_hash

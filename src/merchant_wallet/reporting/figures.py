@@ -4,8 +4,11 @@ Rules: amounts are units, days are UTC days since the epoch. Balances are exact.
 sub-users are as old as the figures; `Overview` has their age. Counts stop at a bound.
 """
 
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -14,9 +17,10 @@ from merchant_wallet.base.db import Queries
 from merchant_wallet.book.chart import EXCHANGE as DESK
 from merchant_wallet.book.chart import FEES, HOLD, MERCHANT
 from merchant_wallet.reporting import callbacks, orders
+from merchant_wallet.reporting.cells import Reach
 from merchant_wallet.reporting.merchants import LAST_FIXED
 from merchant_wallet.reporting.orders import MAX_COUNTED, PLATFORM
-from merchant_wallet.reporting.paging import Connection, fetch
+from merchant_wallet.reporting.paging import Connection, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("figures.sql"))
 LAST_DAY: Final = 2**31 - 1
@@ -104,85 +108,114 @@ class Overview(msgspec.Struct, frozen=True):
     figures_ms: int | None
 
 
-async def read_held(conn: Connection, merchant_id: int | None = None) -> list[Held]:
+async def read_held(cells: Reach, merchant_id: int | None = None) -> list[Held]:
     """What one book, or all books together, hold in each currency.
 
     A book adds up to zero. So the sum of the sub-users' accounts follows from the fixed accounts.
     """
     values = {"merchant_id": merchant_id, "last_fixed": LAST_FIXED}
-    rows = await fetch(conn, QUERIES["sum_accounts"].text, values)
-    units = {(row["kind"], row["currency"]): int(row["units"]) for row in rows}
+    found = await cells.ask(lambda cell: fetch(cell, QUERIES["sum_accounts"].text, values), merchant_id)
+    units: Counter[tuple[str, str]] = Counter()
+    for row in chain.from_iterable(found):
+        units[row["kind"], row["currency"]] += int(row["units"])
     return [
         Held(
             currency,
-            units.get((MERCHANT, currency), 0),
+            units[MERCHANT, currency],
             -sum(amount for (_, its_currency), amount in units.items() if its_currency == currency),
-            units.get((HOLD, currency), 0),
-            units.get((FEES, currency), 0),
-            units.get((DESK, currency), 0),
+            units[HOLD, currency],
+            units[FEES, currency],
+            units[DESK, currency],
         )
         for currency in CURRENCIES
     ]
 
 
 async def read_volume(
-    conn: Connection, since_day: int, merchant_id: int | None = None, *, until_day: int = LAST_DAY
+    cells: Reach, since_day: int, merchant_id: int | None = None, *, until_day: int = LAST_DAY
 ) -> list[DayFigure]:
     """The volume of each day from `since_day` to `until_day`, by kind and currency."""
     values = {"merchant_id": merchant_id or PLATFORM, "since_day": since_day, "until_day": until_day}
-    rows = await fetch(conn, QUERIES["list_days"].text, values)
-    return [
-        DayFigure(
-            row["day"],
-            row["kind"],
-            row["currency"],
-            row["entries"],
-            int(row["amount_units"]),
-            int(row["fee_units"]),
-        )
-        for row in rows
-    ]
+    found = await cells.ask(lambda cell: fetch(cell, QUERIES["list_days"].text, values), merchant_id)
+    return [DayFigure(*key, *sums) for key, sums in _add_up(found, "day", "kind", "currency")]
 
 
 async def sum_volume(
-    conn: Connection, since_day: int, merchant_id: int | None = None, *, until_day: int = LAST_DAY
+    cells: Reach, since_day: int, merchant_id: int | None = None, *, until_day: int = LAST_DAY
 ) -> list[PeriodFigure]:
     """The same for all days together."""
     values = {"merchant_id": merchant_id or PLATFORM, "since_day": since_day, "until_day": until_day}
-    rows = await fetch(conn, QUERIES["sum_days"].text, values)
-    return [
-        PeriodFigure(
-            row["kind"], row["currency"], row["entries"], int(row["amount_units"]), int(row["fee_units"])
-        )
-        for row in rows
-    ]
+    found = await cells.ask(lambda cell: fetch(cell, QUERIES["sum_days"].text, values), merchant_id)
+    return [PeriodFigure(*key, *sums) for key, sums in _add_up(found, "kind", "currency")]
 
 
-async def read_overview(conn: Connection) -> Overview:
+def _add_up(found: Sequence[Sequence[Row]], *columns: str) -> list[tuple[Any, Any]]:
+    """The entries, amounts and fees of all cells, by the values of these columns, in their order."""
+    sums: dict[tuple[Any, ...], tuple[int, int, int]] = {}
+    for row in chain.from_iterable(found):
+        key = tuple([row[column] for column in columns])
+        entries, amount, fee = sums.get(key, (0, 0, 0))
+        sums[key] = (entries + row["entries"], amount + int(row["amount_units"]), fee + int(row["fee_units"]))
+    return sorted(sums.items())
+
+
+async def read_overview(home: Connection, cells: Reach) -> Overview:
     """What waits and what fails, over all books."""
-    most = {"most": MAX_COUNTED}
-    (unapproved,) = await fetch(conn, QUERIES["count_unapproved"].text, most)
-    (frozen,) = await fetch(conn, QUERIES["count_frozen"].text, {})
-    (lag,) = await fetch(conn, QUERIES["read_lag"].text, {"merchant_id": None})
-    deposits = await fetch(conn, QUERIES["count_deposits"].text, most)
-    failing = await fetch(conn, QUERIES["list_failing"].text, {**most, "limit": MAX_FAILING})
+    (frozen,) = await fetch(home, QUERIES["count_frozen"].text, {})
+    found = await cells.ask(_read_waiting)
+    lags = [one.lag for one in found]
+    unapproved = [one.unapproved for one in found]
     return Overview(
-        orders=tuple([one for one in await orders.count_by_status(conn) if one.status in (0, 1, 3)]),
-        unapproved=unapproved["orders"],
-        unapproved_units=int(unapproved["amount_units"]),
-        unapproved_oldest_ms=unapproved["oldest_ms"],
+        orders=tuple([one for one in await orders.count_by_status(cells) if one.status in (0, 1, 3)]),
+        unapproved=sum(row["orders"] for row in unapproved),
+        unapproved_units=sum(int(row["amount_units"]) for row in unapproved),
+        unapproved_oldest_ms=orders.find_oldest(row["oldest_ms"] for row in unapproved),
         frozen=frozen["orders"],
         frozen_oldest_ms=frozen["oldest_ms"],
-        deposits=tuple(
-            [
-                DepositsWaiting(row["status"], row["deposits"], int(row["amount_units"]), row["oldest_ms"])
-                for row in deposits
-            ]
-        ),
-        callbacks=tuple(await callbacks.count_by_state(conn)),
-        failing=tuple([FailingEndpoint(**row) for row in failing]),
-        books=lag["books"],
-        sub_users=lag["sub_users"],
-        figures_behind=lag["missing"],
-        figures_ms=lag["moved_ms"],
+        deposits=_add_deposits([row for one in found for row in one.deposits]),
+        callbacks=tuple(await callbacks.count_by_state(cells)),
+        failing=_rank_failing([FailingEndpoint(**row) for one in found for row in one.failing]),
+        books=sum(lag["books"] for lag in lags),
+        sub_users=sum(lag["sub_users"] for lag in lags),
+        figures_behind=sum(lag["missing"] for lag in lags),
+        figures_ms=max((lag["moved_ms"] for lag in lags if lag["moved_ms"] is not None), default=None),
     )
+
+
+class _Waiting(NamedTuple):
+    """What waits in one cell."""
+
+    unapproved: Row
+    lag: Row
+    deposits: Sequence[Row]
+    failing: Sequence[Row]
+
+
+async def _read_waiting(cell: Connection) -> _Waiting:
+    most = {"most": MAX_COUNTED}
+    (unapproved,) = await fetch(cell, QUERIES["count_unapproved"].text, most)
+    (lag,) = await fetch(cell, QUERIES["read_lag"].text, {"merchant_id": None})
+    deposits = await fetch(cell, QUERIES["count_deposits"].text, most)
+    failing = await fetch(cell, QUERIES["list_failing"].text, {**most, "limit": MAX_FAILING})
+    return _Waiting(unapproved, lag, deposits, failing)
+
+
+def _add_deposits(rows: Sequence[Row]) -> tuple[DepositsWaiting, ...]:
+    """The deposits of all cells by status."""
+    return tuple(
+        [
+            DepositsWaiting(
+                status,
+                sum(row["deposits"] for row in of_status),
+                sum(int(row["amount_units"]) for row in of_status),
+                orders.find_oldest(row["oldest_ms"] for row in of_status),
+            )
+            for status in dict.fromkeys(row["status"] for row in rows)
+            if (of_status := [row for row in rows if row["status"] == status])
+        ]
+    )
+
+
+def _rank_failing(found: Sequence[FailingEndpoint]) -> tuple[FailingEndpoint, ...]:
+    """The endpoints with the most failing callbacks. A merchant is in one cell only."""
+    return tuple(sorted(found, key=lambda one: (-one.callbacks, one.merchant_id))[:MAX_FAILING])

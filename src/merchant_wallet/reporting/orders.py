@@ -3,13 +3,15 @@
 Rules:
 - Amounts are units, times are milliseconds.
 - With a merchant's id nothing of other merchants is returned.
-- Orders are read from their cell, then home's payouts of these orders by key.
+- Orders are read from their cells, then home's payouts of these orders by key.
 - Lists are sorted newest first or largest first. Filters that no index answers may make a page shorter than
   `limit` (`paging`).
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +21,7 @@ from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.rules import approvals
 from merchant_wallet.reporting import paging
+from merchant_wallet.reporting.cells import Reach
 from merchant_wallet.reporting.paging import MAX_NUMBER, MIN_NUMBER, Connection, Order, Page, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("orders.sql"))
@@ -127,7 +130,7 @@ class AddressHistory(msgspec.Struct, frozen=True):
 class StatusCount(msgspec.Struct, frozen=True):
     """How many orders have a status. `oldest_ms` is set only for open ones.
 
-    An open status is counted up to `MAX_COUNTED`, a final one as far as the figures go.
+    An open status is counted up to `MAX_COUNTED` in each cell, a final one as far as the figures go.
     """
 
     status: int
@@ -138,7 +141,7 @@ class StatusCount(msgspec.Struct, frozen=True):
 
 async def list_orders(
     home: Connection,
-    cell: Connection,
+    cells: Reach,
     wanted: OrderFilter,
     *,
     sort: str = "created",
@@ -156,10 +159,16 @@ async def list_orders(
         name = "page_by_address"
     elif wanted.merchant_id is not None:
         name = name.replace("page_", "page_of_merchant_")
-    read = paging.make_reader(
-        cell, QUERIES[name], _values(wanted), is_filtered=_is_filtered(wanted, by_amount)
+    values, is_filtered = _values(wanted), _is_filtered(wanted, by_amount)
+    page: Page[Row] = await cells.read_page(
+        _BY_AMOUNT if by_amount else _NEWEST,
+        lambda cell: paging.make_reader(cell, QUERIES[name], values, is_filtered=is_filtered),
+        _keep,
+        after,
+        limit,
+        wanted.merchant_id,
     )
-    return await _read_page(home, _BY_AMOUNT if by_amount else _NEWEST, read, after, limit)
+    return await _show_page(home, page)
 
 
 def _values(wanted: OrderFilter) -> dict[str, Any]:
@@ -183,7 +192,7 @@ def _is_filtered(wanted: OrderFilter, by_amount: bool) -> bool:
 
 async def list_unapproved(
     home: Connection,
-    cell: Connection,
+    cells: Reach,
     merchant_id: int | None = None,
     *,
     after: str | None = None,
@@ -192,22 +201,33 @@ async def list_unapproved(
     """Orders that wait for approval, oldest first. Raises ValueError like `list_orders`."""
     name = "page_unapproved" if merchant_id is None else "page_unapproved_of_merchant"
     values = {"merchant_id": merchant_id}
-    read = paging.make_reader(cell, QUERIES[name], values, is_filtered=merchant_id is not None)
-    return await _read_page(home, _QUEUE, read, after, limit)
+    page: Page[Row] = await cells.read_page(
+        _QUEUE,
+        lambda cell: paging.make_reader(cell, QUERIES[name], values, is_filtered=merchant_id is not None),
+        _keep,
+        after,
+        limit,
+        merchant_id,
+    )
+    return await _show_page(home, page)
 
 
-async def _read_page(
-    home: Connection, order: Order, read: paging.Read, after: str | None, limit: int
-) -> Page[OrderLine]:
-    page: Page[Row] = await paging.read_page(order, read, lambda row: row, after, limit)
+def _keep(row: Row) -> Row:
+    return row
+
+
+async def _show_page(home: Connection, page: Page[Row]) -> Page[OrderLine]:
     return Page(tuple(await _show(home, page.rows)), page.next, page.previous)
 
 
-async def list_held(home: Connection, cell: Connection, *, limit: int = 50) -> list[OrderLine]:
+async def list_held(home: Connection, cells: Reach, *, limit: int = 50) -> list[OrderLine]:
     """Open orders that are frozen or wait for an obstacle, longest first."""
     paging.check_limit(limit)
-    held = await fetch(home, QUERIES["list_held"].text, {"limit": limit})
-    return await _show(home, await fetch(cell, QUERIES["list_open_by_id"].text, _keys_of(held)))
+    keys = _keys_of(await fetch(home, QUERIES["list_held"].text, {"limit": limit}))
+    found = await cells.ask(lambda cell: fetch(cell, QUERIES["list_open_by_id"].text, keys))
+    places = {key: place for place, key in enumerate(zip(*keys.values(), strict=True))}
+    rows = sorted(chain.from_iterable(found), key=lambda row: places[row["merchant_id"], row["order_id"]])
+    return await _show(home, rows)
 
 
 async def find_order(home: Connection, cell: Connection, merchant_id: int, order_id: int) -> OrderLine | None:
@@ -218,22 +238,26 @@ async def find_order(home: Connection, cell: Connection, merchant_id: int, order
 
 
 async def find_orders(
-    home: Connection, cell: Connection, mc_order_id: str, merchant_id: int | None = None, *, limit: int = 50
+    home: Connection, cells: Reach, mc_order_id: str, merchant_id: int | None = None, *, limit: int = 50
 ) -> list[OrderLine]:
     """The orders with this order id of a merchant, at most one per merchant."""
     paging.check_limit(limit)
     values = {"mc_order_id": mc_order_id.replace("\0", ""), "merchant_id": merchant_id, "limit": limit}
-    return await _show(home, await fetch(cell, QUERIES["find_by_mc_order_id"].text, values))
+    query = QUERIES["find_by_mc_order_id"].text
+    found = await cells.ask(lambda cell: fetch(cell, query, values), merchant_id)
+    rows = sorted(chain.from_iterable(found), key=itemgetter("merchant_id"))
+    return await _show(home, rows[:limit])
 
 
-async def show_address(conn: Connection, address: str, merchant_id: int | None = None) -> AddressHistory:
+async def show_address(cells: Reach, address: str, merchant_id: int | None = None) -> AddressHistory:
     """How often an address was paid, how much, since when and by which merchants."""
     values = {
         "address": address.replace("\0", "").lower(),
         "merchant_id": merchant_id,
         "most": MAX_OF_ADDRESS,
     }
-    rows = await fetch(conn, QUERIES["sum_address"].text, values)
+    found = await cells.ask(lambda cell: fetch(cell, QUERIES["sum_address"].text, values), merchant_id)
+    rows = sorted(chain.from_iterable(found), key=itemgetter("merchant_id", "status"))
     sums = tuple([AddressSum(**_rename(row, units="amount_units")) for row in rows])
     counts = Counter({one.merchant_id: 0 for one in sums})
     for one in sums:
@@ -241,16 +265,35 @@ async def show_address(conn: Connection, address: str, merchant_id: int | None =
     return AddressHistory(sums, all(count < MAX_OF_ADDRESS for count in counts.values()))
 
 
-async def count_by_status(conn: Connection, merchant_id: int | None = None) -> list[StatusCount]:
+async def count_by_status(cells: Reach, merchant_id: int | None = None) -> list[StatusCount]:
     """How many orders have each status: open ones now, final ones from the figures."""
     of_merchant = "count_open" if merchant_id is None else "count_open_of_merchant"
     scope = PLATFORM if merchant_id is None else merchant_id
     values = {"merchant_id": merchant_id, "most": MAX_COUNTED}
-    open_ones = await fetch(conn, QUERIES[of_merchant].text, values)
-    ended = await fetch(conn, QUERIES["count_ended"].text, {"merchant_id": scope})
-    counts = {row["status"]: (row["orders"], int(row["units"]), row["oldest_ms"]) for row in open_ones}
-    counts |= {ENDED[row["kind"]]: (row["orders"], int(row["units"]), None) for row in ended}
-    return [StatusCount(status, *counts.get(status, (0, 0, None))) for status in STATUSES]
+
+    async def count(cell: Connection) -> list[StatusCount]:
+        open_ones = await fetch(cell, QUERIES[of_merchant].text, values)
+        ended = await fetch(cell, QUERIES["count_ended"].text, {"merchant_id": scope})
+        counts = {row["status"]: (row["orders"], int(row["units"]), row["oldest_ms"]) for row in open_ones}
+        counts |= {ENDED[row["kind"]]: (row["orders"], int(row["units"]), None) for row in ended}
+        return [StatusCount(status, *counts.get(status, (0, 0, None))) for status in STATUSES]
+
+    return [_add_counts(of_status) for of_status in zip(*await cells.ask(count, merchant_id), strict=True)]
+
+
+def _add_counts(counts: Sequence[StatusCount]) -> StatusCount:
+    """The counts of one status in all cells."""
+    return StatusCount(
+        counts[0].status,
+        sum(one.orders for one in counts),
+        sum(one.amount_units for one in counts),
+        find_oldest(one.oldest_ms for one in counts),
+    )
+
+
+def find_oldest(times: Iterable[int | None]) -> int | None:
+    """The earliest of these times, or None."""
+    return min((at_ms for at_ms in times if at_ms is not None), default=None)
 
 
 async def _show(home: Connection, rows: Sequence[Row]) -> list[OrderLine]:

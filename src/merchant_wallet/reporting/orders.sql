@@ -5,6 +5,10 @@
 -- The old copy of a book that has moved to another cell, and one that is being moved, are left out.
 merchant_id <> all (array(select merchant_id from book where not is_open))
 
+-- fragment: wanted_books
+-- The books of a look-up over all merchants `m`: the one that is wanted, or all that are open.
+(m.merchant_id = %(merchant_id)s::bigint or (%(merchant_id)s::bigint is null and m.{open_books}))
+
 -- fragment: columns
 -- The columns of an order in a list: `w` is the order, `m` its merchant.
 w.merchant_id, w.order_id, w.mc_order_id, w.amount, w.fee, w.rate_e8, w.chain, w.address, w.status, w.approved_ms,
@@ -131,7 +135,7 @@ with strip as materialized (
            select * from withdrawal w
             where w.merchant_id = m.merchant_id and lower(w.address) = %(address)s::text
               and {next_by_moment}) w
-     where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
+     where {wanted_books}
      order by w.created_ms desc, w.order_id desc limit %(stride)s::int),
 found as (
     select s.* from strip s
@@ -173,7 +177,7 @@ select {columns}
   from merchant m
  cross join lateral (select * from withdrawal w
                       where w.merchant_id = m.merchant_id and w.mc_order_id = %(mc_order_id)s::text limit 1) w
- where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
+ where {wanted_books}
  order by m.merchant_id limit %(limit)s::int;
 
 -- name: sum_address
@@ -184,7 +188,7 @@ select w.merchant_id, m.name as merchant_name, w.status, count(*) as orders, sum
  cross join lateral (select merchant_id, status, amount, created_ms from withdrawal
                       where merchant_id = m.merchant_id and lower(address) = %(address)s::text
                       order by created_ms desc, order_id desc limit %(most)s::int) w
- where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint)
+ where {wanted_books}
  group by w.merchant_id, m.name, w.status order by w.merchant_id, w.status;
 
 -- name: count_open

@@ -7,6 +7,7 @@ Rules:
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,8 @@ import msgspec
 from merchant_wallet.base.chains import DEFAULT_CODES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.rules.withdrawals import FAILED
-from merchant_wallet.reporting.paging import Connection, fetch
+from merchant_wallet.reporting.cells import Reach
+from merchant_wallet.reporting.paging import Connection, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("payout_blockers.sql"))
 MAX_COUNTED: Final = 1_000
@@ -57,7 +59,7 @@ class Queued(msgspec.Struct, frozen=True):
 
 async def list_blockers(
     home: Connection,
-    cell: Connection,
+    cells: Reach,
     merchant_id: int | None = None,
     *,
     chains: Sequence[str] = DEFAULT_CODES,
@@ -66,11 +68,12 @@ async def list_blockers(
     if merchant_id is None:
         name, values = "list_blockers", {"chains": list(chains), "most": MAX_COUNTED}
     else:
-        name, values = "list_blockers_of_merchant", await _read_open_orders(cell, merchant_id)
+        name = "list_blockers_of_merchant"
+        values = await cells.ask_one(partial(_read_open_orders, merchant_id), merchant_id)
     return tuple([PayoutBlocker(**row) for row in await fetch(home, QUERIES[name].text, values)])
 
 
-async def _read_open_orders(cell: Connection, merchant_id: int) -> dict[str, Any]:
+async def _read_open_orders(merchant_id: int, cell: Connection) -> dict[str, Any]:
     """A merchant's open orders and their chains."""
     where = {"merchant_id": merchant_id, "most": MAX_COUNTED}
     opened = await fetch(cell, QUERIES["list_open_orders"].text, where)
@@ -82,7 +85,13 @@ async def _read_open_orders(cell: Connection, merchant_id: int) -> dict[str, Any
     }
 
 
-async def count_queued(conn: Connection, chains: list[str]) -> list[Queued]:
+async def count_queued(cells: Reach, chains: list[str]) -> list[Queued]:
     """The approved orders that no worker has taken up, by chain."""
-    rows = await fetch(conn, QUERIES["count_queued"].text, {"chains": chains, "most": MAX_COUNTED})
-    return [Queued(row["chain"], row["orders"], int(row["amount_units"])) for row in rows]
+    values = {"chains": chains, "most": MAX_COUNTED}
+    found = await cells.ask(lambda cell: fetch(cell, QUERIES["count_queued"].text, values))
+    rows = [row for answer in found for row in answer]
+    return [_add_queued(chain, [row for row in rows if row["chain"] == chain]) for chain in sorted(chains)]
+
+
+def _add_queued(chain: str, rows: Sequence[Row]) -> Queued:
+    return Queued(chain, sum(row["orders"] for row in rows), sum(int(row["amount_units"]) for row in rows))

@@ -12,6 +12,7 @@ import msgspec
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.reporting import books, callbacks, deposits, entries, merchants, orders, sub_users
+from merchant_wallet.reporting.cells import Reach
 from merchant_wallet.reporting.paging import Connection, fetch, read_number
 
 QUERIES: Final = Queries(Path(__file__).with_name("search.sql"))
@@ -36,58 +37,62 @@ class Hit(msgspec.Struct, frozen=True):
     key: str
 
 
-async def search(conn: Connection, word: str, merchant_id: int | None = None) -> list[Hit]:
+async def search(home: Connection, cells: Reach, word: str, merchant_id: int | None = None) -> list[Hit]:
     """Everything that a word names, each thing once, merchants first."""
     word = word.strip()
     if not word or len(word) > MAX_CHARACTERS or "\0" in word:
         return []
     found: dict[Hit, None] = {}
     for look in (_merchants, _sub_users, _ids, _named, _hashes, _events):
-        async for hit in look(conn, word, merchant_id):
+        async for hit in look(home, cells, word, merchant_id):
             found[hit] = None
     return list(found)
 
 
-async def _merchants(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
-    for one in await merchants.find_merchants(conn, word, limit=MAX_OF_A_KIND):
+async def _merchants(
+    home: Connection, cells: Reach, word: str, merchant_id: int | None
+) -> AsyncIterator[Hit]:
+    for one in await merchants.find_merchants(home, word, limit=MAX_OF_A_KIND):
         if merchant_id in (None, one.merchant_id):
             yield Hit(MERCHANT, one.name, one.merchant_id, str(one.merchant_id))
 
 
-async def _sub_users(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
-    for one in await sub_users.find_sub_users(conn, word, merchant_id, limit=MAX_OF_A_KIND):
+async def _sub_users(
+    home: Connection, cells: Reach, word: str, merchant_id: int | None
+) -> AsyncIterator[Hit]:
+    for one in await sub_users.find_sub_users(home, cells, word, merchant_id, limit=MAX_OF_A_KIND):
         yield Hit(SUB_USER, one.ext_user_id, one.merchant_id, str(one.user_id))
 
 
-async def _ids(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
+async def _ids(home: Connection, cells: Reach, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
     """Orders and entries, whose ids name their book."""
     number = read_number(word)
-    owner_id = None if number is None else await books.find_book(conn, number)
+    owner_id = None if number is None else await books.find_book(home, number)
     if number is None or owner_id is None or merchant_id not in (None, owner_id):
         return
-    if order := await orders.find_order(conn, conn, owner_id, number):
+    if order := await _find_order(home, cells, owner_id, number):
         yield _order(order)
-    if shown := await entries.show_entry(conn, owner_id, number):
+    if shown := await cells.try_one(lambda cell: entries.show_entry(cell, owner_id, number), owner_id):
         yield Hit(ENTRY, shown.entry.kind, owner_id, str(number))
 
 
-async def _named(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
+async def _named(home: Connection, cells: Reach, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
     """Things with this id of a merchant."""
-    for order in await orders.find_orders(conn, conn, word, merchant_id, limit=MAX_OF_A_KIND):
+    for order in await orders.find_orders(home, cells, word, merchant_id, limit=MAX_OF_A_KIND):
         yield _order(order)
-    for entry in await entries.find_entries(conn, word, merchant_id, limit=MAX_OF_A_KIND):
+    for entry in await entries.find_entries(cells, word, merchant_id, limit=MAX_OF_A_KIND):
         yield Hit(ENTRY, entry.kind, entry.merchant_id, str(entry.entry_id))
 
 
-async def _hashes(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
+async def _hashes(home: Connection, cells: Reach, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
     for tx_hash in _spellings(word):
-        for one in await deposits.find_deposits(conn, conn, tx_hash, merchant_id, limit=MAX_OF_A_KIND):
+        for one in await deposits.find_deposits(home, cells, tx_hash, merchant_id, limit=MAX_OF_A_KIND):
             yield Hit(DEPOSIT, one.chain, one.merchant_id, f"{one.chain}/{one.tx_hash}/{one.log_index}")
-        for row in await fetch(conn, QUERIES["find_payout"].text, {"tx_hash": tx_hash}):
-            order = await orders.find_order(conn, conn, row["merchant_id"], row["order_id"])
+        for row in await fetch(home, QUERIES["find_payout"].text, {"tx_hash": tx_hash}):
+            order = await _find_order(home, cells, row["merchant_id"], row["order_id"])
             if order is not None and merchant_id in (None, order.merchant_id):
                 yield _order(order)
-        for row in await fetch(conn, QUERIES["find_sweep"].text, {"tx_hash": tx_hash}):
+        for row in await fetch(home, QUERIES["find_sweep"].text, {"tx_hash": tx_hash}):
             # Sweeps are internal to the platform: no merchant sees them.
             if merchant_id is None:
                 yield Hit(SWEEP, row["chain"], row["merchant_id"], str(row["sweep_id"]))
@@ -100,9 +105,18 @@ def _spellings(word: str) -> list[str]:
     return list(dict.fromkeys([word, "0x" + digits, digits])) if is_hash else [word]
 
 
-async def _events(conn: Connection, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
-    if one := await callbacks.find_callback(conn, word, merchant_id):
+async def _events(home: Connection, cells: Reach, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
+    owner_id = await callbacks.find_owner(home, word)
+    if owner_id is None or merchant_id not in (None, owner_id):
+        return
+    if one := await cells.try_one(lambda cell: callbacks.find_callback(cell, word, owner_id), owner_id):
         yield Hit(CALLBACK, one.event_type, one.merchant_id, one.event_id)
+
+
+async def _find_order(
+    home: Connection, cells: Reach, merchant_id: int, order_id: int
+) -> orders.OrderLine | None:
+    return await cells.try_one(lambda cell: orders.find_order(home, cell, merchant_id, order_id), merchant_id)
 
 
 def _order(order: orders.OrderLine) -> Hit:

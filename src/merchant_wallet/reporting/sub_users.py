@@ -3,6 +3,9 @@
 Rules: amounts are units, addresses 20 bytes. With a merchant's id nothing of other merchants is returned.
 """
 
+from functools import partial
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +14,7 @@ import msgspec
 from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.db import Queries
 from merchant_wallet.reporting import books, paging
+from merchant_wallet.reporting.cells import Reach
 from merchant_wallet.reporting.paging import (
     LAST_TEXT,
     MAX_NUMBER,
@@ -48,7 +52,7 @@ class SubUserLine(msgspec.Struct, frozen=True):
 
 
 async def list_sub_users(
-    conn: Connection,
+    cells: Reach,
     merchant_id: int | None = None,
     *,
     ext_prefix: str = "",
@@ -76,21 +80,31 @@ async def list_sub_users(
     name, order = ("page_by_ext", _BY_EXT) if ext_prefix else ("page_by_id", _BY_ID)
     if name_prefix:
         name, order = "page_by_name", _BY_NAME
-    return await paging.read_page(order, paging.make_reader(conn, QUERIES[name], values), _show, after, limit)
+    return await cells.read_page(
+        order,
+        lambda cell: paging.make_reader(cell, QUERIES[name], values),
+        _show,
+        after,
+        limit,
+        merchant_id,
+    )
 
 
 async def find_sub_users(
-    conn: Connection, word: str, merchant_id: int | None = None, *, limit: int = 50
+    home: Connection, cells: Reach, word: str, merchant_id: int | None = None, *, limit: int = 50
 ) -> list[SubUserLine]:
     """The sub-users with this userId, extUserId or address of either network."""
     paging.check_limit(limit)
     word = word.replace("\0", "").strip()
     values = {"merchant_id": merchant_id, "ext_user_id": word, "address": read_address(word), "limit": limit}
-    found = [_show(row) for row in await fetch(conn, QUERIES["find_sub_users"].text, values)]
+    query = QUERIES["find_sub_users"].text
+    answers = await cells.ask(lambda cell: fetch(cell, query, values), merchant_id)
+    rows = sorted(chain.from_iterable(answers), key=itemgetter("merchant_id", "user_id"))
+    found = [_show(row) for row in rows]
     user_id = paging.read_number(word)
-    owner_id = None if user_id is None else await books.find_book(conn, user_id)
+    owner_id = None if user_id is None else await books.find_book(home, user_id)
     if user_id is not None and owner_id is not None and merchant_id in (None, owner_id):
-        named = await show_sub_user(conn, owner_id, user_id)
+        named = await cells.try_one(partial(show_sub_user, merchant_id=owner_id, user_id=user_id), owner_id)
         found = ([named] if named else []) + [line for line in found if line != named]
     return found[:limit]
 

@@ -1,5 +1,13 @@
 -- Sub-users of all merchants or one. For all merchants there is one index look-up per merchant.
 
+-- fragment: open_books
+-- The old copy of a book that has moved to another cell, and one that is being moved, are left out.
+merchant_id <> all (array(select merchant_id from book where not is_open))
+
+-- fragment: wanted_books
+-- The books of a look-up over all merchants `m`: the one that is wanted, or all that are open.
+(m.merchant_id = %(merchant_id)s::bigint or (%(merchant_id)s::bigint is null and m.{open_books}))
+
 -- fragment: columns
 -- The columns of a sub-user in a list: `u` is the sub-user, `m` its merchant, `a` its account.
 u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.username, a.currency::text as currency,
@@ -8,7 +16,7 @@ u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.username, a.
 -- fragment: account_of_merchant
 -- The account of each sub-user that was found.
 join account a on a.merchant_id = u.merchant_id and a.account_id = u.user_id
- where (%(merchant_id)s::bigint is null or m.merchant_id = %(merchant_id)s::bigint);
+ where {wanted_books};
 
 -- name: page_by_id
 -- Sub-users by merchant, oldest first.
@@ -16,7 +24,7 @@ select {columns}
   from (select * from sub_user u
          where u.merchant_id >= %(least_merchant)s::bigint and u.merchant_id <= %(last_merchant)s::bigint
            and (u.merchant_id, u.user_id) > (%(key_0)s::bigint, %(key_1)s::bigint)
-           and u.merchant_id <> all (array(select merchant_id from book where not is_open))
+           and u.{open_books}
          order by u.merchant_id asc, u.user_id asc limit %(page)s::int) u
   join merchant m on m.merchant_id = u.merchant_id
   join account a on a.merchant_id = u.merchant_id and a.account_id = u.user_id

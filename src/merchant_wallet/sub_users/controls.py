@@ -101,16 +101,20 @@ async def set_controls_by_user(
     *,
     source: str,
     at_ms: int,
+    home: Connection | None = None,
     **changes: bool | int | None,
 ) -> SubUserLine:
     """The same, requested by the sub-user on the wallet page. The page has checked the PIN before.
 
     `pins.check` commits by itself, so it can't be called here. The change and the client's address `source`
-    are written to the audit log. Raises PinMissing if no PIN is set, SubUserUnknown, and ValueError for a
-    limit that is not an amount.
+    are written to the audit log, over `home` if the cell is apart. Raises PinMissing if no PIN is set,
+    SubUserUnknown, and ValueError for a limit that is not an amount.
     """
     values = {**_check_changes(changes), "merchant_id": merchant_id}
-    async with conn.transaction():
+    ext_user_id = (await read_by_user_id(conn, merchant_id, user_id)).ext_user_id
+    async with audit_log.change_cell(
+        home, conn, "sub_user.set", merchant_id, ext_user_id, source=source, at_ms=at_ms
+    ) as told:
         await lock_book(conn, merchant_id)
         before = await read_by_user_id(conn, merchant_id, user_id)
         if not before.has_pin:
@@ -119,16 +123,7 @@ async def set_controls_by_user(
         after = await read_by_user_id(conn, merchant_id, user_id)
         described = (describe_controls(before), describe_controls(after))
         if described[0] != described[1]:
-            await audit_log.record(
-                conn,
-                "sub_user.set",
-                merchant_id,
-                after.ext_user_id,
-                before=described[0],
-                after=described[1],
-                source=source,
-                at_ms=at_ms,
-            )
+            told.before, told.after = described
     return after
 
 

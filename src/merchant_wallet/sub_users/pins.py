@@ -5,7 +5,8 @@ Rules:
   count like guesses one after the other. Only the right PIN or an operator resets the count.
 - The book's debit rule looks at whether a PIN is set. So setting the first PIN takes the book's lock.
 - No error text holds a PIN or its hash. PINs are never compared on the event loop.
-- Changes by the sub-user are in the audit log, with the client's address `source`.
+- Changes by the sub-user are in the audit log, with the client's address `source`. The log is in home. In the
+  default cell `conn` is its connection too, and `home` is not given.
 """
 
 import asyncio
@@ -84,7 +85,14 @@ class _Kept(NamedTuple):
 
 
 async def set_first(
-    conn: Connection, merchant_id: int, user_id: int, pin: str, at_ms: int, *, source: str
+    conn: Connection,
+    merchant_id: int,
+    user_id: int,
+    pin: str,
+    at_ms: int,
+    *,
+    source: str,
+    home: Connection | None = None,
 ) -> None:
     """Set a sub-user's first PIN. Debits that need one are allowed from now on.
 
@@ -92,26 +100,28 @@ async def set_first(
     """
     _require_good(pin)
     pin_hash = await _on_thread(_HASHER.hash, pin)
-    async with conn.transaction():
+    ext_user_id = (await read_by_user_id(conn, merchant_id, user_id)).ext_user_id
+    async with audit_log.change_cell(
+        home, conn, "sub_user.set_pin", merchant_id, ext_user_id, source=source, at_ms=at_ms
+    ) as told:
         await lock_book(conn, merchant_id)
         if (await _lock(conn, merchant_id, user_id)).pin_hash is not None:
             raise PinRefused(IS_SET)
         values = {"merchant_id": merchant_id, "user_id": user_id, "pin_hash": pin_hash, "at_ms": at_ms}
         await conn.execute(QUERIES["write_first_pin"].text, values)
-        await audit_log.record(
-            conn,
-            "sub_user.set_pin",
-            merchant_id,
-            (await read_by_user_id(conn, merchant_id, user_id)).ext_user_id,
-            before={"hasPin": False},
-            after={"hasPin": True},
-            source=source,
-            at_ms=at_ms,
-        )
+        told.before, told.after = {"hasPin": False}, {"hasPin": True}
 
 
 async def change(
-    conn: Connection, merchant_id: int, user_id: int, old: str, new: str, at_ms: int, *, source: str
+    conn: Connection,
+    merchant_id: int,
+    user_id: int,
+    old: str,
+    new: str,
+    at_ms: int,
+    *,
+    source: str,
+    home: Connection | None = None,
 ) -> None:
     """Replace a sub-user's PIN. Sessions and links stay valid. A wrong old PIN counts as an attempt.
 
@@ -120,7 +130,7 @@ async def change(
     _require_good(new)
     if new == old:
         raise PinRefused(IS_THE_OLD_ONE)
-    old_hash = await _check(conn, merchant_id, user_id, old, at_ms, source)
+    old_hash = await _check(conn, merchant_id, user_id, old, at_ms, source, home)
     values = {
         "merchant_id": merchant_id,
         "user_id": user_id,
@@ -128,25 +138,32 @@ async def change(
         "pin_hash": await _on_thread(_HASHER.hash, new),
         "at_ms": at_ms,
     }
-    async with conn.transaction():
+    ext_user_id = (await read_by_user_id(conn, merchant_id, user_id)).ext_user_id
+    async with audit_log.change_cell(
+        home, conn, "sub_user.change_pin", merchant_id, ext_user_id, source=source, at_ms=at_ms
+    ) as told:
         if not (await conn.execute(QUERIES["change_pin"].text, values)).rowcount:
             await refuse_closed(conn, merchant_id)
             raise PinRefused(WAS_CHANGED)
-        ext_user_id = (await read_by_user_id(conn, merchant_id, user_id)).ext_user_id
-        await audit_log.record(
-            conn, "sub_user.change_pin", merchant_id, ext_user_id, source=source, at_ms=at_ms
-        )
+        told.is_done = True
 
 
 async def check(
-    conn: Connection, merchant_id: int, user_id: int, pin: str, at_ms: int, *, source: str = UNKNOWN
+    conn: Connection,
+    merchant_id: int,
+    user_id: int,
+    pin: str,
+    at_ms: int,
+    *,
+    source: str = UNKNOWN,
+    home: Connection | None = None,
 ) -> None:
     """Check the PIN. The right PIN resets the count of wrong ones.
 
     Must not be called in a transaction: a rollback would undo the count. Raises PinWrong, PinLocked,
     PinMissing if none is set, PinRefused for a text that has not the form of a PIN, and SubUserUnknown.
     """
-    await _check(conn, merchant_id, user_id, pin, at_ms, source)
+    await _check(conn, merchant_id, user_id, pin, at_ms, source, home)
 
 
 async def reset(conn: Connection, merchant_id: int, ext_user_id: str, at_ms: int) -> bool:
@@ -169,7 +186,15 @@ def lock_of(failures: int) -> int:
     return 0 if failures < FREE_TRIES else LOCKS_MS[min(failures - FREE_TRIES, len(LOCKS_MS) - 1)]
 
 
-async def _check(conn: Connection, merchant_id: int, user_id: int, pin: str, at_ms: int, source: str) -> str:
+async def _check(
+    conn: Connection,
+    merchant_id: int,
+    user_id: int,
+    pin: str,
+    at_ms: int,
+    source: str,
+    home: Connection | None,
+) -> str:
     """The stored hash, if the PIN is right."""
     if conn.info.transaction_status != TransactionStatus.IDLE:
         raise AssertionError("a PIN is asked for inside a transaction, which could undo the count")
@@ -178,7 +203,15 @@ async def _check(conn: Connection, merchant_id: int, user_id: int, pin: str, at_
     kept = await _count(conn, merchant_id, user_id, at_ms)
     assert kept.pin_hash is not None
     if not await _on_thread(_fits, kept.pin_hash, pin):
-        await _note_failure(conn, merchant_id, user_id, source, at_ms)
+        ext_user_id = (await read_by_user_id(conn, merchant_id, user_id)).ext_user_id
+        await failures.count_failure(
+            conn if home is None else home,
+            f"sub-user {ext_user_id}",
+            failures.PIN,
+            source=source,
+            at_ms=at_ms,
+            merchant_id=merchant_id,
+        )
         if kept.pin_locked_until_ms > at_ms:
             raise PinLocked(kept.pin_locked_until_ms)
         raise PinWrong(FREE_TRIES - kept.pin_failures)
@@ -188,13 +221,6 @@ async def _check(conn: Connection, merchant_id: int, user_id: int, pin: str, at_
         # The PIN was replaced or removed during the comparison.
         raise PinRefused(WAS_CHANGED)
     return kept.pin_hash
-
-
-async def _note_failure(conn: Connection, merchant_id: int, user_id: int, source: str, at_ms: int) -> None:
-    subject = f"sub-user {(await read_by_user_id(conn, merchant_id, user_id)).ext_user_id}"
-    await failures.count_failure(
-        conn, subject, failures.PIN, source=source, at_ms=at_ms, merchant_id=merchant_id
-    )
 
 
 async def _count(conn: Connection, merchant_id: int, user_id: int, at_ms: int) -> _Kept:

@@ -1,7 +1,8 @@
 """The event stream of an open page: a new balance, a new movement, a deposit with more confirmations.
 
 Rules:
-- All open pages together use one connection and a fixed number of queries a second.
+- All open pages together use one connection to home and one to each cell, and a fixed number of queries a
+  second. While a cell is away, its wallets' pages get no heartbeat.
 - An event says that something changed, and the balance. The page requests the rest.
 - A heartbeat follows each check with a change, and comes by itself while nothing changes.
 - When a session ends, its page is told so, and gets no more events.
@@ -9,6 +10,7 @@ Rules:
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -20,7 +22,7 @@ from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import read_balances
 from merchant_wallet.sub_users.sessions import SessionKey
 from merchant_wallet.wallet_site.pending_deposits import Wallet, read_versions
-from merchant_wallet.wallet_site.request import open_request
+from merchant_wallet.wallet_site.request import Connection, find_cell, open_request
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.forms import Form
 from merchant_wallet.web.live import EventStream, Hub, SessionEnded, write_event
@@ -46,14 +48,25 @@ def make_hub(context: PageContext) -> WalletHub:
     """The hub that checks for changes for all open pages of this process."""
 
     async def look(wallets: Sequence[Wallet]) -> Mapping[Wallet, State]:
-        async with context.connections.take() as conn:
-            balances = await read_balances(conn, wallets)
-            versions = await read_versions(conn, wallets, context.clock())
-        return {wallet: State(*found, versions[wallet]) for wallet, found in balances.items()}
+        async with context.connections.take() as home, context.cells.open(home) as cells:
+
+            async def read(asked: Sequence[Wallet], cell: Connection) -> dict[Wallet, State]:
+                balances = await read_balances(cell, asked)
+                versions = await read_versions(home, cell, asked, context.clock())
+                return {wallet: State(*found, versions[wallet]) for wallet, found in balances.items()}
+
+            answers = await cells.try_groups(wallets, itemgetter(0), read)
+        return {wallet: state for _, states in answers if states for wallet, state in states.items()}
 
     async def check(keys: Sequence[SessionKey]) -> set[SessionKey]:
-        async with context.connections.take() as conn:
-            return await sessions.find_live(conn, keys, context.clock())
+        async with context.connections.take() as home, context.cells.open(home) as cells:
+
+            async def read(asked: Sequence[SessionKey], cell: Connection) -> set[SessionKey]:
+                return await sessions.find_live(cell, asked, context.clock())
+
+            answers = await cells.try_groups(keys, attrgetter("merchant_id"), read)
+        # While its cell is away, nobody knows whether a session has ended.
+        return {key for asked, live in answers for key in (asked if live is None else live)}
 
     return Hub(look, check, context.is_ending)
 
@@ -62,8 +75,10 @@ def make_events_route(context: PageContext, hub: WalletHub) -> Route:
     """The event stream of a page. Its URL names the latest entry and the deposits that the page shows."""
 
     async def follow(http: Request) -> Response:
-        async with context.connections.take() as conn:
-            request = await open_request(http, context, conn, Form([]), extends_session=False)
+        request = None
+        async with context.connections.take() as home, context.cells.open(home) as cells:
+            if (cell := await find_cell(http, cells)) is not None:
+                request = await open_request(http, context, home, cell, Form([]), extends_session=False)
         headers = context.responses.headers()
         key = None if request is None else sessions.find_key(request.token)
         if request is None or key is None:

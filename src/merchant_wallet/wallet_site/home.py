@@ -33,7 +33,7 @@ class Movements(NamedTuple):
 
 async def show_home(request: WalletRequest, conn: Connection) -> Response:
     """The balance and the newest movements."""
-    deposits = await list_pending_deposits(conn, (request.merchant_id, request.user_id), request.at_ms)
+    deposits = await list_pending_deposits(request, conn)
     return request.page(
         "wallet/home.html",
         active="home",
@@ -62,7 +62,7 @@ async def show_entry(request: WalletRequest, conn: Connection) -> Response:
 
 async def show_deposits(request: WalletRequest, conn: Connection) -> Response:
     """The pending deposits, for an open page."""
-    deposits = await list_pending_deposits(conn, (request.merchant_id, request.user_id), request.at_ms)
+    deposits = await list_pending_deposits(request, conn)
     return request.page("wallet/pending_deposits.html", deposits=deposits)
 
 

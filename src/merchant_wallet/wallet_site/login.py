@@ -37,7 +37,8 @@ def make_link_route(context: PageContext) -> Route:
             return _refuse(request, context, 410)
         except ValueError:
             return _refuse(request, context, 404)
-        async with context.connections.take() as conn:
+        async with context.connections.take() as home, context.cells.open(home) as cells:
+            conn = await cells.of(link.merchant_id)
             wallet = await read_wallet(conn, link.merchant_id, link.user_id)
             if wallet is None:
                 return _refuse(request, context, 404)

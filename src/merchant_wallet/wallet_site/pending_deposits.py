@@ -14,6 +14,7 @@ from merchant_wallet.base.currencies import USDT
 from merchant_wallet.exchange import rates
 from merchant_wallet.reporting import deposits
 from merchant_wallet.reporting.deposits import Deposit
+from merchant_wallet.wallet_site.request import WalletRequest
 
 Connection = AsyncConnection[Any]
 Wallet = tuple[int, int]
@@ -34,14 +35,17 @@ class Crediting(NamedTuple):
     rate_e8: int | None
 
 
-async def list_pending_deposits(conn: Connection, wallet: Wallet, at_ms: int) -> list[Deposit]:
+async def list_pending_deposits(request: WalletRequest, cell: Connection) -> list[Deposit]:
     """The pending deposits of a wallet, newest first."""
-    return _open(await deposits.list_uncredited(conn, conn, [wallet]), wallet, at_ms)
+    wallet = (request.merchant_id, request.user_id)
+    return _open(await deposits.list_uncredited(request.home, cell, [wallet]), wallet, request.at_ms)
 
 
-async def read_versions(conn: Connection, wallets: Sequence[Wallet], at_ms: int) -> dict[Wallet, str]:
-    """For each wallet, a text that changes when its pending deposits change. One query for all of them."""
-    found = await deposits.list_uncredited(conn, conn, wallets)
+async def read_versions(
+    home: Connection, cell: Connection, wallets: Sequence[Wallet], at_ms: int
+) -> dict[Wallet, str]:
+    """For each wallet of a cell, a text that changes when its pending deposits change. One query for all."""
+    found = await deposits.list_uncredited(home, cell, wallets)
     return {wallet: version_of(_open(found, wallet, at_ms)) for wallet in wallets}
 
 

@@ -30,7 +30,7 @@ async def show_receive(request: WalletRequest, conn: Connection) -> Response:
     ]
     wished = request.http.query_params.get("network", "").upper()
     chosen = next((way for way in ways if way["chain"] == wished), ways[0])
-    deposits = await list_pending_deposits(conn, (request.merchant_id, request.user_id), request.at_ms)
+    deposits = await list_pending_deposits(request, conn)
     return request.page(
         "wallet/receive.html",
         active="receive",

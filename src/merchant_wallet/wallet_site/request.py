@@ -19,6 +19,7 @@ from starlette.routing import Route
 from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import WalletShown, read_wallet
 from merchant_wallet.web import csrf
+from merchant_wallet.web.cells import PageCells
 from merchant_wallet.web.client import Client
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.forms import Form, read_form
@@ -53,11 +54,13 @@ MESSAGES: Final = {
 class WalletRequest:
     """A request of a sub-user with a session.
 
-    `http` is Starlette's request. `form` is empty unless it is a POST.
+    `http` is Starlette's request. `form` is empty unless it is a POST. `home` is a connection to home. The
+    handler gets one to the cell of the wallet's book, which is the same in the default cell.
     """
 
     http: Request
     context: PageContext
+    home: Connection
     wallet: WalletShown
     client: Client
     token: str = field(repr=False)
@@ -126,33 +129,47 @@ def make_route(context: PageContext, page: Page) -> Route:
 
     async def serve(http: Request) -> Response:
         form = await read_form(http) if page.method == POST else Form([])
-        async with context.connections.take() as conn:
-            extends = page.extends_session and NEWEST not in http.query_params
-            request = await open_request(http, context, conn, form, extends_session=extends)
+        extends = page.extends_session and NEWEST not in http.query_params
+        async with context.connections.take() as home, context.cells.open(home) as cells:
+            cell = await find_cell(http, cells)
+            if cell is None:
+                return show_session_ended(http, context)
+            request = await open_request(http, context, home, cell, form, extends_session=extends)
             if request is None:
                 return show_session_ended(http, context)
             if page.method == POST:
                 csrf.check(http, form, request.csrf)
-            return await page.handler(request, conn)
+            return await page.handler(request, cell)
 
     return Route(page.path, serve, methods=[page.method])
 
 
+async def find_cell(http: Request, cells: PageCells) -> Connection | None:
+    """A connection to the cell that the session's token names. None without a token. Raises CellAway."""
+    key = sessions.find_key(http.cookies.get(COOKIE, ""))
+    return None if key is None else await cells.of(key.merchant_id)
+
+
 async def open_request(
-    http: Request, context: PageContext, conn: Connection, form: Form, *, extends_session: bool = True
+    http: Request,
+    context: PageContext,
+    home: Connection,
+    cell: Connection,
+    form: Form,
+    *,
+    extends_session: bool = True,
 ) -> WalletRequest | None:
     """The request of a sub-user with a valid session, or None."""
     token, at_ms = http.cookies.get(COOKIE, ""), context.clock()
-    session = (
-        await sessions.read_session(conn, token, at_ms, extends_session=extends_session) if token else None
-    )
-    wallet = await read_wallet(conn, session.merchant_id, session.user_id) if session is not None else None
+    session = await sessions.read_session(cell, token, at_ms, extends_session=extends_session)
+    wallet = await read_wallet(cell, session.merchant_id, session.user_id) if session is not None else None
     if wallet is None:
         return None
     http.scope[AUTHENTICATED] = True
     return WalletRequest(
         http=http,
         context=context,
+        home=home,
         wallet=wallet,
         client=context.client(http, wallet.language),
         token=token,

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 
@@ -41,17 +41,16 @@ async def show_security(request: WalletRequest, conn: Connection) -> Response:
 async def set_pin(request: WalletRequest, conn: Connection) -> Response:
     """Set the first PIN, or change it with the old one."""
     old, new, again = (request.form.raw(name) for name in ("old_pin", "pin", "pin_again"))
-    whose, source = (conn, request.merchant_id, request.user_id), request.client.source
+    whose = (conn, request.merchant_id, request.user_id)
+    told: Any = {"source": request.client.source, "home": request.home}
     if new != again:
         errors = {"pin_again": request.translate(NOT_THE_SAME)}
     elif request.wallet.has_pin:
         errors = await _attempt(
-            request, pins.change(*whose, old, new, request.at_ms, source=source), "old_pin", "pin"
+            request, pins.change(*whose, old, new, request.at_ms, **told), "old_pin", "pin"
         )
     else:
-        errors = await _attempt(
-            request, pins.set_first(*whose, new, request.at_ms, source=source), "pin", "pin"
-        )
+        errors = await _attempt(request, pins.set_first(*whose, new, request.at_ms, **told), "pin", "pin")
     said = "pin-changed" if request.wallet.has_pin else "pin"
     return await _refuse(request, conn, "pin", errors) if errors else request.redirect(PATH, said)
 
@@ -94,7 +93,9 @@ def _read_limit(request: WalletRequest, name: str) -> tuple[int | None, dict[str
 async def _change(request: WalletRequest, conn: Connection, **changes: bool | int | None) -> dict[str, str]:
     """Check the PIN, then make the changes. Returns the errors by field."""
     whose = (conn, request.merchant_id, request.user_id)
-    asked = pins.check(*whose, request.form.raw("pin"), request.at_ms, source=request.client.source)
+    asked = pins.check(
+        *whose, request.form.raw("pin"), request.at_ms, source=request.client.source, home=request.home
+    )
     if errors := await _attempt(request, asked, "pin", "pin"):
         return errors
     changed = controls.set_controls_by_user(
@@ -103,6 +104,7 @@ async def _change(request: WalletRequest, conn: Connection, **changes: bool | in
         request.user_id,
         source=request.client.source,
         at_ms=request.at_ms,
+        home=request.home,
         **changes,
     )
     return await _attempt(request, changed, "pin", "pin")

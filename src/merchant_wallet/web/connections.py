@@ -51,9 +51,7 @@ class Connections:
     async def _open(self) -> AsyncConnection:
         connection = await db.connect(self._url)
         try:
-            await connection.execute(
-                f"set statement_timeout = {STATEMENT_TIMEOUT_MS}; set lock_timeout = {LOCK_TIMEOUT_MS}"
-            )
+            await limit_statements(connection)
         except BaseException:
             await connection.close()
             raise
@@ -62,3 +60,9 @@ class Connections:
     async def close(self) -> None:
         """Close all connections."""
         await self._pool.close()
+
+
+async def limit_statements(connection: AsyncConnection) -> None:
+    """Set the limits of the pages' statements for a new connection."""
+    limits = f"set statement_timeout = {STATEMENT_TIMEOUT_MS}; set lock_timeout = {LOCK_TIMEOUT_MS}"
+    await connection.execute(limits.encode())

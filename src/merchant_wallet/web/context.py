@@ -1,4 +1,4 @@
-"""What both sites get: database connections, responses, keys, and access to the books.
+"""What both sites get: database connections, cells, responses, keys, and access to the books.
 
 Rules: a site changes balances only by commands to a book, through this module. It changes everything else
 through the slices.
@@ -17,6 +17,7 @@ from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.submissions import Books
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.observability.logs import AccessLog, RequestIds
+from merchant_wallet.web.cells import CellPools
 from merchant_wallet.web.client import Client, read_client
 from merchant_wallet.web.connections import Connections
 from merchant_wallet.web.rate_limiter import PageRateLimiter
@@ -32,6 +33,7 @@ class PageContext:
     database_url: str
     keyring: Keyring
     connections: Connections
+    cells: CellPools
     responses: Responses
     writer: Books
     clock: Callable[[], int]

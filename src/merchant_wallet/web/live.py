@@ -4,8 +4,8 @@ Rules:
 - A stream ends when the server stops, when the browser leaves, when its session ends, and after `LIFETIME_S`.
   Then the browser reconnects.
 - Sessions are checked every `CHECK_S`, all in one query.
-- A heartbeat every `BEAT_S` says that the page shows the present state. There is none while the database
-  can't be queried: a page that misses two says that it is not live.
+- A heartbeat every `BEAT_S` says that the page shows the present state. There is none while its state can't
+  be queried: a page that misses two says that it is not live.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from collections.abc import (
     Callable,
     Collection,
     Hashable,
+    Iterable,
     Mapping,
     Sequence,
 )
@@ -71,8 +72,9 @@ def write_event(name: str, text: str) -> str:
 class Hub(Generic[Key, State, Ticket]):
     """Queries the state of all open pages every `interval_s`, and tells each page whose state has changed.
 
-    `look` returns the present state of many keys in one query. `check` returns which of many tickets (what
-    let the pages in) are still valid. When `is_ending` says that the server stops, every stream ends.
+    `look` returns the present state of many keys together, without those that can't be queried now. `check`
+    returns which of many tickets (what let the pages in) are still valid. When `is_ending` says that the
+    server stops, every stream ends.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class Hub(Generic[Key, State, Ticket]):
         self._known: dict[Key, State] = {}
         self._count = 0
         self._polling: asyncio.Task[None] | None = None
-        self._polled_s: float | None = None
+        self._polled_s: dict[Key, float] = {}
         self._closed = False
 
     def __len__(self) -> int:
@@ -115,7 +117,7 @@ class Hub(Generic[Key, State, Ticket]):
         self._count += 1
         if self._polling is None:
             self._polling = asyncio.create_task(self._poll())
-        if key in self._known and self._is_fresh():
+        if key in self._known and self._is_fresh(key):
             queue.put_nowait(self._known[key])
         ends = asyncio.get_running_loop().time() + LIFETIME_S
         was_told = False
@@ -124,7 +126,7 @@ class Hub(Generic[Key, State, Ticket]):
                 try:
                     told = await asyncio.wait_for(queue.get(), BEAT_S)
                 except TimeoutError:
-                    if was_told and self._is_fresh():
+                    if was_told and self._is_fresh(key):
                         yield None
                     continue
                 if told is _End.OVER:
@@ -136,16 +138,19 @@ class Hub(Generic[Key, State, Ticket]):
         finally:
             self._leave(key, queue)
 
-    def _is_fresh(self) -> bool:
-        """Whether the last successful query is at most one heartbeat old."""
+    def _is_fresh(self, key: Key) -> bool:
+        """Whether the last successful query of a key is at most one heartbeat old."""
+        polled_s = self._polled_s.get(key)
         now_s = asyncio.get_running_loop().time()
-        return self._polled_s is not None and now_s - self._polled_s <= BEAT_S + self._interval_s
+        return polled_s is not None and now_s - polled_s <= BEAT_S + self._interval_s
 
-    def _note_poll(self) -> None:
-        """After a successful query: if there was a gap, send the state to all pages again."""
-        if not self._is_fresh():
-            self._known.clear()
-        self._polled_s = asyncio.get_running_loop().time()
+    def _note_poll(self, keys: Iterable[Key]) -> None:
+        """After a successful query of these keys: if there was a gap, send the state to the pages again."""
+        now_s = asyncio.get_running_loop().time()
+        for key in keys:
+            if not self._is_fresh(key):
+                self._known.pop(key, None)
+            self._polled_s[key] = now_s
 
     def _leave(self, key: Key, queue: "asyncio.Queue[State | _End]") -> None:
         self._count -= 1
@@ -153,6 +158,7 @@ class Hub(Generic[Key, State, Ticket]):
         if not self._followers[key]:
             del self._followers[key]
             self._known.pop(key, None)
+            self._polled_s.pop(key, None)
 
     async def _poll(self) -> None:
         loop = asyncio.get_running_loop()
@@ -167,13 +173,13 @@ class Hub(Generic[Key, State, Ticket]):
                         await self._end_those_over()
                         checked_s = loop.time()
                     states = await self._look(list(self._followers))
-                    self._note_poll()
+                    self._note_poll(self._followers.keys() & states.keys())
                     self._publish(states)
                 except Away as error:
-                    self._polled_s = None
+                    self._polled_s.clear()
                     log.warning("open pages could not be told; trying again", reason=str(error))
                 except Exception:
-                    self._polled_s = None
+                    self._polled_s.clear()
                     log.exception("open pages could not be told; trying again")
                 await asyncio.sleep(self._interval_s)
         finally:

@@ -20,10 +20,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
 
+from merchant_wallet.base.db import TransientError
 from merchant_wallet.base.paths import is_plain
 from merchant_wallet.book.errors import Unavailable
 from merchant_wallet.observability.logs import hide_link
-from merchant_wallet.web.connections import Away
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.csrf import Forged
 from merchant_wallet.web.forms import BadForm
@@ -207,7 +207,7 @@ class Site:
             ClientDisconnect: on_leaving,
             BadForm: on(400),
             Forged: on(403),
-            Away: on(503, {"retry-after": "2"}),
+            TransientError: on(503, {"retry-after": "2"}),
             Unavailable: on(503, {"retry-after": "2"}),
             TooManyStreams: on(503, {"retry-after": "10"}),
         }

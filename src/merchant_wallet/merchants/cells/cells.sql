@@ -10,6 +10,10 @@ select c.cell_id, c.name, c.schema_name, c.address, c.version,
 -- The cell of a merchant's book.
 select cell_id from merchant where merchant_id = %(merchant_id)s::bigint;
 
+-- name: find_cells
+-- The cells of the books of these merchants.
+select merchant_id, cell_id from merchant where merchant_id = any(%(merchant_ids)s::bigint[]);
+
 -- name: read_state
 -- What the cell says of itself, for a new connection: whether it is the cell that home means, and has the tables of this program.
 select s.cell_id, s.version, s.is_open, (select max(version) from schema_migration) as migration from cell_state s;

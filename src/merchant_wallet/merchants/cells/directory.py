@@ -11,7 +11,7 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -148,6 +148,27 @@ class Directory:
             self._reading.add_done_callback(self._note_end)
         await asyncio.shield(self._reading)
 
+    async def refresh_with(self, home: AsyncConnection) -> None:
+        """Read the table of cells over the caller's connection to home, unless that was tried just now."""
+        if not self.is_fresh:
+            self._tried_s = self._monotonic()
+            await self._read_from(home)
+
+    async def find_now(self, home: AsyncConnection, merchant_ids: Collection[int]) -> dict[int, Cell]:
+        """The cells of merchants' books as home says now. An unknown merchant is in the default cell.
+
+        Raises CellClosed for a cell that is not known yet, psycopg.Error.
+        """
+        await self.refresh_with(home)
+        if len(self._cells) == 1:
+            return dict.fromkeys(merchant_ids, self._cells[DEFAULT_CELL_ID])
+        values = {"merchant_ids": list(merchant_ids)}
+        rows = await (await home.execute(_TEXTS["find_cells"], values)).fetchall()
+        found = dict.fromkeys(merchant_ids, DEFAULT_CELL_ID) | {row[0]: row[1] for row in rows}
+        if unknown := set(found.values()) - self._cells.keys():
+            raise CellClosed(f"cell {min(unknown)} is not known yet")
+        return {merchant_id: self._cells[cell_id] for merchant_id, cell_id in found.items()}
+
     def _note_end(self, reading: asyncio.Task[None]) -> None:
         self._reading = None
         if not reading.cancelled():
@@ -156,7 +177,10 @@ class Directory:
 
     async def _read(self) -> None:
         async with await self.connect_home() as connection:
-            rows = await (await connection.execute(_TEXTS["list_cells"])).fetchall()
+            await self._read_from(connection)
+
+    async def _read_from(self, home: AsyncConnection) -> None:
+        rows = await (await home.execute(_TEXTS["list_cells"])).fetchall()
         read = (self.make_cell(*row) for row in rows)
         # A cell that did not change stays the same object.
         before, self._cells = self._cells, {cell.cell_id: self._keep(cell) for cell in read}

@@ -1,0 +1,64 @@
+"""A change of a merchant's cell, and its record in the audit log, which is in home.
+
+- In the default cell both are one transaction.
+- An apart cell commits by itself. So the log gets one entry before, with what is asked, and one after. If the
+  second is missing, the outcome is unknown: look before you ask again.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from merchant_wallet.audit.records import Facts
+
+Connection = AsyncConnection[Any]
+
+Record = Callable[[str, Facts | None, Facts | None], Awaitable[object]]
+"""Writes an entry of the audit log: its action, and the facts before and after."""
+UNCHANGED = "nothing was changed"
+
+
+@dataclass(slots=True)
+class Told:
+    """What the audit log stores of a change.
+
+    Without facts nothing was changed, unless the caller says that it is done.
+    """
+
+    before: Facts | None = None
+    after: Facts | None = None
+    is_done: bool = False
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether something was changed."""
+        return self.is_done or self.before is not None or self.after is not None
+
+
+@asynccontextmanager
+async def change_cell(home: Connection, cell: Connection, action: str, record: Record) -> AsyncIterator[Told]:
+    """A transaction that changes a merchant's cell. The caller makes the change and says what to record.
+
+    In the default cell `cell` is `home` itself. Must not be called in a transaction.
+    """
+    told = Told()
+    if cell is home:
+        async with home.transaction():
+            yield told
+            if told.has_changed:
+                await record(action, told.before, told.after)
+        return
+    await record(f"{action}.asked", None, None)
+    async with cell.transaction():
+        try:
+            yield told
+        except Exception as error:
+            await record(f"{action}.refused", None, {"reason": str(error)})
+            raise
+    if told.has_changed:
+        await record(action, told.before, told.after)
+    else:
+        await record(f"{action}.refused", None, {"reason": UNCHANGED})
