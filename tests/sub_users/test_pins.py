@@ -296,7 +296,7 @@ async def test_a_sub_user_that_is_not_there_has_no_pin(alice: Connection) -> Non
         await check(alice, OTHER, ALICE, PIN, NOW_MS)
     with pytest.raises(SubUserUnknown):
         await set_first(alice, SHOP, 999, PIN, NOW_MS, source=HERE)
-    with pytest.raises(SubUserUnknown, match="There is no merchant 999"):
+    with pytest.raises(SubUserUnknown, match="Merchant 999 has no sub-user"):
         await set_first(alice, 999, ALICE, PIN, NOW_MS, source=HERE)
     with pytest.raises(SubUserUnknown):
         await reset(alice, OTHER, "alice", NOW_MS)

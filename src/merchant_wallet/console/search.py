@@ -1,6 +1,7 @@
 """One search box for any id, address or hash: redirects to the only result, or lists several.
 
-Rules: a merchant's user finds nothing of other merchants, and does not learn whether anything exists.
+Rules: while a cell is away there may be more results, so nothing is redirected. A merchant's user finds
+nothing of other merchants, and does not learn whether anything exists.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +56,7 @@ async def show_search(request: ConsoleRequest, conn: Connection) -> Response:
     word = request.http.query_params.get("q", "").strip()
     hits = await search.search(conn, request.cells, word, request.merchant_id)
     found = [_make_result(request, hit) for hit in drop_duplicates(hits)]
-    if len(found) == 1 and found[0].url:
+    if len(found) == 1 and found[0].url and not request.cells.away:
         return request.context.responses.redirect(found[0].url)
     return request.page("console/search.html", search=word[: search.MAX_CHARACTERS], found=found)
 

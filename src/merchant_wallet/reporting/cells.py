@@ -14,13 +14,10 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import psycopg
-import structlog
 
 from merchant_wallet.base.cells import DEFAULT_CELL_NAME
 from merchant_wallet.base.db import TransientError, is_transient_error
 from merchant_wallet.reporting.paging import Connection, Key, Order, Page, Read, Row, merge_rows, read_page
-
-log = structlog.get_logger("reporting")
 
 T = TypeVar("T")
 MAX_PARALLEL: Final = 8
@@ -94,7 +91,6 @@ async def _ask_in_turn(
         except (TimeoutError, TransientError, psycopg.Error) as error:
             if isinstance(error, psycopg.Error) and not is_transient_error(error):
                 raise
-            log.debug("cell away", cell=source.name, reason=str(error) or "no answer in time")
             return ()
 
 

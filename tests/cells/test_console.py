@@ -1,0 +1,202 @@
+"""The console with apart cells: pages and changes reach their merchant's cell, and a dead cell is named."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cells.layout import Layout, far_cluster
+from tests.cells.two_shops import CellShop, open_shops, read_text
+from tests.clusters import Cluster
+from tests.console.conftest import ConsoleUser, People
+from tests.journeys.conftest import Platform, running, wait_until
+
+AWAY = "Away now: cell far"
+LISTS = (
+    "/console",
+    "/console/merchants",
+    "/console/merchants?sort=name",
+    "/console/books",
+    "/console/withdrawals",
+    "/console/withdrawals/all",
+    "/console/withdrawals/all?sort=-amount",
+    "/console/withdrawals/all?id=waits",
+    "/console/deposits",
+    "/console/callbacks",
+    "/console/sub-users",
+    "/console/sub-users?q=al&by=ext",
+    "/console/sub-users?q=a&by=name",
+    "/console/sub-users?q=alice",
+    "/console/payouts",
+    "/console/search?q=alice",
+)
+
+
+@pytest.fixture
+def cells(database_url: str) -> Iterator[tuple[Layout, Cluster]]:
+    with far_cluster(database_url) as found:
+        yield found
+
+
+@pytest.fixture
+def platform(layout: Layout, tmp_path: Path) -> Iterator[Platform]:
+    with running(layout.url, tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def people(platform: Platform) -> Iterator[People]:
+    found = People(platform)
+    yield found
+    found.leave()
+
+
+@pytest.fixture
+def owner(people: People) -> ConsoleUser:
+    return people.signed_in("owner")
+
+
+def _read_pages(person: ConsoleUser, one: CellShop) -> dict[str, str]:
+    texts = {}
+    for name, path in one.list_pages().items():
+        answer = person.get(path)
+        # A search with one result leads to it.
+        texts[name] = read_text((person.follow(answer) if answer.status_code == 303 else answer).text)
+    return texts
+
+
+def test_pages_about_a_merchant_show_the_same_from_an_apart_cell(
+    platform: Platform, layout: Layout, owner: ConsoleUser, people: People
+) -> None:
+    near, far = open_shops(platform, layout)
+    pages = _read_pages(owner, near)
+    for name, text in _read_pages(owner, far).items():
+        assert text == pages[name], name
+    assert "alice" in pages["sub-user"]
+    assert "Nothing here" not in " ".join(pages.values())
+    user = people.signed_in("merchant", far.merchant_id)
+    assert "alice" in user.page(f"/console/merchants/{far.merchant_id}/users/{far.user_id}")
+    assert user.get(f"/console/withdrawals/{near.order_id}").status_code == 404
+
+
+def test_lists_show_the_merchants_of_all_cells(
+    platform: Platform, layout: Layout, owner: ConsoleUser
+) -> None:
+    near, far = open_shops(platform, layout)
+    for path in LISTS:
+        page = owner.page(path)
+        assert AWAY not in page, path
+        if path not in ("/console", "/console/payouts"):
+            assert page.count(f"/{near.merchant_id}") + page.count(str(near.order_id)[:-3]), path
+    both = read_text(owner.page("/console"))
+    orders = owner.page("/console/withdrawals/all")
+    for one in (near, far):
+        assert f"/console/withdrawals/{one.order_id}" in orders
+        assert f"/console/withdrawals/{one.cancelled_id}" in orders
+        assert one.tx_hash in owner.page("/console/deposits")
+        assert one.event in owner.page("/console/callbacks")
+        assert f"/console/merchants/{one.merchant_id}" in owner.page("/console/merchants")
+        assert f"/users/{one.user_id}" in owner.page("/console/sub-users")
+    assert both == read_text(owner.page("/console"))
+
+
+Entry = tuple[str, object, object]
+
+
+def _list_audit(platform: Platform, one: CellShop, since: int) -> list[Entry]:
+    return [
+        (action, before, after)
+        for action, before, after in platform.rows(
+            "select action, before, after from audit_entry where merchant_id = %s and audit_no > %s"
+            " order by audit_no",
+            one.merchant_id,
+            since,
+        )
+    ]
+
+
+def _act(platform: Platform, owner: ConsoleUser, one: CellShop) -> dict[str, list[Entry]]:
+    """Make each change of the console about a merchant. Returns what the audit log got of it."""
+    user, of = f"/console/merchants/{one.merchant_id}/users/{one.user_id}", one.merchant_id
+    callbacks, event = "/console/callbacks", f"/console/callbacks/{one.event}"
+    forms: dict[str, tuple[str, dict[str, str]]] = {
+        "limits": (user, {"do": "limits", "limit-debit": "5", "limit-day": "50"}),
+        "pause debits": (user, {"do": "pause"}),
+        "reset PIN": (user, {"do": "reset-pin"}),
+        "resend": (f"{event}/resend", {}),
+        "pause": (f"{event}/pause", {}),
+        "pause again": (f"{event}/pause", {}),
+        "resume": (f"{event}/resume", {}),
+        "pause all": (f"{callbacks}/merchants/{of}/pause", {}),
+        "pause all again": (f"{callbacks}/merchants/{of}/pause", {}),
+        "resume all": (f"{callbacks}/merchants/{of}/resume", {}),
+        "resend all": (f"{callbacks}/merchants/{of}/resend-parked", {}),
+        "cancel": ("/console/withdrawals/cancel", {"order": str(one.order_id), "confirmed": "1"}),
+    }
+    found = {}
+    for name, (path, form) in forms.items():
+        ((since,),) = platform.rows("select coalesce(max(audit_no), 0) from audit_entry")
+        assert owner.post(path, form).status_code in (200, 303), name
+        found[name] = _list_audit(platform, one, since)
+    return found
+
+
+def _normalise(entries: list[Entry]) -> list[tuple[str, str]]:
+    return [(action, read_text(f"{before} {after}")) for action, before, after in entries]
+
+
+def test_changes_reach_the_merchants_cell_and_the_audit_log_has_them(
+    platform: Platform, layout: Layout, owner: ConsoleUser
+) -> None:
+    near, far = open_shops(platform, layout)
+    here, there = (_act(platform, owner, one) for one in (near, far))
+    for one in (near, far):
+        rows = one.rows(
+            "select u.paused, u.limit_debit_units, w.status, c.state from sub_user u"
+            " join withdrawal w on w.merchant_id = u.merchant_id and w.order_id = %s"
+            " join callback c on c.merchant_id = u.merchant_id and c.event_id = %s where u.user_id = %s",
+            one.order_id,
+            one.event,
+            one.user_id,
+        )
+        assert rows == [(True, 5_000_000, 4, "due")]
+    for name, entries in here.items():
+        if name == "cancel":
+            assert _normalise(there[name]) == _normalise(entries)
+            continue
+        done = [entry for entry in _normalise(there[name]) if not entry[0].endswith((".asked", ".refused"))]
+        assert done == _normalise(entries), name
+        action = there[name][0][0].removesuffix(".asked")
+        last = action if done else f"{action}.refused"
+        assert [entry[0] for entry in there[name]] == [f"{action}.asked", last], name
+
+
+def test_a_dead_cell_is_named_on_every_list_and_the_others_are_shown(
+    cells: tuple[Layout, Cluster], tmp_path: Path
+) -> None:
+    layout, cluster = cells
+    with running(layout.url, tmp_path) as platform:
+        near, far = open_shops(platform, layout)
+        people = People(platform)
+        owner, its_user = people.signed_in("owner"), people.signed_in("merchant", far.merchant_id)
+        neighbour = people.signed_in("merchant", near.merchant_id)
+        assert AWAY not in owner.page("/console/withdrawals/all")
+        cluster.kill()
+        for path in LISTS:
+            assert AWAY in owner.page(path), path
+            assert AWAY not in neighbour.get(path).text, path
+        for path in near.list_pages().values():
+            answer = owner.get(path)
+            assert answer.status_code in (200, 303), path
+        orders = owner.page("/console/withdrawals/all")
+        assert f"/console/withdrawals/{near.order_id}" in orders
+        assert f"/console/withdrawals/{far.order_id}" not in orders
+        order = owner.get(f"/console/withdrawals/{far.order_id}")
+        assert (order.status_code, "Cell far is away" in order.text) == (503, True)
+        assert "far" not in read_text(its_user.get("/console").text)
+        assert its_user.get("/console").status_code == 503
+        resent = owner.post(f"/console/callbacks/{far.event}/resend")
+        assert resent.status_code == 503
+        cluster.start()
+        wait_until(lambda: AWAY not in owner.page("/console/withdrawals/all"), "the cell is back")
+        assert f"/console/withdrawals/{far.order_id}" in owner.page("/console/withdrawals/all")
+        people.leave()
