@@ -161,7 +161,10 @@ async def test_without_a_pin_a_sub_user_changes_nothing(conn: Connection) -> Non
 async def test_a_sub_user_changes_nothing_of_another_merchants(conn: Connection) -> None:
     await add_sub_user(conn, "alice", 101)
     await set_first(conn, SHOP, 101, "194728", NOW_MS, source=HERE)
-    for merchant_id, said in ((OTHER, "Merchant 1002 has no sub-user"), (999, "Merchant 999 has no sub-user")):
+    for merchant_id, said in (
+        (OTHER, "Merchant 1002 has no sub-user"),
+        (999, "Merchant 999 has no sub-user"),
+    ):
         with pytest.raises(SubUserUnknown, match=said):
             await set_controls_by_user(conn, merchant_id, 101, paused=True, source=HERE, at_ms=NOW_MS)
     with pytest.raises(ValueError, match="A limit is between"):
