@@ -62,6 +62,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "merchants/merchants.sql": BOTH,
     "merchants/xpub_pool.sql": BOTH,
     "observability/metrics.sql": BOTH,
+    "observability/cell_figures.sql": BOTH,
     "operators/operators.sql": BOTH,
     "reporting/books.sql": WEB,
     "reporting/callbacks.sql": WEB,

@@ -95,6 +95,23 @@ GAUGES: Final = (
         "Requests get 50300. Repair the database. Nothing is lost.",
     ),
     Metric(
+        "wallet_cell_up",
+        ("cell",),
+        "1 if an apart cell answered the query for these metrics in time, else 0. The other metrics are then "
+        "without its books",
+        "0",
+        "Its merchants' requests get 50300; everybody else's go on. Repair the cell's database. "
+        "`doctor` says what is wrong. Nothing is lost.",
+    ),
+    Metric(
+        "wallet_cell_rates_age_seconds",
+        ("cell",),
+        "Age of an apart cell's copies of the exchange rates",
+        "above 30",
+        "A minute old they are not used, and exchanges are refused. Is a `work` running, and does it reach "
+        "the cell?",
+    ),
+    Metric(
         "wallet_money_coins",
         ("kind", "currency"),
         "Sum of the balances of all books, by kind of account. The `chain` account is negative: it is the "

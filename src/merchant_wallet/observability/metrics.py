@@ -1,8 +1,8 @@
 """The metrics of a process: the state of the database, and this process's counters.
 
 Rules: everything is computed on request, at most once a second. If the database does not answer in time, its
-part is left out, and a metric says so. Names and meanings are in `metric_table`. Money is shown in coins, as
-a float: no decision is made with it.
+part is left out, and a metric says so. Figures of books are added up over all cells (see `cell_figures`).
+Names and meanings are in `metric_table`. Money is shown in coins, as a float: no decision is made with it.
 """
 
 import asyncio
@@ -19,30 +19,34 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from psycopg import AsyncConnection
 
 from merchant_wallet.audit import failures
+from merchant_wallet.base.cells import Cells, ReachApart, reach_none
 from merchant_wallet.base.chains import CHAINS
-from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import MAX_RANGE
-from merchant_wallet.base.money import UNITS_PER_COIN
 from merchant_wallet.base.workers import Connect, WorkerConnection
-from merchant_wallet.book.chart import FIXED
-from merchant_wallet.book.nonce_partitions import list_nonce_days
-from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.callbacks.callback_states import UNDELIVERED, show_name
 from merchant_wallet.observability import metric_table
+from merchant_wallet.observability.cell_figures import (
+    MAX_COUNTED,
+    ApartFigures,
+    Sample,
+    add_up,
+    age,
+    make_coins,
+    read_apart,
+    read_figures,
+    show_cells,
+    show_figures,
+)
 from merchant_wallet.observability.counters import LAST_BUCKET, RequestCounters
 
 QUERIES: Final = Queries(Path(__file__).with_name("metrics.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
-MAX_COUNTED: Final = 100_000
-"""The most that is counted of one kind."""
 TIMEOUT_S: Final = 8.0
+CELL_TIMEOUT_S: Final = 2.0
+"""An apart cell that does not answer in time is left out, and shown as down."""
 HOUR_MS: Final = 3_600_000
 CACHE_S: Final = 1.0
-
-Sample = tuple[str, tuple[str, ...], float]
-"""A metric's name, its labels' values in the table's order, and its value."""
 
 log = structlog.get_logger(__name__)
 
@@ -72,7 +76,10 @@ class WriterStatistics(Protocol):
 
 
 class Metrics:
-    """One process's metrics. `request_counters` and `writer` are None in a process that has none."""
+    """One process's metrics. `request_counters` and `writer` are None in a process that has none.
+
+    Without `cells` there is the default cell alone. Otherwise `reach_apart` connects to the others.
+    """
 
     def __init__(
         self,
@@ -85,6 +92,8 @@ class Metrics:
         under_way: Callable[[], int] | None = None,
         signer_refusals: Callable[[], int] | None = None,
         rollback_evidence: Callable[[], int] | None = None,
+        cells: Cells | None = None,
+        reach_apart: ReachApart = reach_none,
     ) -> None:
         self._worker_connection = WorkerConnection(connect)
         self._clock = clock
@@ -94,6 +103,8 @@ class Metrics:
         self._under_way = under_way
         self._signer_refusals = signer_refusals
         self._rollback_evidence = rollback_evidence
+        self._cells = cells
+        self._reach_apart = reach_apart
         self._lock = asyncio.Lock()
         self._cached: tuple[float, bytes] = (float("-inf"), b"")
 
@@ -134,6 +145,7 @@ class Metrics:
                 connection = await self._worker_connection.get()
                 for read_samples in READERS:
                     samples += await read_samples(connection, self._clock(), self._sandbox)
+                samples += await self._read_cells(connection)
         except (psycopg.Error, TimeoutError) as error:
             log.warning("metrics without the database", reason=repr(error))
             # After a cancelled statement the connection's state is unknown.
@@ -141,62 +153,55 @@ class Metrics:
             return [("wallet_database_up", (), 0)]
         return [("wallet_database_up", (), 1), *samples]
 
+    async def _read_cells(self, home: AsyncConnection) -> list[Sample]:
+        now_ms = self._clock()
+        of_home, apart = await asyncio.gather(read_figures(home), self._read_apart())
+        reached = [found.figures for found in apart.values() if found is not None]
+        return [*show_figures(add_up([of_home, *reached]), now_ms), *show_cells(apart, now_ms)]
 
-async def _read_money(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
-    rows = await _rows(connection, "sum_fixed_accounts", last_fixed=len(FIXED))
-    balances = {(kind, currency): int(units) for kind, currency, units in rows}
-    for currency in CURRENCIES:
-        # Every posting has two sides, so all accounts of a currency add up to zero.
-        fixed = sum(units for (_, of), units in balances.items() if of == currency)
-        balances["subuser", currency] = -fixed
-    return [("wallet_money_coins", names, _coins(units)) for names, units in balances.items()]
+    async def _read_apart(self) -> dict[str, ApartFigures | None]:
+        """The figures of each apart cell by its name; None if it does not answer in time."""
+        if self._cells is None:
+            return {}
+        connections = await self._reach_apart()
+        names = {cell.cell_id: cell.name for cell in self._cells.list() if not cell.is_home}
+        found = await asyncio.gather(*(_read_one(connections.get(cell_id)) for cell_id in names))
+        return dict(zip(names.values(), found, strict=True))
 
 
-async def _read_orders(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
-    rows = {row[0]: row[1:] for row in await _rows(connection, "count_orders", most=MAX_COUNTED)}
-    counts = [(name, rows.get(name, (0, None))) for name in ("approval", "queued", "processing", "failed")]
-    samples = [
-        sample
-        for name, (count, since_ms) in counts
-        for sample in _aged("wallet_orders", "wallet_order_oldest_seconds", (name,), count, since_ms, now_ms)
-    ]
+async def _read_one(connection: AsyncConnection | None) -> ApartFigures | None:
+    if connection is None:
+        return None
+    try:
+        async with asyncio.timeout(CELL_TIMEOUT_S):
+            return await read_apart(connection)
+    except (psycopg.Error, TimeoutError) as error:
+        log.warning("metrics without a cell", reason=repr(error))
+        # After a cancelled statement the connection's state is unknown.
+        await connection.close()
+        return None
+
+
+async def _read_payouts(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
     [(count, since_ms)] = await _rows(connection, "count_frozen")
     aged = ("wallet_frozen_orders", "wallet_frozen_order_oldest_seconds", ())
-    samples += _aged(*aged, count, since_ms, now_ms)
+    samples = age(*aged, count, since_ms, now_ms)
     for chain, kind, count, since_ms in await _rows(connection, "count_obstacles", most=MAX_COUNTED):
         names = (chain, kind)
-        samples += _aged("wallet_obstacles", "wallet_obstacle_oldest_seconds", names, count, since_ms, now_ms)
+        samples += age("wallet_obstacles", "wallet_obstacle_oldest_seconds", names, count, since_ms, now_ms)
     return samples
 
 
 async def _read_wallets(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
     samples: list[Sample] = []
     for chain, funds, checked_ms, is_frozen, reserved in await _rows(connection, "list_hot_wallets"):
-        samples.append(("wallet_hot_wallet_reserved_coins", (chain,), _coins(reserved)))
+        samples.append(("wallet_hot_wallet_reserved_coins", (chain,), make_coins(reserved)))
         samples.append(("wallet_hot_wallet_frozen", (chain,), is_frozen))
         if funds is not None:
-            samples.append(("wallet_hot_wallet_funds_coins", (chain,), _coins(funds)))
+            samples.append(("wallet_hot_wallet_funds_coins", (chain,), make_coins(funds)))
             samples.append(("wallet_hot_wallet_checked_seconds", (chain,), (now_ms - checked_ms) / 1000))
     for chain, actor in await _rows(connection, "list_stops"):
         samples.append(("wallet_payout_stops", (chain, actor), 1))
-    return samples
-
-
-async def _read_callbacks(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
-    rows = {row[0]: row[1:] for row in await _rows(connection, "count_callbacks", most=MAX_COUNTED)}
-    samples: list[Sample] = []
-    for state in UNDELIVERED:
-        count, since_ms = rows.get(state, (0, None))
-        names = (show_name(state),)
-        samples += _aged("wallet_callbacks", "wallet_callback_oldest_seconds", names, count, since_ms, now_ms)
-    return samples
-
-
-async def _read_deposits(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
-    samples: list[Sample] = []
-    for chain, status, count, since_ms in await _rows(connection, "count_deposits", most=MAX_COUNTED):
-        names = (chain, status)
-        samples += _aged("wallet_deposits", "wallet_deposit_oldest_seconds", names, count, since_ms, now_ms)
     return samples
 
 
@@ -216,8 +221,8 @@ async def _read_chains(connection: AsyncConnection, now_ms: int, sandbox: bool) 
         samples.append(("wallet_reconciliation_sound", (chain,), is_sound))
         if block is None:
             continue
-        samples.append(("wallet_reconciliation_unexplained_coins", (chain,), _coins(unexplained)))
-        samples.append(("wallet_custody_coins", (chain,), _coins(held)))
+        samples.append(("wallet_reconciliation_unexplained_coins", (chain,), make_coins(unexplained)))
+        samples.append(("wallet_custody_coins", (chain,), make_coins(held)))
         coins = sum(int(each["held"]) for each in coin)
         samples.append(("wallet_hot_wallet_gas_coins", (chain,), coins / 10 ** CHAINS[chain].coin_decimals))
         if chain in watched and not sandbox:
@@ -227,18 +232,11 @@ async def _read_chains(connection: AsyncConnection, now_ms: int, sandbox: bool) 
 
 
 async def _read_supplies(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
-    days = await list_nonce_days(connection)
-    ahead = max(days, default=0) - now_ms // DAY_MS
     [(highest,)] = await _rows(connection, "read_highest_range")
-    [(fewest,)] = await _rows(connection, "read_book_ids_left")
     [(accounts,)] = await _rows(connection, "count_accounts_left", most=MAX_COUNTED)
     samples: list[Sample] = [
-        ("wallet_nonce_partitions", (), len(days)),
-        ("wallet_nonce_days_ahead", (), ahead if days else -1),
         ("wallet_id_ranges_left", (), MAX_RANGE - (highest or 0)),
     ]
-    if fewest is not None:
-        samples.append(("wallet_book_ids_left", (), fewest))
     if not sandbox:
         samples.append(("wallet_accounts_left", (), accounts))
     return samples
@@ -250,7 +248,7 @@ async def _read_rollback(connection: AsyncConnection, now_ms: int, sandbox: bool
     for subject in ("book", "audit", "signer", "key"):
         count, since_ms = rows.get(subject, (0, None))
         aged = ("wallet_rollback_evidence", "wallet_rollback_evidence_oldest_seconds", (subject,))
-        samples += _aged(*aged, count, since_ms, now_ms)
+        samples += age(*aged, count, since_ms, now_ms)
     return samples
 
 
@@ -263,28 +261,14 @@ async def _read_sign_ins(connection: AsyncConnection, now_ms: int, sandbox: bool
 
 
 READERS: Final[tuple[ReadSamples, ...]] = (
-    _read_money,
-    _read_orders,
+    _read_payouts,
     _read_wallets,
-    _read_callbacks,
-    _read_deposits,
     _read_chains,
     _read_supplies,
     _read_rollback,
     _read_sign_ins,
 )
 """The queries, given the present time and whether this is the sandbox."""
-
-
-def _aged(
-    name: str, age_name: str, names: tuple[str, ...], count: int, since_ms: int | None, now_ms: int
-) -> list[Sample]:
-    age_s = 0.0 if since_ms is None else (now_ms - since_ms) / 1000
-    return [(name, names, count), (age_name, names, age_s)]
-
-
-def _coins(units: int) -> float:
-    return units / UNITS_PER_COIN
 
 
 def _operation(path: str) -> str:

@@ -154,8 +154,12 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
             refused_requests=refused_requests,
         )
         watch = _watch_checkpoints(base, stack, clock)
+        seen = CellConnections(partial(db.connect, base.url), base.cells)
+        stack.push_async_callback(seen.close)
         metrics = Metrics(
             partial(db.connect, base.url),
+            cells=base.cells,
+            reach_apart=seen.reach_apart,
             rollback_evidence=lambda: len(watch.evidence),
             clock=clock,
             sandbox=settings.sandbox,

@@ -116,8 +116,7 @@ async def work(
         stack.push_async_callback(chain_line.close)
         payouts = await open_payout_workers(base, connect, writer, chain_line)
         stack.push_async_callback(payouts.close)
-        apart = CellConnections(connect, base.cells)
-        stack.push_async_callback(apart.close)
+        apart = _open_apart(base, stack)
         checkpoint_task = await open_checkpoint_task(base, apart.reach_apart) if only is None else None
         shared = Shared(base, writer, payouts, make_callback_client(base))
         workers: list[Worker] = [payouts.check]
@@ -134,6 +133,8 @@ async def work(
             sandbox=base.settings.sandbox,
             writer=writer,
             signer_refusals=lambda: payouts.signer_refusals,
+            cells=base.cells,
+            reach_apart=_open_apart(base, stack).reach_apart,
             rollback_evidence=None if checkpoint_task is None else lambda: checkpoint_task.found_count,
         )
         stack.push_async_callback(metrics.close)
@@ -180,10 +181,15 @@ def _open_default_cell(
     yield partial(Maintenance(connect, {"figures": rollup.advance_all}).run, interval_s=rollup.INTERVAL_S)
     # To ask the sandbox's chains costs nothing.
     watch_s = SANDBOX_WATCH_S if settings.sandbox else POLL_INTERVAL_S
-    apart = CellConnections(connect, base.cells)
-    stack.push_async_callback(apart.close)
-    for watcher in make_watchers(base, connect, chain_line, apart.reach_apart):
+    for watcher in make_watchers(base, connect, chain_line, _open_apart(base, stack).reach_apart):
         yield partial(watcher.run, interval_s=watch_s)
+
+
+def _open_apart(base: Base, stack: AsyncExitStack) -> CellConnections:
+    """Connections to the apart cells, which open when they are used, and are closed at the end."""
+    apart = CellConnections(base.cells.connect_home, base.cells)
+    stack.push_async_callback(apart.close)
+    return apart
 
 
 async def _serve_metrics(settings: Settings, metrics: Metrics, stack: AsyncExitStack) -> None:
