@@ -24,6 +24,7 @@ ROOT: Final = Path(__file__).parents[1]
 PROGRAMS: Final = (
     "tests.callbacks.killable_sender",
     "tests.cells.killable",
+    "tests.cells.killable_book_mover",
     "tests.cells.killable_mover",
     "tests.deposits.killable_watcher",
     "tests.sweeps.killable_sweeper",

@@ -25,6 +25,7 @@ from merchant_wallet.book.sub_user import CONTROLS, SubUser
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store as merchants
+from merchant_wallet.merchants.cells import book_fence
 from merchant_wallet.merchants.id_ranges import allocate_range
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.sub_users import pins, profile
@@ -65,6 +66,11 @@ NO_RULE: Final = {
     "merchants/cells/carrying.sql write_copy": "the book has its new version in the same transaction",
     "merchants/cells/carrying.sql note_carried": "it says what the book was told",
     "merchants/merchants.sql take_address_index": "the index comes with the command",
+    "merchants/cells/book_moves.sql set_cell": "it says where the book is, which is closed then",
+    "merchants/cells/book_moves.sql raise_version": "no rule judges the steps of a move",
+    "merchants/cells/book_fence.sql take_up_copy": "the book is closed here; opening gives it a new version",
+    "merchants/cells/book_fence.sql lock_copy": "as above",
+    "merchants/cells/book_fence.sql write_settings_version": "as above",
     "withdrawals/payouts.sql mark_queued": "no rule judges whether the payer's queue has an order",
     "sub_users/pins.sql change_pin": "a PIN stays a PIN: the rules know only whether there is one",
 }
@@ -156,6 +162,10 @@ async def _allocate(connection: Connection, shop: Shop) -> None:
     assert await allocate_range(connection, connection, shop.merchant_id)
 
 
+async def _close(connection: Connection, shop: Shop) -> None:
+    assert await book_fence.close_copy(connection, shop.merchant_id, 1)
+
+
 CASES: Final[dict[str, tuple[list[str], Callable[[Connection, Shop], Awaitable[None]]]]] = {
     **{
         name: (["sub_users/controls.sql lock_book", "sub_users/controls.sql write_controls"], _control(name))
@@ -178,6 +188,7 @@ CASES: Final[dict[str, tuple[list[str], Callable[[Connection, Shop], Awaitable[N
     "secret": (["merchants/books.sql change_book"], _rotate),
     "frozen": (["book/frozen_orders.sql outdate_book", "book/frozen_orders.sql freeze"], _freeze),
     "thawed": (["book/frozen_orders.sql outdate_book", "book/frozen_orders.sql thaw"], _thaw),
+    "closed": (["merchants/cells/book_fence.sql set_open"], _close),
     "next range": (
         ["merchants/id_ranges.sql write_next_range"],
         _allocate,

@@ -53,13 +53,20 @@ LATE_POINTS: Final = (
 """After the decision."""
 
 
-def _stop_before(point: Point, signal_no: int) -> None:
+def _read_text(query: Any, connection: Any) -> str:
+    if isinstance(query, bytes):
+        return query.decode()
+    return query if isinstance(query, str) else str(query.as_string(connection))
+
+
+def stop_before(point: Point, signal_no: int) -> None:
+    """Have this process send itself a signal before a statement."""
     execute = db.Cursor.execute
     count = 0
 
     async def killable(self: db.Cursor, query: Any, *arguments: Any, **options: Any) -> Any:
         nonlocal count
-        text = query if isinstance(query, str) else query.as_string(self.connection)
+        text = _read_text(query, self.connection)
         if point.text in text:
             count += 1
             if count == point.earlier + 1:
@@ -71,5 +78,5 @@ def _stop_before(point: Point, signal_no: int) -> None:
 
 def main(text: str, earlier: str, signal_no: str, home_url: str, new_url: str) -> None:
     """What the fork server runs."""
-    _stop_before(Point(text, int(earlier)), int(signal_no))
+    stop_before(Point(text, int(earlier)), int(signal_no))
     asyncio.run(move_to(home_url, new_url))

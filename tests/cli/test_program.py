@@ -32,6 +32,7 @@ COMMANDS = (
     "keys show-addresses",
     "merchant create",
     "merchant list",
+    "merchant move",
     "merchant show",
     "merchant set",
     "merchant suspend",

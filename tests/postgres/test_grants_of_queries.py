@@ -39,6 +39,10 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "audit/checkpointing/frozen_orders.sql": (),
     "audit/checkpointing/keys.sql": WORKER,
     "merchants/cells/adding.sql": (),
+    "merchants/cells/book_copies.sql": (),
+    "merchants/cells/book_fence.sql": WORKER,
+    "merchants/cells/book_moves.sql": WORKER,
+    "merchants/cells/book_tables.sql": (),
     "merchants/cells/cells.sql": BOTH,
     "merchants/cells/inspection.sql": (),
     "merchants/cells/placement.sql": (),
@@ -129,6 +133,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "merchants/cells/carrying.sql": "insert_copy write_copy",
         "merchants/cells/mirroring.sql": "delete_rates insert_rates delete_evidence",
         # Only a command moves a cell. The worker opens a cell again whose mover died.
+        "merchants/cells/book_moves.sql": "begin delete set_cell",
         "merchants/cells/fence.sql": "begin_state",
         "merchants/cells/moves.sql": "begin delete set_address",
         "merchants/merchants.sql": """

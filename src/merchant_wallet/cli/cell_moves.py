@@ -110,7 +110,7 @@ async def _find(session: Session, name: str, url: str | None, *, begins: bool) -
 def _choose(session: Session, undo: bool, drop_old: bool) -> "Callable[[Mover], Any]":
     async def go(mover: "Mover") -> dict[str, Any]:
         _warn_of_settings(session, mover.move.name)
-        await mover.run(await _find_checkpoints(session))
+        await mover.run(await find_checkpoints(session))
         counted = await mover.count()
         return {
             "done": "moved",
@@ -195,7 +195,8 @@ def _warn_of_settings(session: Session, name: str) -> None:
         )
 
 
-async def _find_checkpoints(session: Session) -> "CheckpointFolder | None":
+async def find_checkpoints(session: Session) -> "CheckpointFolder | None":
+    """The signed checkpoints that a copy is compared with. None, and a note, without them or their key."""
     from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
     from merchant_wallet.merchants.cells.copies import CheckpointFolder
 

@@ -147,6 +147,7 @@ _ADVICE: Final = {
 async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     from merchant_wallet.base import db
     from merchant_wallet.cli.cell_checks import check_cells
+    from merchant_wallet.cli.merchant_move_checks import check_merchant_moves
     from merchant_wallet.processes.python_build import runs_optimised
 
     yield judge_build(optimised=runs_optimised())
@@ -168,6 +169,8 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
             yield await _check_checkpoints(conn, settings, url)
             yield await _check_payouts(conn)
             async for finding in check_cells(conn, settings, url):
+                yield finding
+            async for finding in check_merchant_moves(conn):
                 yield finding
 
 

@@ -12,6 +12,7 @@ from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.merchant_access import KEPT_ONCE, record_change
 from merchant_wallet.cli.merchant_access import app as access
+from merchant_wallet.cli.merchant_moves import app as moves
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
 from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
 from merchant_wallet.cli.session import Session, describe_changes, run
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Open merchants, change their settings, rotate their secrets.", no_args_is_help=True)
 app.add_typer(access)
+app.add_typer(moves)
 
 FROM_NOW_ON = "Holds from the next request on."
 LIST_COLUMNS = ("merchantId", "name", "appKey", "status", "currencyMode", "createdMs")

@@ -82,7 +82,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     ),
     "cell_state": Grant(_READ, "select, update (version, is_open)"),
     # Merchants and sub-users.
-    "merchant": Grant(_CHANGE, "select, update (carried_version)"),
+    "merchant": Grant(_CHANGE, "select, update (carried_version, move_version)"),
     "merchant_secret": Grant("select, insert, update (retired_ms)", _READ),
     "merchant_address": Grant(_ADD, _ADD),
     "xpub_pool": Grant("select, update (merchant_id)", _READ),
@@ -157,6 +157,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     # Cells.
     "cell": Grant(_READ, "select, update (version, compared_ms)"),
     "cell_move": Grant(_READ, "select, update (state, changed_ms)"),
+    "merchant_move": Grant("", "select, update (state, changed_ms, give_up_ms)"),
     # The schema itself.
     "schema_migration": Grant(_READ, _READ),
     "side_role": Grant(),

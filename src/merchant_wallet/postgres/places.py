@@ -30,6 +30,7 @@ HOME: Final = frozenset(
         "id_range",
         "issued_address",
         "merchant",
+        "merchant_move",
         "merchant_secret",
         "operator",
         "operator_failure",

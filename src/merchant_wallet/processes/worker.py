@@ -40,6 +40,7 @@ from merchant_wallet.chains.tron.chain import TronReader
 from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.deposits.sandbox_deposits import SandboxDeposits
 from merchant_wallet.deposits.watcher import POLL_INTERVAL_S, Watcher
+from merchant_wallet.merchants.cells.book_takeover import BookTakeover
 from merchant_wallet.merchants.cells.takeover import MoveTakeover
 from merchant_wallet.observability import logs
 from merchant_wallet.observability.metrics import Metrics
@@ -155,6 +156,7 @@ def _open_home(
     yield start_after(compared, payouts.run)
     yield Maintenance(connect, make_home_tasks(writer)).run
     yield MoveTakeover(base.cells).run
+    yield BookTakeover(base.cells).run
     if settings.reconcile_interval_s:
         custody_readers = CustodyReaders(base, connect)
         reconciler = Reconciler(connect, custody_readers.open, cells=base.cells)

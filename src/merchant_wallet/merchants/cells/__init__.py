@@ -6,5 +6,8 @@
 - `moving` moves a cell to another database. `moves` is home's record of it, `fence` closes and opens copies,
   `new_place` makes the schema, `replication` fills it, `copies` verifies it, `takeover` is the worker,
   `lost_places` ends a move whose other place is gone.
+- `book_moving` moves the book of one merchant to another cell. `book_moves` is home's record of it,
+  `book_fence` closes and opens copies, `book_tables` knows the tables, `book_copies` fills and compares a copy
+  with `book_statements`, `book_takeover` is the worker.
 - `mirroring` copies rates and evidence of rollbacks to apart cells. `updates` is the worker that does both.
 """
