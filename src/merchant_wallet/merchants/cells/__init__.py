@@ -7,7 +7,7 @@
   `new_place` makes the schema, `replication` fills it, `copies` verifies it, `takeover` is the worker,
   `lost_places` ends a move whose other place is gone.
 - `book_moving` moves the book of one merchant to another cell. `book_moves` is home's record of it,
-  `book_fence` closes and opens copies, `book_tables` knows the tables, `book_copies` fills a copy and compares
-  it, with `book_statements`, and `book_takeover` is the worker.
+  `book_fence` closes and opens copies, `book_tables` knows the tables, `book_copies` fills and compares
+  copies with `book_statements`, and `book_takeover` is the worker.
 - `mirroring` copies rates and evidence of rollbacks to apart cells. `updates` is the worker that does both.
 """
