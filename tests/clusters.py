@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -31,12 +32,13 @@ SETTINGS = (
 class Cluster:
     """One server in its own folder. Tests connect through its socket as the superuser."""
 
-    def __init__(self, root: Path, name: str) -> None:
+    def __init__(self, root: Path, name: str, programs: Path | None = None) -> None:
         self.folder = DataFolder(root / name)
         self.folder.root.mkdir()
         # `choose_programs` tries whether the server's user can read this file.
         self.folder.lock.touch(mode=0o644)
-        self.programs: Programs = choose_programs(self.folder)
+        chosen: Programs = choose_programs(self.folder)
+        self.programs = replace(chosen, path=programs) if programs else chosen
         self.sockets = root / f"{name}.s"
         self.sockets.mkdir(mode=0o700)
         for path in (self.folder.root, self.sockets):
@@ -107,10 +109,10 @@ class Cluster:
 
 
 @contextmanager
-def lone_cluster() -> Iterator[Cluster]:
-    """An empty server on which tests are the superuser."""
+def lone_cluster(programs: Path | None = None) -> Iterator[Cluster]:
+    """An empty server on which tests are the superuser. `programs` are those of another version."""
     root = make_folder("wallet-one-")
-    cluster = Cluster(root, "a")
+    cluster = Cluster(root, "a", programs)
     try:
         cluster.initialize()
         cluster.start()

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import psycopg
@@ -138,10 +139,13 @@ def open_near_layout(url: str) -> Layout:
 
 
 @contextmanager
-def far_cluster(url: str) -> Iterator[tuple[Layout, Cluster]]:
-    """The apart cell is on a server of its own, which a test may kill and start again."""
+def far_cluster(url: str, programs: Path | None = None) -> Iterator[tuple[Layout, Cluster]]:
+    """The apart cell is on a server of its own, which a test may kill and start again.
+
+    `programs` are those of another version of PostgreSQL.
+    """
     owner = str(conninfo_to_dict(url)["user"])
-    with lone_cluster() as cluster:
+    with lone_cluster(programs) as cluster:
         cluster.execute(f"create role {owner} superuser login")
         for role in (WEB_ROLE, WORKER_ROLE):
             cluster.execute(f"create role {role} login")

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from psycopg.conninfo import conninfo_to_dict
@@ -51,8 +52,9 @@ class TwoClusters:
 
 
 @contextmanager
-def open_clusters() -> Iterator[TwoClusters]:
-    with lone_cluster() as first, lone_cluster() as second:
+def open_clusters(programs: Path | None = None) -> Iterator[TwoClusters]:
+    """`programs` are those of the first cluster, if it is of another version."""
+    with lone_cluster(programs) as first, lone_cluster() as second:
         for cluster in (first, second):
             for role in (WEB_ROLE, WORKER_ROLE):
                 cluster.execute(f"create role {role} login")

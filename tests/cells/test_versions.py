@@ -1,0 +1,43 @@
+"""Cells on clusters of every supported version of PostgreSQL, beside a home on the newest one."""
+
+from pathlib import Path
+
+import pytest
+from tests.cells.layout import far_cluster
+from tests.cells.moved import open_clusters, open_movable, under_load
+from tests.cells.test_workers import open_shop, order, wait_until_paid
+from tests.crash.shop import run
+from tests.journeys.conftest import running
+from tests.other_postgres import FROM_DEBIAN, FROM_NPM, NoPrograms, find_programs
+
+
+@pytest.fixture(params=[*FROM_DEBIAN, *FROM_NPM])
+def programs(request: pytest.FixtureRequest) -> Path:
+    """The programs of an older version. `scripts/setup --postgres` installs them."""
+    try:
+        return find_programs(request.param)
+    except NoPrograms as missing:
+        pytest.skip(f"cells on PostgreSQL {request.param} are not tested: {missing}")
+
+
+def test_orders_of_a_cell_on_an_older_version_are_paid(
+    database_url: str, tmp_path: Path, programs: Path
+) -> None:
+    with (
+        far_cluster(database_url, programs) as (layout, _),
+        running(layout.url, tmp_path, working=True) as platform,
+    ):
+        away = open_shop(platform, layout, away=True)
+        wait_until_paid(away, order(away))
+
+
+def test_a_cell_moves_to_a_newer_version(database_url: str, programs: Path) -> None:
+    with open_clusters(programs) as clusters, open_movable(clusters, database_url) as movable:
+
+        async def scenario() -> None:
+            await movable.open_shops("Shop")
+            async with under_load(movable):
+                await movable.move()
+            assert movable.read_place()[2] == "switched"
+
+        run(scenario())
