@@ -6,17 +6,17 @@ wallets only.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple
 
 import msgspec
 
 from merchant_wallet.base.addresses import parse_wallet_address
-from merchant_wallet.base.currencies import USDT
 from merchant_wallet.book.rules.withdrawals import PAID
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.reporting import deposits, figures, orders, sub_users
-from merchant_wallet.reporting.orders import AddressHistory, OrderFilter, OrderLine
+from merchant_wallet.reporting.orders import AddressHistory, OrderLine
 from merchant_wallet.reporting.paging import fetch
 from merchant_wallet.web.languages import N_
 from merchant_wallet.withdrawals.hot_wallet_store import list_addresses
@@ -69,27 +69,53 @@ class UsualAmount(msgspec.Struct, frozen=True):
         )
 
 
+class _Known(NamedTuple):
+    """What was read about all orders together: what merchants usually pay, and whose the addresses are."""
+
+    usual: Mapping[int, UsualAmount]
+    histories: Mapping[str, AddressHistory]
+    hot: frozenset[bytes]
+    owners: Mapping[bytes, int]
+
+
 async def screen(
     request: ConsoleRequest, conn: Connection, lines: Sequence[OrderLine]
 ) -> list[ScreenedOrder]:
     """The orders with their notes, in the same order."""
-    usual = {number: await _read_usual(request, number) for number in {one.merchant_id for one in lines}}
-    hot = await list_addresses(conn) if lines else frozenset[bytes]()
-    return [await _screen(request, conn, one, usual[one.merchant_id], hot) for one in lines]
+    if not lines:
+        return []
+    known = await _read(request, conn, lines)
+    return [await _screen(request, conn, one, known) for one in lines]
+
+
+async def _read(request: ConsoleRequest, conn: Connection, lines: Sequence[OrderLine]) -> _Known:
+    """What is known of all of them. Each cell is asked once for all, not for each order."""
+    today = request.at_ms // DAY_MS
+    merchant_ids = {one.merchant_id for one in lines}
+    paid = await figures.sum_payouts(request.cells, today - USUAL_DAYS, merchant_ids)
+    addresses = {one.address for one in lines}
+    raw = [address for text in addresses if (address := _parse(text)) is not None]
+    rows = await fetch(conn, deposits.QUERIES["find_owners"].text, {"addresses": raw})
+    return _Known(
+        {merchant_id: UsualAmount(*sums) for merchant_id, sums in paid.items()},
+        await orders.show_addresses(request.cells, addresses, request.merchant_id, since_ms=today * DAY_MS),
+        await list_addresses(conn),
+        {bytes(row["address"]): row["merchant_id"] for row in rows},
+    )
 
 
 async def _screen(
-    request: ConsoleRequest, conn: Connection, order: OrderLine, usual: UsualAmount, hot: frozenset[bytes]
+    request: ConsoleRequest, conn: Connection, order: OrderLine, known: _Known
 ) -> ScreenedOrder:
-    history = await orders.show_address(request.cells, order.address, request.merchant_id)
+    history = known.histories[order.address]
     paid = [one for one in history.sums if one.status == PAID]
-    notes = [*await _note_owner(request, conn, order, hot)]
+    notes = [*await _note_owner(request, conn, order, known)]
     if not paid:
         notes.append(ScreeningNote("warn", NEW_ADDRESS))
-    if (times := usual.times(order.amount_units)) >= LARGE_TIMES:
+    if (times := known.usual[order.merchant_id].times(order.amount_units)) >= LARGE_TIMES:
         notes.append(ScreeningNote("warn", LARGE, {"times": times}))
-    if (count := await _count_today(request, conn, order)) > 1:
-        notes.append(ScreeningNote("warn", SAME_DAY, {"count": count}))
+    if (count := sum(one.recent for one in history.sums)) > 1:
+        notes.append(ScreeningNote("warn", SAME_DAY, {"count": min(count, MAX_SAME_DAY)}))
     return ScreenedOrder(
         order=order,
         paid=sum(one.orders for one in paid),
@@ -107,37 +133,27 @@ def _count_others(history: AddressHistory, order: OrderLine) -> int:
     return len({one.merchant_id for one in history.sums} - {order.merchant_id})
 
 
-async def _read_usual(request: ConsoleRequest, merchant_id: int) -> UsualAmount:
-    rows = await figures.sum_volume(request.cells, request.at_ms // DAY_MS - USUAL_DAYS, merchant_id)
-    paid = [row for row in rows if (row.kind, row.currency) == ("settle", USDT)]
-    return UsualAmount(
-        sum(row.entries for row in paid), sum(row.amount_units + row.fee_units for row in paid)
-    )
-
-
-async def _count_today(request: ConsoleRequest, conn: Connection, order: OrderLine) -> int:
-    """How many orders to the address were created this UTC day, up to a bound."""
-    since_ms = request.at_ms // DAY_MS * DAY_MS
-    wanted = OrderFilter(merchant_id=request.merchant_id, address=order.address, from_ms=since_ms)
-    page = await orders.list_orders(conn, request.cells, wanted, limit=MAX_SAME_DAY)
-    return len(page.rows)
-
-
 async def _note_owner(
-    request: ConsoleRequest, conn: Connection, order: OrderLine, hot: frozenset[bytes]
+    request: ConsoleRequest, conn: Connection, order: OrderLine, known: _Known
 ) -> tuple[ScreeningNote, ...]:
     """Whether the address belongs to the platform: a payout should not go there."""
-    try:
-        _, address = parse_wallet_address(order.address)
-    except ValueError:
-        # An old order with an invalid address, which none of our addresses equals.
+    address = _parse(order.address)
+    if address is None:
         return ()
-    if address in hot:
+    if address in known.hot:
         return (ScreeningNote("bad", OF_HOT_WALLET),)
-    scope = request.merchant_id
-    if users := await sub_users.find_sub_users(conn, request.cells, order.address, scope, limit=1):
-        return (ScreeningNote("bad", OF_SUB_USER, {"name": users[0].ext_user_id}),)
-    owners = await fetch(conn, deposits.QUERIES["find_owner"].text, {"address": address})
-    if any(request.merchant_id in (None, row["merchant_id"]) for row in owners):
-        return (ScreeningNote("bad", OF_MERCHANT),)
-    return ()
+    owner_id = known.owners.get(address)
+    if owner_id is None or request.merchant_id not in (None, owner_id):
+        return ()
+    user = await request.cells.try_one(
+        partial(sub_users.find_by_address, merchant_id=owner_id, address=address), owner_id
+    )
+    return (ScreeningNote("bad", OF_SUB_USER, {"name": user}) if user else ScreeningNote("bad", OF_MERCHANT),)
+
+
+def _parse(text: str) -> bytes | None:
+    """The bytes of a payout address. None for an old order with an invalid one, which none of ours equals."""
+    try:
+        return parse_wallet_address(text)[1]
+    except ValueError:
+        return None

@@ -121,6 +121,10 @@ select {columns}
 -- The merchant that an address belongs to: a sub-user's address or the merchant's own.
 select merchant_id from issued_address where address = %(address)s::bytea;
 
+-- name: find_owners
+-- The merchants that some addresses belong to.
+select address, merchant_id from issued_address where address = any(%(addresses)s::bytea[]);
+
 -- name: sum_uncredited
 -- Final deposits that no book has yet, by chain.
 select chain, sum(amount)::bigint as units

@@ -5,14 +5,14 @@ sub-users are as old as the figures; `Overview` has their age. Counts stop at a 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from merchant_wallet.base.currencies import CURRENCIES
+from merchant_wallet.base.currencies import CURRENCIES, USDT
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.chart import EXCHANGE as DESK
 from merchant_wallet.book.chart import FEES, HOLD, MERCHANT
@@ -147,6 +147,20 @@ async def sum_volume(
     values = {"merchant_id": merchant_id or PLATFORM, "since_day": since_day, "until_day": until_day}
     found = await cells.ask(lambda cell: fetch(cell, QUERIES["sum_days"].text, values), merchant_id)
     return [PeriodFigure(*key, *sums) for key, sums in _add_up(found, "kind", "currency")]
+
+
+async def sum_payouts(
+    cells: Reach, since_day: int, merchant_ids: Collection[int]
+) -> dict[int, tuple[int, int]]:
+    """The number and the units of each merchant's payouts since a day, fees included."""
+    values = {"merchant_ids": list(merchant_ids), "since_day": since_day, "currency": USDT}
+    only = next(iter(merchant_ids)) if len(merchant_ids) == 1 else None
+    found = await cells.ask(lambda cell: fetch(cell, QUERIES["sum_payouts"].text, values), only)
+    sums = dict.fromkeys(merchant_ids, (0, 0))
+    for row in chain.from_iterable(found):
+        orders_before, units_before = sums[row["merchant_id"]]
+        sums[row["merchant_id"]] = orders_before + row["orders"], units_before + int(row["units"])
+    return sums
 
 
 def _add_up(found: Sequence[Sequence[Row]], *columns: str) -> list[tuple[Any, Any]]:

@@ -30,6 +30,14 @@ select kind::text as kind, currency::text as currency, sum(entries)::bigint as e
  where merchant_id = %(merchant_id)s::bigint and day >= %(since_day)s::int and day <= %(until_day)s::int
  group by kind, currency order by kind, currency;
 
+-- name: sum_payouts
+-- The payouts of a period, of some merchants.
+select merchant_id, sum(entries)::bigint as orders, sum(amount) + sum(fee) as units
+  from daily_figure
+ where merchant_id = any(%(merchant_ids)s::bigint[]) and kind = 'settle' and currency = %(currency)s::text
+   and day >= %(since_day)s::int
+ group by merchant_id;
+
 -- name: read_lag
 -- How far the figures are behind the books, and when entries were last added.
 select coalesce(sum(b.entry_count - coalesce(c.entries, 0)), 0)::bigint as missing, coalesce(sum(c.sub_users), 0)::bigint as sub_users,

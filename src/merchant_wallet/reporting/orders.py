@@ -118,6 +118,7 @@ class AddressSum(msgspec.Struct, frozen=True):
     amount_units: int
     first_ms: int
     last_ms: int
+    recent: int
 
 
 class AddressHistory(msgspec.Struct, frozen=True):
@@ -251,18 +252,34 @@ async def find_orders(
 
 async def show_address(cells: Reach, address: str, merchant_id: int | None = None) -> AddressHistory:
     """How often an address was paid, how much, since when and by which merchants."""
+    (history,) = (await show_addresses(cells, [address], merchant_id)).values()
+    return history
+
+
+async def show_addresses(
+    cells: Reach, addresses: Iterable[str], merchant_id: int | None = None, *, since_ms: int = MAX_NUMBER
+) -> dict[str, AddressHistory]:
+    """The same for many addresses, read together. Orders from `since_ms` on count as recent."""
+    keys = {address: address.replace("\0", "").lower() for address in addresses}
     values = {
-        "address": address.replace("\0", "").lower(),
+        "addresses": list(set(keys.values())),
         "merchant_id": merchant_id,
+        "since_ms": since_ms,
         "most": MAX_OF_ADDRESS,
     }
-    found = await cells.ask(lambda cell: fetch(cell, QUERIES["sum_address"].text, values), merchant_id)
+    found = await cells.ask(lambda cell: fetch(cell, QUERIES["sum_addresses"].text, values), merchant_id)
     rows = sorted(chain.from_iterable(found), key=itemgetter("merchant_id", "status"))
-    sums = tuple([AddressSum(**_rename(row, units="amount_units")) for row in rows])
+    sums: dict[str, list[AddressSum]] = {key: [] for key in keys.values()}
+    for row in rows:
+        sums[row.pop("address")].append(AddressSum(**_rename(row, units="amount_units")))
+    return {address: _make_history(sums[key]) for address, key in keys.items()}
+
+
+def _make_history(sums: Sequence[AddressSum]) -> AddressHistory:
     counts = Counter({one.merchant_id: 0 for one in sums})
     for one in sums:
         counts[one.merchant_id] += one.orders
-    return AddressHistory(sums, all(count < MAX_OF_ADDRESS for count in counts.values()))
+    return AddressHistory(tuple(sums), all(count < MAX_OF_ADDRESS for count in counts.values()))
 
 
 async def count_by_status(cells: Reach, merchant_id: int | None = None) -> list[StatusCount]:

@@ -180,16 +180,18 @@ select {columns}
  where {wanted_books}
  order by m.merchant_id limit %(limit)s::int;
 
--- name: sum_address
--- How often and how much an address was paid or is to be paid, by merchant and status, among each merchant's newest orders.
-select w.merchant_id, m.name as merchant_name, w.status, count(*) as orders, sum(w.amount) as units,
-       min(w.created_ms) as first_ms, max(w.created_ms) as last_ms
-  from merchant m
+-- name: sum_addresses
+-- How often and how much addresses were paid or are to be paid, by merchant and status, among each merchant's newest orders;
+-- and how many of these orders are new.
+select a.address, w.merchant_id, m.name as merchant_name, w.status, count(*) as orders, sum(w.amount) as units,
+       min(w.created_ms) as first_ms, max(w.created_ms) as last_ms,
+       count(*) filter (where w.created_ms >= %(since_ms)s::bigint) as recent
+  from unnest(%(addresses)s::text[]) a (address) cross join merchant m
  cross join lateral (select merchant_id, status, amount, created_ms from withdrawal
-                      where merchant_id = m.merchant_id and lower(address) = %(address)s::text
+                      where merchant_id = m.merchant_id and lower(address) = a.address
                       order by created_ms desc, order_id desc limit %(most)s::int) w
  where {wanted_books}
- group by w.merchant_id, m.name, w.status order by w.merchant_id, w.status;
+ group by a.address, w.merchant_id, m.name, w.status order by w.merchant_id, w.status;
 
 -- name: count_open
 -- All merchants' open orders, each status counted up to a bound.

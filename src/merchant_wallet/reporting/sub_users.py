@@ -109,6 +109,13 @@ async def find_sub_users(
     return found[:limit]
 
 
+async def find_by_address(cell: Connection, merchant_id: int, address: bytes) -> str:
+    """The extUserId of an address of a merchant's sub-user; empty if it is no sub-user's."""
+    values = {"merchant_id": merchant_id, "address": address}
+    rows = await fetch(cell, QUERIES["find_by_address"].text, values)
+    return str(rows[0]["ext_user_id"]) if rows else ""
+
+
 async def show_sub_user(conn: Connection, merchant_id: int, user_id: int) -> SubUserLine | None:
     """One sub-user, or None."""
     values = {"merchant_id": merchant_id, "user_id": user_id}

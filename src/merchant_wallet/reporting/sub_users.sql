@@ -72,6 +72,12 @@ select {columns}
   {account_of_merchant}
  order by u.merchant_id, u.user_id limit %(limit)s::int;
 
+-- name: find_by_address
+-- The sub-user of a merchant's address.
+select u.ext_user_id
+  from wallet_address w join sub_user u on u.merchant_id = w.merchant_id and u.user_id = w.user_id
+ where w.merchant_id = %(merchant_id)s::bigint and w.address = %(address)s::bytea;
+
 -- name: show_sub_user
 -- One sub-user. Its id names its book.
 select {columns}
