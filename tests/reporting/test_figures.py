@@ -60,7 +60,11 @@ async def test_the_pulse_tells_what_waits_and_who_cant_be_reached(scene: Reporti
     await scene.add_deposit(shop, "t1", status="pending")
     await scene.add_deposit(shop, "t2", status="held")
     overview = await figures.read_overview(scene.conn, scene.cells)
-    assert [(one.status, one.orders) for one in overview.orders] == [(0, 2), (1, 0), (3, 0)]
+    assert [(one.status, one.orders) for one in overview.statuses if one.status in (0, 1, 3)] == [
+        (0, 2),
+        (1, 0),
+        (3, 0),
+    ]
     assert (overview.unapproved, overview.unapproved_units) == (1, 30 * COIN)
     assert overview.unapproved_oldest_ms == waiting.created_ms
     assert (overview.frozen, overview.frozen_oldest_ms) == (1, 77)

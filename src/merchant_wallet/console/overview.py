@@ -97,18 +97,19 @@ async def show_state(request: ConsoleRequest, conn: Connection) -> Response:
 
 async def _read_state(request: ConsoleRequest, conn: Connection) -> dict[str, Any]:
     scope, cells = request.merchant_id, request.cells
+    overview = await figures.read_overview(conn, cells) if scope is None else None
+    counted = await callbacks.count_by_state(cells, scope) if overview is None else overview.callbacks
     shown: dict[str, Any] = {
         "held": await figures.read_held(cells, scope),
-        "statuses": await orders.count_by_status(cells, scope),
-        "callbacks": {one.state: one for one in await callbacks.count_by_state(cells, scope)},
+        "statuses": await orders.count_by_status(cells, scope) if overview is None else overview.statuses,
+        "callbacks": {one.state: one for one in counted},
         "most": orders.MAX_COUNTED,
-        "overview": None,
+        "overview": overview,
         "behind": 0,
         "chains": [],
         "payouts": None,
     }
-    if scope is None:
-        overview = shown["overview"] = await figures.read_overview(conn, cells)
+    if overview is not None:
         shown["behind"] = overview.figures_behind if overview.figures_behind >= FIGURES_LATE else 0
         blockers = await list_blockers(conn, cells, chains=request.context.settings.shown_chains)
         shown["chains"] = await _read_chains(request, conn, blockers)

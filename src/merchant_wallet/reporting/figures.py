@@ -87,13 +87,13 @@ class FailingEndpoint(msgspec.Struct, frozen=True):
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """What waits and what fails in all books, and how old the figures are.
+    """What waits and what fails in all books, and how old the figures are. `statuses` are of all orders.
 
     `figures_behind` counts the entries that are in no figure yet. `figures_ms` is when entries were last
     added.
     """
 
-    orders: tuple[orders.StatusCount, ...]
+    statuses: tuple[orders.StatusCount, ...]
     unapproved: int
     unapproved_units: int
     unapproved_oldest_ms: int | None
@@ -180,7 +180,7 @@ async def read_overview(home: Connection, cells: Reach) -> Overview:
     lags = [one.lag for one in found]
     unapproved = [one.unapproved for one in found]
     return Overview(
-        orders=tuple([one for one in await orders.count_by_status(cells) if one.status in (0, 1, 3)]),
+        statuses=tuple(await orders.count_by_status(cells)),
         unapproved=sum(row["orders"] for row in unapproved),
         unapproved_units=sum(int(row["amount_units"]) for row in unapproved),
         unapproved_oldest_ms=orders.find_oldest(row["oldest_ms"] for row in unapproved),
