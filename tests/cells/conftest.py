@@ -38,6 +38,16 @@ def layout(url_with_cell: str) -> Layout:
     return open_near_layout(url_with_cell)
 
 
+@pytest.fixture(params=["schemas", "clusters"])
+def cells_of_both_kinds(request: pytest.FixtureRequest) -> Iterator[Layout]:
+    """Two cells: schemas of one database, or on two servers."""
+    if request.param == "schemas":
+        yield request.getfixturevalue("layout")
+        return
+    with open_movable(request.getfixturevalue("clusters"), request.getfixturevalue("database_url")) as found:
+        yield found.layout
+
+
 @pytest.fixture
 def two_databases(postgres: SharedPostgres) -> Iterator[TwoDatabases]:
     """Home in schema `public` of one database, an apart cell in schema `far` of another one."""

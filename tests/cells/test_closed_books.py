@@ -20,6 +20,7 @@ from merchant_wallet.merchants.id_ranges import allocate_range
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.postgres.places import CELL
 from merchant_wallet.sub_users import controls, pins, profile, sessions
+from merchant_wallet.withdrawals import payouts
 
 Connection = AsyncConnection[Any]
 PIN = "274961"
@@ -149,5 +150,19 @@ def test_an_old_copy_counts_nowhere(database_url: str) -> None:
             assert books == [shop.merchant_id]
             assert {name: 2 * units for name, units in one.items()} == both
             assert not await allocate_range(cell, cell, other.merchant_id)
+
+    run(scenario())
+
+
+def test_a_payer_does_not_look_at_an_order_in_an_old_copy(database_url: str) -> None:
+    async def scenario() -> None:
+        shop = await open_shop(database_url)
+        claim = payouts.Claim(shop.merchant_id, 7, 1, 0)
+        async with await connect(database_url) as cell:
+            with pytest.raises(LookupError, match="is gone"):
+                await payouts.read_order(cell, cell, claim)
+            await shop.rows("update book set is_open = false")
+            with pytest.raises(CellClosed, match="has moved"):
+                await payouts.read_order(cell, cell, claim)
 
     run(scenario())

@@ -1,6 +1,6 @@
 """A merchant's book moves to another cell while it is in use. Nothing is lost and nothing is done twice."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -14,38 +14,21 @@ from tests.cells.book_moved import (
 )
 from tests.cells.killable_book_mover import LATE_POINTS, POINTS, SWITCH_POINTS
 from tests.cells.killable_mover import Point
-from tests.cells.layout import Layout, open_near_layout
-from tests.cells.moved import TwoClusters, has_answers, open_movable
+from tests.cells.layout import Layout
+from tests.cells.moved import has_answers
 from tests.crash.shop import eventually, open_shop, run
 
 
-@pytest.fixture
-def near(url_with_cell: str) -> Layout:
-    """Two cells in schemas of one database."""
-    return open_near_layout(url_with_cell)
-
-
-@pytest.fixture(params=["schemas", "clusters"])
-def layout(request: pytest.FixtureRequest) -> Iterator[Layout]:
-    """Two cells: schemas of one database, or on two servers."""
-    if request.param == "schemas":
-        yield request.getfixturevalue("near")
-        return
-    clusters: TwoClusters = request.getfixturevalue("clusters")
-    with open_movable(clusters, request.getfixturevalue("database_url")) as movable:
-        yield movable.layout
-
-
-def test_a_book_moves_to_another_cell_and_back(layout: Layout) -> None:
+def test_a_book_moves_to_another_cell_and_back(cells_of_both_kinds: Layout) -> None:
     async def scenario() -> None:
-        book = await open_book(layout)
-        other = await open_shop(layout.url, "Other")
+        book = await open_book(cells_of_both_kinds)
+        other = await open_shop(cells_of_both_kinds.url, "Other")
         await book.move()
-        assert book.read_place() == (layout.far_id, "switched")
+        assert book.read_place() == (cells_of_both_kinds.far_id, "switched")
         assert book.list_copies() == (False, True)
         await book.verify()
         await book.drop_old()
-        assert book.read_place() == (layout.far_id, None)
+        assert book.read_place() == (cells_of_both_kinds.far_id, None)
         assert book.list_copies() == (None, True)
         await book.verify()
         await book.move(MAIN)
@@ -59,9 +42,9 @@ def test_a_book_moves_to_another_cell_and_back(layout: Layout) -> None:
     run(scenario())
 
 
-def test_a_book_moves_while_it_is_in_use(layout: Layout) -> None:
+def test_a_book_moves_while_it_is_in_use(cells_of_both_kinds: Layout) -> None:
     async def scenario() -> None:
-        book = await open_book(layout)
+        book = await open_book(cells_of_both_kinds)
         async with under_load(book) as load:
             mover = await book.move()
         waits = f"{load.refused_count} refusals, the longest wait {load.longest_gap_s:.2f} s"
@@ -88,45 +71,45 @@ def _list_points(points: Sequence[Point], *chosen: Point) -> list[Any]:
         (*POINTS, *SWITCH_POINTS, *LATE_POINTS), POINTS[3], POINTS[7], SWITCH_POINTS[8], *LATE_POINTS
     ),
 )
-def test_a_killed_move_is_continued_by_the_same_command(near: Layout, point: Point) -> None:
+def test_a_killed_move_is_continued_by_the_same_command(layout: Layout, point: Point) -> None:
     async def scenario() -> None:
-        book = await open_book(near)
+        book = await open_book(layout)
         async with under_load(book):
             await stop_mover(book, *point)
             await book.move()
-        assert book.read_place() == (near.far_id, "switched")
+        assert book.read_place() == (layout.far_id, "switched")
         assert book.list_copies() == (False, True)
 
     run(scenario())
 
 
 @pytest.mark.parametrize("point", _list_points(SWITCH_POINTS[2:], SWITCH_POINTS[3], SWITCH_POINTS[8]))
-def test_a_worker_opens_the_old_copy_after_the_mover_died_in_the_switch(near: Layout, point: Point) -> None:
+def test_a_worker_opens_the_old_copy_after_the_mover_died_in_the_switch(layout: Layout, point: Point) -> None:
     async def scenario() -> None:
-        book = await open_book(near)
+        book = await open_book(layout)
         async with under_load(book) as load:
             await stop_mover(book, *point)
             assert book.read_place() == (0, "switching")
-            await take_over(near.url)
+            await take_over(layout.url)
             assert book.read_place() == (0, "copying")
             assert book.list_copies() == (True, False)
             count = len(load.acknowledged)
             await eventually(lambda: has_answers([load], [count]))
             await book.move()
-        assert book.read_place() == (near.far_id, "switched")
+        assert book.read_place() == (layout.far_id, "switched")
 
     run(scenario())
 
 
 @pytest.mark.parametrize("point", _list_points(LATE_POINTS, *LATE_POINTS))
-def test_a_worker_opens_the_new_copy_after_the_decision(near: Layout, point: Point) -> None:
+def test_a_worker_opens_the_new_copy_after_the_decision(layout: Layout, point: Point) -> None:
     async def scenario() -> None:
-        book = await open_book(near)
+        book = await open_book(layout)
         async with under_load(book) as load:
             await stop_mover(book, *point)
-            assert book.read_place() == (near.far_id, "opening")
-            await take_over(near.url)
-            assert book.read_place() == (near.far_id, "switched")
+            assert book.read_place() == (layout.far_id, "opening")
+            await take_over(layout.url)
+            assert book.read_place() == (layout.far_id, "switched")
             assert book.list_copies() == (False, True)
             count = len(load.acknowledged)
             await eventually(lambda: has_answers([load], [count]))
@@ -137,15 +120,15 @@ def test_a_worker_opens_the_new_copy_after_the_decision(near: Layout, point: Poi
 @pytest.mark.parametrize(
     "point", _list_points((*POINTS[1:], *SWITCH_POINTS), POINTS[4], SWITCH_POINTS[4], SWITCH_POINTS[7])
 )
-def test_a_killed_move_is_undone(near: Layout, point: Point) -> None:
+def test_a_killed_move_is_undone(layout: Layout, point: Point) -> None:
     async def scenario() -> None:
-        book = await open_book(near)
+        book = await open_book(layout)
         async with under_load(book):
             await stop_mover(book, *point)
             await book.undo()
         assert book.read_place() == (0, None)
         assert book.list_copies() == (True, None)
-        with near.both() as (_, far):
+        with layout.both() as (_, far):
             for table in list_tables_with_merchants(far):
                 assert far.execute(f"select count(*) from {table}".encode()).fetchone() == (0,), table
 

@@ -44,7 +44,7 @@ from merchant_wallet.base.codes import (
 from merchant_wallet.base.signing import sign_response
 from merchant_wallet.base.source_addresses import Network, find_source
 from merchant_wallet.book.commands import Command, Submission
-from merchant_wallet.book.errors import CommandFailed, Unavailable
+from merchant_wallet.book.errors import BookClosed, CommandFailed, Unavailable
 from merchant_wallet.book.outcomes import Outcome, Stale
 from merchant_wallet.merchants.cache import MerchantsUnavailable
 from merchant_wallet.merchants.records import Merchant
@@ -161,6 +161,9 @@ class Endpoint:
             outcome = waiting.result()
             stale = type(outcome) is Stale
             body = b"" if stale else self._answer(caller, outcome)
+        except BookClosed:
+            # Nothing was done. The book may have moved since this process last asked home where it is.
+            stale = True
         except Exception as error:
             self._fail(request, error)
             return

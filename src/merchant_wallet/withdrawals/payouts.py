@@ -21,6 +21,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book import early_approvals
+from merchant_wallet.book.closed_books import refuse_closed
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING
 from merchant_wallet.book.state import Entry, Posting
@@ -212,10 +213,12 @@ async def claim(
 
 
 async def read_order(home: AsyncConnection, cell: AsyncConnection, claim: Claim) -> PayableOrder:
-    """The claimed order. Raises LookupError if its cell does not have it."""
+    """The claimed order. Raises CellClosed if its book has moved, LookupError if its cell does not have it."""
     key = _make_key_params(claim)
     row = await (await cell.execute(_TEXTS["read_order"], key)).fetchone()
     decisions = await (await home.execute(_TEXTS["read_decisions"], key)).fetchone()
+    if row is None:
+        await refuse_closed(cell, claim.merchant_id)
     if row is None or decisions is None:
         raise LookupError(f"order {claim.order_id} of merchant {claim.merchant_id} is gone")
     withdrawal = Withdrawal(*row)

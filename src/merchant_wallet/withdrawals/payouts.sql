@@ -61,11 +61,12 @@ update payout
 returning fence, failures;
 
 -- name: read_order
--- The order, from its cell.
+-- The order, from its cell. No row if the book has moved since the order was chosen.
 select order_id, mc_order_id, amount, fee, rate_e8, chain, address, notify_url, status, step_no, approved_ms, deadline_ms,
        created_ms, finished_ms, notified_ms, tx_hash, second_limit_units, first_approved_by, approved_by, first_approved_ms,
        first_eligible_ms, approved_eligible_ms
-  from withdrawal where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint;
+  from withdrawal where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint
+   and exists (select from book where merchant_id = %(merchant_id)s::bigint and is_open);
 
 -- name: read_decisions
 -- What home knows of the order: its merchant's status and settings version, earlier decisions, its reservation, and what blocks
