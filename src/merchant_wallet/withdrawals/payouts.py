@@ -213,7 +213,7 @@ async def claim(
 
 
 async def read_order(home: AsyncConnection, cell: AsyncConnection, claim: Claim) -> PayableOrder:
-    """The claimed order. Raises CellClosed if its book has moved, LookupError if its cell does not have it."""
+    """The claimed order. Raises CellClosed if its book has moved, LookupError if it is gone."""
     key = _make_key_params(claim)
     row = await (await cell.execute(_TEXTS["read_order"], key)).fetchone()
     decisions = await (await home.execute(_TEXTS["read_decisions"], key)).fetchone()
