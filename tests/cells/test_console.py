@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cells.layout import Layout, far_cluster
@@ -9,6 +10,8 @@ from tests.cells.two_shops import CellShop, open_shops, read_text
 from tests.clusters import Cluster
 from tests.console.conftest import ConsoleUser, People
 from tests.journeys.conftest import Platform, running, wait_until
+
+from merchant_wallet.base.db import connect_sync
 
 AWAY = "Away now: cell far"
 LISTS = (
@@ -168,6 +171,28 @@ def test_changes_reach_the_merchants_cell_and_the_audit_log_has_them(
         action = there[name][0][0].removesuffix(".asked")
         last = action if done else f"{action}.refused"
         assert [entry[0] for entry in there[name]] == [f"{action}.asked", last], name
+
+
+def test_a_merchant_of_the_console_goes_to_the_emptiest_cell_and_its_settings_reach_it(
+    platform: Platform, layout: Layout, owner: ConsoleUser
+) -> None:
+    platform.open_merchant()
+    form = {"name": "Newcomer", "currency-mode": "USDT"}
+    assert owner.post("/console/merchants/new", form).status_code == 200
+    ((merchant_id,),) = platform.rows("select merchant_id from merchant where name = 'Newcomer'")
+    url = f"/console/merchants/{merchant_id}"
+
+    def read_copy() -> list[Any]:
+        with connect_sync(layout.far_url) as far:
+            return far.execute(
+                "select m.status, b.settings_version from merchant m join book b using (merchant_id)"
+            ).fetchall()
+
+    ((status, version),) = read_copy()
+    assert status == "active"
+    owner.page(url)
+    assert owner.post(f"{url}/status", {"status": "suspended"}).status_code == 303
+    assert read_copy() == [("suspended", version + 1)]
 
 
 def test_a_dead_cell_is_named_on_every_list_and_the_others_are_shown(

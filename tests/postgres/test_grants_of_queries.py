@@ -45,7 +45,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "merchants/cells/book_tables.sql": (),
     "merchants/cells/cells.sql": BOTH,
     "merchants/cells/inspection.sql": (),
-    "merchants/cells/placement.sql": (),
+    "merchants/cells/placement.sql": WEB,
     "cli/doctor.sql": (),
     "custody/records.sql": BOTH,
     "custody/sandbox.sql": WORKER,
@@ -114,6 +114,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
             list_open_movements insert_movements explain_movements insert_result record_treasury
             insert_remainders list_remainders list_treasury page_unsurveyed move_survey read_survey
             read_survey_place list_swept find_signed""",
+        "merchants/cells/placement.sql": "write_state",
         "merchants/xpub_pool.sql": "insert_accounts",
         "audit/rollback/evidence.sql": "record_evidence",
         "book/nonce_partitions.sql": "drop_nonce_day",

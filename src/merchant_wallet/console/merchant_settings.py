@@ -135,6 +135,7 @@ async def change(
             await record_change(
                 request, conn, two_person_changes.SET, subject, merchant_id, before=before, after=told
             )
+    await request.cells.carry(merchant_id)
     return Changed(after, proposed)
 
 

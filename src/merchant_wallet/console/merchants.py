@@ -17,6 +17,8 @@ from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
 from merchant_wallet.merchants import records, store
 from merchant_wallet.merchants.addresses import give_addresses
+from merchant_wallet.merchants.cells import placement
+from merchant_wallet.merchants.cells.placement import PlacementRefused
 from merchant_wallet.merchants.id_ranges import RangesExhausted
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.merchants.store import MerchantAmbiguous, MerchantUnknown, SecretRefused
@@ -32,6 +34,7 @@ ONE: Final = f"{MERCHANTS}/{{merchant_id:int}}"
 _NAME_RULE: Final = N_("A name has 1 to 128 printable characters and is not digits alone.")
 _NAME_TAKEN: Final = N_("There is a merchant of this name already.")
 _NO_ACCOUNT: Final = N_("No prepared account is left. Derive more with `merchant-wallet keys` first.")
+_NO_CELL: Final = N_("No cell is open for new merchants: `merchant-wallet cell list`.")
 _TWO_SECRETS: Final = N_("Two secrets are valid. Retire the older one first.")
 _ONE_SECRET: Final = N_("Only one secret is valid. Add the next one first.")
 
@@ -61,6 +64,7 @@ async def create(request: ConsoleRequest, conn: Connection) -> Response:
     seed = context.keyring.sandbox_seed() if context.settings.sandbox else None
     try:
         async with conn.transaction():
+            cell_id = await placement.choose_cell(conn, None)
             made = await store.create(
                 conn,
                 context.keyring,
@@ -68,14 +72,17 @@ async def create(request: ConsoleRequest, conn: Connection) -> Response:
                 seed=seed,
                 at_ms=request.at_ms,
                 settings={"currency-mode": mode},
+                cell_id=cell_id,
             )
             number = made.merchant.merchant_id
             after = {"name": name, "currencyMode": mode}
             await record_change(request, conn, "merchant.create", format_subject(number), number, after=after)
-    except (PoolEmpty, RangesExhausted):
+    except (PoolEmpty, RangesExhausted, PlacementRefused) as refused:
+        problem = _NO_CELL if isinstance(refused, PlacementRefused) else _NO_ACCOUNT
         return _show_form(
-            request, refill(request.form, ("name", "currency-mode"), problem=request.translate(_NO_ACCOUNT))
+            request, refill(request.form, ("name", "currency-mode"), problem=request.translate(problem))
         )
+    await request.cells.carry(number)
     shown = [(N_("App secret"), made.app_secret), (N_("Callback secret"), made.callback_secret)]
     return _show_secrets(request, made.merchant, N_("{name} is open"), shown)
 
@@ -103,6 +110,7 @@ async def rotate_secret(request: ConsoleRequest, conn: Connection) -> Response:
             )
     except SecretRefused:
         return await _show(request, conn, merchant, FormState(problem=request.translate(_TWO_SECRETS)))
+    await request.cells.carry(merchant.merchant_id)
     return _show_secrets(request, merchant, N_("{name} has a second secret"), [(N_("App secret"), secret)])
 
 
@@ -122,6 +130,7 @@ async def retire_secret(request: ConsoleRequest, conn: Connection) -> Response:
             )
     except SecretRefused:
         return await _show(request, conn, merchant, FormState(problem=request.translate(_ONE_SECRET)))
+    await request.cells.carry(merchant.merchant_id)
     return request.redirect(url_of(merchant.merchant_id), N_("The older secret is no longer valid."))
 
 
@@ -144,6 +153,7 @@ async def set_status(request: ConsoleRequest, conn: Connection) -> Response:
             before={"status": opposite if changed else status},
             after={"status": status},
         )
+    await request.cells.carry(merchant.merchant_id)
     told = (
         N_("{name} is suspended: its requests are refused from now on.")
         if suspends

@@ -97,6 +97,8 @@ async def accept(request: ConsoleRequest, conn: Connection) -> Response:
         return await _show(
             request, conn, await _find(request, conn), FormState(problem=describe_refusal(request, refused))
         )
+    if found.merchant_id is not None:
+        await request.cells.carry(found.merchant_id)
     if isinstance(done.shown, NewOperator):
         return show_password(request, done.shown, MADE[found.kind])
     if done.change.state == decisions.FAILED:

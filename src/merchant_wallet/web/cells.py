@@ -25,6 +25,7 @@ from merchant_wallet.base.connection_limits import PAGE_CELL_CONNECTIONS
 from merchant_wallet.base.db import TransientError
 from merchant_wallet.base.pool import Pool, PoolBusy, is_idle
 from merchant_wallet.base.workers import Connect
+from merchant_wallet.merchants.cells.carrying import carry
 from merchant_wallet.merchants.cells.directory import Directory
 from merchant_wallet.reporting.cells import Reach, Source
 from merchant_wallet.web.connections import Away, limit_statements
@@ -193,6 +194,15 @@ class PageCells(Reach):
         """How to make a connection of its own to the cell of a merchant's book."""
         cell = await self.find_cell(merchant_id)
         return partial(self._pools.directory.connect, cell)
+
+    async def carry(self, merchant_id: int) -> None:
+        """Tell the merchant's cell what the page has just committed in home. If it is away, workers do it."""
+        try:
+            cell = await self.find_cell(merchant_id)
+            if not cell.is_home:
+                await carry(self._home, await self.of(merchant_id), cell.cell_id, merchant_id)
+        except (psycopg.OperationalError, TransientError) as error:
+            log.info("carried later", merchant_id=merchant_id, reason=_describe(error))
 
     async def try_groups(
         self,
