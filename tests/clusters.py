@@ -100,6 +100,21 @@ class Cluster:
         """Make the standby the primary."""
         assert self.execute("select pg_promote(wait_seconds => 60)") is True
 
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Every process of the server stands still: connections stay open, and nothing answers."""
+        assert self.process is not None
+        pid = self.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        stopped = [pid, *map(int, children)]
+        for one in stopped:
+            os.kill(one, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for one in stopped:
+                os.kill(one, signal.SIGCONT)
+
     def kill(self) -> None:
         """Stop at once, as at a power failure."""
         assert self.process is not None
