@@ -196,11 +196,11 @@ async def add_cell(home_url: str, name: str, url: str | None) -> int:
     address = None if url is None else db.strip_identity(url)
     cell = adding.NewCell(name, name, address, url or home_url)
     async with await db.connect(home_url) as home, adding.locked(home):
-        cell_id = await adding.add_cell(home, cell, now_ms(), lambda _: None)
-        assert cell_id is not None
-        await adding.insert_cell(home, cell, cell_id, now_ms())
+        added = await adding.add_cell(home, cell, now_ms(), lambda _: None)
+        assert added is not None
+        await adding.insert_cell(home, added, now_ms())
         await adding.finish(cell)
-    return cell_id
+    return added.cell_id
 
 
 async def make_merchants(url: str, cell_id: int, count: int, cell_urls: CellUrls = ()) -> tuple[int, int]:

@@ -28,19 +28,15 @@ def citus_layout(url: str) -> Iterator[Layout]:
     """The cell's schema is made on the coordinator, then distributed. Its URL is the worker node's."""
     owner = str(conninfo_to_dict(url)["user"])
     with connect_sync(COORDINATOR) as coordinator:
-        _drop(coordinator)
-        for role, rights in ((owner, "superuser login"), (WEB_ROLE, "login"), (WORKER_ROLE, "login")):
-            if coordinator.execute("select from pg_roles where rolname = %s", (role,)).fetchone() is None:
-                coordinator.execute(
-                    sql.SQL("create role {} {}").format(sql.Identifier(role), sql.SQL(rights))
-                )
+        drop_far(coordinator)
+        add_roles(coordinator, owner)
         layout = open_layout(url, place(COORDINATOR, None, FAR), COORDINATOR)
         try:
             coordinator.execute("select citus_schema_distribute(%s::regnamespace)", (FAR,))
             follow(layout)
             yield layout
         finally:
-            _drop(coordinator)
+            drop_far(coordinator)
 
 
 def follow(layout: Layout) -> None:
@@ -54,5 +50,26 @@ def follow(layout: Layout) -> None:
         home.execute("update cell set address = %s where name = %s", (address, FAR))
 
 
-def _drop(coordinator: psycopg.Connection) -> None:
+def add_roles(coordinator: psycopg.Connection, owner: str) -> None:
+    """The service's roles, on every node."""
+    for role, rights in ((owner, "superuser login"), (WEB_ROLE, "login"), (WORKER_ROLE, "login")):
+        if coordinator.execute("select from pg_roles where rolname = %s", (role,)).fetchone() is None:
+            coordinator.execute(sql.SQL("create role {} {}").format(sql.Identifier(role), sql.SQL(rights)))
+
+
+def move_far(coordinator: psycopg.Connection) -> None:
+    """Let Citus move the schema to another node."""
+    row = coordinator.execute(_FIND_NODE, (f"{FAR}.book",)).fetchone()
+    others = coordinator.execute(
+        "select nodename, nodeport from pg_dist_node"
+        " where shouldhaveshards and (nodename, nodeport) <> (%s, %s)",
+        row,
+    ).fetchall()
+    coordinator.execute(
+        "select citus_schema_move(%s::regnamespace, %s, %s, 'block_writes')", (FAR, *others[0])
+    )
+
+
+def drop_far(coordinator: psycopg.Connection) -> None:
+    """Drop what an earlier test left."""
     coordinator.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(FAR)))

@@ -278,3 +278,13 @@ def test_doctor_finds_a_cell_without_partitions_and_an_address_that_leads_elsewh
     elsewhere = urlsplit(wallet.url)._replace(path="/postgres").geturl()
     wallet.variables["WALLET_CELL_URLS"] = f"east={elsewhere}"
     assert check(wallet, "east", status=1)["text"] == "there is no cell in schema east"
+
+
+def test_a_server_without_citus_is_refused(wallet: Wallet) -> None:
+    with lone_cluster() as cluster:
+        url = owner_of(cluster, wallet)
+        assert "no extension citus" in wallet.refuse("cell", "add", "far", url, "--citus")
+        # Without the option the same command goes on.
+        assert wallet.ask("cell", "add", "far", url)["added"]
+    assert "no cell far that was added with --citus" in wallet.refuse("cell", "follow", "far")
+    assert "needs the URL" in wallet.refuse("cell", "add", "near", "--citus")

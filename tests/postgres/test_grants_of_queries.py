@@ -44,6 +44,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "merchants/cells/book_moves.sql": WORKER,
     "merchants/cells/book_tables.sql": (),
     "merchants/cells/cells.sql": BOTH,
+    "merchants/cells/citus.sql": (),
     "merchants/cells/inspection.sql": (),
     "merchants/cells/placement.sql": WEB,
     "cli/doctor.sql": (),

@@ -34,6 +34,13 @@ class Cell:
     schema: str = HOME_SCHEMA
     version: int = 1
     is_open: bool = True
+    admin_url: str | None = field(default=None, repr=False)
+    """Where its tables are changed, if that is another server: the coordinator of Citus."""
+
+    @property
+    def table_url(self) -> str:
+        """Where its tables are changed."""
+        return self.admin_url or self.url
 
     @property
     def is_home(self) -> bool:

@@ -43,6 +43,10 @@ def add(
     schema: Annotated[
         str | None, typer.Option(help="The schema of the cell. Default: the name.", show_default=False)
     ] = None,
+    citus: Annotated[
+        bool,
+        typer.Option("--citus", help="URL is the coordinator of Citus, which places the cell on a node."),
+    ] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -56,25 +60,31 @@ def add(
     Examples:
       merchant-wallet cell add east
       merchant-wallet cell add west postgresql://wallet_owner@db2/wallet
+      merchant-wallet cell add north postgresql://wallet_owner@coordinator/wallet --citus
     """
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.base.clock import now_ms
         from merchant_wallet.merchants.cells import adding
+        from merchant_wallet.merchants.cells.citus import NoCitus
 
-        cell = _name_cell(session, name, url, schema)
+        if citus and url is None:
+            raise Failure("--citus needs the URL of the coordinator.")
+        cell = _name_cell(session, name, url, schema)._replace(is_distributed=citus)
+        address = cell.address
         try:
             async with adding.locked(session.conn):
-                cell_id = await adding.add_cell(session.conn, cell, now_ms(), terminal.note)
-                if cell_id is not None:
+                added = await adding.add_cell(session.conn, cell, now_ms(), terminal.note)
+                if added is not None:
+                    address = added.address
                     async with session.conn.transaction():
-                        await adding.insert_cell(session.conn, cell, cell_id, now_ms())
-                        told = {"schema": cell.schema, "address": cell.address}
+                        await adding.insert_cell(session.conn, added, now_ms())
+                        told = {"schema": cell.schema, "address": address}
                         await session.record("cell.add", f"cell {name}", after=told)
                 await adding.finish(cell)
-        except adding.CellRefused as refused:
+        except (adding.CellRefused, NoCitus) as refused:
             raise Failure(str(refused)) from None
-        return {"name": name, "schema": cell.schema, "address": cell.address, "added": cell_id is not None}
+        return {"name": name, "schema": cell.schema, "address": address, "added": added is not None}
 
     document = run(data, act)
     terminal.print_answer(document, as_json)
@@ -189,5 +199,37 @@ def drain(
         except placement.CellUnknown as unknown:
             raise Failure(str(unknown)) from None
         return {"name": name, "state": after}
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+@app.command()
+def follow(name: NameArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """After Citus has moved a cell's schema: connect to the node where it is now.
+
+    Until then the cell works through its old node, only more slowly. Requests are refused for some
+    milliseconds. Repeat an interrupted command.
+
+    \b
+    Example:
+      merchant-wallet cell follow north
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.base import db
+        from merchant_wallet.merchants.cells import citus
+
+        try:
+            cell_id, schema, before, coordinator = await citus.read_place(session.conn, name)
+            async with await db.connect(db.place(session.url, coordinator, schema)) as connection:
+                address = await citus.find_address(connection, schema, coordinator)
+                async with session.conn.transaction():
+                    if is_new := await citus.set_address(session.conn, cell_id, address):
+                        told = ({"address": before}, {"address": address})
+                        await session.record("cell.follow", f"cell {name}", before=told[0], after=told[1])
+                await citus.let_reconnect(session.conn, connection, cell_id)
+        except citus.NoCitus as refused:
+            raise Failure(str(refused)) from None
+        return {"name": name, "address": address, "moved": is_new}
 
     terminal.print_answer(run(data, act), as_json)

@@ -294,13 +294,9 @@ class Session:
 
         from merchant_wallet.base.clock import now_ms
         from merchant_wallet.base.codes import Refusal, Refused
-        from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
-        from merchant_wallet.book.state import DAY_MS
 
         base = await self.open_base()
-        # Each batch writes its id there. If no service runs on the database, today's partition may not exist.
-        async with self.cell(merchant_id) as cell:
-            await ensure_nonce_partitions(cell, now_ms() // DAY_MS)
+        await self._open_nonce_days(merchant_id, now_ms())
         told: Any = msgspec.to_builtins(command)
         await self.record(f"{action}.asked", subject, merchant_id=merchant_id, after=told)
         outcome = await self._submit(base, merchant_id, command)
@@ -311,6 +307,17 @@ class Session:
         done = {"done": True, **describe_outcome(outcome)}
         await self.record(action, subject, merchant_id=merchant_id, after=done)
         return outcome
+
+    async def _open_nonce_days(self, merchant_id: int, now_ms: int) -> None:
+        # Each batch writes its id there. If no service runs on the database, today's may not exist.
+        from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions, open_nonce_days
+        from merchant_wallet.book.state import DAY_MS
+
+        async with self.cell(merchant_id) as cell:
+            if cell is self.conn:
+                await ensure_nonce_partitions(cell, now_ms // DAY_MS)
+                return
+        await open_nonce_days((await self.cells.find(merchant_id)).table_url, now_ms // DAY_MS)
 
     async def _submit(self, base: "Base", merchant_id: int, command: "Command") -> "Outcome":
         from merchant_wallet.book.commands import Submission

@@ -97,7 +97,7 @@ def make_writer(base: Base, connections: int | None = None, clock: Callable[[], 
             queue_limit=settings.queue_limit,
             batch_limit=settings.batch_limit,
             clock=clock,
-            make_partition=partial(open_nonce_days, cell.url),
+            make_partition=partial(open_nonce_days, cell.table_url),
             open_connection=open_connection,
             note_closed=note_closed,
         )

@@ -47,8 +47,8 @@ def migrate_cells(
 
 
 def _migrate(cell: Cell, roles: Mapping[Side, str], progress: Callable[[str], None]) -> list[str]:
-    applied = migrate(cell.url, lambda text: progress(f"cell {cell.name}: {text}"), schema=cell.schema)
-    grant(cell.url, roles, cell.schema)
+    applied = migrate(cell.table_url, lambda text: progress(f"cell {cell.name}: {text}"), schema=cell.schema)
+    grant(cell.table_url, roles, cell.schema)
     return applied
 
 

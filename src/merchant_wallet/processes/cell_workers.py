@@ -20,6 +20,7 @@ import structlog
 from psycopg import AsyncConnection
 
 from merchant_wallet.audit.rollback.compared_cells import is_compared_since, read_home_clock_ms
+from merchant_wallet.base import db
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, Cell
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import (
@@ -121,6 +122,7 @@ class CellWorkers:
         self._payer = shared.payouts.make_payer(cell.cell_id, connect)
         self._expiry = Expiry(connect, shared.writer)
         tasks = make_cell_tasks(settings.timestamp_tolerance_s, cell.cell_id, self._line)
+        changes_tables = {"nonces": tasks.pop("nonces")}
         self._others: Sequence[Worker] = [
             CellUpdates(cell.cell_id, home, connect).run,
             IntakeWorker(
@@ -129,6 +131,7 @@ class CellWorkers:
             CreditingWorker(home, connect, shared.writer).run,
             CallbackSender(connect, base.keyring, shared.callbacks, connect_home=home).run,
             Maintenance(connect, tasks).run,
+            Maintenance(partial(db.connect, cell.table_url), changes_tables).run,
             partial(Maintenance(connect, {"figures": rollup.advance_all}).run, interval_s=rollup.INTERVAL_S),
         ]
 
@@ -155,7 +158,7 @@ class CellWorkers:
 
         async def prepare() -> bool:
             # Without today's partition nothing can be written.
-            await open_nonce_days(self._cell.url, now_ms() // DAY_MS)
+            await open_nonce_days(self._cell.table_url, now_ms() // DAY_MS)
             began_ms.append(await read_home_clock_ms(await self._line.get()))
             self._shared.ask_comparison()
             return True

@@ -21,6 +21,7 @@ from merchant_wallet.base import db
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.merchants.cells.citus import distribute
 from merchant_wallet.merchants.cells.mirroring import mirror
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import migrate
@@ -38,12 +39,16 @@ class CellRefused(ValueError):
 
 
 class NewCell(NamedTuple):
-    """A cell to add. `address` is what home stores; None for home's own database. `url` is the owner's."""
+    """A cell to add. `address` is what home stores; None for home's own database. `url` is the owner's.
+
+    With `is_distributed` these are the coordinator's, and Citus places the schema on a node.
+    """
 
     name: str
     schema: str
     address: str | None
     url: str
+    is_distributed: bool = False
 
     @property
     def mark(self) -> str:
@@ -51,17 +56,28 @@ class NewCell(NamedTuple):
         return f"merchant-wallet: cell {self.name} is being added"
 
 
+class AddedCell(NamedTuple):
+    """What home stores of a cell that is ready. `admin_address` is the coordinator, if Citus places it."""
+
+    cell_id: int
+    name: str
+    schema: str
+    address: str | None
+    admin_address: str | None
+
+
 async def add_cell(
     home: Connection, cell: NewCell, now_ms: int, progress: Callable[[str], None]
-) -> int | None:
-    """Make the cell's schema, and return the id that the cell has. None if home has the cell already.
+) -> AddedCell | None:
+    """Make the cell's schema, and return what to insert. None if home has the cell already.
 
     The caller holds `locked`, and calls `insert_cell` next. Raises CellRefused, GrantRefused, MigrationError,
-    psycopg.Error.
+    NoCitus, psycopg.Error.
     """
     found = await (await home.execute(QUERIES["find_cell"].text, {"name": cell.name})).fetchone()
     if found is not None:
-        if (found[1], found[2]) != (cell.schema, cell.address):
+        schema, address, admin_address, _ = found[1:]
+        if (schema, admin_address if cell.is_distributed else address) != (cell.schema, cell.address):
             raise CellRefused(f"There is a cell {cell.name} already, at another place.")
         return None
     roles = {Side(side): role for side, role in await _fetch_all(home, "list_roles")}
@@ -79,13 +95,16 @@ async def add_cell(
             await connection.execute(QUERIES["clear_state"].text)
             await connection.execute(QUERIES["begin_state"].text, {"cell_id": cell_id})
         await mirror(home, connection)
-    return int(cell_id)
+        address, admin_address = cell.address, None
+        if cell.is_distributed:
+            assert cell.address is not None, "the coordinator is another server"
+            address, admin_address = await distribute(connection, cell.schema, cell.address), cell.address
+    return AddedCell(int(cell_id), cell.name, cell.schema, address, admin_address)
 
 
-async def insert_cell(home: Connection, cell: NewCell, cell_id: int, now_ms: int) -> None:
+async def insert_cell(home: Connection, cell: AddedCell, now_ms: int) -> None:
     """Tell home of the cell, in the caller's transaction."""
-    values = {"cell_id": cell_id, "now_ms": now_ms, **cell._asdict()}
-    await home.execute(QUERIES["insert_cell"].text, values)
+    await home.execute(QUERIES["insert_cell"].text, {"now_ms": now_ms, **cell._asdict()})
 
 
 async def finish(cell: NewCell) -> None:

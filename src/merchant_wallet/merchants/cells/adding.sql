@@ -10,7 +10,7 @@ select pg_advisory_unlock(hashtext('cell'));
 
 -- name: find_cell
 -- A cell of this name.
-select cell_id, schema_name, address, state from cell where name = %(name)s::text;
+select cell_id, schema_name, address, admin_address, state from cell where name = %(name)s::text;
 
 -- name: read_next_id
 -- The id of the next cell.
@@ -18,8 +18,8 @@ select max(cell_id) + 1 from cell;
 
 -- name: insert_cell
 -- The cell is there, empty and open: from now on merchants may be placed in it.
-insert into cell (cell_id, name, schema_name, address, added_ms)
-values (%(cell_id)s::int, %(name)s::text, %(schema)s::text, %(address)s::text, %(now_ms)s::bigint);
+insert into cell (cell_id, name, schema_name, address, admin_address, added_ms)
+values (%(cell_id)s::int, %(name)s::text, %(schema)s::text, %(address)s::text, %(admin_address)s::text, %(now_ms)s::bigint);
 
 -- name: read_server
 -- What must be right at the server, its clock, and what the schema is: null if it is missing, its comment otherwise, and how many

@@ -3,7 +3,7 @@
 -- name: list_cells
 -- The cells that may be used, the default cell first. While a move switches, its cell is closed.
 select c.cell_id, c.name, c.schema_name, c.address, c.version,
-       c.state <> 'closed' and coalesce(m.state not in ('switching', 'reopening'), true) as is_open
+       c.state <> 'closed' and coalesce(m.state not in ('switching', 'reopening'), true) as is_open, c.admin_address
   from cell c left join cell_move m using (cell_id) where c.state <> 'retired' order by c.cell_id;
 
 -- name: find_cell

@@ -195,7 +195,14 @@ class Directory:
         return before if before == cell else cell
 
     def make_cell(
-        self, cell_id: int, name: str, schema: str, address: str | None, version: int, is_open: bool
+        self,
+        cell_id: int,
+        name: str,
+        schema: str,
+        address: str | None,
+        version: int,
+        is_open: bool,
+        admin_address: str | None = None,
     ) -> Cell:
         """A cell as home's table says, with the URL of this process for it."""
         if cell_id == DEFAULT_CELL_ID:
@@ -205,7 +212,8 @@ class Directory:
             url = db.place(own, None, schema)
         else:
             url = db.place(db.as_user(self._url, own), address, schema)
-        return Cell(cell_id, name, db.for_writing(url), schema, version, is_open)
+        admin_url = None if admin_address is None else db.for_writing(db.place(url, admin_address, schema))
+        return Cell(cell_id, name, db.for_writing(url), schema, version, is_open, admin_url)
 
 
 async def _connect(cell: Cell) -> AsyncConnection:
