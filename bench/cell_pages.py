@@ -107,12 +107,12 @@ async def prepare(url: str, keyring: Keyring, size: Size, say: Say) -> dict[str,
 async def _add_cell(home: store.Connection, url: str, name: str) -> int:
     cell = adding.NewCell(name, name, None, url)
     async with adding.locked(home):
-        cell_id = await adding.add_cell(home, cell, now_ms(), lambda _: None)
-        assert cell_id is not None, "the database is new"
+        added = await adding.add_cell(home, cell, now_ms(), lambda _: None)
+        assert added is not None, "the database is new"
         async with home.transaction():
-            await adding.insert_cell(home, cell, cell_id, now_ms())
+            await adding.insert_cell(home, added, now_ms())
         await adding.finish(cell)
-    return cell_id
+    return added.cell_id
 
 
 async def _open(url: str, keyring: Keyring, directory: Directory, cell_id: int) -> int:

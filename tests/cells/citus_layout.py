@@ -28,7 +28,7 @@ def citus_layout(url: str) -> Iterator[Layout]:
     """The cell's schema is made on the coordinator, then distributed. Its URL is the worker node's."""
     owner = str(conninfo_to_dict(url)["user"])
     with connect_sync(COORDINATOR) as coordinator:
-        drop_far(coordinator)
+        drop_schema(coordinator, FAR)
         add_roles(coordinator, owner)
         layout = open_layout(url, place(COORDINATOR, None, FAR), COORDINATOR)
         try:
@@ -36,7 +36,7 @@ def citus_layout(url: str) -> Iterator[Layout]:
             follow(layout)
             yield layout
         finally:
-            drop_far(coordinator)
+            drop_schema(coordinator, FAR)
 
 
 def follow(layout: Layout) -> None:
@@ -57,19 +57,20 @@ def add_roles(coordinator: psycopg.Connection, owner: str) -> None:
             coordinator.execute(sql.SQL("create role {} {}").format(sql.Identifier(role), sql.SQL(rights)))
 
 
-def move_far(coordinator: psycopg.Connection) -> None:
+def move_schema(coordinator: psycopg.Connection, name: str) -> None:
     """Let Citus move the schema to another node."""
-    row = coordinator.execute(_FIND_NODE, (f"{FAR}.book",)).fetchone()
+    row = coordinator.execute(_FIND_NODE, (f"{name}.book",)).fetchone()
     others = coordinator.execute(
         "select nodename, nodeport from pg_dist_node"
         " where shouldhaveshards and (nodename, nodeport) <> (%s, %s)",
         row,
     ).fetchall()
     coordinator.execute(
-        "select citus_schema_move(%s::regnamespace, %s, %s, 'block_writes')", (FAR, *others[0])
+        "select citus_schema_move(%s::regnamespace, %s, %s, 'block_writes')", (name, *others[0])
     )
 
 
-def drop_far(coordinator: psycopg.Connection) -> None:
-    """Drop what an earlier test left."""
-    coordinator.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(FAR)))
+def drop_schema(coordinator: psycopg.Connection, name: str) -> None:
+    """Drop what an earlier test left, when no other test uses it any more."""
+    coordinator.execute("select pg_advisory_lock(hashtext(%s))", (name,))
+    coordinator.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(name)))
