@@ -7,7 +7,16 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.book.test_checkpoints import OTHER, SIGNER
-from tests.cells.book_moved import MAIN, MovableBook, fork_mover, open_book, stop_mover, take_over, under_load
+from tests.cells.book_moved import (
+    BY,
+    MAIN,
+    MovableBook,
+    fork_mover,
+    open_book,
+    stop_mover,
+    take_over,
+    under_load,
+)
 from tests.cells.killable_book_mover import SWITCH_POINTS
 from tests.cells.killable_mover import Point
 from tests.cells.layout import Layout
@@ -19,6 +28,7 @@ from tests.fork_server import STOPPED
 from merchant_wallet.base.cells import CellClosed
 from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.merchants import store
+from merchant_wallet.merchants.cells import moves
 from merchant_wallet.merchants.cells.book_copies import BookCopy
 from merchant_wallet.merchants.cells.book_moving import BookMover
 from merchant_wallet.merchants.cells.book_tables import list_tables
@@ -245,5 +255,45 @@ def test_a_change_of_settings_meets_the_book_where_it_is(layout: Layout) -> None
         assert found[0] == found[1] == found[2]
         assert found[3] == 9
         await book.verify()
+
+    run(scenario())
+
+
+def test_a_cell_and_a_book_of_it_are_not_moved_at_once(layout: Layout) -> None:
+    async def scenario() -> None:
+        book, other = await open_book(layout), await open_book(layout, "Other")
+        await stop_mover(book, *COPIED)
+        async with await connect(layout.url) as home:
+            with pytest.raises(MoveRefused, match=f"merchant {book.merchant_id} is being moved"):
+                await moves.begin(home, layout.far_id, "host=elsewhere", BY)
+            await book.move()
+            # The old copy that is left is whole.
+            await moves.begin(home, layout.far_id, "host=elsewhere", BY)
+            with pytest.raises(MoveRefused, match="Cell far is being moved itself"):
+                await other.move()
+        assert other.read_place() == (0, None)
+
+    run(scenario())
+
+
+def test_sessions_that_were_dropped_in_one_copy_alone_hold_nothing_up(layout: Layout) -> None:
+    """Each cell's worker drops expired sessions by itself, also in closed copies."""
+
+    def drop(text: str) -> None:
+        with connect_sync(layout.far_url) as far, connect_sync(layout.url) as home:
+            if text == "following":
+                home.execute("delete from wallet_session where token_hash = sha256('2')")
+            elif text == "switching":
+                far.execute("delete from wallet_session where token_hash = sha256('1')")
+
+    async def scenario() -> None:
+        book = await open_book(layout)
+        await book.shop.rows(
+            "insert into wallet_session select merchant_id, sha256(i::text::bytea), user_id, false, 1, 1, 2"
+            " from sub_user, generate_series(1, 3) i"
+        )
+        await book.move(progress=drop)
+        with connect_sync(layout.far_url) as far:
+            assert far.execute("select count(*) from wallet_session").fetchone() == (2,)
 
     run(scenario())

@@ -27,13 +27,14 @@ from merchant_wallet.merchants.cells import book_statements as statements
 from merchant_wallet.merchants.cells.book_statements import Rows
 from merchant_wallet.merchants.cells.book_tables import BOOK, JOURNAL, MERCHANT, NONCE, BookTable
 from merchant_wallet.merchants.cells.copies import CopyWrong
-from merchant_wallet.merchants.cells.moves import MoveLost
+from merchant_wallet.merchants.cells.moves import MoveLost, MoveRefused
 
 Connection = AsyncConnection[Any]
 
 QUERIES: Final = Queries(Path(__file__).with_name("book_copies.sql"))
 PAGE_ENTRIES: Final = 20_000
 DEPOSIT: Final = "deposit"
+SESSION: Final = "wallet_session"
 
 
 class Digest(NamedTuple):
@@ -191,6 +192,10 @@ class BookCopy:
             for name in reversed(extra):
                 await self._delete_missing(self._tables[name])
             here = await self._survey(self._new, self._rows.live)
+        if here[SESSION][1:] != there[SESSION][1:]:
+            # The new cell's worker drops expired ones in all copies.
+            await self._merge(self._tables[SESSION], self._rows.live)
+            here = await self._survey(self._new, self._rows.live)
         for name, digest in there.items():
             if here[name][1:] != digest[1:]:
                 raise CopyWrong(
@@ -233,6 +238,12 @@ class BookCopy:
         if row is None:
             raise MoveLost("The old cell has no book of this merchant any more.")
         return row
+
+
+async def require_plain(cell: Connection) -> None:
+    """Check that Citus does not place the cell's tables. Raises MoveRefused."""
+    if await (await cell.execute(QUERIES["is_citus"].text)).fetchone() == (True,):
+        raise MoveRefused("A cell that Citus places takes part in no move of a book.")
 
 
 async def remove_copy(

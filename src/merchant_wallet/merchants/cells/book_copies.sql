@@ -1,8 +1,14 @@
 -- Copies a book from one cell to another. `book_copies.py` runs these, and makes the statements over one table after the other.
 
 -- name: use_keys
--- The statements of this transaction name one merchant. PostgreSQL must not read whole tables of all of them, nor compile.
-select set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true);
+-- The statements of this transaction name one merchant. PostgreSQL must not read whole tables of all of them, nor compile. One side
+-- waits while the other one works.
+select set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true),
+       set_config('idle_in_transaction_session_timeout', '15min', true);
+
+-- name: is_citus
+-- Whether the database is one of Citus.
+select exists (select from pg_extension where extname = 'citus') as is_citus;
 
 -- name: read_head
 -- The end of the journal, the day of the book's clock, and the oldest transaction that this snapshot does not see as ended.

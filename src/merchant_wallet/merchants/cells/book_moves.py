@@ -24,7 +24,7 @@ from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
 from merchant_wallet.merchants.cells import book_fence, placement
-from merchant_wallet.merchants.cells.moves import Auditor, MoveLost, MoveRefused
+from merchant_wallet.merchants.cells.moves import Auditor, MoveLost, MoveRefused, lock_moves
 
 Connection = AsyncConnection[Any]
 
@@ -108,6 +108,7 @@ async def begin(home: Connection, merchant_id: int, cell: str, by: Auditor) -> B
 
 async def _insert(home: Connection, merchant_id: int, cell: str) -> None:
     values = {"merchant_id": merchant_id}
+    await lock_moves(home)
     place = await (await home.execute(QUERIES["read_place"].text, values)).fetchone()
     if place is None:
         raise MoveRefused(f"There is no merchant {merchant_id}.")
@@ -120,6 +121,9 @@ async def _insert(home: Connection, merchant_id: int, cell: str) -> None:
         raise MoveRefused(f"The book is in cell {cell} already.")
     if not is_opened:
         raise MoveRefused("The merchant's book was not opened yet: its cell was away. Try again later.")
+    cells = {"cell_ids": [cell_id, to_cell_id]}
+    if (moving := await (await home.execute(QUERIES["find_cell_move"].text, cells)).fetchone()) is not None:
+        raise MoveRefused(f"Cell {moving[0]} is being moved itself. Let that end first.")
     await home.execute(QUERIES["begin"].text, {**values, "to_cell_id": to_cell_id})
 
 

@@ -25,6 +25,11 @@ select not pg_try_advisory_xact_lock_shared(hashtextextended('merchant_move', %(
 -- Where a merchant's book is, and whether it was opened there.
 select cell_id, carried_version > 0 as is_opened from merchant where merchant_id = %(merchant_id)s::bigint;
 
+-- name: find_cell_move
+-- Which of two cells is being moved itself.
+select c.name from cell_move m join cell c using (cell_id)
+ where m.state <> 'switched' and m.cell_id = any (%(cell_ids)s::int[]) order by c.cell_id limit 1;
+
 -- name: begin
 -- A new move, from where the book is.
 insert into merchant_move (merchant_id, move_id, state, from_cell_id, to_cell_id, began_ms, changed_ms)

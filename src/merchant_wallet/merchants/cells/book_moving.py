@@ -26,7 +26,7 @@ from merchant_wallet.book.verification import verify
 from merchant_wallet.book.verification.tail import Head, check_tail
 from merchant_wallet.book.verification.violations import Violation, ViolationFound
 from merchant_wallet.merchants.cells import book_fence, book_moves
-from merchant_wallet.merchants.cells.book_copies import BookCopy, Caught, remove_copy
+from merchant_wallet.merchants.cells.book_copies import BookCopy, Caught, remove_copy, require_plain
 from merchant_wallet.merchants.cells.book_moves import (
     COPYING,
     OPENING,
@@ -70,6 +70,8 @@ async def open_mover(
         await connect_to(cells, move.from_cell_id) as old,
         await connect_to(cells, move.to_cell_id) as new,
     ):
+        for cell in (old, new):
+            await require_plain(cell)
         yield BookMover(home, old, new, move, by, progress, timing)
 
 

@@ -126,12 +126,28 @@ async def begin(home: Connection, cell_id: int, address: str, by: Auditor) -> Ce
     """Begin a move, or find the one to the same address that was begun. Raises MoveRefused."""
     async with home.transaction():
         values = {"cell_id": cell_id, "address": address}
+        await _require_whole_books(home, cell_id)
         begun = await home.execute(QUERIES["begin"].text, values)
         move = await read_move(home, cell_id)
         assert move is not None, "the row was just inserted, or was there"
         if begun.rowcount:
             await by.record(home, "begin", move)
     return _require_address(move, address)
+
+
+async def lock_moves(home: Connection) -> None:
+    """Be the only one who begins a move of a cell or of a book, until the caller's transaction ends."""
+    await home.execute(QUERIES["lock_moves"].text)
+
+
+async def _require_whole_books(home: Connection, cell_id: int) -> None:
+    await lock_moves(home)
+    row = await (await home.execute(QUERIES["find_book_move"].text, {"cell_id": cell_id})).fetchone()
+    if row is not None:
+        raise MoveRefused(
+            f"The book of merchant {row[0]} is being moved to this cell or from it. Let that end, or undo it:"
+            f" `merchant-wallet merchant move {row[0]} --undo`."
+        )
 
 
 def _require_address(move: CellMove, address: str) -> CellMove:

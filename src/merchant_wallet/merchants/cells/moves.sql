@@ -29,6 +29,15 @@ select cell_id, name, schema_name, version, '' as move_id, 'planned' as state, %
        address as old_address, 0::bigint as began_ms
   from cell where cell_id = %(cell_id)s::int;
 
+-- name: lock_moves
+-- One move is begun at a time, of a cell or of a book. The lock ends with the transaction.
+select pg_advisory_xact_lock(hashtext('begin_move'));
+
+-- name: find_book_move
+-- A book that is being moved to or from a cell. Its copy there is not whole, so the cell can't be compared.
+select merchant_id from merchant_move
+ where state <> 'switched' and (from_cell_id = %(cell_id)s::int or to_cell_id = %(cell_id)s::int) limit 1;
+
 -- name: begin
 -- A new move.
 insert into cell_move (cell_id, move_id, state, address, old_address, began_ms, changed_ms)
