@@ -214,8 +214,12 @@ def test_lists_over_all_merchants_name_the_cell_that_is_away(wallet: Wallet) -> 
         wallet.credit("Far Shop", "USDT", "100")
         verified = wallet.ask("book", "verify")["books"]
         assert [(book["ok"], book["entries"]) for book in verified] == [(True, 1), (True, 1)]
+        lists = ("withdrawals list", "callbacks list", "deposits list", "fees list")
+        for words in lists:
+            assert wallet.ask(*words.split())["awayCells"] == []
         cluster.kill()
-        for words in ("withdrawals list", "callbacks list", "deposits list", "fees list"):
+        for words in lists:
+            assert wallet.ask(*words.split())["awayCells"] == ["west"]
             assert "Cell west is away, its merchants are left out" in wallet.run(*words.split()).stderr
         for words in ("book show", "book statement", "sub-users list"):
             assert "cell west is away" in wallet.refuse(*words.split(), "Far Shop", status=2)

@@ -85,6 +85,7 @@ def list_some(
             "more": last is not None,
             "nextBefore": next_before,
             "pausedMerchants": pauses,
+            "awayCells": session.away,
         }
 
     document = run(data, act)

@@ -85,7 +85,8 @@ def list_some(
         else:
             found = await _list_of(session, merchant, user, status, limit + 1)
         rows, last = paging.split_page(found, limit)
-        return {"deposits": [describe(shown) for shown in rows], "more": last is not None}
+        lines = [describe(shown) for shown in rows]
+        return {"deposits": lines, "more": last is not None, "awayCells": session.away}
 
     document = run(data, act)
     terminal.print_list(document, "deposits", LIST_COLUMNS, as_json)
@@ -155,7 +156,7 @@ def show(tx_hash: TransactionArgument, data: DataOption = None, as_json: JsonOpt
         found = await _find(session, tx_hash)
         if not found:
             raise Failure(f"Transaction {tx_hash} has no deposit to an address of ours.")
-        return {"deposits": [describe(shown) for shown in found]}
+        return {"deposits": [describe(shown) for shown in found], "awayCells": session.away}
 
     document = run(data, act)
     if as_json:

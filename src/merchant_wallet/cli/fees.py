@@ -53,7 +53,8 @@ def list_all(data: DataOption = None, as_json: JsonOption = False) -> None:
                     "earned": format_units(fees.earned_units),
                 }
                 for fees in found
-            ]
+            ],
+            "awayCells": session.away,
         }
 
     terminal.print_list(run(data, act), "fees", LIST_COLUMNS, as_json)

@@ -129,6 +129,8 @@ class Session:
         self.settings = settings
         self.url = url
         self.conn = conn
+        self.away: list[str] = []
+        """The names of the cells that did not answer, for the answer of a command that asked all."""
 
     async def open_base(self) -> "Base":
         """Open settings, database and keys. Raises ConfigError, and Failure without a master key."""
@@ -206,6 +208,7 @@ class Session:
         cells = self.cells.list()
         async with AsyncExitStack() as stack:
             found = list(zip(cells, await asyncio.gather(*map(reach, cells)), strict=True))
+            self.away = sorted(cell.name for cell, one in found if isinstance(one, str))
             yield Reached(
                 [(cell, one) for cell, one in found if not isinstance(one, str)],
                 {cell.name: one for cell, one in found if isinstance(one, str)},

@@ -80,7 +80,12 @@ def list_some(
         rows, last = split_page(found, limit)
         next_before = last.order.order_id if last is not None and merchant is not None else None
         orders = [describe(shown) for shown in rows]
-        return {"withdrawals": orders, "more": last is not None, "nextBefore": next_before}
+        return {
+            "withdrawals": orders,
+            "more": last is not None,
+            "nextBefore": next_before,
+            "awayCells": session.away,
+        }
 
     document = run(data, act)
     terminal.print_list(document, "withdrawals", LIST_COLUMNS, as_json)
