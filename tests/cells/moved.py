@@ -5,7 +5,7 @@ import itertools
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -202,6 +202,7 @@ class Load:
     acknowledged: list[str] = field(default_factory=list)
     name: str = field(default_factory=lambda: f"load{next(_numbers)}")
     refused_count: int = 0
+    unknown_count: int = 0
     longest_gap_s: float = 0.0
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -225,12 +226,15 @@ class Load:
 
     async def _credit(self, writers: CellWriters, order: str) -> None:
         while True:
-            with suppress(Unavailable, CommitUnknown):
+            try:
                 command = self.shop.credit(order)
                 answer = await self.shop.send(writers, command)  # type: ignore[arg-type]  # the same interface
                 assert isinstance(answer, Transferred), answer
                 return
-            self.refused_count += 1
+            except CommitUnknown:
+                self.unknown_count += 1
+            except Unavailable:
+                self.refused_count += 1
             await asyncio.sleep(0.01)
 
 

@@ -14,11 +14,18 @@ from tests.crash.shop import COIN, eventually, run
 
 from merchant_wallet.base.cells import CellClosed
 from merchant_wallet.base.db import connect_sync, place
+from merchant_wallet.merchants.cells import fence
 from merchant_wallet.merchants.cells.updates import CellUpdates
 from merchant_wallet.postgres import WORKER_ROLE
 
 
-def test_a_cell_moves_while_it_is_in_use(movable: MovableCell) -> None:
+@pytest.mark.parametrize("grace_s", [fence.GRACE_S, 0.0])
+def test_a_cell_moves_while_it_is_in_use(
+    movable: MovableCell, monkeypatch: pytest.MonkeyPatch, grace_s: float
+) -> None:
+    # Without a grace many a COMMIT is cut off. It is looked up at the new place.
+    monkeypatch.setattr(fence, "GRACE_S", grace_s)
+
     async def scenario() -> None:
         await movable.open_shops("First", "Second")
         before = [await shop.alice_units() for shop in movable.shops]
@@ -38,6 +45,7 @@ def test_a_cell_moves_while_it_is_in_use(movable: MovableCell) -> None:
                 f"closed for {mover.closed_s:.2f} s; the longest wait {load.longest_gap_s:.2f} s;"
                 f" {load.refused_count} refusals, {len(load.acknowledged)} credits"
             )
+            assert load.unknown_count == 0
             assert await shop.alice_units() == units + len(load.acknowledged) * COIN
             assert set(await shop.orders()) >= set(load.acknowledged)
         await movable.verify()

@@ -35,6 +35,8 @@ log = structlog.get_logger("writer")
 
 MAX_GROUPS: Final = 12
 """At most this many groups are under way at once."""
+LOOK_UP_DELAYS_S: Final = (0.0, 0.1, 0.1, 0.2, 0.2, 0.2, 0.2, 0.5, 0.5, 0.6, 1.0)
+"""The pauses before each look whether a group was committed. A cell that moves is away for half a second."""
 
 MakePartition = Callable[[int], Awaitable[None]]
 OpenConnection = Callable[[str, Mapping[bytes, bytes]], Awaitable[PipelineConnection]]
@@ -189,7 +191,7 @@ class Committer:
         """The merchants whose batch was committed. Raises CommitUnknown when the database stays away."""
         asked = log.bind(group=group_id, books=len(group))
         asked.warning("commit unanswered", reason=str(lost))
-        for delay_s in (0.0, 0.1, 0.5, 1.0, 2.0):
+        for delay_s in LOOK_UP_DELAYS_S:
             await asyncio.sleep(delay_s)
             try:
                 async with self._extra:

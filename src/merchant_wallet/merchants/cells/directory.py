@@ -68,7 +68,7 @@ class Directory:
 
         Raises CellClosed, psycopg.Error.
         """
-        known = self._cells.get(cell.cell_id, cell)
+        known = self.find_now(cell)
         try:
             return await _connect(known)
         except (CellClosed, psycopg.OperationalError) as error:
@@ -83,6 +83,10 @@ class Directory:
     def list(self) -> Sequence[Cell]:
         """All cells as they were read last, the default cell first."""
         return tuple(self._cells.values())
+
+    def find_now(self, cell: Cell) -> Cell:
+        """The cell as it is known now. It may have moved since."""
+        return self._cells.get(cell.cell_id, cell)
 
     def known(self, merchant_id: int) -> Cell | None:
         """The cell of a merchant's book, without asking the database; None if it must be read."""

@@ -43,7 +43,7 @@ Progress = Callable[[str], None]
 SESSION_NAME: Final = "merchant-wallet mover"
 """The mover's sessions are not the service's: the fence does not end them."""
 CONNECT: Final = {"connect_timeout": db.CONNECT_TIMEOUT_S}
-BUDGET_S: Final = 1.5
+BUDGET_S: Final = 1.2
 """A cell is closed for at most this long before its switch is taken back."""
 RETRY_S: Final = 10.0
 ATTEMPTS: Final = 5
@@ -156,6 +156,7 @@ class Mover:
             await self._copy()
             verifier = CopyVerifier(self._home, self._new, checkpoints)
             await self._verify(verifier)
+            await new_place.analyze(self._new, self.move.schema_name, await self._replication.list_tables())
             await self._switch_within_budget(verifier)
         await self.finish()
 

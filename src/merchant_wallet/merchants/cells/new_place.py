@@ -117,6 +117,12 @@ async def add_nonce_days(old: Connection, new: Connection) -> None:
     await new.execute(QUERIES["add_nonce_days"].text, days)
 
 
+async def analyze(new: Connection, schema: str, tables: list[str]) -> None:
+    """Count the copied rows for the planner. Autovacuum would do that some time after the switch."""
+    names = sql.SQL(", ").join(sql.Identifier(schema, table) for table in tables)
+    await new.execute(sql.SQL("analyze {}").format(names))
+
+
 async def revoke_writes(old: Connection, schema: str) -> None:
     """Take the right to write at the old place from the service's roles."""
     for _, role in await (await old.execute(QUERIES["list_roles"].text)).fetchall():

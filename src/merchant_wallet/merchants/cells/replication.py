@@ -91,7 +91,7 @@ class Replication:
     async def ensure(self) -> None:
         """Make what is missing, and start copying. The new place has empty tables, or was begun before."""
         if await self._find(self._old, "find_publication") is None:
-            tables = await self._list_tables()
+            tables = await self.list_tables()
             names = sql.SQL(", ").join(sql.Identifier(self._schema, table) for table in tables)
             await self._execute(
                 self._old,
@@ -171,7 +171,8 @@ class Replication:
                 raise
             await drop_lone_subscription(self._new, self.name)
 
-    async def _list_tables(self) -> list[str]:
+    async def list_tables(self) -> list[str]:
+        """The tables that are copied."""
         values = {"schema": self._schema, "without": list(NOT_COPIED)}
         rows = await (await self._old.execute(QUERIES["list_tables"].text, values)).fetchall()
         return [table for (table,) in rows]

@@ -1,7 +1,8 @@
 """One writer of books for each cell, behind the interface of a single one.
 
 - A cell that is away refuses the commands of its own merchants at once. Each second one command tries it.
-- When a cell has moved, a new writer takes its commands. The old one answers what it has.
+- When a cell has moved, a new writer takes its commands. The old one answers what it has, at the new place,
+  too: a COMMIT that was cut off at the old place is looked up where the book is now.
 - The default cell is always tried, as if there were no others.
 """
 
@@ -42,8 +43,10 @@ class _CellWriter:
         make_writer: MakeWriter,
         note_closed: Callable[[int], None],
         note_failure: Callable[[bool], None],
+        find_now: Callable[[Cell], Cell],
     ) -> None:
         self.cell = cell
+        self._find_now = find_now
         connect = PipelineConnection.open if cell.is_home else self._connect
         self.writer = make_writer(cell, connect, note_closed)
         self._note_failure = note_failure
@@ -57,14 +60,21 @@ class _CellWriter:
             return False
         return self._trying > 0 or time.monotonic() - self._failed_s < REFUSAL_S
 
-    async def _check(self, connection: AsyncConnection) -> None:
-        await require_cell(connection, self.cell)
-        await choose_plans(connection)
+    async def _open(self, statements: Mapping[bytes, bytes]) -> PipelineConnection:
+        cell = self._find_now(self.cell)
+        if not cell.is_open:
+            raise CellClosed(f"cell {cell.name} is closed")
+
+        async def check(connection: AsyncConnection) -> None:
+            await require_cell(connection, cell)
+            await choose_plans(connection)
+
+        return await PipelineConnection.open(cell.url, statements, check=check)
 
     async def _connect(self, url: str, statements: Mapping[bytes, bytes]) -> PipelineConnection:
         self._trying += 1
         try:
-            connection = await PipelineConnection.open(url, statements, check=self._check)
+            connection = await self._open(statements)
         except (ConnectionLost, CellClosed) as error:
             self._failed_s = time.monotonic()
             self._note_failure(isinstance(error, CellClosed))
@@ -129,7 +139,9 @@ class CellWriters:
         if entry is not None:
             self._replaced.append(entry.writer)
             self._start(entry.writer.close())
-        entry = _CellWriter(cell, self._make_writer, self._note_closed, self._note_failure)
+        entry = _CellWriter(
+            cell, self._make_writer, self._note_closed, self._note_failure, self._directory.find_now
+        )
         self._writers[cell.cell_id] = entry
         return entry
 
