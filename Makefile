@@ -1,7 +1,7 @@
 # Every command a person or CI types here. `make` alone lists them.
 # Paths stay relative to this folder, so a folder with a space in its name works.
 .DEFAULT_GOAL := help
-.PHONY: help setup install test test-long check format demo devnet bench schema docs sbom lock
+.PHONY: help setup install test test-long check format demo cells-demo devnet bench schema docs sbom lock
 
 # Containers often tell Python to keep no compiled code. Every process would compile all of it anew then, which for
 # tests that start hundreds of them is a good part of their time.
@@ -14,7 +14,7 @@ COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --
 	--no-header --no-annotate --no-emit-index-url --exclude-newer $(LOCK_DAY)
 
 help: ## list these commands
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 setup: ## make .venv with exactly what requirements/ locks (quick when nothing changed)
 	@scripts/setup
@@ -40,6 +40,9 @@ format: setup ## format the code and mend what ruff can mend
 
 demo: setup ## start everything with invented merchants; ARGS=--devnet with real blocks, --exit ends it
 	$(PYTHON) -m merchant_wallet.cli.demo $(ARGS)
+
+cells-demo: setup ## three PostgreSQL servers, a cell that moves under load, a server that dies; ARGS=--short
+	$(PYTHON) -m merchant_wallet.cli.demo.cells $(ARGS)
 
 devnet: setup ## start the chains with the token on them; prints the settings, runs until Ctrl-C
 	$(PYTHON) -m devnet $(ARGS)

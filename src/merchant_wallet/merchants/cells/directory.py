@@ -68,7 +68,7 @@ class Directory:
 
         Raises CellClosed, psycopg.Error.
         """
-        known = self.find_now(cell)
+        known = self.newest(cell)
         try:
             return await _connect(known)
         except (CellClosed, psycopg.OperationalError) as error:
@@ -84,7 +84,7 @@ class Directory:
         """All cells as they were read last, the default cell first."""
         return tuple(self._cells.values())
 
-    def find_now(self, cell: Cell) -> Cell:
+    def newest(self, cell: Cell) -> Cell:
         """The cell as it is known now. It may have moved since."""
         return self._cells.get(cell.cell_id, cell)
 

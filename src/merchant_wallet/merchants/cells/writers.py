@@ -43,10 +43,10 @@ class _CellWriter:
         make_writer: MakeWriter,
         note_closed: Callable[[int], None],
         note_failure: Callable[[bool], None],
-        find_now: Callable[[Cell], Cell],
+        find_newest: Callable[[Cell], Cell],
     ) -> None:
         self.cell = cell
-        self._find_now = find_now
+        self._find_newest = find_newest
         connect = PipelineConnection.open if cell.is_home else self._connect
         self.writer = make_writer(cell, connect, note_closed)
         self._note_failure = note_failure
@@ -61,7 +61,7 @@ class _CellWriter:
         return self._trying > 0 or time.monotonic() - self._failed_s < REFUSAL_S
 
     async def _open(self, statements: Mapping[bytes, bytes]) -> PipelineConnection:
-        cell = self._find_now(self.cell)
+        cell = self._find_newest(self.cell)
         if not cell.is_open:
             raise CellClosed(f"cell {cell.name} is closed")
 
@@ -140,7 +140,7 @@ class CellWriters:
             self._replaced.append(entry.writer)
             self._start(entry.writer.close())
         entry = _CellWriter(
-            cell, self._make_writer, self._note_closed, self._note_failure, self._directory.find_now
+            cell, self._make_writer, self._note_closed, self._note_failure, self._directory.newest
         )
         self._writers[cell.cell_id] = entry
         return entry

@@ -1,0 +1,52 @@
+"""`python -m merchant_wallet.cli.demo.cells [--short]`: the story of three cells, on this machine."""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from merchant_wallet.cli.demo import signals
+from merchant_wallet.cli.demo.cells.servers import Servers
+from merchant_wallet.cli.demo.cells.story import SHORT, USUAL, CellsStory
+from merchant_wallet.cli.demo.deployment import Deployment, Failure, find_installed_program
+from merchant_wallet.cli.demo.transcript import Transcript
+
+INTERRUPTED = 130
+"""The exit status of a program that Ctrl-C ended, as shells report it."""
+
+
+def main(arguments: Sequence[str] | None = None, program: Path | None = None) -> int:
+    """Run the demo. Returns the exit status: 0 done, 1 failed, 130 interrupted."""
+    parser = argparse.ArgumentParser(
+        prog="make cells-demo", description="From one cell to three, a move under load, and a killed server."
+    )
+    parser.add_argument("--short", action="store_true", help="watch each step for a second or two")
+    lengths = SHORT if parser.parse_args(arguments).short else USUAL
+    transcript, began_s = Transcript(), time.monotonic()
+    signals.catch_first_signal()
+    try:
+        deployment, servers = Deployment(program or find_installed_program()), Servers()
+        try:
+            CellsStory(transcript, deployment, servers, lengths).run()
+        finally:
+            signals.ignore()
+            transcript.blank_line()
+            transcript.note("stopping the service and the servers, and removing their folders")
+            try:
+                deployment.stop()
+            finally:
+                servers.remove()
+        transcript.note(
+            f"done in {time.monotonic() - began_s:.0f} s; docs/scaling.md is the page about cells"
+        )
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (Failure, OSError) as error:
+        transcript.failure(str(error))
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
