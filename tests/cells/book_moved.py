@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import psycopg
+import pytest
 from tests.cells.layout import Layout
 from tests.cells.moved import Load, has_answers
 from tests.conftest import FAR
@@ -17,7 +18,7 @@ from tests.fork_server import ForkedProcess, fork_program
 from merchant_wallet.base.cells import DEFAULT_CELL_NAME
 from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.book.verification.verify import verify_all
-from merchant_wallet.merchants.cells import book_moves
+from merchant_wallet.merchants.cells import book_moves, book_moving
 from merchant_wallet.merchants.cells.book_moving import BookMover, open_mover
 from merchant_wallet.merchants.cells.book_takeover import BookTakeover
 from merchant_wallet.merchants.cells.copies import CheckpointFolder
@@ -61,9 +62,11 @@ class MovableBook:
             await mover.undo()
 
     async def drop_old(self) -> None:
-        """Drop the old copy."""
-        async with self.open_mover() as mover:
-            await mover.drop_old()
+        """Drop the old copy. Nobody reads it any more."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(book_moving, "REST_S", 0)
+            async with self.open_mover() as mover:
+                await mover.drop_old()
 
     @asynccontextmanager
     async def open_mover(self) -> AsyncIterator[BookMover]:

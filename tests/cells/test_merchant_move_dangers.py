@@ -28,7 +28,7 @@ from tests.fork_server import STOPPED
 from merchant_wallet.base.cells import CellClosed
 from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.merchants import store
-from merchant_wallet.merchants.cells import moves
+from merchant_wallet.merchants.cells import book_moving, moves
 from merchant_wallet.merchants.cells.book_copies import BookCopy
 from merchant_wallet.merchants.cells.book_moving import BookMover
 from merchant_wallet.merchants.cells.book_tables import list_tables
@@ -295,5 +295,27 @@ def test_sessions_that_were_dropped_in_one_copy_alone_hold_nothing_up(layout: La
         await book.move(progress=drop)
         with connect_sync(layout.far_url) as far:
             assert far.execute("select count(*) from wallet_session").fetchone() == (2,)
+
+    run(scenario())
+
+
+def test_an_old_copy_is_removed_only_after_those_who_read_it_have_ended(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(book_moving, "REST_S", 1000)
+
+    async def scenario() -> None:
+        book = await open_book(layout)
+        await book.move()
+        async with book.open_mover() as mover:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await mover.drop_old()
+        assert book.list_copies() == (False, True)
+        with connect_sync(layout.url) as home:
+            home.execute("update merchant_move set changed_ms = changed_ms - 1000000")
+        async with book.open_mover() as mover:
+            await mover.drop_old()
+        assert book.list_copies() == (None, True)
 
     run(scenario())

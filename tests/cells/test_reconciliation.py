@@ -1,5 +1,6 @@
 """Reconciliation with a book in an apart cell: the same sums as in one database."""
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,7 @@ from tests.reconciliation.conftest import (
 
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.db import connect
+from merchant_wallet.custody import still_snapshots
 from merchant_wallet.custody.balances import CustodyReader
 from merchant_wallet.custody.sweeps.unswept import list_unswept
 from merchant_wallet.processes.reconciliation import Reconciler
@@ -51,6 +53,7 @@ async def reconcile(scene: ReconciliationScene, layout: Layout) -> dict[str, Any
         lambda _: custody_readers,
         cells=layout.make_directory(),
         clock=scene.deposits.clock,
+        wait_s=0.02,
     )
     try:
         return await reconciler.reconcile()
@@ -125,5 +128,54 @@ def test_what_is_to_be_swept_is_listed_over_all_cells(
             after = await list_unswept(Databases(home, {1: far}), "ERC20", min_coins * COIN)
         assert after == before
         assert len(after) == (2 if min_coins == 1 else 1)
+
+    in_reconciliation(scenario)
+
+
+@pytest.mark.parametrize("is_opened", [True, False])
+def test_while_a_book_is_between_two_cells_nothing_is_compared_and_no_payout_is_stopped(
+    in_reconciliation: "InReconciliation", is_opened: bool
+) -> None:
+    async def scenario(scene: ReconciliationScene) -> None:
+        await trade(scene)
+        layout = open_near_layout(scene.deposits.url)
+        before = await reconcile(scene, layout)
+        rows = scene.deposits.rows
+        await rows("update book set is_open = false")
+        await rows(
+            "insert into merchant_move"
+            " (merchant_id, move_id, state, from_cell_id, to_cell_id, began_ms, changed_ms)"
+            " values (1001, gen_random_uuid(), 'switching', 0, 1, 0, 0)"
+        )
+        comparing = asyncio.create_task(reconcile(scene, layout))
+        if is_opened:
+            await asyncio.sleep(0.1)
+            # What a worker does whose mover has died.
+            await rows("update book set is_open = true")
+            await rows("update merchant_move set state = 'copying'")
+        document = await comparing
+        assert document["sound"] == is_opened
+        if is_opened:
+            assert document["custody"] == before["custody"]
+        else:
+            causes = {each["cause"] for each in document["chains"]}
+            assert causes == {"a book is closed between two cells: see `merchant-wallet doctor`"}
+        assert await list_stops(scene.deposits.connection) == []
+
+    in_reconciliation(scenario)
+
+
+def test_a_snapshot_over_a_move_is_not_used(in_reconciliation: "InReconciliation") -> None:
+    async def scenario(scene: ReconciliationScene) -> None:
+        layout = open_near_layout(scene.deposits.url)
+        async with await connect(layout.url) as home, await connect(layout.far_url) as far:
+            databases = Databases(home, {1: far})
+            moves = await still_snapshots.read_moves(home)
+            await scene.deposits.rows(
+                "update merchant set move_version = move_version + 1 where merchant_id = 1001"
+            )
+            async with home.transaction(), far.transaction():
+                with pytest.raises(still_snapshots.BooksMoved):
+                    await still_snapshots.begin_still_snapshot(databases, moves)
 
     in_reconciliation(scenario)

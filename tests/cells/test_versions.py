@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import pytest
-from tests.cells.layout import far_cluster
+from tests.cells.book_moved import MAIN, open_book
+from tests.cells.book_moved import under_load as book_under_load
+from tests.cells.layout import Layout, far_cluster
 from tests.cells.moved import open_clusters, open_movable, under_load
 from tests.cells.test_workers import open_shop, order, wait_until_paid
+from tests.conftest import FAR
 from tests.crash.shop import run
 from tests.journeys.conftest import running
 from tests.other_postgres import FROM_DEBIAN, FROM_NPM, NoPrograms, find_programs
@@ -41,3 +44,15 @@ def test_a_cell_moves_to_a_newer_version(database_url: str, programs: Path) -> N
             assert movable.read_place()[2] == "switched"
 
         run(scenario())
+
+
+def test_a_book_moves_to_a_cell_on_an_older_version_and_back(database_url: str, programs: Path) -> None:
+    async def scenario(layout: Layout) -> None:
+        book = await open_book(layout)
+        for cell in (FAR, MAIN):
+            async with book_under_load(book):
+                await book.move(cell)
+            await book.drop_old()
+
+    with far_cluster(database_url, programs) as (layout, _):
+        run(scenario(layout))

@@ -5,19 +5,21 @@ import subprocess
 import time
 
 import pytest
+from tests.cells.book_moved import list_tables_with_merchants
 from tests.cli.conftest import COMMAND, Wallet, clean_environment
 from tests.cli.test_cells import count
 from typer.testing import CliRunner
 
 from merchant_wallet.base.db import connect_sync, place
 from merchant_wallet.cli.program import app
-from merchant_wallet.merchants.cells import moving
+from merchant_wallet.merchants.cells import book_moving, moving
 
 
 @pytest.fixture(autouse=True)
 def roomy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine is no fault."""
+    """A busy machine is no fault, and nobody reads old copies."""
     monkeypatch.setattr(moving, "USUAL", moving.Timing(budget_s=20.0, retry_s=0.05))
+    monkeypatch.setattr(book_moving, "REST_S", 0)
 
 
 @pytest.fixture
@@ -62,6 +64,25 @@ def test_a_book_moves_its_old_copy_is_removed_and_it_moves_back(wallet: Wallet, 
     assert [book["ok"] for book in wallet.ask("book", "verify", "Shop")["books"]] == [True]
     begun = ["merchant.move.begin", "merchant.move.switch", "merchant.move.drop_old"]
     assert list_actions(wallet) == [*begun, *begun]
+
+
+def test_a_book_moves_between_two_cells_beside_home(wallet: Wallet) -> None:
+    for name in ("east", "west"):
+        wallet.run("cell", "add", name)
+    wallet.open_merchant("Shop", "--cell", "east")
+    wallet.credit("Shop", "USDT", "100")
+    wallet.run("merchant", "set", "Shop", "--require-pin")
+    assert wallet.ask("merchant", "move", "Shop", "west")["fromCell"] == "east"
+    wallet.run("merchant", "suspend", "Shop")
+    with connect_sync(place(wallet.url, None, "west")) as west:
+        assert west.execute("select require_pin, status from merchant").fetchall() == [(True, "suspended")]
+    wallet.credit("Shop", "USDT", "5")
+    wallet.run("merchant", "move", "Shop", "--drop-old")
+    with connect_sync(place(wallet.url, None, "east")) as east:
+        for table in list_tables_with_merchants(east):
+            assert count(wallet.url, "east", table) == 0, table
+    [book] = wallet.ask("book", "verify", "Shop")["books"]
+    assert (book["ok"], book["entries"]) == (True, 2)
 
 
 def test_a_move_that_cannot_begin_says_why(wallet: Wallet, shop: int) -> None:

@@ -49,6 +49,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "merchants/cells/placement.sql": WEB,
     "cli/doctor.sql": (),
     "custody/records.sql": BOTH,
+    "custody/still_snapshots.sql": WORKER,
     "custody/sandbox.sql": WORKER,
     "deposits/chain_store.sql": WORKER,
     "deposits/deposits.sql": WORKER,

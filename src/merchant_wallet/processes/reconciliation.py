@@ -3,7 +3,7 @@
 Rules:
 - All books of a cell are read in one snapshot, and home in one. Each chain's final block is read during the
   snapshots, so the chain has everything that the books contain. The rest is explained line by line.
-- While a cell is away nothing is compared, and the results say so.
+- While a cell is away nothing is compared, and the results say so. It waits while a book moves.
 - A difference without an explanation is compared again before it is reported: a node may be behind.
 - Nothing here moves money. If custody holds less than is owed, payouts stop on every chain. Outside the
   sandbox two people must resume them, in the sandbox one person.
@@ -13,6 +13,7 @@ Rules:
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -29,12 +30,11 @@ from merchant_wallet.base.workers import Connect, repeat
 from merchant_wallet.chains.jsonrpc import CallReverted
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
-from merchant_wallet.custody import records
+from merchant_wallet.custody import records, still_snapshots
 from merchant_wallet.custody.balances import BalanceMoved, CustodyReader, read_balances, read_block_ranges
 from merchant_wallet.custody.comparison import (
     Comparison,
     Custody,
-    JudgedMovement,
     add_remainders,
     compare,
     find_movements,
@@ -52,10 +52,10 @@ from merchant_wallet.custody.report import (
 from merchant_wallet.deposits import chain_store
 from merchant_wallet.processes.cell_connections import CellAway, CellConnections
 from merchant_wallet.processes.chain_views import ChainView, ChainViews
+from merchant_wallet.processes.strays import find_strays
 from merchant_wallet.withdrawals.stops import stop_payouts
 
 ACTOR: Final = "reconciliation"
-SHOWN_STRAYS: Final = 20
 MAX_COMPARISONS: Final = 3
 CHAIN_TIMEOUT_S: Final = 600.0
 FAILURES: Final = (
@@ -88,10 +88,12 @@ class Reconciler:
         *,
         cells: Cells | None = None,
         clock: Callable[[], int] = now_ms,
+        wait_s: float = still_snapshots.WAIT_S,
     ) -> None:
         self._connections = CellConnections(connect, cells)
         self._open_custody_readers = open_custody_readers
         self._clock = clock
+        self._wait_s = wait_s
 
     async def run(self, stop: asyncio.Event, *, interval_s: float) -> None:
         """Compare every `interval_s` until `stop` is set, then close the connection."""
@@ -129,7 +131,9 @@ class Reconciler:
         failures = await self._catch_up(databases, custody_readers, surveys_all=surveys_all)
         reachable = {name: each for name, each in custody_readers.items() if name not in failures}
         for _ in range(MAX_COMPARISONS):
-            chain_views = await self._compare_chains(databases, reachable, failures)
+            look = partial(self._compare_chains, databases, reachable, failures)
+            found = await still_snapshots.repeat_while_moving(look, self._wait_s)
+            chain_views = found or ChainViews({}, {}, dict.fromkeys(custody_readers, still_snapshots.MOVING))
             await self._store_views(databases.home, chain_views)
             if chain_views.is_explained:
                 break
@@ -240,10 +244,11 @@ class Reconciler:
     ) -> ChainViews:
         views: dict[str, ChainView] = {}
         causes = dict(failures)
+        moves = await still_snapshots.read_moves(databases.home)
         async with AsyncExitStack() as transactions:
             for connection in {databases.home, *databases.cells}:
                 await transactions.enter_async_context(connection.transaction())
-            balances = await records.begin_snapshot(databases)
+            balances = await still_snapshots.begin_still_snapshot(databases, moves)
             for name, custody_reader in custody_readers.items():
                 try:
                     async with asyncio.timeout(CHAIN_TIMEOUT_S):
@@ -282,34 +287,10 @@ class Reconciler:
         comparison = compare(name, block.number, books, (hot_units, deposit_units), judged, rests)
         context = await self._read_report_context(databases, name, custody_reader, known.hot, len(deposits))
         if comparison.unexplained_units:
-            strays = await self._find_strays(databases, name, held, judged, rests)
+            strays = await find_strays(databases, name, held, judged, rests)
             context = msgspec.structs.replace(context, strays=strays)
         remainders = tuple(list_remainders(later, known.hot | deposits))
         return ChainView(comparison, tuple(judged), frozenset(owned - known.deposits), context, remainders)
-
-    async def _find_strays(
-        self,
-        databases: Databases,
-        name: str,
-        held: Mapping[bytes, int],
-        judged: Sequence[JudgedMovement],
-        rests: Mapping[bytes, int],
-    ) -> dict[str, tuple[int, int]]:
-        """Deposit addresses whose balance differs from their deposits, sweeps and open movements."""
-        expected = await records.read_expected(databases, name)
-        expected = {address: units + rests.get(address, 0) for address, units in expected.items()}
-        for each in judged:
-            movement = each.movement
-            address = movement.sender if movement.is_out else movement.recipient
-            # A held deposit is already expected.
-            if address in expected and not each.is_booked and not each.is_held:
-                expected[address] += movement.effect_units
-        strays = {
-            format_address(name, address): (held[address], units)
-            for address, units in expected.items()
-            if address in held and held[address] != units
-        }
-        return dict(sorted(strays.items())[:SHOWN_STRAYS])
 
     async def _read_report_context(
         self,

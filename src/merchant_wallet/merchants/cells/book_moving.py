@@ -46,6 +46,8 @@ VERIFICATIONS: Final = 5
 """A copy is verified again this often before its violation counts: home may be ahead of it."""
 PASSES: Final = 20
 """If so many passes do not become quick, the book is too large for the budget or too busy now."""
+REST_S: Final = 20.0
+"""The old copy is removed at the earliest so long after the switch."""
 QUICK: Final = 0.5
 """The switch begins after a pass that took at most this part of the budget."""
 
@@ -141,8 +143,16 @@ class BookMover:
         if not self.is_switched:
             raise MoveRefused(f"The book is still in use in cell {self.move.from_cell}.")
         await self._open_new()
+        await self._let_readers_end()
         await self._remove(self._old, self.move.from_cell_id)
         await book_moves.end(self._home, self.move, self._by, "drop_old")
+
+    async def _let_readers_end(self) -> None:
+        """Whoever looked in home before the decision may still read the old copy, and must find it."""
+        rest_s = REST_S - (self.move.now_ms - self.move.changed_ms) / 1000
+        if rest_s > 0:
+            self._progress(f"waiting {rest_s:.0f} s for those who still read the old copy")
+            await asyncio.sleep(rest_s)
 
     async def _remove(self, cell: Connection, cell_id: int) -> None:
         # In home the merchant's own row stays.
