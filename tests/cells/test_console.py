@@ -1,6 +1,7 @@
 """The console with apart cells: pages and changes reach their merchant's cell, and a dead cell is named."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,61 @@ def test_changes_reach_the_merchants_cell_and_the_audit_log_has_them(
         action = there[name][0][0].removesuffix(".asked")
         last = action if done else f"{action}.refused"
         assert [entry[0] for entry in there[name]] == [f"{action}.asked", last], name
+
+
+def test_decisions_about_orders_and_balances_reach_the_merchants_cell(
+    platform: Platform, layout: Layout, owner: ConsoleUser, people: People
+) -> None:
+    other = people.signed_in("operator")
+    for one in open_shops(platform, layout):
+        approved = other.post("/console/withdrawals/approve", {"order": str(one.order_id), "confirmed": "1"})
+        assert "1 of 1 went through" in approved.text
+        thawed = owner.follow(owner.post(f"/console/withdrawals/{one.frozen_id}/thaw"))
+        assert "Thawed: the workers go on with it." in thawed.text
+        form = {
+            "merchant": str(one.merchant_id),
+            "direction": "credit",
+            "currency": "KFB",
+            "amount": "25",
+            "sub-user": "alice",
+            "reason": "goodwill",
+        }
+        unknown = owner.post("/console/adjustments/new", {**form, "sub-user": "nobody"})
+        assert "This merchant has no such sub-user." in unknown.text
+        proposal = owner.post("/console/adjustments/new", form).headers["location"]
+        assert "Carried out" in other.follow(other.post(f"{proposal}/accept")).text
+        rows = one.rows(
+            "select w.approved_by, f.frozen_ms, a.balance from withdrawal w"
+            " join withdrawal f on f.order_id = %s join account a on a.account_id = %s"
+            " where w.order_id = %s",
+            one.frozen_id,
+            one.user_id,
+            one.order_id,
+        )
+        assert rows == [(f"operator:{other.name}", None, 505_000_000)]
+
+
+def _says(person: ConsoleUser, path: str, text: str) -> bool:
+    return text in person.page(path)
+
+
+def test_a_statement_and_a_verification_read_the_books_own_cell(
+    platform: Platform, layout: Layout, owner: ConsoleUser
+) -> None:
+    files = []
+    for one in open_shops(platform, layout):
+        # What only pretends to be there.
+        one.rows("delete from deposit")
+        one.rows("update withdrawal set frozen_ms = null")
+        platform.rows("delete from payout")
+        book = f"/console/books/{one.merchant_id}"
+        exported = owner.page(f"{book}/export?form=csv").replace(str(one.user_id), "alice")
+        files.append([line.split(",")[2:] for line in exported.splitlines()])
+        owner.follow(owner.post(f"{book}/verify"))
+        state = f"{book}/verify/state"
+        wait_until(partial(_says, owner, state, "The book is sound"), "verified")
+    assert len(files[0]) == len(files[1]) > 10
+    assert files[0] == files[1]
 
 
 def test_a_merchant_of_the_console_goes_to_the_emptiest_cell_and_its_settings_reach_it(

@@ -32,6 +32,7 @@ class CellShop:
     user_id: int
     address: str
     order_id: int
+    frozen_id: int
     cancelled_id: int
     tx_hash: str
 
@@ -65,6 +66,7 @@ class CellShop:
             "entry": f"{book}/entries/{self.order_id}",
             "verification": f"{book}/verify",
             "order": f"/console/withdrawals/{self.order_id}",
+            "frozen order": f"/console/withdrawals/{self.frozen_id}",
             "cancelled order": f"/console/withdrawals/{self.cancelled_id}",
             "queue": f"/console/withdrawals?{of}",
             "orders": f"/console/withdrawals/all?{of}",
@@ -91,9 +93,9 @@ def _open(platform: Platform, layout: Layout, *, away: bool) -> CellShop:
     alice = shop.client.do("getMerchantCustomer", extUserId="alice")
     shop.client.do(CREDIT, **credit("opening", alice["address"], "500"))
     shop.client.do(DEBIT, **debit("sale", "20"))
-    waiting, cancelled = [
+    waiting, frozen, cancelled = [
         int(shop.client.do("createMerchantWithdrawOrder", **withdrawal(name, amount))["orderId"])
-        for name, amount in (("waits", "60"), ("given up", "70"))
+        for name, amount in (("waits", "60"), ("stuck", "80"), ("given up", "70"))
     ]
     shop.ask_book(Cancel(cancelled, "operator"))
     made = CellShop(
@@ -102,11 +104,24 @@ def _open(platform: Platform, layout: Layout, *, away: bool) -> CellShop:
         int(alice["userId"]),
         alice["address"],
         waiting,
+        frozen,
         cancelled,
         secrets.token_hex(32),
     )
     let_arrive(made, made.tx_hash, 5 * COIN)
+    _freeze(made)
     return made
+
+
+def _freeze(one: CellShop) -> None:
+    """Freeze an order that may have been paid, at both places."""
+    one.shop.platform.rows(
+        "insert into payout (merchant_id, order_id, chain, fence, claimed_by, claimed_until_ms, frozen_cause,"
+        " frozen_ms) values (%s, %s, 'ERC20', 1, 'acceptance', 0, 'it may have been paid', 1)",
+        one.merchant_id,
+        one.frozen_id,
+    )
+    one.rows("update withdrawal set frozen_ms = 1 where order_id = %s", one.frozen_id)
 
 
 def let_arrive(one: CellShop, tx_hash: str, amount_units: int) -> None:

@@ -117,7 +117,8 @@ class CellPool:
             await asyncio.sleep(min(MAX_PAUSE_S, FIRST_PAUSE_S * 2 ** (self._failures - 1)))
             try:
                 await (await self._open()).close()
-            except (psycopg.Error, TransientError, TimeoutError) as error:
+            except Exception as error:
+                # Whatever it is, the cell can't be used. Pages name it, with this reason in their log lines.
                 self._reason = _describe(error)
                 self._failures += 1
                 continue
