@@ -14,8 +14,7 @@ import os
 import pwd
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -27,6 +26,7 @@ from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
+    from merchant_wallet.audit.cell_changes import Told
     from merchant_wallet.base.cells import Cell, Databases
     from merchant_wallet.book.commands import Command
     from merchant_wallet.book.outcomes import Outcome
@@ -112,14 +112,6 @@ class Reached(NamedTuple):
 
         for name, cause in self.away.items():
             note(f"Cell {name} is away, its merchants are left out: {cause}")
-
-
-@dataclass(slots=True)
-class Told:
-    """What the audit log stores of a change."""
-
-    before: Mapping[str, Any] | None = None
-    after: Mapping[str, Any] | None = None
 
 
 class Session:
@@ -259,32 +251,22 @@ class Session:
             at_ms=now_ms(),
         )
 
-    @asynccontextmanager
-    async def change(
+    def change(
         self, cell: "AsyncConnection", action: str, subject: str, merchant_id: int
-    ) -> AsyncIterator[Told]:
+    ) -> "AbstractAsyncContextManager[Told]":
         """A transaction that changes a merchant's cell, and the change's record in the audit log.
 
-        The caller says what to record. In the default cell the record is in the same transaction. An apart
-        cell commits by itself, so there are two records, as in `ask`.
+        The caller says what to record. An apart cell commits by itself, so there are two records, as in
+        `ask`.
         """
-        told = Told()
-        if cell is self.conn:
-            async with cell.transaction():
-                yield told
-                await self.record(
-                    action, subject, merchant_id=merchant_id, before=told.before, after=told.after
-                )
-            return
-        await self.record(f"{action}.asked", subject, merchant_id=merchant_id)
-        async with cell.transaction():
-            try:
-                yield told
-            except Exception as error:
-                refused = {"reason": str(error)}
-                await self.record(f"{action}.refused", subject, merchant_id=merchant_id, after=refused)
-                raise
-        await self.record(action, subject, merchant_id=merchant_id, before=told.before, after=told.after)
+        from merchant_wallet.audit.cell_changes import change_cell
+
+        async def record(
+            name: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+        ) -> None:
+            await self.record(name, subject, merchant_id=merchant_id, before=before, after=after)
+
+        return change_cell(self.conn, cell, action, record)
 
     async def ask(self, merchant_id: int, command: "Command", action: str, subject: str) -> "Outcome":
         """Have a book carry a command out, and give the outcome once it is committed.
