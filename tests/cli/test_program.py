@@ -42,6 +42,7 @@ COMMANDS = (
     "cell add",
     "cell list",
     "cell drain",
+    "cell follow",
     "cell move",
     "sub-users set",
     "sub-users list",
