@@ -228,6 +228,7 @@ CREATE TABLE public.cell (
     added_ms bigint NOT NULL,
     drained_ms bigint,
     compared_ms bigint DEFAULT 0 NOT NULL,
+    marked_no bigint DEFAULT 0 NOT NULL,
     CONSTRAINT cell_address_check CHECK ((address <> ''::text)),
     CONSTRAINT cell_admin_address_check CHECK ((admin_address <> ''::text)),
     CONSTRAINT cell_cell_id_check CHECK ((cell_id >= 0)),
@@ -256,6 +257,7 @@ CREATE TABLE public.cell_state (
     cell_id integer NOT NULL,
     version bigint NOT NULL,
     is_open boolean NOT NULL,
+    home_no bigint DEFAULT 0 NOT NULL,
     CONSTRAINT cell_state_cell_id_check CHECK ((cell_id >= 0)),
     CONSTRAINT cell_state_version_check CHECK ((version > 0))
 );
@@ -980,7 +982,7 @@ CREATE TABLE public.rollback_evidence (
     CONSTRAINT rollback_evidence_kind_check CHECK ((kind = ANY (ARRAY['behind'::text, 'diverged'::text, 'unreadable'::text]))),
     CONSTRAINT rollback_evidence_merchant_id_check CHECK ((merchant_id >= 0)),
     CONSTRAINT rollback_evidence_of_book CHECK (((merchant_id > 0) = (subject = 'book'::text))),
-    CONSTRAINT rollback_evidence_subject_check CHECK ((subject = ANY (ARRAY['book'::text, 'audit'::text, 'signer'::text, 'key'::text])))
+    CONSTRAINT rollback_evidence_subject_check CHECK ((subject = ANY (ARRAY['book'::text, 'audit'::text, 'signer'::text, 'key'::text, 'home'::text])))
 );
 
 CREATE TABLE public.sandbox_deposit (

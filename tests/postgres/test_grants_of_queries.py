@@ -86,6 +86,8 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "audit/rollback/comparison.sql": BOTH,
     "audit/rollback/reached_cells.sql": BOTH,
     "audit/rollback/compared_cells.sql": WORKER,
+    "audit/rollback/home_marks.sql": WORKER,
+    "audit/checkpointing/home_restoration.sql": (),
     "audit/rollback/signer_record.sql": WORKER,
     "audit/rollback/evidence.sql": BOTH,
     "sub_users/activity.sql": WEB,

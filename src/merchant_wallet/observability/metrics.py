@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, get_args
 
 import psycopg
 import structlog
@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from psycopg import AsyncConnection
 
 from merchant_wallet.audit import failures
+from merchant_wallet.audit.rollback.evidence import Subject
 from merchant_wallet.base.cells import Cells, ReachApart, reach_none
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.db import Queries
@@ -245,7 +246,7 @@ async def _read_supplies(connection: AsyncConnection, now_ms: int, sandbox: bool
 async def _read_rollback(connection: AsyncConnection, now_ms: int, sandbox: bool) -> list[Sample]:
     rows = {row[0]: row[1:] for row in await _rows(connection, "count_evidence")}
     samples: list[Sample] = []
-    for subject in ("book", "audit", "signer", "key"):
+    for subject in get_args(Subject):
         count, since_ms = rows.get(subject, (0, None))
         aged = ("wallet_rollback_evidence", "wallet_rollback_evidence_oldest_seconds", (subject,))
         samples += age(*aged, count, since_ms, now_ms)

@@ -80,7 +80,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
         "select, insert, update (state, decided_by, decided_ms, decider_eligible_ms, outcome, entry_id)",
         "select, update (state, outcome, entry_id)",
     ),
-    "cell_state": Grant(_READ, "select, update (version, is_open)"),
+    "cell_state": Grant(_READ, "select, update (version, is_open, home_no)"),
     # Merchants and sub-users.
     "merchant": Grant(_CHANGE, "select, update (carried_version, move_version)"),
     "merchant_secret": Grant("select, insert, update (retired_ms)", _READ),
@@ -155,7 +155,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "rollback_acceptance": Grant("", _READ),
     "checkpoint_key": Grant(_READ, _ADD),
     # Cells.
-    "cell": Grant(_READ, "select, update (version, compared_ms)"),
+    "cell": Grant(_READ, "select, update (version, compared_ms, marked_no)"),
     "cell_move": Grant(_READ, "select, update (state, changed_ms)"),
     "merchant_move": Grant("", "select, update (state, changed_ms, give_up_ms)"),
     # The schema itself.

@@ -11,6 +11,7 @@ Rules:
   transaction. Until then the evidence stops all books.
 - All evidence is committed before any file is moved. After a crash it is still open. The same command then
   continues in the same folder.
+- If home was rolled back without its cells, it is given what they have of what it gives out.
 - If the key is not the service's, only a new key is accepted. Nothing else would remove that evidence.
 """
 
@@ -27,11 +28,13 @@ from merchant_wallet.audit import checkpoints as audit_checkpoints
 from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.checkpointing.evidence_files import EvidenceFile, choose_folder, move, write_list
 from merchant_wallet.audit.checkpointing.frozen_orders import freeze_orders, freeze_payouts
+from merchant_wallet.audit.checkpointing.home_restoration import read_cells, restore_home
 from merchant_wallet.audit.checkpointing.keys import pin, publish
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.audit.rollback import evidence as rollback_evidence
 from merchant_wallet.audit.rollback.comparison import Comparison
 from merchant_wallet.audit.rollback.evidence import NO_MERCHANT, RollbackEvidence
+from merchant_wallet.audit.rollback.home_marks import find_home_evidence
 from merchant_wallet.audit.rollback.reached_cells import ReachedCells
 from merchant_wallet.audit.rollback.signer_record import find_signer_evidence, read_last_payments
 from merchant_wallet.base.cells import Databases
@@ -107,7 +110,8 @@ async def _compare(databases: Databases, sources: EvidenceSources, now_ms: int) 
     if sources.signer_record is not None:
         signed = await find_signer_evidence(home, cells, sources.signer_record, now_ms)
         found += [] if signed is None else [signed]
-    return found
+    of_home = await find_home_evidence(home, cells, databases.apart, now_ms)
+    return found + ([] if of_home is None else [of_home])
 
 
 async def accept(
@@ -129,6 +133,7 @@ async def accept(
     await _record_found(databases, sources, request.at_ms, new_key=new_signer is not None)
     payments = await _read_signed_payments(sources)
     may_be_paid = await freeze_orders(databases, payments, request.at_ms, all_open=freeze_open)
+    seen = await read_cells(databases.apart)
     async with rollback_evidence.locked(conn):
         open_evidence = await rollback_evidence.list_evidence(conn)
         if not open_evidence:
@@ -140,6 +145,8 @@ async def accept(
         )
         if new_signer is not None:
             await _start_new_key(conn, sources, new_signer, request.at_ms)
+        if any(item.subject == "home" for item in open_evidence):
+            await restore_home(conn, seen)
         frozen = await freeze_payouts(conn, may_be_paid, request.at_ms)
         accepted = msgspec.structs.replace(accepted, frozen_orders=frozen)
         await _record(conn, accepted, payments, request, new_key=new_signer is not None)

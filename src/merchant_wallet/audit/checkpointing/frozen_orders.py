@@ -20,10 +20,12 @@ from merchant_wallet.audit.rollback.signer_record import find_merchants
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book import frozen_orders
+from merchant_wallet.book.rules.withdrawals import PROCESSING
 from merchant_wallet.chains.keys.signing_journal import SignedPayment
 
 QUERIES: Final = Queries(Path(__file__).with_name("frozen_orders.sql"))
 SIGNED_MORE: Final = "the signer signed more for it than this database knows: it may have been paid"
+NO_PAYOUT: Final = "it is being paid, and home does not know its payout: it may have been paid"
 NO_RECORD: Final = "the database was rolled back and the signer's record was not there: it may have been paid"
 
 Connection = AsyncConnection[Any]
@@ -50,15 +52,23 @@ async def freeze_orders(
     *,
     all_open: bool,
 ) -> Suspected:
-    """Freeze, in their cells, the open orders with more signatures than home has, or all open orders."""
+    """Freeze, in their cells, the open orders with more signatures than home has, or all open orders.
+
+    Orders that an apart cell is having paid are frozen too, if home has no payout for them.
+    """
     keys = await _list_signed_more(databases.home, payments)
-    suspected: Suspected = {SIGNED_MORE: [], NO_RECORD: []}
+    suspected: Suspected = {SIGNED_MORE: [], NO_PAYOUT: [], NO_RECORD: []}
     for cell in databases.cells:
         signed = await _list(cell, "list_open_of", keys)
-        others = set(await _list(cell, "list_open", {})) - set(signed) if all_open else set()
+        is_apart = cell is not databases.home
+        open_orders = set(await _list(cell, "list_open", {}) if is_apart or all_open else []) - set(signed)
+        unknown = await _find_unknown(databases.home, open_orders) if is_apart else set()
+        others = open_orders - unknown if all_open else set()
         suspected[SIGNED_MORE] += signed
+        suspected[NO_PAYOUT] += sorted(unknown)
         suspected[NO_RECORD] += sorted(others)
-        for merchant_id, orders in groupby(sorted({*signed, *others}), lambda order: order.merchant_id):
+        frozen = sorted({*signed, *unknown, *others})
+        for merchant_id, orders in groupby(frozen, lambda order: order.merchant_id):
             await frozen_orders.freeze(cell, merchant_id, [order.order_id for order in orders], now_ms)
     return suspected
 
@@ -95,6 +105,16 @@ async def _list_signed_more(home: Connection, payments: Iterable[SignedPayment])
     rows = await (await home.execute(QUERIES["list_signed_less"].text, values)).fetchall()
     less = [order_id for (order_id,) in rows]
     return {"merchant_ids": [known[order_id] for order_id in less], "order_ids": less}
+
+
+async def _find_unknown(home: Connection, orders: set[OpenOrder]) -> set[OpenOrder]:
+    """Those of these orders that are being paid, and have no payout in home."""
+    paying = [order for order in orders if order.status == PROCESSING]
+    merchant_ids, order_ids, *_ = _make_columns(paying)
+    values = {"merchant_ids": merchant_ids, "order_ids": order_ids}
+    rows = await (await home.execute(QUERIES["list_without_payout"].text, values)).fetchall()
+    without = {order_id for (order_id,) in rows}
+    return {order for order in paying if order.order_id in without}
 
 
 async def _list(cell: Connection, query: str, values: dict[str, Any]) -> list[OpenOrder]:

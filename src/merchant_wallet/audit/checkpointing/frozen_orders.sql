@@ -7,6 +7,13 @@ select o.order_id
   left join payout p on p.merchant_id = o.merchant_id and p.order_id = o.order_id
  where coalesce(p.signed_no, 0) < o.signed_count;
 
+-- name: list_without_payout
+-- Those of these orders that have no payout.
+select o.order_id
+  from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[]) o (merchant_id, order_id)
+  left join payout p on p.merchant_id = o.merchant_id and p.order_id = o.order_id
+ where p.order_id is null;
+
 -- name: list_open
 -- A cell's open orders. This includes orders that wait for approval: they may have been approved and paid in the lost part.
 select merchant_id, order_id, chain, status, approved_ms is not null from withdrawal

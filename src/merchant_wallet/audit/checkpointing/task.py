@@ -26,9 +26,10 @@ from merchant_wallet.audit.rollback import evidence as rollback_evidence
 from merchant_wallet.audit.rollback.compared_cells import note_compared, read_home_clock_ms
 from merchant_wallet.audit.rollback.comparison import Comparison
 from merchant_wallet.audit.rollback.evidence import RollbackEvidence
+from merchant_wallet.audit.rollback.home_marks import find_home_evidence, raise_marks
 from merchant_wallet.audit.rollback.reached_cells import ReachedCells
 from merchant_wallet.audit.rollback.signer_record import find_signer_evidence
-from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
+from merchant_wallet.base.cells import DEFAULT_CELL_ID, Apart, ReachApart, reach_none
 from merchant_wallet.book.checkpoint_keys import read_pinned
 
 log = structlog.get_logger(__name__)
@@ -59,12 +60,14 @@ class CheckpointTask:
         """Compare, store what is wrong, and sign what is right. Raises OSError, `psycopg.Error`."""
         began_ms, apart = await read_home_clock_ms(conn), await self._reach_apart()
         cells = ReachedCells(conn, apart)
-        self.found_count = len(await self._find_evidence(conn, cells, at_ms))
+        self.found_count = len(await self._find_evidence(conn, cells, apart, at_ms))
         if self.found_count:
-            await self._record(conn, cells, at_ms)
+            await self._record(conn, cells, apart, at_ms)
         open_evidence = await rollback_evidence.list_evidence(conn)
         self.compared.set()
         await note_compared(conn, apart.keys() - cells.away, began_ms)
+        if not open_evidence:
+            await raise_marks(conn, cells, apart)
         if open_evidence:
             log.error(
                 "payouts stopped: the database was rolled back, an operator must look",
@@ -76,9 +79,11 @@ class CheckpointTask:
         await self._write(conn, cells, [DEFAULT_CELL_ID, *apart], at_ms, subjects)
 
     async def _find_evidence(
-        self, conn: AsyncConnection, cells: ReachedCells, at_ms: int
+        self, conn: AsyncConnection, cells: ReachedCells, apart: Apart, at_ms: int
     ) -> list[RollbackEvidence]:
         found = await self._comparison.find_evidence(conn, cells, at_ms)
+        of_home = await find_home_evidence(conn, cells, apart, at_ms)
+        found += [] if of_home is None else [of_home]
         return [*found, *await self._find_signer_evidence(conn, cells, at_ms)]
 
     async def _find_signer_evidence(
@@ -95,10 +100,10 @@ class CheckpointTask:
             return []
         return [] if signed is None else [signed]
 
-    async def _record(self, conn: AsyncConnection, cells: ReachedCells, at_ms: int) -> None:
+    async def _record(self, conn: AsyncConnection, cells: ReachedCells, apart: Apart, at_ms: int) -> None:
         # Compare again under the lock that an acceptance holds: the evidence may just have been accepted.
         async with rollback_evidence.locked(conn):
-            found = await self._find_evidence(conn, cells, at_ms)
+            found = await self._find_evidence(conn, cells, apart, at_ms)
             new = await rollback_evidence.record_evidence(conn, found)
         for item in new:
             log.error(
@@ -131,7 +136,13 @@ class CheckpointTask:
         behind = {merchant_id for subject, merchant_id in open_evidence if subject == "book"}
         for cell_id in cell_ids:
             heads = await cells.ask(cell_id, partial(read_heads, now_ms=at_ms))
-            sound = [head for head in heads if head.merchant_id not in behind]
+            # A book that home places elsewhere, or does not know, would be compared elsewhere.
+            placed = await cells.find_cells([head.merchant_id for head in heads])
+            sound = [
+                head
+                for head in heads
+                if head.merchant_id not in behind and placed[head.merchant_id] == cell_id
+            ]
             await asyncio.to_thread(append_all, self._signer, self._folder, sound)
         if "audit" not in subjects:
             await write_audit_checkpoint(conn, self._signer, self._folder, at_ms)

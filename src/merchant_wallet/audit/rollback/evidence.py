@@ -24,7 +24,7 @@ from merchant_wallet.base.db import Queries
 QUERIES: Final = Queries(Path(__file__).with_name("evidence.sql"))
 NO_MERCHANT: Final = 0
 
-Subject = Literal["book", "audit", "signer", "key"]
+Subject = Literal["book", "audit", "signer", "key", "home"]
 Kind = Literal["behind", "diverged", "unreadable"]
 Connection = AsyncConnection[Any]
 
@@ -33,9 +33,10 @@ class RollbackEvidence(msgspec.Struct, frozen=True, gc=False):
     """One piece of evidence of a rollback.
 
     `subject` is what was compared with the database: a book's checkpoint, the audit log's checkpoint, the
-    signer's record, or the key that signs checkpoints. `merchant_id` is 0 except for books. `kind`: `behind`
-    means that the database lacks what was seen before; `diverged`, that it has something else; `unreadable`,
-    that the file itself was changed. `cause` is a sentence without its full stop.
+    signer's record, the key that signs checkpoints, or what cells have seen of home. `merchant_id` is 0
+    except for books. `kind`: `behind` means that the database lacks what was seen before; `diverged`, that it
+    has something else; `unreadable`, that the file itself was changed. `cause` is a sentence without its full
+    stop.
     """
 
     merchant_id: int

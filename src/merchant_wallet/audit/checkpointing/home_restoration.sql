@@ -1,0 +1,52 @@
+-- Brings home up to its cells when it was rolled back without them. `home_restoration.py` runs these.
+
+-- name: read_seen
+-- The highest number of home's that a cell was told.
+select home_no from cell_state;
+
+-- name: list_books
+-- The ids and the versions of settings that a cell's books use. Closed books count too: their ids are given.
+select merchant_id, id_range, next_range, settings_version from book order by merchant_id;
+
+-- name: list_addresses
+-- The deposit addresses in a cell.
+select merchant_id, address from wallet_address union select merchant_id, address from merchant_address;
+
+-- name: raise_mark
+-- Home's number for a cell is at least what the cell was told.
+update cell set marked_no = greatest(marked_no, %(home_no)s::bigint) where cell_id = %(cell_id)s::int;
+
+-- name: raise_merchant_id
+-- New merchants get ids after these.
+select setval('merchant_merchant_id_seq', greatest(s.last_value, (select max(m) from unnest(%(merchant_ids)s::bigint[]) m)))
+  from merchant_merchant_id_seq s;
+
+-- name: add_ranges
+-- The ranges of ids that books use already.
+insert into id_range (range_no, merchant_id)
+select r.range_no, u.merchant_id
+  from unnest(%(merchant_ids)s::bigint[], %(id_ranges)s::int[], %(next_ranges)s::int[]) u (merchant_id, id_range, next_range)
+  join merchant m on m.merchant_id = u.merchant_id
+ cross join lateral (values (u.id_range), (u.next_range)) r (range_no)
+ where r.range_no is not null
+on conflict (range_no) do nothing;
+
+-- name: raise_versions
+-- Settings with a version that the book has passed would never reach it. Home's settings are carried there anew.
+update merchant m set settings_version = u.version + 1
+  from unnest(%(merchant_ids)s::bigint[], %(versions)s::bigint[]) u (merchant_id, version)
+ where m.merchant_id = u.merchant_id and m.settings_version < u.version;
+
+-- name: add_addresses
+-- Addresses that were issued. Deposits to an address that home does not know are not seen.
+insert into issued_address (address, merchant_id)
+select u.address, u.merchant_id
+  from unnest(%(merchant_ids)s::bigint[], %(addresses)s::bytea[]) u (merchant_id, address)
+  join merchant m on m.merchant_id = u.merchant_id
+on conflict do nothing;
+
+-- name: raise_indexes
+-- No index of an address is used twice: each address has taken one.
+update merchant m set next_address_index = u.taken
+  from (select merchant_id, count(*)::int as taken from unnest(%(merchant_ids)s::bigint[]) o (merchant_id) group by merchant_id) u
+ where m.merchant_id = u.merchant_id and m.next_address_index < u.taken;
