@@ -71,6 +71,8 @@ NO_RULE: Final = {
     "merchants/cells/book_fence.sql take_up_copy": "the book is closed here; opening gives it a new version",
     "merchants/cells/book_fence.sql lock_copy": "as above",
     "merchants/cells/book_fence.sql write_settings_version": "as above",
+    "audit/checkpointing/home_restoration.sql raise_versions": "books have them, or are told by `carrying`",
+    "audit/checkpointing/home_restoration.sql raise_indexes": "the index comes with the command",
     "withdrawals/payouts.sql mark_queued": "no rule judges whether the payer's queue has an order",
     "sub_users/pins.sql change_pin": "a PIN stays a PIN: the rules know only whether there is one",
 }

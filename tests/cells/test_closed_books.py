@@ -32,9 +32,12 @@ _OF_ONE: Final = re.compile(r"merchant_id = (%\(merchant_id\)s|\$1::bigint)")
 
 BY_KEY: Final = "who asks names the books, and knows that they are here"
 LOCKED: Final = "the transaction has begun with a statement that sees only open books"
+GIVEN: Final = "what was given to any copy must be given to nobody else"
 SEES_ALL: Final[dict[str, str]] = {
     "audit/rollback/comparison.sql read_books": BY_KEY,
     "audit/rollback/signer_record.sql list_taken_up": "an order that was taken up in any copy was taken up",
+    "audit/checkpointing/home_restoration.sql list_addresses": GIVEN,
+    "audit/checkpointing/home_restoration.sql list_books": GIVEN,
     "book/frozen_orders.sql freeze": LOCKED,
     "book/frozen_orders.sql thaw": LOCKED,
     "callbacks/outbox.sql peek_due": BY_KEY,

@@ -169,7 +169,7 @@ def test_signs_of_a_rollback_are_counted_with_their_age(
     )
     shown = show(database_url)
     counts = {names[0]: value for (name, names), value in shown.items() if name == "wallet_rollback_evidence"}
-    assert counts == {"book": 2, "audit": 0, "signer": 1, "key": 0}
+    assert counts == {"book": 2, "audit": 0, "signer": 1, "key": 0, "home": 0}
     assert shown["wallet_rollback_evidence_oldest_seconds", ("book",)] == 60
 
 
