@@ -35,7 +35,7 @@ select kind::text as kind, currency::text as currency, sum(entries)::bigint as e
 select merchant_id, sum(entries)::bigint as orders, sum(amount) + sum(fee) as units
   from daily_figure
  where merchant_id = any(%(merchant_ids)s::bigint[]) and kind = 'settle' and currency = %(currency)s::text
-   and day >= %(since_day)s::int
+   and day >= %(since_day)s::int and {open_books}
  group by merchant_id;
 
 -- name: read_lag
