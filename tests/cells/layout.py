@@ -86,8 +86,11 @@ class Layout:
         moved.alice_address, moved.alice_id = shop.alice_address, shop.alice_id
         return moved
 
-    def move_book(self, merchant_id: int) -> None:
-        """Move a book from the default cell to the apart one. Nothing may use it meanwhile."""
+    def move_book(self, merchant_id: int, *, keeps: bool = False) -> None:
+        """Move a book from the default cell to the apart one. Nothing may use it meanwhile.
+
+        `keeps`: a closed copy stays in the default cell.
+        """
         with self.both() as (home, far), home.transaction(), far.transaction():
             _copy(home, far, "merchant", MIRRORED.split(), merchant_id)
             for (day,) in home.execute("select distinct day from nonce").fetchall():
@@ -96,7 +99,9 @@ class Layout:
                 _copy(home, far, table, _list_columns(far, table))
             for table in TABLES.split():
                 _copy(home, far, table, _list_columns(far, table), merchant_id)
-            for table in reversed(TABLES.split()):
+            if keeps:
+                home.execute("update book set is_open = false where merchant_id = %s", (merchant_id,))
+            for table in () if keeps else reversed(TABLES.split()):
                 delete = sql.SQL("delete from {} where merchant_id = %s").format(sql.Identifier(table))
                 home.execute(delete, (merchant_id,))
             home.execute(

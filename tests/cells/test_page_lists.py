@@ -82,11 +82,11 @@ class Moved(NamedTuple):
     layout: Layout
     far: Connection
 
-    async def move(self) -> Reach:
-        """Move every second book. Returns what reads both cells."""
+    async def move(self, *, keeps: bool) -> Reach:
+        """Move every second book. Returns what reads both cells. `keeps`: closed copies stay."""
         away = self.shops[1::2]
         for shop in away:
-            await asyncio.to_thread(self.layout.move_book, shop)
+            await asyncio.to_thread(self.layout.move_book, shop, keeps=keeps)
         home = Source("main", lambda: nullcontext(self.scene.conn))
         far = Source("far", lambda: nullcontext(self.far))
 
@@ -147,8 +147,9 @@ async def _read(name: str, home: Connection, cells: Reach, limit: int, after: st
     return await LISTS[name](home, cells, after, limit)
 
 
+@pytest.mark.parametrize("keeps", [False, True], ids=["moved", "with an old copy"])
 @pytest.mark.parametrize("name", LISTS)
-def test_the_pages_of_a_list_are_the_same_over_two_cells(name: str, layout: Layout) -> None:
+def test_the_pages_of_a_list_are_the_same_over_two_cells(name: str, keeps: bool, layout: Layout) -> None:
     async def scenario() -> None:
         async with _opened(layout) as moved:
             home = moved.scene.conn
@@ -159,7 +160,7 @@ def test_the_pages_of_a_list_are_the_same_over_two_cells(name: str, layout: Layo
                 }
 
             before = await read(moved.scene.cells)
-            both = await moved.move()
+            both = await moved.move(keeps=keeps)
             assert await read(both) == before
             assert len(before[1]) > 4
             assert both.away == ()
@@ -167,7 +168,8 @@ def test_the_pages_of_a_list_are_the_same_over_two_cells(name: str, layout: Layo
     asyncio.run(scenario())
 
 
-def test_look_ups_and_sums_are_the_same_over_two_cells(layout: Layout) -> None:
+@pytest.mark.parametrize("keeps", [False, True], ids=["moved", "with an old copy"])
+def test_look_ups_and_sums_are_the_same_over_two_cells(keeps: bool, layout: Layout) -> None:
     async def scenario() -> None:
         async with _opened(layout) as moved:
             scene, shops = moved.scene, moved.shops
@@ -198,7 +200,7 @@ def test_look_ups_and_sums_are_the_same_over_two_cells(layout: Layout) -> None:
             before = await read(scene.cells)
             for statement in ("delete from daily_figure", "delete from figure_cursor"):
                 await home.execute(statement.encode())
-            both = await moved.move()
+            both = await moved.move(keeps=keeps)
             for cell in (home, moved.far):
                 await rollup.advance_all(cell, scene.clock(), pause_s=0)
             after = await read(both)
