@@ -24,6 +24,8 @@ SUCCESS: Final = 200
 BUSY: Final = 50300
 REPEAT_S: Final = 0.02
 CONNECTIONS: Final = 2
+SOME: Final = 10
+"""By then each connection has its answers again."""
 ANSWER_TIMEOUT_S: Final = 30.0
 
 
@@ -129,14 +131,17 @@ class Load:
             time.sleep(0.02)
 
     def wait_until_answered(self, shop: Shop, timeout_s: float) -> float:
-        """How long it takes until a transfer of this shop is answered again. Raises Failure."""
+        """How long it takes until a transfer of this shop is answered again. Waits until some more are.
+
+        Raises Failure.
+        """
         began_s, count = time.monotonic(), len(shop.done)
-        while len(shop.done) == count:
+        while len(shop.done) < count + SOME:
             self.look()
             if time.monotonic() - began_s > timeout_s:
                 raise Failure(f"{shop.name} got no answer for {timeout_s:g} s")
             time.sleep(0.02)
-        return time.monotonic() - began_s
+        return max(0.0, shop.done[count].at_s - began_s)
 
     def _run(self) -> None:
         try:

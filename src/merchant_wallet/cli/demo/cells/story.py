@@ -33,7 +33,7 @@ class Lengths(NamedTuple):
     outage_s: float
 
 
-USUAL: Final = Lengths(5.0, 8.0)
+USUAL: Final = Lengths(4.0, 5.0)
 SHORT: Final = Lengths(1.0, 2.0)
 
 
@@ -59,7 +59,8 @@ class CellsStory:
         with Load(self._base_url, self._shops, PACE_S) as load:
             self._show_load(load)
             self._move(load, third)
-            self._kill(load, third)
+            self._kill_third(load, third)
+            self._kill_home(load, first)
         self._verify()
 
     def _start_servers(self) -> list[Server]:
@@ -138,7 +139,7 @@ class CellsStory:
         seen = load.look()
         tell.blank_line()
         self._tell(seen)
-        west, others = _split(seen, "west")
+        (west,), others = _split(seen, {"west"})
         self._require(
             not any(one.refusals for one in others), "the shops of the other cells were never refused"
         )
@@ -150,33 +151,51 @@ class CellsStory:
             raise Failure(f"the cell was not moved: {moved}")
         self._command("cell", "move", "west", "--drop-old")
 
-    def _kill(self, load: Load, third: Server) -> None:
+    def _kill_third(self, load: Load, third: Server) -> None:
         tell = self._transcript
         tell.chapter("7. The third server dies", "as at a power failure")
         tell.say("Only the shops whose books are there get 50300. All others go on at full speed.")
+        self._kill(load, third, {"west"})
+
+    def _kill_home(self, load: Load, first: Server) -> None:
+        tell = self._transcript
+        tell.chapter("8. The first server dies, with home")
+        tell.say(
+            "The cells main and east are there. Transfers in west go on: the service has its merchants in "
+            "memory. What needs home waits: sign-in, new merchants and customers, payouts, deposits."
+        )
+        self._kill(load, first, {"main", "east"})
+
+    def _kill(self, load: Load, server: Server, cells: set[str]) -> None:
+        """Kill a server, look, and start it again. `cells` are those that it has."""
+        tell, names = self._transcript, " and ".join(sorted(cells))
         before = load.watch(self._lengths.watch_s)
-        third.kill()
-        tell.command(f"kill -QUIT $(head -1 {third.name}/postgres/postmaster.pid)", "")
-        load.wait_until_refused(_split(before, "west")[0].shop, RECOVERY_TIMEOUT_S)
+        server.kill()
+        tell.command(f"kill -QUIT $(head -1 {server.name}/postgres/postmaster.pid)", "")
+        hurt, _ = _split(before, cells)
+        for one in hurt:
+            load.wait_until_refused(one.shop, RECOVERY_TIMEOUT_S)
         during = load.watch(self._lengths.outage_s)
         self._tell(during, before)
-        west, others = _split(during, "west")
-        self._require(west.answered == 0 and west.refusals > 0, "the shop of west is refused with 50300")
+        hurt, others = _split(during, cells)
+        refused = all(one.answered == 0 and one.refusals > 0 for one in hurt)
+        self._require(refused, f"the shops of {names} are refused with 50300")
         self._require(not any(one.refusals for one in others), "the others are not refused once")
         self._require(all(one.answered for one in others), "the others go on")
-        self._command("cell", "list")
+        if "main" not in cells:
+            self._command("cell", "list")
         tell.blank_line()
         tell.say("The server comes back. Nothing else is to be done.")
-        third.start()
-        took_s = load.wait_until_answered(west.shop, RECOVERY_TIMEOUT_S)
-        tell.passed(f"{took_s:.1f} s after the server answers, west's shop is served again")
+        server.start()
+        took_s = max(load.wait_until_answered(one.shop, RECOVERY_TIMEOUT_S) for one in hurt)
+        tell.passed(f"{took_s:.1f} s after the server answers, {names} are served again")
         after = load.watch(self._lengths.watch_s)
         self._tell(after)
         self._require(not any(one.refusals for one in after), "no transfer is refused any more")
 
     def _verify(self) -> None:
         tell = self._transcript
-        tell.chapter("8. The books")
+        tell.chapter("9. The books")
         tell.say("Every journal is replayed. Each transfer that was answered must be there, once.")
         self._command("book", "verify")
         books = self._read_books()
@@ -215,7 +234,9 @@ class CellsStory:
         self._transcript.lines(rows)
 
 
-def _split(seen: Sequence[Seen], cell: str) -> tuple[Seen, list[Seen]]:
-    """The shop of one cell, and the others."""
-    (there,) = [one for one in seen if one.shop.cell == cell]
-    return there, [one for one in seen if one is not there]
+def _split(seen: Sequence[Seen], cells: set[str]) -> tuple[list[Seen], list[Seen]]:
+    """The shops of these cells, and the others."""
+    return (
+        [one for one in seen if one.shop.cell in cells],
+        [one for one in seen if one.shop.cell not in cells],
+    )
