@@ -82,6 +82,10 @@ class MovableBook:
         is_apart = self.read_place()[0] != 0
         self.shop.url = self.layout.far_url if is_apart else self.layout.url
 
+    def is_in(self, cell: str) -> bool:
+        """Whether home says that the book is in this cell."""
+        return self.read_place()[0] == (0 if cell == MAIN else self.layout.far_id)
+
     def read_place(self) -> tuple[int, str | None]:
         """The book's cell, and the state of the move."""
         with connect_sync(self.layout.url) as home:

@@ -1,11 +1,16 @@
 """A merchant's book moves to another cell while it is in use. Nothing is lost and nothing is done twice."""
 
+import asyncio
+import itertools
+import signal
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from tests.cells.book_moved import (
     MAIN,
+    MovableBook,
+    fork_mover,
     list_tables_with_merchants,
     open_book,
     stop_mover,
@@ -16,7 +21,10 @@ from tests.cells.killable_book_mover import LATE_POINTS, POINTS, SWITCH_POINTS
 from tests.cells.killable_mover import Point
 from tests.cells.layout import Layout
 from tests.cells.moved import has_answers
-from tests.crash.shop import eventually, open_shop, run
+from tests.conftest import FAR
+from tests.crash.shop import COIN, eventually, open_shop, run
+
+from merchant_wallet.book.outcomes import Transferred
 
 
 def test_a_book_moves_to_another_cell_and_back(cells_of_both_kinds: Layout) -> None:
@@ -131,5 +139,56 @@ def test_a_killed_move_is_undone(layout: Layout, point: Point) -> None:
         with layout.both() as (_, far):
             for table in list_tables_with_merchants(far):
                 assert far.execute(f"select count(*) from {table}".encode()).fetchone() == (0,), table
+
+    run(scenario())
+
+
+async def run_killed(book: MovableBook, number: int, cell: str) -> int | str:
+    """Move the book in a process that is killed before its statement of this number. Returns how it ended."""
+    child = fork_mover(book, "", number, signal.SIGKILL, cell)
+    try:
+        return await asyncio.to_thread(child.wait_for_state)
+    finally:
+        child.end()
+
+
+async def bring_back(book: MovableBook, number: int, old: str, new: str) -> None:
+    """After a kill: continue, undo, or let a worker do what it can. At last the book is where it was."""
+    if number % 3 == 2:
+        await take_over(book.layout.url)
+    is_moved, state = book.is_in(new), book.read_place()[1]
+    if number % 3 == 0 and not is_moved:
+        await book.move(new)
+    elif state is not None and not is_moved:
+        await book.undo()
+    if book.is_in(new):
+        await book.drop_old()
+        await book.move(old)
+        await book.drop_old()
+    copies = (True, None) if old == MAIN else (None, True)
+    assert (book.is_in(old), book.read_place()[1], book.list_copies()) == (True, None, copies)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("old", "new"), [(MAIN, FAR), (FAR, MAIN)])
+def test_a_mover_that_is_killed_before_any_of_its_statements_does_no_harm(
+    layout: Layout, old: str, new: str
+) -> None:
+    async def scenario() -> None:
+        book = await open_book(layout)
+        if old == FAR:
+            await book.move(FAR)
+            await book.drop_old()
+        for number in itertools.count():
+            if await run_killed(book, number, new) == 0:
+                break
+            await bring_back(book, number, old, new)
+            async with layout.open_writers() as writers:
+                answer = await book.shop.ask(writers, book.shop.credit(f"order {number}"))  # type: ignore[arg-type]  # the same interface
+            assert isinstance(answer, Transferred)
+            await book.verify()
+        assert number > 100
+        book.follow()
+        assert await book.shop.alice_units() == number * COIN
 
     run(scenario())
