@@ -1,5 +1,6 @@
 """A cell whose server stands still: nobody waits for it longer than the limits, and then nobody at all."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -42,4 +43,24 @@ def test_a_silent_cell_is_away_for_all_pages_once_one_has_found_out(
                 assert owner.get(f"/console/withdrawals/{near.order_id}").status_code == 200
         wait_until(lambda: AWAY not in owner.page(lists), "the cell is back")
         assert owner.get(order).status_code == 200
+        people.leave()
+
+
+def test_pages_that_wait_for_a_silent_cell_keep_nobody_else_waiting(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells, "HOLD_S", 3.0)
+    with far_cluster(database_url) as (layout, cluster), running(layout.url, tmp_path) as platform:
+        near, far = open_shops(platform, layout)
+        people = People(platform)
+        owner = people.signed_in("owner")
+        crowd = [people.signed_in("operator") for _ in range(6)]
+        path = f"/console/withdrawals/{far.order_id}"
+        with ThreadPoolExecutor(len(crowd)) as threads:
+            assert {answer.status_code for answer in threads.map(lambda one: one.get(path), crowd)} == {200}
+            with cluster.silent():
+                waiting = [threads.submit(one.get, path) for one in crowd]
+                for _ in range(10):
+                    assert owner.get(f"/console/withdrawals/{near.order_id}").status_code == 200
+                assert {one.result().status_code for one in waiting} == {503}
         people.leave()

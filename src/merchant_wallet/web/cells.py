@@ -38,7 +38,7 @@ OPEN_S: Final = 1.5
 """A cell that can't be connected to within this time is away."""
 ANSWER_S: Final = 1.8
 """How long one read of a list may take in a cell. It is less than what the read of all cells waits."""
-HOLD_S: Final = 8.0
+HOLD_S: Final = 5.0
 """How long a page about one merchant may use its cell."""
 FIRST_PAUSE_S: Final = 1.0
 MAX_PAUSE_S: Final = 15.0
