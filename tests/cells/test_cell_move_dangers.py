@@ -152,6 +152,28 @@ def test_a_session_that_was_open_before_the_switch_ends_with_its_transaction(mov
             assert place.execute("select count(*) from callback_pause").fetchone() == (0,)
 
 
+def test_a_persons_open_transaction_is_waited_for_and_not_lost(movable: MovableCell) -> None:
+    asyncio.run(movable.open_shops("Shop"))
+    url = complete_conninfo(movable.layout.far_url, "psql")
+    said: list[str] = []
+    with psycopg.connect(url) as person:
+
+        def act(text: str) -> None:
+            said.append(text)
+            if text == "switching" and said.count(text) == 1:
+                person.execute("insert into callback_pause select merchant_id, 1, 'test' from book")
+            elif "trying again" in text:
+                person.commit()
+
+        run(movable.move(Timing(budget_s=1.0, retry_s=0.1, attempts=50), act))
+    assert any(
+        "waiting for a transaction that has written in the cell: psql far (pid" in text for text in said
+    )
+    assert said.count("switching") > 1
+    with connect_sync(movable.new_cell_url) as place:
+        assert place.execute("select count(*) from callback_pause").fetchone() == (1,)
+
+
 def test_a_writer_finishes_what_it_has_begun_before_its_session_ends(
     movable: MovableCell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,11 +6,13 @@
   nothing of the service writes there.
 - Between the two, writers get a moment to finish: the row lets them begin nothing, and a COMMIT that is cut
   off leaves its merchant without an answer.
+- A person's own session is not ended. If its transaction has written there, the mover waits for its end.
 - A copy takes on higher versions only. Home gives each step a version of its own.
 """
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,6 +57,20 @@ async def wait_for_writers(admin: Connection, schema: str) -> None:
     while time.monotonic() < ends_s:
         if await (await admin.execute(QUERIES["count_busy"].text, values)).fetchone() == (0,):
             return
+        await asyncio.sleep(POLL_S)
+
+
+async def wait_for_people(admin: Connection, schema: str, progress: Callable[[str], None]) -> None:
+    """Wait until no open transaction has written in a copy whose service sessions are gone."""
+    said = ""
+    while True:
+        rows = await (await admin.execute(QUERIES["list_writers"].text, {"schema": schema})).fetchall()
+        if not rows:
+            return
+        who = ", ".join(f"{name} (pid {pid})" for pid, name in rows)
+        if who != said:
+            progress(f"waiting for a transaction that has written in the cell: {who}")
+            said = who
         await asyncio.sleep(POLL_S)
 
 

@@ -19,6 +19,16 @@ select clock_timestamp();
 select count(*) from pg_stat_activity
  where datname = current_database() and application_name = left(%(name)s::text, 63) and state <> 'idle';
 
+-- name: list_writers
+-- Sessions whose open transactions have written in the schema, and what they call themselves.
+select distinct l.pid, coalesce(nullif(a.application_name, ''), a.usename, '')
+  from pg_locks l join pg_class c on c.oid = l.relation left join pg_stat_activity a on a.pid = l.pid
+ where l.locktype = 'relation' and l.granted and l.pid <> pg_backend_pid()
+   and l.database = (select oid from pg_database where datname = current_database())
+   and l.mode in ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+   and c.relnamespace = to_regnamespace(%(schema)s::text) and c.relkind in ('r', 'p')
+ order by l.pid;
+
 -- name: end_sessions
 -- Ends the service's sessions that were open at a time. Returns those that are still there. A session that began later found the
 -- copy closed when it looked. A name of a session has at most 63 bytes.

@@ -308,6 +308,7 @@ class Mover:
             raise MoveLost("A worker has opened the old place again.")
         await fence.wait_for_writers(self._old_admin, self.move.schema_name)
         await fence.end_sessions(self._old_admin, self.move.schema_name)
+        await fence.wait_for_people(self._old_admin, self.move.schema_name, self._progress)
         await self._replication.wait_applied()
         await verifier.check_tails()
         await compare(self._old, self._new)

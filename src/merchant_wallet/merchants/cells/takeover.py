@@ -67,4 +67,4 @@ class MoveTakeover:
         )
         async with await db.connect(cell.url) as old:
             await open_again(home, old, move)
-        log.warning("a cell is open again at its old place: its mover died", cell=move.name)
+        log.warning("a cell that lost its mover is open again", cell=move.name)
