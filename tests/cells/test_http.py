@@ -44,7 +44,7 @@ def open_shop(platform: Platform, layout: Layout, *, away: bool) -> Shop:
     return shop
 
 
-def _pay(shop: Shop) -> str:
+def pay(shop: Shop) -> str:
     """Debit alice with 10. Returns what the merchant has then."""
     shop.client.do(DEBIT, **debit(shop.next_order(), "10"))
     return shop.balances()[1]
@@ -91,20 +91,20 @@ def test_a_cell_that_dies_is_refused_for_its_merchants_alone(
     layout, cluster = cells
     with running(layout.url, tmp_path) as platform:
         near, away = (open_shop(platform, layout, away=away) for away in (False, True))
-        assert [_pay(shop) for shop in (near, away)] == ["510", "510"]
+        assert [pay(shop) for shop in (near, away)] == ["510", "510"]
 
         cluster.kill()
         for number in range(10):
             away.client.expect(50300, DEBIT, **debit(f"refused{number}", "10"))
             away.client.expect(50300, "getMerchantBalance")
-            assert _pay(near) == f"{520 + 10 * number}"
+            assert pay(near) == f"{520 + 10 * number}"
         # A user that nobody has asked for yet: the address is home's, and the book is away.
         away.client.expect(50300, "getMerchantCustomer", extUserId="bob")
 
         cluster.start()
         wait_until(lambda: away.client.call("getMerchantBalance").code == 200, "the cell is back")
         assert away.balances()[1] == "510"
-        assert _pay(away) == "520"
+        assert pay(away) == "520"
         assert away.client.do("getMerchantCustomer", extUserId="bob")["balance"] == "0"
         assert near.balances()[1] == "610"
 
