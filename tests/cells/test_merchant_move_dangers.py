@@ -140,6 +140,35 @@ def test_a_switch_that_takes_too_long_is_taken_back_and_tried_again(layout: Layo
     assert said.count("switching") > 1
 
 
+SLOW = """
+create function far.wait() returns trigger language plpgsql as $$
+begin perform pg_sleep(30); return new; end $$;
+create trigger wait before insert or update on far.sub_user for each row execute function far.wait();
+"""
+
+
+def test_a_switch_that_stands_still_in_the_new_cell_is_taken_back(layout: Layout) -> None:
+    said: list[str] = []
+
+    def hinder(text: str) -> None:
+        said.append(text)
+        with connect_sync(layout.far_url) as far, connect_sync(layout.url) as home:
+            if text == "switching" and said.count(text) == 1:
+                far.execute(SLOW)
+                home.execute("update sub_user set language = 'en'")
+            elif "trying again" in text:
+                far.execute("drop trigger if exists wait on sub_user")
+
+    async def scenario() -> None:
+        book = await open_book(layout)
+        async with under_load(book):
+            await book.move(timing=Timing(budget_s=2.0, retry_s=0.1, attempts=20), progress=hinder)
+        assert book.read_place() == (layout.far_id, "switched")
+
+    run(scenario())
+    assert said.count("switching") > 1
+
+
 def test_what_was_begun_before_the_switch_is_in_the_new_copy(layout: Layout) -> None:
     async def scenario(writer: psycopg.Connection) -> None:
         book = await open_book(layout)
