@@ -52,6 +52,7 @@ def test_a_cell_leaves_homes_database_with_users_who_have_just_the_rights_that_i
     assert "pg_create_subscription" in wallet.refuse(*move)
     execute(new, "grant pg_create_subscription to own")
     moved = wallet.run(*move, "--json")
+    assert "The old copy is the schema east at home's own database." in moved.stderr
     assert PASSWORD not in moved.stdout + moved.stderr
     assert json.loads(moved.stdout)["entries"] == 1
     wallet.credit("Shop", "USDT", "5")

@@ -20,7 +20,7 @@ from tests.cli.conftest import COMMAND, Wallet, clean_environment
 from tests.journeys.conftest import Shop, running, wait_until
 from tests.journeys.orders import credit, debit
 
-from merchant_wallet.base.db import connect_sync, place
+from merchant_wallet.base.db import connect_sync, place, strip_identity
 from merchant_wallet.merchants.cells import moving
 
 DEBIT = "transferFromUserToMerchant"
@@ -102,6 +102,7 @@ def test_a_cell_moves_to_another_cluster_and_its_old_copy_is_dropped_later(
     assert (moved["name"], moved["done"], moved["books"], moved["entries"]) == ("east", "moved", 1, 1)
     assert 0 < moved["closedMs"] < 20_000
     assert "secret" not in str(moved)
+    assert (moved["schema"], moved["oldAddress"]) == ("east", strip_identity(places.old))
     assert look(wallet)["move"] == "switched"
     found = check(wallet)
     assert found is not None

@@ -84,9 +84,10 @@ def move(
         raise typer.Exit(INTERRUPTED) from None
     terminal.print_answer(document, as_json)
     if document["done"] == "moved":
+        where = document["oldAddress"] or "home's own database"
         terminal.note(
-            "The old copy is closed and takes no writes. When you no longer want it:"
-            f" `merchant-wallet cell move {name} --drop-old`."
+            f"The old copy is the schema {document['schema']} at {where}. It is closed and takes no writes."
+            f" When you no longer want it: `merchant-wallet cell move {name} --drop-old`."
         )
 
 
@@ -114,6 +115,7 @@ def _choose(session: Session, undo: bool, drop_old: bool) -> "Callable[[Mover], 
         counted = await mover.count()
         return {
             "done": "moved",
+            "schema": mover.move.schema_name,
             "closedMs": round(1000 * mover.closed_s) if mover.closed_s else None,
             "books": counted[0],
             "entries": counted[1],
