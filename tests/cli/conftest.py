@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -195,6 +196,11 @@ class Wallet:
         """Query the database directly."""
         with connect_sync(self.both_url) as connection:
             return connection.execute(question.encode(), values).fetchall()
+
+
+def hear_interrupts() -> None:
+    """Let SIGINT end a child, also if a shell started the tests in the background, where it is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def clean_environment() -> Mapping[str, str]:

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.cells.moved import TwoClusters, open_clusters
-from tests.cli.conftest import COMMAND, Wallet, clean_environment
+from tests.cli.conftest import COMMAND, Wallet, clean_environment, hear_interrupts
 from tests.journeys.conftest import Shop, running, wait_until
 from tests.journeys.orders import credit, debit
 
@@ -203,6 +203,7 @@ def start_move(wallet: Wallet, url: str) -> "subprocess.Popen[str]":
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=hear_interrupts,
     )
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from tests.cells.book_moved import list_tables_with_merchants
-from tests.cli.conftest import COMMAND, Wallet, clean_environment
+from tests.cli.conftest import COMMAND, Wallet, clean_environment, hear_interrupts
 from tests.cli.test_cells import count
 from typer.testing import CliRunner
 
@@ -110,6 +110,7 @@ def test_a_move_that_was_interrupted_is_undone_or_continued(wallet: Wallet, shop
             env={**clean_environment(), **wallet.variables},
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=hear_interrupts,
         )
         try:
             while not is_waiting(wallet):
