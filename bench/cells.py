@@ -3,7 +3,7 @@
 - `machines`: two clusters with a writer process each, every pair pinned to a processor of its own, against
   one such pair with all merchants. So one processor stands for one machine.
 - `schema`: the same merchants' books in an apart schema of home's database, against home's own schema.
-- `down`: one of two cells, while the other one answers and while it is killed; callers go on asking both.
+- `down`: a cell alone, and while as many callers of the same process ask for merchants of a killed cell.
 
 Rules: fsync is on. Windows of both kinds take turns in random order (see `pairs`), so both see the same
 machine. A process of writers is this module with a URL; it is told what to do on standard input.
@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 import typer
@@ -58,7 +58,7 @@ AMOUNT_UNITS: Final = 10_000
 FUNDS_UNITS: Final = 10_000_000 * COIN
 WINDOW_S: Final = 5.0
 PAIRS: Final = 6
-REFUSED_PAUSE_S: Final = 0.05
+REFUSED_PAUSE_S: Final = 0.5
 """A refused caller asks again after this pause."""
 LOADER: Final = "loader"
 
@@ -69,6 +69,8 @@ class Order(msgspec.Struct):
     merchants: tuple[int, int]
     """The first merchant's id and the one after the last."""
     seconds: float
+    beside: tuple[int, int] | None = None
+    """Other callers ask for these merchants meanwhile. Their cell is away."""
 
 
 class Done(msgspec.Struct):
@@ -81,21 +83,22 @@ class Done(msgspec.Struct):
 class Caller:
     """Sends transfers of random merchants, one after the other."""
 
-    def __init__(self, writers: CellWriters, order: Order) -> None:
+    def __init__(self, writers: CellWriters, merchants: tuple[int, int], seconds: float) -> None:
         self._writers = writers
-        self._order = order
+        self._merchants = merchants
+        self._seconds = seconds
         self._draw = random.Random(secrets.token_hex(8))
         self._prefix = secrets.token_hex(6)
         self.done = Done(0)
 
     async def run(self) -> None:
         """Send until the time is over."""
-        end_s = time.perf_counter() + self._order.seconds
+        end_s = time.perf_counter() + self._seconds
         number = 0
         while time.perf_counter() < end_s:
             number += 1
             name = f"{self._prefix}{number:x}"
-            merchant_id = self._draw.randrange(*self._order.merchants)
+            merchant_id = self._draw.randrange(*self._merchants)
             try:
                 outcome = await self._writers.submit(merchant_id, _transfer(name))
             except (Unavailable, CommandFailed):
@@ -126,7 +129,8 @@ async def _load(url: str, cell_urls: CellUrls) -> None:
     await writers.open()
     while line := await asyncio.to_thread(sys.stdin.readline):
         order = msgspec.json.decode(line, type=Order)
-        callers = [Caller(writers, order) for _ in range(CALLERS)]
+        groups = [order.merchants] if order.beside is None else [order.merchants, order.beside]
+        callers = [Caller(writers, group, order.seconds) for group in groups for _ in range(CALLERS)]
         await asyncio.gather(*(caller.run() for caller in callers))
         done = Done(
             sum(caller.done.transfers for caller in callers), sum(caller.done.refused for caller in callers)
@@ -141,10 +145,12 @@ class Loader:
     def __init__(self, child: "subprocess.Popen[str]") -> None:
         self._child = child
 
-    def begin(self, merchants: tuple[int, int], seconds: float) -> None:
+    def begin(
+        self, merchants: tuple[int, int], seconds: float, beside: tuple[int, int] | None = None
+    ) -> None:
         """Let it send transfers."""
         assert self._child.stdin is not None
-        self._child.stdin.write(msgspec.json.encode(Order(merchants, seconds)).decode() + "\n")
+        self._child.stdin.write(msgspec.json.encode(Order(merchants, seconds, beside)).decode() + "\n")
         self._child.stdin.flush()
 
     def end(self) -> Done:
@@ -233,15 +239,22 @@ async def make_merchants(url: str, cell_id: int, count: int, cell_urls: CellUrls
     return made[0], made[-1] + 1
 
 
-Load = Sequence[tuple[Loader, tuple[int, int]]]
-"""Processes of writers with their merchants."""
+class Part(NamedTuple):
+    """A process of writers with its merchants, and those of a cell that is away."""
+
+    loader: Loader
+    merchants: tuple[int, int]
+    beside: tuple[int, int] | None = None
+
+
+Load = Sequence[Part]
 
 
 def measure(load: Load, seconds: float) -> float:
     """Transfers a second of all processes together."""
-    for loader, merchants in load:
-        loader.begin(merchants, seconds)
-    return sum(loader.end().transfers for loader, _ in load) / seconds
+    for loader, merchants, beside in load:
+        loader.begin(merchants, seconds, beside)
+    return sum(part.loader.end().transfers for part in load) / seconds
 
 
 def take_turns(one: Load, other: Load, pairs: int, seconds: float) -> list[Pair]:
@@ -283,7 +296,11 @@ def measure_machines(folder: Path, merchants: int, pairs: int, seconds: float) -
         one = stack.enter_context(open_loader(first.url, {0}))
         two = stack.enter_context(open_loader(first.url, {1}, urls))
         half = (here[0], here[0] + merchants // 2)
-        return report("machines", take_turns([(one, here)], [(one, half), (two, there)], pairs, seconds), 1.7)
+        return report(
+            "machines",
+            take_turns([Part(one, here)], [Part(one, half), Part(two, there)], pairs, seconds),
+            1.7,
+        )
 
 
 def measure_schema(folder: Path, merchants: int, pairs: int, seconds: float) -> bool:
@@ -296,7 +313,7 @@ def measure_schema(folder: Path, merchants: int, pairs: int, seconds: float) -> 
         here = uvloop.run(make_merchants(cluster.url, DEFAULT_CELL_ID, merchants))
         there = uvloop.run(make_merchants(cluster.url, cell_id, merchants))
         loader = stack.enter_context(open_loader(cluster.url))
-        return report("schema", take_turns([(loader, here)], [(loader, there)], pairs, seconds), 0.97)
+        return report("schema", take_turns([Part(loader, here)], [Part(loader, there)], pairs, seconds), 0.97)
 
 
 def measure_down(folder: Path, merchants: int, pairs: int, seconds: float) -> bool:
@@ -310,12 +327,11 @@ def measure_down(folder: Path, merchants: int, pairs: int, seconds: float) -> bo
         here = uvloop.run(make_merchants(first.url, DEFAULT_CELL_ID, merchants // 2))
         urls = [("killed", second.url)]
         there = uvloop.run(make_merchants(first.url, cell_id, merchants // 2, urls))
-        loader = stack.enter_context(open_loader(first.url))
-        asking = stack.enter_context(open_loader(first.url, cell_urls=urls))
-        assert measure([(asking, there)], 1.0) > 0, "the cell answers at first"
+        loader = stack.enter_context(open_loader(first.url, cell_urls=urls))
+        assert measure([Part(loader, there)], 1.0) > 0, "the cell answers at first"
         os.kill(second.pid, signal.SIGQUIT)
-        beside: Load = [(loader, here), (asking, there)]
-        return report("down", take_turns([(loader, here)], beside, pairs, seconds), 0.95)
+        beside = [Part(loader, here, there)]
+        return report("down", take_turns([Part(loader, here)], beside, pairs, seconds), 0.95)
 
 
 MEASUREMENTS: Final = {"machines": measure_machines, "schema": measure_schema, "down": measure_down}
