@@ -233,3 +233,13 @@ def follow(name: NameArgument, data: DataOption = None, as_json: JsonOption = Fa
         return {"name": name, "address": address, "moved": is_new}
 
     terminal.print_answer(run(data, act), as_json)
+
+
+async def choose_cell(session: Session, name: str | None) -> int:
+    """The cell for a new merchant's book. Raises Failure if nothing may be placed there."""
+    from merchant_wallet.merchants.cells import placement
+
+    try:
+        return await placement.choose_cell(session.conn, name)
+    except (placement.CellUnknown, placement.PlacementRefused) as refused:
+        raise Failure(str(refused)) from None

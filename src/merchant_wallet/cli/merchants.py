@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from merchant_wallet.cli import terminal
+from merchant_wallet.cli.cells import choose_cell
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.merchant_access import KEPT_ONCE, record_change
 from merchant_wallet.cli.merchant_access import app as access
@@ -69,7 +70,7 @@ def create(
             # Raises WrongMasterKey: secrets sealed with another key could never be opened by the service.
             await store.load(session.conn, keyring, others[-1].merchant_id)
         async with session.conn.transaction():
-            cell_id = await _choose_cell(session, cell)
+            cell_id = await choose_cell(session, cell)
             made = await store.create(
                 session.conn,
                 keyring,
@@ -92,15 +93,6 @@ def create(
 
     terminal.print_answer(run(data, act), as_json)
     terminal.note(KEPT_ONCE)
-
-
-async def _choose_cell(session: Session, name: str | None) -> int:
-    from merchant_wallet.merchants.cells import placement
-
-    try:
-        return await placement.choose_cell(session.conn, name)
-    except (placement.CellUnknown, placement.PlacementRefused) as refused:
-        raise Failure(str(refused)) from None
 
 
 @app.command("list")
