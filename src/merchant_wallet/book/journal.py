@@ -95,6 +95,21 @@ def compute_chain_hash(previous_hash: bytes, canonical_form: bytes) -> bytes:
     return hashlib.sha256(previous_hash + canonical_form).digest()
 
 
+def compute_entry_hash(merchant_id: int, previous_hash: bytes, entry: Entry) -> bytes:
+    """The hash that an entry must have after the one before it."""
+    form = encode_canonical(
+        merchant_id,
+        entry.entry_id,
+        entry.kind,
+        entry.mc_order_id,
+        entry.at_ms,
+        entry.rate_e8,
+        entry.facts,
+        entry.postings,
+    )
+    return compute_chain_hash(previous_hash, form)
+
+
 def record(
     draft: Draft,
     kind: str,

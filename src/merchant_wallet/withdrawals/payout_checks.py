@@ -10,7 +10,7 @@ from merchant_wallet.base.addresses import format_address, parse_address
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.money import format_units
 from merchant_wallet.book.chart import HOLD_ID, MERCHANT_USDT_ID
-from merchant_wallet.book.journal import FIRST_HASH, compute_chain_hash, encode_canonical
+from merchant_wallet.book.journal import FIRST_HASH, compute_entry_hash
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import find_approval_violation
 from merchant_wallet.book.rules.withdrawals import encode_order_facts
@@ -41,17 +41,7 @@ def find_journal_mismatch(
     held = [(p.source_id, p.target_id, p.currency, p.amount_units) for p in entry.postings]
     if held != [(MERCHANT_USDT_ID, HOLD_ID, USDT, withdrawal.amount_units)]:
         return "the order's amount is not what its journal entry put on hold"
-    form = encode_canonical(
-        merchant_id,
-        entry.entry_id,
-        entry.kind,
-        entry.mc_order_id,
-        entry.at_ms,
-        entry.rate_e8,
-        entry.facts,
-        entry.postings,
-    )
-    if compute_chain_hash(previous_hash or FIRST_HASH, form) != entry.hash:
+    if compute_entry_hash(merchant_id, previous_hash or FIRST_HASH, entry) != entry.hash:
         return "the order's journal entry does not match its hash"
     return None
 

@@ -14,7 +14,7 @@ from merchant_wallet.base import ids
 from merchant_wallet.base.currencies import CURRENCIES, USDT
 from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED, HOLD_ID, name_account
-from merchant_wallet.book.journal import FIRST_HASH, compute_chain_hash, encode_canonical
+from merchant_wallet.book.journal import FIRST_HASH, compute_entry_hash
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import DAY_MS, NAMED_KINDS, Entry, Posting
 from merchant_wallet.book.verification.entry_schemas import RegisterFacts, check_schema
@@ -69,17 +69,7 @@ class Replay:
         """Check the next entry and add it. Raises ViolationFound."""
         self._follow(entry)
         self._move(entry)
-        form = encode_canonical(
-            self.merchant_id,
-            entry.entry_id,
-            entry.kind,
-            entry.mc_order_id,
-            entry.at_ms,
-            entry.rate_e8,
-            entry.facts,
-            entry.postings,
-        )
-        self.head_hash = compute_chain_hash(self.head_hash, form)
+        self.head_hash = compute_entry_hash(self.merchant_id, self.head_hash, entry)
         if entry.hash != self.head_hash:
             text = f"the hash is {entry.hash.hex()}, the content gives {self.head_hash.hex()}"
             raise_violation("hash", text, entry_id=entry.entry_id)

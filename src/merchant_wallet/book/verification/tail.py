@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 
-from merchant_wallet.book.journal import FIRST_HASH, compute_chain_hash, encode_canonical
+from merchant_wallet.book.journal import FIRST_HASH, compute_entry_hash
 from merchant_wallet.book.state import Entry
 from merchant_wallet.book.verification.verify import PAGE_ROWS, QUERIES, Page, fill_entries
 from merchant_wallet.book.verification.violations import raise_violation
@@ -54,17 +54,7 @@ async def check_tail(
 
 
 def _follow(merchant_id: int, verified: Head, entry: Entry) -> Head:
-    form = encode_canonical(
-        merchant_id,
-        entry.entry_id,
-        entry.kind,
-        entry.mc_order_id,
-        entry.at_ms,
-        entry.rate_e8,
-        entry.facts,
-        entry.postings,
-    )
-    computed = compute_chain_hash(verified.head_hash, form)
+    computed = compute_entry_hash(merchant_id, verified.head_hash, entry)
     if entry.hash != computed:
         text = f"the hash is {entry.hash.hex()}, the content gives {computed.hex()}"
         raise_violation("hash", text, entry_id=entry.entry_id)
