@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 from psycopg import AsyncConnection, Error
 
-from merchant_wallet.base.cells import Apart, Cell, CellClosed, Cells, Databases
+from merchant_wallet.base.cells import Apart, Cell, Cells, Databases
 from merchant_wallet.base.db import TransientError
 from merchant_wallet.base.workers import Connect, WorkerConnection
 
@@ -93,7 +93,8 @@ async def _try_to_connect(connection: WorkerConnection) -> AsyncConnection | Exc
             return await connection.get()
     except TimeoutError:
         return TimeoutError(f"no answer within {CONNECT_S:g} s")
-    except (Error, TransientError, CellClosed) as error:
+    # A cell that is closed is one of the transient errors.
+    except (Error, TransientError) as error:
         return error
 
 

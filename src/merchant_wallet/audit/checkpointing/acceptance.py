@@ -110,7 +110,7 @@ async def _compare(databases: Databases, sources: EvidenceSources, now_ms: int) 
     if sources.signer_record is not None:
         signed = await find_signer_evidence(home, cells, sources.signer_record, now_ms)
         found += [] if signed is None else [signed]
-    of_home = await find_home_evidence(home, cells, databases.apart, now_ms)
+    of_home = await find_home_evidence(home, cells, now_ms)
     return found + ([] if of_home is None else [of_home])
 
 

@@ -9,7 +9,7 @@ Rules:
 """
 
 import asyncio
-from collections.abc import Iterable, Set
+from collections.abc import Set
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from merchant_wallet.audit.rollback.evidence import RollbackEvidence
 from merchant_wallet.audit.rollback.home_marks import find_home_evidence, raise_marks
 from merchant_wallet.audit.rollback.reached_cells import ReachedCells
 from merchant_wallet.audit.rollback.signer_record import find_signer_evidence
-from merchant_wallet.base.cells import DEFAULT_CELL_ID, Apart, ReachApart, reach_none
+from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
 from merchant_wallet.book.checkpoint_keys import read_pinned
 
 log = structlog.get_logger(__name__)
@@ -58,16 +58,16 @@ class CheckpointTask:
 
     async def run_once(self, conn: AsyncConnection, at_ms: int) -> None:
         """Compare, store what is wrong, and sign what is right. Raises OSError, `psycopg.Error`."""
-        began_ms, apart = await read_home_clock_ms(conn), await self._reach_apart()
-        cells = ReachedCells(conn, apart)
-        self.found_count = len(await self._find_evidence(conn, cells, apart, at_ms))
+        began_ms = await read_home_clock_ms(conn)
+        cells = ReachedCells(conn, await self._reach_apart())
+        self.found_count = len(await self._find_evidence(conn, cells, at_ms))
         if self.found_count:
-            await self._record(conn, cells, apart, at_ms)
+            await self._record(conn, cells, at_ms)
         open_evidence = await rollback_evidence.list_evidence(conn)
         self.compared.set()
-        await note_compared(conn, apart.keys() - cells.away, began_ms)
+        await note_compared(conn, set(cells.apart_ids) - cells.away, began_ms)
         if not open_evidence:
-            await raise_marks(conn, cells, apart)
+            await raise_marks(conn, cells)
         if open_evidence:
             log.error(
                 "payouts stopped: the database was rolled back, an operator must look",
@@ -76,13 +76,13 @@ class CheckpointTask:
                 since_ms=open_evidence[0].since_ms,
             )
         subjects = {(item.subject, item.merchant_id) for item in open_evidence}
-        await self._write(conn, cells, [DEFAULT_CELL_ID, *apart], at_ms, subjects)
+        await self._write(conn, cells, at_ms, subjects)
 
     async def _find_evidence(
-        self, conn: AsyncConnection, cells: ReachedCells, apart: Apart, at_ms: int
+        self, conn: AsyncConnection, cells: ReachedCells, at_ms: int
     ) -> list[RollbackEvidence]:
         found = await self._comparison.find_evidence(conn, cells, at_ms)
-        of_home = await find_home_evidence(conn, cells, apart, at_ms)
+        of_home = await find_home_evidence(conn, cells, at_ms)
         found += [] if of_home is None else [of_home]
         return [*found, *await self._find_signer_evidence(conn, cells, at_ms)]
 
@@ -100,10 +100,10 @@ class CheckpointTask:
             return []
         return [] if signed is None else [signed]
 
-    async def _record(self, conn: AsyncConnection, cells: ReachedCells, apart: Apart, at_ms: int) -> None:
+    async def _record(self, conn: AsyncConnection, cells: ReachedCells, at_ms: int) -> None:
         # Compare again under the lock that an acceptance holds: the evidence may just have been accepted.
         async with rollback_evidence.locked(conn):
-            found = await self._find_evidence(conn, cells, apart, at_ms)
+            found = await self._find_evidence(conn, cells, at_ms)
             new = await rollback_evidence.record_evidence(conn, found)
         for item in new:
             log.error(
@@ -126,7 +126,6 @@ class CheckpointTask:
         self,
         conn: AsyncConnection,
         cells: ReachedCells,
-        cell_ids: Iterable[int],
         at_ms: int,
         open_evidence: Set[tuple[str, int]],
     ) -> None:
@@ -134,7 +133,7 @@ class CheckpointTask:
         if "key" in subjects or await self._is_replaced(conn):
             return
         behind = {merchant_id for subject, merchant_id in open_evidence if subject == "book"}
-        for cell_id in cell_ids:
+        for cell_id in [DEFAULT_CELL_ID, *cells.apart_ids]:
             heads = await cells.ask(cell_id, partial(read_heads, now_ms=at_ms))
             # A book that home places elsewhere, or does not know, would be compared elsewhere.
             placed = await cells.find_cells([head.merchant_id for head in heads])

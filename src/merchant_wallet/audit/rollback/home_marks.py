@@ -9,7 +9,6 @@ Rules:
 Statements are in `home_marks.sql`. All raise `psycopg.Error`.
 """
 
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -25,12 +24,10 @@ QUERIES: Final = Queries(Path(__file__).with_name("home_marks.sql"))
 Connection = AsyncConnection[Any]
 
 
-async def find_home_evidence(
-    home: Connection, cells: ReachedCells, cell_ids: Iterable[int], now_ms: int
-) -> RollbackEvidence | None:
+async def find_home_evidence(home: Connection, cells: ReachedCells, now_ms: int) -> RollbackEvidence | None:
     """The evidence that cells give about home; None if there is none. Cells that are away are left out."""
     # The cells are read first: a number that is raised meanwhile is in home before it is in a cell.
-    seen = {cell_id: await cells.ask(cell_id, _read_seen) for cell_id in cell_ids}
+    seen = {cell_id: await cells.ask(cell_id, _read_seen) for cell_id in cells.apart_ids}
     names = {cell_id: (name, no) for cell_id, name, no in await _fetch(home, "list_marks")}
     ahead = [
         names[cell_id][0]
@@ -43,9 +40,9 @@ async def find_home_evidence(
     return RollbackEvidence(NO_MERCHANT, "home", "behind", cause, now_ms)
 
 
-async def raise_marks(home: Connection, cells: ReachedCells, cell_ids: Iterable[int]) -> None:
-    """Raise home's number for each of these cells, then tell the cell."""
-    for cell_id in cell_ids:
+async def raise_marks(home: Connection, cells: ReachedCells) -> None:
+    """Raise home's number for each apart cell that answers, then tell the cell."""
+    for cell_id in cells.apart_ids:
         if cell_id in cells.away:
             continue
         for (number,) in await _fetch(home, "raise_mark", cell_id=cell_id):

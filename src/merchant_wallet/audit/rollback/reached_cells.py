@@ -33,7 +33,12 @@ class ReachedCells:
     def __init__(self, home: Connection, apart: Apart) -> None:
         self.away: set[int] = set()
         self._home = home
-        self._connections = {DEFAULT_CELL_ID: home, **apart}
+        self._apart = apart
+
+    @property
+    def apart_ids(self) -> Sequence[int]:
+        """The apart cells that answered when this began."""
+        return list(self._apart)
 
     async def find_cells(self, merchant_ids: Sequence[int]) -> dict[int, int]:
         """The cell of each merchant's book, as home says. It is the default cell for unknown merchants."""
@@ -44,7 +49,7 @@ class ReachedCells:
         """What a cell answers; nothing if it is away. Raises psycopg.Error of the default cell."""
         if cell_id == DEFAULT_CELL_ID:
             return await ask(self._home)
-        connection = self._connections.get(cell_id)
+        connection = self._apart.get(cell_id)
         if connection is None or cell_id in self.away:
             self.away.add(cell_id)
             return []
