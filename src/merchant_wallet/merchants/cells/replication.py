@@ -15,6 +15,7 @@ Rules:
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, LiteralString
 
@@ -32,6 +33,9 @@ NOT_COPIED: Final = ("cell_state", "schema_migration", "side_role")
 POLL_S: Final = 0.01
 MIN_VERSION: Final = 15
 UNLIMITED: Final = "-1"
+LOCK_TRIES: Final = 10
+LOCK_TIMEOUT_MS: Final = 200
+"""Writers wait no longer for a publication that is dropped."""
 WAIT_NOTE_S: Final = 5.0
 """Who waits for the new place longer than this is told so, again and again."""
 
@@ -216,8 +220,27 @@ async def drop_source(old: Connection, move: CellMove) -> None:
         else:
             await old.execute(QUERIES["end_reader"].text, values)
             await asyncio.sleep(POLL_S)
-    drop = sql.SQL("drop publication if exists {}")
-    await old.execute(drop.format(sql.Identifier(values["name"])))
+    await _drop_publication(old, values["name"])
+
+
+async def _drop_publication(old: Connection, name: str) -> None:
+    """Drop it while nobody writes, if the tables can be locked in one of `LOCK_TRIES`; else all the same.
+
+    PostgreSQL finds a table's publications in two steps. A statement that is between them when one of them
+    is dropped fails with "cache lookup failed for publication". A lock of the tables keeps all writers out.
+    A long autovacuum keeps the lock from us. Then such a failure, which commits nothing, is the smaller evil.
+    """
+    rows = await (await old.execute(QUERIES["list_published"].text, {"name": name})).fetchall()
+    tables = sql.SQL(", ").join(sql.Identifier(*row) for row in rows)
+    for _ in range(LOCK_TRIES if rows else 0):
+        with suppress(psycopg.errors.LockNotAvailable):
+            async with old.transaction():
+                await old.execute(sql.SQL("set local lock_timeout = {}").format(LOCK_TIMEOUT_MS))
+                await old.execute(sql.SQL("lock table {} in share row exclusive mode").format(tables))
+                await _execute(old, "drop publication if exists {name}", name)
+            return
+        await asyncio.sleep(POLL_S)
+    await _execute(old, "drop publication if exists {name}", name)
 
 
 async def _find(connection: Connection, query: str, name: str) -> tuple[Any, ...] | None:

@@ -16,6 +16,14 @@ select c.relname from pg_class c
 -- Whether the publication exists.
 select from pg_publication where pubname = %(name)s::text;
 
+-- name: list_published
+-- The tables of the publication. `book` is first, as in every group: who has it locked keeps new groups out.
+select n.nspname, c.relname
+  from pg_publication p join pg_publication_rel r on r.prpubid = p.oid
+  join pg_class c on c.oid = r.prrelid join pg_namespace n on n.oid = c.relnamespace
+ where p.pubname = %(name)s::text
+ order by c.relname <> 'book', c.relname;
+
 -- name: find_slot
 -- Whether the slot exists, and the process that reads from it.
 select active_pid from pg_replication_slots where slot_name = %(name)s::text;
