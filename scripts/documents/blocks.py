@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-import typer
 from scripts.documents.packages import list_map_rows
 from scripts.documents.story import CALLBACK_SECRET, SECRET, VECTOR, VECTOR_OPERATION, Example, Story
 
@@ -21,7 +20,7 @@ from merchant_wallet.base.signing import (
 )
 from merchant_wallet.book.verification.violations import RULES
 from merchant_wallet.callbacks.payloads import Payload
-from merchant_wallet.cli.program import app as command_line
+from merchant_wallet.cli.program import load_all_commands
 from merchant_wallet.console.request import Page
 from merchant_wallet.console.routes import list_pages
 from merchant_wallet.merchants.records import SETTINGS
@@ -46,7 +45,7 @@ def make_blocks(story: Story) -> dict[str, str]:
         "settings": _show_settings(),
         "merchant settings": _show_merchant_settings(story.fresh_settings),
         "roles": _show_roles(),
-        "commands": _fence("text", "\n".join(_list_commands(typer.main.get_command(command_line), PROGRAM))),
+        "commands": _fence("text", "\n".join(_list_commands(load_all_commands(), PROGRAM))),
         "metrics": _show_metrics(),
         "packages": _table(("Package", "What it contains", "Modules"), list_map_rows()),
         "verification": _table(("Rule", "What must hold"), RULES.items()),

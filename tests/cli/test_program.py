@@ -3,16 +3,17 @@
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from tests.cli.conftest import COMMAND, Wallet, clean_environment
 from typer.testing import CliRunner
 
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.cli.program import app
+from merchant_wallet.cli.command_table import ROWS
+from merchant_wallet.cli.program import app, load_all_commands
 from merchant_wallet.cli.session import read_running
 from merchant_wallet.merchants import store
 from merchant_wallet.processes.runtime_file import remove_runtime_file, write_runtime_file
@@ -122,7 +123,7 @@ LISTS = (
     "doctor",
     "migrate",
 )
-HEAVY = ("psycopg", "rich", "structlog", "starlette", "coincurve", "cryptography", "uvloop")
+HEAVY = ("psycopg", "rich", "structlog", "starlette", "coincurve", "cryptography", "uvloop", "jinja2")
 
 
 def names_of(command: Any, prefix: str = "") -> list[str]:
@@ -134,7 +135,7 @@ def names_of(command: Any, prefix: str = "") -> list[str]:
 
 
 def test_the_program_has_exactly_the_commands_that_are_promised() -> None:
-    assert sorted(names_of(typer.main.get_command(app))) == sorted(COMMANDS)
+    assert sorted(names_of(load_all_commands())) == sorted(COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -147,10 +148,45 @@ def test_every_command_explains_itself_with_an_example(command: str) -> None:
     assert ("--json" in result.stdout) == (command not in ("up", "serve", "work", "signer"))
 
 
-def test_the_help_loads_nothing_that_it_does_not_need() -> None:
-    look = f"import sys, merchant_wallet.cli.program; print(set({HEAVY!r}) & set(sys.modules))"
-    seen = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
-    assert seen.stdout.strip() == "set()"
+def test_the_help_names_every_command_as_the_command_itself_does() -> None:
+    listed = {row.name: row.summary for row in ROWS}
+    children = load_all_commands().commands
+    assert listed == {name: command.get_short_help_str(1000) for name, command in children.items()}
+
+
+def imported_by(*command_lines: str) -> set[str]:
+    """The modules that a process has imported after these command lines."""
+    look = """
+import io, sys
+from contextlib import redirect_stdout
+from merchant_wallet.cli.command_table import ROWS
+from merchant_wallet.cli.program import app
+for line in sys.argv[1:]:
+    with redirect_stdout(io.StringIO()):
+        app(line.split(), standalone_mode=False)
+print(*sys.modules)
+"""
+    seen = subprocess.run(
+        [sys.executable, "-c", look, *command_lines], capture_output=True, text=True, check=True
+    )
+    return set(seen.stdout.split())
+
+
+def test_the_help_of_the_program_imports_no_command_and_little_else() -> None:
+    imported = imported_by("--help", "--version")
+    assert not imported & {*HEAVY, "asyncio", "pydantic", "Crypto", "msgspec"}
+    commands = {f"merchant_wallet.cli.{row.module}" for row in ROWS}
+    assert not imported & commands
+
+
+def test_the_help_of_a_command_loads_nothing_that_only_the_command_needs() -> None:
+    assert not imported_by(*(f"{command} --help" for command in COMMANDS)) & {*HEAVY, "Crypto"}
+
+
+def test_the_version_is_the_projects() -> None:
+    project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+    said = CliRunner().invoke(app, ["--version"])
+    assert (said.exit_code, said.stdout) == (0, f"merchant-wallet {project['version']}\n")
 
 
 @pytest.mark.parametrize("command", LISTS)

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from merchant_wallet.cli.program import app
+from merchant_wallet.cli.program import load_all_commands
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -34,7 +33,7 @@ def split(typed: str) -> list[str]:
 
 def find_command(words: list[str]) -> tuple[Any, list[str]] | None:
     """The command that the words name, and the words after its name."""
-    command: Any = typer.main.get_command(app)
+    command: Any = load_all_commands()
     while hasattr(command, "commands"):
         if not words:
             return command, words

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from Crypto.Hash import RIPEMD160, keccak
-
 from merchant_wallet.base.chains import CHAINS, EVM, TRON, Family
 from merchant_wallet.base.user_input import InvalidInput
 
@@ -44,6 +42,9 @@ _CACHED_FORMS: Final = 8192
 
 def keccak256(message: bytes) -> bytes:
     """The original Keccak-256 that all chains here use. NIST's SHA3-256 differs."""
+    # Imported here and below where it is needed: the settings need this module, and so does every `--help`.
+    from Crypto.Hash import keccak
+
     return keccak.new(digest_bits=256, data=message).digest()
 
 
@@ -266,6 +267,8 @@ def address_of_merchant(xpub: str) -> bytes:
 
 def fingerprint_of(public_key: bytes) -> bytes:
     """The first 4 bytes of HASH160 of a compressed public key. A BIP32 child names its parent by them."""
+    from Crypto.Hash import RIPEMD160
+
     return RIPEMD160.new(hashlib.sha256(public_key).digest()).digest()[:4]
 
 

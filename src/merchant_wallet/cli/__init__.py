@@ -2,7 +2,8 @@
 
 Rules:
 - A command reads its arguments, calls the module that has the rule, and prints. No rule lives here.
-- Heavy modules are imported inside the command, so that `--help` stays fast.
+- A module is imported when its command is used (`command_table`), and heavy modules inside the command. So
+  `--help` and completion stay fast.
 - Answers go to standard output. With `--json` that is exactly one document, also for a refusal. Everything
   else goes to standard error.
 - Exit status 0: done. 1: refused, or something is wrong. 2: the command can't run with these arguments or

@@ -1,12 +1,12 @@
 """`book`: an operator's own entries, and a book's accounts. `journals` has the commands that read a whole
-journal.
+journal, `rollbacks` what is done about a database that was rolled back.
 """
 
 from typing import Annotated, Any
 
 import typer
 
-from merchant_wallet.cli import terminal
+from merchant_wallet.cli import journals, rollbacks, terminal
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import (
     AmountArgument,
@@ -23,6 +23,8 @@ from merchant_wallet.cli.options import (
 from merchant_wallet.cli.session import Session, find_actor, run
 
 app = typer.Typer(help="Credit and debit, read balances and statements, verify.", no_args_is_help=True)
+app.add_typer(journals.app)
+app.add_typer(rollbacks.app)
 
 ACCOUNT_COLUMNS = ("account", "currency", "balance")
 

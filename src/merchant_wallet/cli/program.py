@@ -5,56 +5,49 @@ ours and keeps its traceback, but without the values of variables, which may be 
 refusal is the one document on standard output.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from merchant_wallet.cli import (
-    audit,
-    books,
-    callbacks,
-    cells,
-    deposits,
-    doctor,
-    fees,
-    journals,
-    keys,
-    lifecycle,
-    merchants,
-    operators,
-    proposals,
-    rates,
-    reconcile,
-    rollbacks,
-    signature,
-    signer,
-    subusers,
-    sweep,
-    wallets,
-    withdrawals,
-)
+from merchant_wallet.cli.command_table import ROWS, LazyCommand
 from merchant_wallet.cli.failures import REFUSED, explain
-from merchant_wallet.cli.options import wants_json
 from merchant_wallet.cli.terminal import note, print_document
 
 
 class Program(TyperGroup):
     """The top of the command tree."""
 
-    # `Any`: the class that the library passes here is not public.
+    # `Any` here and below: the classes of the library's commands and contexts are not public.
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = {row.name: LazyCommand(row) for row in ROWS}
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command. An expected error ends it with a sentence and a status."""
         try:
             return super().invoke(ctx)
+        except typer.Exit:
+            # The end of a command, also of its help. To explain an error takes imports.
+            raise
         except Exception as error:
             failure = explain(error)
             if failure is None:
                 raise
             note(failure.text)
+            from merchant_wallet.cli.options import wants_json
+
             if failure.status == REFUSED and wants_json(ctx):
                 print_document({"ok": False, "code": failure.code, "msg": failure.text})
             raise typer.Exit(failure.status) from error
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from merchant_wallet.base.version import read_version
+
+        typer.echo(f"merchant-wallet {read_version()}")
+        raise typer.Exit
 
 
 app = typer.Typer(
@@ -68,31 +61,23 @@ app = typer.Typer(
     """,
     epilog="Commands talk to the `up` that runs in the same data folder, or to WALLET_DATABASE_URL.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
-for commands in (lifecycle.app, signer.app, signature.app, doctor.app):
-    app.add_typer(commands)
-for name, group in (
-    ("merchant", merchants.app),
-    ("cell", cells.app),
-    ("keys", keys.app),
-    ("sub-users", subusers.app),
-    ("rates", rates.app),
-    ("book", books.app),
-    ("fees", fees.app),
-    ("withdrawals", withdrawals.app),
-    ("wallets", wallets.app),
-    ("deposits", deposits.app),
-    ("sweep", sweep.app),
-    ("callbacks", callbacks.app),
-    ("reconcile", reconcile.app),
-    ("operator", operators.app),
-    ("proposals", proposals.app),
-    ("audit", audit.app),
-):
-    app.add_typer(group, name=name)
-books.app.add_typer(journals.app)
-books.app.add_typer(rollbacks.app)
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """The options of the program itself."""
+
+
+def load_all_commands() -> Any:
+    """The whole tree with every module imported, for documents and tests."""
+    tree: Any = typer.main.get_command(app)
+    tree.commands = {name: command.load() for name, command in tree.commands.items()}
+    return tree

@@ -8,7 +8,6 @@ Rules:
 - Imports are made where they are needed, to keep the start fast.
 """
 
-import asyncio
 import dataclasses
 import os
 import pwd
@@ -184,6 +183,8 @@ class Session:
     @asynccontextmanager
     async def reach_cells(self) -> AsyncIterator[Reached]:
         """A connection to each cell that answers. A cell that is away is named."""
+        import asyncio
+
         import psycopg
 
         from merchant_wallet.base.cells import CellClosed
@@ -342,6 +343,8 @@ def has_master_key(settings: Settings) -> bool:
 
 def run(data: Path | None, act: Callable[[Session], Awaitable[T]]) -> T:
     """Connect to the database of a data folder, call `act`, and disconnect. Raises what `act` raises."""
+    import asyncio
+
     settings = read_running(data)
     return asyncio.run(_run(settings, find_database(settings), act))
 

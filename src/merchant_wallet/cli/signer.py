@@ -1,6 +1,5 @@
 """`signer`: the process that holds the keys, so that no worker has to."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +38,8 @@ def signer(
       merchant-wallet signer --socket /run/wallet/signer.sock --data /srv/wallet
     """
     settings = read_settings(data)
+    import asyncio
+
     from merchant_wallet.observability import logs
     from merchant_wallet.processes.side_users import choose_users
     from merchant_wallet.processes.signers import open_local_signer

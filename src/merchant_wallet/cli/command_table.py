@@ -1,0 +1,102 @@
+"""The first word of every command line: which module has it, and what the help says of it.
+
+A module is imported when its command is used. The help of the whole program and the shell's completion of the
+first word need this table alone.
+"""
+
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+import typer
+from typer.core import TyperCommand
+
+
+class Row(NamedTuple):
+    """A command, or a group of commands. Its module is in this package and has the Typer `app`."""
+
+    name: str
+    module: str
+    summary: str
+    is_group: bool = True
+
+
+ROWS: Final = (
+    Row(
+        "up",
+        "lifecycle",
+        "Run everything: database, web side and workers, until Ctrl-C or SIGTERM.",
+        is_group=False,
+    ),
+    Row("serve", "lifecycle", "Run the web side alone, on an existing database.", is_group=False),
+    Row(
+        "work",
+        "lifecycle",
+        "Run the workers alone: payouts, expiry, maintenance, checkpoints.",
+        is_group=False,
+    ),
+    Row(
+        "migrate",
+        "lifecycle",
+        "Migrate the database, and then each cell, to the schema of this version.",
+        is_group=False,
+    ),
+    Row(
+        "signer",
+        "signer",
+        "Hold the keys and sign for workers that have WALLET_SIGNER_SOCKET set, until Ctrl-C or SIGTERM.",
+        is_group=False,
+    ),
+    Row(
+        "sign",
+        "signature",
+        "Print the string to sign and the signature of a request, "
+        "whose JSON body is read from standard input.",
+        is_group=False,
+    ),
+    Row(
+        "doctor",
+        "doctor",
+        "Check set-up, database, roles, clock, keys, chains, nonces, checkpoints, payouts and cells.",
+        is_group=False,
+    ),
+    Row("merchant", "merchants", "Open merchants, change their settings, rotate their secrets."),
+    Row("cell", "cells", "Spread merchants' books over several databases."),
+    Row("keys", "keys", "Create, import and show the keys that pay and that receive."),
+    Row("sub-users", "subusers", "Find sub-users, pause or limit debits from them, reset a PIN."),
+    Row("rates", "rates", "Set, pause and list exchange rates."),
+    Row("book", "books", "Credit and debit, read balances and statements, verify."),
+    Row("fees", "fees", "The platform's earned fees."),
+    Row("withdrawals", "withdrawals", "Look at withdrawal orders and decide about them."),
+    Row("wallets", "wallets", "Look at the hot wallets, stop them and let them go on."),
+    Row("deposits", "deposits", "Look at deposits; let one arrive in the sandbox."),
+    Row("sweep", "sweep", "Bring deposits to the hot wallet, for less than a set share of them."),
+    Row("callbacks", "callbacks", "Look at callbacks to merchants, send them again, pause them."),
+    Row(
+        "reconcile",
+        "reconcile",
+        "Compare what should be in custody with what the chains say, and explain every difference.",
+    ),
+    Row("operator", "operators", "Make operators of the console, reset, disable and list them."),
+    Row("proposals", "proposals", "List, accept and refuse what one person proposed to change."),
+    Row("audit", "audit", "Read and verify the log of what was changed by whom."),
+)
+
+
+class LazyCommand(TyperCommand):
+    """Stands for a command until it is used. A used command is first asked to `make_context`."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__(name=row.name, help=row.summary)
+        self._row = row
+
+    # `Any`: the classes of the library's commands and contexts are not public.
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """The context of the command itself."""
+        return self.load().make_context(*args, **kwargs)
+
+    def load(self) -> Any:
+        """The command itself. Imports its module."""
+        module = import_module(f"{__package__}.{self._row.module}")
+        parent = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+        parent.add_typer(module.app, name=self._row.name if self._row.is_group else None)
+        return typer.main.get_group(parent).commands[self._row.name]
