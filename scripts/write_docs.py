@@ -7,6 +7,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+from scripts.documents.alerts import RULES, write_rules
 from scripts.documents.blocks import make_blocks
 from scripts.documents.pages import PAGES, renew
 from scripts.documents.story import Story, run_story
@@ -23,6 +24,8 @@ def main() -> None:
     for page in PAGES:
         page.write_text(renew(page.read_text(encoding="utf-8"), blocks), encoding="utf-8")
         print(f"wrote {page.name}")
+    RULES.write_text(write_rules(), encoding="utf-8")
+    print(f"wrote {RULES.name}")
 
 
 def _run_story() -> Story:

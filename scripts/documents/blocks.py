@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from scripts.documents.alerts import show_metrics, show_runbook
 from scripts.documents.packages import list_map_rows
 from scripts.documents.story import CALLBACK_SECRET, SECRET, VECTOR, VECTOR_OPERATION, Example, Story
 
@@ -24,7 +25,6 @@ from merchant_wallet.cli.program import load_all_commands
 from merchant_wallet.console.request import Page
 from merchant_wallet.console.routes import list_pages
 from merchant_wallet.merchants.records import SETTINGS
-from merchant_wallet.observability.metric_table import COUNTERS, METRICS
 from merchant_wallet.operators.roles import RIGHTS, Right, Role
 
 PROGRAM: Final = "merchant-wallet"
@@ -46,7 +46,8 @@ def make_blocks(story: Story) -> dict[str, str]:
         "merchant settings": _show_merchant_settings(story.fresh_settings),
         "roles": _show_roles(),
         "commands": _fence("text", "\n".join(_list_commands(load_all_commands(), PROGRAM))),
-        "metrics": _show_metrics(),
+        "metrics": _table(("Metric", "What it says", "Shown by", "Wrong when"), show_metrics()),
+        "runbook": show_runbook(),
         "packages": _table(("Package", "What it contains", "Modules"), list_map_rows()),
         "verification": _table(("Rule", "What must hold"), RULES.items()),
     }
@@ -150,15 +151,6 @@ def _format_right(role: Role, right: Right) -> str:
     if right not in RIGHTS[role]:
         return ""
     return "its own book" if role is Role.MERCHANT else "yes"
-
-
-def _show_metrics() -> str:
-    rows = []
-    for line in METRICS:
-        labels = f"{{{','.join(line.labels)}}}" if line.labels else ""
-        name = f"{line.name}_total" if line in COUNTERS else line.name
-        rows.append((f"`{name}{labels}`", line.text, line.wrong, line.remedy))
-    return _table(("Metric", "What it says", "Wrong when", "What to do"), rows)
 
 
 # `Any`: the library's command classes are not public.

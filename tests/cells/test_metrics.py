@@ -10,6 +10,7 @@ from tests.roles import as_web
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.merchants.cells.directory import Directory
 from merchant_wallet.merchants.cells.mirroring import mirror
 from merchant_wallet.observability.metrics import Metrics
@@ -21,7 +22,14 @@ def show(url: str) -> Shown:
         home = partial(connect, as_web(url))
         cells = Directory(as_web(url))
         apart = CellConnections(home, cells)
-        metrics = Metrics(home, clock=now_ms, sandbox=True, cells=cells, reach_apart=apart.reach_apart)
+        metrics = Metrics(
+            home,
+            process="web",
+            clock=now_ms,
+            settings=Settings(),
+            cells=cells,
+            reach_apart=apart.reach_apart,
+        )
         try:
             return await metrics.render()
         finally:
@@ -68,7 +76,7 @@ def test_a_cell_that_is_away_is_named_and_the_others_are_shown(database_url: str
         assert show(layout.url)["wallet_money_coins", ("merchant", "KFB")] == whole
         cluster.kill()
         shown = show(layout.url)
-        assert shown["wallet_database_up", ()] == 1
+        assert shown["wallet_database_up", ("web",)] == 1
         assert shown["wallet_cell_up", ("far",)] == 0
         assert shown["wallet_money_coins", ("merchant", "KFB")] == whole / 2
         assert ("wallet_cell_rates_age_seconds", ("far",)) not in shown

@@ -34,7 +34,7 @@ def test_requests_and_the_books_show(platform: Platform, shop: Shop) -> None:
     assert (
         value_of(answer.text, "wallet_request_seconds_bucket", operation="getMerchantBalance", le="+Inf") >= 2
     )
-    assert value_of(answer.text, "wallet_database_up") == 1
+    assert value_of(answer.text, "wallet_database_up", process="web") == 1
     assert value_of(answer.text, "wallet_money_coins", kind="merchant", currency="USDT") >= 1000
     assert value_of(answer.text, "wallet_batches_total") >= 1
 
@@ -56,4 +56,4 @@ def test_the_worker_side_serves_its_own(own_platform: RunPlatform) -> None:
     with own_platform(working=True, metrics_port=port), httpx.Client(trust_env=False) as client:
         page = client.get(f"http://127.0.0.1:{port}/metrics").text
     assert value_of(page, "wallet_signer_refusals_total") == 0
-    assert value_of(page, "wallet_database_up") == 1
+    assert value_of(page, "wallet_database_up", process="worker") == 1

@@ -22,3 +22,10 @@ def test_times_fall_into_doubling_milliseconds() -> None:
     counts = request_counters.by_time()["/merchant/exchange"]
     assert counts[:4] == [2, 2, 2, 1]
     assert (counts[14], counts[LAST_BUCKET], sum(counts)) == (1, 2, 10)
+
+
+def test_the_seconds_of_each_path_are_added_up() -> None:
+    request_counters = RequestCounters()
+    for code, took_s in ((200, 0.25), (50000, 0.5)):
+        request_counters.count("/merchant/exchange", code, took_s)
+    assert request_counters.sums_s() == {"/merchant/exchange": 0.75}

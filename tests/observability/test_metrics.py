@@ -1,9 +1,12 @@
 """The /metrics page of a real database, and who may read it."""
 
 import asyncio
+import platform
 import re
+import time
 from collections.abc import Iterator
 from functools import partial
+from importlib import metadata
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -12,13 +15,24 @@ import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
+from tests.prometheus import run_promtool
 from tests.roles import as_web
 
 from merchant_wallet.base.db import connect, connect_sync
+from merchant_wallet.base.settings import Settings, make_settings
 from merchant_wallet.base.source_addresses import Network
+from merchant_wallet.observability import metrics as metrics_module
 from merchant_wallet.observability.counters import RequestCounters
-from merchant_wallet.observability.metric_table import COUNTERS, GAUGES, HISTOGRAM, METRICS
-from merchant_wallet.observability.metrics import Metrics
+from merchant_wallet.observability.metric_table import (
+    COUNTERS,
+    GAUGES,
+    HISTOGRAM,
+    METRICS,
+    PROCESS,
+    SHOWN_ONCE,
+    list_samples,
+)
+from merchant_wallet.observability.metrics import CACHE_S, Metrics
 from merchant_wallet.observability.metrics_page import PageServer, make_route
 
 NOW_MS = 1_763_712_000_000
@@ -26,6 +40,9 @@ BOOK = Path(__file__).parents[1].joinpath("large_book.sql").read_text()
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 
 LABELS = {line.name: line.labels for line in METRICS}
+TEXTS = {line.name: line.text for line in METRICS}
+TYPES = dict.fromkeys(LABELS, "gauge") | dict.fromkeys((line.name for line in COUNTERS), "counter")
+TYPES |= {HISTOGRAM.name: "histogram", "process_cpu_seconds": "counter"}
 Shown = dict[tuple[str, tuple[str, ...]], float]
 """Values by a sample's name and its labels' values."""
 
@@ -47,18 +64,21 @@ def read_page(page: bytes) -> Shown:
         for sample in family.samples:
             # The parser sorts labels. The table's order reads better.
             names = [*LABELS[family.name], *(["le"] if sample.name.endswith("_bucket") else [])]
+            assert (family.documentation, family.type) == (TEXTS[family.name], TYPES[family.name])
             assert sorted(names) == sorted(sample.labels)
             shown[sample.name, tuple(sample.labels[name] for name in names)] = sample.value
     return shown
 
 
 def make_metrics(
-    url: str, *, sandbox: bool = False, request_counters: RequestCounters | None = None
+    url: str, *, sandbox: bool = False, request_counters: RequestCounters | None = None, process: str = "web"
 ) -> Metrics:
+    chains = make_settings({"erc20_rpc": ("http://node.invalid",)}).chains
     return Metrics(
         partial(connect, as_web(url)),
+        process=process,
         clock=lambda: NOW_MS,
-        sandbox=sandbox,
+        settings=Settings(sandbox=sandbox, chains=chains),
         writer=Queue(),
         request_counters=request_counters,
         under_way=lambda: 2,
@@ -86,14 +106,14 @@ def connection(database_url: str) -> Iterator[psycopg.Connection]:
 
 def test_an_empty_database_shows_what_there_is_of_it(database_url: str) -> None:
     shown = show(database_url)
-    assert shown["wallet_database_up", ()] == 1
+    assert shown["wallet_database_up", ("web",)] == 1
     assert shown["wallet_orders", ("queued",)] == 0
     assert shown["wallet_callbacks", ("due",)] == 0
     assert shown["wallet_nonce_days_ahead", ()] == -1
     assert shown["wallet_id_ranges_left", ()] == 2**20 - 1
     assert shown["wallet_accounts_left", ()] == 0
-    assert shown["wallet_sandbox", ()] == 0
-    assert show(database_url, sandbox=True)["wallet_sandbox", ()] == 1
+    assert shown["wallet_sandbox", ("web",)] == 0
+    assert show(database_url, sandbox=True)["wallet_sandbox", ("web",)] == 1
 
 
 def test_every_metric_of_the_table_can_be_seen_and_no_other(
@@ -119,9 +139,10 @@ def test_every_metric_of_the_table_can_be_seen_and_no_other(
     request_counters = RequestCounters()
     request_counters.count("/merchant/exchange", 200, 0.003)
     shown = show(database_url, request_counters=request_counters)
-    names = {name.removesuffix("_total").removesuffix("_bucket").removesuffix("_count") for name, _ in shown}
-    of_apart_cells = {line.name for line in METRICS if line.name.startswith("wallet_cell_")}
-    assert names == {line.name for line in METRICS} - of_apart_cells
+    of_apart_cells = {line for line in METRICS if line.name.startswith("wallet_cell_")}
+    assert {name for name, _ in shown} == {
+        sample for line in set(METRICS) - of_apart_cells for sample in list_samples(line)
+    }
     assert shown["wallet_frozen_orders", ()] == 1
     assert shown["wallet_obstacles", ("ERC20", "fuel")] == 1
     assert shown["wallet_hot_wallet_funds_coins", ("TRC20",)] == 5
@@ -183,12 +204,12 @@ def test_the_process_shows_what_it_counts(database_url: str) -> None:
     assert shown["wallet_request_seconds_bucket", ("exchange", "0.001")] == 1
     assert shown["wallet_request_seconds_bucket", ("exchange", "0.004")] == 3
     assert shown["wallet_request_seconds_bucket", ("exchange", "+Inf")] == 3
-    assert shown["wallet_commands_waiting", ()] == 7
+    assert shown["wallet_commands_waiting", ("web",)] == 7
     assert (shown["wallet_batches_total", ()], shown["wallet_batch_commands_total", ()]) == (3, 40)
     assert shown["wallet_optimistic_batches_total", ()] == 2
     assert shown["wallet_groups_total", ()] == 1
     assert shown["wallet_signer_refusals_total", ()] == 1
-    assert shown["wallet_requests_under_way", ()] == 2
+    assert shown["wallet_requests_under_way", ("web",)] == 2
 
 
 def test_the_sandboxs_blocks_say_nothing_about_a_lag(
@@ -229,7 +250,7 @@ def test_a_database_that_is_away_leaves_what_the_process_knows(tmp_path: Path) -
     request_counters = RequestCounters()
     request_counters.count("/merchant/exchange", 200, 0.003)
     shown = show(f"postgresql:///wallet?host={tmp_path}", request_counters=request_counters)
-    assert shown["wallet_database_up", ()] == 0
+    assert shown["wallet_database_up", ("web",)] == 0
     assert shown["wallet_requests_total", ("exchange", "200")] == 1
     assert ("wallet_orders", ("queued",)) not in shown
 
@@ -304,10 +325,111 @@ def test_the_worker_sides_page_is_served_on_its_own_port() -> None:
 
 
 def test_the_table_names_each_metric_once_and_says_what_to_do() -> None:
-    assert len({line.name for line in METRICS}) == len(METRICS) == len(COUNTERS) + len(GAUGES) + 1
-    assert HISTOGRAM in METRICS
+    assert len({line.name for line in METRICS}) == len(METRICS)
+    assert len(METRICS) == len(COUNTERS) + len(GAUGES) + len(PROCESS) + 1
     for line in METRICS:
-        assert re.fullmatch(r"wallet(_[a-z]+)+", line.name)
+        assert re.fullmatch(r"(wallet|process)(_[a-z]+)+", line.name)
         assert bool(line.wrong) == bool(line.remedy), line.name
         assert line.text
         assert not line.text.endswith(".")
+
+
+def test_gauges_name_their_process_unless_one_process_shows_them() -> None:
+    for line in (*GAUGES, *PROCESS):
+        assert ("process" in line.labels) != (line.name in SHOWN_ONCE), line.name
+
+
+def test_a_histogram_has_its_sum_and_its_count(database_url: str) -> None:
+    request_counters = RequestCounters()
+    for took_s in (0.25, 0.5, 4.0):
+        request_counters.count("/merchant/exchange", 200, took_s)
+    shown = show(database_url, request_counters=request_counters)
+    assert shown["wallet_request_seconds_sum", ("exchange",)] == 4.75
+    assert shown["wallet_request_seconds_count", ("exchange",)] == 3
+    assert shown["wallet_request_seconds_bucket", ("exchange", "0.512")] == 2
+
+
+def test_the_page_says_what_runs_and_how_it_is_set(database_url: str) -> None:
+    shown = show(database_url)
+    build = ("web", metadata.version("merchant-wallet"), platform.python_version(), "live")
+    assert shown["wallet_build_info", build] == 1
+    assert shown["wallet_setting", ("web", "WALLET_QUEUE_LIMIT")] == 4096
+    assert shown["wallet_fee_cap_coins", ("ERC20",)] == 0.02
+    assert ("wallet_fee_cap_coins", ("TRC20",)) not in shown, "that chain is off"
+    assert shown["process_resident_memory_bytes", ("web",)] > 2**20
+    assert shown["process_open_fds", ("web",)] > 3
+    assert shown["process_start_time_seconds", ("web",)] < time.time()
+    assert shown["process_cpu_seconds_total", ("web",)] > 0
+
+
+def of_platform(shown: Shown) -> set[str]:
+    return {name for name, _ in shown if name in SHOWN_ONCE}
+
+
+def test_of_all_processes_one_shows_the_platform_and_another_takes_over(database_url: str) -> None:
+    async def run() -> list[Shown]:
+        names = ("web", "web-2", "worker")
+        first, second, third = (make_metrics(database_url, process=name) for name in names)
+        pages = [await metrics.render() for metrics in (first, second, third)]
+        await first.close()
+        pages += [await metrics.render() for metrics in (third, first)]
+        # A killed process loses its session, and the turn with it.
+        async with await connect(database_url) as admin:
+            await admin.execute(
+                b"select pg_terminate_backend(pid, 5000) from pg_locks where locktype = 'advisory'"
+            )
+        await asyncio.sleep(CACHE_S)
+        pages += [await metrics.render() for metrics in (second, third)]
+        for metrics in (first, second, third):
+            await metrics.close()
+        return [read_page(page) for page in pages]
+
+    first, second, third, taken, again, after, last = asyncio.run(run())
+    assert "wallet_orders" in of_platform(first)
+    assert (first["wallet_platform_shown", ("web",)], second["wallet_platform_shown", ("web-2",)]) == (1, 0)
+    assert of_platform(second) == of_platform(third) == set()
+    assert second["wallet_database_up", ("web-2",)] == 1
+    # The page of the third is a moment old, so it is the one of before.
+    assert of_platform(taken) == set()
+    assert of_platform(again) == of_platform(first)
+    assert of_platform(after) == of_platform(first)
+    assert of_platform(last) == set()
+
+
+def test_a_process_that_is_not_scraped_any_more_leaves_the_platform_to_another(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics_module, "UNASKED_S", 0.01)
+
+    async def run() -> Shown:
+        first, second = make_metrics(database_url), make_metrics(database_url, process="web-2")
+        await first.render()
+        async with await connect(database_url) as admin:
+            held: list[object] = [True]
+            while held:
+                await asyncio.sleep(0.02)
+                cursor = await admin.execute(b"select 1 from pg_locks where locktype = 'advisory'")
+                held = list(await cursor.fetchall())
+        page = read_page(await second.render())
+        await second.close()
+        return page
+
+    assert "wallet_orders" in of_platform(asyncio.run(run()))
+
+
+NOT_A_UNIT = 'wallet_nonce_days_ahead use base unit "seconds" instead of "days"'
+"""It counts partitions. Its name is in people's own rules, so it stays."""
+
+
+def test_promtool_finds_nothing_to_correct_in_a_page(database_url: str) -> None:
+    request_counters = RequestCounters()
+    request_counters.count("/merchant/exchange", 200, 0.003)
+
+    async def run() -> bytes:
+        metrics = make_metrics(database_url, request_counters=request_counters)
+        try:
+            return await metrics.render()
+        finally:
+            await metrics.close()
+
+    assert run_promtool("check", "metrics", given=asyncio.run(run()), status=3).strip() == NOT_A_UNIT

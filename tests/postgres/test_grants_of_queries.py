@@ -69,6 +69,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "merchants/xpub_pool.sql": BOTH,
     "observability/metrics.sql": BOTH,
     "observability/cell_figures.sql": BOTH,
+    "observability/platform_turn.sql": BOTH,
     "operators/operators.sql": BOTH,
     "reporting/books.sql": WEB,
     "reporting/callbacks.sql": WEB,

@@ -158,11 +158,12 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         stack.push_async_callback(seen.close)
         metrics = Metrics(
             partial(db.connect, base.url),
+            process="web",
             cells=base.cells,
             reach_apart=seen.reach_apart,
             rollback_evidence=lambda: len(watch.evidence),
             clock=clock,
-            sandbox=settings.sandbox,
+            settings=settings,
             writer=writer,
             request_counters=dependencies.request_counters,
             under_way=lambda: dependencies.in_flight.count,

@@ -130,8 +130,9 @@ async def work(
         workers.append(CellSupervisor(shared, only).run)
         metrics = Metrics(
             connect,
+            process="worker",
             clock=now_ms,
-            sandbox=base.settings.sandbox,
+            settings=base.settings,
             writer=writer,
             signer_refusals=lambda: payouts.signer_refusals,
             cells=base.cells,

@@ -1,0 +1,213 @@
+"""The metrics of one process: what it does, how it is, and how it is set. Pure.
+
+Rules:
+- Counters and histograms of several processes are added up.
+- Gauges have the label `process`, so that the values of several processes can stand on one page. A value of
+  one process says nothing about another.
+"""
+
+from typing import Final
+
+from merchant_wallet.observability.metric_rows import Alert, Metric
+
+_ALL: Final = "sum(rate(wallet_requests_total[5m]))"
+
+
+def _share(code: int) -> str:
+    return f'sum(rate(wallet_requests_total{{code="{code}"}}[5m])) / ({_ALL} > 0)'
+
+
+COUNTERS: Final = (
+    Metric(
+        "wallet_requests",
+        ("operation", "code"),
+        "Requests answered, by operation and code",
+        (
+            Alert("WalletRequestsFail", "more than 1 % are 50000", f"{_share(50000)} > 0.01", "page", "5m"),
+            Alert("WalletUnavailable", "more than 1 % are 50300", f"{_share(50300)} > 0.01", "page", "2m"),
+            Alert(
+                "WalletRequestsLimited", "more than 10 % are 42900", f"{_share(42900)} > 0.1", "ticket", "15m"
+            ),
+        ),
+        "50000: the log has `request failed` or `command failed` with the request's id. 50300: look at "
+        "`wallet_commands_waiting` and the database. 42900: the merchant's `rate-limit`.",
+    ),
+    Metric("wallet_groups", (), "Groups that were committed, each one database transaction"),
+    Metric("wallet_batches", (), "Batches that were committed: one book's commands in a group"),
+    Metric("wallet_batch_commands", (), "Commands in the batches that were committed"),
+    Metric(
+        "wallet_optimistic_batches",
+        (),
+        "Batches that were committed without a read, because all their rows were cached",
+    ),
+    Metric(
+        "wallet_signer_refusals",
+        (),
+        "Signatures that workers asked for and the signer refused",
+        (
+            Alert(
+                "WalletSignerRefuses", "grows", "sum(increase(wallet_signer_refusals_total[15m])) > 0", "page"
+            ),
+        ),
+        "The log of the signer says why. Limits: WALLET_SIGNER_PAYMENT_LIMIT, WALLET_SIGNER_HOUR_LIMIT. "
+        "If it is no limit, freeze the wallet and find out who asks.",
+    ),
+)
+"""Counters, which only grow while a process lives. Prometheus sees them with `_total`."""
+
+HISTOGRAM: Final = Metric(
+    "wallet_request_seconds",
+    ("operation",),
+    "Time that requests took, in buckets that double",
+    (
+        Alert(
+            "WalletRequestsSlow",
+            "more than 1 % take longer than 0.256 s",
+            '1 - sum(rate(wallet_request_seconds_bucket{le="0.256"}[5m])) '
+            "/ (sum(rate(wallet_request_seconds_count[5m])) > 0) > 0.01",
+            "ticket",
+            "10m",
+        ),
+    ),
+    "Look at the database first (`fsync` time, locks), then at `wallet_commands_waiting`.",
+)
+
+GAUGES: Final = (
+    Metric(
+        "wallet_build_info",
+        ("process", "version", "python", "mode"),
+        "Always 1. The labels are the version of the program and of Python, and the mode: sandbox or live",
+        (
+            Alert("WalletNotScraped", "absent", "absent(wallet_build_info)", "page", "5m"),
+            Alert(
+                "WalletVersionsDiffer",
+                "of two versions for an hour",
+                "count(count by (version) (wallet_build_info)) > 1",
+                "ticket",
+                "1h",
+            ),
+        ),
+        "absent: no process answers Prometheus. Are `serve` and `work` running, and does "
+        "WALLET_METRICS_NETWORKS admit Prometheus? Two versions: finish the upgrade.",
+    ),
+    Metric(
+        "wallet_sandbox",
+        ("process",),
+        "1 in a sandbox, which moves no real money; 0 in a live service. For a service that should pay real "
+        "money set WALLET_SANDBOX=false, with a database that no sandbox has used",
+    ),
+    Metric(
+        "wallet_setting",
+        ("process", "setting"),
+        "Settings that other metrics are compared with, by their names",
+    ),
+    Metric(
+        "wallet_requests_under_way",
+        ("process",),
+        "Requests that this process has not answered yet",
+        (
+            Alert(
+                "WalletRequestsPileUp",
+                "above 1000 for 5 minutes",
+                "max(min_over_time(wallet_requests_under_way[5m])) > 1000",
+                "ticket",
+            ),
+        ),
+        "See `wallet_commands_waiting`.",
+    ),
+    Metric(
+        "wallet_commands_waiting",
+        ("process",),
+        "Commands that wait in this process, in the queues of all books",
+        (
+            Alert(
+                "WalletQueueFull",
+                "above 80 % of WALLET_QUEUE_LIMIT",
+                'max(wallet_commands_waiting) > 0.8 * max(wallet_setting{setting="WALLET_QUEUE_LIMIT"})',
+                "page",
+                "1m",
+            ),
+        ),
+        "The database is slow or away, or one merchant sends more than its book can commit. In that case "
+        "lower its `rate-limit`.",
+    ),
+    Metric(
+        "wallet_database_up",
+        ("process",),
+        "1 if the database answered the query for these metrics in time, else 0",
+        (Alert("WalletDatabaseDown", "0", "min(wallet_database_up) == 0", "page", "1m"),),
+        "Requests get 50300. Repair the database. Nothing is lost.",
+    ),
+    Metric(
+        "wallet_platform_shown",
+        ("process",),
+        "1 if this process shows the metrics of the platform, else 0. Of all processes that are scraped, one "
+        "shows them",
+        (
+            Alert(
+                "WalletPlatformNotShown",
+                "0 in all processes",
+                "sum(wallet_platform_shown) < 1",
+                "page",
+                "5m",
+            ),
+        ),
+        "No process reads the platform's metrics, so no alert about money can fire. Look at "
+        "`wallet_database_up` and the log line `metrics without the database`.",
+    ),
+    Metric(
+        "wallet_rollback_evidence_found",
+        ("process",),
+        "Evidence of a rollback that this process found in its last comparison of the checkpoints",
+        (
+            Alert(
+                "WalletRollbackEvidenceFound",
+                "not 0",
+                "max(wallet_rollback_evidence_found) > 0",
+                "page",
+                "5m",
+            ),
+        ),
+        "See `wallet_rollback_evidence`. Only a `work` stores evidence: is one running?",
+    ),
+)
+"""Gauges: the value at the time of the request."""
+
+PROCESS: Final = (
+    Metric("process_cpu_seconds", ("process",), "Processor time that the process has used"),
+    Metric("process_resident_memory_bytes", ("process",), "Memory that the process has"),
+    Metric("process_virtual_memory_bytes", ("process",), "Address space that the process has"),
+    Metric(
+        "process_start_time_seconds",
+        ("process",),
+        "When the process was started, in seconds since 1970",
+        (
+            Alert(
+                "WalletRestarts",
+                "changes more than 3 times in 15 minutes",
+                "max(changes(process_start_time_seconds[15m]) and on (instance, process) wallet_build_info)"
+                " > 3",
+                "ticket",
+            ),
+        ),
+        "The process ends again and again. Its last log lines say why.",
+    ),
+    Metric(
+        "process_open_fds",
+        ("process",),
+        "Files and connections that the process has open",
+        (
+            Alert(
+                "WalletFilesRunOut",
+                "above 80 % of `process_max_fds`",
+                "max(process_open_fds / on (instance, process) process_max_fds"
+                " and on (instance, process) wallet_build_info) > 0.8",
+                "ticket",
+                "5m",
+            ),
+        ),
+        "Raise the limit of open files (`LimitNOFILE`). Without room new connections are closed.",
+    ),
+    Metric("process_max_fds", ("process",), "How many files and connections the process may have open"),
+)
+"""What `prometheus_client` reads of the process from Linux. `process_cpu_seconds` is seen with `_total`."""
