@@ -8,7 +8,6 @@ once, from a book that forgets orders and nonces so that it does not grow.
 import asyncio
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import Final, cast
 
@@ -47,8 +46,10 @@ from merchant_wallet.observability.logs import AccessLog
 from merchant_wallet.processes import stop_signals
 from merchant_wallet.processes.app import Web, make_operation_context
 from merchant_wallet.processes.base import Base
+from merchant_wallet.processes.listener import Listener
+from merchant_wallet.processes.listening_socket import bind
 from merchant_wallet.processes.routes import build_endpoints, build_routes
-from merchant_wallet.processes.web import choose_port, serve_web
+from merchant_wallet.processes.web import serve_web, url_of
 
 HOST: Final = "127.0.0.1"
 VERSION: Final = 1
@@ -198,15 +199,19 @@ def make_dependencies(merchants: list[BenchMerchant], access_log: AccessLog, url
 async def serve(merchants: list[BenchMerchant]) -> None:
     """Serve with the service's own server settings until SIGTERM or SIGINT."""
     stop = stop_signals.make_stop_event()
-    port = await choose_port(HOST, 0)
-    address = f"http://{HOST}:{port}"
+    listening = await bind(HOST, 0)
+    address = url_of(HOST, listening)
     access_log = AccessLog(sys.stderr, enabled=True)
     access_log.start()
     dependencies = make_dependencies(merchants, access_log, address)
     endpoints = build_endpoints(dependencies)
     web = Web(endpoints, build_routes(endpoints, dependencies, "sandbox"), dependencies)
-    ready = partial(print, f"ready: {address}", flush=True)
-    await serve_web(web, HOST, port, ready, stop, partial(asyncio.sleep, 0))
+
+    async def run(_: Listener) -> None:
+        print(f"ready: {address}", flush=True)
+        await stop.wait()
+
+    await serve_web(web, listening, run)
     await access_log.stop()
 
 

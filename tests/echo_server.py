@@ -22,6 +22,7 @@ from merchant_wallet.merchants.cache import MerchantCache
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.observability.logs import AccessLog
 from merchant_wallet.processes.listener import MAX_CONNECTIONS, SOURCE_CONNECTIONS, Listener
+from merchant_wallet.processes.listening_socket import bind
 
 PATH = "/merchant/echo"
 HOST = "127.0.0.1"
@@ -157,8 +158,9 @@ def run_server(
         echo, dependencies = EchoEndpoint(), make_dependencies(trusted_proxies, known)
         pages = Starlette(routes=[Route("/page", _page, methods=["GET", "POST"]), *further])
         listener = Listener({PATH: echo}, dependencies, pages, max_connections, source_connections)
-        await listener.start(HOST, 0)
-        server = EchoServer(echo, dependencies, listener, listener.port)
+        listening = await bind(HOST, 0)
+        await listener.start(listening)
+        server = EchoServer(echo, dependencies, listener, listening.getsockname()[1])
         try:
             async with asyncio.timeout(timeout_s):
                 await scenario(server)

@@ -288,11 +288,11 @@ def test_a_body_that_does_not_come_is_answered_in_time_and_an_idle_connection_cl
     run_server(scenario)
 
 
-def test_while_it_refuses_new_work_its_answers_say_that_the_connection_ends() -> None:
+def test_while_it_gets_ready_to_stop_its_answers_say_that_the_connection_ends() -> None:
     """A client that kept the connection would lose its next request when the server stops."""
 
     async def scenario(server: EchoServer) -> None:
-        server.dependencies.in_flight.draining = True
+        server.dependencies.in_flight.ending = True
         client = await server.connect()
         await client.send(post(b"1") + post(b"2"))
         assert "connection" not in (await client.read_answer())[1]

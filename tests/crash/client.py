@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 MAX_CONCURRENT = 32
 RETRY_S = 0.05
+CREDIT = "transferFromMerchantToUser"
 CUT_SHORT = -1
 """The code of a request without an answer: the connection was refused or ended."""
 
@@ -71,16 +72,22 @@ class Client:
         assert found["code"] == 200, found
         self._address = found["data"]["address"]
 
+    def _credit_fields(self, mc_order_id: str) -> dict[str, str]:
+        return {
+            "currency": "KFB",
+            "amount": "0.000001",
+            "mcOrderId": mc_order_id,
+            "address": self._address,
+        }
+
+    def make_credit(self, mc_order_id: str) -> tuple[str, bytes]:
+        """Path and body of a signed request to send one millionth to alice."""
+        path = f"/merchant/{CREDIT}"
+        return path, self._sign(path, self._credit_fields(mc_order_id))
+
     async def credit(self, wire: "Wire", mc_order_id: str) -> int:
         """Try once to send one millionth to alice; returns the code."""
-        envelope = await self.ask(
-            wire,
-            "transferFromMerchantToUser",
-            currency="KFB",
-            amount="0.000001",
-            mcOrderId=mc_order_id,
-            address=self._address,
-        )
+        envelope = await self.ask(wire, CREDIT, **self._credit_fields(mc_order_id))
         if envelope["code"] == 200:
             self.answers.setdefault(mc_order_id, []).append(envelope["data"]["transactionId"])
             if len(self.answers) >= self._awaited_count:

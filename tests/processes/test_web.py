@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 from psycopg import AsyncConnection
 from tests.crash.client import CUT_SHORT, Client
@@ -21,9 +22,10 @@ from merchant_wallet.book.commands import Adjust, Submission
 from merchant_wallet.book.nonce_partitions import list_nonce_days
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.processes import stop_signals
+from merchant_wallet.processes import listening_socket, stop_signals
 from merchant_wallet.processes import web as server
 from merchant_wallet.processes.base import Base, make_base
+from merchant_wallet.processes.listening_socket import CannotListen
 
 TIMEOUT_S = 20.0
 
@@ -140,6 +142,32 @@ def test_what_takes_longer_than_the_time_to_stop_is_not_waited_for(database_url:
     run(_run(_make_base(database_url, tmp_path, WALLET_DRAIN_TIMEOUT_S="0"), scenario))
 
 
+def test_with_time_to_be_unready_it_answers_everything_and_says_first_that_it_leaves(
+    database_url: str, tmp_path: Path
+) -> None:
+    async def scenario(running: Running) -> None:
+        url = running.url
+        async with httpx.AsyncClient() as kept, httpx.AsyncClient() as pages:
+            assert (await kept.get(f"{url}/readyz")).json() == {"status": "ready", "mode": "sandbox"}
+            running.stop.set()
+            await eventually(lambda: _says(pages, f"{url}/readyz", 503))
+            health = await pages.get(f"{url}/healthz")
+            assert (health.status_code, health.headers["connection"]) == (200, "close")
+            # A connection that was kept, and a new one, are still answered.
+            last = await kept.get(f"{url}/readyz")
+            assert (last.status_code, last.headers["connection"]) == (503, "close")
+            assert (await running.client.ask_once("getMerchantBalance"))["code"] == 200
+        await running.served
+        assert (await running.client.ask_once("getMerchantBalance"))["code"] == CUT_SHORT
+        assert 50300 not in running.client.heard
+
+    run(_run(_make_base(database_url, tmp_path, WALLET_UNREADY_S="1"), scenario))
+
+
+async def _says(pages: httpx.AsyncClient, url: str, status: int) -> bool:
+    return (await pages.get(url)).status_code == status
+
+
 async def _until_closed(url: str) -> None:
     host, port = url.removeprefix("http://").split(":")
     while True:
@@ -157,30 +185,32 @@ def test_a_port_in_use_is_waited_for() -> None:
             holder.bind(("127.0.0.1", 0))
             holder.listen()
             port = holder.getsockname()[1]
-            waiting = asyncio.create_task(server.choose_port("127.0.0.1", port))
+            waiting = asyncio.create_task(listening_socket.bind("127.0.0.1", port))
             await asyncio.sleep(0)
             assert not waiting.done()
-        assert await waiting == port
+        with await waiting as bound:
+            assert bound.getsockname()[1] == port
 
     run(scenario())
 
 
 def test_a_port_that_stays_in_use_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "BIND_RETRY_S", 0.0)
+    monkeypatch.setattr(listening_socket, "BIND_RETRY_S", 0.0)
 
     async def scenario() -> None:
         with socket.socket() as holder:
             holder.bind(("127.0.0.1", 0))
             holder.listen()
             port = holder.getsockname()[1]
-            with pytest.raises(server.CannotListen, match=f"can't listen on 127.0.0.1 port {port}"):
-                await server.choose_port("127.0.0.1", port)
+            with pytest.raises(CannotListen, match=f"can't listen on 127.0.0.1 port {port}"):
+                await listening_socket.bind("127.0.0.1", port)
 
     run(scenario())
 
 
 def test_any_free_port_is_found_for_none() -> None:
-    assert run(server.choose_port("127.0.0.1", 0)) > 0
+    with run(listening_socket.bind("127.0.0.1", 0)) as bound:
+        assert bound.getsockname()[1] > 0
 
 
 def test_a_child_is_told_to_stop_when_its_parent_is_gone() -> None:

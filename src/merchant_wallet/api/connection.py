@@ -324,7 +324,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         if self._transport.is_closing():
             return
         state = self._state
-        ends = self._closes or state.dependencies.in_flight.draining
+        ends = self._closes or state.dependencies.in_flight.ending
         closes = state.closing or (ends and not self._pipelined)
         self._transport.write(encode_response(status, body, request_id, state.date, headers, closes=closes))
         self._answering = self._is_new = False

@@ -28,11 +28,16 @@ Reply = Callable[[int, bytes, str, Sequence[Header]], None]
 
 
 class RequestsInFlight:
-    """Counts requests under way. `draining` means that new ones are refused because the service stops."""
+    """Counts requests under way, and says how far this process is on its way to its end.
+
+    `unready`: all requests are still answered, and other processes shall get the next ones. `ending`: each
+    answer ends its connection. `left`: no new connection comes, and streams end. `draining`: new requests are
+    refused.
+    """
 
     def __init__(self) -> None:
         self.count = 0
-        self.draining = False
+        self.unready = self.ending = self.left = self.draining = False
         self._idle = asyncio.Event()
 
     def end(self) -> None:
@@ -43,7 +48,7 @@ class RequestsInFlight:
 
     async def drain(self, timeout_s: float) -> bool:
         """Refuse new requests and wait for those under way. False if that takes too long."""
-        self.draining = True
+        self.unready = self.ending = self.left = self.draining = True
         if self.count:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._idle.wait(), timeout_s)

@@ -248,6 +248,12 @@ class Settings:
         "a whole number of seconds from 0 to 3600",
         "How many seconds a stopping service waits for running requests.",
     )
+    unready_s: int = _setting(
+        0,
+        whole_number(0, 3600),
+        "a whole number of seconds from 0 to 3600",
+        "How many seconds a stopping `serve` still answers everything while `/readyz` says 503.",
+    )
     checkpoint_dir: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
         None,
         read_path,

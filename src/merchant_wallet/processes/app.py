@@ -217,7 +217,7 @@ def _make_page_context(
         ),
         writer=dependencies.writer,
         clock=clock,
-        is_ending=lambda: dependencies.in_flight.draining,
+        is_ending=lambda: dependencies.in_flight.left,
         request_ids=dependencies.request_ids,
         access_log=dependencies.access_log,
         trusted_proxies=dependencies.trusted_proxies,

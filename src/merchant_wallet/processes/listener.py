@@ -3,11 +3,13 @@
 Rules:
 - `api.connection` answers requests for operations. `web.connection` answers all others with the ASGI
   application. Both run in the same event loop.
+- Before a stop it can stop to accept connections without losing one (see `listening_socket`).
 - On stop, idle connections are closed at once. Requests under way get `STOP_TIMEOUT_S` to end.
 """
 
 import asyncio
 import logging
+import socket
 import time
 from collections.abc import Mapping
 from email.utils import formatdate
@@ -22,6 +24,7 @@ from merchant_wallet.api.admission import Admission
 from merchant_wallet.api.connection import ListenerState
 from merchant_wallet.api.dependencies import Dependencies
 from merchant_wallet.api.endpoint import Endpoint
+from merchant_wallet.processes.listening_socket import drop_new_connections
 from merchant_wallet.web.connection import PageConnection
 
 log = structlog.get_logger("listener")
@@ -34,6 +37,8 @@ RESERVED_FILES: Final = 256
 TICK_S: Final = 1.0
 KEEP_ALIVE_S: Final = 75
 STOP_TIMEOUT_S: Final = 5.0
+ACCEPT_REST_S: Final = 0.3
+"""How long handshakes that have begun may take before the socket is closed."""
 
 
 class Listener:
@@ -75,18 +80,32 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._ticking: asyncio.Task[None] | None = None
 
-    async def start(self, host: str, port: int) -> None:
-        """Listen. Raises OSError."""
+    async def start(self, listening: socket.socket) -> None:
+        """Listen on a bound socket, and close it at the end. Raises OSError."""
         self._tick()
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._state.make_connection, host, port, backlog=BACKLOG)
+        self._socket = listening
+        self._server = await loop.create_server(self._state.make_connection, sock=listening, backlog=BACKLOG)
         self._ticking = asyncio.create_task(self._keep_ticking())
 
-    @property
-    def port(self) -> int:
-        """The port listened on."""
-        assert self._server is not None, "asked for once it listens"
-        return int(self._server.sockets[0].getsockname()[1])
+    async def stop_accepting(self, *, is_kept: bool) -> None:
+        """Accept what waits, then accept nothing more. `is_kept`: somebody else keeps the socket open."""
+        assert self._server is not None, "it listens"
+        if not is_kept:
+            drop_new_connections(self._socket)
+            await asyncio.sleep(ACCEPT_REST_S)
+        self._server.close()
+
+    def is_idle_for(self, idle_s: float) -> bool:
+        """Whether every connection waits for its client's next request, for at least this time."""
+        now_s = time.monotonic()
+        waits = [connection.client_wait() for connection in self.admission.connections()]
+        return all(wait and not wait.is_slow and now_s - wait.since_s >= idle_s for wait in waits)
+
+    def end_connections(self) -> None:
+        """From now on each answer ends its connection."""
+        self._dependencies.in_flight.ending = True
+        self._set_page_headers()
 
     async def stop(self) -> None:
         """Stop listening, let requests under way end, close every connection."""
@@ -118,7 +137,7 @@ class Listener:
     def _tick(self) -> None:
         """Once a second: renew the Date header (RFC 9110 section 6.6.1) and check timeouts of clients."""
         self._state.date = formatdate(usegmt=True).encode()
-        self._page_state.default_headers = [(b"date", self._state.date)]
+        self._set_page_headers()
         self._log_evictions()
         now_s = time.monotonic()
         for connection in list(self._state.open):
@@ -126,6 +145,10 @@ class Listener:
         for other in list(self._page_state.connections):
             if isinstance(other, PageConnection):
                 other.check_timeouts(now_s)
+
+    def _set_page_headers(self) -> None:
+        ends = [(b"connection", b"close")] if self._dependencies.in_flight.ending else []
+        self._page_state.default_headers = [(b"date", self._state.date), *ends]
 
     def _log_evictions(self) -> None:
         """Log connections that were closed or refused at the limits since the last tick."""

@@ -73,6 +73,11 @@ def _build_rest(dependencies: Dependencies, mode: str, further: Sequence[Route])
         headers = {"x-request-id": dependencies.request_ids.next()}
         return JSONResponse({"status": word, "mode": mode}, status, headers)
 
+    async def readiness(request: Request) -> Response:
+        status, word = (503, "stopping") if dependencies.in_flight.unready else (200, "ready")
+        headers = {"x-request-id": dependencies.request_ids.next()}
+        return JSONResponse({"status": word, "mode": mode}, status, headers)
+
     async def unknown(request: Request, error: Exception) -> Response:
         return _Envelope(dependencies, Refusal(PATH_UNKNOWN, "there is nothing at this path"))
 
@@ -81,7 +86,11 @@ def _build_rest(dependencies: Dependencies, mode: str, further: Sequence[Route])
         return _Envelope(dependencies, Refusal(METHOD_NOT_ALLOWED, "this path is read with GET"), allow)
 
     rest = Starlette(
-        routes=[Route("/healthz", health, methods=["GET"]), *further],
+        routes=[
+            Route("/healthz", health, methods=["GET"]),
+            Route("/readyz", readiness, methods=["GET"]),
+            *further,
+        ],
         exception_handlers={PATH_UNKNOWN: unknown, METHOD_NOT_ALLOWED: not_allowed},
     )
     # A path with an extra slash is unknown. A redirect would have no envelope.

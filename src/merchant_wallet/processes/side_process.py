@@ -23,12 +23,9 @@ def main(side: str, parent_fd: int) -> int:
 
 
 def _serve(settings: Settings, parent_fd: int) -> int:
-    from merchant_wallet.processes.web import CannotListen, run_serve
+    from merchant_wallet.processes.web import run_serve
 
-    try:
-        return run_serve(settings, _say_ready, parent_fd)
-    except CannotListen as error:
-        return _say_failed(error)
+    return run_serve(settings, _say_ready, parent_fd)
 
 
 def _work(settings: Settings, parent_fd: int) -> int:

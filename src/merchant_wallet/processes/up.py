@@ -322,7 +322,8 @@ class ProcessSupervisor:
             child.check_process(self._environment_of(child), self._read_fd)
 
     def _stop_children(self) -> None:
-        ends_s = time.monotonic() + self._settings.drain_timeout_s + KILL_MARGIN_S
+        settings = self._settings
+        ends_s = time.monotonic() + settings.unready_s + settings.drain_timeout_s + KILL_MARGIN_S
         for child in self._children:
             child.ask_to_stop()
         for child in self._children:

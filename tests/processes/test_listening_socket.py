@@ -1,0 +1,82 @@
+"""The listening socket: no connection is accepted by a socket that is about to be closed, sockets of systemd."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+from tests.crash.shop import run
+
+from merchant_wallet.processes.listening_socket import (
+    CannotListen,
+    bind,
+    drop_new_connections,
+    take_systemd_socket,
+)
+
+LOOPBACK = "127.0.0.1"
+TAKE = """
+import os, sys
+from merchant_wallet.processes.listening_socket import take_systemd_socket
+os.dup2(int(sys.argv[1]), 3)
+os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
+taken = take_systemd_socket(os.environ)
+print(taken.getsockname()[1], os.get_inheritable(3), "LISTEN_FDS" in os.environ)
+"""
+
+
+def _listen() -> socket.socket:
+    listening = run(bind(LOOPBACK, 0))
+    listening.listen()
+    return listening
+
+
+def test_before_a_socket_is_closed_it_takes_no_new_connection_and_keeps_the_ones_that_wait() -> None:
+    with _listen() as listening:
+        with socket.create_connection(listening.getsockname()) as waiting, socket.socket() as new:
+            drop_new_connections(listening)
+            new.setblocking(False)
+            new.connect_ex(listening.getsockname())
+            accepted, _ = listening.accept()
+            with accepted:
+                waiting.sendall(b"request")
+                assert accepted.recv(100) == b"request"
+                accepted.sendall(b"answer")
+                assert waiting.recv(100) == b"answer"
+            listening.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                listening.accept()
+            address = listening.getsockname()
+            listening.close()
+            # Its SYN is sent again after a second, and refused. It had sent nothing.
+            new.setblocking(True)
+            with pytest.raises(ConnectionRefusedError):
+                new.connect(address)
+
+
+def test_a_bound_socket_takes_no_connection_before_it_listens() -> None:
+    with run(bind(LOOPBACK, 0)) as bound, pytest.raises(ConnectionRefusedError):
+        socket.create_connection(bound.getsockname())
+
+
+def test_the_socket_that_systemd_passes_is_taken_and_not_passed_on() -> None:
+    with _listen() as passed:
+        done = subprocess.run(
+            [sys.executable, "-c", TAKE, str(passed.fileno())],
+            pass_fds=(passed.fileno(),),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.split() == [str(passed.getsockname()[1]), "False", "False"]
+
+
+def test_sockets_that_are_for_another_process_are_not_taken() -> None:
+    assert take_systemd_socket({"LISTEN_FDS": "1", "LISTEN_PID": "1"}) is None
+    assert take_systemd_socket({}) is None
+
+
+def test_two_sockets_of_systemd_are_one_too_many() -> None:
+    with pytest.raises(CannotListen, match="passed 2 sockets"):
+        take_systemd_socket({"LISTEN_FDS": "2", "LISTEN_PID": str(os.getpid())})
