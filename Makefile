@@ -24,12 +24,14 @@ install: ## install for production into PREFIX (/opt/merchant-wallet): runtime p
 
 test: setup ## run the checks and the tests; ARGS goes to pytest
 	@scripts/setup --browser
+	@scripts/setup --proxies
 	@scripts/setup --postgres
 	@scripts/setup --prometheus
 	@scripts/test $(ARGS)
 
 test-long: setup ## run the long forms of kill loops, storms and looks of pages; ARGS goes to pytest
 	@scripts/setup --browser
+	@scripts/setup --proxies
 	$(PYTHON) -m pytest -n auto -m long $(ARGS)
 
 check: setup ## formatting, lint, types, imports that point the wrong way

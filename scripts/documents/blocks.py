@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from scripts.documents.alerts import show_metrics, show_runbook
@@ -27,6 +28,7 @@ from merchant_wallet.console.routes import list_pages
 from merchant_wallet.merchants.records import SETTINGS
 from merchant_wallet.operators.roles import RIGHTS, Right, Role
 
+DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 PROGRAM: Final = "merchant-wallet"
 NAME_WIDTH: Final = 34
 
@@ -48,9 +50,15 @@ def make_blocks(story: Story) -> dict[str, str]:
         "commands": _fence("text", "\n".join(_list_commands(load_all_commands(), PROGRAM))),
         "metrics": _table(("Metric", "What it says", "Shown by", "Wrong when"), show_metrics()),
         "runbook": show_runbook(),
+        "nginx": _fence("nginx", _read_deployed("nginx.conf")),
+        "haproxy": _fence("haproxy", _read_deployed("haproxy.cfg")),
         "packages": _table(("Package", "What it contains", "Modules"), list_map_rows()),
         "verification": _table(("Rule", "What must hold"), RULES.items()),
     }
+
+
+def _read_deployed(name: str) -> str:
+    return (DEPLOY / name).read_text().rstrip()
 
 
 def _show_example(example: Example) -> str:

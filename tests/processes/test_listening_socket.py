@@ -1,4 +1,4 @@
-"""The listening socket: no connection is accepted by a socket that is about to be closed, sockets of systemd."""
+"""The listening socket: none that is about to be closed takes connections; sockets that systemd passes."""
 
 import os
 import socket
@@ -33,26 +33,26 @@ def _listen() -> socket.socket:
 
 
 def test_before_a_socket_is_closed_it_takes_no_new_connection_and_keeps_the_ones_that_wait() -> None:
-    with _listen() as listening:
-        with socket.create_connection(listening.getsockname()) as waiting, socket.socket() as new:
-            drop_new_connections(listening)
-            new.setblocking(False)
-            new.connect_ex(listening.getsockname())
-            accepted, _ = listening.accept()
-            with accepted:
-                waiting.sendall(b"request")
-                assert accepted.recv(100) == b"request"
-                accepted.sendall(b"answer")
-                assert waiting.recv(100) == b"answer"
-            listening.setblocking(False)
-            with pytest.raises(BlockingIOError):
-                listening.accept()
-            address = listening.getsockname()
-            listening.close()
-            # Its SYN is sent again after a second, and refused. It had sent nothing.
-            new.setblocking(True)
-            with pytest.raises(ConnectionRefusedError):
-                new.connect(address)
+    listening, new = _listen(), socket.socket()
+    address = listening.getsockname()
+    with listening, new, socket.create_connection(address) as waiting:
+        drop_new_connections(listening)
+        new.setblocking(False)
+        new.connect_ex(address)
+        accepted, _ = listening.accept()
+        with accepted:
+            waiting.sendall(b"request")
+            assert accepted.recv(100) == b"request"
+            accepted.sendall(b"answer")
+            assert waiting.recv(100) == b"answer"
+        listening.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+        listening.close()
+        # Its SYN is sent again after a second, and refused. It had sent nothing.
+        new.setblocking(True)
+        with pytest.raises(ConnectionRefusedError):
+            new.connect(address)
 
 
 def test_a_bound_socket_takes_no_connection_before_it_listens() -> None:
