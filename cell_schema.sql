@@ -372,7 +372,8 @@ CREATE TABLE cell.schema_migration (
     version integer NOT NULL,
     name text NOT NULL,
     checksum text NOT NULL,
-    applied_ms bigint NOT NULL
+    applied_ms bigint NOT NULL,
+    kind text DEFAULT 'offline'::text NOT NULL
 );
 
 CREATE TABLE cell.side_role (

@@ -536,6 +536,18 @@ CREATE TABLE public.id_range (
     merchant_id bigint NOT NULL
 );
 
+CREATE TABLE public.instance (
+    instance_id uuid NOT NULL,
+    side text NOT NULL,
+    version text NOT NULL,
+    schema_version integer NOT NULL,
+    host text NOT NULL,
+    pid integer NOT NULL,
+    started_ms bigint NOT NULL,
+    seen_ms bigint NOT NULL,
+    CONSTRAINT instance_side CHECK ((side = ANY (ARRAY['web'::text, 'worker'::text])))
+);
+
 CREATE TABLE public.issued_address (
     address bytea NOT NULL,
     merchant_id bigint NOT NULL,
@@ -1019,7 +1031,8 @@ CREATE TABLE public.schema_migration (
     version integer NOT NULL,
     name text NOT NULL,
     checksum text NOT NULL,
-    applied_ms bigint NOT NULL
+    applied_ms bigint NOT NULL,
+    kind text DEFAULT 'offline'::text NOT NULL
 );
 
 CREATE TABLE public.side_role (
@@ -1381,6 +1394,9 @@ ALTER TABLE ONLY public.hot_wallet
 
 ALTER TABLE ONLY public.id_range
     ADD CONSTRAINT id_range_pkey PRIMARY KEY (range_no);
+
+ALTER TABLE ONLY public.instance
+    ADD CONSTRAINT instance_pkey PRIMARY KEY (instance_id);
 
 ALTER TABLE ONLY public.issued_address
     ADD CONSTRAINT issued_address_pkey PRIMARY KEY (address);

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from merchant_wallet import postgres
 from merchant_wallet.base.db import HOME_SCHEMA
-from merchant_wallet.postgres.migrate import dump_schema, migrate
+from merchant_wallet.postgres.migrate import migrate
+from merchant_wallet.postgres.schema_dump import dump_schema
 
 ROOT = Path(__file__).parent.parent
 FILES = {HOME_SCHEMA: ROOT / "schema.sql", "cell": ROOT / "cell_schema.sql"}

@@ -6,7 +6,8 @@ from pathlib import Path
 from tests.crash.shop import open_merchant, run
 
 from merchant_wallet.base.db import connect_sync
-from merchant_wallet.postgres.migrate import MIGRATIONS, migrate
+from merchant_wallet.postgres.migrate import migrate
+from merchant_wallet.postgres.migration_files import MIGRATIONS
 
 BEFORE = 10
 

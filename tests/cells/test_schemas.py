@@ -14,16 +14,15 @@ from tests.postgres.test_grants import AS
 from merchant_wallet.base.db import Query, connect_sync, place
 from merchant_wallet.book.store import STATEMENTS
 from merchant_wallet.postgres.grants import Side, grant, list_grants
-from merchant_wallet.postgres.migrate import (
+from merchant_wallet.postgres.migrate import list_pending, migrate
+from merchant_wallet.postgres.migration_files import (
     MIGRATIONS,
     MigrationError,
-    dump_schema,
-    list_pending,
-    migrate,
     read_cell_migrations,
     read_migrations,
 )
 from merchant_wallet.postgres.places import APART_CELL
+from merchant_wallet.postgres.schema_dump import dump_schema
 
 CELL_SCHEMA = Path(__file__).parents[2] / "cell_schema.sql"
 _OF_TABLE = re.compile(

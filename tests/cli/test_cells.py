@@ -17,7 +17,8 @@ from tests.clusters import Cluster, lone_cluster
 from merchant_wallet.base.db import connect_sync, place
 from merchant_wallet.merchants.cells import adding, carrying
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
-from merchant_wallet.postgres.migrate import MIGRATIONS, migrate, read_migrations
+from merchant_wallet.postgres.migrate import migrate
+from merchant_wallet.postgres.migration_files import MIGRATIONS, read_migrations
 from merchant_wallet.processes import cell_migrations
 
 KILLED = 9
@@ -193,7 +194,7 @@ def test_every_cell_is_migrated_and_one_that_is_away_is_named(
         assert wallet.ask("migrate")["cells"] == {"east": [], "west": []}
         newer = f"{read_migrations()[-1].version + 1:04}_newer_cell"
         folder = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
-        (folder / f"{newer}.sql").write_text("create table newer (x int)")
+        (folder / f"{newer}.sql").write_text("-- kind: expand\ncreate table newer (x int)")
         monkeypatch.setattr(cell_migrations, "migrate", partial(migrate, folder=folder))
         cluster.kill()
         found = wallet.ask("migrate", status=1)

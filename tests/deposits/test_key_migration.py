@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from merchant_wallet.base.db import connect_sync
-from merchant_wallet.postgres.migrate import MIGRATIONS, migrate
+from merchant_wallet.postgres.migrate import migrate
+from merchant_wallet.postgres.migration_files import MIGRATIONS
 
 RENAMING = next(MIGRATIONS.glob("*_deposit_keys.sql")).name
 BEFORE = """

@@ -14,7 +14,8 @@ from merchant_wallet.base.currencies import CURRENCIES, LEDGER_DECIMALS
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.base.settings import SETTINGS
 from merchant_wallet.book.chart import BELOW_ZERO_IDS, FIXED
-from merchant_wallet.postgres.migrate import MIGRATIONS, migrate
+from merchant_wallet.postgres.migrate import migrate
+from merchant_wallet.postgres.migration_files import MIGRATIONS
 
 BEFORE = 25
 """The migrations before the one that knows a third chain."""

@@ -71,6 +71,8 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "observability/cell_figures.sql": BOTH,
     "observability/platform_turn.sql": BOTH,
     "operators/operators.sql": BOTH,
+    "postgres/migrate.sql": (),
+    "processes/instances.sql": BOTH,
     "reporting/books.sql": WEB,
     "reporting/callbacks.sql": WEB,
     "reporting/deposits.sql": WEB,

@@ -11,13 +11,9 @@ import psycopg
 import pytest
 
 from merchant_wallet.base.db import connect_sync
-from merchant_wallet.postgres.migrate import (
-    MigrationError,
-    dump_schema,
-    list_pending,
-    migrate,
-    read_migrations,
-)
+from merchant_wallet.postgres.migrate import list_pending, migrate
+from merchant_wallet.postgres.migration_files import MigrationError, read_migrations
+from merchant_wallet.postgres.schema_dump import dump_schema
 
 SCHEMA = Path(__file__).parents[2] / "schema.sql"
 

@@ -14,7 +14,8 @@ from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.nonce_partitions import list_nonce_days
-from merchant_wallet.postgres.migrate import MigrationError, migrate, read_migrations
+from merchant_wallet.postgres.migrate import migrate
+from merchant_wallet.postgres.migration_files import MigrationError, read_migrations
 from merchant_wallet.processes import start_checks
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.start_checks import prepare

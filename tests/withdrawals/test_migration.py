@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from merchant_wallet.base.db import connect_sync
-from merchant_wallet.postgres.migrate import MIGRATIONS, migrate
+from merchant_wallet.postgres.migrate import migrate
+from merchant_wallet.postgres.migration_files import MIGRATIONS
 
 STATUSES = {1: 1, 2: 2, 3: 6, 4: 1, 5: 3}
 STEPS = {1: [0, 1], 2: [0, 1, 2], 3: [0, 1, 3], 6: [0, 1, 3, 6]}

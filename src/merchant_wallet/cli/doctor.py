@@ -203,11 +203,16 @@ def _check_version(version: int) -> Finding:
 
 
 async def _check_migrations(url: str) -> Finding:
-    from merchant_wallet.postgres.migrate import list_pending, read_migrations
+    from merchant_wallet.postgres.migrate import find_pending
+    from merchant_wallet.postgres.migration_files import Kind, read_migrations
 
-    missing = await asyncio.to_thread(list_pending, url)
-    if missing:
+    pending = await asyncio.to_thread(find_pending, url)
+    if missing := [migration.name for migration in pending if migration.kind is not Kind.CONTRACT]:
         return Finding("migrations", f"missing: {', '.join(missing)}", "run `merchant-wallet migrate`")
+    if pending:
+        text = f"all that this version needs; {len(pending)} contraction(s) wait"
+        hint = "when every program is of this version, run `merchant-wallet migrate`"
+        return Finding("migrations", text, hint=hint)
     return Finding("migrations", f"all {len(read_migrations())} applied")
 
 

@@ -85,7 +85,7 @@ def _explain_setup(error: Exception) -> Failure | None:
     from merchant_wallet.merchants.keys import WrongMasterKey
     from merchant_wallet.postgres import PostgresError
     from merchant_wallet.postgres.grants import GrantRefused
-    from merchant_wallet.postgres.migrate import MigrationError
+    from merchant_wallet.postgres.migration_files import MigrationError
 
     known = (
         ConfigError

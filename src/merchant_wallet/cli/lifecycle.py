@@ -115,10 +115,20 @@ def migrate(
     worker_role: Annotated[
         str | None, typer.Option(metavar="ROLE", help="The database role that `work` connects as.")
     ] = None,
+    expand_only: Annotated[
+        bool,
+        typer.Option(
+            "--expand-only", help="Leave contractions for later, so that the program before can come back."
+        ),
+    ] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Migrate the database, and then each cell, to the schema of this version. `up` does this by itself.
+
+    The service may go on meanwhile. First the schema is expanded: this version and the one before work on
+    it. What only older versions need is removed when none of them runs any more; the command says so, and
+    the same command does it later.
 
     Exit status 1 if a cell is away; the others are migrated, and the same command does the rest later.
     Run it as the owner of the tables. With roles, it also grants each role exactly what its side needs. Later
@@ -131,15 +141,23 @@ def migrate(
     """
     settings = _find_running(data)
     from merchant_wallet.postgres.grants import Side, grant
+    from merchant_wallet.postgres.migrate import list_pending
     from merchant_wallet.postgres.migrate import migrate as apply_pending
     from merchant_wallet.processes.cell_migrations import migrate_cells
+    from merchant_wallet.processes.instances import find_contract_limit
 
     url = settings.database_url or ""
     named = {Side.WEB: web_role, Side.WORKER: worker_role}
-    applied = apply_pending(url, note)
+    limit = find_contract_limit(url)
+    contract_to = 0 if expand_only else limit.version
+    applied = apply_pending(url, note, contract_to=contract_to)
     granted = grant(url, {side: role for side, role in named.items() if role is not None})
-    cells = migrate_cells(url, dict(settings.cell_urls), granted, note)
+    cells = migrate_cells(url, dict(settings.cell_urls), granted, note, contract_to=contract_to)
     document = {"applied": applied, "roles": {side.value: role for side, role in granted.items()}}
+    if left := list_pending(url):
+        document["left"] = left
+        cause = "--expand-only" if expand_only else f"older programs run: {', '.join(limit.holders)}"
+        note(f"Left for later, {cause}. Run `merchant-wallet migrate` again when all are replaced.")
     if cells.applied or cells.left_out:
         document["cells"] = {**cells.applied, **dict.fromkeys(cells.left_out)}
     print_answer(document, as_json)

@@ -1,138 +1,127 @@
-"""Migrations: bring a database to the schema that this code needs, and write that schema down.
+"""Migrations: bring a database to the schema that this program needs, while the service runs.
 
 Rules:
-- A migration is a file `NNNN_name.sql` in `migrations/`, numbered from 0001 without gaps. There is no way
-  back.
-- Home's schema gets all of them. An apart cell's schema gets `cell_baseline.sql`, which stands for the first
-  ones, and then those whose names end in `_cell`. The others end in `_home`.
-- `{schema}` in a file is the schema's name, for texts that PostgreSQL does not look up in the search path.
-- Each runs in one transaction, together with its row in `schema_migration`. A lock on that table lets one
-  process at a time through.
-- An applied file never changes. A database that is ahead of the code is left alone.
+- The files and their kinds are in `migration_files`. They are applied in order. One process migrates a schema
+  at a time; others wait for it.
+- A step that is one transaction waits at most `LOCK_TIMEOUT_MS` for a lock, since all who come after it wait,
+  too. Then it lets go and tries again later. So no table is closed for long.
+- A migration is written down after its last step. After a kill its steps run again.
+- Before contractions the caller says which version the running programs know. Later ones are left for the
+  next time.
+- A program accepts a schema that lacks contractions at the end, and one that has later expansions.
 """
 
-import hashlib
-import os
 import re
-import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.db import HOME_SCHEMA, connect_sync, place
-from merchant_wallet.postgres import find_programs
+from merchant_wallet.base.db import HOME_SCHEMA, Queries, connect_sync, place
+from merchant_wallet.postgres.migration_files import (
+    MIGRATIONS,
+    Kind,
+    Migration,
+    MigrationError,
+    Mode,
+    Step,
+    find_required_version,
+    read_for,
+)
 
-MIGRATIONS = Path(__file__).with_name("migrations")
-BASELINE = "cell_baseline"
-BASELINE_VERSION = 37
-"""The baseline of cells stands for all migrations up to this one."""
+Progress = Callable[[str], None]
 
-_CREATE_TABLE = """
-CREATE TABLE IF NOT EXISTS schema_migration (
-    version int PRIMARY KEY,
-    name text NOT NULL,
-    checksum text NOT NULL,
-    applied_ms bigint NOT NULL
-)"""
+QUERIES: Final = Queries(Path(__file__).with_name("migrate.sql"))
+LOCK_TIMEOUT_MS: Final = 100
+FIRST_PAUSE_S: Final = 0.2
+LAST_PAUSE_S: Final = 5.0
+PATIENCE_S: Final = 600.0
+"""After this time without a lock the migration gives up, and names who has it."""
+NOTE_INTERVAL_S: Final = 5.0
 
-
-_HAS_TABLE = "SELECT to_regclass('schema_migration') IS NOT NULL"
-_READ_APPLIED = "SELECT version, checksum FROM schema_migration"
-
-
-class MigrationError(Exception):
-    """The files or the database don't fit. The text names the version."""
-
-
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """One file: its number, its name (with the number) and its SQL."""
-
-    version: int
-    name: str
-    text: str
-
-    @property
-    def checksum(self) -> str:
-        """SHA-256 of the text, in hexadecimal."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+_BUILT_INDEX: Final = re.compile(
+    r"\bcreate\s+(?:unique\s+)?index\s+concurrently\s+if\s+not\s+exists\s+(\w+)", re.I
+)
 
 
-def read_migrations(folder: Path = MIGRATIONS) -> list[Migration]:
-    """The files in order. Raises `MigrationError` for a wrong name, a gap or a duplicate number."""
-    found = []
-    for path in sorted(folder.glob("*.sql")):
-        if path.stem == BASELINE:
-            continue
-        named = re.fullmatch(r"([0-9]{4})_[a-z0-9_]+", path.stem)
-        if not named:
-            raise MigrationError(f"{path.name}: a migration is called NNNN_name.sql")
-        if int(named[1]) > BASELINE_VERSION and not path.stem.endswith(("_home", "_cell")):
-            raise MigrationError(f"{path.name}: its name ends in _home or _cell, where its tables are")
-        found.append(Migration(int(named[1]), path.stem, path.read_text(encoding="utf-8")))
-    for number, migration in enumerate(found, start=1):
-        if migration.version != number:
-            raise MigrationError(f"{migration.name} has the place of number {number:04}")
-    return found
+class Applied(NamedTuple):
+    """What a database says of a migration that it has."""
 
-
-def read_cell_migrations(folder: Path = MIGRATIONS) -> list[Migration]:
-    """What an apart cell gets, in order. Raises `MigrationError` as `read_migrations` does."""
-    text = (folder / f"{BASELINE}.sql").read_text(encoding="utf-8")
-    baseline = Migration(BASELINE_VERSION, f"{BASELINE_VERSION:04}_{BASELINE}", text)
-    later = [migration for migration in read_migrations(folder) if migration.version > BASELINE_VERSION]
-    return [baseline, *(migration for migration in later if migration.name.endswith("_cell"))]
-
-
-def _read(schema: str, folder: Path) -> list[Migration]:
-    return read_migrations(folder) if schema == HOME_SCHEMA else read_cell_migrations(folder)
+    checksum: str
+    kind: str
 
 
 def migrate(
-    url: str, progress: Callable[[str], None], folder: Path = MIGRATIONS, schema: str = HOME_SCHEMA
+    url: str,
+    progress: Progress,
+    folder: Path = MIGRATIONS,
+    schema: str = HOME_SCHEMA,
+    *,
+    contract_to: int | None = None,
 ) -> list[str]:
     """Apply the missing migrations of a schema in order, and return their names.
 
-    The schema of an apart cell is created if it is missing. Any number of processes may call this at once.
-    Raises `MigrationError`, and `psycopg.Error` if the SQL of a file fails. The files before it stay applied.
+    It stops before the first contraction after `contract_to`; None applies all. The schema of an apart cell
+    is created if it is missing. Any number of processes may call this at once. Raises `MigrationError`, and
+    `psycopg.Error` if the SQL of a file fails. The files before it stay applied.
     """
-    migrations = _read(schema, folder)
+    migrations = read_for(schema, folder)
     with connect_sync(place(url, None, schema)) as connection:
         _create_table(connection, schema)
-        _check(_read_applied(connection), migrations)
-        return [m.name for m in migrations if _apply(connection, m, migrations, progress, schema)]
+        with _alone(connection, schema, progress):
+            applied = _read_applied(connection)
+            _check(applied, migrations)
+            pending = [migration for migration in migrations if migration.version not in applied]
+            allowed = list(_take_allowed(pending, contract_to))
+            for migration in allowed:
+                progress(f"migration {migration.name}")
+                _apply(connection, migration, progress, schema)
+    return [migration.name for migration in allowed]
+
+
+def _take_allowed(pending: Sequence[Migration], contract_to: int | None) -> Iterator[Migration]:
+    for migration in pending:
+        if migration.kind is Kind.CONTRACT and contract_to is not None and migration.version > contract_to:
+            return
+        yield migration
 
 
 def list_pending(url: str, folder: Path = MIGRATIONS, schema: str = HOME_SCHEMA) -> list[str]:
-    """The names that `migrate` would apply. Changes nothing. Raises `MigrationError` as `migrate` does."""
-    migrations = _read(schema, folder)
+    """The names of what `find_pending` finds. Raises `MigrationError` as `migrate` does."""
+    return [migration.name for migration in find_pending(url, folder, schema)]
+
+
+def find_pending(url: str, folder: Path = MIGRATIONS, schema: str = HOME_SCHEMA) -> list[Migration]:
+    """What `migrate` would apply. Changes nothing. Raises `MigrationError` as `migrate` does."""
+    migrations = read_for(schema, folder)
     with connect_sync(place(url, None, schema)) as connection:
-        exists = connection.execute(_HAS_TABLE).fetchone()
+        exists = connection.execute(QUERIES["has_table"].text).fetchone()
         applied = _read_applied(connection) if exists == (True,) else {}
     _check(applied, migrations)
-    return [migration.name for migration in migrations if migration.version not in applied]
+    return [migration for migration in migrations if migration.version not in applied]
 
 
 async def require_schema(
-    connection: psycopg.AsyncConnection, folder: Path = MIGRATIONS, schema: str = HOME_SCHEMA
+    connection: psycopg.AsyncConnection[Any], folder: Path = MIGRATIONS, schema: str = HOME_SCHEMA
 ) -> None:
-    """Check that the connection's schema is exactly ours. Raises MigrationError with what to do."""
-    exists = await (await connection.execute(_HAS_TABLE)).fetchone()
+    """Check that this program can run on the connection's schema. Raises MigrationError with what to do."""
+    exists = await (await connection.execute(QUERIES["has_table"].text)).fetchone()
     if exists != (True,):
         raise MigrationError("The database has no tables yet: run `merchant-wallet migrate`.")
-    rows = await (await connection.execute(_READ_APPLIED)).fetchall()
-    applied: dict[int, str] = dict(rows)
-    migrations = _read(schema, folder)
+    rows = await (await connection.execute(QUERIES["list_applied"].text)).fetchall()
+    applied = {version: Applied(checksum, kind) for version, checksum, kind in rows}
+    migrations = read_for(schema, folder)
     _check(applied, migrations)
-    if len(applied) < len(migrations):
+    required = find_required_version(migrations)
+    if any(m.version not in applied for m in migrations if m.version <= required):
         raise MigrationError(
-            f"The database's schema is older than this program, {max(applied, default=0)} of "
-            f"{migrations[-1].version}: run `merchant-wallet migrate`."
+            f"The database's schema is older than this program, {max(applied, default=0)} of {required}: "
+            "run `merchant-wallet migrate`."
         )
 
 
@@ -143,20 +132,45 @@ def _create_table(connection: psycopg.Connection, schema: str) -> None:
     that one commits. There is no table to lock yet, so the lock is an advisory one.
     """
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(hashtext('schema_migration'))")
+        connection.execute(QUERIES["lock_creation"].text)
         if schema != HOME_SCHEMA:
-            connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
-        connection.execute(_CREATE_TABLE)
+            connection.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(schema)))
+        if connection.execute(QUERIES["has_kind"].text).fetchone() != (True,):
+            connection.execute(QUERIES["create_table"].text)
+            connection.execute(QUERIES["add_kind"].text)
 
 
-def _read_applied(connection: psycopg.Connection) -> dict[int, str]:
-    return dict(connection.execute(_READ_APPLIED).fetchall())
+@contextmanager
+def _alone(connection: psycopg.Connection, schema: str, progress: Progress) -> Iterator[None]:
+    """Be the only one who migrates the schema. The lock is asked for, not waited for.
+
+    A session that waits for it would have a snapshot. `create index concurrently` waits for those.
+    """
+    values = {"schema": schema}
+    noted_s = time.monotonic()
+    while connection.execute(QUERIES["try_lock"].text, values).fetchone() != (True,):
+        if time.monotonic() - noted_s > NOTE_INTERVAL_S:
+            noted_s = time.monotonic()
+            progress("waiting: another process migrates this schema")
+        time.sleep(FIRST_PAUSE_S)
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.execute(QUERIES["unlock"].text, values)
 
 
-def _check(applied: dict[int, str], migrations: list[Migration]) -> None:
+def _read_applied(connection: psycopg.Connection) -> dict[int, Applied]:
+    rows = connection.execute(QUERIES["list_applied"].text).fetchall()
+    return {version: Applied(checksum, kind) for version, checksum, kind in rows}
+
+
+def _check(applied: Mapping[int, Applied], migrations: Sequence[Migration]) -> None:
     known = {migration.version: migration for migration in migrations}
-    for version, checksum in sorted(applied.items()):
+    for version, (checksum, kind) in sorted(applied.items()):
         if version not in known:
+            if kind == Kind.EXPAND:
+                continue
             raise MigrationError(
                 f"The database's schema is newer than this program, {max(applied)} against {max(known)}: "
                 "upgrade the program."
@@ -165,64 +179,85 @@ def _check(applied: dict[int, str], migrations: list[Migration]) -> None:
             raise MigrationError(f"{known[version].name} was changed after it was applied")
 
 
-def _apply(
+def _apply(connection: psycopg.Connection, migration: Migration, progress: Progress, schema: str) -> None:
+    quoted = sql.Identifier(schema).as_string(connection)
+    *first, last = [Step(step.mode, step.text.replace("{schema}", quoted)) for step in migration.steps]
+    is_online = migration.kind is not Kind.OFFLINE
+    for step in first:
+        _run_step(connection, step, progress, is_online)
+    if last.mode is not Mode.TRANSACTION:
+        _run_step(connection, last, progress, is_online)
+        last = Step(Mode.TRANSACTION, "")
+    # The last statements are committed together with the note that the migration is done.
+    _run_step(connection, last, progress, is_online, migration)
+
+
+def _run_step(
     connection: psycopg.Connection,
-    migration: Migration,
-    all_of_them: list[Migration],
-    progress: Callable[[str], None],
-    schema: str,
-) -> bool:
-    """Under the lock, apply one file unless another process has. Returns whether it was applied here."""
-    with connection.transaction():
-        connection.execute("LOCK TABLE schema_migration IN EXCLUSIVE MODE")
-        applied = _read_applied(connection)
-        _check(applied, all_of_them)
-        if migration.version in applied:
-            return False
-        progress(f"migration {migration.name}")
-        quoted = sql.Identifier(schema).as_string(connection)
-        connection.execute(migration.text.replace("{schema}", quoted).encode())
-        connection.execute(
-            "INSERT INTO schema_migration (version, name, checksum, applied_ms) VALUES (%s, %s, %s, %s)",
-            (migration.version, migration.name, migration.checksum, now_ms()),
-        )
-    return True
+    step: Step,
+    progress: Progress,
+    is_online: bool,
+    done: Migration | None = None,
+) -> None:
+    if step.mode is Mode.CONCURRENTLY:
+        _run_concurrently(connection, step)
+        return
+    timeout_ms = LOCK_TIMEOUT_MS if is_online else 0
+    noted_s, total = time.monotonic(), 0
+    while changed := _run_patiently(connection, step, progress, timeout_ms, done):
+        if step.mode is not Mode.BATCHES:
+            return
+        total += changed
+        if time.monotonic() - noted_s > NOTE_INTERVAL_S:
+            noted_s = time.monotonic()
+            progress(f"  {total} rows so far")
 
 
-# Lines of pg_dump that say nothing about the schema, or differ from run to run.
-_NOISE = re.compile(
-    r"--|-- (Name:|PostgreSQL database dump|Dumped (from|by)).*|\\(un)?restrict .*|SET [a-z_]+ = .*;"
-    r"|ALTER TABLE ONLY \S+ ALTER COLUMN \S+ SET \(\);"
-    r"|SELECT pg_catalog\.set_config\('search_path'.*"
-    r"|(CREATE|COMMENT ON) SCHEMA .*;"
-)
+def _run_concurrently(connection: psycopg.Connection, step: Step) -> None:
+    """Run it without a limit for locks: it keeps nobody from writing while it waits."""
+    if built := _BUILT_INDEX.search(step.text):
+        # What a killed one left.
+        [broken] = connection.execute(QUERIES["is_invalid"].text, {"name": built[1]}).fetchall()
+        if broken == (True,):
+            connection.execute(sql.SQL("drop index concurrently {}").format(sql.Identifier(built[1])))
+    connection.execute(step.text.encode())
 
 
-def dump_schema(url: str, schema: str = HOME_SCHEMA) -> str:
-    """A schema of the database as SQL, from the wheel's pg_dump. The same schema gives the same text.
+def _run_patiently(
+    connection: psycopg.Connection, step: Step, progress: Progress, timeout_ms: int, done: Migration | None
+) -> int:
+    """Run a step as one transaction, again when a lock was not free. Returns how many rows it changed.
 
-    Raises `MigrationError` with pg_dump's message.
+    A step that is not of batches always counts as one. Raises MigrationError when it never got its locks.
     """
-    parameters = conninfo_to_dict(url)
-    password = str(parameters.pop("password", ""))
-    dumped = subprocess.run(
-        [
-            str(find_programs() / "pg_dump"),
-            "--schema-only",
-            "--no-owner",
-            "--no-privileges",
-            f"--schema={schema}",
-            f"--dbname={make_conninfo('', **parameters)}",
-        ],
-        # Not on the command line, where every user of the machine could read it.
-        env={**os.environ, "PGPASSWORD": password},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if dumped.returncode != 0:
-        raise MigrationError(f"pg_dump failed: {dumped.stderr.strip()}")
-    # PostgreSQL 15.20 stores when a column was changed. The number is different in each database.
-    text = re.sub(r"pg_attver=\d+(, )?|, pg_attver=\d+", "", dumped.stdout)
-    kept = "\n".join(line for line in text.splitlines() if not _NOISE.fullmatch(line))
-    return re.sub(r"\n{3,}", "\n\n", kept).strip() + "\n"
+    began_s, pause_s = time.monotonic(), FIRST_PAUSE_S
+    while True:
+        try:
+            return _run_once(connection, step, timeout_ms, done)
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
+            holders = _name_holders(connection)
+            if time.monotonic() - began_s > PATIENCE_S:
+                raise MigrationError(
+                    f"A table was not free for {PATIENCE_S:.0f} s: {error.diag.message_primary}. {holders}"
+                    " End what has it, and run `merchant-wallet migrate` again."
+                ) from error
+            progress(f"  a table is in use, trying again in {pause_s:.1f} s. {holders}".rstrip())
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, LAST_PAUSE_S)
+
+
+def _run_once(connection: psycopg.Connection, step: Step, timeout_ms: int, done: Migration | None) -> int:
+    with connection.transaction():
+        connection.execute(sql.SQL("set local lock_timeout = {}").format(timeout_ms))
+        changed = connection.execute(step.text.encode()).rowcount if step.text.strip() else 0
+        if done is not None:
+            values = {"version": done.version, "name": done.name, "checksum": done.checksum}
+            values |= {"kind": done.kind.value, "now_ms": now_ms()}
+            connection.execute(QUERIES["add_applied"].text, values)
+    return changed if step.mode is Mode.BATCHES else 1
+
+
+def _name_holders(connection: psycopg.Connection) -> str:
+    rows = connection.execute(QUERIES["list_long"].text).fetchall()
+    named = [f"{name} (pid {pid}) is in a transaction since {age_s:.0f} s" for pid, name, age_s in rows]
+    return f"{'; '.join(named)}." if named else ""

@@ -28,6 +28,7 @@ HOME: Final = frozenset(
         "failed_sign_in",
         "hot_wallet",
         "id_range",
+        "instance",
         "issued_address",
         "merchant",
         "merchant_move",

@@ -26,12 +26,17 @@ class MigratedCells(NamedTuple):
 
 
 def migrate_cells(
-    url: str, urls: Mapping[str, str], roles: Mapping[Side, str], progress: Callable[[str], None]
+    url: str,
+    urls: Mapping[str, str],
+    roles: Mapping[Side, str],
+    progress: Callable[[str], None],
+    *,
+    contract_to: int | None = None,
 ) -> MigratedCells:
     """Migrate every apart cell as the owner of the tables, and grant the roles what its tables need.
 
-    `url` is home's. `urls` are the cells' that have another user or address there. Raises GrantRefused,
-    MigrationError, and psycopg.Error if a statement fails.
+    `url` is home's. `urls` are the cells' that have another user or address there. `contract_to` is as in
+    `migrate`. Raises GrantRefused, MigrationError, and psycopg.Error if a statement fails.
     """
     applied: dict[str, list[str]] = {}
     left_out: dict[str, str] = {}
@@ -40,14 +45,19 @@ def migrate_cells(
             left_out[cell.name] = "it is being moved"
             continue
         try:
-            applied[cell.name] = _migrate(cell, roles, progress)
+            applied[cell.name] = _migrate(cell, roles, progress, contract_to)
         except psycopg.OperationalError as error:
             left_out[cell.name] = " ".join(str(error).split())
     return MigratedCells(applied, left_out)
 
 
-def _migrate(cell: Cell, roles: Mapping[Side, str], progress: Callable[[str], None]) -> list[str]:
-    applied = migrate(cell.table_url, lambda text: progress(f"cell {cell.name}: {text}"), schema=cell.schema)
+def _migrate(
+    cell: Cell, roles: Mapping[Side, str], progress: Callable[[str], None], contract_to: int | None
+) -> list[str]:
+    def say(text: str) -> None:
+        progress(f"cell {cell.name}: {text}")
+
+    applied = migrate(cell.table_url, say, schema=cell.schema, contract_to=contract_to)
     grant(cell.table_url, roles, cell.schema)
     return applied
 

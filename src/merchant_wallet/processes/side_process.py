@@ -8,7 +8,7 @@ import sys
 
 from merchant_wallet.base.config import ConfigError, load_settings
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.postgres.migrate import MigrationError
+from merchant_wallet.postgres.migration_files import MigrationError
 from merchant_wallet.processes.core_dumps import forbid_core_dumps
 
 

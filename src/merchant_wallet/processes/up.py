@@ -41,6 +41,7 @@ from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import migrate
 from merchant_wallet.processes.base import make_base, prepare_master_key, require_supported
 from merchant_wallet.processes.cell_migrations import migrate_cells
+from merchant_wallet.processes.instances import find_contract_limit
 from merchant_wallet.processes.runtime_file import remove_runtime_file, write_runtime_file
 from merchant_wallet.processes.side_users import (
     SideUser,
@@ -202,12 +203,13 @@ class ProcessSupervisor:
 
     def _start(self) -> None:
         url = self._find_database()
-        for name in migrate(url, self._progress):
+        limit = find_contract_limit(url).version
+        for name in migrate(url, self._progress, contract_to=limit):
             log.info("migrated", migration=name)
         roles = grant(
             url, {Side.WEB: postgres.WEB_ROLE, Side.WORKER: postgres.WORKER_ROLE} if self._postgres else None
         )
-        self._migrate_cells(url, roles)
+        self._migrate_cells(url, roles, limit)
         asyncio.run(prepare_master_key(self._settings, url))
         asyncio.run(self._check_checkpoint_key(url))
         asyncio.run(self._make_first_operator(url))
@@ -226,9 +228,9 @@ class ProcessSupervisor:
         async with await db.connect(url) as connection:
             await open_service_signer(connection, self._settings, old_key, now_ms())
 
-    def _migrate_cells(self, url: str, roles: Mapping[Side, str]) -> None:
+    def _migrate_cells(self, url: str, roles: Mapping[Side, str], limit: int | None) -> None:
         """Migrate the apart cells. One that is away does not hinder the start: its merchants wait."""
-        cells = migrate_cells(url, dict(self._settings.cell_urls), roles, self._progress)
+        cells = migrate_cells(url, dict(self._settings.cell_urls), roles, self._progress, contract_to=limit)
         for cell, names in cells.applied.items():
             for name in names:
                 log.info("migrated", cell=cell, migration=name)

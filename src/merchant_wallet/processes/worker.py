@@ -46,6 +46,7 @@ from merchant_wallet.observability import logs
 from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import PageServer, make_route
 from merchant_wallet.operators.attempts import delete_expired
+from merchant_wallet.postgres.grants import Side
 from merchant_wallet.processes import stop_signals
 from merchant_wallet.processes.base import Base, make_writer
 from merchant_wallet.processes.cell_connections import CellConnections
@@ -56,6 +57,7 @@ from merchant_wallet.processes.cell_workers import (
     make_cell_tasks,
 )
 from merchant_wallet.processes.custody_readers import CustodyReaders
+from merchant_wallet.processes.instances import Presence
 from merchant_wallet.processes.maintenance import Maintenance, Task
 from merchant_wallet.processes.nodes import open_chain_readers
 from merchant_wallet.processes.payout_workers import PayoutWorkers, open_payout_workers
@@ -127,7 +129,7 @@ async def work(
             compared = checkpoint_task.compared
             workers = [checkpoints.run, *_open_home(base, writer, compared, payouts)]
             workers += _open_default_cell(shared, compared, chain_line, stack)
-        workers.append(CellSupervisor(shared, only).run)
+        workers += [CellSupervisor(shared, only).run, Presence(connect, Side.WORKER).run]
         metrics = Metrics(
             connect,
             process="worker",

@@ -23,7 +23,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.base import db
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, DEFAULT_CELL_NAME, Cell, CellClosed
 from merchant_wallet.base.db import Queries
-from merchant_wallet.postgres.migrate import read_cell_migrations
+from merchant_wallet.postgres.migration_files import find_required_version, read_cell_migrations
 
 QUERIES: Final = Queries(Path(__file__).with_name("cells.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -248,13 +248,13 @@ async def require_cell(connection: AsyncConnection, cell: Cell) -> None:
         raise CellClosed(f"cell {cell.name} has no tables for this program: {error}") from error
     if row is None or tuple(row[:3]) != (cell.cell_id, cell.version, True):
         raise CellClosed(f"cell {cell.name} is closed or has moved")
-    if row[3] < _last_migration():
+    if row[3] < _find_required():
         raise CellClosed(
-            f"cell {cell.name} has tables of an older program, {row[3]} of {_last_migration()}:"
+            f"cell {cell.name} has tables of an older program, {row[3]} of {_find_required()}:"
             " run `merchant-wallet migrate`"
         )
 
 
 @lru_cache(maxsize=1)
-def _last_migration() -> int:
-    return read_cell_migrations()[-1].version
+def _find_required() -> int:
+    return find_required_version(read_cell_migrations())

@@ -1,0 +1,54 @@
+-- Which migrations a schema has, and the locks of the one who applies them. `migrate.py` runs these.
+
+-- name: has_table
+-- Whether there is a table of migrations.
+select to_regclass('schema_migration') is not null;
+
+-- name: has_kind
+-- Whether the table of migrations has its newest column.
+select exists (select from pg_attribute where attrelid = to_regclass('schema_migration') and attname = 'kind');
+
+-- name: create_table
+-- One row for each applied migration.
+create table if not exists schema_migration (
+    version int primary key,
+    name text not null,
+    checksum text not null,
+    applied_ms bigint not null
+);
+
+-- name: add_kind
+-- So that an older program knows whether it can run on what a newer one applied.
+alter table schema_migration add column if not exists kind text not null default 'offline';
+
+-- name: list_applied
+-- What is applied. A table from before the first release has no kinds.
+select version, checksum, coalesce(to_jsonb(m) ->> 'kind', 'offline') from schema_migration m;
+
+-- name: add_applied
+-- One migration is done.
+insert into schema_migration (version, name, checksum, applied_ms, kind)
+values (%(version)s::int, %(name)s::text, %(checksum)s::text, %(now_ms)s::bigint, %(kind)s::text);
+
+-- name: lock_creation
+-- Until the end of the transaction, one process looks for the table and creates it.
+select pg_advisory_xact_lock(hashtext('schema_migration'));
+
+-- name: try_lock
+-- Whether this session is the one that migrates the schema now.
+select pg_try_advisory_lock(hashtext('schema_migration'), hashtext(%(schema)s::text));
+
+-- name: unlock
+-- Another process may migrate the schema.
+select pg_advisory_unlock(hashtext('schema_migration'), hashtext(%(schema)s::text));
+
+-- name: is_invalid
+-- Whether an index of this schema was begun and never finished.
+select exists (select from pg_index where indexrelid = to_regclass(%(name)s::text) and not indisvalid);
+
+-- name: list_long
+-- Who has been in a transaction for longer than a second.
+select pid, coalesce(nullif(application_name, ''), usename, ''), extract(epoch from clock_timestamp() - xact_start)
+  from pg_stat_activity
+ where datname = current_database() and pid <> pg_backend_pid() and xact_start < clock_timestamp() - interval '1 s'
+ order by xact_start limit 3;

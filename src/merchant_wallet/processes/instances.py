@@ -1,0 +1,102 @@
+"""The programs that run now: each web side and each worker side writes down that it is there.
+
+Rules:
+- A row says which version the program is, and the newest migration that it knows. So `migrate` does not take
+  away what a running program needs, and `doctor` sees that versions differ.
+- A program that was not seen for `LIVE_MS` counts as gone. One that stops deletes its row.
+- Nothing else depends on these rows. A failure to write them is logged, and the program goes on.
+"""
+
+import asyncio
+import os
+import socket
+import uuid
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import structlog
+from psycopg import AsyncConnection
+
+from merchant_wallet.base.db import Queries, connect_sync
+from merchant_wallet.base.workers import Connect, log_failure, repeat
+from merchant_wallet.postgres.grants import Side
+from merchant_wallet.postgres.migration_files import read_migrations
+
+log = structlog.get_logger(__name__)
+
+QUERIES: Final = Queries(Path(__file__).with_name("instances.sql"))
+INTERVAL_S: Final = 10.0
+LIVE_MS: Final = 60_000
+KEPT_MS: Final = 24 * 3600 * 1000
+GOODBYE_S: Final = 2.0
+"""A stop waits no longer to say goodbye."""
+
+
+class Instance(NamedTuple):
+    """A program that runs. `schema_version` is the newest migration that it knows."""
+
+    side: str
+    version: str
+    schema_version: int
+    host: str
+    pid: int
+    started_ms: int
+
+    def __str__(self) -> str:
+        return f"{self.side} {self.version} on {self.host} (pid {self.pid})"
+
+
+class ContractLimit(NamedTuple):
+    """The version up to which contractions hurt nobody; None if nobody runs. `holders` know no later one."""
+
+    version: int | None
+    holders: list[str]
+
+
+class Presence:
+    """Writes down, again and again, that this program runs."""
+
+    def __init__(self, connect: Connect, side: Side) -> None:
+        self._connect = connect
+        self._values: dict[str, Any] = {
+            "instance_id": uuid.uuid4(),
+            "side": side.value,
+            "version": metadata.version("merchant-wallet"),
+            "schema_version": read_migrations()[-1].version,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+        }
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Write until `stop` is set, then delete the row."""
+        await repeat("presence", self._note, stop=stop, interval_s=INTERVAL_S)
+        try:
+            async with asyncio.timeout(GOODBYE_S), await self._connect() as connection:
+                await connection.execute(QUERIES["delete"].text, self._values)
+        except Exception as error:
+            log_failure(log, "this instance's row was not deleted; it counts as running for a minute", error)
+
+    async def _note(self) -> None:
+        async with await self._connect() as connection:
+            await connection.execute(QUERIES["delete_old"].text, {"kept_ms": KEPT_MS})
+            await connection.execute(QUERIES["note_seen"].text, self._values)
+
+
+async def list_live(home: AsyncConnection[Any]) -> list[Instance]:
+    """The programs that run. None on a schema that does not know them yet."""
+    if await (await home.execute(QUERIES["has_table"].text)).fetchone() != (True,):
+        return []
+    rows = await (await home.execute(QUERIES["list_live"].text, {"live_ms": LIVE_MS})).fetchall()
+    return [Instance(*row) for row in rows]
+
+
+def find_contract_limit(url: str) -> ContractLimit:
+    """What the programs that run now allow. Raises psycopg.Error."""
+    with connect_sync(url) as home:
+        if home.execute(QUERIES["has_table"].text).fetchone() != (True,):
+            return ContractLimit(None, [])
+        rows = home.execute(QUERIES["list_live"].text, {"live_ms": LIVE_MS}).fetchall()
+    live = [Instance(*row) for row in rows]
+    version = min((instance.schema_version for instance in live), default=None)
+    return ContractLimit(version, [str(instance) for instance in live if instance.schema_version == version])
