@@ -75,6 +75,7 @@ def test_what_running_programs_need_is_kept_until_they_are_gone(wallet: Wallet) 
     program = start(wallet, "work")
     assert first_line(program) == ""
     assert program.wait(60) != 0
+    stop(program)
 
 
 @pytest.mark.usefixtures("newer")

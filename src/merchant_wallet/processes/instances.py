@@ -11,7 +11,6 @@ import asyncio
 import os
 import socket
 import uuid
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +18,7 @@ import structlog
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries, connect_sync
+from merchant_wallet.base.version import read_version
 from merchant_wallet.base.workers import Connect, log_failure, repeat
 from merchant_wallet.postgres.grants import Side
 from merchant_wallet.postgres.migration_files import read_migrations
@@ -62,7 +62,7 @@ class Presence:
         self._values: dict[str, Any] = {
             "instance_id": uuid.uuid4(),
             "side": side.value,
-            "version": metadata.version("merchant-wallet"),
+            "version": read_version(),
             "schema_version": read_migrations()[-1].version,
             "host": socket.gethostname(),
             "pid": os.getpid(),

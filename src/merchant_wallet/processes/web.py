@@ -21,12 +21,8 @@ from merchant_wallet.base.workers import log_failure
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.observability import logs
-<<<<<<< HEAD
-from merchant_wallet.processes import ending, stop_signals
-=======
 from merchant_wallet.postgres.grants import Side
-from merchant_wallet.processes import stop_signals
->>>>>>> 7404c3f (Migrations expand and contract: the service goes on while its schema changes)
+from merchant_wallet.processes import ending, stop_signals
 from merchant_wallet.processes.app import Web, open_web
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.file_limit import raise_file_limit
@@ -86,7 +82,7 @@ async def serve(
     async with open_web(base, settings.public_url or address, clock) as web:
         gone = asyncio.Event()
         keeping = asyncio.create_task(_keep_nonce_days(base, clock))
-<<<<<<< HEAD
+        presence = asyncio.create_task(Presence(base.cells.connect_home, Side.WEB).run(gone))
 
         async def run(listener: Listener) -> None:
             on_ready(address)
@@ -97,13 +93,6 @@ async def serve(
                 unready_s=settings.unready_s,
                 drain_s=settings.drain_timeout_s,
                 is_kept=passed is not None,
-=======
-        presence = asyncio.create_task(Presence(base.cells.connect_home, Side.WEB).run(gone))
-        try:
-            drain = partial(_drain, web, settings.drain_timeout_s)
-            await serve_web(
-                web, host, port, lambda: on_ready(address), stop, drain, settings.source_connections
->>>>>>> 7404c3f (Migrations expand and contract: the service goes on while its schema changes)
             )
 
         try:
