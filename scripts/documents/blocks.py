@@ -26,6 +26,7 @@ from merchant_wallet.cli.program import load_all_commands
 from merchant_wallet.console.request import Page
 from merchant_wallet.console.routes import list_pages
 from merchant_wallet.merchants.records import SETTINGS
+from merchant_wallet.observability.log_keys import ABOUT, ALWAYS, OF_REQUESTS
 from merchant_wallet.operators.roles import RIGHTS, Right, Role
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
@@ -52,6 +53,7 @@ def make_blocks(story: Story) -> dict[str, str]:
         "runbook": show_runbook(),
         "nginx": _fence("nginx", _read_deployed("nginx.conf")),
         "haproxy": _fence("haproxy", _read_deployed("haproxy.cfg")),
+        "log keys": _show_log_keys(),
         "packages": _table(("Package", "What it contains", "Modules"), list_map_rows()),
         "verification": _table(("Rule", "What must hold"), RULES.items()),
     }
@@ -159,6 +161,12 @@ def _format_right(role: Role, right: Right) -> str:
     if right not in RIGHTS[role]:
         return ""
     return "its own book" if role is Role.MERCHANT else "yes"
+
+
+def _show_log_keys() -> str:
+    listed = (("all lines", ALWAYS), ("what the line is about", ABOUT), ("`request` lines too", OF_REQUESTS))
+    rows = [(f"`{key}`", where, text) for where, keys in listed for key, text in keys.items()]
+    return _table(("Key", "In", "Meaning"), rows)
 
 
 # `Any`: the library's command classes are not public.

@@ -5,6 +5,8 @@ Writes come before reads.
 import asyncio
 from collections.abc import Callable, Sequence
 
+from structlog.contextvars import bound_contextvars, get_contextvars
+
 from merchant_wallet.api.scheduler import CALLBACKS_PER_ROUND, MIN_READS, Scheduler
 from merchant_wallet.api.turns import SHARED, Turn
 
@@ -119,3 +121,17 @@ def test_a_merchants_own_calls_stay_in_order_beside_others() -> None:
     first, second = _watch_rounds(put, 2)
 
     assert [name for name in first + second if name in ours] == ours
+
+
+def test_callbacks_run_in_no_requests_context_whoever_scheduled_the_first() -> None:
+    """Otherwise the log lines of all would have the id of the first."""
+
+    async def scenario() -> list[dict[str, object]]:
+        scheduler, seen = Scheduler(), list[dict[str, object]]()
+        with bound_contextvars(request_id="req_1"):
+            scheduler.schedule(OURS, MONEY, lambda: seen.append(dict(get_contextvars())))
+        scheduler.schedule(THEIRS, MONEY, lambda: seen.append(dict(get_contextvars())))
+        await asyncio.sleep(0)
+        return seen
+
+    assert asyncio.run(scenario()) == [{}, {}]

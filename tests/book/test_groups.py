@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 import pytest
+from structlog.contextvars import bound_contextvars, get_contextvars
 from tests.book.accounting import swap, withdraw
 from tests.book.groups import commit, judge, make_batch, open_connection
 from tests.crash.shop import ALICE, COIN, Shop, eventually, open_shop, run
 
+from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import connect
@@ -398,3 +400,23 @@ def _make_busy_batch(shop: Shop, turn: int, order_id: int, mode: Mode) -> Batch:
         c.ReadSubUser(ALICE) if turn else c.Cancel(order_id, "ann"),
         mode=mode,
     )
+
+
+def test_a_group_runs_in_no_requests_context_whoever_sent_its_first_command(database_url: str) -> None:
+    """Otherwise the log lines about a group would have the id of its first request."""
+    seen: list[dict[str, object]] = []
+
+    def clock() -> int:
+        seen.append(dict(get_contextvars()))
+        return now_ms()
+
+    async def scenario() -> None:
+        shop = await open_shop(database_url)
+        writer = Writer(database_url, clock=clock)
+        with bound_contextvars(request_id="req_1"):
+            await writer.submit(shop.merchant_id, _credit(shop))
+        await writer.close()
+
+    run(scenario())
+    assert seen
+    assert all(bound == {} for bound in seen)

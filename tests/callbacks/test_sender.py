@@ -257,7 +257,7 @@ def test_a_fault_of_ours_is_kept_as_a_failed_attempt_and_repeated_on_schedule(in
 
     async def scenario(scene: CallbackScene) -> None:
         event = await scene.cancelled(await scene.open_merchant())
-        with structlog.testing.capture_logs() as logs:
+        with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logs:
             assert await scene.deliver(scene.sender(client=Broken())) == 1
         assert [line["event"] for line in logs] == ["callback could not be sent", "callback not accepted"]
         assert logs[0]["event_id"] == event
@@ -276,7 +276,7 @@ def test_log_lines_name_no_url_and_no_secret(in_scene: InScene) -> None:
         shop = await scene.open_merchant()
         await scene.cancelled(shop, scene.receiver.url(path="/notify?token=hush"))
         scene.receiver.behave = REFUSE
-        with structlog.testing.capture_logs() as logs:
+        with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logs:
             await scene.deliver(scene.sender())
         assert logs
         for word in ("hush", shop.app_secret, shop.callback_secret):

@@ -40,7 +40,16 @@ class RecordingAccessLog(AccessLog):
         super().__init__(io.StringIO(), enabled=False)
         self.answered: list[str] = []
 
-    def write(self, request_id: str, path: str, code: int, app_key: str, source: str, took_s: float) -> None:
+    def write(
+        self,
+        request_id: str,
+        path: str,
+        code: int,
+        app_key: str,
+        source: str,
+        took_s: float,
+        merchant_id: int | None = None,
+    ) -> None:
         assert code == 200
         self.answered.append(app_key)
 

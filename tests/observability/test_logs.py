@@ -1,12 +1,20 @@
 """Log lines: what a traceback shows, and what a failing log sink does to the service."""
 
+import ast
 import asyncio
 import io
+import json
+import logging
+import re
+from datetime import datetime
+from pathlib import Path
 
 import pytest
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from merchant_wallet.observability import logs
+from merchant_wallet.observability.log_keys import ABOUT, ALWAYS, DETAILS, OF_REQUESTS
 
 
 class FullDisk(io.StringIO):
@@ -71,6 +79,79 @@ def test_request_lines_go_on_after_a_write_that_failed() -> None:
     asyncio.run(scenario())
     assert "req_1" not in disk.getvalue()
     assert "req_2" in disk.getvalue()
+
+
+def read_lines(stream: io.StringIO) -> list[dict[str, object]]:
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert all(list(line)[:3] == list(ALWAYS) for line in lines), lines
+    return lines
+
+
+def test_every_line_says_first_when_how_grave_and_what() -> None:
+    stream = io.StringIO()
+    logs.set_up("debug", "json", stream)
+    structlog.get_logger().warning("deposit held", merchant_id=7)
+    with bound_contextvars(request_id="req_1", merchant_id=8):
+        structlog.get_logger().info("not available", merchant_id=9)
+    logging.getLogger("some.library").error("out of %s", "luck")
+    logging.getLogger("httpx").info("GET https://node.example/a-secret-key")
+    first, second, third = read_lines(stream)
+    assert (first["level"], first["event"], first["merchant_id"]) == ("warning", "deposit held", 7)
+    assert (second["request_id"], second["merchant_id"]) == ("req_1", 9), "the line's own word is better"
+    assert (third["level"], third["event"], third["logger"]) == ("error", "out of luck", "some.library")
+
+
+def test_a_requests_line_has_the_same_keys_whatever_the_request() -> None:
+    stream = io.StringIO()
+
+    async def note() -> None:
+        access_log = logs.AccessLog(stream, enabled=True)
+        access_log.start()
+        access_log.write("req_1", "/merchant/exchange", 200, 'k"ey', "::1", 0.0015, 1001)
+        access_log.write_other("req_2", '/a"b', 404, "10.0.0.1")
+        await access_log.stop()
+
+    asyncio.run(note())
+    first, second = read_lines(stream)
+    assert list(first) == list(second)
+    assert set(first) <= {*ALWAYS, *ABOUT, *OF_REQUESTS}
+    assert (first["level"], first["merchant_id"], first["took_ms"]) == ("info", 1001, 1.5)
+    assert (second["merchant_id"], second["path"]) == (None, '/a"b')
+    written = datetime.fromisoformat(str(first["timestamp"])).timestamp() * 1000
+    assert round(written) == first["at_ms"]
+
+
+CALLS = {"debug", "info", "warning", "error", "critical", "exception"}
+BINDS = {"log_failure", "bind_contextvars", "bound_contextvars", "write_log", "say"}
+SPELLED_ELSEWHERE = {"exc_info"}
+"""`exc_info` becomes `exception`."""
+
+
+def list_keys(code: str) -> set[str]:
+    """The keys that a module's calls give to log lines, also in the dicts that they unpack."""
+    tree = ast.parse(code)
+    keys: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            function = node.func
+            owner = getattr(getattr(function, "value", None), "id", "")
+            name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+            if (owner in ("log", "asked") and name in CALLS | {"bind"}) or name in BINDS:
+                keys |= {word.arg for word in node.keywords if word.arg is not None}
+        if isinstance(node, ast.FunctionDef) and "log_fields" in node.name:
+            keys |= {str(key.value) for key in ast.walk(node) if isinstance(key, ast.Constant) and key.value}
+    return keys
+
+
+def test_every_key_of_the_code_is_documented_and_the_other_way_round() -> None:
+    root = Path(logs.__file__).parents[1]
+    codes = [path.read_text(encoding="utf-8") for path in root.rglob("*.py")]
+    used = set().union(*(list_keys(code) for code in codes)) - SPELLED_ELSEWHERE
+    used = {key for key in used if re.fullmatch(r"[a-z_]+", key) and len(key) < 25}
+    known = {*ALWAYS, *ABOUT, *DETAILS.split(), *OF_REQUESTS}
+    assert used - known == set()
+    everything = " ".join(codes)
+    assert [key for key in DETAILS.split() if not re.search(rf'{key}=|"{key}"', everything)] == []
 
 
 @pytest.mark.parametrize("path", ["/w/the-token", "//w/the-token", "/pay/w/the-token", "/w/w/the-token"])

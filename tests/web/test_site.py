@@ -11,6 +11,7 @@ from jinja2 import DictLoader
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 from tests.crash.shop import run
 
@@ -89,7 +90,7 @@ def make_site(handler: Handler, path: str = "/wallet/page") -> Site:
     ],
 )
 def test_errors_reveal_nothing_internal(error: Exception, status: int) -> None:
-    with capture_logs():
+    with capture_logs(processors=[merge_contextvars]):
         answer = ask(make_site(raising(error)), "/wallet/page", headers={"accept-language": "zh-CN"})
     assert answer.status_code == status
     assert answer.text.startswith(f"zh-CN {status} ")
@@ -100,14 +101,14 @@ def test_errors_reveal_nothing_internal(error: Exception, status: int) -> None:
 
 
 def test_a_fault_is_in_the_log_under_the_id_that_the_visitor_was_given() -> None:
-    with capture_logs() as lines:
+    with capture_logs(processors=[merge_contextvars]) as lines:
         answer = ask(make_site(raising(RuntimeError("broken"))), "/wallet/page")
     assert [line["request_id"] for line in lines] == [answer.headers["x-request-id"]]
 
 
 def test_the_token_of_a_link_is_in_no_log() -> None:
     site = make_site(raising(RuntimeError("broken")), "/w/{token}")
-    with capture_logs() as lines:
+    with capture_logs(processors=[merge_contextvars]) as lines:
         ask(site, "/w/this-opens-a-wallet")
     assert lines
     assert "this-opens-a-wallet" not in repr(lines)
@@ -170,7 +171,7 @@ def test_a_token_that_could_not_be_looked_up_is_not_held_against_anybody() -> No
     is_away = True
     routes = [Route("/wallet/page", look_up, methods=["GET"])]
     site = Site(make_context(pages_per_s=1), ("/wallet",), "/wallet", routes, cookie=COOKIE)
-    with capture_logs():
+    with capture_logs(processors=[merge_contextvars]):
         assert set(statuses(site, 3 * WRONG_TOKENS, token="right")) == {503}
     is_away = False
     assert set(statuses(site, 2 * BURST, token="right")) == {200}
@@ -269,7 +270,7 @@ def test_a_visitor_who_leaves_while_sending_is_no_fault() -> None:
             send,
         )
 
-    with capture_logs() as lines:
+    with capture_logs(processors=[merge_contextvars]) as lines:
         run(leave())
     assert lines == []
     assert sent[0]["status"] == 400

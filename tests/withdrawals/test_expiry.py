@@ -4,6 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from merchant_wallet.book.commands import Expire, Submission
@@ -79,7 +80,7 @@ def test_one_orders_trouble_is_reported_and_stops_no_other(in_shop: "InShop") ->
         bad, good = await shop.order(200 * COIN), await shop.order(200 * COIN)
         shop.clock.advance(DEADLINE_MS + 1)
         worker = shop.expiry(FaultyBook(shop, bad.order_id))
-        with capture_logs() as logs, pytest.raises(NotExpired):
+        with capture_logs(processors=[merge_contextvars]) as logs, pytest.raises(NotExpired):
             await worker.expire_overdue()
         assert [line["order_id"] for line in logs if line["log_level"] == "error"] == [bad.order_id]
         assert [await shop.status(order) for order in (bad, good)] == [0, 5]

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW, format_address, parse_address
@@ -227,7 +228,7 @@ def test_a_broadcast_that_fails_proves_nothing_and_is_tried_again_later_and_late
         chain.on_broadcast = fail
         payer = shop.payer(chain)
         for delay_ms in (250, 500, 1_000):
-            with capture_logs() as logs:
+            with capture_logs(processors=[merge_contextvars]) as logs:
                 await shop.turn(payer)
             assert events(logs, order)[-1] == "payout attempt failed"
             shop.clock.advance(delay_ms - 1)

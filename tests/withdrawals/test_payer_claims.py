@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from merchant_wallet.chains.protocol import Unpayable
@@ -34,7 +35,7 @@ def test_a_payer_whose_claim_expired_can_neither_store_nor_broadcast(in_shop: "I
         finishing = await stall(shop, old)
         await shop.turn(shop.payer(new))
         old.may_build.set()
-        with capture_logs() as logs:
+        with capture_logs(processors=[merge_contextvars]) as logs:
             await finishing
         assert [(line["order_id"], line["event"]) for line in logs] == [
             (order.order_id, "payout was taken over by another payer")

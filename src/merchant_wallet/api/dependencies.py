@@ -91,7 +91,10 @@ class Dependencies:
 
 
 class OperationRequest(msgspec.Struct):
-    """One request for an operation. `began_s` is on the monotonic clock."""
+    """One request for an operation. `began_s` is on the monotonic clock.
+
+    `merchant_id` is the merchant that has signed it, once that is known.
+    """
 
     content_type: str | None
     body: bytes
@@ -100,5 +103,6 @@ class OperationRequest(msgspec.Struct):
     reply: Reply
     began_s: float = msgspec.field(default_factory=time.monotonic)
     app_key: str = ""
+    merchant_id: int | None = None
     turn: Turn = SHARED
     counted: bool = False

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import structlog
 from starlette.types import Receive, Scope, Send
+from structlog.contextvars import bind_contextvars
 
 from merchant_wallet.api.dependencies import Dependencies, Header, OperationRequest
 from merchant_wallet.api.gate import Caller, refuse_callback, require_app_key, unknown_app_key
@@ -142,6 +143,7 @@ class Endpoint:
         """Check a request and make its command. Raises Refused."""
         operation, gate = self._operation, self._dependencies.gate
         caller = gate.authenticate(merchant, self._path, fields, request.source)
+        request.merchant_id = merchant.merchant_id
         if not request.counted:
             gate.count(merchant)
             request.counted = True
@@ -178,6 +180,8 @@ class Endpoint:
         task.add_done_callback(self._tasks.discard)
 
     async def _run_task(self, request: OperationRequest, work: Coroutine[Any, Any, bytes]) -> None:
+        # The task is this request's alone, so nothing has to be unbound.
+        bind_contextvars(request_id=request.request_id, path=self._path)
         try:
             answer = await work
         except Exception as error:
@@ -247,18 +251,17 @@ class Endpoint:
             if refused_requests is not None and request.app_key and error.refusal.code != APP_KEY_UNKNOWN:
                 refused_requests.add(self._path, refusal, request)
         elif isinstance(error, Unavailable | MerchantsUnavailable):
-            log.warning("not available", request_id=request.request_id, reason=str(error))
+            log.warning("not available", **self._name(request), reason=str(error))
             refusal = BUSY
         else:
             if not isinstance(error, CommandFailed):
-                log.error(
-                    "request failed",
-                    request_id=request.request_id,
-                    path=self._path,
-                    exc_info=error,
-                )
+                log.error("request failed", **self._name(request), exc_info=error)
             refusal = FAULT
         self._refuse(request, refusal)
+
+    def _name(self, request: OperationRequest) -> dict[str, object]:
+        """What the log says of a request."""
+        return {"request_id": request.request_id, "merchant_id": request.merchant_id, "path": self._path}
 
     def _refuse(self, request: OperationRequest, refusal: Refusal, headers: Sequence[Header] = ()) -> None:
         self._reply(request, refusal.code, *write_refusal(refusal, headers))
@@ -274,7 +277,13 @@ class Endpoint:
             took_s = time.monotonic() - request.began_s
             dependencies.request_counters.count(self._path, code, took_s)
             dependencies.access_log.write(
-                request.request_id, self._path, code, request.app_key, request.source, took_s
+                request.request_id,
+                self._path,
+                code,
+                request.app_key,
+                request.source,
+                took_s,
+                request.merchant_id,
             )
 
 

@@ -10,6 +10,7 @@ Rules:
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context
 from operator import itemgetter
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ class Scheduler:
             MIN_READS, caps_reads=False, make_queue=lambda: RoundRobin(_turn_of)
         )
         self._loop: asyncio.AbstractEventLoop | None = None
+        # Of its own: a round runs callbacks of many requests.
+        self._context = Context()
         self._is_due = False
 
     def schedule(self, turn: Turn, only_reads: bool, callback: Callable[..., None], *arguments: Any) -> None:
@@ -45,7 +48,7 @@ class Scheduler:
     def _schedule_round(self) -> None:
         assert self._loop is not None, "set with the first callback"
         self._is_due = True
-        self._loop.call_soon(self._run_round)
+        self._loop.call_soon(self._run_round, context=self._context)
 
     def _run_round(self) -> None:
         # Taken before any of them runs: what they schedule waits for the next round.

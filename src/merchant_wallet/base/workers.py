@@ -17,6 +17,7 @@ from typing import Any, Final
 import psycopg
 import structlog
 from psycopg.pq import TransactionStatus
+from structlog.contextvars import bound_contextvars
 
 from merchant_wallet.base import db
 from merchant_wallet.base.db import is_database_away, is_transient_error
@@ -90,8 +91,21 @@ async def repeat(
     interval_s: float,
     wake: asyncio.Event | None = None,
 ) -> None:
-    """Run `turn` every `interval_s` seconds, sooner if `wake` is set, until `stop` is set."""
-    failures = FailureLog(name)
+    """Run `turn` every `interval_s` seconds, sooner if `wake` is set, until `stop` is set.
+
+    Log lines of its turns, and of tasks that they start, have the worker's name.
+    """
+    with bound_contextvars(worker=name):
+        await _repeat(FailureLog(name), turn, stop, interval_s, wake)
+
+
+async def _repeat(
+    failures: "FailureLog",
+    turn: Callable[[], Awaitable[object]],
+    stop: asyncio.Event,
+    interval_s: float,
+    wake: asyncio.Event | None,
+) -> None:
     while not stop.is_set():
         if wake is not None:
             wake.clear()

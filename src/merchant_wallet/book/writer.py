@@ -19,6 +19,7 @@ fastest, because it collects the largest batches.
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextvars import Context
 from typing import Any, Final, TypeVar, cast
 
 import structlog
@@ -84,6 +85,8 @@ class Writer:
         self.group_count = 0
         self._closing = False
         self._loop: asyncio.AbstractEventLoop | None = None
+        # Of its own: a group has commands of many requests.
+        self._context = Context()
 
     async def open(self) -> None:
         """Connect once, to find out at the start whether the database is away. Raises Unavailable."""
@@ -123,7 +126,7 @@ class Writer:
         """Start groups after the callbacks that are due now, so that their commands come along."""
         if not self._is_due and self._loop is not None:
             self._is_due = True
-            self._loop.call_soon(self._start_groups)
+            self._loop.call_soon(self._start_groups, context=self._context)
 
     def _start_groups(self) -> None:
         self._is_due = False
@@ -135,7 +138,7 @@ class Writer:
             task.add_done_callback(self._tasks.discard)
         if self._queues and self._timer is None and self._groups < self._committer.max_groups:
             assert self._loop is not None, "set with the first command"
-            self._timer = self._loop.call_later(STALL_S, self._look_again)
+            self._timer = self._loop.call_later(STALL_S, self._look_again, context=self._context)
 
     def _has_place(self) -> bool:
         if self._groups < min(GROUPS, self._committer.max_groups):
@@ -223,12 +226,12 @@ class Writer:
     def _divide(self, group: Group, error: Exception) -> list[Chain]:
         """Halve a group that failed. A command that fails alone is answered."""
         if isinstance(error, Unavailable):
-            log.warning("group not available", books=len(group), reason=str(error))
+            log.warning("group not available", **_name_group(group), reason=str(error))
             for batch in group:
                 self._fail(batch.merchant_id, batch.pending, error)
             return []
         if len(group) > 1:
-            log.warning("group halved", books=len(group), reason=repr(error))
+            log.warning("group halved", **_name_group(group), reason=repr(error))
             middle = len(group) // 2
             return [[group[:middle]], [group[middle:]]]
         (batch,) = group
@@ -267,6 +270,13 @@ class Writer:
         self._queues.finish(merchant_id, count)
         if self._queues:
             self._plan_start()
+
+
+def _name_group(group: Group) -> dict[str, int]:
+    """What the log says of a group: the merchant if there is one, and how many commands fail with it."""
+    commands = sum(len(batch.pending) for batch in group)
+    only = {"merchant_id": group[0].merchant_id} if len(group) == 1 else {}
+    return {**only, "books": len(group), "commands": commands}
 
 
 async def _run_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -20,6 +20,7 @@ from typing import Final, Protocol
 
 import msgspec
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.pool import Pool, is_idle
@@ -30,6 +31,7 @@ from merchant_wallet.callbacks.callback_states import Event, read_attempt
 from merchant_wallet.callbacks.host_concurrency import QUICK_LIMIT, HostConcurrency
 from merchant_wallet.callbacks.outbox import Claim, Key, Waiting
 from merchant_wallet.callbacks.payloads import (
+    DEPOSIT,
     SUCCESS_STATUS,
     CallbackEvent,
     Payload,
@@ -175,6 +177,8 @@ class CallbackSender:
 
     async def _deliver(self, claim: Claim, event: CallbackEvent | None, url: str | None) -> None:
         """Make the attempt and record the result. Every error is logged with the event."""
+        # The task is this attempt's alone, so nothing has to be unbound.
+        bind_contextvars(**_make_log_fields(claim))
         answer = Answer(0, error=NO_URL)
         try:
             if url is not None:
@@ -182,7 +186,7 @@ class CallbackSender:
             await self._record_result(claim, answer, has_url=url is not None)
         except Exception as error:
             # A delivered callback whose result was not recorded is sent again when the claim has expired.
-            log_failure(log, "callback result could not be recorded", error, **_make_log_fields(claim))
+            log_failure(log, "callback result could not be recorded", error)
         finally:
             # Without a request there is no latency, so nothing is learnt about the host.
             self._hosts.release(read_host(url or ""), answer.latency_ms or None)
@@ -198,7 +202,7 @@ class CallbackSender:
             return await self._client.send(url, payload)
         except Exception as error:
             # Recorded like any failure, so one broken callback is not tried for ever.
-            log_failure(log, "callback could not be sent", error, **_make_log_fields(claim))
+            log_failure(log, "callback could not be sent", error)
             return Answer(0, error=OUR_FAULT)
 
     async def _merchant(self, claim: Claim) -> Merchant:
@@ -223,7 +227,7 @@ class CallbackSender:
         if event is Event.SUCCEEDED:
             async with self._writers.acquire() as connection:
                 await outbox.record_success(connection, claim, answer, self._clock())
-            log.debug("callback delivered", **_make_log_fields(claim), latency_ms=answer.latency_ms)
+            log.debug("callback delivered", latency_ms=answer.latency_ms)
             return
         failed = msgspec.structs.replace(answer, error=failure)
         repeats = event is Event.FAILED
@@ -233,15 +237,15 @@ class CallbackSender:
         say, said = (log.info, "callback not accepted") if repeats else (log.warning, "callback given up")
         say(
             said,
-            **_make_log_fields(claim),
-            attempt=claim.attempt_no,
+            attempt_no=claim.attempt_no,
             http_status=answer.http_status,
             error=failure,
         )
 
 
 def _make_log_fields(claim: Claim) -> dict[str, object]:
-    return {"merchant_id": claim.key.merchant_id, "event_id": claim.event_id}
+    order = {} if claim.event_type == DEPOSIT else {"order_id": claim.key.order_id}
+    return {"merchant_id": claim.key.merchant_id, **order, "event_id": claim.event_id}
 
 
 def _explain(answer: Answer) -> str | None:

@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from structlog.contextvars import bind_contextvars
 
 from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.audit import cell_changes, records
@@ -266,6 +267,8 @@ async def open_request(
         return None
     http.scope[AUTHENTICATED] = True
     operator = session.operator
+    named = {"merchant_id": http.path_params.get("merchant_id", operator.merchant_id)}
+    bind_contextvars(operator=operator.name, **{key: value for key, value in named.items() if value})
     return ConsoleRequest(
         http=http,
         context=context,

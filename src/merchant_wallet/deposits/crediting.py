@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
@@ -107,23 +108,24 @@ class CreditingWorker:
         await deposit_store.hold_elsewhere(await self._cell.get(), due, cause)
 
     async def _credit(self, due: DueDeposit) -> bool:
-        name = _make_log_fields(due)
+        # `gather` made a task of this deposit's own, so nothing has to be unbound.
+        bind_contextvars(**_make_log_fields(due))
         command = CreditDeposit(due.key, due.address, due.amount_units, due.wants_callback)
         try:
             submission = Submission(command, settings_version=due.settings_version)
             outcome = await self._book.submit(due.merchant_id, submission)
         except Exception as error:
             # It may have been credited all the same. Asked again, the book returns the first outcome.
-            log.error("deposit could not be credited", **name, error=repr(error))
+            log.error("deposit could not be credited", error=repr(error))
             await self._postpone(due, f"the book did not answer: {error!r}")
             return False
         if isinstance(outcome, Credited):
-            log.info("deposit credited", **name, entry_id=outcome.entry_id)
+            log.info("deposit credited", entry_id=outcome.entry_id)
             return True
         if isinstance(outcome, Stale):
             self.wake.set()
             return False
-        log.info("deposit waits", **name, answer=repr(outcome))
+        log.info("deposit waits", answer=repr(outcome))
         await self._postpone(due, outcome.msg if isinstance(outcome, Refusal) else repr(outcome))
         return False
 

@@ -1,7 +1,14 @@
 """Logs: structured lines on standard error, and one line for each request.
 
-Rules: a line of a request has the request's id. No line holds a secret, a signature or a body. The request
-lines are on the hot path: they are formatted without structlog, buffered, and written a few times a second.
+Rules:
+- Every line has `timestamp`, `level` and `event`, in this order. What a line is about is bound where the
+  work on it begins (`structlog.contextvars`): `request_id`, `merchant_id`, `order_id`, `worker`, `cell`.
+  So lines of deeper code have it too.
+- What works for several requests, such as the writer's groups, runs in a context of its own. Otherwise its
+  lines would have the id of the request that came first.
+- No line holds a secret, a signature or a body.
+- The request lines are on the hot path: they are formatted without structlog, buffered, and written a few
+  times a second.
 """
 
 import asyncio
@@ -9,6 +16,7 @@ import itertools
 import logging
 import secrets
 import sys
+import time
 from functools import lru_cache
 from typing import Any, TextIO, cast
 
@@ -37,15 +45,37 @@ def set_up(level: str, log_format: str | None, stream: TextIO | None = None) -> 
     )
     structlog.configure(
         processors=[
+            structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info if rendered == "json" else _keep,
+            _put_first,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
         logger_factory=structlog.PrintLoggerFactory(cast(TextIO, LogStream(target))),
         cache_logger_on_first_use=True,
     )
+    _take_library_lines()
+
+
+class LibraryLines(logging.Handler):
+    """Lines of libraries, which use Python's `logging`, in the form of ours. Warnings and worse."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line."""
+        logger = structlog.get_logger(record.name)
+        level = max(record.levelno, logging.WARNING)
+        logger.log(level, record.getMessage(), logger=record.name, exc_info=record.exc_info)
+
+
+def _take_library_lines() -> None:
+    root = logging.getLogger()
+    for handler in root.handlers:
+        if isinstance(handler, LibraryLines):
+            return
+    # Below this level httpx would log the URLs of nodes, which may contain a key.
+    root.addHandler(LibraryLines(logging.WARNING))
 
 
 class LogStream:
@@ -74,6 +104,10 @@ class LogStream:
             self._stream.flush()
         except (OSError, ValueError):
             self.lost += 1
+
+
+def _put_first(logger: Any, name: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    return {**{key: event[key] for key in ("timestamp", "level", "event")}, **event}
 
 
 def _keep(logger: Any, name: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
@@ -110,6 +144,7 @@ class AccessLog:
         self._stream = LogStream(stream)
         self._enabled = enabled
         self._lines: list[str] = []
+        self._second, self._second_text = 0, ""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -117,18 +152,45 @@ class AccessLog:
         if self._enabled:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def write(self, request_id: str, path: str, code: int, app_key: str, source: str, took_s: float) -> None:
-        """Log a request of an operation. The key comes from the client, so it is quoted as JSON."""
+    def write(
+        self,
+        request_id: str,
+        path: str,
+        code: int,
+        app_key: str,
+        source: str,
+        took_s: float,
+        merchant_id: int | None = None,
+    ) -> None:
+        """Log a request of an operation. The key comes from the client, so it is quoted as JSON.
+
+        `merchant_id` is the merchant that signed it, if the signature was right.
+        """
         if self._enabled and len(self._lines) < MAX_GATHERED:
+            at_ms = now_ms()
+            second = at_ms // 1000
+            if second != self._second:
+                self._second = second
+                self._second_text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
             self._lines.append(
-                f'{{"event":"request","request_id":"{request_id}","path":"{path}","code":{code},'
-                f'"app_key":{_quote(app_key)},"source":"{source}","took_ms":{took_s * 1000:.1f},'
-                f'"at_ms":{now_ms()}}}\n'
+                f'{{"timestamp":"{self._second_text}.{at_ms % 1000:03d}Z","level":"info","event":"request",'
+                f'"request_id":"{request_id}","merchant_id":{merchant_id or "null"},"path":"{path}",'
+                f'"code":{code},"app_key":{_quote(app_key)},"source":"{source}",'
+                f'"took_ms":{took_s * 1000:.1f},"at_ms":{at_ms}}}\n'
             )
 
-    def write_other(self, request_id: str, path: str, code: int, source: str, took_s: float = 0.0) -> None:
+    def write_other(
+        self,
+        request_id: str,
+        path: str,
+        code: int,
+        source: str,
+        took_s: float = 0.0,
+        merchant_id: int | None = None,
+    ) -> None:
         """Log any other request. Its path may be any text, so it is quoted as JSON."""
-        self.write(request_id, msgspec.json.encode(hide_link(path)).decode()[1:-1], code, "", source, took_s)
+        quoted = msgspec.json.encode(hide_link(path)).decode()[1:-1]
+        self.write(request_id, quoted, code, "", source, took_s, merchant_id)
 
     async def stop(self) -> None:
         """Write what is buffered and stop."""

@@ -18,6 +18,7 @@ from typing import Final
 import httpx
 import structlog
 from psycopg import AsyncConnection
+from structlog.contextvars import bind_contextvars
 
 from merchant_wallet.audit.rollback.compared_cells import is_compared_since, read_home_clock_ms
 from merchant_wallet.base import db
@@ -227,8 +228,10 @@ class CellSupervisor:
         running.task.add_done_callback(self._ending.discard)
 
     async def _work(self, cell: Cell, stop: asyncio.Event) -> None:
+        # The task, and those that it starts, are this cell's alone.
+        bind_contextvars(cell=cell.name)
         try:
             await CellWorkers(self._shared, cell).run(stop)
         except Exception as error:
             # Its workers are started again; the other cells' go on.
-            log.error("the workers of a cell ended", cell=cell.name, exc_info=error)
+            log.error("the workers of a cell ended", exc_info=error)

@@ -217,7 +217,7 @@ class Reconciler:
                     "found an address by its balance",
                     chain=name,
                     address=format_address(name, address),
-                    units=held[address],
+                    amount_units=held[address],
                 )
             await records.add_addresses(connection, name, records.DEPOSIT, found, self._clock())
         return None if len(addresses) < limit else addresses[-1]

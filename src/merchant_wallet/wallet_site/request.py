@@ -15,6 +15,7 @@ from psycopg import AsyncConnection
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from structlog.contextvars import bind_contextvars
 
 from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import WalletShown, read_wallet
@@ -166,6 +167,7 @@ async def open_request(
     if wallet is None:
         return None
     http.scope[AUTHENTICATED] = True
+    bind_contextvars(merchant_id=wallet.merchant_id, user_id=wallet.user_id)
     return WalletRequest(
         http=http,
         context=context,

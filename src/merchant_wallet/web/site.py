@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
+from structlog.contextvars import bind_contextvars, get_contextvars
 
 from merchant_wallet.base.db import TransientError
 from merchant_wallet.base.paths import is_plain
@@ -102,8 +103,9 @@ class Site:
             await close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, whatever happens, with its id."""
+        """Answer a request, whatever happens, with its id. The task is this request's alone."""
         request_id = scope["request_id"] = self._context.request_ids.next()
+        bind_contextvars(request_id=request_id)
         status, began_s = 0, time.monotonic()
         source = self._context.client(Request(scope)).source
 
@@ -121,12 +123,15 @@ class Site:
             if looks_up and AUTHENTICATED not in scope and status != 503:
                 self._context.rate_limiter.note_invalid_token(source)
         except Exception as error:
-            log.error("page failed", request_id=request_id, path=hide_link(scope["path"]), exc_info=error)
+            log.error("page failed", path=hide_link(scope["path"]), exc_info=error)
             if not status:
                 await self._error_page(Request(scope, receive), 500)(scope, receive, send_noted)
         finally:
             took_s = time.monotonic() - began_s
-            self._context.access_log.write_other(request_id, scope["path"], status, source, took_s)
+            merchant_id = get_contextvars().get("merchant_id")
+            self._context.access_log.write_other(
+                request_id, scope["path"], status, source, took_s, merchant_id
+            )
 
     def _admit(self, scope: Scope, source: str) -> tuple[ASGIApp, bool]:
         """The application that answers a request, and whether it looks a token up.
@@ -185,7 +190,7 @@ class Site:
         def on(status: int, headers: Mapping[str, str] | None = None) -> ExceptionHandler:
             async def handle(request: Request, error: Exception) -> Response:
                 if status == 503:
-                    log.warning("not available", request_id=request.scope["request_id"], reason=str(error))
+                    log.warning("not available", path=hide_link(request.url.path), reason=str(error))
                 return self._error_page(request, status, headers)
 
             return handle

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
@@ -67,13 +68,15 @@ class Expiry:
     async def _expire(self, key: OrderKey) -> bool | None:
         """True: the order expired. False: the book says that it must not. None: the book failed to answer."""
         merchant_id, order_id = key
+        # `gather` made a task of this order's own, so nothing has to be unbound.
+        bind_contextvars(merchant_id=merchant_id, order_id=order_id)
         try:
             outcome = await self._book.submit(merchant_id, Submission(Expire(order_id)))
         except Exception as error:
-            log.error("order could not expire", merchant_id=merchant_id, order_id=order_id, error=repr(error))
+            log.error("order could not expire", error=repr(error))
             return None
         if isinstance(outcome, Withdrawal):
-            log.info("order expired", merchant_id=merchant_id, order_id=order_id)
+            log.info("order expired")
             return True
-        log.info("order did not expire", merchant_id=merchant_id, order_id=order_id, answer=repr(outcome))
+        log.info("order did not expire", answer=repr(outcome))
         return False

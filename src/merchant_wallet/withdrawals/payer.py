@@ -19,6 +19,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
@@ -164,15 +165,16 @@ class Payer:
     async def _work_on(self, key: OrderKey) -> None:
         """Claim the order and make an attempt. Every error is logged with the order."""
         merchant_id, order_id = key
+        # The task is this order's alone, so nothing has to be unbound.
+        bind_contextvars(merchant_id=merchant_id, order_id=order_id)
         try:
             async with self._connections.acquire() as connections:
                 await self._claim_and_try(key, connections)
         except ClaimLost:
-            log.warning("payout was taken over by another payer", merchant_id=merchant_id, order_id=order_id)
+            log.warning("payout was taken over by another payer")
         except Exception as error:
             # The claim expires by itself. Then any payer may try again.
-            name = {"merchant_id": merchant_id, "order_id": order_id}
-            log_failure(log, "payout could not be processed", error, **name)
+            log_failure(log, "payout could not be processed", error)
             self._is_away = is_database_away(error)
         finally:
             if self._is_full() or self._max_per_chain <= list(self._chain_of.values()).count(
@@ -206,11 +208,8 @@ class Payer:
         except ClaimLost:
             raise
         except Exception as error:
-            failures, order = (
-                claim.failures + 1,
-                {"merchant_id": claim.merchant_id, "order_id": claim.order_id},
-            )
-            log_failure(log, "payout attempt failed", error, **order, failures=failures)
+            failures = claim.failures + 1
+            log_failure(log, "payout attempt failed", error, fence=claim.fence, failures=failures)
             kind = "node" if isinstance(error, ChainAway | ChainDisagrees | TimeoutError) else "fault"
             obstacle = Obstacle(kind, f"{type(error).__name__}: {error}"[:MAX_CAUSE])
             return Waits(int(1000 * compute_retry_pause_s(failures - 1)), obstacle), failures

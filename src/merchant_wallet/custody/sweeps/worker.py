@@ -99,7 +99,10 @@ class SweepWorker:
             if sweep_id is not None:
                 opened.append(sweep_id)
                 log.info(
-                    "sweep begun", chain=chain, sweep_id=sweep_id, amount=planned.candidate.balance_units
+                    "sweep begun",
+                    chain=chain,
+                    sweep_id=sweep_id,
+                    amount_units=planned.candidate.balance_units,
                 )
         return opened
 

@@ -1,0 +1,51 @@
+"""Every key that a log line may have. Pure.
+
+Rules: a key has one meaning in all lines, and keeps it: people search by them. A test compares this table
+with the calls in the code. docs/operating.md is generated from it.
+"""
+
+from typing import Final
+
+ALWAYS: Final = {
+    "timestamp": "when, in UTC",
+    "level": "`debug`, `info`, `warning`, `error`, or `critical`: an operator must look",
+    "event": "what happened, always in the same words",
+}
+ABOUT: Final = {
+    "request_id": "the request, as in its answer's `X-Request-Id`",
+    "merchant_id": "the merchant. A request's line has it once the signature is right",
+    "order_id": "the withdrawal",
+    "user_id": "the sub-user",
+    "operator": "the operator who is signed in",
+    "path": "the path of the request, without tokens",
+    "worker": "the worker whose turn it is: `payer`, `callbacks`, `expiry`, …",
+    "cell": "the apart cell",
+    "chain": "the chain's code",
+    "tx_hash": "the chain's transaction",
+    "event_id": "the callback",
+    "sweep_id": "the sweep",
+    "entry_id": "the journal's entry",
+    "trace_id": "the trace, if there are traces",
+    "logger": "the library that wrote the line",
+    "reason": "why, in words",
+    "cause": "why, in words: what an operator is told",
+    "error": "why: the error's type and words",
+    "exception": "the traceback, without values of variables",
+}
+"""What a line is about. Most searches need only these."""
+DETAILS: Final = """
+address after_block alarming amount_units answer attempt_no away_s back_to_block block blocks_left
+books cell_id certain claimed closed command commands connections count day days difference_units
+dropped evidence factor failures fence freezes_wallet_of group http_status kind latency_ms log_index
+merchants migration needed nonce open pause_s payout pid port purpose refused said side since_ms
+source status step subject task uid under_way unexplained_units user wallet wrong
+"""
+"""Further keys, whose meaning follows from the event."""
+OF_REQUESTS: Final = {
+    "code": "the business code of the answer; of a page the HTTP status",
+    "app_key": "the appKey that was sent, also if the signature was wrong",
+    "source": "the client's address",
+    "took_ms": "how long the request took",
+    "at_ms": "when it was answered, in milliseconds since 1970",
+}
+"""Keys of the lines with the event `request`, besides those above."""
