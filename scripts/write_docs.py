@@ -9,6 +9,7 @@ from pathlib import Path
 
 from scripts.documents.alerts import RULES, write_rules
 from scripts.documents.blocks import make_blocks
+from scripts.documents.dashboards import write_dashboards
 from scripts.documents.pages import PAGES, renew
 from scripts.documents.story import Story, run_story
 
@@ -24,8 +25,10 @@ def main() -> None:
     for page in PAGES:
         page.write_text(renew(page.read_text(encoding="utf-8"), blocks), encoding="utf-8")
         print(f"wrote {page.name}")
-    RULES.write_text(write_rules(), encoding="utf-8")
-    print(f"wrote {RULES.name}")
+    for path, text in {RULES: write_rules(), **write_dashboards()}.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path.name}")
 
 
 def _run_story() -> Story:
