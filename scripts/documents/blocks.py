@@ -12,6 +12,8 @@ from scripts.documents.story import CALLBACK_SECRET, SECRET, VECTOR, VECTOR_OPER
 from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW, to_eip55, to_tron
 from merchant_wallet.base.codes import CODES
 from merchant_wallet.base.config import describe_settings
+from merchant_wallet.base.setting_readers import READERS, SAME, Reader
+from merchant_wallet.base.settings import SETTINGS
 from merchant_wallet.base.signing import (
     CALLBACK_PATH,
     HMAC,
@@ -25,13 +27,21 @@ from merchant_wallet.callbacks.payloads import Payload
 from merchant_wallet.cli.program import load_all_commands
 from merchant_wallet.console.request import Page
 from merchant_wallet.console.routes import list_pages
-from merchant_wallet.merchants.records import SETTINGS
+from merchant_wallet.merchants.records import SETTINGS as MERCHANT_SETTINGS
 from merchant_wallet.observability.log_keys import ABOUT, ALWAYS, OF_REQUESTS
 from merchant_wallet.operators.roles import RIGHTS, Right, Role
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 PROGRAM: Final = "merchant-wallet"
 NAME_WIDTH: Final = 34
+SETTING_GROUPS: Final = {
+    "Web side and worker side": frozenset({Reader.WEB, Reader.WORKER}),
+    "Web side": frozenset({Reader.WEB}),
+    "Worker side and signer": frozenset({Reader.WORKER, Reader.SIGNER}),
+    "Worker side": frozenset({Reader.WORKER}),
+    "`up`": frozenset({Reader.UP}),
+}
+"""The parts of the page of settings, each with those who must read a setting. The first that fits has it."""
 
 
 def make_blocks(story: Story) -> dict[str, str]:
@@ -136,14 +146,28 @@ def _show_sandbox_addresses() -> str:
 
 
 def _show_settings() -> str:
-    rows = [(f"`{name}`", f"`{default}`", text) for name, default, text in describe_settings()]
-    return _table(("Setting", "Default", "Meaning"), rows)
+    """One table for each group of programs that read the same settings."""
+    described = {name: (default, text) for name, default, text in describe_settings()}
+    groups: dict[str, list[tuple[str, ...]]] = {title: [] for title in SETTING_GROUPS}
+    for name, setting in SETTINGS.items():
+        shown = f"WALLET_{name.upper()}"
+        default, text = described[shown]
+        kept = " **Secret.**" if setting.secret else ""
+        same = "yes" if name in SAME else ""
+        row = (f"`{shown}`", f"`{default}`", same, text + kept)
+        groups[_find_group(READERS[name])].append(row)
+    head = ("Setting", "Default", "The same everywhere", "Meaning")
+    return "\n\n".join(f"## {title}\n\n{_table(head, rows)}" for title, rows in groups.items())
+
+
+def _find_group(readers: frozenset[Reader]) -> str:
+    return next(title for title, needed in SETTING_GROUPS.items() if needed <= readers)
 
 
 def _show_merchant_settings(fresh: dict[str, str]) -> str:
     rows = [
         (f"`{name}`", "" if name == "name" else f"`{fresh[name]}`", setting.rule)
-        for name, setting in SETTINGS.items()
+        for name, setting in MERCHANT_SETTINGS.items()
     ]
     return _table(("Setting", "When new", "Value"), rows)
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parent.parent.parent
-PAGES: Final = tuple(ROOT / "docs" / name for name in ("integrating.md", "operating.md", "ARCHITECTURE.md"))
+PAGES: Final = tuple(
+    ROOT / "docs" / name for name in ("integrating.md", "operating.md", "settings.md", "ARCHITECTURE.md")
+)
 
 _BLOCK: Final = re.compile(r"<!-- begin: (?P<name>[^>]+) -->\n.*?<!-- end: (?P=name) -->", re.DOTALL)
 

@@ -25,6 +25,7 @@ COMMANDS = (
     "migrate",
     "sign",
     "doctor",
+    "settings",
     "signer",
     "keys create",
     "keys import",
@@ -121,6 +122,7 @@ LISTS = (
     "audit show",
     "audit verify",
     "doctor",
+    "settings",
     "migrate",
 )
 HEAVY = ("psycopg", "rich", "structlog", "starlette", "coincurve", "cryptography", "uvloop", "jinja2")

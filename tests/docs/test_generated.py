@@ -39,7 +39,7 @@ def test_every_operation_has_an_example(blocks: dict[str, str]) -> None:
 def test_every_code_and_every_setting_has_its_row(blocks: dict[str, str]) -> None:
     assert [int(code) for code in re.findall(r"^\| (\d+) \|", blocks["codes"], re.M)] == list(CODES)
     listed = re.findall(r"^\| `(WALLET_[A-Z0-9_]+)` \|", blocks["settings"], re.M)
-    assert listed == [name for name, _, _ in describe_settings()]
+    assert sorted(listed) == sorted(name for name, _, _ in describe_settings())
     assert re.findall(r"^\| `([a-z-]+)` \|", blocks["merchant settings"], re.M) == list(SETTINGS)
 
 

@@ -59,6 +59,12 @@ ROWS: Final = (
         "Check set-up, database, roles, clock, keys, chains, nonces, checkpoints, payouts and cells.",
         is_group=False,
     ),
+    Row(
+        "settings",
+        "settings",
+        "Show the settings in effect here and now, and where each is from.",
+        is_group=False,
+    ),
     Row("merchant", "merchants", "Open merchants, change their settings, rotate their secrets."),
     Row("cell", "cells", "Spread merchants' books over several databases."),
     Row("keys", "keys", "Create, import and show the keys that pay and that receive."),

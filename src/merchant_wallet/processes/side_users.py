@@ -26,10 +26,10 @@ import structlog
 import merchant_wallet
 from merchant_wallet.base.config import (
     ConfigError,
-    add_file_settings,
     load_key_file,
     load_or_create_master_key,
 )
+from merchant_wallet.base.setting_sources import put_into_environment
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.postgres.privileges import (
     CAP_NET_BIND_SERVICE,
@@ -235,7 +235,7 @@ def _can_read(user: SideUser, paths: Sequence[Path]) -> bool:
 def make_environment(settings: Settings, environment: Mapping[str, str], side: str) -> dict[str, str]:
     """The environment of a side that can't read root's files. Raises ConfigError, KeystoreError."""
     master_key = settings.master_key or load_or_create_master_key(settings.data)
-    told = add_file_settings(environment)
+    told = put_into_environment(environment, with_file=True)
     told |= {
         "HOME": NO_HOME,
         "WALLET_MASTER_KEY": master_key.hex(),

@@ -33,6 +33,7 @@ from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.restarts import Backoff
+from merchant_wallet.base.setting_sources import put_into_environment
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.observability import logs
@@ -165,14 +166,13 @@ class ProcessSupervisor:
     def __init__(self, settings: Settings, environment: Mapping[str, str], say: Say, progress: Say) -> None:
         self._settings = settings
         self._environment = {
-            **environment,
+            **put_into_environment(environment, with_file=False),
             "WALLET_DATA": str(settings.data.absolute()),
             "WALLET_HOST": settings.host,
             "WALLET_PORT": str(settings.port),
             "WALLET_SANDBOX": "true" if settings.sandbox else "false",
         }
-        self._say = say
-        self._progress = progress
+        self._say, self._progress = say, progress
         self._messages: queue.Queue[tuple[str, str]] = queue.Queue()
         self._children = [ChildProcess(side, self._messages) for side in SIDES]
         self._ready: set[str] = set()

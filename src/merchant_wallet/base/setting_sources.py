@@ -1,0 +1,177 @@
+"""Where the texts of the settings come from: the environment, files that it names, and the settings file.
+
+Rules:
+- `WALLET_NAME` is in the environment, or `name` in the TOML file that `WALLET_CONFIG` names. The environment
+  wins. An empty value counts as not set.
+- A secret may be in a file of its own: `WALLET_NAME_FILE` or `name_file` names the file. systemd may pass it
+  as a credential, whose name is `WALLET_NAME`. What the environment says wins over a credential, and a
+  credential wins over the settings file.
+- A name that is unknown, or said twice at one place, is refused. A misspelt limit that is ignored would be
+  worse than a service that does not start.
+- Only its owner and its group may read a file with a secret. In `/run/secrets` the container's
+  own rules hold.
+- Nothing here reads `os.environ` or parses a value.
+"""
+
+import difflib
+import os
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from merchant_wallet.base.settings import SETTINGS
+
+PREFIX: Final = "WALLET_"
+FILE_SETTING: Final = "WALLET_CONFIG"
+CREDENTIALS: Final = "CREDENTIALS_DIRECTORY"
+"""Set by systemd for a service with `LoadCredential=`."""
+FILE_SUFFIX: Final = "_file"
+MAX_BYTES: Final = 65_536
+CONTAINER_SECRETS: Final = Path("/run/secrets")
+
+
+class ConfigError(Exception):
+    """A setting, or the master key's file, breaks its rule. The text names both."""
+
+
+class Given(NamedTuple):
+    """The text of one setting, and where it is from, for a sentence."""
+
+    text: str
+    source: str
+
+
+def read_given(env: Mapping[str, str], toml_path: Path | None = None) -> dict[str, Given]:
+    """Every setting that is given anywhere, by its name. Raises ConfigError."""
+    path = toml_path or (Path(env[FILE_SETTING]).expanduser() if env.get(FILE_SETTING) else None)
+    return {**_read_toml(path), **_read_credentials(env), **_read_environment(env)}
+
+
+def put_into_environment(env: Mapping[str, str], *, with_file: bool) -> dict[str, str]:
+    """The same environment with the secrets of files and credentials as values, for a child process.
+
+    `with_file` adds the settings file's values, for a process that can't read that file. Raises ConfigError.
+    """
+    told = {**_read_credentials(env), **_read_environment(env)}
+    dropped = {CREDENTIALS}
+    if with_file:
+        dropped.add(FILE_SETTING)
+        told = {**read_given(env), **told}
+    spelt = {PREFIX + name.upper(): given.text for name, given in told.items()}
+    kept = {
+        name: text
+        for name, text in env.items()
+        if name not in dropped and not (name.startswith(PREFIX) and _names_file(_lower(name)))
+    }
+    return {**kept, **spelt}
+
+
+def _lower(variable: str) -> str:
+    return variable.removeprefix(PREFIX).lower()
+
+
+def _names_file(name: str) -> bool:
+    """Whether this is not a setting, but names the file of one."""
+    base = name.removesuffix(FILE_SUFFIX)
+    return name not in SETTINGS and base != name and base in SETTINGS and SETTINGS[base].secret
+
+
+def _read_environment(env: Mapping[str, str]) -> dict[str, Given]:
+    texts = {
+        variable: env[variable]
+        for variable in sorted(env)
+        if variable.startswith(PREFIX) and variable != FILE_SETTING
+    }
+    return dict(_resolve(texts, "{name}", upper=True))
+
+
+def _resolve(texts: Mapping[str, str], shown: str, *, upper: bool) -> Iterator[tuple[str, Given]]:
+    """Settings by their names, from spelt names with texts. Files of secrets are read."""
+    seen: dict[str, str] = {}
+    for spelt, text in texts.items():
+        name, source = _lower(spelt) if upper else spelt, shown.format(name=spelt)
+        is_file = _names_file(name)
+        name = name.removesuffix(FILE_SUFFIX) if is_file else _known(name, source)
+        if not text:
+            continue
+        if name in seen:
+            raise ConfigError(f"{seen[name]} and {source} are both set: set one of them.")
+        seen[name] = source
+        if is_file:
+            yield name, Given(_read_secret(Path(text).expanduser(), source), source)
+        else:
+            yield name, Given(text, source)
+
+
+def _read_credentials(env: Mapping[str, str]) -> dict[str, Given]:
+    """The credentials whose names are those of secrets. Others may be for somebody else."""
+    if not env.get(CREDENTIALS):
+        return {}
+    folder = Path(env[CREDENTIALS])
+    found: dict[str, Given] = {}
+    for name, setting in SETTINGS.items():
+        variable = PREFIX + name.upper()
+        if setting.secret and (folder / variable).is_file():
+            source = f"the credential {variable}"
+            found[name] = Given(_read_secret(folder / variable, source), source)
+    return {name: given for name, given in found.items() if given.text}
+
+
+def _read_secret(path: Path, source: str) -> str:
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            content = file.read(MAX_BYTES + 1)
+        text = content.decode()
+    except OSError as error:
+        raise ConfigError(f"{source} names {path}, which cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError:
+        raise ConfigError(f"{source} names {path}, which is not UTF-8 text.") from None
+    if mode & stat.S_IROTH and CONTAINER_SECRETS not in path.absolute().parents:
+        raise ConfigError(f"{path}, which {source} names, can be read by everybody: chmod 640 it.")
+    if len(content) > MAX_BYTES:
+        raise ConfigError(f"{path}, which {source} names, has more than {MAX_BYTES} bytes.")
+    return text.rstrip("\r\n")
+
+
+def _known(name: str, shown: str) -> str:
+    if name in SETTINGS:
+        return name
+    near = difflib.get_close_matches(name, SETTINGS, n=1)
+    hint = f" Did you mean {PREFIX}{near[0].upper()}?" if near else ""
+    raise ConfigError(f"{shown} is not a setting of this service.{hint}")
+
+
+def _read_toml(path: Path | None) -> dict[str, Given]:
+    """The file's settings as texts, for the same parsers as the environment's. Decimals stay as written."""
+    if path is None:
+        return {}
+    try:
+        with path.open("rb") as file:
+            readable_by_all = bool(os.fstat(file.fileno()).st_mode & stat.S_IROTH)
+            content = tomllib.load(file, parse_float=str)
+    except OSError as error:
+        raise ConfigError(f"the settings file {path} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the settings file {path} is not TOML: {error}.") from error
+    texts = {name: _as_text(value, f"{name} in {path}") for name, value in content.items()}
+    given = dict(_resolve(texts, f"{{name}} in {path}", upper=False))
+    for name in given:
+        if not SETTINGS[name].in_file:
+            raise ConfigError(f"{name} must not be set in {path}, since all processes read that file.")
+    secret = [name for name in given if SETTINGS[name].secret and texts.get(name)]
+    if secret and readable_by_all:
+        raise ConfigError(f"{path} holds {secret[0]} and can be read by everybody: chmod 640 it.")
+    return given
+
+
+def _as_text(value: object, shown: str) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int):
+        return str(value)
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return ",".join(value)
+    raise ConfigError(f"{shown} must be text, a number, true, false or a list of texts.")
