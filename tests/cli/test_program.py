@@ -103,6 +103,12 @@ COMMANDS = (
     "operator set-role",
     "operator sessions",
     "operator end-sessions",
+    "backup create",
+    "backup key",
+    "backup list",
+    "backup prune",
+    "backup restore",
+    "backup verify",
     "audit show",
     "audit verify",
 )
@@ -146,7 +152,7 @@ def test_every_command_explains_itself_with_an_example(command: str) -> None:
     assert result.exit_code == 0
     assert "Example" in result.stdout
     assert result.stdout.count(f"merchant-wallet {command}") >= 1
-    assert "--data" in result.stdout
+    assert ("--data" in result.stdout) == (command != "backup key")
     assert ("--json" in result.stdout) == (command not in ("up", "serve", "work", "signer"))
 
 

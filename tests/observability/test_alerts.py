@@ -55,6 +55,9 @@ IDLE = 'wallet_watcher_idle_seconds{chain="TRC20",instance="a"}'
 SANDBOX = 'wallet_sandbox{process="web",instance="a"}'
 STARTED = 'process_start_time_seconds{process="web",instance="a"}'
 
+SHIPPING = 'wallet_backup_running{instance="a"}'
+BEHIND = 'wallet_backup_behind_seconds{instance="a"}'
+
 CASES = (
     Case("WalletRequestsFail", {BUSY: "0+6000x30", FAULT: "0+30x30"}, 20, 0),
     Case("WalletRequestsFail", {BUSY: "0+6000x30", FAULT: "0+120x30"}, 20, 1),
@@ -93,6 +96,10 @@ CASES = (
     Case("WalletNotReconciled", {AGE: "0+60x60", INTERVAL: "0x60"}, 40, 0),
     Case("WalletWatcherIdle", {IDLE: "0+60x30", SANDBOX: "0x30"}, 20, 1),
     Case("WalletWatcherIdle", {IDLE: "0+60x30", SANDBOX: "1x30"}, 20, 0),
+    Case("WalletBackupStopped", {SHIPPING: "1x5 0x15"}, 8, 0),
+    Case("WalletBackupStopped", {SHIPPING: "1x5 0x15"}, 15, 1),
+    Case("WalletBackupBehind", {BEHIND: "3x20"}, 15, 0),
+    Case("WalletBackupBehind", {BEHIND: "3x5 90x15"}, 15, 1),
 )
 
 

@@ -120,6 +120,7 @@ def test_every_metric_of_the_table_can_be_seen_and_no_other(
     database_url: str, connection: psycopg.Connection
 ) -> None:
     connection.execute(BOOK.encode())
+    connection.execute(b"set application_name = 'wallet-backup stored 1000'")
     connection.execute(
         b"""
         update payout set frozen_cause = 'c', frozen_ms = 1 where merchant_id = 1 and order_id = 111;

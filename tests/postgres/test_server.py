@@ -16,7 +16,7 @@ import pytest
 from merchant_wallet import postgres
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.postgres import AlreadyRunning, PostgresError, RunningPostgres
-from merchant_wallet.postgres.data_folder import SIDE_ROLES, DataFolder, is_postmaster
+from merchant_wallet.postgres.data_folder import LOGIN_ROLES, DataFolder, is_postmaster
 from merchant_wallet.postgres.privileges import Account, become
 from merchant_wallet.postgres.programs import choose_programs
 
@@ -332,8 +332,13 @@ def test_each_side_has_a_role_that_is_not_the_owner(open_folder: Path) -> None:
     urls = (running.url, running.web_url, running.worker_url)
     assert [_fetch(url, "SELECT current_user") for url in urls] == ["wallet", "wallet_web", "wallet_worker"]
     passwords = {path.name: path.read_text() for path in open_folder.glob("postgres.*password")}
-    assert sorted(passwords) == ["postgres.password", "postgres.web.password", "postgres.worker.password"]
-    assert len(set(passwords.values())) == 3
+    assert sorted(passwords) == [
+        "postgres.backup.password",
+        "postgres.password",
+        "postgres.web.password",
+        "postgres.worker.password",
+    ]
+    assert len(set(passwords.values())) == 4
     assert {stat.S_IMODE((open_folder / name).stat().st_mode) for name in passwords} == {0o600}
     rights = "rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls"
     for url in urls[1:]:
@@ -350,10 +355,10 @@ def _log(folder: Path) -> str:
 def _make_older(folder: Path) -> None:
     """Remove the roles of web and worker, as if an older version had created the folder."""
     kept = DataFolder(folder)
-    drop = "".join(f"DROP ROLE {role};\n" for role in SIDE_ROLES)
+    drop = "".join(f"DROP ROLE {role};\n" for role in LOGIN_ROLES)
     single = ["--single", "-D", str(kept.cluster), "-c", "exit_on_error=on", "postgres"]
     choose_programs(kept).run("postgres", single, kept, drop)
-    for role in SIDE_ROLES:
+    for role in LOGIN_ROLES:
         kept.password(role).unlink()
 
 
@@ -388,7 +393,7 @@ def test_a_server_of_an_older_version_is_not_taken_over_without_the_roles(made_f
     postgres.start(made_folder, _quiet).stop()
     process, pid, _ = _start_up(made_folder)
     _kill(process)
-    for role in SIDE_ROLES:
+    for role in LOGIN_ROLES:
         DataFolder(made_folder).password(role).unlink()
     said: list[str] = []
 

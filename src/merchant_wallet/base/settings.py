@@ -275,6 +275,18 @@ class Settings:
         "The file with the private key of checkpoints, for workers only. Without it, checkpoint.key in the "
         "data folder.",
     )
+    backup_url: str | None = _setting(
+        None,
+        read_text,
+        "a folder's path or s3://bucket/prefix",
+        "Where `up` stores the WAL of its own PostgreSQL, and `backup` its back-ups. Without it, nowhere.",
+    )
+    backup_key_file: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
+        None,
+        read_path,
+        "a file",
+        "The file with the keys of back-ups: recipients to make them, an identity to restore them.",
+    )
     deposit_minimum: int = _setting(
         1_000_000,
         parse_units,

@@ -146,6 +146,7 @@ _ADVICE: Final = {
 
 async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     from merchant_wallet.base import db
+    from merchant_wallet.cli.backup_checks import check_backup
     from merchant_wallet.cli.cell_checks import check_cells
     from merchant_wallet.cli.merchant_move_checks import check_merchant_moves
     from merchant_wallet.processes.python_build import runs_optimised
@@ -171,6 +172,8 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
             async for finding in check_cells(conn, settings, url):
                 yield finding
             async for finding in check_merchant_moves(conn):
+                yield finding
+            async for finding in check_backup(conn, settings):
                 yield finding
 
 

@@ -84,9 +84,12 @@ def _explain_setup(error: Exception) -> Failure | None:
     from merchant_wallet.chains.signer import SignerAway
     from merchant_wallet.merchants.keys import WrongMasterKey
     from merchant_wallet.postgres import PostgresError
+    from merchant_wallet.postgres.backups.errors import BackupError
     from merchant_wallet.postgres.grants import GrantRefused
     from merchant_wallet.postgres.migration_files import MigrationError
 
+    if isinstance(error, BackupError):
+        return Failure(str(error))
     known = (
         ConfigError
         | GrantRefused

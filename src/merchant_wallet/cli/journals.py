@@ -162,7 +162,7 @@ def verify(
     else:
         terminal.print_table(("merchantId", "ok", "entries", "openOrders", "checkpoints", "headHash"), books)
     for report in reports:
-        _note_fault(report)
+        note_fault(report)
     if not sound:
         raise typer.Exit(REFUSED)
 
@@ -205,7 +205,8 @@ async def _verify_all(session: Session, progress: "Progress", where: dict[str, A
     return sorted(found, key=lambda report: report.merchant_id)
 
 
-def _note_fault(report: "BookReport") -> None:
+def note_fault(report: "BookReport") -> None:
+    """Say on standard error what is wrong with a book."""
     if report.torn_checkpoint:
         terminal.note(
             f"Merchant {report.merchant_id}: the last checkpoint is half written, as after a crash."

@@ -51,7 +51,8 @@ def up(
       WALLET_DATABASE_URL=postgresql://wallet@db/wallet merchant-wallet up --no-sandbox
     """
     settings = read_settings(data, host=host, port=port, sandbox=sandbox)
-    from merchant_wallet.processes.up import run_database, run_up
+    from merchant_wallet.processes.own_postgres import run_database
+    from merchant_wallet.processes.up import run_up
 
     if database_only:
         raise typer.Exit(run_database(settings, typer.echo, note))

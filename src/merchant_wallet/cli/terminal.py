@@ -20,7 +20,7 @@ Document = Mapping[str, Any]
 
 PIPE_WIDTH: Final = 10_000
 """Wide enough for every table: output that another program reads is never wrapped."""
-SHORT_TIMES: Final = ("LagMs", "closedMs")
+SHORT_TIMES: Final = ("LagMs", "closedMs", "TookMs")
 """Names of times that are no moments."""
 PROGRESS_INTERVAL_S: Final = 1.0
 

@@ -17,6 +17,7 @@ from merchant_wallet.audit.rollback.evidence import Subject
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import MAX_RANGE
+from merchant_wallet.observability.backup_metrics import read_backup
 from merchant_wallet.observability.cell_figures import MAX_COUNTED, Sample, age, make_coins
 
 QUERIES: Final = Queries(Path(__file__).with_name("metrics.sql"))
@@ -117,6 +118,7 @@ READERS: Final[tuple[ReadSamples, ...]] = (
     _read_supplies,
     _read_rollback,
     _read_sign_ins,
+    read_backup,
 )
 """The queries, given the present time and whether this is the sandbox."""
 

@@ -5,8 +5,8 @@ Rules:
 - The server listens only on a Unix socket. Only its user may enter the socket's folder, and also the group of
   web and worker if they have users of their own.
 - The server asks for a password that only the folder's owner may read.
-- There are three roles: the owner of the tables, the web process's and the worker's. None is a superuser, and
-  the superuser can't log in.
+- There are four roles: the owner of the tables, the web process's, the worker's, and that of back-ups, which
+  may replicate and owns nothing. None is a superuser, and the superuser can't log in.
 - As root the server runs as `nobody`, otherwise as the current user.
 - A server that outlived its `up` is taken over. A second one is never started.
 - Important settings are on the command line, where no file can change them.
@@ -19,15 +19,23 @@ Modules:
 - cluster: create the cluster at the first start
 - server: start, take over and stop the server
 - supervisor: start the server again after it ended
+- backups: base back-ups and WAL in a store, and restoring them
 """
 
+from merchant_wallet.postgres.data_folder import (
+    BACKUP_ROLE,
+    WEB_ROLE,
+    WORKER_ROLE,
+    AlreadyRunning,
+    PostgresError,
+)
 from merchant_wallet.postgres.data_folder import NAME as OWNER_ROLE
-from merchant_wallet.postgres.data_folder import WEB_ROLE, WORKER_ROLE, AlreadyRunning, PostgresError
 from merchant_wallet.postgres.programs import find_programs
 from merchant_wallet.postgres.server import RunningPostgres, has_cluster, locate, start
 from merchant_wallet.postgres.supervisor import PostgresSupervisor
 
 __all__ = [
+    "BACKUP_ROLE",
     "OWNER_ROLE",
     "WEB_ROLE",
     "WORKER_ROLE",

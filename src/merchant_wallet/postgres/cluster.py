@@ -4,16 +4,17 @@ Rules:
 - The cluster is created beside its final place, then moved there whole. So a failed attempt is never mistaken
   for a cluster.
 - At no time can anyone log in without a password.
-- A folder of an older version gets the roles of web and worker at its next start.
+- A folder of an older version gets the roles that it lacks at its next start.
 """
 
 import os
 import secrets
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from merchant_wallet.base.atomic_files import sync_folder
-from merchant_wallet.postgres.data_folder import NAME, SIDE_ROLES, DataFolder, write_secret
+from merchant_wallet.postgres.data_folder import BACKUP_ROLE, LOGIN_ROLES, NAME, DataFolder, write_secret
 from merchant_wallet.postgres.programs import Programs
 
 INITDB = (
@@ -53,32 +54,52 @@ def create_cluster(folder: DataFolder, programs: Programs, private_dir: Path) ->
     sync_folder(folder.root)
 
 
-def create_side_roles(folder: DataFolder, programs: Programs) -> None:
-    """Create the roles of web and worker, and their passwords. The server must be stopped.
+def create_login_roles(folder: DataFolder, programs: Programs) -> None:
+    """Create the roles of web, worker and back-ups, and their passwords. The server must be stopped.
 
     A role may exist already, if a start stopped halfway. It gets a new password. Raises `PostgresError`.
     """
-    for role in SIDE_ROLES:
-        password, file = secrets.token_urlsafe(32), folder.password(role)
-        draft = file.with_suffix(".new")
-        write_secret(draft, password)
-        _run_single(_side_role(role, password), folder.cluster, folder, programs)
-        draft.rename(file)
+    _set_passwords(LOGIN_ROLES, folder.cluster, folder, programs)
+
+
+def renew_passwords(cluster: Path, folder: DataFolder, programs: Programs) -> None:
+    """Give every role of a restored cluster a new password, and create the roles that it lacks.
+
+    So passwords are in no back-up. The server must be stopped. Raises `PostgresError`.
+    """
+    _set_passwords((NAME, *LOGIN_ROLES), cluster, folder, programs)
+
+
+def _set_passwords(roles: Sequence[str], cluster: Path, folder: DataFolder, programs: Programs) -> None:
+    statements: list[str] = []
+    for role in roles:
+        password = secrets.token_urlsafe(32)
+        write_secret(_draft(folder, role), password)
+        statements += _login_role(role, password)
+    _run_single(statements, cluster, folder, programs)
+    for role in roles:
+        _draft(folder, role).rename(folder.password(role))
     sync_folder(folder.root)
 
 
-def _side_role(role: str, password: str) -> tuple[str, ...]:
-    # The owner is a member of the role, so it may end the role's sessions. Dropping a database with force
-    # needs that.
+def _draft(folder: DataFolder, role: str) -> Path:
+    return folder.password(role).with_suffix(".new")
+
+
+def _login_role(role: str, password: str) -> tuple[str, ...]:
+    if role == NAME:
+        return (f"ALTER ROLE {NAME} LOGIN PASSWORD '{password}'",)
     missing = f"IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}')"
-    return (
-        f"DO $$ BEGIN {missing} THEN CREATE ROLE {role}; END IF; END $$",
-        f"GRANT {role} TO {NAME}",
-        f"ALTER ROLE {role} LOGIN PASSWORD '{password}'",
-    )
+    create = f"DO $$ BEGIN {missing} THEN CREATE ROLE {role}; END IF; END $$"
+    if role == BACKUP_ROLE:
+        # It reads the files of the cluster and no table. The owner is no member: it may not replicate.
+        return (create, f"ALTER ROLE {role} LOGIN REPLICATION PASSWORD '{password}'")
+    # The owner is a member of a side's role, so it may end the role's sessions. Dropping a database with
+    # force needs that.
+    return (create, f"GRANT {role} TO {NAME}", f"ALTER ROLE {role} LOGIN PASSWORD '{password}'")
 
 
-def _run_single(statements: tuple[str, ...], cluster: Path, folder: DataFolder, programs: Programs) -> None:
+def _run_single(statements: Sequence[str], cluster: Path, folder: DataFolder, programs: Programs) -> None:
     """Run statements in single-user mode, which needs no login."""
     # Not even a failed statement may be logged, since it contains a password.
     quiet = [

@@ -23,6 +23,9 @@ NAME = "wallet"  # The name of the database, and of the role that owns all table
 WEB_ROLE = "wallet_web"
 WORKER_ROLE = "wallet_worker"
 SIDE_ROLES = (WEB_ROLE, WORKER_ROLE)
+BACKUP_ROLE = "wallet_backup"
+LOGIN_ROLES = (*SIDE_ROLES, BACKUP_ROLE)
+"""The roles beside the owner's, each with a password of its own."""
 PORT = 5432  # Part of the socket's file name only: nothing listens on the network.
 SOCKET_PREFIX = "merchant-wallet-"
 # A socket's path may have 107 bytes. The socket's own name and the folder's random part need the rest.
@@ -61,9 +64,9 @@ class DataFolder:
         part = role.removeprefix(NAME).replace("_", ".")
         return self.root / f"postgres{part}.password"
 
-    def has_side_roles(self) -> bool:
-        """Whether the roles of web and worker were created."""
-        return all(self.password(role).exists() for role in SIDE_ROLES)
+    def has_login_roles(self) -> bool:
+        """Whether the roles of web, worker and back-ups were created."""
+        return all(self.password(role).exists() for role in LOGIN_ROLES)
 
     @property
     def log(self) -> Path:

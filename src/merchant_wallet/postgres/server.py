@@ -16,8 +16,9 @@ from typing import IO
 
 from merchant_wallet.base.config import DATA_DIR_MODE
 from merchant_wallet.base.connection_limits import OWN_CONNECTIONS
-from merchant_wallet.postgres.cluster import create_cluster, create_side_roles
+from merchant_wallet.postgres.cluster import create_cluster, create_login_roles
 from merchant_wallet.postgres.data_folder import (
+    BACKUP_ROLE,
     NAME,
     PORT,
     WEB_ROLE,
@@ -49,7 +50,7 @@ IsAlive = Callable[[], bool]
 
 
 class RunningPostgres:
-    """A server that this process is responsible for: `pid`, `stop`, and URLs for the owner, web and worker.
+    """A server that this process is responsible for: `pid`, `stop`, and a URL for each role.
 
     When this process ends normally, the server is stopped too.
     """
@@ -67,6 +68,7 @@ class RunningPostgres:
         self.url = folder.url(socket_dir)
         self.web_url = folder.url(socket_dir, WEB_ROLE)
         self.worker_url = folder.url(socket_dir, WORKER_ROLE)
+        self.backup_url = folder.url(socket_dir, BACKUP_ROLE)
         self.pid = pid
         self._folder = folder
         self._socket_dir = socket_dir
@@ -191,8 +193,8 @@ def _take_over(
         progress("its socket was removed: it is stopped and started anew")
         _stop_postmaster(pid, is_alive, STOP_TIMEOUT_S, progress)
         return None
-    if not folder.has_side_roles():
-        progress("it was made by an older version: it is stopped and gets the roles of the two sides")
+    if not folder.has_login_roles():
+        progress("it was made by an older version: it is stopped and gets the roles that are missing")
         _stop_postmaster(pid, is_alive, STOP_TIMEOUT_S, progress)
         return None
     write_runtime(folder, pid, socket_dir)
@@ -209,9 +211,9 @@ def _launch(
             progress(f"making the database in {folder.cluster}")
             create_cluster(folder, programs, socket_dir)
         disown_reused_pid(folder)
-        if not folder.has_side_roles():
-            progress("making the database roles of the web side and the worker side")
-            create_side_roles(folder, programs)
+        if not folder.has_login_roles():
+            progress("making the database roles of the web side, the worker side and back-ups")
+            create_login_roles(folder, programs)
         progress("starting PostgreSQL")
         child = _spawn(folder, programs, {**make_server_settings(socket_dir), **overrides})
     except BaseException:
@@ -310,6 +312,9 @@ def make_server_settings(socket_dir: Path) -> dict[str, str]:
         "huge_pages": "try",
         "wal_buffers": "16MB",
         "max_wal_size": "4GB",
+        # The slot of back-ups keeps what is not stored yet. A store that is away for long must not fill the
+        # disk: then a new base back-up is needed.
+        "max_slot_wal_keep_size": "16GB",
         "checkpoint_timeout": "15min",
         "jit": "off",
         "autovacuum": "on",

@@ -13,19 +13,16 @@ Rules:
 import asyncio
 import os
 import queue
-import shlex
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import FrameType
 from typing import Final
 
 import structlog
-from psycopg.conninfo import conninfo_to_dict
 
 from merchant_wallet import postgres
 from merchant_wallet.audit.checkpointing.keys import open_service_signer
@@ -43,6 +40,7 @@ from merchant_wallet.postgres.migrate import migrate
 from merchant_wallet.processes.base import make_base, prepare_master_key, require_supported
 from merchant_wallet.processes.cell_migrations import migrate_cells
 from merchant_wallet.processes.instances import find_contract_limit
+from merchant_wallet.processes.own_postgres import OwnPostgres, require_own
 from merchant_wallet.processes.runtime_file import remove_runtime_file, write_runtime_file
 from merchant_wallet.processes.side_users import (
     SideUser,
@@ -54,6 +52,7 @@ from merchant_wallet.processes.side_users import (
     make_environment,
 )
 from merchant_wallet.processes.signers import require_signer
+from merchant_wallet.processes.wal_shipping import remove_credentials
 
 log = structlog.get_logger("up")
 
@@ -177,8 +176,7 @@ class ProcessSupervisor:
         self._children = [ChildProcess(side, self._messages) for side in SIDES]
         self._ready: set[str] = set()
         self._address = ""
-        self._postgres: postgres.RunningPostgres | None = None
-        self._supervisor: postgres.PostgresSupervisor | None = None
+        self._postgres: OwnPostgres | None = None
         self._urls: dict[str, str] = {}
         self._users = choose_users(settings)
         self._environments: dict[str, dict[str, str]] = {}
@@ -241,10 +239,10 @@ class ProcessSupervisor:
         """The owner's URL. If none was set, start the own PostgreSQL, with a role for each side."""
         url = self._settings.database_url
         if url is not None:
+            require_own(self._settings)
             self._urls = dict.fromkeys(SIDES, url)
             return url
-        self._postgres = postgres.start(self._settings.data, self._progress)
-        self._supervisor = postgres.PostgresSupervisor(self._postgres)
+        self._postgres = OwnPostgres(self._settings, self._progress)
         self._urls = {"serve": self._postgres.web_url, "work": self._postgres.worker_url}
         return self._postgres.url
 
@@ -282,7 +280,8 @@ class ProcessSupervisor:
         environment = dict(self._environments.get(child.side, self._environment))
         environment["WALLET_DATABASE_URL"] = self._urls[child.side]
         environment["WALLET_PORT"] = self._environment["WALLET_PORT"]
-        return {name: text for name, text in environment.items() if name not in kept_back}
+        told = remove_credentials(environment)
+        return {name: text for name, text in told.items() if name not in kept_back}
 
     def _write_runtime_file(self) -> None:
         try:
@@ -318,8 +317,8 @@ class ProcessSupervisor:
         log.error("a side can't begin and is started again", reason=sentence)
 
     def _check_children(self) -> None:
-        if self._supervisor is not None:
-            self._supervisor.check()
+        if self._postgres is not None:
+            self._postgres.check()
         for child in self._children:
             child.check_process(self._environment_of(child), self._read_fd)
 
@@ -357,45 +356,3 @@ def run_up(settings: Settings, say: Say, progress: Say) -> int:
         signal.signal(number, process_supervisor.ask_to_stop)
     process_supervisor.run()
     return 0
-
-
-def run_database(settings: Settings, say: Say, progress: Say) -> int:
-    """Run only the data folder's own PostgreSQL until SIGTERM or SIGINT. Returns the exit status.
-
-    There is no interface and nothing is paid. `say` gets how to reach it. Raises ConfigError and
-    postgres.PostgresError.
-    """
-    if settings.database_url is not None:
-        raise ConfigError(
-            "--database-only starts the data folder's own database, but WALLET_DATABASE_URL is set. "
-            "Commands already use that database."
-        )
-    if not postgres.has_cluster(settings.data):
-        raise ConfigError(f"There is no database in {settings.data} that could be started.")
-    logs.set_up(settings.log_level, settings.log_format)
-    stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: stopping.set())
-    server = postgres.start(settings.data, progress)
-    try:
-        for line in describe_database(settings.data.absolute(), server.url):
-            say(line)
-        supervisor = postgres.PostgresSupervisor(server)
-        while not stopping.wait(POLL_S):
-            supervisor.check()
-    finally:
-        server.stop()
-    return 0
-
-
-def describe_database(data: Path, url: str) -> list[str]:
-    """How to connect to the database of a data folder, without the password."""
-    parts, folder = conninfo_to_dict(url), shlex.quote(str(data))
-    password = shlex.quote(str(data / "postgres.password"))
-    variables = f"PGHOST={parts['host']} PGUSER={parts['user']} PGDATABASE={parts['dbname']}"
-    return [
-        f"doctor: merchant-wallet doctor --data {folder}",
-        f"verify: merchant-wallet book verify --data {folder}",
-        f'psql: {variables} PGPASSWORD="$(cat {password})" psql',
-        f"{READY_PREFIX}the database alone; nobody can call and nothing is paid",
-    ]

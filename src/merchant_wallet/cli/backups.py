@@ -1,0 +1,321 @@
+"""`backup`: base back-ups of the own PostgreSQL, what the store has, and restoring it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
+from merchant_wallet.cli.journals import read_moment
+from merchant_wallet.cli.options import DataOption, JsonOption
+from merchant_wallet.cli.session import Session, find_database, read_settings, run
+
+if TYPE_CHECKING:
+    from merchant_wallet.base.settings import Settings
+    from merchant_wallet.postgres.backups.catalogue import BaseBackup, Catalogue
+    from merchant_wallet.postgres.backups.encryption import BackupKey
+    from merchant_wallet.postgres.backups.recovery import Restored
+    from merchant_wallet.postgres.backups.stores import Store
+
+app = typer.Typer(help="Back up the own PostgreSQL, and restore it to a moment.")
+
+COLUMNS: Final = ("name", "endedMs", "storedBytes", "timeline", "restorableToMs")
+MEGABYTE: Final = 10**6
+NEVER_RESTORED: Final = "keys/signed.jsonl"
+
+NameOption = Annotated[
+    str | None,
+    typer.Option("--backup", metavar="NAME", help="A name of `backup list`. Default: the newest that fits."),
+]
+ToOption = Annotated[
+    str | None,
+    typer.Option("--to", metavar="TIME", help="2026-01-02T03:04:05Z, in UTC. Default: the end of the WAL."),
+]
+SystemOption = Annotated[
+    str | None,
+    typer.Option("--system", metavar="ID", help="Which database, if the store has several."),
+]
+
+
+@app.command()
+def key(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file. It is never overwritten.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Make the key file of back-ups: an identity that restores, and its recipient that only makes them.
+
+    Keep a copy of the file apart from this machine: without it no back-up can be read. A machine that makes
+    back-ups and never reads them needs only the line that begins with `age1`.
+
+    \b
+    Example:
+      merchant-wallet backup key /etc/wallet/backup.key
+    """
+    from merchant_wallet.base.atomic_files import create_file
+    from merchant_wallet.postgres.backups.encryption import make_identity
+
+    identity, recipient = make_identity()
+    text = f"# Reads and makes back-ups. Keep a copy elsewhere.\n# recipient: {recipient}\n{identity}\n"
+    if not create_file(file, text.encode()):
+        raise Failure(f"{file} is there already. A key that is overwritten is every back-up lost.")
+    terminal.print_answer({"file": str(file), "recipient": recipient}, as_json)
+
+
+@app.command()
+def create(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Make a base back-up of the PostgreSQL that `up` runs, while it is in use.
+
+    With WALLET_BACKUP_URL `up` itself stores all WAL after it, so that any later moment can be restored. The
+    keys of the service are never in a back-up; the answer names what to keep apart.
+
+    \b
+    Example:
+      merchant-wallet backup create --data /srv/wallet
+    """
+    settings, (store, keys) = _open(data)
+    from merchant_wallet.postgres.backups.base import create_base
+
+    progress = terminal.Progress()
+
+    def show(done: int, total: int) -> None:
+        progress.show(f"{done // MEGABYTE} MB of about {total // MEGABYTE} MB")
+
+    try:
+        made = create_base(_find_own(settings), store, keys, show)
+    finally:
+        progress.end()
+    run(data, lambda session: _record(session, "backup.created", made.name))
+    kept = _list_apart(settings)
+    terminal.print_answer({**_describe(made), "keepApart": kept}, as_json)
+    if not as_json:
+        terminal.note(f"Not in the back-up, keep them apart from it: {', '.join(kept) or 'nothing'}.")
+
+
+@app.command("list")
+def list_backups(system: SystemOption = None, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """List the base back-ups, and up to which moment each can be restored. No key is needed.
+
+    \b
+    Example:
+      merchant-wallet backup list --data /srv/wallet --json
+    """
+    store = _open_store(read_settings(data))
+    found = _read_catalogue(store, system)
+    bases = [{**_describe(base), "restorableToMs": found.find_end(base).stored_ms} for base in found.bases]
+    document = {"system": found.system, "unfinished": len(found.unfinished), "backups": bases}
+    terminal.print_list(document, "backups", COLUMNS, as_json)
+
+
+@app.command()
+def prune(
+    keep: Annotated[int, typer.Option("--keep", min=1, metavar="N", help="Keep the newest N base back-ups.")],
+    system: SystemOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove older base back-ups, and the WAL that only they need.
+
+    Every moment since the oldest back-up that is kept can still be restored.
+
+    \b
+    Example:
+      merchant-wallet backup prune --keep 7 --data /srv/wallet
+    """
+    store = _open_store(read_settings(data))
+    found = _read_catalogue(store, system)
+    superseded = found.list_superseded(keep)
+    store.delete(superseded)
+    kept = [base.name for base in found.bases[-keep:]]
+    terminal.print_answer({"kept": kept, "removedObjects": len(superseded)}, as_json)
+
+
+@app.command()
+def restore(
+    to: ToOption = None,
+    backup: NameOption = None,
+    system: SystemOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Restore a database into a data folder that has none: to the end of the WAL, or to a moment.
+
+    A folder with a live server, or with a database, is refused. Nothing else in the folder is touched: its
+    checkpoints and its `keys/signed.jsonl` must stay the newest ones. Nothing is paid before
+    `book accept-rollback`.
+
+    \b
+    Examples:
+      merchant-wallet backup restore --data /srv/wallet
+      merchant-wallet backup restore --data /srv/wallet --to 2026-01-02T03:04:05Z
+    """
+    from merchant_wallet.postgres.backups.recovery import choose_base
+    from merchant_wallet.postgres.backups.recovery import restore as restore_files
+
+    to_ms = read_moment(to, "--to")
+    settings, (store, keys) = _open(data)
+    found = _read_catalogue(store, system)
+    base = choose_base(found, backup, to_ms)
+    progress = terminal.Progress()
+    try:
+        done = restore_files(settings.data, store, keys, found, base, to_ms, progress.show)
+    finally:
+        progress.end()
+    missing = _list_missing(settings)
+    terminal.print_answer({**_describe_restored(done), "missing": missing}, as_json)
+    if not as_json:
+        _note_next(settings, missing)
+
+
+@app.command()
+def verify(
+    to: ToOption = None,
+    backup: NameOption = None,
+    system: SystemOption = None,
+    scratch: Annotated[
+        Path | None,
+        typer.Option(
+            "--scratch", metavar="DIR", help="Where the copy is made. Default: the temporary folder."
+        ),
+    ] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Restore into a scratch folder, replay every book there, and say how much is lost.
+
+    The copy is compared with the checkpoints, and with the live database if it runs. It is removed at the
+    end. Exit status 1 if a book is wrong; that the newest entries are missing is no fault.
+
+    \b
+    Examples:
+      merchant-wallet backup verify --data /srv/wallet
+      merchant-wallet backup verify --data /srv/wallet --to 2026-01-02T03:04:05Z --json
+    """
+    from merchant_wallet.cli.backup_drill import verify_in_scratch
+
+    to_ms = read_moment(to, "--to")
+    settings, (store, keys) = _open(data)
+    found = _read_catalogue(store, system)
+    document = verify_in_scratch(settings, store, keys, found, backup, to_ms, scratch)
+    terminal.print_answer(document if as_json else _spell_losses(document), as_json)
+    if not as_json:
+        terminal.print_table(("merchantId", "ok", "entries", "headHash"), document["books"])
+    if not document["ok"]:
+        raise typer.Exit(REFUSED)
+
+
+def _spell_losses(document: dict[str, Any]) -> dict[str, Any]:
+    """The same with what is lost in words."""
+    spelt = {
+        name: "nothing is missing"
+        if not loss["lostEntries"]
+        else f"{loss['lostEntries']} entries of {loss['lostBooks']} books missing, {loss['lostSeconds']} s"
+        for name, loss in document.items()
+        if name.startswith("comparedWith") and loss is not None
+    }
+    return {**document, **spelt}
+
+
+def _note_next(settings: "Settings", missing: list[str]) -> None:
+    import shlex
+
+    folder = shlex.quote(str(settings.data))
+    if missing:
+        terminal.note(f"Put back from where you keep them, before anything starts: {', '.join(missing)}.")
+    terminal.note(
+        f"Next: `up --data {folder} --database-only`; then `doctor` and `book verify`, which say what is "
+        "lost; enter it; `book accept-rollback --reason ...`, and nothing is paid before. Never put back an "
+        f"older {NEVER_RESTORED}. Then make a new base back-up."
+    )
+
+
+def _open(data: Path | None) -> "tuple[Settings, tuple[Store, BackupKey]]":
+    from merchant_wallet.processes.wal_shipping import open_destination
+
+    settings = read_settings(data)
+    return settings, open_destination(settings)
+
+
+def _open_store(settings: "Settings") -> "Store":
+    from merchant_wallet.postgres.backups.stores import open_store
+
+    if settings.backup_url is None:
+        raise Failure("Name the store in WALLET_BACKUP_URL: /a/folder or s3://bucket/prefix.", CANNOT_RUN)
+    return open_store(settings.backup_url)
+
+
+def _find_own(settings: "Settings") -> str:
+    """The URL of the running own PostgreSQL, as the role of back-ups. Raises Failure."""
+    from merchant_wallet import postgres
+
+    if settings.database_url is not None:
+        raise Failure(
+            "`backup create` backs up the PostgreSQL that `up` runs by itself. WALLET_DATABASE_URL names "
+            "another one: back that one up with its own tools, such as pgBackRest.",
+            CANNOT_RUN,
+        )
+    url = postgres.locate(settings.data, postgres.BACKUP_ROLE)
+    return url if url is not None else find_database(settings)
+
+
+def _read_catalogue(store: "Store", system: str | None) -> "Catalogue":
+    from merchant_wallet.postgres.backups.catalogue import list_systems, read_catalogue
+
+    systems = list_systems(store)
+    if system is None and len(systems) > 1:
+        raise Failure(
+            f"The store has back-ups of several databases. Name one with --system: {', '.join(systems)}."
+        )
+    if not systems or (system is not None and system not in systems):
+        raise Failure("The store has no such back-ups. `merchant-wallet backup create` makes one.")
+    return read_catalogue(store, system or systems[0])
+
+
+def _describe(base: "BaseBackup") -> dict[str, Any]:
+    return {
+        "name": base.name,
+        "endedMs": base.completed.ended_ms,
+        "storedBytes": base.size,
+        "timeline": base.completed.timeline,
+    }
+
+
+def _describe_restored(done: "Restored") -> dict[str, Any]:
+    return {
+        "backup": done.base.name,
+        "timeline": done.timeline,
+        "lastCommitMs": done.last_commit_ms,
+    }
+
+
+def _list_apart(settings: "Settings") -> list[str]:
+    """What a restore on a new machine needs besides the back-up."""
+    from merchant_wallet.base.config import MASTER_KEY_FILE
+    from merchant_wallet.processes.signers import find_keys_folder
+
+    folder = settings.data
+    wanted = (
+        folder / MASTER_KEY_FILE,
+        settings.checkpoint_key_path,
+        settings.checkpoint_folder,
+        find_keys_folder(settings),
+    )
+    return [str(path) for path in wanted if path.exists()]
+
+
+def _list_missing(settings: "Settings") -> list[str]:
+    """What the service needs and this folder lacks."""
+    from merchant_wallet.base.config import MASTER_KEY_FILE
+
+    missing = []
+    if settings.master_key is None and not (settings.data / MASTER_KEY_FILE).exists():
+        missing.append(str(settings.data / MASTER_KEY_FILE))
+    if settings.checkpoint_key is None and not settings.checkpoint_key_path.exists():
+        missing.append(str(settings.checkpoint_key_path))
+    if not settings.checkpoint_folder.is_dir():
+        missing.append(str(settings.checkpoint_folder))
+    return missing
+
+
+async def _record(session: Session, action: str, name: str) -> None:
+    await session.record(action, f"backup {name}", after={"name": name})

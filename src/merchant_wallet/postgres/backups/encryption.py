@@ -1,0 +1,215 @@
+"""The key file, and how an object is sealed and opened: age (https://age-encryption.org/v1), by pyrage.
+
+Rules:
+- An age file is a stream of authenticated chunks. One that is cut, reordered or changed is not opened.
+- The first line of the plaintext is the object's name. An object under another name is refused.
+- The key file has identities (`AGE-SECRET-KEY-1…`), which open, or recipients (`age1…`), which only seal.
+  Only its owner may read it.
+"""
+
+import io
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from merchant_wallet.postgres.backups.errors import BackupError
+
+IDENTITY: Final = "AGE-SECRET-KEY-"
+RECIPIENT: Final = "age1"
+MAX_NAME_BYTES: Final = 512
+
+
+class Reader(Protocol):
+    """Something that is read from its begin to its end."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most `size` bytes; none at the end."""
+        ...
+
+
+class Writer(Protocol):
+    """Something that is written to."""
+
+    def write(self, content: bytes, /) -> int:
+        """Write all of it."""
+        ...
+
+    def flush(self) -> None:
+        """Nothing waits afterwards."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BackupKey:
+    """Recipients that seal, and identities that open. Texts, so that this can be passed on."""
+
+    recipients: tuple[str, ...]
+    identities: tuple[str, ...]
+
+    def seal(self, name: str, content: bytes) -> bytes:
+        """An object's bytes."""
+        sealed = io.BytesIO()
+        self.seal_stream(name, io.BytesIO(content), sealed)
+        return sealed.getvalue()
+
+    def seal_stream(self, name: str, source: Reader, target: Writer) -> None:
+        """Read the content to its end and write the object. Raises BackupError, and what the two raise."""
+        age = load_age()
+        recipients = [age.x25519.Recipient.from_str(text) for text in self.recipients]
+        guarded = _Guarded(source)
+        try:
+            age.encrypt_io(_Named(name, guarded), target, recipients)
+        except (age.EncryptError, OSError) as error:
+            raise guarded.error or BackupError(f"{name} can't be encrypted: {error}") from error
+
+    def open(self, name: str, sealed: bytes) -> bytes:
+        """An object's content. Raises BackupError."""
+        content = io.BytesIO()
+        self.open_stream(name, io.BytesIO(sealed), content)
+        return content.getvalue()
+
+    def open_stream(self, name: str, source: Reader, target: Writer) -> None:
+        """Read the object to its end and write its content.
+
+        What was written is right only when this returns: an object that was cut fails at its end. Raises
+        BackupError, and what the two raise.
+        """
+        age = load_age()
+        if not self.identities:
+            raise BackupError(
+                "The key file has no identity (AGE-SECRET-KEY-1...), so it can't read back-ups. Name "
+                "the file that has it in WALLET_BACKUP_KEY_FILE."
+            )
+        identities = [age.x25519.Identity.from_str(text) for text in self.identities]
+        guarded, checked = _Guarded(source), _NameChecked(name, target)
+        try:
+            age.decrypt_io(guarded, checked, identities)
+        except (age.DecryptError, OSError) as error:
+            raise guarded.error or checked.error or BackupError(_explain(name, error)) from error
+        checked.finish()
+
+
+def _explain(name: str, error: Exception) -> str:
+    if "No matching keys" in str(error):
+        return f"{name} was encrypted for another key: name the right file in WALLET_BACKUP_KEY_FILE."
+    return f"{name} is damaged, cut or no back-up ({error}). Use an older back-up: `backup list` shows them."
+
+
+def load_age() -> Any:
+    """The library. Raises BackupError if it is not installed."""
+    try:
+        import pyrage  # type: ignore[import-untyped] # It has no types.
+    except ImportError as error:
+        raise BackupError(
+            "Back-ups need the package pyrage: install the program's locked packages."
+        ) from error
+    return pyrage
+
+
+def make_identity() -> tuple[str, str]:
+    """A new identity, and its recipient."""
+    identity = load_age().x25519.Identity.generate()
+    return str(identity), str(identity.to_public())
+
+
+def read_key_file(path: Path) -> BackupKey:
+    """The keys of a file, one on a line; `#` begins a comment. Raises BackupError, OSError."""
+    if path.stat().st_mode & (stat.S_IRWXO):
+        raise BackupError(f"Everybody can read {path}: chmod 600 {path}")
+    return parse_keys(path.read_text(), str(path))
+
+
+def parse_keys(text: str, place: str) -> BackupKey:
+    """The keys of a key file's text. Raises BackupError."""
+    age = load_age()
+    lines = [line.strip() for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("#")]
+    strange = [line for line in lines if not line.startswith((IDENTITY, RECIPIENT))]
+    if strange or not lines:
+        raise BackupError(
+            f"{place} is no key file: each line is an identity (AGE-SECRET-KEY-1...) or a recipient "
+            "(age1...). `merchant-wallet backup key FILE` makes one."
+        )
+    identities = tuple(line for line in lines if line.startswith(IDENTITY))
+    try:
+        own = [str(age.x25519.Identity.from_str(text).to_public()) for text in identities]
+        named = [str(age.x25519.Recipient.from_str(line)) for line in lines if line.startswith(RECIPIENT)]
+    except (age.IdentityError, age.RecipientError):
+        # The cause is left out: it may contain the key.
+        raise BackupError(f"A key in {place} is malformed.") from None
+    return BackupKey(tuple(dict.fromkeys([*own, *named])), identities)
+
+
+class _Named:
+    """The name's line, then the content."""
+
+    def __init__(self, name: str, source: Reader) -> None:
+        self._head = name.encode() + b"\n"
+        self._source = source
+
+    def read(self, size: int = -1, /) -> bytes:
+        if self._head:
+            head, self._head = self._head, b""
+            return head
+        return self._source.read(size)
+
+
+class _Guarded:
+    """Keeps the source's own error, which the library would flatten into a text."""
+
+    def __init__(self, source: Reader) -> None:
+        self._source = source
+        self.error: Exception | None = None
+
+    def read(self, size: int = -1, /) -> bytes:
+        try:
+            return self._source.read(size)
+        except Exception as error:
+            self.error = error
+            raise
+
+
+class _NameChecked:
+    """Takes the name's line off, and passes on what follows."""
+
+    def __init__(self, name: str, target: Writer) -> None:
+        self._name = name
+        self._target = target
+        self._head: bytes | None = b""
+        self.error: Exception | None = None
+
+    def write(self, content: bytes, /) -> int:
+        try:
+            self._write(content)
+        except Exception as error:
+            self.error = error
+            raise
+        return len(content)
+
+    def _write(self, content: bytes) -> None:
+        if self._head is None:
+            self._target.write(content)
+            return
+        self._head += content
+        name, ends, rest = self._head.partition(b"\n")
+        if ends or len(self._head) > MAX_NAME_BYTES:
+            self._require(name)
+            self._head = None
+            if rest:
+                self._target.write(rest)
+
+    def _require(self, name: bytes) -> None:
+        if name != self._name.encode():
+            raise BackupError(
+                f"{self._name} contains another object, {name[:MAX_NAME_BYTES].decode(errors='replace')}: "
+                "somebody has renamed or replaced it. Use another back-up."
+            )
+
+    def flush(self) -> None:
+        """For the library; the target is flushed by whoever opened it."""
+
+    def finish(self) -> None:
+        """Raises BackupError if not even the name was whole."""
+        if self._head is not None:
+            self._require(self._head)

@@ -1,0 +1,9 @@
+"""What can go wrong with a back-up."""
+
+
+class BackupError(Exception):
+    """A back-up can't be made, read or restored. The text says what to do."""
+
+
+class StoreAway(BackupError):
+    """The store does not answer, or refuses. The same may work later."""

@@ -1,0 +1,137 @@
+"""Names of objects in a store, and positions in the WAL. Pure.
+
+    <system>/base/<start>/data.age                                      the cluster's files
+    <system>/base/<start>/complete.<timeline>.<from>.<to>.<ended>.age   what was made, written last
+    <system>/history/<timeline>.<parent>.<position>.age                 where a timeline began
+    <system>/wal/<segment>.age                                          a whole segment
+    <system>/wal/<segment>.<from>-<to>.age                              a part of the last segment
+
+`<system>` is the cluster's system identifier. Positions are bytes of the WAL, hexadecimal with 16 digits; in
+a part's name they count from the segment's begin, with 8 digits. So names sort as time does.
+"""
+
+import re
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+SEGMENT_BYTES: Final = 16 * 2**20
+"""The size of a WAL segment. `initdb` makes no other here."""
+SEGMENTS_PER_ID: Final = 2**32 // SEGMENT_BYTES
+SUFFIX: Final = ".age"
+MOMENT: Final = "%Y%m%dT%H%M%SZ"
+_WAL = re.compile(r"([0-9A-F]{24})(?:\.([0-9a-f]{8})-([0-9a-f]{8}))?\.age")
+_COMPLETE = re.compile(r"complete\.(\d+)\.([0-9a-f]{16})\.([0-9a-f]{16})\.(\d+)\.age")
+_HISTORY = re.compile(r"(\d+)\.(\d+)\.([0-9a-f]{16})\.age")
+
+
+class WalPart(NamedTuple):
+    """WAL from `start` to `end` of a timeline: a whole segment, or a part of one."""
+
+    timeline: int
+    start: int
+    end: int
+
+    @property
+    def segment(self) -> str:
+        """PostgreSQL's name of the segment."""
+        return name_segment(self.timeline, self.start // SEGMENT_BYTES)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is a whole segment."""
+        return self.end - self.start == SEGMENT_BYTES
+
+    @property
+    def name(self) -> str:
+        """The object's name below `wal/`."""
+        if self.is_whole:
+            return f"{self.segment}{SUFFIX}"
+        begin = self.start - self.start % SEGMENT_BYTES
+        return f"{self.segment}.{self.start - begin:08x}-{self.end - begin:08x}{SUFFIX}"
+
+
+class Completed(NamedTuple):
+    """What the name of a `complete` object says of a base back-up."""
+
+    timeline: int
+    start: int
+    end: int
+    ended_ms: int
+
+    @property
+    def name(self) -> str:
+        """The object's name below the base back-up's own."""
+        return f"complete.{self.timeline}.{self.start:016x}.{self.end:016x}.{self.ended_ms}{SUFFIX}"
+
+
+class Fork(NamedTuple):
+    """A timeline, and where it left its parent."""
+
+    timeline: int
+    parent: int
+    position: int
+
+    @property
+    def name(self) -> str:
+        """The object's name below `history/`."""
+        return f"{self.timeline}.{self.parent}.{self.position:016x}{SUFFIX}"
+
+
+def name_segment(timeline: int, number: int) -> str:
+    """PostgreSQL's name of a segment."""
+    return f"{timeline:08X}{number // SEGMENTS_PER_ID:08X}{number % SEGMENTS_PER_ID:08X}"
+
+
+def parse_wal(name: str) -> WalPart | None:
+    """What an object below `wal/` contains. None for a name of another kind."""
+    found = _WAL.fullmatch(name)
+    if found is None:
+        return None
+    segment, begin, end = found.groups()
+    number = int(segment[8:16], 16) * SEGMENTS_PER_ID + int(segment[16:], 16)
+    first = number * SEGMENT_BYTES
+    if begin is None:
+        return WalPart(int(segment[:8], 16), first, first + SEGMENT_BYTES)
+    return WalPart(int(segment[:8], 16), first + int(begin, 16), first + int(end, 16))
+
+
+def parse_completed(name: str) -> Completed | None:
+    """What a `complete` object's name says. None for a name of another kind."""
+    found = _COMPLETE.fullmatch(name)
+    if found is None:
+        return None
+    timeline, start, end, ended_ms = found.groups()
+    return Completed(int(timeline), int(start, 16), int(end, 16), int(ended_ms))
+
+
+def parse_fork(name: str) -> Fork | None:
+    """What the name of an object below `history/` says. None for a name of another kind."""
+    found = _HISTORY.fullmatch(name)
+    return None if found is None else Fork(int(found[1]), int(found[2]), int(found[3], 16))
+
+
+def parse_position(text: str) -> int:
+    """A position as PostgreSQL writes it (`0/3000028`), in bytes. Raises ValueError."""
+    high, low = text.split("/")
+    return (int(high, 16) << 32) + int(low, 16)
+
+
+def format_position(position: int) -> str:
+    """A position as PostgreSQL writes it."""
+    return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"
+
+
+def read_history(text: str, timeline: int) -> Fork:
+    """The last line of PostgreSQL's history file: where the timeline began. Raises ValueError."""
+    lines = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return Fork(timeline, int(lines[-1][0]), parse_position(lines[-1][1]))
+
+
+def format_moment(at_ms: int) -> str:
+    """A moment as a name."""
+    return datetime.fromtimestamp(at_ms // 1000, UTC).strftime(MOMENT)
+
+
+def parse_moment(text: str) -> int:
+    """The moment of a name in milliseconds. Raises ValueError."""
+    return int(datetime.strptime(text, MOMENT).replace(tzinfo=UTC).timestamp()) * 1000

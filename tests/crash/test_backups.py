@@ -1,0 +1,193 @@
+"""The drill: a service under load is backed up, lost, and restored; what was answered in time is there."""
+
+import asyncio
+import itertools
+import json
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.crash.client import Client
+from tests.crash.service import PROGRAM, TIMEOUT_S, Service, alive, wait_until
+
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import connect_sync
+from merchant_wallet.postgres.backups.queries import SESSION
+
+ORDERS_BETWEEN = 300
+LOST_MACHINES = 3
+
+
+class BackedUpService(Service):
+    """A service with a store beside its data folder."""
+
+    store: Path
+    key_file: Path
+
+    def environment(self) -> dict[str, str]:
+        """With the settings of the store."""
+        told = {"WALLET_BACKUP_URL": str(self.store), "WALLET_BACKUP_KEY_FILE": str(self.key_file)}
+        return {**super().environment(), **told}
+
+
+@pytest.fixture
+def backed_up(service: Service) -> BackedUpService:
+    """A service that is not started yet, with an empty store and a key."""
+    made = BackedUpService(service.data, service.app_key, service.secret)
+    made.store, made.key_file = service.data.parent / "store", service.data.parent / "backup.key"
+    made.store.mkdir()
+    tell(made, "backup", "key", str(made.key_file), data=None)
+    # The other one's fixture ends this one's processes.
+    made.seen = service.seen
+    return made
+
+
+def command(service: Service, *words: str, data: Path | None) -> subprocess.CompletedProcess[str]:
+    """A command of an operator."""
+    where = [] if data is None else ["--data", str(data)]
+    return subprocess.run(
+        [str(PROGRAM), *words, *where],
+        env=service.environment(),
+        capture_output=True,
+        text=True,
+        timeout=6 * TIMEOUT_S,
+        check=False,
+    )
+
+
+def tell(service: Service, *words: str, data: Path | None) -> dict[str, Any]:
+    """The document of a command that must succeed."""
+    done = command(service, *words, "--json", data=data)
+    assert done.returncode == 0, (words, done.stderr)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def read_stored_ms(service: Service) -> int:
+    """Up to which moment everything is stored, as the session's name says. 0 while nothing stores."""
+    with connect_sync(service.database_url()) as connection:
+        question = "select application_name from pg_stat_activity where starts_with(application_name, %s)"
+        row = connection.execute(question, (SESSION,)).fetchone()
+    return 0 if row is None else int(row[0].removeprefix(SESSION))
+
+
+def until_stored(service: Service) -> None:
+    """Wait until everything that is committed now is in the store."""
+    begun_ms = now_ms()
+    wait_until(lambda: read_stored_ms(service) > begun_ms, "the WAL is stored")
+
+
+def read_orders(service: Service) -> set[str]:
+    """The order ids in the database."""
+    with connect_sync(service.database_url()) as connection:
+        return {row[0] for row in connection.execute("select mc_order_id from entry where mc_order_id > ''")}
+
+
+@contextmanager
+def load(service: Service) -> Iterator[Client]:
+    """Transfers over HTTP, as many as are answered, until the end of the block or of the service."""
+    client = Client(service.url, service.app_key, service.secret)
+    asyncio.run(client.learn_address())
+    stopping, begun = threading.Event(), now_ms()
+
+    def name_orders() -> Iterator[str]:
+        for number in itertools.count():
+            if stopping.is_set():
+                return
+            yield f"{begun} {number}"
+
+    sending = client.credit_all(name_orders(), until_answered=False)
+    thread = threading.Thread(target=lambda: asyncio.run(sending))
+    thread.start()
+    try:
+        yield client
+    finally:
+        stopping.set()
+        thread.join()
+
+
+def until_more(client: Client, count: int = ORDERS_BETWEEN) -> None:
+    """Wait until that many more orders were answered."""
+    wanted = len(client.answers) + count
+    wait_until(lambda: len(client.answers) >= wanted, "orders are answered")
+
+
+def say_moment(at_ms: int) -> str:
+    """A moment as it is typed."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat().replace("+00:00", "Z")
+
+
+def lose_database(service: Service) -> None:
+    """Kill everything, and lose the database's files. What is beside them stays, as the manual says."""
+    service.kill(database=True)
+    wait_until(lambda: not alive(service.seen), "nothing of the service runs")
+    shutil.rmtree(service.data / "postgres")
+
+
+def test_a_service_under_load_is_restored_to_a_moment_with_all_that_was_answered_before_it(
+    backed_up: BackedUpService,
+) -> None:
+    backed_up.start()
+    with load(backed_up) as client:
+        made = tell(backed_up, "backup", "create", data=backed_up.data)
+        until_more(client)
+        in_time, moment_ms = set(client.answers), now_ms()
+        until_more(client)
+        until_stored(backed_up)
+    assert str(backed_up.data / "master.key") in made["keepApart"]
+
+    # The rehearsal, beside the live service.
+    to = ("--to", say_moment(moment_ms))
+    early = tell(backed_up, "backup", "verify", *to, data=backed_up.data)
+    assert early["ok"]
+    assert 0 < early["comparedWithLive"]["lostEntries"] <= len(read_orders(backed_up)) - len(in_time)
+
+    # The disaster.
+    lose_database(backed_up)
+    done = tell(backed_up, "backup", "restore", *to, data=backed_up.data)
+    assert done["lastCommitMs"] <= moment_ms
+    assert done["missing"] == []
+    backed_up.start()
+    orders = read_orders(backed_up)
+    assert in_time <= orders
+    assert not client.answers.keys() <= orders
+
+
+@pytest.mark.long
+def test_back_ups_go_on_over_a_restore_and_over_lost_machines(backed_up: BackedUpService) -> None:
+    backed_up.start()
+    tell(backed_up, "backup", "create", data=backed_up.data)
+    for turn in range(LOST_MACHINES):
+        with load(backed_up) as client:
+            until_more(client)
+            in_time = set(client.answers)
+            until_stored(backed_up)
+            until_more(client)
+            lose_database(backed_up)
+        restored = backed_up.data.parent / f"machine {turn}"
+        done = tell(backed_up, "backup", "restore", data=restored)
+        assert done["timeline"] == turn + 1
+        assert str(restored / "master.key") in done["missing"]
+        for name in ("master.key", "checkpoint.key"):
+            shutil.copy(backed_up.data / name, restored)
+        shutil.copytree(backed_up.data / "checkpoints", restored / "checkpoints")
+
+        backed_up.data = restored
+        backed_up.start()
+        assert in_time <= read_orders(backed_up)
+        until_stored(backed_up)
+        found = tell(backed_up, "backup", "verify", data=restored)
+        assert (found["ok"], found["comparedWithLive"]["lostEntries"]) == (True, 0)
+        assert found["timeline"] == turn + 2
+
+    listed = tell(backed_up, "backup", "list", data=backed_up.data)["backups"]
+    assert [each["timeline"] for each in listed] == [1]
+    tell(backed_up, "backup", "create", data=backed_up.data)
+    assert tell(backed_up, "backup", "prune", "--keep", "1", data=backed_up.data)["removedObjects"] > 0
+    assert tell(backed_up, "backup", "verify", data=backed_up.data)["ok"]

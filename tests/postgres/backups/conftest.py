@@ -1,0 +1,77 @@
+"""Stores of back-ups: a folder, and a bucket of a real S3-compatible server."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+BUILT = Path(__file__).parents[3] / "build/s3/versitygw"
+BUCKET = "wallet"
+FOLDER = "folder"
+S3 = "s3"
+TIMEOUT_S = 20.0
+
+
+def find_s3_server() -> Path | None:
+    """versitygw, which checks signatures and keeps objects in a folder. `scripts/setup --s3` builds it."""
+    named = Path(shutil.which("versitygw") or BUILT)
+    return named if named.exists() else None
+
+
+@pytest.fixture(scope="session")
+def s3_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The variables that lead to a server with an empty bucket."""
+    program = find_s3_server()
+    if program is None:
+        pytest.skip("no S3 server here: scripts/setup --s3 builds versitygw with Go")
+    root = tmp_path_factory.mktemp("s3")
+    (root / BUCKET).mkdir()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    given = {"ROOT_ACCESS_KEY": "access", "ROOT_SECRET_KEY": "secret-key"}
+    server = subprocess.Popen(
+        [str(program), "--port", f"127.0.0.1:{port}", "--quiet", "posix", str(root)],
+        env={**os.environ, **given},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        _wait_for(port)
+        yield {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": given["ROOT_ACCESS_KEY"],
+            "AWS_SECRET_ACCESS_KEY": given["ROOT_SECRET_KEY"],
+        }
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait()
+
+
+def _wait_for(port: int) -> None:
+    ends = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            assert time.monotonic() < ends, "the S3 server did not start"
+            time.sleep(0.05)
+
+
+@pytest.fixture(params=[FOLDER, S3])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An empty store of each kind."""
+    if request.param == FOLDER:
+        (tmp_path / "store").mkdir()
+        return str(tmp_path / "store")
+    for name, text in request.getfixturevalue("s3_environment").items():
+        monkeypatch.setenv(name, text)
+    return f"s3://{BUCKET}/{tmp_path.name}"

@@ -1,0 +1,100 @@
+"""Sealed objects: only the identity opens them, and none that was cut, changed, swapped or renamed."""
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from merchant_wallet.postgres.backups.encryption import BackupKey, make_identity, parse_keys, read_key_file
+from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
+
+CONTENT = os.urandom(300_000)
+NAME = "1/wal/a.age"
+
+
+def make_key() -> BackupKey:
+    """A new key that seals and opens."""
+    return parse_keys(make_identity()[0], "test")
+
+
+def test_the_recipient_alone_seals_and_does_not_open() -> None:
+    identity, recipient = make_identity()
+    sealed = parse_keys(recipient, "test").seal(NAME, CONTENT)
+
+    assert parse_keys(identity, "test").open(NAME, sealed) == CONTENT
+    with pytest.raises(BackupError, match="has no identity"):
+        parse_keys(recipient, "test").open(NAME, sealed)
+
+
+def test_another_key_opens_nothing() -> None:
+    with pytest.raises(BackupError, match="encrypted for another key"):
+        make_key().open(NAME, make_key().seal(NAME, CONTENT))
+
+
+@pytest.mark.parametrize("length", [0, 10, 150, 250, 300, 65_000, 66_000, 131_400, 299_999])
+def test_an_object_that_was_cut_is_refused(length: int) -> None:
+    key = make_key()
+    with pytest.raises(BackupError, match="damaged"):
+        key.open(NAME, key.seal(NAME, CONTENT)[:length])
+
+
+def test_an_object_whose_chunks_were_swapped_is_refused() -> None:
+    key = make_key()
+    sealed = key.seal(NAME, bytes(300_000))
+    chunk = 65_552
+    first = len(sealed) - 300_000 % 65_536 - 16 - 4 * chunk
+    begin, a, b, rest = (
+        sealed[:first],
+        sealed[first : first + chunk],
+        sealed[first + chunk : first + 2 * chunk],
+        sealed[first + 2 * chunk :],
+    )
+    with pytest.raises(BackupError, match="damaged"):
+        key.open(NAME, begin + b + a + rest)
+
+
+def test_every_changed_byte_is_found() -> None:
+    key = make_key()
+    sealed = key.seal(NAME, b"forty-two")
+    for place in range(len(sealed)):
+        changed = bytearray(sealed)
+        changed[place] ^= 1
+        with pytest.raises(BackupError):
+            key.open(NAME, bytes(changed))
+
+
+def test_an_object_that_takes_the_place_of_another_is_refused() -> None:
+    key = make_key()
+    with pytest.raises(BackupError, match=r"1/wal/b.age contains another object, 1/wal/a.age"):
+        key.open("1/wal/b.age", key.seal(NAME, CONTENT))
+
+
+def test_the_error_of_a_store_is_not_taken_for_damage() -> None:
+    class Broken:
+        def read(self, size: int = -1, /) -> bytes:
+            raise StoreAway("the store is away")
+
+    key = make_key()
+    with pytest.raises(StoreAway, match="the store is away"):
+        key.open_stream(NAME, Broken(), io.BytesIO())
+    with pytest.raises(StoreAway, match="the store is away"):
+        key.seal_stream(NAME, Broken(), io.BytesIO())
+
+
+def test_a_key_file_that_everybody_reads_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text(f"# ours\n{make_identity()[0]}\n")
+    file.chmod(0o604)
+    with pytest.raises(BackupError, match="chmod 600"):
+        read_key_file(file)
+    file.chmod(0o600)
+    assert read_key_file(file).identities
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "password", "AGE-SECRET-KEY-1WRONG", "age1wrong"])
+def test_a_file_without_good_keys_is_refused_and_not_repeated(text: str) -> None:
+    with pytest.raises(BackupError) as refused:
+        parse_keys(text, "backup.key")
+    assert "backup.key" in str(refused.value)
+    assert "1WRONG" not in str(refused.value)

@@ -1,0 +1,223 @@
+"""WAL of a real server in a store: what is stored when, what a restore gives, and what is refused."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.folders import copy_folder, make_folder
+
+from merchant_wallet import postgres
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import connect_sync
+from merchant_wallet.postgres.backups.base import create_base
+from merchant_wallet.postgres.backups.catalogue import Catalogue, list_systems, read_catalogue
+from merchant_wallet.postgres.backups.encryption import BackupKey, make_identity, parse_keys
+from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
+from merchant_wallet.postgres.backups.queries import SESSION, SLOT
+from merchant_wallet.postgres.backups.recovery import choose_base, restore
+from merchant_wallet.postgres.backups.shipping import Shipper, WrongStore, forget_slot
+from merchant_wallet.postgres.backups.stores import FolderStore
+
+
+class Place:
+    """A server with a data folder, a store and a key."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.data = root / "data"
+        (root / "store").mkdir()
+        self.store = FolderStore(root / "store")
+        self.key: BackupKey = parse_keys(make_identity()[0], "test")
+        self.server = self.start(self.data)
+
+    def start(self, data: Path) -> postgres.RunningPostgres:
+        """Start the server of a folder."""
+        self.server = postgres.start(data, lambda _: None, overrides={"fsync": "off"})
+        self.data = data
+        return self.server
+
+    def execute(self, statement: str) -> None:
+        """Change the database as the tables' owner."""
+        with connect_sync(self.server.url) as connection:
+            connection.execute(statement.encode())
+
+    def read(self) -> list[int]:
+        """The rows of the only table."""
+        with connect_sync(self.server.url) as connection:
+            return [row[0] for row in connection.execute("select n from kept order by n")]
+
+    def ship(self, store: FolderStore | None = None) -> int:
+        """A new process stores what it finds. Returns how many bytes."""
+        with connect_sync(self.server.backup_url) as connection:
+            shipper = Shipper(connection, self.data / "postgres", store or self.store, self.key, now_ms)
+            shipper.open()
+            return shipper.ship()
+
+    def back_up(self) -> str:
+        """Make a base back-up; returns its name."""
+        return create_base(self.server.backup_url, self.store, self.key, lambda done, total: None).name
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What the store has."""
+        [system] = list_systems(self.store)
+        return read_catalogue(self.store, system)
+
+    def restore(self, name: str) -> Path:
+        """Restore everything into a new folder."""
+        target, found = self.root / name, self.catalogue
+        restore(target, self.store, self.key, found, choose_base(found, None, None), None, lambda _: None)
+        return target
+
+
+@pytest.fixture
+def place(stopped_server: Path) -> Iterator[Place]:
+    root = make_folder("merchant-wallet-backup-")
+    copy_folder(stopped_server, root / "data")
+    made = Place(root)
+    yield made
+    made.server.stop()
+    shutil.rmtree(root)
+
+
+def test_what_is_stored_after_a_base_back_up_is_restored_with_it(place: Place) -> None:
+    place.ship()
+    place.execute("create table kept (n int); insert into kept values (1)")
+    place.back_up()
+    place.execute("insert into kept values (2)")
+    place.ship()
+    place.execute("insert into kept values (3)")
+    passwords = {path.name: path.read_text() for path in place.data.glob("postgres*.password")}
+    restored = place.restore("restored")
+    place.server.stop()
+    place.start(restored)
+
+    assert place.read() == [1, 2]
+    assert all((restored / name).read_text() != text for name, text in passwords.items())
+    # The new timeline is stored after the old one.
+    place.execute("insert into kept values (4)")
+    place.ship()
+    again = place.restore("again")
+    place.server.stop()
+    place.start(again)
+    assert place.read() == [1, 2, 4]
+
+
+def test_a_full_segment_takes_the_place_of_its_parts(place: Place) -> None:
+    place.ship()
+    for number in range(3):
+        place.execute(f"create table kept{number} (n int)")
+        assert place.ship() > 0
+    assert len([each for each in place.catalogue.wal if not each.part.is_whole]) > 1
+    place.execute("create table large as select repeat('x', 1000) t from generate_series(1, 40000)")
+    place.ship()
+
+    wal = [each.part for each in place.catalogue.wal]
+    newest = max(part.segment for part in wal)
+    assert all(part.is_whole for part in wal if part.segment != newest)
+    assert [before.end for before in wal[:-1]] == [after.start for after in wal[1:]]
+
+
+def test_wal_is_kept_until_the_store_has_confirmed_it(place: Place) -> None:
+    place.ship()
+    place.execute("create table kept (n int)")
+    with pytest.raises(StoreAway):
+        place.ship(FolderStore(place.root / "not mounted"))
+    question = "select restart_lsn, pg_current_wal_flush_lsn() from pg_replication_slots where slot_name = %s"
+    with connect_sync(place.server.backup_url) as connection:
+        [(kept, flushed)] = connection.execute(question, (SLOT,)).fetchall()
+        assert kept < flushed
+    place.ship()
+    with connect_sync(place.server.backup_url) as connection:
+        [(now_kept, _)] = connection.execute(question, (SLOT,)).fetchall()
+    assert now_kept >= flushed
+
+
+def test_the_session_says_up_to_when_everything_is_stored(place: Place) -> None:
+    begun_ms = now_ms()
+    question = "select application_name from pg_stat_activity where starts_with(application_name, %s)"
+    with connect_sync(place.server.backup_url) as connection:
+        shipper = Shipper(connection, place.data / "postgres", place.store, place.key, now_ms)
+        shipper.open()
+        shipper.ship()
+        with connect_sync(place.server.web_url) as other:
+            [(told,)] = other.execute(question, (SESSION,)).fetchall()
+    assert begun_ms <= int(told.removeprefix(SESSION)) <= now_ms()
+
+
+def test_an_older_copy_of_the_server_writes_nothing_into_its_store(place: Place) -> None:
+    place.server.stop()
+    copy_folder(place.data, place.root / "copy")
+    place.start(place.data)
+    place.execute("create table kept (n int)")
+    place.ship()
+    before = place.store.list_objects()
+    place.server.stop()
+    place.start(place.root / "copy")
+
+    with pytest.raises(WrongStore, match="this folder is an older copy"):
+        place.ship()
+    assert place.store.list_objects() == before
+
+
+def test_the_second_of_two_servers_restored_from_one_back_up_is_refused(place: Place) -> None:
+    place.ship()
+    place.execute("create table kept (n int)")
+    place.back_up()
+    place.ship()
+    first = place.restore("first")
+    place.execute("insert into kept values (1)")
+    place.ship()
+    second = place.restore("second")
+    place.server.stop()
+    place.start(first)
+    place.ship()
+    place.server.stop()
+    place.start(second)
+
+    with pytest.raises(WrongStore, match="Another server has stored timeline 2"):
+        place.ship()
+
+
+def test_without_a_store_wal_is_no_longer_kept(place: Place) -> None:
+    place.ship()
+    with connect_sync(place.server.backup_url) as connection:
+        forget_slot(connection)
+        forget_slot(connection)
+        assert connection.execute("select * from pg_replication_slots").fetchall() == []
+
+
+def test_a_damaged_object_is_named_and_nothing_is_restored(place: Place) -> None:
+    place.ship()
+    name = place.back_up()
+    place.ship()
+    [data] = [each.name for each in place.store.list_objects() if each.name.endswith("data.age")]
+    path = place.root / "store" / data
+    path.write_bytes(path.read_bytes()[:-200_000])
+
+    with pytest.raises(BackupError, match=rf"base/{name}/data.age is damaged"):
+        place.restore("restored")
+    assert [path.name for path in (place.root / "restored").iterdir()] == ["up.lock"]
+
+
+def test_a_folder_with_a_server_or_with_a_database_is_refused(place: Place) -> None:
+    place.ship()
+    place.back_up()
+    with pytest.raises(BackupError, match="Stop it first, or restore into another folder"):
+        place.restore("data")
+    place.server.stop()
+    with pytest.raises(BackupError, match=r"mv .*/data/postgres .*/data/postgres.before"):
+        place.restore("data")
+    place.start(place.data)
+
+
+def test_the_role_of_back_ups_reads_no_table(place: Place) -> None:
+    place.execute("create table kept (n int)")
+    with connect_sync(place.server.backup_url) as connection:
+        found = connection.execute(
+            "select has_table_privilege('kept', 'select'), rolsuper, rolcreaterole,"
+            " pg_has_role('wallet', 'member')"
+            " from pg_roles where rolname = current_user"
+        ).fetchone()
+    assert found == (False, False, False, False)
