@@ -63,6 +63,8 @@ _OWN: Final = {
     "checkpoint_dir": _W | _K | _U,
     "checkpoint_key": _K,
     "checkpoint_key_file": _K,
+    "backup_url": _U,
+    "backup_key_file": _U,
     "deposit_minimum": _W | _K,
     "web_user": _U,
     "worker_user": _U,
