@@ -98,6 +98,47 @@ END) STORED NOT NULL,
 WITH (fillfactor='50');
 ALTER TABLE ONLY public.account ALTER COLUMN merchant_id SET (n_distinct=1);
 
+CREATE TABLE public.archived_month (
+    merchant_id bigint NOT NULL,
+    month text NOT NULL,
+    first_id bigint NOT NULL,
+    last_id bigint NOT NULL,
+    entries bigint NOT NULL,
+    postings bigint NOT NULL,
+    first_ms bigint NOT NULL,
+    last_ms bigint NOT NULL,
+    previous_hash bytea NOT NULL,
+    last_hash bytea NOT NULL,
+    digest bytea NOT NULL,
+    removed_id bigint NOT NULL,
+    written_ms bigint NOT NULL,
+    CONSTRAINT archived_month_check CHECK ((last_ms >= first_ms)),
+    CONSTRAINT archived_month_check1 CHECK (((first_id > 0) AND (last_id >= first_id) AND ((removed_id >= (first_id - 1)) AND (removed_id <= last_id)))),
+    CONSTRAINT archived_month_entries_check CHECK ((entries > 0)),
+    CONSTRAINT archived_month_month_check CHECK ((month ~ '^[0-9]{4}-(0[1-9]|1[0-2])$'::text)),
+    CONSTRAINT archived_month_postings_check CHECK ((postings >= 0))
+);
+ALTER TABLE ONLY public.archived_month ALTER COLUMN merchant_id SET (n_distinct=1);
+
+CREATE TABLE public.archived_order (
+    merchant_id bigint NOT NULL,
+    entry_id bigint NOT NULL,
+    at_ms bigint NOT NULL,
+    source_id bigint NOT NULL,
+    target_id bigint NOT NULL,
+    amount bigint NOT NULL,
+    rate_e8 bigint NOT NULL,
+    second_amount bigint,
+    source_balance bigint,
+    target_balance bigint,
+    kind public.entry_kind NOT NULL,
+    mc_order_id public.order_name NOT NULL,
+    currency text NOT NULL,
+    second_currency text,
+    facts text NOT NULL
+);
+ALTER TABLE ONLY public.archived_order ALTER COLUMN merchant_id SET (n_distinct=1);
+
 CREATE TABLE public.audit_entry (
     audit_no bigint NOT NULL,
     previous_no bigint GENERATED ALWAYS AS (NULLIF((audit_no - 1), 0)) STORED,
@@ -1290,6 +1331,12 @@ CREATE TABLE public.xpub_pool (
 ALTER TABLE ONLY public.account
     ADD CONSTRAINT account_pkey PRIMARY KEY (merchant_id, account_id);
 
+ALTER TABLE ONLY public.archived_month
+    ADD CONSTRAINT archived_month_pkey PRIMARY KEY (merchant_id, month);
+
+ALTER TABLE ONLY public.archived_order
+    ADD CONSTRAINT archived_order_pkey PRIMARY KEY (merchant_id, mc_order_id, kind);
+
 ALTER TABLE ONLY public.audit_entry
     ADD CONSTRAINT audit_entry_pkey PRIMARY KEY (audit_no);
 
@@ -1733,9 +1780,6 @@ ALTER TABLE ONLY public.chain_transfer
 
 ALTER TABLE ONLY public.deposit_credit
     ADD CONSTRAINT deposit_credit_merchant_id_chain_tx_hash_log_index_fkey FOREIGN KEY (merchant_id, chain, tx_hash, log_index) REFERENCES public.deposit(merchant_id, chain, tx_hash, log_index);
-
-ALTER TABLE ONLY public.deposit_credit
-    ADD CONSTRAINT deposit_credit_merchant_id_entry_id_fkey FOREIGN KEY (merchant_id, entry_id) REFERENCES public.entry(merchant_id, entry_id);
 
 ALTER TABLE ONLY public.deposit_credit
     ADD CONSTRAINT deposit_credit_one_block FOREIGN KEY (chain, tx_hash, block_hash) REFERENCES public.credited_transaction(chain, tx_hash, block_hash);

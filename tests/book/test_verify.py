@@ -18,7 +18,7 @@ from merchant_wallet.book import commands
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.book.verification import verify
+from merchant_wallet.book.verification import pages, verify
 from merchant_wallet.book.verification.verify import BookReport, verify_all, verify_book
 from merchant_wallet.book.writer import Writer
 
@@ -61,7 +61,7 @@ def test_a_book_in_which_everything_has_happened_is_sound(
 def test_a_journal_is_read_page_by_page(
     fake_writer: FakeWriter, named: dict[str, int], page_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verify, "PAGE_ROWS", page_rows)
+    monkeypatch.setattr(pages, "PAGE_ROWS", page_rows)
     report = check(fake_writer)
     assert report.ok, report.violation
     assert report.entries == len(fake_writer.entry_ids())
@@ -70,7 +70,7 @@ def test_a_journal_is_read_page_by_page(
 def test_progress_is_told_of_after_each_page(
     fake_writer: FakeWriter, named: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verify, "PAGE_ROWS", 10)
+    monkeypatch.setattr(pages, "PAGE_ROWS", 10)
     told: list[tuple[int, int, int]] = []
 
     async def run() -> BookReport:
@@ -186,7 +186,7 @@ def verify_all_of(url: str, directory: Path | None) -> list[BookReport]:
 def test_a_book_is_verified_as_of_one_moment_while_it_is_written_to(
     fake_writer: FakeWriter, named: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verify, "PAGE_ROWS", 4)
+    monkeypatch.setattr(pages, "PAGE_ROWS", 4)
     before = fake_writer.draft.entry_count
 
     async def run() -> BookReport:
@@ -274,7 +274,7 @@ def test_a_report_tells_of_the_moment_before_the_fault(
 def test_every_query_of_verification_can_be_planned(database_url: str) -> None:
     values = {"merchant_id": MERCHANT_ID, "after": 0, "upto": 9, "page": 5}
     with psycopg.connect(database_url, autocommit=True) as conn:
-        for query in verify.QUERIES.values():
+        for query in pages.QUERIES.values():
             if query.name != "begin_snapshot":
                 plan = conn.execute(f"explain {query.text}".encode(), values).fetchall()
                 assert plan, query.name

@@ -73,6 +73,10 @@ NO_RULE: Final = {
     "merchants/cells/book_fence.sql write_settings_version": "as above",
     "audit/checkpointing/home_restoration.sql raise_versions": "books have them, or are told by `carrying`",
     "audit/checkpointing/home_restoration.sql raise_indexes": "the index comes with the command",
+    "book/archive/removal.sql remove_entries": "the name of an entry is kept, and gives the same outcome",
+    "book/archive/removal.sql remove_postings": "as above",
+    "book/archive/removal.sql restore_entries": "as above",
+    "book/archive/removal.sql restore_postings": "as above",
     "withdrawals/payouts.sql mark_queued": "no rule judges whether the payer's queue has an order",
     "sub_users/pins.sql change_pin": "a PIN stays a PIN: the rules know only whether there is one",
 }

@@ -12,7 +12,7 @@ from tests.crash.shop import ALICE, MASTER_KEY, Shop, open_shop, run
 from merchant_wallet.base.cells import CellClosed, Databases
 from merchant_wallet.base.db import connect
 from merchant_wallet.book import frozen_orders
-from merchant_wallet.book.verification import verify
+from merchant_wallet.book.verification import pages
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.custody import records
 from merchant_wallet.merchants import store
@@ -38,6 +38,14 @@ SEES_ALL: Final[dict[str, str]] = {
     "audit/rollback/signer_record.sql list_taken_up": "an order that was taken up in any copy was taken up",
     "audit/checkpointing/home_restoration.sql list_addresses": GIVEN,
     "audit/checkpointing/home_restoration.sql list_books": GIVEN,
+    "book/archive/closing.sql add_month": BY_KEY,
+    "book/archive/removal.sql drop_names": LOCKED,
+    "book/archive/removal.sql keep_names": LOCKED,
+    "book/archive/removal.sql move_border": LOCKED,
+    "book/archive/removal.sql remove_entries": LOCKED,
+    "book/archive/removal.sql remove_postings": LOCKED,
+    "book/archive/removal.sql restore_entries": LOCKED,
+    "book/archive/removal.sql restore_postings": LOCKED,
     "book/frozen_orders.sql freeze": LOCKED,
     "book/frozen_orders.sql thaw": LOCKED,
     "callbacks/outbox.sql peek_due": BY_KEY,
@@ -143,7 +151,7 @@ def test_an_old_copy_counts_nowhere(database_url: str) -> None:
             async def look() -> tuple[records.Balances, list[int]]:
                 async with cell.transaction():
                     sums = await records.begin_snapshot(Databases(cell))
-                rows = await cell.execute(verify.QUERIES["list_books"].text.encode())
+                rows = await cell.execute(pages.QUERIES["list_books"].text.encode())
                 return sums, [merchant_id for (merchant_id,) in await rows.fetchall()]
 
             both, books = await look()

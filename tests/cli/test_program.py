@@ -111,6 +111,11 @@ COMMANDS = (
     "backup verify",
     "audit show",
     "audit verify",
+    "archive run",
+    "archive list",
+    "archive verify",
+    "archive restore",
+    "archive sign",
 )
 LISTS = (
     "merchant list",

@@ -29,7 +29,7 @@ from merchant_wallet.postgres.privileges import (
 from merchant_wallet.processes import side_users
 from merchant_wallet.processes.side_users import (
     SideUser,
-    can_read_checkpoints,
+    can_web_read,
     choose_users,
     give_files,
     grant_capabilities,
@@ -298,9 +298,10 @@ def test_a_user_that_root_can_not_become_is_named_with_a_way_out(
         raise error
 
     monkeypatch.setattr(side_users, "can_read", fail)
-    for ask in (grant_capabilities, can_read_checkpoints):
-        with pytest.raises(ConfigError, match="root cannot become user"):
-            ask(settings, users)
+    with pytest.raises(ConfigError, match="root cannot become user"):
+        grant_capabilities(settings, users)
+    with pytest.raises(ConfigError, match="root cannot become user"):
+        can_web_read(settings.checkpoint_folder, users)
 
 
 def test_each_side_is_told_its_secrets_and_no_others(folder: Path) -> None:

@@ -260,6 +260,12 @@ class Settings:
         "a folder",
         "The folder of signed checkpoints. Without it, checkpoints in the data folder.",
     )
+    archive_dir: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
+        None,
+        read_path,
+        "a folder",
+        "The folder of archived months. Without it, archive in the data folder.",
+    )
     checkpoint_key: bytes | None = _setting(
         None,
         parse_key,
@@ -418,6 +424,11 @@ class Settings:
     def checkpoint_folder(self) -> Path:
         """The folder of signed checkpoints, outside the database."""
         return self.checkpoint_dir or self.data / "checkpoints"
+
+    @property
+    def archive_folder(self) -> Path:
+        """The folder of archived months."""
+        return self.archive_dir or self.data / "archive"
 
     @property
     def checkpoint_key_path(self) -> Path:

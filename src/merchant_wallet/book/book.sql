@@ -52,17 +52,35 @@ select u.merchant_id, {sub_user}, a.balance
  cross join lateral (select * from account where merchant_id = u.merchant_id and account_id = s.user_id limit 1) a;
 
 -- name: find_earlier_entries
--- Earlier entries with an order id and kind of the commands. Mostly there are none.
+-- Earlier entries with an order id and kind of the commands. Mostly there are none. An entry is in the journal or in the archive,
+-- never in both: its row and its name change places in one transaction, and a statement sees one moment.
 select u.merchant_id, e.entry_id, e.kind, e.mc_order_id, e.rate_e8, e.facts
   from (select unnest($1::bigint[]) as merchant_id, unnest($2::text[]) as mc_order_id, unnest($3::text[]) as kind) u
  cross join lateral (
-       select * from entry where merchant_id = u.merchant_id and mc_order_id = u.mc_order_id and kind = u.kind limit 1) e;
+       (select entry_id, kind, mc_order_id, rate_e8, facts from entry
+         where merchant_id = u.merchant_id and mc_order_id = u.mc_order_id and kind = u.kind limit 1)
+        union all
+       (select entry_id, kind, mc_order_id, rate_e8, facts from archived_order
+         where merchant_id = u.merchant_id and mc_order_id = u.mc_order_id and kind = u.kind limit 1)
+        limit 1) e;
 
 -- name: read_postings
--- The postings of those entries.
+-- The postings of those entries. Of an archived one those fields are left that its outcome needs. It is looked up by its name, since
+-- it may have been archived after the entry was found.
 select u.merchant_id, u.entry_id, p.source_id, p.target_id, p.currency, p.amount, p.source_balance, p.target_balance
-  from (select unnest($1::bigint[]) as merchant_id, unnest($2::bigint[]) as entry_id) u
- cross join lateral (select * from posting where merchant_id = u.merchant_id and entry_id = u.entry_id) p
+  from (select unnest($1::bigint[]) as merchant_id, unnest($2::bigint[]) as entry_id, unnest($3::text[]) as mc_order_id,
+               unnest($4::text[]) as kind) u
+ cross join lateral (
+       select posting_no::int, source_id, target_id, currency, amount::bigint, source_balance, target_balance from posting
+        where merchant_id = u.merchant_id and entry_id = u.entry_id
+        union all
+       select n.posting_no, o.source_id, o.target_id, case n.posting_no when 1 then o.currency else o.second_currency end,
+              case n.posting_no when 1 then o.amount else o.second_amount end, coalesce(o.source_balance, 0),
+              coalesce(o.target_balance, 0)
+         from (select * from archived_order
+                where merchant_id = u.merchant_id and mc_order_id = u.mc_order_id and kind = u.kind limit 1) o
+        cross join (values (1), (2)) n (posting_no)
+        where n.posting_no = 1 or o.second_amount is not null) p
  order by u.merchant_id, u.entry_id, p.posting_no;
 
 -- fragment: order
@@ -139,8 +157,12 @@ update book b
                 union all
                select n.merchant_id
                  from (select unnest($14::bigint[]) as merchant_id, unnest($15::text[]) as name, unnest($16::text[]) as kind) n
-                cross join lateral (select 1 from entry where merchant_id = n.merchant_id and mc_order_id = n.name
-                                       and kind = n.kind limit 1) k
+                cross join lateral ((select 1 from entry where merchant_id = n.merchant_id and mc_order_id = n.name
+                                        and kind = n.kind limit 1)
+                                     union all
+                                    (select 1 from archived_order where merchant_id = n.merchant_id and mc_order_id = n.name
+                                        and kind = n.kind limit 1)
+                                     limit 1) k
                 union all
                select n.merchant_id from (select unnest($17::bigint[]) as merchant_id, unnest($18::text[]) as name) n
                 cross join lateral (select 1 from withdrawal where merchant_id = n.merchant_id and mc_order_id = n.name limit 1) k))

@@ -24,6 +24,8 @@ import msgspec
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.book.archive.archived_journal import open_journal
+from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys, verify_signature
 from merchant_wallet.book.home import read_ranges
 from merchant_wallet.book.verification.replay import position_of
@@ -154,12 +156,18 @@ class CheckpointFile:
 
 
 async def check_checkpoints(
-    home: AsyncConnection, cell: AsyncConnection, keys: CheckpointKeys, directory: Path, merchant_id: int
+    home: AsyncConnection,
+    cell: AsyncConnection,
+    keys: CheckpointKeys,
+    directory: Path,
+    merchant_id: int,
+    archive: ArchiveFolder | None = None,
 ) -> CheckpointReport:
     """Compare every checkpoint of a book with its journal, in the order they were written.
 
     The violation, rule `checkpoint`, names the entry of the first wrong line. Both connections must see what
-    is committed now, not an older snapshot. A book without a file has nothing to compare.
+    is committed now, not an older snapshot. A book without a file has nothing to compare. Raises
+    ArchiveUnreadable.
     """
     if keys.problem is not None:
         return CheckpointReport(0, False, Violation("checkpoint", keys.problem))
@@ -168,9 +176,7 @@ async def check_checkpoints(
     file = CheckpointFile(file_of(directory, merchant_id), keys)
     while lines := await asyncio.to_thread(file.read):
         sound = [line.checkpoint for line in lines if line.checkpoint is not None and line.problem is None]
-        where = {"merchant_id": merchant_id, "entry_ids": [c.last_entry_id for c in sound]}
-        found = await (await cell.execute(QUERIES["read_hashes"].text, where)).fetchall()
-        hashes = {entry_id: entry_hash.hex() for entry_id, entry_hash in found}
+        hashes = await _read_hashes(cell, merchant_id, [c.last_entry_id for c in sound], archive)
         for line in lines:
             violation = _judge(merchant_id, line, hashes, ranges, last_count)
             if violation is not None:
@@ -178,6 +184,21 @@ async def check_checkpoints(
             checked += 1
             last_count = line.checkpoint.entry_count if line.checkpoint is not None else last_count
     return CheckpointReport(checked, file.torn, None)
+
+
+async def _read_hashes(
+    cell: AsyncConnection, merchant_id: int, entry_ids: Sequence[int], archive: ArchiveFolder | None
+) -> dict[int, str]:
+    """The current hashes of these entries, in hex. Missing entries are left out."""
+    where = {"merchant_id": merchant_id, "entry_ids": entry_ids}
+    found = await (await cell.execute(QUERIES["read_hashes"].text, where)).fetchall()
+    hashes: dict[int, str] = {entry_id: entry_hash.hex() for entry_id, entry_hash in found}
+    missing = [entry_id for entry_id in entry_ids if entry_id not in hashes]
+    if missing:
+        journal = await open_journal(cell, archive, merchant_id)
+        archived = await journal.find_all(missing)
+        hashes |= {entry_id: entry.hash.hex() for entry_id, entry in archived.items()}
+    return hashes
 
 
 def _judge(

@@ -112,8 +112,12 @@ async def _add_earlier_entries(
 ) -> None:
     """Add the first outcomes of order ids that were used before. Entries never change, so this can wait."""
     if reads and reads[-1] is _EARLIER_ENTRIES and (found := read_rows(results[-1])):
-        keys = [(int(row[0]), int(row[1])) for row in found]
-        (result,) = await connection.run([(b"read_postings", arrays.of_rows(keys, (of_ints, of_ints)))])
+        keys = [
+            (int(merchant_id), int(entry_id), name.decode(), kind.decode())
+            for merchant_id, entry_id, kind, name, *_ in found
+        ]
+        encoders = (of_ints, of_ints, of_texts, of_texts)
+        (result,) = await connection.run([(b"read_postings", arrays.of_rows(keys, encoders))])
         idempotency.add_earlier_entries(drafts, found, read_rows(result))
 
 

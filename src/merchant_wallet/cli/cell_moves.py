@@ -199,6 +199,7 @@ def _warn_of_settings(session: Session, name: str) -> None:
 
 async def find_checkpoints(session: Session) -> "CheckpointFolder | None":
     """The signed checkpoints that a copy is compared with. None, and a note, without them or their key."""
+    from merchant_wallet.book.archive.files import ArchiveFolder
     from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
     from merchant_wallet.merchants.cells.copies import CheckpointFolder
 
@@ -210,4 +211,4 @@ async def find_checkpoints(session: Session) -> "CheckpointFolder | None":
         terminal.note(f"No checkpoints in {base.checkpoint_dir}: the copy is verified without them.")
         return None
     keys = await load_keys(session.conn, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
-    return CheckpointFolder(base.checkpoint_dir, keys)
+    return CheckpointFolder(base.checkpoint_dir, keys, ArchiveFolder(session.settings.archive_folder))

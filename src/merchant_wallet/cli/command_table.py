@@ -86,6 +86,7 @@ ROWS: Final = (
     Row("proposals", "proposals", "List, accept and refuse what one person proposed to change."),
     Row("backup", "backups", "Back up the own PostgreSQL, and restore it to a moment."),
     Row("audit", "audit", "Read and verify the log of what was changed by whom."),
+    Row("archive", "archive", "Closed months of books in signed files, out of the database."),
 )
 
 

@@ -14,6 +14,7 @@ import structlog
 
 from merchant_wallet.base import db
 from merchant_wallet.base.workers import Connect
+from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
 from merchant_wallet.book.verification.verify import BookReport, verify_book
 from merchant_wallet.web.context import PageContext
@@ -128,7 +129,13 @@ async def _verify(context: PageContext, made: Verification) -> BookReport:
     async with await db.connect(context.database_url) as home, await made.connect() as cell:
         keys = None if folder is None else await load_keys(home, folder, context.keyring.derive(OLD_KEY))
         return await verify_book(
-            home, cell, made.merchant_id, _note(made), checkpoint_dir=folder, checkpoint_keys=keys
+            home,
+            cell,
+            made.merchant_id,
+            _note(made),
+            checkpoint_dir=folder,
+            checkpoint_keys=keys,
+            archive=ArchiveFolder(context.settings.archive_folder),
         )
 
 

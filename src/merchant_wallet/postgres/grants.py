@@ -65,6 +65,9 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "account": Grant(_BALANCE, _BALANCE),
     "entry": Grant(_ADD, _ADD),
     "posting": Grant(_ADD, _ADD),
+    # Only the owner archives and restores.
+    "archived_month": Grant(_READ),
+    "archived_order": Grant(_READ, _READ),
     "nonce": Grant(_ADD, _ADD),
     "withdrawal": Grant(
         f"select, insert, {_ORDER_STEP}, frozen_ms)",

@@ -66,6 +66,8 @@ HOME: Final = frozenset(
 CELL: Final = frozenset(
     [
         "account",
+        "archived_month",
+        "archived_order",
         "book",
         "callback",
         "callback_attempt",

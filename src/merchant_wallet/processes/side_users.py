@@ -132,13 +132,17 @@ def _is_listed(number: int) -> bool:
 
 
 def give_files(settings: Settings, users: SideUsers) -> None:
-    """Make the worker side the owner of keystore and checkpoints; the web side may read checkpoints.
+    """Make the worker side the owner of keystore, checkpoints and archive. The web side may read the last 2.
 
     In an ordinary user's folder that user becomes the owner of files that root made there. Raises OSError.
     """
     worker = users.worker.account
     _give_all(find_keys_folder(settings), worker)
     _give_all(settings.checkpoint_folder, Account(worker.uid, users.group), CHECKPOINTS_MODE, CHECKPOINT_MODE)
+    if settings.archive_dir is None:
+        # A command of root may make the first file later. It then belongs to the folder's owner.
+        settings.archive_folder.mkdir(parents=True, exist_ok=True)
+    _give_all(settings.archive_folder, Account(worker.uid, users.group), CHECKPOINTS_MODE, CHECKPOINT_MODE)
     if settings.data.is_dir() and (owner := settings.data.stat()).st_uid != 0:
         _give_roots_files(settings.data, Account(owner.st_uid, owner.st_gid))
 
@@ -217,9 +221,9 @@ def _grant_capabilities(user: SideUser, needed: Sequence[Path], port: int) -> Si
     return dataclasses.replace(user, keep_search=not reaches, keep_bind=binds)
 
 
-def can_read_checkpoints(settings: Settings, users: SideUsers) -> bool:
-    """Whether the web side can open the checkpoints by their path. Raises ConfigError."""
-    return users.web.keep_search or _can_read(users.web, [settings.checkpoint_folder])
+def can_web_read(folder: Path, users: SideUsers) -> bool:
+    """Whether the web side can open a folder by its path. Raises ConfigError."""
+    return users.web.keep_search or _can_read(users.web, [folder])
 
 
 def _can_read(user: SideUser, paths: Sequence[Path]) -> bool:
@@ -240,6 +244,7 @@ def make_environment(settings: Settings, environment: Mapping[str, str], side: s
         "HOME": NO_HOME,
         "WALLET_MASTER_KEY": master_key.hex(),
         "WALLET_CHECKPOINT_DIR": str(settings.checkpoint_folder.absolute()),
+        "WALLET_ARCHIVE_DIR": str(settings.archive_folder.absolute()),
     }
     if side == "work":
         told |= _make_worker_environment(settings)

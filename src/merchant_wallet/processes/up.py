@@ -45,7 +45,7 @@ from merchant_wallet.processes.runtime_file import remove_runtime_file, write_ru
 from merchant_wallet.processes.side_users import (
     SideUser,
     SideUsers,
-    can_read_checkpoints,
+    can_web_read,
     choose_users,
     give_files,
     grant_capabilities,
@@ -264,16 +264,21 @@ class ProcessSupervisor:
         for child in self._children:
             child.user = users.of(child.side)
             self._environments[child.side] = make_environment(self._settings, self._environment, child.side)
-        if not can_read_checkpoints(self._settings, users):
-            self._pass_checkpoints_open()
+        settings = self._settings
+        for name, folder in (
+            ("WALLET_CHECKPOINT_DIR", settings.checkpoint_folder),
+            ("WALLET_ARCHIVE_DIR", settings.archive_folder),
+        ):
+            if folder.is_dir() and not can_web_read(folder, users):
+                self._pass_open(name, folder)
 
-    def _pass_checkpoints_open(self) -> None:
-        """Pass the checkpoints' folder to the web side as an open descriptor: it can't open the path."""
-        opened = os.open(self._settings.checkpoint_folder, os.O_PATH | os.O_DIRECTORY)
+    def _pass_open(self, name: str, folder: Path) -> None:
+        """Pass a folder to the web side as an open descriptor: it can't open the path."""
+        opened = os.open(folder, os.O_PATH | os.O_DIRECTORY)
         for child in self._children:
             if child.side == "serve":
-                child.fds = (opened,)
-        self._environments["serve"]["WALLET_CHECKPOINT_DIR"] = f"/proc/self/fd/{opened}"
+                child.fds = (*child.fds, opened)
+        self._environments["serve"][name] = f"/proc/self/fd/{opened}"
 
     def _environment_of(self, child: ChildProcess) -> Mapping[str, str]:
         kept_back = WORKER_ONLY if child.side == "serve" else ()

@@ -56,8 +56,11 @@ class CheckpointSigner:
 
     def sign(self, checkpoint: Checkpoint) -> Checkpoint:
         """Return the checkpoint with its signature."""
-        signature = self._private_key.sign(format_text_to_sign(checkpoint).encode()).hex()
-        return msgspec.structs.replace(checkpoint, signature=signature)
+        return msgspec.structs.replace(checkpoint, signature=self.sign_text(format_text_to_sign(checkpoint)))
+
+    def sign_text(self, text: str) -> str:
+        """The hex signature of a text. Each kind of text begins with its own word."""
+        return self._private_key.sign(text.encode()).hex()
 
 
 async def read_heads(conn: AsyncConnection, now_ms: int) -> list[Checkpoint]:

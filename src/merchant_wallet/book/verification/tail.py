@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.book.journal import FIRST_HASH, compute_entry_hash
 from merchant_wallet.book.state import Entry
-from merchant_wallet.book.verification.verify import PAGE_ROWS, QUERIES, Page, fill_entries
+from merchant_wallet.book.verification.pages import PAGE_ROWS, QUERIES, Page, fill_entries
 from merchant_wallet.book.verification.violations import raise_violation
 
 

@@ -5,14 +5,13 @@ Rules:
 - Rows are read in pages by key, so memory does not grow with the journal.
 - A report names the first violation. Verification never raises for one, and writes nothing.
 
-The rules are listed in `violations.RULES`. `replay`, `entry_schemas`, `withdrawals`, `deposits` and `payouts`
-check them.
+The rules are listed in `violations.RULES`. `replay`, `entry_schemas`, `withdrawals`, `deposits`, `payouts`
+and `archived` check them.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 import psycopg
@@ -20,26 +19,36 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base import ids
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
-from merchant_wallet.base.db import Queries
+from merchant_wallet.book.archive.archived_journal import open_journal
+from merchant_wallet.book.archive.files import ArchiveFolder, ArchiveUnreadable
 from merchant_wallet.book.chart import FIXED, FIXED_BY_ID, SUBUSER, name_account
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys
 from merchant_wallet.book.checkpoints import check_checkpoints, list_checkpointed
 from merchant_wallet.book.early_approvals import find_early_approval
 from merchant_wallet.book.home import find_not_issued, find_placed, read_ranges
-from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.deposits import DEPOSIT
-from merchant_wallet.book.state import CallbackDue, Entry, Posting, Step
-from merchant_wallet.book.verification.deposits import DepositRow, check_deposit
+from merchant_wallet.book.state import Entry
+from merchant_wallet.book.verification.archived import (
+    check_manifests,
+    check_names,
+    check_number_of_names,
+)
+from merchant_wallet.book.verification.deposits import check_deposit
 from merchant_wallet.book.verification.entry_schemas import read_register_facts
+from merchant_wallet.book.verification.pages import (
+    MAX_ID,
+    MIN_ID,
+    PAGE_ROWS,
+    QUERIES,
+    Page,
+    check_orphans,
+    raise_misnumbered,
+    read_page,
+)
 from merchant_wallet.book.verification.payouts import check_payouts
 from merchant_wallet.book.verification.replay import RELEASING, Replay
 from merchant_wallet.book.verification.violations import Violation, ViolationFound, raise_violation
 from merchant_wallet.book.verification.withdrawals import check_withdrawal
-
-QUERIES: Final = Queries(Path(__file__).with_name("verify.sql"))
-PAGE_ROWS: Final = 5000
-MIN_ID: Final = -(2**63)
-MAX_ID: Final = 2**63 - 1
 
 Progress = Callable[[int, int, int], None]
 """Called after each page with the merchant's id, the entries checked so far, and the entries of the book."""
@@ -68,16 +77,6 @@ class BookReport(msgspec.Struct, frozen=True):
         return self.violation is None
 
 
-class SubUserRow(msgspec.Struct, frozen=True, gc=False):
-    """The fields that a sub-user's row shares with the entry of its registration."""
-
-    user_id: int
-    ext_user_id: str
-    address_index: int
-    evm_address: bytes
-    tron_address: bytes
-
-
 class BookRow(msgspec.Struct, frozen=True):
     """The book's row."""
 
@@ -91,20 +90,6 @@ class BookRow(msgspec.Struct, frozen=True):
     withdrawn_units: int
 
 
-@dataclass(slots=True)
-class Page:
-    """The rows of all tables in one interval of a book's ids. A row is removed when its entry is checked."""
-
-    entries: list[Entry] = field(default_factory=list)
-    stray_postings: set[int] = field(default_factory=set)
-    misnumbered: set[int] = field(default_factory=set)
-    orders: dict[int, Withdrawal] = field(default_factory=dict)
-    steps: dict[int, list[Step]] = field(default_factory=dict)
-    callbacks: dict[int, list[CallbackDue]] = field(default_factory=dict)
-    sub_users: dict[int, SubUserRow] = field(default_factory=dict)
-    credits: dict[int, DepositRow] = field(default_factory=dict)
-
-
 async def verify_book(
     home: AsyncConnection,
     cell: AsyncConnection,
@@ -113,8 +98,12 @@ async def verify_book(
     *,
     checkpoint_dir: Path | None = None,
     checkpoint_keys: CheckpointKeys | None = None,
+    archive: ArchiveFolder | None = None,
 ) -> BookReport:
     """Replay one book and compare everything with it. With a folder and keys, compare its checkpoints too.
+
+    Entries that are in the archive alone are read from its folder. A book that has such entries is not sound
+    without that folder.
 
     The connections commit by themselves and are in no transaction. They may be the same one. Raises
     ValueError for a folder without keys.
@@ -126,14 +115,16 @@ async def verify_book(
     try:
         async with cell.transaction():
             await cell.execute(QUERIES["begin_snapshot"].text)
-            await _verify_snapshot(home, cell, replay, progress)
+            await _verify_snapshot(home, cell, replay, progress, archive, checkpoint_keys)
         await check_payouts(home, cell, merchant_id, PAGE_ROWS)
         # Not inside the snapshot: newer checkpoints may have been written while it was read.
         if checkpoint_dir is not None and checkpoint_keys is not None:
-            seen = await check_checkpoints(home, cell, checkpoint_keys, checkpoint_dir, merchant_id)
+            seen = await check_checkpoints(home, cell, checkpoint_keys, checkpoint_dir, merchant_id, archive)
             checked, torn, violation = seen.checked, seen.torn, seen.violation
     except ViolationFound as found:
         violation = found.violation
+    except ArchiveUnreadable as unreadable:
+        violation = Violation("archive", str(unreadable), replay.last_id)
     return _report(replay, checked, torn, violation)
 
 
@@ -145,6 +136,7 @@ async def verify_all(
     cell_id: int = DEFAULT_CELL_ID,
     checkpoint_dir: Path | None = None,
     checkpoint_keys: CheckpointKeys | None = None,
+    archive: ArchiveFolder | None = None,
 ) -> list[BookReport]:
     """Verify every book of a cell, one after the other, each in its own snapshot.
 
@@ -163,6 +155,7 @@ async def verify_all(
             progress,
             checkpoint_dir=checkpoint_dir,
             checkpoint_keys=checkpoint_keys,
+            archive=archive,
         )
         for merchant_id in sorted(merchant_ids)
     ]
@@ -187,7 +180,12 @@ def _report(replay: Replay, checked: int, torn: bool, violation: Violation | Non
 
 
 async def _verify_snapshot(
-    home: AsyncConnection, cell: AsyncConnection, replay: Replay, progress: Progress | None
+    home: AsyncConnection,
+    cell: AsyncConnection,
+    replay: Replay,
+    progress: Progress | None,
+    archive: ArchiveFolder | None,
+    keys: CheckpointKeys | None,
 ) -> None:
     cursor = cell.cursor(binary=True)
     where = {"merchant_id": replay.merchant_id}
@@ -196,12 +194,16 @@ async def _verify_snapshot(
         raise_violation("book", f"merchant {replay.merchant_id} has no book")
     book = BookRow(*row)
     replay.ranges = await read_ranges(home, replay.merchant_id)
-    after = MIN_ID
+    journal = await open_journal(cell, archive, replay.merchant_id)
+    await check_manifests(journal, keys)
+    after, names = MIN_ID, 0
     while after < MAX_ID:
-        page, after = await _read_page(cursor, replay.merchant_id, after)
+        page, after = await read_page(cursor, replay.merchant_id, after, journal)
         _replay_page(replay, page)
+        names += await check_names(cursor, replay.merchant_id, page.archived)
         if progress is not None:
             progress(replay.merchant_id, replay.entry_count, book.entry_count)
+    await check_number_of_names(cursor, replay.merchant_id, names)
     _check_book(replay, book)
     replay.close()
     await _check_accounts(cursor, replay)
@@ -254,51 +256,10 @@ async def _check_waits(home: AsyncConnection, cursor: psycopg.AsyncCursor[Any], 
         )
 
 
-async def _read_page(cursor: psycopg.AsyncCursor[Any], merchant_id: int, after: int) -> tuple[Page, int]:
-    """Read the rows after an id, and return the last id that they cover. The last page covers all ids."""
-    bounds = {"merchant_id": merchant_id, "after": after, "page": PAGE_ROWS}
-
-    async def rows(name: str) -> list[tuple[Any, ...]]:
-        return await (await cursor.execute(QUERIES[name].text, bounds)).fetchall()
-
-    entry_rows = await rows("page_entries")
-    upto = entry_rows[-1][0] if len(entry_rows) == PAGE_ROWS else MAX_ID
-    bounds["upto"] = upto
-    page = Page()
-    fill_entries(page, entry_rows, await rows("page_postings"))
-    page.orders = {row[0]: Withdrawal(*row) for row in await rows("page_orders")}
-    for row in await rows("page_steps"):
-        page.steps.setdefault(row[0], []).append(Step(*row))
-    for row in await rows("page_callbacks"):
-        page.callbacks.setdefault(row[0], []).append(CallbackDue(*row))
-    page.sub_users = {row[0]: SubUserRow(*row) for row in await rows("page_sub_users")}
-    page.credits = {row[0]: DepositRow(*row) for row in await rows("page_credits")}
-    return page, upto
-
-
-def fill_entries(
-    page: Page, entry_rows: Sequence[tuple[Any, ...]], posting_rows: Sequence[tuple[Any, ...]]
-) -> None:
-    """Put entries with their postings into a page."""
-    postings: dict[int, list[Posting]] = {}
-    for entry_id, number, *moved in posting_rows:
-        mine = postings.setdefault(entry_id, [])
-        mine.append(Posting(*moved))
-        if number != len(mine):
-            page.misnumbered.add(entry_id)
-    for entry_id, kind, mc_order_id, at_ms, rate_e8, facts, entry_hash in entry_rows:
-        mine = postings.pop(entry_id, [])
-        entry = Entry(entry_id, kind, mc_order_id, at_ms, rate_e8, facts, tuple(mine), entry_hash)
-        page.entries.append(entry)
-    page.stray_postings = set(postings)
-
-
 def _replay_page(replay: Replay, page: Page) -> None:
     for entry in page.entries:
         if entry.entry_id in page.misnumbered:
-            raise_violation(
-                "posting", "the postings are not numbered from 1 without gaps", entry_id=entry.entry_id
-            )
+            raise_misnumbered(entry.entry_id)
         replay.apply(entry)
         if entry.kind == "withdraw":
             _open_order(replay, page, entry)
@@ -309,7 +270,7 @@ def _replay_page(replay: Replay, page: Page) -> None:
             check_deposit(entry, page.credits.pop(entry.entry_id, None), callbacks)
         elif entry.kind in RELEASING:
             replay.release_order(entry)
-    _check_orphans(page)
+    check_orphans(page)
 
 
 def _open_order(replay: Replay, page: Page, entry: Entry) -> None:
@@ -331,21 +292,6 @@ def _open_wallet(replay: Replay, page: Page, entry: Entry) -> None:
                 "sub-user", f"{name} is {mine!r}, was registered as {journal!r}", entry_id=entry.entry_id
             )
     replay.add_wallet(entry.entry_id, facts)
-
-
-def _check_orphans(page: Page) -> None:
-    """Raise ViolationFound (rule `orphan`) for the first row that belongs to no entry of the page."""
-    for name, rows in (
-        ("posting", page.stray_postings),
-        ("withdrawal", page.orders),
-        ("withdrawal_step", page.steps),
-        ("callback", page.callbacks),
-        ("sub_user", page.sub_users),
-        ("deposit_credit", page.credits),
-    ):
-        if rows:
-            stray = min(rows)
-            raise_violation("orphan", f"a row of {name} has no entry {stray}", entry_id=stray)
 
 
 def _check_book(replay: Replay, book: BookRow) -> None:

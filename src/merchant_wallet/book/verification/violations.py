@@ -34,6 +34,7 @@ RULES: Final = {
     "sum": "all accounts of one currency add up to zero",
     "hold": "the hold account is the sum of the open orders",
     "checkpoint": "the journal matches every signed checkpoint",
+    "archive": "an archived entry is in its signed file alone, and its name in the database",
 }
 """Every rule that verification checks, each with its sentence."""
 

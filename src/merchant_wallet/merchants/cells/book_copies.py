@@ -21,7 +21,7 @@ from psycopg import AsyncConnection, sql
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.nonce_partitions import QUERIES as PARTITIONS
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions, list_nonce_days
-from merchant_wallet.book.verification import verify
+from merchant_wallet.book.verification import pages
 from merchant_wallet.merchants.cells import book_fence
 from merchant_wallet.merchants.cells import book_statements as statements
 from merchant_wallet.merchants.cells.book_statements import Rows
@@ -150,7 +150,7 @@ class BookCopy:
         """Bring the new copy to a snapshot of the old one, and compare them. Raises CopyWrong, MoveLost."""
         began_s = time.monotonic()
         async with self._old.transaction():
-            await self._old.execute(verify.QUERIES["begin_snapshot"].text)
+            await self._old.execute(pages.QUERIES["begin_snapshot"].text)
             await self._old.execute(QUERIES["use_keys"].text)
             entry_count, head_hash, entry_id, day, oldest_xid = await self._fetch(self._old, "read_head")
             if day != self._rows.day:

@@ -188,7 +188,7 @@ class BookMover:
 
     async def _verify(self, copy: BookCopy, checkpoints: CheckpointFolder | None) -> None:
         """Verify the whole copy. Home and checkpoints may be ahead of it, so it is caught up in between."""
-        folder, keys = checkpoints or (None, None)
+        folder, keys, archive = checkpoints or (None, None, None)
         violation: Violation | None = None
 
         def show(_: int, done: int, total: int) -> None:
@@ -203,6 +203,7 @@ class BookMover:
                 show,
                 checkpoint_dir=folder,
                 checkpoint_keys=keys,
+                archive=archive,
             )
             violation = report.violation
             if violation is None:

@@ -16,8 +16,9 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys
-from merchant_wallet.book.verification import verify
+from merchant_wallet.book.verification import pages, verify
 from merchant_wallet.book.verification.tail import NO_ENTRIES, Head, check_tail
 from merchant_wallet.book.verification.violations import Violation, ViolationFound
 from merchant_wallet.merchants.cells.moves import MoveRefused
@@ -34,10 +35,11 @@ class CopyWrong(MoveRefused):
 
 
 class CheckpointFolder(NamedTuple):
-    """The folder with the signed checkpoints, and the keys to check them with."""
+    """The folder with the signed checkpoints, the keys to check them with, and the folder of the archive."""
 
     path: Path
     keys: CheckpointKeys
+    archive: ArchiveFolder | None = None
 
 
 class CopyVerifier:
@@ -65,7 +67,7 @@ class CopyVerifier:
             await self._verify(merchant_id, wait_applied)
 
     async def _verify(self, merchant_id: int, wait_applied: Callable[[], Awaitable[None]]) -> None:
-        folder, keys = self._checkpoints or (None, None)
+        folder, keys, archive = self._checkpoints or (None, None, None)
         violation: Violation | None = None
         for _ in range(ATTEMPTS):
             report = await verify.verify_book(
@@ -74,6 +76,7 @@ class CopyVerifier:
                 merchant_id,
                 checkpoint_dir=folder,
                 checkpoint_keys=keys,
+                archive=archive,
             )
             violation = report.violation
             if violation is None:
@@ -92,7 +95,7 @@ class CopyVerifier:
         """Check what was committed since. Returns the number of new entries. Raises CopyWrong."""
         count = 0
         async with self._new.transaction():
-            await self._new.execute(verify.QUERIES["begin_snapshot"].text)
+            await self._new.execute(pages.QUERIES["begin_snapshot"].text)
             rows = await (await self._new.execute(QUERIES["list_heads"].text)).fetchall()
             for merchant_id, entry_count, head_hash, _ in rows:
                 before = self._verified.get(merchant_id, NO_ENTRIES)

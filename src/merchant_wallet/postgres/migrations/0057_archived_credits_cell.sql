@@ -1,0 +1,3 @@
+-- kind: expand
+-- The entry of a credit may be in the archive. `book verify` finds a credit without its entry.
+alter table deposit_credit drop constraint if exists deposit_credit_merchant_id_entry_id_fkey;

@@ -1,0 +1,78 @@
+"""A book over several months, and what commands of the archive need: figures, checkpoints and their key."""
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.book.fake_writer import COIN, FakeWriter
+from tests.checkpoints import write_checkpoints
+
+from merchant_wallet.audit.checkpointing.keys import open_service_signer
+from merchant_wallet.base.config import load_settings
+from merchant_wallet.base.currencies import KFB, USDT
+from merchant_wallet.base.db import connect
+from merchant_wallet.book import commands
+from merchant_wallet.book.checkpoint_keys import OLD_KEY
+from merchant_wallet.book.outcomes import Adjusted
+from merchant_wallet.processes.base import make_base
+from merchant_wallet.reporting import rollup
+
+MONTHS = ("2025-09", "2025-10", "2025-11")
+"""The closed months of the book. It goes on in December."""
+SMALL_BLOCKS = 4
+"""Entries of a block in these tests, so that a month has several."""
+
+
+def moment_of(month: str) -> int:
+    """The first moment of a month."""
+    return int(datetime.strptime(month, "%Y-%m").replace(tzinfo=UTC).timestamp()) * 1000
+
+
+def write_months(book: FakeWriter) -> dict[str, int]:
+    """Let the book be used from September to December 2025. Returns the entries' ids by name."""
+    book.draft.now_ms = moment_of("2025-09")
+    named = {"fund": book.fund(10_000 * COIN).entry_id}
+    anna = book.register("anna")
+    named["anna"] = anna.user_id
+    named["exchange"] = book.exchange("x1", USDT, KFB, 1_000 * COIN).entry_id
+    named["credit"] = book.credit(anna, "c1", 500 * COIN).entry_id
+    named["debit"] = book.debit(anna, "d1", 100 * COIN, 10**6).entry_id
+    adjusted = book.ask(commands.Adjust(KFB, -5 * COIN, "a correction", "ann", "anna", "ref-1", None))
+    assert isinstance(adjusted, Adjusted)
+    named["adjust"] = adjusted.entry_id
+    for number, month in enumerate(("2025-10", "2025-11", "2025-12")):
+        book.draft.now_ms = moment_of(month)
+        paid = book.withdraw(f"w{number}", 20 * COIN)
+        book.move(commands.TakeUp(paid), commands.Settle(paid, "0xfeed"))
+        named[f"paid {month}"] = paid
+        for transfer in range(3):
+            one = book.debit(anna, f"d{month}-{transfer}", COIN, 10**6)
+            named[f"debit {month} {transfer}"] = one.entry_id
+    return named
+
+
+async def add_up(url: str) -> None:
+    """Bring the figures up to date, as the worker does."""
+    async with await connect(url) as conn:
+        await rollup.advance_all(conn, moment_of("2026-01"), pause_s=0)
+
+
+async def checkpoint(url: str, variables: dict[str, str], at_ms: int) -> None:
+    """Write a checkpoint of each book, as the worker does."""
+    base = make_base(load_settings(variables), url)
+    async with await connect(url) as conn:
+        signer = await open_service_signer(conn, base.settings, base.keyring.derive(OLD_KEY), at_ms)
+        await write_checkpoints(conn, signer, base.checkpoint_dir, at_ms, interval_ms=0)
+
+
+def prepare(book: FakeWriter, variables: dict[str, str]) -> dict[str, int]:
+    """A book with months that can be archived. Returns its entries' ids by name."""
+    named = write_months(book)
+    asyncio.run(add_up(book.url))
+    asyncio.run(checkpoint(book.url, variables, moment_of("2026-01")))
+    return named
+
+
+def file_of(folder: Path, merchant_id: int, month: str) -> Path:
+    """The file of an archived month."""
+    return folder / "archive" / str(merchant_id) / f"{month}.jsonl.gz"

@@ -1,0 +1,243 @@
+"""`archive`: closed months leave the database for signed files, and everything is found again."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.archive_scene import MONTHS, SMALL_BLOCKS, file_of, prepare
+from tests.book.fake_writer import COIN, MERCHANT_ID, FakeWriter
+from tests.cli.conftest import Wallet
+
+from merchant_wallet.base.codes import Refusal
+from merchant_wallet.book.archive import removal, writing
+from merchant_wallet.book.commands import Adjust, Exchange, UserToMerchant
+from merchant_wallet.book.outcomes import Adjusted, Exchanged, Transferred
+
+RUN = ("archive", "run", "--before", "2025-12")
+
+
+@pytest.fixture
+def book(wallet: Wallet, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeWriter]:
+    """A book from September to December, in blocks of four entries and steps of three."""
+    monkeypatch.setattr(writing, "BLOCK_ENTRIES", SMALL_BLOCKS)
+    monkeypatch.setattr(removal, "ROWS_AT_ONCE", 3)
+    made = FakeWriter(wallet.url)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def named(wallet: Wallet, book: FakeWriter) -> dict[str, int]:
+    """The ids of its entries."""
+    return prepare(book, wallet.variables)
+
+
+def read_journal(wallet: Wallet) -> list[tuple[Any, ...]]:
+    """All rows of the journal."""
+    entries = wallet.read("select * from entry order by entry_id")
+    return entries + wallet.read("select * from posting order by entry_id, posting_no")
+
+
+def count(wallet: Wallet, table: str) -> int:
+    """The rows of a table."""
+    return int(wallet.read(f"select count(*) from {table}")[0][0])
+
+
+def path_of(wallet: Wallet, month: str = "2025-10") -> Path:
+    """The file of a month."""
+    return file_of(wallet.folder, MERCHANT_ID, month)
+
+
+def test_closed_months_are_in_files_and_not_in_the_tables(wallet: Wallet, named: dict[str, int]) -> None:
+    before = wallet.ask("book", "verify")
+    document = wallet.ask(*RUN)
+    assert [(one["month"], one["rows"]) for one in document["months"]] == [(m, "removed") for m in MONTHS]
+    first_left = wallet.read("select min(entry_id) from entry")[0][0]
+    assert first_left == named["paid 2025-12"]
+    lines = [
+        json.loads(line) for line in gzip.decompress(path_of(wallet, "2025-09").read_bytes()).splitlines()
+    ]
+    assert [line["id"] for line in lines[:2]] == [named["fund"], named["anna"]]
+    assert lines[0]["postings"] == [[10, 1, "USDT", 10_000 * COIN, -10_000 * COIN, 10_000 * COIN]]
+    after = wallet.ask("book", "verify")
+    assert after == before
+    assert after["books"][0]["ok"]
+
+
+def test_the_files_are_written_and_the_rows_stay_until_a_second_run(
+    wallet: Wallet, named: dict[str, int]
+) -> None:
+    before = read_journal(wallet)
+    kept = wallet.ask(*RUN, "--keep-rows")
+    assert [one["rows"] for one in kept["months"]] == ["kept"] * 3
+    assert read_journal(wallet) == before
+    written = {month: path_of(wallet, month).read_bytes() for month in MONTHS}
+    assert [one["rows"] for one in wallet.ask(*RUN)["months"]] == ["removed"] * 3
+    assert written == {month: path_of(wallet, month).read_bytes() for month in MONTHS}
+    assert [one["rows"] for one in wallet.ask("archive", "list")["months"]] == ["removed"] * 3
+
+
+def test_what_was_archived_can_be_restored_row_by_row(wallet: Wallet, named: dict[str, int]) -> None:
+    before = read_journal(wallet)
+    wallet.ask(*RUN)
+    document = wallet.ask("archive", "restore", MERCHANT_ID, "--from", "2025-10")
+    assert [one["rows"] for one in document["months"]] == ["removed", "kept", "kept"]
+    assert wallet.ask("book", "verify")["ok"]
+    wallet.ask("archive", "restore", MERCHANT_ID, "--from", "2025-09")
+    assert read_journal(wallet) == before
+    assert count(wallet, "archived_order") == 0
+    # Its files are still good, so the next run only removes the rows.
+    assert [one["rows"] for one in wallet.ask(*RUN)["months"]] == ["removed"] * 3
+    assert wallet.ask("archive", "verify")["ok"]
+
+
+def test_a_repeat_of_an_archived_order_gets_its_first_outcome(wallet: Wallet, named: dict[str, int]) -> None:
+    commands = (
+        UserToMerchant("d1", "anna", "KFB", 100 * COIN, 10**6, False),
+        Exchange("x1", "USDT", "KFB", 1_000 * COIN, None, None),
+        Adjust("KFB", -5 * COIN, "a correction", "ann", "anna", "ref-1", None),
+    )
+    before = [wallet.submit(MERCHANT_ID, command) for command in commands]
+    assert [type(one) for one in before] == [Transferred, Exchanged, Adjusted]
+    entries = count(wallet, "entry")
+    wallet.ask(*RUN)
+    assert [wallet.submit(MERCHANT_ID, command) for command in commands] == before
+    other = wallet.submit(MERCHANT_ID, UserToMerchant("d1", "anna", "KFB", COIN, 10**6, False))
+    assert isinstance(other, Refusal)
+    assert other.code == 40900
+    assert count(wallet, "entry") < entries
+
+
+def test_a_new_order_goes_on_after_the_archive(wallet: Wallet, named: dict[str, int]) -> None:
+    wallet.ask(*RUN)
+    moved = wallet.submit(MERCHANT_ID, UserToMerchant("new", "anna", "KFB", COIN, 10**6, False))
+    assert isinstance(moved, Transferred)
+    assert wallet.ask("book", "verify")["ok"]
+
+
+@pytest.mark.parametrize("month", MONTHS)
+def test_a_changed_file_is_found(wallet: Wallet, named: dict[str, int], month: str) -> None:
+    wallet.ask(*RUN)
+    path = path_of(wallet, month)
+    good = path.read_bytes()
+    for bad in (good.replace(good[40:50], bytes(10)), good[:-1], good + b"x", b""):
+        path.write_bytes(bad)
+        assert not wallet.ask("archive", "verify", status=1)["ok"]
+        if bad != good + b"x":
+            fault = wallet.ask("book", "verify", status=1)["books"][0]["fault"]
+            assert fault["rule"] == "archive"
+            assert str(path) in fault["text"]
+    path.write_bytes(good)
+    assert wallet.ask("archive", "verify")["ok"]
+    assert wallet.ask("book", "verify")["ok"]
+
+
+def test_a_missing_file_is_named_with_what_to_do(wallet: Wallet, named: dict[str, int]) -> None:
+    wallet.ask(*RUN)
+    path_of(wallet).unlink()
+    (fault,) = wallet.ask("archive", "verify", status=1)["faults"]
+    assert "Bring the file back from its copy" in fault["text"]
+    assert wallet.ask("book", "verify", status=1)["books"][0]["fault"]["rule"] == "archive"
+
+
+def test_a_file_that_was_rewritten_with_its_manifest_is_found(wallet: Wallet, named: dict[str, int]) -> None:
+    wallet.ask(*RUN)
+    path = path_of(wallet).with_name("2025-10.json")
+    good = path.read_text()
+    path.write_text(good.replace('"writtenMs":1', '"writtenMs":2'))
+    assert "was changed" in wallet.ask("archive", "verify", status=1)["faults"][0]["text"]
+    path.write_text(good.replace('"signature":"', '"signature":"00')[:-5] + '"}\n')
+    fault = wallet.ask("book", "verify", status=1)["books"][0]["fault"]
+    assert "is not signed" in fault["text"]
+    # The content is still what the database knows, so it can be signed again.
+    assert wallet.ask("archive", "sign")["ok"]
+    assert wallet.ask("book", "verify")["ok"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update posting set amount = amount + 1 where entry_id = {}",
+        "update posting set posting_no = 7 where entry_id = {} and posting_no = 1",
+        "delete from posting where entry_id = {}",
+        "delete from entry where entry_id = {}",
+        "update entry set hash = sha256(hash) where entry_id = {}",
+    ],
+)
+def test_a_month_that_does_not_match_the_chain_is_refused(
+    wallet: Wallet, book: FakeWriter, named: dict[str, int], statement: str
+) -> None:
+    book.tamper(statement.format(named["debit 2025-10 1"]))
+    before = read_journal(wallet)
+    document = wallet.ask(*RUN, "--keep-rows", status=1)
+    assert {one["month"] for one in document["months"]} <= {"2025-09"}
+    assert document["faults"][0]["merchantId"] == MERCHANT_ID
+    assert read_journal(wallet) == before
+    assert not path_of(wallet).exists()
+
+
+def test_a_journal_that_was_rewritten_with_its_hashes_is_refused_by_the_checkpoint(
+    wallet: Wallet, book: FakeWriter, named: dict[str, int]
+) -> None:
+    book.tamper("update entry set facts = replace(facts, 'ann', 'bob')")
+    book.rechain()
+    document = wallet.ask(*RUN, status=1)
+    # The checkpoint saw the last entry, which stays in the tables. The chain is followed up to there.
+    assert document["months"] == []
+    assert "a checkpoint saw another hash" in document["faults"][0]["text"]
+
+
+def test_a_book_keeps_its_last_entry_and_unfinished_orders(
+    wallet: Wallet, book: FakeWriter, named: dict[str, int]
+) -> None:
+    wallet.tamper(
+        "update withdrawal set status = 1, step_no = 1 where order_id = %(id)s", id=named["paid 2025-11"]
+    )
+    document = wallet.ask(*RUN, "--keep-rows")
+    # The payer compares an order with its entry and the one before, which is the last of October here.
+    assert [one["month"] for one in document["months"]] == ["2025-09"]
+    assert "is not finished" in document["left"][0]["reason"]
+
+
+def test_only_months_that_have_ended_can_be_archived(wallet: Wallet, named: dict[str, int]) -> None:
+    assert "has not ended" in wallet.refuse("archive", "run", "--before", "2999-01")
+    assert "is no month" in wallet.refuse("archive", "run", "--before", "2025", status=2)
+    # December has no later entry, so it may still grow.
+    document = wallet.ask("archive", "run", "--before", "2026-01", "--keep-rows")
+    assert [one["month"] for one in document["months"]] == list(MONTHS)
+    assert "its last entry is of that month" in document["left"][0]["reason"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update archived_order set amount = amount + 1 where mc_order_id = 'd1'",
+        "delete from archived_order where mc_order_id = 'ref-1'",
+        "update archived_order set mc_order_id = 'other' where mc_order_id = 'c1'",
+        "insert into archived_order values (1001, 1, 1, 1, 2, 1, 0, 1, 1, 1, 'adjust', 'x', 'KFB', 'KFB', '')",
+        "update archived_month set digest = sha256(digest) where month = '2025-10'",
+        "delete from archived_month where month = '2025-09'",
+        "update archived_month set removed_id = first_id - 1 where month = '2025-11'",
+        "insert into entry select 1001, entry_id - 3, 'adjust', null, at_ms, 0, '', hash from entry limit 1",
+        "insert into posting values (1001, {debit}, 1, 1, 2, 'USDT', 1, 0, 0)",
+    ],
+)
+def test_verification_finds_what_was_changed_in_the_database(
+    wallet: Wallet, book: FakeWriter, named: dict[str, int], statement: str
+) -> None:
+    wallet.ask(*RUN)
+    book.tamper(statement.format(debit=named["debit"]))
+    assert not wallet.ask("book", "verify", status=1)["books"][0]["ok"]
+
+
+def test_each_change_of_the_archive_is_in_the_audit_log(wallet: Wallet, named: dict[str, int]) -> None:
+    wallet.ask(*RUN)
+    wallet.ask("archive", "restore", MERCHANT_ID, "--from", "2025-11")
+    entries = wallet.ask("audit", "show")["entries"]
+    told = [(one["action"], one["subject"]) for one in entries if one["action"].startswith("archive")]
+    assert ("archive.write", "archive of 2025-09") in told
+    assert ("archive.remove", "archive of 2025-11") in told
+    assert ("archive.restore", "archive of 2025-11") in told
