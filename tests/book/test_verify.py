@@ -18,7 +18,7 @@ from merchant_wallet.book import commands
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.book.verification import pages, verify
+from merchant_wallet.book.verification import pages
 from merchant_wallet.book.verification.verify import BookReport, verify_all, verify_book
 from merchant_wallet.book.writer import Writer
 

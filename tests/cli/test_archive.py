@@ -217,7 +217,7 @@ def test_only_months_that_have_ended_can_be_archived(wallet: Wallet, named: dict
         "update archived_order set amount = amount + 1 where mc_order_id = 'd1'",
         "delete from archived_order where mc_order_id = 'ref-1'",
         "update archived_order set mc_order_id = 'other' where mc_order_id = 'c1'",
-        "insert into archived_order values (1001, 1, 1, 1, 2, 1, 0, 1, 1, 1, 'adjust', 'x', 'KFB', 'KFB', '')",
+        "insert into archived_order values (1001, 1, 1, 1, 2, 1, 0, 1, 1, 1, 'adjust', 'x', 'KFB', '', '')",
         "update archived_month set digest = sha256(digest) where month = '2025-10'",
         "delete from archived_month where month = '2025-09'",
         "update archived_month set removed_id = first_id - 1 where month = '2025-11'",
@@ -255,8 +255,24 @@ def test_nothing_is_archived_while_a_program_runs_that_would_not_find_the_names(
 
 
 def test_nothing_is_archived_while_a_cell_moves(wallet: Wallet, named: dict[str, int]) -> None:
+    wallet.run("cell", "add", "east")
     wallet.tamper(
         "insert into cell_move (cell_id, move_id, state, address, old_address, began_ms, changed_ms)"
-        " select cell_id, gen_random_uuid(), 'copying', '', '', 1, 1 from cell limit 1"
+        " select cell_id, gen_random_uuid(), 'copying', 'x', 'y', 1, 1 from cell where cell_id > 0"
     )
     assert "is being moved" in wallet.refuse(*RUN)
+
+
+def test_an_archived_book_moves_to_another_cell_and_is_archived_there(
+    wallet: Wallet, named: dict[str, int]
+) -> None:
+    wallet.ask("archive", "run", "--before", "2025-11")
+    wallet.run("cell", "add", "east")
+    assert wallet.ask("merchant", "move", MERCHANT_ID, "east")["done"] == "moved"
+    assert wallet.ask("book", "verify")["ok"]
+    assert [one["rows"] for one in wallet.ask(*RUN)["months"]] == ["removed"] * 3
+    assert wallet.read("select min(entry_id) from east.entry") == [(named["paid 2025-12"],)]
+    assert wallet.ask("book", "verify", MERCHANT_ID)["ok"]
+    wallet.ask("archive", "restore", MERCHANT_ID, "--from", "2025-09")
+    assert wallet.read("select min(entry_id) from east.entry") == [(named["fund"],)]
+    assert wallet.ask("book", "verify")["ok"]

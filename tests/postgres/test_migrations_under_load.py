@@ -62,6 +62,8 @@ class Load:
     """Sessions that write and read all the time. `waits_ms` is what each had to wait for its locks."""
 
     url: str
+    first_id: int
+    """So that the loads of two migrations write different entries."""
     waits_ms: list[float] = field(default_factory=list)
     written: list[int] = field(default_factory=list)
     failures: list[psycopg.Error] = field(default_factory=list)
@@ -84,7 +86,7 @@ class Load:
 
     def _write(self, number: int) -> None:
         with connect_sync(self.url) as connection:
-            entry_id = number * 1_000_000_000
+            entry_id = number * 1_000_000_000 + self.first_id
             while not self._stop.wait(0.002):
                 entry_id += 1
                 text = WRITE.format(hot=", ".join(HOT), merchant_id=number, entry_id=entry_id)
@@ -152,7 +154,7 @@ def test_every_migration_since_the_first_release_lets_the_load_go_on(
         if migration.version <= FIRST_RELEASE_VERSION:
             continue
         _add(folder, migration)
-        load = Load(url)
+        load = Load(url, migration.version * 1_000_000)
         with load.running(long_reader=limit_ms is not None):
             assert migrate(url, _quiet, folder) == [migration.name]
         assert load.failures == [], migration.name

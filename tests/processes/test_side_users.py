@@ -170,9 +170,12 @@ def test_a_folder_closed_to_all_others_lends_the_web_side_no_right_to_read(servi
     settings = dict(
         line.split("=", 1) for line in Path(f"/proc/{web}/environ").read_text().split("\0") if "=" in line
     )
-    lent = Path(settings["WALLET_CHECKPOINT_DIR"].replace("self", str(web)))
+    lent, archive = (
+        Path(settings[f"WALLET_{name}_DIR"].replace("self", str(web))) for name in ("CHECKPOINT", "ARCHIVE")
+    )
     _wait_for_checkpoints(service)
     assert list(lent.glob("*.jsonl"))
+    assert archive.samefile(service.data / "archive")
     assert _answers(service)
     assert service.stop() == 0
 
@@ -334,6 +337,7 @@ def test_each_side_is_told_its_secrets_and_no_others(folder: Path) -> None:
         "PATH": "/bin",
         "WALLET_MASTER_KEY": "00" * 32,
         "WALLET_CHECKPOINT_DIR": str(folder / "checkpoints"),
+        "WALLET_ARCHIVE_DIR": str(folder / "archive"),
         "WALLET_QUEUE_LIMIT": "9",
         "WALLET_ERC20_RPC": "http://node",
     }
