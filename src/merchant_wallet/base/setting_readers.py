@@ -61,6 +61,7 @@ _OWN: Final = {
     "drain_timeout_s": _W | _U,
     "unready_s": _W | _U,
     "checkpoint_dir": _W | _K | _U,
+    "archive_dir": _W | _U,
     "checkpoint_key": _K,
     "checkpoint_key_file": _K,
     "backup_url": _U,
@@ -97,6 +98,7 @@ READERS: Final = _OWN | {name: _OF_CHAIN[name.split("_", 1)[1]] for name in list
 SAME: Final = frozenset(
     {
         "approval_deadline_s",
+        "archive_dir",
         "cell_urls",
         "checkpoint_dir",
         "database_url",
