@@ -8,7 +8,8 @@ import psycopg
 
 from merchant_wallet.base.cells import Cell
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.cli.doctor import MAX_SKEW_MS, Finding, count_skew_ms, fetch, judge_roles
+from merchant_wallet.cli.doctor import MAX_SKEW_MS, count_skew_ms, judge_roles
+from merchant_wallet.cli.findings import Finding, fetch
 
 MAX_MIRROR_AGE_MS: Final = 30_000
 """A worker renews the copies of rates each second. After a minute the cell exchanges nothing."""

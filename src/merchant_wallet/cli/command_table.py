@@ -56,7 +56,7 @@ ROWS: Final = (
     Row(
         "doctor",
         "doctor",
-        "Check set-up, database, roles, clock, keys, chains, nonces, checkpoints, payouts and cells.",
+        "Check set-up, database, standbys, roles, programs, clock, keys, chains, payouts, disks and cells.",
         is_group=False,
     ),
     Row(

@@ -11,7 +11,6 @@ import os
 import platform
 import shlex
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +21,7 @@ from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.config import NODE_SETTINGS
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.failures import REFUSED, Failure, explain
+from merchant_wallet.cli.findings import Finding, fetch
 from merchant_wallet.cli.options import DataOption, JsonOption
 from merchant_wallet.cli.session import find_database, has_master_key, read_running
 from merchant_wallet.cli.terminal import print_document, show_value
@@ -45,26 +45,9 @@ SEPARATE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check. `advice` says what to do, None if all is well. `hint` says what could be
-    better.
-    """
-
-    name: str
-    text: str
-    advice: str | None = None
-    hint: str | None = None
-
-    @property
-    def word(self) -> str:
-        """The result in one word."""
-        return "wrong" if self.advice is not None else "hint" if self.hint is not None else "ok"
-
-
 @app.command()
 def doctor(data: DataOption = None, as_json: JsonOption = False) -> None:
-    """Check set-up, database, roles, clock, keys, chains, nonces, checkpoints, payouts and cells.
+    """Check set-up, database, standbys, roles, programs, clock, keys, chains, payouts, disks and cells.
 
     Exit status 1 if something is wrong; each such line says what to do. Hints do not change the status.
 
@@ -124,8 +107,13 @@ _ORDER: Final = (
     "python",
     "configuration",
     "database",
+    "tls",
+    "durability",
+    "standbys",
     "migrations",
     "roles",
+    "programs",
+    "connections",
     "clock",
     "master key",
     "keys",
@@ -133,6 +121,7 @@ _ORDER: Final = (
     "nonces",
     "checkpoints",
     "payouts",
+    "disk",
 )
 _NEXT: Final = dict(pairwise(_ORDER))
 _ADVICE: Final = {
@@ -149,6 +138,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     from merchant_wallet.cli.backup_checks import check_backup
     from merchant_wallet.cli.cell_checks import check_cells
     from merchant_wallet.cli.merchant_move_checks import check_merchant_moves
+    from merchant_wallet.cli.server_checks import check_disks, check_programs, check_server
     from merchant_wallet.processes.python_build import runs_optimised
 
     yield judge_build(optimised=runs_optimised())
@@ -157,10 +147,14 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     url = find_database(settings)
     async with await db.connect(url) as conn:
         yield _check_version(conn.info.server_version)
+        async for finding in check_server(conn, settings):
+            yield finding
         migrations = await _check_migrations(url)
         yield migrations
         if migrations.advice is None:
             yield await _check_roles(conn)
+            async for finding in check_programs(conn):
+                yield finding
         yield await _check_clock(conn)
         if migrations.advice is None:
             yield await _check_master_key(conn, settings)
@@ -169,6 +163,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
             yield await _check_nonces(conn)
             yield await _check_checkpoints(conn, settings, url)
             yield await _check_payouts(conn)
+            yield await check_disks(settings)
             async for finding in check_cells(conn, settings, url):
                 yield finding
             async for finding in check_merchant_moves(conn):
@@ -236,15 +231,6 @@ def judge_roles(found: Sequence[tuple[str, str | None, bool]]) -> Finding:
     if not named:
         return Finding("roles", "the sides have no database roles of their own", hint=SEPARATE)
     return Finding("roles", f"{', '.join(named)}; none can change what was written")
-
-
-async def fetch(conn: Any, query: str) -> list[Any]:
-    """The rows of one of `doctor`'s queries."""
-    from merchant_wallet.base.db import Queries
-
-    queries = Queries(Path(__file__).with_name("doctor.sql"))
-    rows: list[Any] = await (await conn.execute(queries[query].text)).fetchall()
-    return rows
 
 
 async def _check_clock(conn: Any) -> Finding:

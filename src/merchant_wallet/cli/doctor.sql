@@ -17,3 +17,20 @@ select r.rolname, s.side, has_table_privilege(r.oid, 'entry', 'update, delete, t
     or r.oid in (select a.usesysid from pg_stat_activity a
                   where a.datname = current_database() and a.application_name = 'merchant-wallet writer')
  order by s.side, r.rolname;
+
+-- name: list_server_settings
+-- What the server promises about commits.
+select name, setting from pg_settings
+ where name in ('fsync', 'full_page_writes', 'data_checksums', 'synchronous_standby_names');
+
+-- name: list_standbys
+-- The physical standbys that are connected. The readers of logical slots belong to a cell's move.
+select r.application_name, r.sync_state, (extract(epoch from r.replay_lag) * 1000)::bigint
+  from pg_stat_replication r
+ where not exists (select from pg_replication_slots s where s.active_pid = r.pid and s.slot_type = 'logical')
+ order by r.application_name;
+
+-- name: count_connections
+-- How many sessions the server takes from ordinary users, and how many there are.
+select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+       (select count(*) from pg_stat_activity where backend_type = 'client backend');

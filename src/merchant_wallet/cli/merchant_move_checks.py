@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 
-from merchant_wallet.cli.doctor import Finding
+from merchant_wallet.cli.findings import Finding
 
 
 async def check_merchant_moves(home: Any) -> AsyncIterator[Finding]:

@@ -1,0 +1,147 @@
+"""What `doctor` says of the database's server, of the programs that run, and of the disks of this machine.
+
+Rules: the judges are pure, so that each fault can be tried. In the sandbox, where no money can be lost, most
+faults are hints.
+"""
+
+import asyncio
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from merchant_wallet.base.connection_limits import COMMANDS, SERVE_CONNECTIONS, WORK_CONNECTIONS
+from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.version import read_version
+from merchant_wallet.cli.findings import Finding, fetch
+
+LOOPBACK: Final = ("127.0.0.1", "::1", "localhost", "")
+CHECKED_MODES: Final = ("verify-ca", "verify-full")
+MIN_FREE_BYTES: Final = 2**30
+MIN_FREE_SHARE: Final = 0.05
+GOOD_FREE_SHARE: Final = 0.15
+FULL_SHARE: Final = 0.9
+BACKUP_SECTION: Final = "docs/operating.md, Back-up and restore"
+
+
+class Standby(NamedTuple):
+    """A standby that is connected. `lag_ms` is how far it is behind; None if it is not told or idle."""
+
+    name: str
+    sync_state: str | None
+    lag_ms: int | None
+
+
+async def check_server(conn: Any, settings: Settings) -> AsyncIterator[Finding]:
+    """The connection, what the server promises, its standbys, and how many sessions it has."""
+    parameters = conn.info.get_parameters()
+    mode = parameters.get("sslmode", "prefer")
+    yield judge_tls(conn.info.host, conn.pgconn.ssl_in_use, mode, is_live=not settings.sandbox)
+    told = dict(await fetch(conn, "list_server_settings"))
+    yield judge_durability(told, is_live=not settings.sandbox)
+    standbys = [Standby(*row) for row in await fetch(conn, "list_standbys")]
+    yield judge_standbys(told["synchronous_standby_names"], standbys, is_live=not settings.sandbox)
+
+
+async def check_programs(conn: Any) -> AsyncIterator[Finding]:
+    """The programs that run, and whether the server has room for their connections."""
+    from merchant_wallet.processes.instances import list_live
+
+    live = await list_live(conn)
+    yield judge_programs([(instance.side, instance.version) for instance in live], read_version())
+    (most, used) = (await fetch(conn, "count_connections"))[0]
+    yield judge_connections(Counter(instance.side for instance in live), most, used)
+
+
+async def check_disks(settings: Settings) -> Finding:
+    """The disks below the data folder and the checkpoints. The database's own may be elsewhere."""
+    folders = {folder for folder in (settings.data, settings.checkpoint_folder) if folder.exists()}
+    found = {folder: await asyncio.to_thread(shutil.disk_usage, folder) for folder in sorted(folders)}
+    return judge_disks({folder: (usage.free, usage.total) for folder, usage in found.items()})
+
+
+def judge_tls(host: str, is_encrypted: bool, mode: str, *, is_live: bool) -> Finding:
+    """Judge how the database is reached. `mode` is libpq's `sslmode`."""
+    if host.startswith("/") or host in LOOPBACK:
+        return Finding("tls", "the database is reached inside this machine")
+    if not is_encrypted:
+        text = f"the connection to {host} is not encrypted: passwords and books cross in the clear"
+        advice = "turn on ssl in PostgreSQL, and add sslmode=verify-full to WALLET_DATABASE_URL"
+        return Finding("tls", text, advice) if is_live else Finding("tls", text, hint=advice)
+    if mode not in CHECKED_MODES:
+        text = f"the connection to {host} is encrypted, but nothing proves that it leads there"
+        hint = "add sslmode=verify-full and sslrootcert=FILE to WALLET_DATABASE_URL"
+        return Finding("tls", text, hint=hint)
+    return Finding("tls", f"the connection to {host} is encrypted, and its certificate was checked")
+
+
+def judge_durability(told: Mapping[str, str], *, is_live: bool) -> Finding:
+    """Judge whether what was committed survives a crash of the server's machine."""
+    off = [name for name in ("fsync", "full_page_writes") if told[name] != "on"]
+    if off:
+        text = f"{' and '.join(off)} off: a crash may destroy the books"
+        advice = f"set {', '.join(f'{name} = on' for name in off)} in postgresql.conf, and restart PostgreSQL"
+        return Finding("durability", text, advice) if is_live else Finding("durability", text, hint=advice)
+    if told["data_checksums"] != "on":
+        hint = "stop PostgreSQL and run `pg_checksums --enable`"
+        return Finding("durability", "pages have no checksums: a bad disk is not noticed", hint=hint)
+    return Finding("durability", "fsync and full_page_writes on, pages have checksums")
+
+
+def judge_standbys(names: str, standbys: Sequence[Standby], *, is_live: bool) -> Finding:
+    """Judge the server's standbys. `names` is its `synchronous_standby_names`."""
+    named = ", ".join(f"{each.name} ({_describe(each)})" for each in standbys)
+    in_step = [each for each in standbys if each.sync_state in ("sync", "quorum")]
+    if names and not in_step:
+        text = f"commits wait for a synchronous standby ({names}), and none is connected"
+        return Finding("standbys", text, "start a standby, or take it out of synchronous_standby_names")
+    if not standbys:
+        text = "none: if this server is lost, back-ups are all that is left"
+        hint = f"add two synchronous standbys ({BACKUP_SECTION})" if is_live else None
+        return Finding("standbys", text, hint=hint)
+    if not names:
+        hint = f"name them in synchronous_standby_names ({BACKUP_SECTION})"
+        return Finding("standbys", f"{named}; a failover may lose the last operations", hint=hint)
+    return Finding("standbys", named)
+
+
+def _describe(standby: Standby) -> str:
+    state = standby.sync_state or "not told to this role"
+    return state if standby.lag_ms is None else f"{state}, {standby.lag_ms} ms behind"
+
+
+def judge_programs(running: Iterable[tuple[str, str]], own: str) -> Finding:
+    """Judge the sides that run, each with its version. `own` is the version of this command."""
+    counted = Counter(running)
+    if not counted:
+        return Finding("programs", "none runs")
+    text = ", ".join(f"{side} {count} × {version}" for (side, version), count in sorted(counted.items()))
+    if {version for _, version in counted} == {own}:
+        return Finding("programs", text)
+    hint = "restart all with one version, then run `merchant-wallet migrate`"
+    return Finding("programs", f"{text}; this command is {own}", hint=hint)
+
+
+def judge_connections(sides: Mapping[str, int], most: int, used: int) -> Finding:
+    """Judge the server's sessions. `most` is what it takes from ordinary users."""
+    needed = sides.get("web", 0) * SERVE_CONNECTIONS + sides.get("worker", 0) * WORK_CONNECTIONS + COMMANDS
+    text = f"{used} of {most} in use; the programs that run need up to {needed}"
+    advice = "raise max_connections in PostgreSQL, or lower WALLET_CONNECTIONS"
+    if used > FULL_SHARE * most:
+        return Finding("connections", text, advice)
+    return Finding("connections", text, hint=advice if needed > most else None)
+
+
+def judge_disks(spaces: Mapping[Path, tuple[int, int]]) -> Finding:
+    """Judge the free and total bytes of the disks below these folders."""
+    text = ", ".join(f"{folder} has {free / 2**30:.1f} GiB free" for folder, (free, _) in spaces.items())
+    scarce = [
+        str(folder)
+        for folder, (free, total) in spaces.items()
+        if free < max(MIN_FREE_BYTES, total * MIN_FREE_SHARE)
+    ]
+    if scarce:
+        return Finding("disk", text, f"make room on the disk of {', '.join(scarce)}")
+    little = any(free < total * GOOD_FREE_SHARE for free, total in spaces.values())
+    return Finding("disk", text or "no folder yet", hint="make room before it is urgent" if little else None)

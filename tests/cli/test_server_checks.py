@@ -1,0 +1,97 @@
+"""`doctor` about servers, programs and disks: each fault that an auditor would name, as tables."""
+
+from pathlib import Path
+
+import pytest
+
+from merchant_wallet.base.connection_limits import COMMANDS, SERVE_CONNECTIONS, WORK_CONNECTIONS
+from merchant_wallet.cli.server_checks import (
+    Standby,
+    judge_connections,
+    judge_disks,
+    judge_durability,
+    judge_programs,
+    judge_standbys,
+    judge_tls,
+)
+
+GOOD = {"fsync": "on", "full_page_writes": "on", "data_checksums": "on", "synchronous_standby_names": ""}
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("host", "is_encrypted", "mode", "is_live", "word"),
+    [
+        ("/run/postgresql", False, "prefer", True, "ok"),
+        ("127.0.0.1", False, "prefer", True, "ok"),
+        ("db.internal", False, "prefer", True, "wrong"),
+        ("db.internal", False, "prefer", False, "hint"),
+        ("db.internal", True, "require", True, "hint"),
+        ("db.internal", True, "verify-full", True, "ok"),
+    ],
+)
+def test_books_cross_a_network_only_encrypted_and_to_a_proven_server(
+    host: str, is_encrypted: bool, mode: str, is_live: bool, word: str
+) -> None:
+    assert judge_tls(host, is_encrypted, mode, is_live=is_live).word == word
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_live", "word"),
+    [
+        ({}, True, "ok"),
+        ({"fsync": "off"}, True, "wrong"),
+        ({"full_page_writes": "off"}, True, "wrong"),
+        ({"fsync": "off"}, False, "hint"),
+        ({"data_checksums": "off"}, True, "hint"),
+    ],
+)
+def test_a_commit_must_survive_a_crash(changed: dict[str, str], is_live: bool, word: str) -> None:
+    assert judge_durability(GOOD | changed, is_live=is_live).word == word
+
+
+@pytest.mark.parametrize(
+    ("names", "standbys", "is_live", "word", "said"),
+    [
+        ("", [], True, "hint", "back-ups are all that is left"),
+        ("", [], False, "ok", "none"),
+        ("ANY 1 (b, c)", [], True, "wrong", "commits wait for a synchronous standby"),
+        ("ANY 1 (b, c)", [Standby("d", "async", 4)], True, "wrong", "none is connected"),
+        ("", [Standby("b", "async", 4)], True, "hint", "may lose the last operations"),
+        ("ANY 1 (b, c)", [Standby("b", "quorum", 4)], True, "ok", "b (quorum, 4 ms behind)"),
+    ],
+)
+def test_a_failover_must_not_lose_what_was_answered(
+    names: str, standbys: list[Standby], is_live: bool, word: str, said: str
+) -> None:
+    finding = judge_standbys(names, standbys, is_live=is_live)
+    assert finding.word == word
+    assert said in finding.text
+
+
+def test_programs_of_two_versions_are_named() -> None:
+    assert judge_programs([], "2.0").text == "none runs"
+    assert judge_programs([("web", "2.0"), ("web", "2.0"), ("worker", "2.0")], "2.0").word == "ok"
+    mixed = judge_programs([("web", "1.0"), ("web", "2.0")], "2.0")
+    assert (mixed.word, mixed.text) == ("hint", "web 1 × 1.0, web 1 × 2.0; this command is 2.0")
+    assert judge_programs([("web", "1.0")], "2.0").word == "hint"
+
+
+def test_the_server_has_room_for_the_programs_that_run() -> None:
+    needed = 2 * SERVE_CONNECTIONS + WORK_CONNECTIONS + COMMANDS
+    sides = {"web": 2, "worker": 1}
+    assert judge_connections(sides, most=needed, used=10).word == "ok"
+    assert judge_connections(sides, most=needed - 1, used=10).word == "hint"
+    assert judge_connections({}, most=100, used=91).word == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("free", "total", "word"),
+    [(50, 100, "ok"), (10, 100, "hint"), (4, 100, "wrong"), (0.5, 2, "wrong"), (3, 10, "ok")],
+)
+def test_a_full_disk_is_seen_before_it_is_full(free: float, total: float, word: str) -> None:
+    assert judge_disks({Path("/srv"): (int(free * GIB), int(total * GIB))}).word == word
+
+
+def test_nothing_is_said_of_folders_that_are_not_there() -> None:
+    assert judge_disks({}).text == "no folder yet"
