@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final
 
-from merchant_wallet.cli.doctor import Finding
+from merchant_wallet.cli.findings import Finding
 
 if TYPE_CHECKING:
     from merchant_wallet.base.settings import Settings
