@@ -230,7 +230,7 @@ class Service:
             shutil.rmtree(json.loads(note.read_text())["socket_dir"], ignore_errors=True)
 
 
-async def _furnish(url: str) -> tuple[str, str]:
+async def furnish(url: str) -> tuple[str, str]:
     """A merchant with a million KFB and alice; its key and secret."""
     opened = await open_merchant(url)
     issued = await issue_first(url, opened.merchant)
@@ -257,7 +257,7 @@ def prepared_folder() -> Iterator[tuple[Path, str, str]]:
         key_file = data / "master.key"
         key_file.touch(mode=0o600)
         key_file.write_text(MASTER_KEY.hex() + "\n")
-        app_key, secret = run(_furnish(running.url))
+        app_key, secret = run(furnish(running.url))
     finally:
         running.stop()
     os.sync()
