@@ -25,9 +25,12 @@ STOP_TIMEOUT_S = 180.0
 class WebProcess:
     """`merchant-wallet serve` as a process."""
 
-    def __init__(self, url: str, folder: Path, *arguments: str, **settings: str) -> None:
+    def __init__(
+        self, url: str, folder: Path, *arguments: str, program: Path = PROGRAM, **settings: str
+    ) -> None:
         folder.mkdir(exist_ok=True)
         self.folder = folder
+        self.program = program
         self._arguments = arguments
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("WALLET_")},
@@ -59,7 +62,7 @@ class WebProcess:
         """Start, and wait for the line that says it is ready. A second start takes the same port."""
         with (self.folder / "serve.log").open("a") as log:
             self._process = subprocess.Popen(
-                [str(PROGRAM), "serve", *self._arguments],
+                [str(self.program), "serve", *self._arguments],
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
