@@ -25,12 +25,10 @@ STOP_TIMEOUT_S = 180.0
 class WebProcess:
     """`merchant-wallet serve` as a process."""
 
-    def __init__(
-        self, url: str, folder: Path, *arguments: str, program: Path = PROGRAM, **settings: str
-    ) -> None:
+    def __init__(self, url: str, folder: Path, *arguments: str, **settings: str) -> None:
         folder.mkdir(exist_ok=True)
         self.folder = folder
-        self.program = program
+        self.program = PROGRAM
         self._arguments = arguments
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("WALLET_")},

@@ -85,8 +85,9 @@ async def _upgrade(url: str, folder: Path, stack: ExitStack) -> None:
     settings = {"WALLET_TRUSTED_PROXIES": "127.0.0.1"}
     if leaves := _leaves_first(old):
         settings["WALLET_UNREADY_S"] = "2"
-    serving = [WebProcess(url, folder / f"web{number}", program=old, **settings) for number in (1, 2)]
+    serving = [WebProcess(url, folder / f"web{number}", **settings) for number in (1, 2)]
     for each in serving:
+        each.program = old
         stack.callback(each.end)
         await asyncio.to_thread(each.start)
     proxy = Proxy("nginx", folder / "nginx", [each.port for each in serving])
