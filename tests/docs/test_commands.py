@@ -13,6 +13,7 @@ from merchant_wallet.cli.program import load_all_commands
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 PROGRAM = "merchant-wallet "
+COMMANDS: Any = load_all_commands()
 
 
 def list_commands(page: Path) -> Iterator[list[str]]:
@@ -33,7 +34,7 @@ def split(typed: str) -> list[str]:
 
 def find_command(words: list[str]) -> tuple[Any, list[str]] | None:
     """The command that the words name, and the words after its name."""
-    command: Any = load_all_commands()
+    command = COMMANDS
     while hasattr(command, "commands"):
         if not words:
             return command, words

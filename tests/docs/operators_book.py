@@ -1,0 +1,140 @@
+"""The command blocks of the operators' page: which there are, and how a test runs them.
+
+Rules:
+- `<!-- run: NAME -->` before a block: a test runs its lines as one of NAME's steps, in the page's order.
+- `<!-- start: NAME -->`: the same for a program that stays in the foreground. The test waits until it is
+  ready.
+- A block that begins with `# not run by a test` is shown with that line, so readers know.
+- Folders of the page become folders of the test. Nothing else of a command is changed.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).parents[2]
+PAGE: Final = ROOT / "docs" / "operating.md"
+NOT_RUN: Final = "# not run by a test"
+MARKER: Final = re.compile(r" *<!-- (run|start): ([a-z ]+) -->")
+COMMAND: Final = re.compile(
+    r"(?:[A-Z_]+=\S+ )*(?:merchant-wallet|systemctl|psql|pgbackrest|make|podman|docker) "
+)
+GENERATED: Final = re.compile(r"<!-- begin: .*?<!-- end: [^>]+ -->", re.DOTALL)
+TIMEOUT_S: Final = 120
+
+
+class Block(NamedTuple):
+    """A block of commands. `how` is `run` or `start`, or empty without a marker."""
+
+    how: str
+    journey: str
+    text: str
+
+
+def list_blocks(page: str) -> Iterator[Block]:
+    """Every indented or fenced block of the page that is not generated, in order."""
+    lines = GENERATED.sub("", page).splitlines()
+    how = journey = ""
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        if marked := MARKER.fullmatch(line):
+            how, journey = marked[1], marked[2]
+        elif line.strip().startswith("```"):
+            end = next(n for n in range(number + 1, len(lines)) if lines[n].strip() == "```")
+            yield Block(how, journey, _dedent(lines[number + 1 : end]))
+            number, how, journey = end, "", ""
+        elif line.startswith("    ") and not lines[number - 1].strip():
+            end = number
+            while end < len(lines) and (lines[end].startswith("    ") or not lines[end].strip()):
+                end += 1
+            yield Block(how, journey, _dedent(lines[number:end]))
+            number, how, journey = end - 1, "", ""
+        number += 1
+
+
+def _dedent(lines: list[str]) -> str:
+    margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
+    return "\n".join(line[margin:] for line in lines).strip()
+
+
+class Terminal:
+    """A shell in which a journey's blocks are typed, and the programs that it started."""
+
+    def __init__(self, root: Path, folders: Mapping[str, Path], **variables: str) -> None:
+        self._root = root
+        self._folders = folders
+        kept = {name: text for name, text in os.environ.items() if not name.startswith(("WALLET_", "PG"))}
+        programs = Path(sys.executable).parent
+        self._environment = {**kept, "PATH": f"{programs}{os.pathsep}{kept['PATH']}", **variables}
+        self._started: list[subprocess.Popen[str]] = []
+
+    def type(self, block: Block) -> str:
+        """Run a block's lines and return what they print, or start its program and wait until it is ready."""
+        if block.how == "start":
+            return self._start(self._translate(block.text))
+        # Variables that a block exports are there for the next ones.
+        text = (
+            f"{self._translate(block.text)}\nexport -p | grep -E ' (WALLET_|PG)' > {self._variables} || true"
+        )
+        typed = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", self._resume + text],
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        assert typed.returncode == 0, f"{block.text}\n{typed.stdout}\n{typed.stderr}"
+        return typed.stdout
+
+    @property
+    def _variables(self) -> Path:
+        return self._root / "variables"
+
+    @property
+    def _resume(self) -> str:
+        return f". {self._variables}\n" if self._variables.exists() else ""
+
+    def _translate(self, text: str) -> str:
+        for named, real in self._folders.items():
+            text = text.replace(named, str(real))
+        return text
+
+    def _start(self, text: str) -> str:
+        with (self._root / "log").open("a") as log:
+            program = subprocess.Popen(
+                ["bash", "-euc", f"{self._resume}exec {text}"],
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        self._started.append(program)
+        watchdog = threading.Timer(TIMEOUT_S, program.kill)
+        watchdog.start()
+        assert program.stdout is not None
+        said = ""
+        for line in program.stdout:
+            said += line
+            if line.startswith("ready"):
+                break
+        watchdog.cancel()
+        assert "ready" in said, f"{text}\n{said}\n{(self._root / 'log').read_text()}"
+        return said
+
+    def close(self) -> None:
+        """Stop what was started, in reverse order, as an operator would."""
+        for program in reversed(self._started):
+            program.send_signal(signal.SIGTERM)
+            assert program.wait(TIMEOUT_S) == 0
+            assert program.stdout is not None
+            program.stdout.close()
