@@ -2,6 +2,8 @@
 
 Rules:
 - A source is an IPv4 address or an IPv6 /64. Trusted proxies stand for many clients and have no limit.
+- A source's connections to all processes of one `serve` count together. The limit of all connections is
+  each process's own.
 - When a source is at its limit, a new connection from it closes one of its own.
 - When all connections are taken, one of the source with most connections is closed. A proxy's connection is
   closed only if there is no other.
@@ -19,6 +21,7 @@ from heapq import nsmallest
 from typing import Final, NamedTuple, Protocol
 
 from merchant_wallet.base.rate_limits import subscriber_of
+from merchant_wallet.base.siblings import Siblings
 from merchant_wallet.base.source_addresses import Network, is_trusted
 
 MIN_IDLE_S: Final = 1.0
@@ -75,7 +78,9 @@ class Admission:
         max_per_source: int,
         trusted_proxies: tuple[Network, ...] = (),
         monotonic: Callable[[], float] = time.monotonic,
+        siblings: Siblings | None = None,
     ) -> None:
+        self._shared = None if siblings is None else siblings.sources
         self._max_connections = max_connections
         self._max_per_source = max_per_source
         self._trusted_proxies = trusted_proxies
@@ -97,26 +102,40 @@ class Admission:
         key = _PROXIES if is_trusted(peer, self._trusted_proxies) else subscriber_of(peer)
         group = self._sources.get(key) or _Group()
         limited = self._max_per_source > 0 and key != _PROXIES
-        if (limited and len(group.members) >= self._max_per_source and not self._make_room(group)) or (
+        # It is counted first: of two that come at the same moment to two processes, one is too many.
+        count = self._count(key, 1)
+        count = len(group.members) + 1 if count is None else count
+        if (limited and count > self._max_per_source and not self._make_room(group)) or (
             len(self._keys) >= self._max_connections and not self._make_room(self._all)
         ):
+            self._count(key, -1)
             self.refused += 1
             return False
         self._add(new, key)
         return True
 
+    def _count(self, key: str, change: int) -> int | None:
+        """Count a connection that came or went. Returns the count of all processes, if it is shared."""
+        if self._shared is None or self._max_per_source == 0 or key == _PROXIES:
+            return None
+        return self._shared.add(key, change)
+
     def hand_over(self, old: AdmittedConnection, new: AdmittedConnection) -> None:
         """Let another protocol continue a connection, unless it was closed meanwhile."""
         key = self._keys.get(old)
         if key is not None:
-            self.release(old)
+            self._remove(old, key)
             self._add(new, key)
 
     def release(self, connection: AdmittedConnection) -> None:
         """Forget a closed connection. May be called more than once."""
-        key = self._keys.pop(connection, None)
-        if key is None:
-            return
+        key = self._keys.get(connection)
+        if key is not None:
+            self._remove(connection, key)
+            self._count(key, -1)
+
+    def _remove(self, connection: AdmittedConnection, key: str) -> None:
+        del self._keys[connection]
         self._all.members.discard(connection)
         group = self._sources[key]
         group.members.discard(connection)

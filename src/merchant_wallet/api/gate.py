@@ -29,6 +29,7 @@ from merchant_wallet.base.codes import (
     refuse,
 )
 from merchant_wallet.base.rate_limits import FailureLimit, TokenBuckets, subscriber_of
+from merchant_wallet.base.siblings import Siblings, limits_of
 from merchant_wallet.base.signing import (
     EVENT_ID,
     MD5,
@@ -63,7 +64,10 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 class Gate:
-    """Checks requests. `clock` gives milliseconds since the epoch, `monotonic` seconds."""
+    """Checks requests. `clock` gives milliseconds since the epoch, `monotonic` seconds.
+
+    Limits hold over all processes of `siblings`.
+    """
 
     def __init__(
         self,
@@ -74,11 +78,12 @@ class Gate:
         sandbox: bool,
         monotonic: Callable[[], float],
         clock: Callable[[], int] = now_ms,
+        siblings: Siblings | None = None,
     ) -> None:
         self._tolerance_ms = tolerance_s * 1000
         self._rate_limit = rate_limit
-        self._buckets = TokenBuckets(rate_limit, 2 * rate_limit)
-        self._failures = FailureLimit(failed_auth_limit)
+        self._buckets = TokenBuckets(rate_limit, 2 * rate_limit, limits_of(siblings, "merchants"))
+        self._failures = FailureLimit(failed_auth_limit, shared=limits_of(siblings, "failures"))
         self._sandbox = sandbox
         self._clock = clock
         self._monotonic = monotonic

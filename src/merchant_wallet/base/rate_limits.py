@@ -3,12 +3,14 @@
 The caller passes the time in seconds, from a clock that never goes back. Inside it is kept as whole
 nanoseconds, so a burst has exactly its number. Memory is bounded: a full bucket is dropped, since a missing
 one counts as full, and the failures of the source that was quiet longest are forgotten first. Every answer is
-0 ("go ahead") or the whole seconds to wait.
+0 ("go ahead") or the whole seconds to wait. Several processes can share one limit (`shared_limits`).
 """
 
 from collections import OrderedDict
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
+
+from merchant_wallet.base.shared_limits import SharedLimits
 
 _NS_PER_S: Final = 1_000_000_000
 _WINDOW_NS: Final = 60 * _NS_PER_S
@@ -16,11 +18,15 @@ _FIRST_SWEEP: Final = 1024
 
 
 class TokenBuckets:
-    """One bucket for each key: `burst` requests at once, then `rate_per_s`. A rate of 0 means no limit."""
+    """One bucket for each key: `burst` requests at once, then `rate_per_s`. A rate of 0 means no limit.
 
-    def __init__(self, rate_per_s: int, burst: int) -> None:
+    With `shared` the buckets are those of all processes that share it.
+    """
+
+    def __init__(self, rate_per_s: int, burst: int, shared: SharedLimits | None = None) -> None:
         self._rate_per_s = rate_per_s
         self._burst = burst
+        self._shared = shared
         # A bucket is stored as the time when it is full again. A missing one is full.
         self._full_at_ns: dict[int | str, int] = {}
         self._sweep_at = _FIRST_SWEEP
@@ -41,6 +47,8 @@ class TokenBuckets:
         now_ns = int(now_s * _NS_PER_S)
         token_ns = _NS_PER_S // rate
         capacity_ns = token_ns * max(1, self._burst if burst is None else burst)
+        if self._shared is not None:
+            return _whole_seconds(self._shared.extend(key, now_ns, token_ns, capacity_ns))
         full_at_ns = max(now_ns, self._full_at_ns.get(key, 0)) + token_ns
         short_ns = full_at_ns - now_ns - capacity_ns
         if short_ns > 0:
@@ -57,10 +65,16 @@ class TokenBuckets:
 
 
 class FailureLimit:
-    """How many authentications a source may fail in the minute after its first failure. 0 means no limit."""
+    """How many authentications a source may fail in the minute after its first failure. 0 means no limit.
 
-    def __init__(self, per_minute: int, max_sources: int = 100_000) -> None:
+    With `shared` the failures are those of all processes that share it.
+    """
+
+    def __init__(
+        self, per_minute: int, max_sources: int = 100_000, shared: SharedLimits | None = None
+    ) -> None:
         self._per_minute = per_minute
+        self._shared = shared
         self._max_sources = max_sources
         self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
@@ -72,6 +86,9 @@ class FailureLimit:
         if self._per_minute <= 0:
             return
         now_ns = int(now_s * _NS_PER_S)
+        if self._shared is not None:
+            self._shared.count(key, now_ns, _WINDOW_NS)
+            return
         ends_ns, count = self._counts.get(key, (0, 0))
         if ends_ns <= now_ns:
             ends_ns, count = now_ns + _WINDOW_NS, 0
@@ -84,8 +101,10 @@ class FailureLimit:
         """For how many seconds requests of `key` get 42900; 0 if they do not."""
         if self._per_minute <= 0:
             return 0
-        ends_ns, count = self._counts.get(key, (0, 0))
-        left_ns = ends_ns - int(now_s * _NS_PER_S)
+        now_ns = int(now_s * _NS_PER_S)
+        known = self._counts.get(key, (0, 0)) if self._shared is None else self._shared.read(key, now_ns)
+        ends_ns, count = known
+        left_ns = ends_ns - now_ns
         return _whole_seconds(left_ns) if count >= self._per_minute and left_ns > 0 else 0
 
 

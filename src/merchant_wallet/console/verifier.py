@@ -1,18 +1,20 @@
 """Verification of a book in the background: one at a time, with progress, can be cancelled.
 
 Rules: it runs in a thread with its own connection and event loop, so requests do not wait for it. The last
-result of each book is kept in this process.
+result of each book is kept in the process that verified it, and shown by its siblings.
 """
 
 import asyncio
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
+import msgspec
 import structlog
 
 from merchant_wallet.base import db
+from merchant_wallet.base.siblings import Siblings
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
@@ -22,6 +24,9 @@ from merchant_wallet.web.context import PageContext
 log = structlog.get_logger("console")
 
 MAX_KEPT: Final = 100
+MAX_SHOWN: Final = 20
+"""So many are shown to siblings, the newest ones."""
+PUBLISH_S: Final = 0.5
 RUNNING: Final = "running"
 DONE: Final = "done"
 CANCELLED: Final = "cancelled"
@@ -32,15 +37,10 @@ class _Cancelled(Exception):
     """Ends a verification that was cancelled."""
 
 
-@dataclass(slots=True)
-class Verification:
-    """One verification: its progress, and at its end the report. `checkpoints`: they were compared too.
-
-    `connect` connects to the cell of the book.
-    """
+class Verification(msgspec.Struct):
+    """One verification: its progress, and at its end the report. `checkpoints`: they were compared too."""
 
     merchant_id: int
-    connect: Connect
     started_by: str
     started_ms: int
     checkpoints: bool
@@ -56,37 +56,53 @@ class Verification:
         return 100 * self.done // self.total if self.total else 0
 
 
+class Shown(msgspec.Struct):
+    """What a process shows its siblings: its verifications, and those of others that it wants to end."""
+
+    verifications: list[Verification] = []
+    unwanted: list[tuple[int, int]] = []
+    """Merchant and start, in milliseconds."""
+
+
 class Verifier:
     """Runs one verification at a time. Used only from the service's event loop; the thread only writes
     progress.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, siblings: Siblings | None = None) -> None:
+        self._siblings = siblings
         self._current: Verification | None = None
         self._thread: threading.Thread | None = None
+        self._following: asyncio.Task[None] | None = None
         self._kept: dict[int, Verification] = {}
+        self._unwanted: list[tuple[int, int]] = []
 
     @property
     def current(self) -> Verification | None:
-        """The running verification."""
-        current = self._current
-        return current if current is not None and current.state == RUNNING else None
+        """The running verification of any process."""
+        return next((each for each in self._list_all() if each.state == RUNNING), None)
 
     def find(self, merchant_id: int) -> Verification | None:
         """A book's running verification, or its last one."""
-        return self._kept.get(merchant_id)
+        found = (each for each in self._list_all() if each.merchant_id == merchant_id)
+        return max(found, key=lambda each: each.started_ms, default=None)
 
     def start(
         self, context: PageContext, merchant_id: int, connect: Connect, started_by: str, at_ms: int
     ) -> bool:
-        """Start to verify a book. False if another verification runs."""
+        """Start to verify a book. `connect` connects to its cell. False if another verification runs."""
         if self.current is not None:
             return False
         folder = context.settings.checkpoint_folder
-        made = Verification(merchant_id, connect, started_by, at_ms, checkpoints=folder.is_dir())
+        made = Verification(merchant_id, started_by, at_ms, checkpoints=folder.is_dir())
         self._keep(made)
-        self._thread = threading.Thread(target=_run, args=(context, made), name="verification", daemon=True)
+        self._thread = threading.Thread(
+            target=_run, args=(context, made, connect), name="verification", daemon=True
+        )
         self._thread.start()
+        if self._siblings is not None:
+            self._publish()
+            self._following = asyncio.create_task(self._follow(made))
         return True
 
     def cancel(self, merchant_id: int) -> bool:
@@ -95,6 +111,9 @@ class Verifier:
         if current is None or current.merchant_id != merchant_id:
             return False
         current.is_unwanted = True
+        if current is not self._current:
+            self._unwanted = [*self._unwanted, (merchant_id, current.started_ms)][-MAX_KEPT:]
+            self._publish()
         return True
 
     async def close(self) -> None:
@@ -103,6 +122,8 @@ class Verifier:
             self._current.is_unwanted = True
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
+        if self._following is not None:
+            await self._following
 
     def _keep(self, made: Verification) -> None:
         self._current = made
@@ -111,10 +132,43 @@ class Verifier:
         if len(self._kept) > MAX_KEPT:
             del self._kept[next(iter(self._kept))]
 
+    async def _follow(self, made: Verification) -> None:
+        """Show the progress to the siblings, and hear whether one of them wants the end."""
+        while made.state == RUNNING:
+            await asyncio.sleep(PUBLISH_S)
+            wanted = (shown.unwanted for shown in self._read_siblings())
+            if (made.merchant_id, made.started_ms) in chain.from_iterable(wanted):
+                made.is_unwanted = True
+            self._publish()
 
-def _run(context: PageContext, made: Verification) -> None:
+    def _list_all(self) -> list[Verification]:
+        return [
+            *self._kept.values(),
+            *chain.from_iterable(each.verifications for each in self._read_siblings()),
+        ]
+
+    def _publish(self) -> None:
+        siblings = self._siblings
+        if siblings is None:
+            return
+        newest = list(self._kept.values())[-MAX_SHOWN:]
+        document = msgspec.json.encode(Shown(newest, self._unwanted))
+        with siblings.verifications.lock():
+            siblings.verifications.write(siblings.seat, document)
+
+    def _read_siblings(self) -> list[Shown]:
+        siblings = self._siblings
+        if siblings is None:
+            return []
+        with siblings.verifications.lock():
+            found = siblings.verifications.read_all()
+        others = (document for seat, document in found.items() if seat != siblings.seat)
+        return [msgspec.json.decode(document, type=Shown) for document in others]
+
+
+def _run(context: PageContext, made: Verification, connect: Connect) -> None:
     try:
-        made.report = asyncio.run(_verify(context, made))
+        made.report = asyncio.run(_verify(context, made, connect))
         made.state = DONE
     except _Cancelled:
         made.state = CANCELLED
@@ -124,9 +178,9 @@ def _run(context: PageContext, made: Verification) -> None:
         made.state = BROKEN
 
 
-async def _verify(context: PageContext, made: Verification) -> BookReport:
+async def _verify(context: PageContext, made: Verification, connect: Connect) -> BookReport:
     folder = context.settings.checkpoint_folder if made.checkpoints else None
-    async with await db.connect(context.database_url) as home, await made.connect() as cell:
+    async with await db.connect(context.database_url) as home, await connect() as cell:
         keys = None if folder is None else await load_keys(home, folder, context.keyring.derive(OLD_KEY))
         return await verify_book(
             home,
@@ -153,7 +207,7 @@ _verifiers: dict[str, Verifier] = {}
 
 def verifier_of(context: PageContext) -> Verifier:
     """The verifier of this process for a database."""
-    return _verifiers.setdefault(context.database_url, Verifier())
+    return _verifiers.setdefault(context.database_url, Verifier(context.siblings))
 
 
 async def close_verifier(context: PageContext) -> None:

@@ -5,6 +5,7 @@ Rules:
 - The platform's figures are the same whichever process reads them. One process shows them (`platform_turn`).
 - If the database does not answer in time, its part is left out, and a metric says so.
 - Names and meanings are in `metric_table`.
+- Web processes behind one port share a page (`sibling_figures`).
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.cells import Cells, ReachApart, reach_none
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.siblings import Siblings
 from merchant_wallet.base.workers import Connect, WorkerConnection
 from merchant_wallet.observability.cell_figures import (
     ApartFigures,
@@ -35,6 +37,14 @@ from merchant_wallet.observability.exposition import name_operation, write_page
 from merchant_wallet.observability.platform_figures import read_platform
 from merchant_wallet.observability.platform_turn import PlatformTurn
 from merchant_wallet.observability.process_figures import ProcessFigures, list_settings
+from merchant_wallet.observability.sibling_figures import (
+    INTERVAL_S,
+    Figures,
+    add_processes,
+    is_siblings_turn,
+    make_figures,
+    publish,
+)
 
 TIMEOUT_S: Final = 8.0
 CELL_TIMEOUT_S: Final = 2.0
@@ -91,7 +101,9 @@ class Metrics:
         rollback_evidence: Callable[[], int] | None = None,
         cells: Cells | None = None,
         reach_apart: ReachApart = reach_none,
+        siblings: Siblings | None = None,
     ) -> None:
+        self._siblings = siblings
         self._worker_connection = WorkerConnection(connect)
         self._turn = PlatformTurn()
         self._process = process
@@ -122,10 +134,26 @@ class Metrics:
         async with self._lock:
             self._await_next()
             if time.monotonic() - self._cached[0] > CACHE_S:
-                samples = [*self._count(), *await self._read_database()]
-                page = write_page(samples, self._request_counters, self._figures.collect())
+                read = await self._read_database()
+                page = self._write(read)
                 self._cached = (time.monotonic(), page)
             return self._cached[1]
+
+    def _write(self, read: list[Sample]) -> bytes:
+        if self._siblings is None:
+            return write_page([*self._count(), *read], self._request_counters, self._figures.collect())
+        samples, counters, families = add_processes(publish(self._siblings, self._make_figures()))
+        return write_page([*samples, *read], counters, families)
+
+    def _make_figures(self) -> Figures:
+        has_turn = self._turn.is_held
+        return make_figures(self._count(), self._request_counters, self._figures.collect(), has_turn=has_turn)
+
+    async def keep_publishing(self) -> None:
+        """Show the figures to the siblings, for as long as this process lives."""
+        while self._siblings is not None:
+            publish(self._siblings, self._make_figures())
+            await asyncio.sleep(INTERVAL_S)
 
     def _await_next(self) -> None:
         """Leave the database if nobody asks for the page again."""
@@ -166,7 +194,7 @@ class Metrics:
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 connection = await self._worker_connection.get()
-                is_turn = await self._turn.take(connection)
+                is_turn = await self._turn.take(connection) or self._is_siblings_turn()
                 if is_turn:
                     samples = await read_platform(connection, self._clock(), self._settings.sandbox)
                     samples += [*self._list_fee_caps(), *await self._read_cells(connection)]
@@ -176,6 +204,9 @@ class Metrics:
             await self._worker_connection.close()
             return [("wallet_database_up", own, 0), ("wallet_platform_shown", own, 0)]
         return [("wallet_database_up", own, 1), ("wallet_platform_shown", own, int(is_turn)), *samples]
+
+    def _is_siblings_turn(self) -> bool:
+        return self._siblings is not None and is_siblings_turn(self._siblings)
 
     def _list_fee_caps(self) -> Iterator[Sample]:
         settings = self._settings

@@ -25,6 +25,11 @@ class PlatformTurn:
     def __init__(self) -> None:
         self._holder: AsyncConnection | None = None
 
+    @property
+    def is_held(self) -> bool:
+        """Whether it is this process's turn, as far as it knows."""
+        return self._holder is not None and not self._holder.closed
+
     async def take(self, connection: AsyncConnection) -> bool:
         """Whether it is this process's turn. Raises psycopg.Error."""
         if self._holder is not connection:

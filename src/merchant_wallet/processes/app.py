@@ -24,6 +24,7 @@ from merchant_wallet.base import db
 from merchant_wallet.base.addresses import ZERO
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.siblings import Siblings
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.merchants.cache import MerchantCache
 from merchant_wallet.merchants.cells.carrying import find_and_carry
@@ -114,8 +115,13 @@ def _watch_checkpoints(base: Base, stack: AsyncExitStack, clock: Callable[[], in
 
 
 @asynccontextmanager
-async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_ms) -> AsyncIterator[Web]:
-    """The connected web side. At the end its writer finishes queued commands. Raises writer.Unavailable."""
+async def open_web(
+    base: Base, public_url: str, clock: Callable[[], int] = now_ms, siblings: Siblings | None = None
+) -> AsyncIterator[Web]:
+    """The connected web side. At the end its writer finishes queued commands. Raises writer.Unavailable.
+
+    `siblings` is what it shares with other processes behind the same port.
+    """
     settings = base.settings
     async with AsyncExitStack() as stack:
         writer = make_writer(base, clock=clock)
@@ -138,6 +144,7 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
             sandbox=settings.sandbox,
             monotonic=time.monotonic,
             clock=clock,
+            siblings=siblings,
         )
         refused_requests = RefusedRequestBuffer(partial(db.connect, base.url), clock=clock)
         refused_requests.start()
@@ -158,7 +165,8 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         stack.push_async_callback(seen.close)
         metrics = Metrics(
             partial(db.connect, base.url),
-            process="web",
+            process="web" if siblings is None else f"web-{siblings.seat}",
+            siblings=siblings,
             cells=base.cells,
             reach_apart=seen.reach_apart,
             rollback_evidence=lambda: len(watch.evidence),
@@ -169,9 +177,11 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
             under_way=lambda: dependencies.in_flight.count,
         )
         stack.push_async_callback(metrics.close)
+        if siblings is not None:
+            stack.push_async_callback(_cancel, asyncio.create_task(metrics.keep_publishing()))
         page = make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies)
         endpoints = build_endpoints(dependencies)
-        context = _make_page_context(base, public_url, dependencies, clock, stack)
+        context = _make_page_context(base, public_url, dependencies, clock, stack, siblings)
         look = Site(context, (client.PATH,), "", [client.make_route(context.responses)])
         # The wallet site's users can keep its connections busy. Operators must not wait for them.
         consoles = replace(
@@ -189,6 +199,11 @@ async def open_web(base: Base, public_url: str, clock: Callable[[], int] = now_m
         )
 
 
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
 def _open_connections(base: Base, stack: AsyncExitStack) -> Connections:
     connections = Connections(base.url)
     stack.push_async_callback(connections.close)
@@ -202,7 +217,12 @@ def _open_cells(base: Base, stack: AsyncExitStack) -> CellPools:
 
 
 def _make_page_context(
-    base: Base, public_url: str, dependencies: Dependencies, clock: Callable[[], int], stack: AsyncExitStack
+    base: Base,
+    public_url: str,
+    dependencies: Dependencies,
+    clock: Callable[[], int],
+    stack: AsyncExitStack,
+    siblings: Siblings | None,
 ) -> PageContext:
     """The context of the pages."""
     return PageContext(
@@ -222,7 +242,8 @@ def _make_page_context(
         access_log=dependencies.access_log,
         trusted_proxies=dependencies.trusted_proxies,
         rate_limiter=PageRateLimiter(
-            base.settings.page_rate_limit, base.settings.failed_auth_limit, monotonic=time.monotonic
+            base.settings.page_rate_limit, base.settings.failed_auth_limit, time.monotonic, siblings
         ),
+        siblings=siblings,
         chains=base.settings.open_chains,
     )

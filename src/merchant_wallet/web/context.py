@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from merchant_wallet.base.codes import Refusal, Refused
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.siblings import Siblings
 from merchant_wallet.base.source_addresses import Network
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
@@ -43,6 +44,7 @@ class PageContext:
     trusted_proxies: tuple[Network, ...]
     rate_limiter: PageRateLimiter
     chains: tuple[str, ...]
+    siblings: Siblings | None = None
 
     async def ask(self, merchant_id: int, command: Command, request_id: str = "") -> Outcome:
         """Send a command to a book. Returns the outcome when it is committed."""

@@ -1,4 +1,5 @@
-"""Limits for requests of one source address without a session. Kept in memory, per process.
+"""Limits for requests of one source address without a session. Kept in memory, for all processes of one
+`serve` together.
 
 Rules:
 - A request without a token takes from its source's bucket before anything is read. A request with a valid
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from merchant_wallet.base.rate_limits import FailureLimit, TokenBuckets, subscriber_of
+from merchant_wallet.base.siblings import Siblings, limits_of
 
 AUTHENTICATED: Final = "merchant_wallet.authenticated"
 """Marks, in its scope, a request with a valid session."""
@@ -28,10 +30,17 @@ class PageRateLimiter:
     `monotonic` returns the time in seconds.
     """
 
-    def __init__(self, pages_per_s: int, wrong_per_minute: int, monotonic: Callable[[], float]) -> None:
-        self._pages = TokenBuckets(pages_per_s, BURST * pages_per_s)
-        self._files = TokenBuckets(FILES * pages_per_s, FILES * BURST * pages_per_s)
-        self._wrong = FailureLimit(wrong_per_minute)
+    def __init__(
+        self,
+        pages_per_s: int,
+        wrong_per_minute: int,
+        monotonic: Callable[[], float],
+        siblings: Siblings | None = None,
+    ) -> None:
+        files_per_s = FILES * pages_per_s
+        self._pages = TokenBuckets(pages_per_s, BURST * pages_per_s, limits_of(siblings, "pages"))
+        self._files = TokenBuckets(files_per_s, BURST * files_per_s, limits_of(siblings, "files"))
+        self._wrong = FailureLimit(wrong_per_minute, shared=limits_of(siblings, "tokens"))
         self._monotonic = monotonic
 
     def admit(self, source: str, *, brings_token: bool) -> int:
