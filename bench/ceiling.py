@@ -47,9 +47,9 @@ from merchant_wallet.processes import stop_signals
 from merchant_wallet.processes.app import Web, make_operation_context
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.listener import Listener
-from merchant_wallet.processes.listening_socket import bind
+from merchant_wallet.processes.listening_socket import bind, url_of
 from merchant_wallet.processes.routes import build_endpoints, build_routes
-from merchant_wallet.processes.web import serve_web, url_of
+from merchant_wallet.processes.web import serve_web
 
 HOST: Final = "127.0.0.1"
 VERSION: Final = 1

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
 from pathlib import Path
 
 from tests.crash.client import Client
@@ -56,7 +55,7 @@ class WebProcess:
         """The port that it listens on."""
         return int(self.address.rpartition(":")[2])
 
-    def start(self, pass_fds: Iterable[int] = ()) -> "WebProcess":
+    def start(self) -> "WebProcess":
         """Start, and wait for the line that says it is ready. A second start takes the same port."""
         with (self.folder / "serve.log").open("a") as log:
             self._process = subprocess.Popen(
@@ -67,7 +66,6 @@ class WebProcess:
                 stderr=log,
                 text=True,
                 start_new_session=True,
-                pass_fds=tuple(pass_fds),
             )
         watchdog = threading.Timer(START_TIMEOUT_S, self._process.kill)
         watchdog.start()
@@ -76,8 +74,15 @@ class WebProcess:
         watchdog.cancel()
         assert line.startswith("ready: "), self.errors()
         self.address = line.removeprefix("ready: ").strip()
+        assert self.read_line().startswith("mode: ")
         self.environment["WALLET_PORT"] = str(self.port)
         return self
+
+    def read_line(self) -> str:
+        """The next line that it prints, after the first two."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
 
     def errors(self) -> str:
         """Its standard error output."""
@@ -103,9 +108,10 @@ class WebProcess:
 
     def end(self) -> None:
         """Leave nothing running, whatever a test did."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self._process.stdout is not None:
             self._process.kill()
-            self.wait()
+            self._process.wait(STOP_TIMEOUT_S)
+            self._process.stdout.close()
 
 
 async def furnish(url: str) -> tuple[Shop, Client]:

@@ -102,7 +102,9 @@ class Platform:
             raise problem
 
     @asynccontextmanager
-    async def _open_web(self, base: Base, public_url: str, clock: Callable[[], int]) -> AsyncIterator[Web]:
+    async def _open_web(
+        self, base: Base, public_url: str, clock: Callable[[], int], siblings: None
+    ) -> AsyncIterator[Web]:
         """Open the web side with this service's clock and keep it, so that tests can look inside."""
         assert clock is now_ms
         async with open_web(base, public_url, clock=self.clock) as self.web:

@@ -20,5 +20,15 @@ SERVE_CONNECTIONS: Final = 60
 """The most that one `serve` opens with the default `WALLET_CONNECTIONS`."""
 WORK_CONNECTIONS: Final = 45
 """The most that one `work` opens, under load."""
+
+
+def count_own_connections(processes: int) -> int:
+    """`max_connections` of the own PostgreSQL for this many web processes. Pure.
+
+    While they are replaced there is one more.
+    """
+    return OWN_CONNECTIONS + (processes * SERVE_CONNECTIONS if processes > 1 else 0)
+
+
 MAX_WORKERS: Final = (OWN_CONNECTIONS - RESERVED - COMMANDS - SERVE_CONNECTIONS) // WORK_CONNECTIONS
 """How many `work` processes the own PostgreSQL of one `up` supports, including its own."""

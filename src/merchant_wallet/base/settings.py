@@ -88,6 +88,12 @@ class Settings:
         "a whole number from 0 to 65535",
         "The port that the HTTP server listens on; 0 takes a free one.",
     )
+    processes: int = _setting(
+        1,
+        whole_number(1, 32),
+        "a whole number from 1 to 32",
+        "How many web processes `serve` and `up` run on the port.",
+    )
     public_url: str | None = _setting(
         None,
         read_origin,

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 
 
 class Section:
-    """A part of the shared file. A lock excludes others with the same number here."""
+    """A part of the shared file, from a page's border on. A lock excludes others with its number here."""
 
     def __init__(self, fd: int, begin: int, size: int) -> None:
-        self.memory = memoryview(mmap.mmap(fd, begin + size))[begin:]
+        self.memory = memoryview(mmap.mmap(fd, size, offset=begin))
         self._fd = fd
         self._begin = begin
 

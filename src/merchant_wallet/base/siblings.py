@@ -7,6 +7,7 @@ Rules:
   same.
 """
 
+import os
 from typing import Final
 
 from merchant_wallet.base import shared_counts, shared_limits
@@ -48,10 +49,10 @@ def _list_sections() -> dict[str, tuple[int, int]]:
 _PLACES: Final = _list_sections()
 
 
-def create_shared_memory(secret: bytes) -> int:
-    """New shared memory as a descriptor. Nothing in it is secret but the order of its entries."""
+def create_shared_memory() -> int:
+    """New shared memory as a descriptor, with a secret by which keys find their places."""
     fd = create(sum(size for _, size in _PLACES.values()))
-    _open_section(fd, "secret").memory[:SECRET_BYTES] = secret
+    _open_section(fd, "secret").memory[:SECRET_BYTES] = os.urandom(SECRET_BYTES)
     return fd
 
 

@@ -15,6 +15,13 @@ from merchant_wallet.cli.terminal import note, print_answer
 
 app = typer.Typer()
 
+ProcessesOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=32, help="How many web processes answer on the port. Default: WALLET_PROCESSES, else 1."
+    ),
+]
+
 
 @app.command()
 def up(
@@ -30,6 +37,7 @@ def up(
         bool | None,
         typer.Option("--sandbox/--no-sandbox", help="Pay on a chain of its own that moves no real money."),
     ] = None,
+    processes: ProcessesOption = None,
     database_only: Annotated[
         bool,
         typer.Option(
@@ -46,11 +54,11 @@ def up(
     \b
     Examples:
       merchant-wallet up
-      merchant-wallet up --data /srv/wallet --host 0.0.0.0 --port 8080
+      merchant-wallet up --data /srv/wallet --host 0.0.0.0 --port 8080 --processes 2
       merchant-wallet up --data /srv/restored --database-only
       WALLET_DATABASE_URL=postgresql://wallet@db/wallet merchant-wallet up --no-sandbox
     """
-    settings = read_settings(data, host=host, port=port, sandbox=sandbox)
+    settings = read_settings(data, host=host, port=port, sandbox=sandbox, processes=processes)
     from merchant_wallet.processes.own_postgres import run_database
     from merchant_wallet.processes.up import run_up
 
@@ -60,16 +68,20 @@ def up(
 
 
 @app.command()
-def serve(data: DataOption = None) -> None:
+def serve(data: DataOption = None, processes: ProcessesOption = None) -> None:
     """Run the web side alone, on an existing database.
 
-    Host, port and everything else come from the WALLET_* settings.
+    Host, port and everything else come from the WALLET_* settings. With several processes, SIGHUP replaces
+    them one after the other, and no request fails. So a new version takes over.
 
     \b
-    Example:
+    Examples:
       WALLET_DATABASE_URL=postgresql://wallet@db/wallet WALLET_SANDBOX=false merchant-wallet serve
+      merchant-wallet serve --processes 4
     """
     settings = _find_running(data, "web")
+    if processes is not None:
+        settings = dataclasses.replace(settings, processes=processes)
     from merchant_wallet.processes.web import run_serve
 
     raise typer.Exit(run_serve(settings, lambda address: _say_ready(address, settings)))

@@ -95,13 +95,12 @@ class Verifier:
             return False
         folder = context.settings.checkpoint_folder
         made = Verification(merchant_id, started_by, at_ms, checkpoints=folder.is_dir())
-        self._keep(made)
+        self.show(made)
         self._thread = threading.Thread(
             target=_run, args=(context, made, connect), name="verification", daemon=True
         )
         self._thread.start()
         if self._siblings is not None:
-            self._publish()
             self._following = asyncio.create_task(self._follow(made))
         return True
 
@@ -136,10 +135,19 @@ class Verifier:
         """Show the progress to the siblings, and hear whether one of them wants the end."""
         while made.state == RUNNING:
             await asyncio.sleep(PUBLISH_S)
-            wanted = (shown.unwanted for shown in self._read_siblings())
-            if (made.merchant_id, made.started_ms) in chain.from_iterable(wanted):
-                made.is_unwanted = True
+            self.hear(made)
             self._publish()
+
+    def show(self, made: Verification) -> None:
+        """Keep a verification of this process, and show it to the siblings."""
+        self._keep(made)
+        self._publish()
+
+    def hear(self, made: Verification) -> None:
+        """End a verification of this process if a sibling wants it."""
+        wanted = (shown.unwanted for shown in self._read_siblings())
+        if (made.merchant_id, made.started_ms) in chain.from_iterable(wanted):
+            made.is_unwanted = True
 
     def _list_all(self) -> list[Verification]:
         return [

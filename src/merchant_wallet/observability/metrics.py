@@ -1,7 +1,7 @@
 """The page of metrics of a process: the process's own figures, and those of the platform if it is its turn.
 
 Rules:
-- Everything is computed on request, at most once a second.
+- Everything is computed on request. The database is asked at most once a second.
 - The platform's figures are the same whichever process reads them. One process shows them (`platform_turn`).
 - If the database does not answer in time, its part is left out, and a metric says so.
 - Names and meanings are in `metric_table`.
@@ -119,6 +119,7 @@ class Metrics:
         self._reach_apart = reach_apart
         self._lock = asyncio.Lock()
         self._cached: tuple[float, bytes] = (float("-inf"), b"")
+        self._read: list[Sample] = []
         self._unasked: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -134,10 +135,10 @@ class Metrics:
         async with self._lock:
             self._await_next()
             if time.monotonic() - self._cached[0] > CACHE_S:
-                read = await self._read_database()
-                page = self._write(read)
-                self._cached = (time.monotonic(), page)
-            return self._cached[1]
+                self._read = await self._read_database()
+                self._cached = (time.monotonic(), self._write(self._read))
+            # Siblings answer in turn. A cached page would be older than the page of another one.
+            return self._cached[1] if self._siblings is None else self._write(self._read)
 
     def _write(self, read: list[Sample]) -> bytes:
         if self._siblings is None:

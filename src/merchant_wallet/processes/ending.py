@@ -37,10 +37,15 @@ async def stop(web: Web, listener: Listener, *, unready_s: float, drain_s: float
     leaves = unready_s > 0 or is_kept
     if leaves:
         await _leave(web, listener, unready_s, drain_s, is_kept=is_kept)
-    if not await in_flight.drain(drain_s):
-        log.warning("requests were still under way when the time to stop ran out", under_way=in_flight.count)
+    await _drain(web, drain_s)
     if not leaves:
         await asyncio.sleep(LINGER_S)
+
+
+async def _drain(web: Web, drain_s: float) -> None:
+    in_flight = web.dependencies.in_flight
+    if not await in_flight.drain(drain_s):
+        log.warning("requests were still under way when the time to stop ran out", under_way=in_flight.count)
 
 
 async def _leave(web: Web, listener: Listener, unready_s: float, drain_s: float, *, is_kept: bool) -> None:
@@ -52,7 +57,7 @@ async def _leave(web: Web, listener: Listener, unready_s: float, drain_s: float,
     await _wait_idle(listener, SETTLED_S, drain_s)
 
 
-async def hand_over(web: Web, listener: Listener, stopped: asyncio.Event) -> None:
+async def hand_over(web: Web, listener: Listener, stopped: asyncio.Event, drain_s: float) -> None:
     """Answer what was accepted until every connection has ended, or `stopped` is set."""
     log.info("handing over", connections=len(listener.admission))
     listener.end_connections()
@@ -64,6 +69,7 @@ async def hand_over(web: Web, listener: Listener, stopped: asyncio.Event) -> Non
     waiting.cancel()
     told.cancel()
     await asyncio.gather(waiting, told, return_exceptions=True)
+    await _drain(web, drain_s)
 
 
 async def _wait_idle(listener: Listener, idle_s: float, longest_s: float) -> None:

@@ -24,6 +24,7 @@ from merchant_wallet.api.admission import Admission
 from merchant_wallet.api.connection import ListenerState
 from merchant_wallet.api.dependencies import Dependencies
 from merchant_wallet.api.endpoint import Endpoint
+from merchant_wallet.base.siblings import Siblings
 from merchant_wallet.processes.listening_socket import drop_new_connections
 from merchant_wallet.web.connection import PageConnection
 
@@ -51,6 +52,7 @@ class Listener:
         application: ASGIApp,
         max_connections: int = MAX_CONNECTIONS,
         source_connections: int = SOURCE_CONNECTIONS,
+        siblings: Siblings | None = None,
     ) -> None:
         self._config = Config(
             application,
@@ -66,7 +68,9 @@ class Listener:
         )
         self._config.load()
         self._page_state = ServerState()
-        self.admission = Admission(max_connections, source_connections, dependencies.trusted_proxies)
+        self.admission = Admission(
+            max_connections, source_connections, dependencies.trusted_proxies, siblings=siblings
+        )
         self._logged = (0, 0)
         self._state = ListenerState(
             {path.encode(): endpoint for path, endpoint in endpoints.items()},

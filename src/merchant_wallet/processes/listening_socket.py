@@ -80,6 +80,12 @@ def _make_socket(family: socket.AddressFamily) -> socket.socket:
     return made
 
 
+def url_of(host: str, listening: socket.socket) -> str:
+    """The address to call."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listening.getsockname()[1]}"
+
+
 def take_systemd_socket(environment: MutableMapping[str, str]) -> socket.socket | None:
     """The socket that systemd has passed to this process (`LISTEN_FDS`), or None. Raises CannotListen."""
     passed, pid = environment.pop("LISTEN_FDS", "0"), environment.pop("LISTEN_PID", "")

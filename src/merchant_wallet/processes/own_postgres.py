@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from merchant_wallet import postgres
 from merchant_wallet.base.config import ConfigError
+from merchant_wallet.base.connection_limits import count_own_connections
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.observability import logs
 from merchant_wallet.postgres.server import Progress
@@ -34,7 +35,8 @@ class OwnPostgres:
         if settings.backup_url is not None:
             # Before the server: a person must correct this.
             open_destination(settings)
-        self._server = postgres.start(settings.data, progress)
+        connections = {"max_connections": str(count_own_connections(settings.processes))}
+        self._server = postgres.start(settings.data, progress, overrides=connections)
         self._supervisor = postgres.PostgresSupervisor(self._server)
         self._read_fd, self._write_fd = os.pipe()
         self.url, self.web_url, self.worker_url = (

@@ -23,6 +23,13 @@ def make_stop_event(parent_fd: int | None = None) -> asyncio.Event:
     return stop
 
 
+def make_event(number: signal.Signals) -> asyncio.Event:
+    """An event that is set by a signal."""
+    event = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(number, event.set)
+    return event
+
+
 def _ended(loop: asyncio.AbstractEventLoop, parent_fd: int, stop: asyncio.Event) -> None:
     if not os.read(parent_fd, 1):
         loop.remove_reader(parent_fd)

@@ -170,6 +170,7 @@ class ProcessSupervisor:
             "WALLET_DATA": str(settings.data.absolute()),
             "WALLET_HOST": settings.host,
             "WALLET_PORT": str(settings.port),
+            "WALLET_PROCESSES": str(settings.processes),
             "WALLET_SANDBOX": "true" if settings.sandbox else "false",
         }
         self._say, self._progress = say, progress

@@ -9,6 +9,7 @@ import gc
 import os
 import socket
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -17,19 +18,22 @@ import uvloop
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.siblings import Siblings
 from merchant_wallet.base.workers import log_failure
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.observability import logs
 from merchant_wallet.postgres.grants import Side
-from merchant_wallet.processes import ending, stop_signals
+from merchant_wallet.processes import ending, stop_signals, systemd
 from merchant_wallet.processes.app import Web, open_web
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.file_limit import raise_file_limit
 from merchant_wallet.processes.instances import Presence
 from merchant_wallet.processes.listener import MAX_CONNECTIONS, RESERVED_FILES, SOURCE_CONNECTIONS, Listener
-from merchant_wallet.processes.listening_socket import bind, resolve_host, take_systemd_socket
+from merchant_wallet.processes.listening_socket import bind, resolve_host, take_systemd_socket, url_of
 from merchant_wallet.processes.start_checks import prepare
+from merchant_wallet.processes.web_group import run_group
+from merchant_wallet.processes.web_member import CHECK, HAND_OVER, Membership, take_membership
 
 log = structlog.get_logger("server")
 
@@ -51,17 +55,59 @@ def run_serve(settings: Settings, on_ready: Callable[[str], None], parent_fd: in
             "WALLET_CHECKPOINT_KEY is set, and the web side must not know it: set it for `work` alone."
         )
     logs.set_up(settings.log_level, settings.log_format)
+    if os.environ.get(CHECK):
+        return 0
+    member = take_membership()
+    if member is None and settings.processes > 1:
+        return run_group(settings, on_ready, parent_fd)
     url = settings.database_url
     assert url is not None, "the command line gives the database's URL"
-    uvloop.run(_run(settings, url, on_ready, parent_fd))
+    uvloop.run(_run(settings, url, on_ready, parent_fd, member))
     return 0
 
 
-async def _run(settings: Settings, url: str, on_ready: Callable[[str], None], parent_fd: int | None) -> None:
+async def _run(
+    settings: Settings,
+    url: str,
+    on_ready: Callable[[str], None],
+    parent_fd: int | None,
+    member: Membership | None,
+) -> None:
+    if member is not None:
+        parent_fd = member.parent_fd
     stop = stop_signals.make_stop_event(parent_fd)
+    hand_over = stop_signals.make_event(HAND_OVER) if member else asyncio.Event()
     base = await prepare(settings, url, stop)
-    if base is not None:
-        await serve(base, on_ready, stop, passed=take_systemd_socket(os.environ))
+    if base is None:
+        return
+    if member is None:
+        passed = take_systemd_socket(os.environ)
+        place = Place(passed, is_kept=passed is not None)
+    else:
+        siblings = Siblings(member.shared_fd, member.seat)
+        listening = socket.socket(fileno=member.listening_fd)
+        place = Place(listening, member.is_kept, siblings, hand_over)
+
+    def say_ready(address: str) -> None:
+        on_ready(address)
+        systemd.notify_ready()
+
+    await serve(base, say_ready, stop, place=place)
+    systemd.notify_stopping()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a web process listens, and with whom. `passed` is a socket that it did not open itself.
+
+    `is_kept`: somebody keeps it open when all web processes have ended. `hand_over` is set when the siblings
+    shall go on alone.
+    """
+
+    passed: socket.socket | None = None
+    is_kept: bool = False
+    siblings: Siblings | None = None
+    hand_over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 async def serve(
@@ -69,38 +115,47 @@ async def serve(
     on_ready: Callable[[str], None],
     stop: asyncio.Event,
     clock: Callable[[], int] = now_ms,
-    passed: socket.socket | None = None,
+    place: Place | None = None,
 ) -> None:
-    """Serve until `stop` is set. Calls `on_ready` with the address once it answers.
-
-    `passed` is a socket to listen on that somebody else keeps open. Raises CannotListen.
-    """
-    settings = base.settings
+    """Serve until `stop` is set. Calls `on_ready` with the address once it answers. Raises CannotListen."""
+    settings, place = base.settings, place or Place()
     await open_nonce_days(base.url, clock() // DAY_MS)
-    listening = passed or await bind(await resolve_host(settings.host), settings.port)
+    listening = place.passed or await bind(await resolve_host(settings.host), settings.port)
     address = url_of(settings.host, listening)
-    async with open_web(base, settings.public_url or address, clock) as web:
+    async with open_web(base, settings.public_url or address, clock, place.siblings) as web:
         gone = asyncio.Event()
         keeping = asyncio.create_task(_keep_nonce_days(base, clock))
         presence = asyncio.create_task(Presence(base.cells.connect_home, Side.WEB).run(gone))
 
         async def run(listener: Listener) -> None:
             on_ready(address)
-            await stop.wait()
+            await _wait_for_either(stop, place.hand_over)
+            if not stop.is_set():
+                await ending.hand_over(web, listener, stop, settings.drain_timeout_s)
+                return
             await ending.stop(
                 web,
                 listener,
                 unready_s=settings.unready_s,
                 drain_s=settings.drain_timeout_s,
-                is_kept=passed is not None,
+                is_kept=place.is_kept,
             )
 
         try:
-            await serve_web(web, listening, run, settings.source_connections)
+            await serve_web(web, listening, run, settings.source_connections, place.siblings)
         finally:
             keeping.cancel()
             gone.set()
             await asyncio.gather(keeping, presence, return_exceptions=True)
+
+
+async def _wait_for_either(*events: asyncio.Event) -> None:
+    tasks = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 async def serve_web(
@@ -108,25 +163,20 @@ async def serve_web(
     listening: socket.socket,
     run: Callable[[Listener], Awaitable[None]],
     source_connections: int = SOURCE_CONNECTIONS,
+    siblings: Siblings | None = None,
 ) -> None:
     """Serve the web side while `run` runs."""
     files = raise_file_limit(MAX_CONNECTIONS + RESERVED_FILES)
     most = max(1, files - RESERVED_FILES)
     if most < MAX_CONNECTIONS:
         log.warning("few files may be open at once, so few connections are taken", connections=most)
-    listener = Listener(web.endpoints, web.dependencies, web.application, most, source_connections)
+    listener = Listener(web.endpoints, web.dependencies, web.application, most, source_connections, siblings)
     await listener.start(listening)
     try:
         _tune_garbage_collection()
         await run(listener)
     finally:
         await listener.stop()
-
-
-def url_of(host: str, listening: socket.socket) -> str:
-    """The address to call."""
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{listening.getsockname()[1]}"
 
 
 async def _keep_nonce_days(base: Base, clock: Callable[[], int]) -> None:

@@ -1,0 +1,219 @@
+"""`serve` with several processes on one port: replaced under load, killed, limited and measured as one."""
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.crash.client import Client, Wire
+from tests.crash.service import alive, descendants, wait_until
+from tests.crash.shop import Shop, run
+from tests.handover.load import Load
+from tests.handover.platform import PROGRAM, WebProcess, furnish
+
+CONNECTIONS = 256
+BALANCE = "getMerchantBalance"
+RunGroup = Callable[..., WebProcess]
+
+
+@pytest.fixture
+def group(database_url: str, tmp_path: Path) -> Iterator[RunGroup]:
+    """Starts `serve` with several processes."""
+    started: list[WebProcess] = []
+
+    def start(*, program: Path = PROGRAM, **settings: str) -> WebProcess:
+        made = WebProcess(database_url, tmp_path / "web", "--processes", "2", **settings)
+        made.program = program
+        started.append(made)
+        return made.start()
+
+    yield start
+    for each in started:
+        each.end()
+
+
+async def _open_shop(url: str, web: WebProcess) -> tuple[Shop, Client]:
+    shop, client = await furnish(url)
+    client.port = web.port
+    await client.learn_address()
+    return shop, client
+
+
+def _read_metrics(web: WebProcess) -> str:
+    """The page, read over a connection of its own. So any process may answer."""
+    request = urllib.request.Request(f"{web.address}/metrics", headers={"connection": "close"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return str(answer.read().decode())
+
+
+def _sum(page: str, name: str) -> float:
+    return sum(float(value) for value in re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", page, re.MULTILINE))
+
+
+def _replace(web: WebProcess) -> None:
+    """Replace the processes, and wait until the new ones are ready."""
+    os.kill(web.pid, signal.SIGHUP)
+    assert web.read_line() == f"ready: {web.address}"
+    assert web.read_line().startswith("mode: ")
+
+
+def test_processes_are_replaced_under_load_without_a_failed_request(
+    database_url: str, group: RunGroup
+) -> None:
+    web = group()
+    members = descendants(web.pid)
+    assert len(members) == 2
+
+    async def scenario() -> None:
+        shop, client = await _open_shop(database_url, web)
+        idle = Wire(client)
+        assert (await client.ask(idle, BALANCE))["code"] == 200
+        load = Load(web.address, client, CONNECTIONS, pause_s=0.5)
+        load.start()
+        await load.until_more(CONNECTIONS)
+        await asyncio.to_thread(_replace, web)
+        await load.until_more(CONNECTIONS)
+        await load.stop()
+        assert not load.failures, load.failures
+        # A connection that was idle meanwhile was not closed either.
+        assert (await client.ask(idle, BALANCE))["code"] == 200
+        idle.close()
+        assert await shop.orders() == load.answers
+        assert await shop.alice_units() == len(load.answers)
+        await shop.verify()
+        print(f"{len(load.answers)} answered")
+
+    run(scenario())
+    wait_until(lambda: not alive(members), "the old processes have ended")
+    assert len(descendants(web.pid)) == 2
+    assert web.stop() == 0
+
+
+def test_a_new_version_takes_over_and_a_broken_one_does_not(group: RunGroup, tmp_path: Path) -> None:
+    program, mark = tmp_path / "current", tmp_path / "new-version-ran"
+    for version, line in (("old", ""), ("new", f"open({str(mark)!r}, 'a')"), ("broken", "import nothing")):
+        script = tmp_path / version
+        script.write_text(PROGRAM.read_text().replace("import sys\n", f"import sys\n{line}\n", 1))
+        script.chmod(0o755)
+    program.symlink_to("old")
+    web = group(program=program)
+    members = descendants(web.pid)
+
+    _switch(program, "broken")
+    os.kill(web.pid, signal.SIGHUP)
+    wait_until(lambda: "not replaced" in web.errors(), "it says that nothing is replaced")
+    assert "No module named 'nothing'" in web.errors()
+    assert alive(members) == members
+
+    _switch(program, "new")
+    assert not mark.exists()
+    _replace(web)
+    assert mark.exists()
+    wait_until(lambda: not alive(members), "the old processes have ended")
+    assert web.stop() == 0
+
+
+def _switch(program: Path, version: str) -> None:
+    other = program.with_name("next")
+    other.symlink_to(version)
+    other.rename(program)
+
+
+def test_figures_are_those_of_all_processes_also_of_killed_ones(database_url: str, group: RunGroup) -> None:
+    web = group()
+
+    async def ask(count: int) -> None:
+        for _ in range(count):
+            assert (await client.ask_once(BALANCE))["code"] == 200
+
+    def counted() -> float:
+        page = _read_metrics(web)
+        # The platform's figures are there whichever process answers, and once.
+        assert page.count("\nwallet_id_ranges_left ") == 1
+        assert _sum(page, "wallet_sandbox") == 2
+        return _sum(page, f'wallet_requests_total{{code="200",operation="{BALANCE}"}}'.replace("{", "\\{"))
+
+    _, client = run(_open_shop(database_url, web))
+    run(ask(40))
+    wait_until(lambda: counted() == 40, "40 requests are counted")
+    assert {counted() for _ in range(10)} == {40}
+    killed = min(descendants(web.pid))
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: len(descendants(web.pid)) == 2 and not alive({killed}), "another one was started")
+    wait_until(lambda: _says_ready(web), "it answers")
+    assert {counted() for _ in range(5)} == {40}
+    _replace(web)
+    run(ask(2))
+    wait_until(lambda: counted() == 42, "42 requests are counted")
+
+
+def _says_ready(web: WebProcess) -> bool:
+    return _sum(_read_metrics(web), "wallet_sandbox") == 2
+
+
+def test_limits_hold_over_all_processes(database_url: str, group: RunGroup) -> None:
+    web = group(WALLET_RATE_LIMIT="5", WALLET_FAILED_AUTH_LIMIT="5", WALLET_SOURCE_CONNECTIONS="0")
+
+    async def scenario() -> None:
+        _, client = await _open_shop(database_url, web)
+        await asyncio.sleep(1.0)
+        answers = await asyncio.gather(*(client.ask_once(BALANCE) for _ in range(100)))
+        codes = Counter(answer["code"] for answer in answers)
+        # Ten at once, and five more for each second that it took.
+        assert set(codes) == {200, 42900}
+        assert 10 <= codes[200] <= 20
+        client.secret = b"wrong"
+        failed = Counter([(await client.ask_once(BALANCE))["code"] for _ in range(12)])
+        assert failed == {40101: 5, 42900: 7}
+
+    run(scenario())
+
+
+def test_the_connections_of_a_source_count_over_all_processes(database_url: str, group: RunGroup) -> None:
+    web = group(WALLET_SOURCE_CONNECTIONS="20")
+    address = ("127.0.0.1", web.port)
+    opened = [socket.create_connection(address) for _ in range(40)]
+    # None of them is idle for long enough to be closed for another one.
+    wait_until(lambda: sum(_is_closed(each) for each in opened) >= 20, "20 are refused")
+    assert sum(_is_closed(each) for each in opened) == 20
+    for each in opened:
+        each.close()
+
+
+def _is_closed(client: socket.socket) -> bool:
+    client.setblocking(False)
+    try:
+        return client.recv(1, socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
+def test_members_stop_when_their_supervisor_is_killed(group: RunGroup) -> None:
+    web = group()
+    members = descendants(web.pid)
+    os.kill(web.pid, signal.SIGKILL)
+    wait_until(lambda: not alive(members), "the members have stopped")
+
+
+def test_systemd_hears_of_each_step_and_its_socket_stays_open(
+    database_url: str, group: RunGroup, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(path)
+        systemd.settimeout(60)
+        web = group(NOTIFY_SOCKET=path)
+        assert systemd.recv(200) == b"READY=1"
+        _replace(web)
+        assert systemd.recv(200).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+        assert systemd.recv(200) == b"READY=1"
+        assert web.stop() == 0
+        assert systemd.recv(200) == b"STOPPING=1"
