@@ -60,6 +60,7 @@ _OWN: Final = {
     "log_format": _W | _K | _S | _U,
     "drain_timeout_s": _W | _U,
     "unready_s": _W | _U,
+    "processes": _W | _U,
     "checkpoint_dir": _W | _K | _U,
     "archive_dir": _W | _U,
     "checkpoint_key": _K,

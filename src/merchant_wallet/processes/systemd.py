@@ -20,7 +20,7 @@ def notify(state: str) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.sendto(state.encode(), address)
     except OSError as error:
-        log.warning("systemd was not told", state=state, reason=str(error))
+        log.warning("systemd was not told", reason=str(error))
 
 
 def notify_ready() -> None:

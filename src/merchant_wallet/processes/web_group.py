@@ -180,7 +180,7 @@ class WebGroup:
 
     def _announce(self) -> None:
         self._was_ready = self._is_announced = True
-        log.info("web processes ready", processes=self._settings.processes)
+        log.info("web processes ready", count=self._settings.processes)
         self._on_ready(url_of(self._settings.host, self._listening))
         systemd.notify_ready()
 
