@@ -12,6 +12,9 @@ from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.db import connect
 from merchant_wallet.book import commands
+from merchant_wallet.book.archive.closing import close_months
+from merchant_wallet.book.archive.files import ArchiveFolder
+from merchant_wallet.book.archive.removal import remove_rows
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.book.outcomes import Adjusted
 from merchant_wallet.processes.base import make_base
@@ -71,6 +74,31 @@ def prepare(book: FakeWriter, variables: dict[str, str]) -> dict[str, int]:
     asyncio.run(add_up(book.url))
     asyncio.run(checkpoint(book.url, variables, moment_of("2026-01")))
     return named
+
+
+async def archive_book(url: str, folder: Path, merchant_id: int, before: str) -> None:
+    """Archive a book as the command does, without its keys and its log."""
+
+    def ignore(*_: object) -> None:
+        return None
+
+    await add_up(url)
+    async with await connect(url) as conn:
+        found = await conn.execute(
+            "select entry_id, hash from entry where merchant_id = %s order by entry_id desc limit 1",
+            (merchant_id,),
+        )
+        head = await found.fetchone()
+        assert head is not None
+        seen = {head[0]: head[1].hex()}
+        at_ms = moment_of("2026-01")
+        files = ArchiveFolder(folder)
+        closed = await close_months(
+            conn, files, merchant_id, moment_of(before), seen, lambda _: "00" * 64, at_ms, ignore
+        )
+        assert closed.months
+        for month in closed.months:
+            await remove_rows(conn, month, ignore)
 
 
 def file_of(folder: Path, merchant_id: int, month: str) -> Path:

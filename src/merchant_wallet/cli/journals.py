@@ -48,7 +48,8 @@ def statement(
 
     With --json the output is one document, {"merchantId": …, "rows": […]}. With --format jsonl it is one
     document per movement. For a whole book each movement is written twice: from the side of the paying
-    account, and from the side of the receiving account.
+    account, and from the side of the receiving account. Archived months are read from their files, which
+    takes longer.
 
     \b
     Examples:
@@ -60,11 +61,13 @@ def statement(
     from_ms, to_ms = read_moment(since, "--from"), read_moment(until, "--to")
 
     async def act(session: Session) -> None:
+        from merchant_wallet.book.archive.files import ArchiveFolder
         from merchant_wallet.reporting import statements
 
         merchant_id = (await session.find(merchant)).merchant_id
         async with session.cell(merchant_id) as cell:
-            rows = statements.read_statement(cell, merchant_id, account, from_ms, to_ms)
+            archive = ArchiveFolder(session.settings.archive_folder)
+            rows = statements.read_statement(cell, merchant_id, account, from_ms, to_ms, archive)
             await _write_statement(rows, _choose_frame(merchant_id, form, as_json))
 
     run(data, act)
@@ -115,6 +118,8 @@ def _choose_frame(merchant_id: int, form: str | None, as_json: bool) -> Frame:
 
 
 async def _write_statement(rows: "AsyncIterator[StatementRow]", frame: Frame) -> None:
+    from merchant_wallet.book.archive.files import ArchiveUnreadable
+
     pieces = [frame.head]
     progress, count = terminal.Progress(), 0
     output = typer.get_binary_stream("stdout")
@@ -128,6 +133,10 @@ async def _write_statement(rows: "AsyncIterator[StatementRow]", frame: Frame) ->
                 output.write("".join(pieces).encode())
                 pieces = []
                 progress.show(f"{count} lines")
+    except ArchiveUnreadable as error:
+        output.write("".join(pieces).encode())
+        output.flush()
+        raise Failure(f"The statement is not complete: {error}") from None
     except (ValueError, LookupError) as error:
         # Only the account's name is checked before the first row.
         raise Failure(f"--account: {error}.") from None

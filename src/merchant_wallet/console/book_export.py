@@ -15,6 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from merchant_wallet.base.workers import Connect
+from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.console.books import ONE, load_book
 from merchant_wallet.console.filter_values import read_day, read_end
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
@@ -67,7 +68,8 @@ async def send_statement(request: ConsoleRequest, conn: Connection) -> Response:
     from_ms = read_day(request.http.query_params.get("from", ""))
     to_ms = read_end(request.http.query_params.get("to", ""))
     connect = await request.cells.find_connect(merchant.merchant_id)
-    pieces = _read(connect, merchant.merchant_id, form, account, from_ms, to_ms)
+    archive = request.archive
+    pieces = _read(connect, merchant.merchant_id, form, account, from_ms, to_ms, archive)
     name = f"book-{merchant.merchant_id}-{(account or 'all').replace(':', '-')}.{form}"
     headers = {
         **request.context.responses.headers(),
@@ -78,11 +80,17 @@ async def send_statement(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def _read(
-    connect: Connect, merchant_id: int, form: str, account: str | None, from_ms: int | None, to_ms: int | None
+    connect: Connect,
+    merchant_id: int,
+    form: str,
+    account: str | None,
+    from_ms: int | None,
+    to_ms: int | None,
+    archive: ArchiveFolder,
 ) -> AsyncGenerator[bytes, None]:
     async with await connect() as conn:
         pieces = export.stream_statement(
-            conn, merchant_id, form=form, account=account, from_ms=from_ms, to_ms=to_ms
+            conn, merchant_id, form=form, account=account, from_ms=from_ms, to_ms=to_ms, archive=archive
         )
         async for piece in pieces:
             yield piece

@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
+import structlog
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from merchant_wallet.book.archive.files import ArchiveUnreadable
+from merchant_wallet.book.archive.months import find_archived_ms
 from merchant_wallet.book.chart import CHAIN_OF_KIND, FIXED, FIXED_BY_ID, SUBUSER, is_listed, name_account
 from merchant_wallet.book.state import Posting
 from merchant_wallet.console.filter_values import open_page, read_day, read_end
@@ -25,6 +28,8 @@ from merchant_wallet.reporting.entries import EntryFilter, EntryLine
 from merchant_wallet.reporting.merchants import MerchantLine
 from merchant_wallet.reporting.paging import Page as Rows
 from merchant_wallet.web.languages import N_
+
+log = structlog.get_logger(__name__)
 
 BOOKS: Final = "/console/books"
 ONE: Final = f"{BOOKS}/{{merchant_id:int}}"
@@ -105,6 +110,7 @@ async def show_book(request: ConsoleRequest, conn: Connection) -> Response:
         meanings={kind: describe_account(request, kind) for kind in (*MEANINGS, *CHAIN_OF_KIND)},
         state=state,
         page=await _list_entries(request, merchant.merchant_id, state, None),
+        archived_ms=await _find_archived(request, merchant.merchant_id, state),
         kinds=KINDS,
         choices=_list_kinds(request),
     )
@@ -128,6 +134,7 @@ async def show_account(request: ConsoleRequest, conn: Connection) -> Response:
         user=await _find_user(cell, merchant.merchant_id, account),
         state=state,
         page=page,
+        archived_ms=await _find_archived(request, merchant.merchant_id, state),
         lines=list_statement_lines(account.account_id, page.rows, postings),
         kinds=KINDS,
         choices=_list_kinds(request),
@@ -138,7 +145,13 @@ async def show_entry(request: ConsoleRequest, conn: Connection) -> Response:
     """One entry with its postings, its facts, its hash and the hash before."""
     merchant, _ = await load_book(request, conn)
     cell = await request.cells.of(merchant.merchant_id)
-    shown = await entries.show_entry(cell, merchant.merchant_id, read_id(request, "entry_id"))
+    try:
+        shown = await entries.show_entry(
+            cell, merchant.merchant_id, read_id(request, "entry_id"), request.archive
+        )
+    except ArchiveUnreadable as error:
+        log.error("an archived entry can't be shown", merchant_id=merchant.merchant_id, reason=str(error))
+        raise HTTPException(503) from None
     if shown is None:
         raise HTTPException(404)
     facts = _read_facts(shown.entry.facts, is_staff=request.merchant_id is None)
@@ -152,6 +165,7 @@ async def show_entry(request: ConsoleRequest, conn: Connection) -> Response:
         facts=facts,
         hash=shown.entry.hash.hex(),
         previous=shown.previous_hash.hex(),
+        is_archived=shown.is_archived,
         order_id=_find_order(shown.entry.entry_id, shown.entry.kind, facts),
     )
 
@@ -222,6 +236,16 @@ async def _list_entries(
     return await open_page(
         entries.list_entries(cell, merchant_id, wanted, after=state.after, limit=PAGE_ROWS)
     )
+
+
+async def _find_archived(request: ConsoleRequest, merchant_id: int, state: TableState) -> int | None:
+    """The time of the last archived entry, if the list would go on there; None otherwise."""
+    cell = await request.cells.of(merchant_id)
+    archived_ms = await find_archived_ms(cell, merchant_id)
+    from_ms = read_day(state.get("from"))
+    # A search by id finds archived entries, too.
+    is_outside = bool(state.get("id")) or (from_ms is not None and (archived_ms or 0) < from_ms)
+    return None if is_outside else archived_ms
 
 
 def format_account(account_id: int) -> str:

@@ -25,6 +25,7 @@ from structlog.contextvars import bind_contextvars
 from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.audit import cell_changes, records
 from merchant_wallet.audit.cell_changes import Told
+from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.console import flash
 from merchant_wallet.console.menu import Entry, list_entries
 from merchant_wallet.console.notices import Banner, read_banner
@@ -108,6 +109,11 @@ class ConsoleRequest:
     def translate(self, text: str, **values: object) -> str:
         """A text in the user's language."""
         return translate(self.client.language, text, **values)
+
+    @property
+    def archive(self) -> ArchiveFolder:
+        """The folder of archived months."""
+        return ArchiveFolder(self.context.settings.archive_folder)
 
     def explorer_url(self, chain: str, tx_hash: str) -> str | None:
         """The URL of a transaction in a block explorer; None if the settings name none."""

@@ -15,7 +15,7 @@ from merchant_wallet.console.deposits import DEPOSITS
 from merchant_wallet.console.journal_lines import KINDS
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting import search
+from merchant_wallet.reporting import entries, search
 from merchant_wallet.reporting.search import Hit
 from merchant_wallet.web.languages import N_
 
@@ -38,6 +38,9 @@ ICONS: Final[Mapping[str, str]] = {
     search.CALLBACK: "bell",
     search.SWEEP: "refresh",
 }
+
+LABELS: Final = {**KINDS, entries.ARCHIVED: N_("Archived")}
+"""What an entry that was found is called."""
 
 
 class SearchResult(msgspec.Struct, frozen=True):
@@ -84,7 +87,7 @@ def url_of(hit: Hit) -> str:
 
 def _make_result(request: ConsoleRequest, hit: Hit) -> SearchResult:
     # An entry's label is its kind in words. Other labels are names that somebody chose.
-    label = request.translate(KINDS.get(hit.label, hit.label)) if hit.kind == search.ENTRY else hit.label
+    label = request.translate(LABELS.get(hit.label, hit.label)) if hit.kind == search.ENTRY else hit.label
     return SearchResult(NAMES[hit.kind], ICONS[hit.kind], label, hit.key, url_of(hit), hit.merchant_id)
 
 

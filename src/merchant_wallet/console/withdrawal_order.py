@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.book.actors import person_of
+from merchant_wallet.book.archive.files import ArchiveFolder, ArchiveUnreadable
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import count_given_approvals, count_needed_approvals
 from merchant_wallet.book.rules.withdrawals import CALLED_BACK, CANCELLED, EXPIRED, FINAL, PAID, REFUNDED
@@ -106,7 +107,7 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
         "wallet": _format_wallet(order, payout),
         "transfers": transfers if is_staff else [],
         "told": told,
-        "postings": await _read_postings(cell, line.merchant_id, order),
+        "postings": await _read_postings(cell, line.merchant_id, order, request.archive),
         "screened": await _screen(request, conn, line),
         "is_moving": order.status not in FINAL or any(one.callback.state == "due" for one in told),
         "has_said_yes": _has_said_yes(request, order),
@@ -166,9 +167,17 @@ async def _read_deliveries(conn: Connection, merchant_id: int, order: Withdrawal
     return told
 
 
-async def _read_postings(conn: Connection, merchant_id: int, order: Withdrawal) -> list[PostingLine]:
-    """The postings of the entry that opened the order, and of the one that released its hold."""
-    opening = await books.read_entry(conn, merchant_id, order.order_id)
+async def _read_postings(
+    conn: Connection, merchant_id: int, order: Withdrawal, archive: ArchiveFolder
+) -> list[PostingLine]:
+    """The postings of the entry that opened the order, and of the one that released its hold.
+
+    The second is left out when it is archived: its file has no index of orders.
+    """
+    try:
+        opening = await books.read_entry(conn, merchant_id, order.order_id, archive)
+    except ArchiveUnreadable:
+        opening = None
     releasing = await _find_release(conn, merchant_id, order)
     return [line for entry in (opening, releasing) if entry is not None for line in list_posting_lines(entry)]
 

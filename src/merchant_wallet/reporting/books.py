@@ -14,6 +14,8 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base import ids
 from merchant_wallet.base.db import Queries
+from merchant_wallet.book.archive.archived_journal import open_journal
+from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.chart import FEES_ID_OF, name_account, parse_account
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import Entry, Posting, Step
@@ -113,12 +115,14 @@ async def find_account(conn: AsyncConnection, merchant_id: int, name: str) -> Ac
     return _show_account(rows[0])
 
 
-async def read_entry(conn: AsyncConnection, merchant_id: int, entry_id: int) -> Entry | None:
-    """One entry with its postings; None if the book has no such entry."""
+async def read_entry(
+    conn: AsyncConnection, merchant_id: int, entry_id: int, archive: ArchiveFolder | None = None
+) -> Entry | None:
+    """One entry with its postings; None if the book has no such entry. Raises ArchiveUnreadable."""
     where = {"merchant_id": merchant_id, "entry_id": entry_id}
     found = await _fetch(conn, "read_entry", **where)
     if not found:
-        return None
+        return await (await open_journal(conn, archive, merchant_id)).find(entry_id)
     postings = tuple([Posting(*row) for row in await _fetch(conn, "read_postings", **where)])
     _, kind, mc_order_id, at_ms, rate_e8, facts, entry_hash = found[0]
     return Entry(entry_id, kind, mc_order_id, at_ms, rate_e8, facts, postings, entry_hash)

@@ -64,9 +64,14 @@ select order_id, step_no, from_status, to_status, at_ms, cause from withdrawal_s
  where merchant_id = %(merchant_id)s and order_id = %(order_id)s order by step_no;
 
 -- name: list_fees
--- The platform's fees by merchant and currency: still in the book, and withdrawn from it.
+-- The platform's fees by merchant and currency: still in the book, and withdrawn from it. Postings may be archived, so what was
+-- withdrawn is read from the figures. Entries that these do not contain yet are never archived.
 select m.merchant_id, m.name, a.currency, a.balance,
-       coalesce((select sum(p.amount) from posting p
-                  where p.merchant_id = a.merchant_id and p.source_id = a.account_id), 0)::bigint
+       (coalesce((select sum(d.amount) from daily_figure d
+                   where d.merchant_id = a.merchant_id and d.kind = 'fee_withdraw' and d.currency = a.currency), 0)
+        + coalesce((select sum(p.amount) from posting p
+                     where p.merchant_id = a.merchant_id and p.source_id = a.account_id
+                       and p.entry_id > coalesce((select c.entry_id from figure_cursor c
+                                                   where c.merchant_id = a.merchant_id), 0)), 0))::bigint
   from account a join merchant m on m.merchant_id = a.merchant_id
  where a.account_id = any(%(fees_ids)s) and a.{open_books} order by m.merchant_id, a.currency desc;

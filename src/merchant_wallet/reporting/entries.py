@@ -13,6 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.book.archive.archived_journal import open_journal
+from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.chart import name_account, parse_account
 from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.book.state import Entry, Posting
@@ -34,6 +36,8 @@ RARE_KINDS: Final = (
     "fee_withdraw",
     "deposit",
 )
+ARCHIVED: Final = "archived"
+"""What `find_kind` says of an archived entry."""
 KINDS: Final = COMMON_KINDS + RARE_KINDS
 _NEWEST: Final = Order("entries", ("entry_id",), (MAX_NUMBER,))
 
@@ -68,6 +72,7 @@ class EntryShown(msgspec.Struct, frozen=True):
     merchant_id: int
     entry: Entry
     previous_hash: bytes
+    is_archived: bool = False
 
 
 async def list_entries(
@@ -127,14 +132,25 @@ async def find_entries(
     return [_show(row) for row in rows[:limit]]
 
 
-async def show_entry(conn: Connection, merchant_id: int, entry_id: int) -> EntryShown | None:
-    """One entry with all details, or None."""
-    entry = await books.read_entry(conn, merchant_id, entry_id)
+async def show_entry(
+    conn: Connection, merchant_id: int, entry_id: int, archive: ArchiveFolder | None = None
+) -> EntryShown | None:
+    """One entry with all details, or None. Raises ArchiveUnreadable."""
+    entry = await books.read_entry(conn, merchant_id, entry_id, archive)
     if entry is None:
         return None
     values = {"merchant_id": merchant_id, "entry_id": entry_id}
     before = await fetch(conn, QUERIES["read_previous_hash"].text, values)
-    return EntryShown(merchant_id, entry, before[0]["hash"] if before else FIRST_HASH)
+    journal = await open_journal(conn, archive, merchant_id)
+    previous = before[0]["hash"] if before else await journal.find_hash_before(entry_id)
+    return EntryShown(merchant_id, entry, previous or FIRST_HASH, entry_id <= journal.border)
+
+
+async def find_kind(conn: Connection, merchant_id: int, entry_id: int) -> str | None:
+    """The kind of an entry, or of an archived one ARCHIVED; None without such an entry. No file is read."""
+    values = {"merchant_id": merchant_id, "entry_id": entry_id}
+    found = await fetch(conn, QUERIES["find_entry"].text, values)
+    return found[0]["kind"] if found else None
 
 
 async def list_postings(

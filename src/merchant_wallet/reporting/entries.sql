@@ -75,14 +75,30 @@ with strip as materialized (
 {filter_by_kind};
 
 -- name: find_by_mc_order_id
--- The entries with an order id, one index look-up for each merchant. A withdrawal and an exchange may have the same id.
+-- The entries with an order id, one index look-up for each merchant. A withdrawal and an exchange may have the same id. Of an
+-- archived entry the database has what a list shows.
 select {columns}
   from merchant m
  cross join lateral (select * from entry e
                       where e.merchant_id = m.merchant_id and e.mc_order_id = %(mc_order_id)s::text limit 20) e
   {first_posting}
  where {wanted_books}
- order by e.merchant_id, e.entry_id limit %(limit)s::int;
+union all
+select o.merchant_id, o.entry_id, o.kind::text, o.mc_order_id::text, o.at_ms, o.rate_e8, o.source_id, o.target_id, o.currency, o.amount
+  from merchant m
+ cross join lateral (select * from archived_order o
+                      where o.merchant_id = m.merchant_id and o.mc_order_id = %(mc_order_id)s::text limit 20) o
+ where {wanted_books}
+ order by merchant_id, entry_id limit %(limit)s::int;
+
+-- name: find_entry
+-- Whether there is an entry, in the journal or in the archive. In an archived month only the book's own ids are looked for.
+select e.kind::text as kind from entry e
+ where e.merchant_id = %(merchant_id)s::bigint and e.entry_id = %(entry_id)s::bigint
+union all
+select 'archived' from archived_month a
+ where a.merchant_id = %(merchant_id)s::bigint
+   and %(entry_id)s::bigint between a.first_id and a.removed_id;
 
 -- name: read_previous_hash
 -- The hash of the entry before.

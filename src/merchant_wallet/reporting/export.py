@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.base.money import format_units
+from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.reporting.paging import Connection
 from merchant_wallet.reporting.statements import StatementRow, read_statement
 
@@ -89,6 +90,7 @@ async def stream_statement(
     account: str | None = None,
     from_ms: int | None = None,
     to_ms: int | None = None,
+    archive: ArchiveFolder | None = None,
 ) -> AsyncIterator[bytes]:
     """The postings of an account or of the whole book, oldest first, as `csv` or `jsonl`, in pieces.
 
@@ -99,7 +101,7 @@ async def stream_statement(
         raise ValueError(f"form is one of {', '.join(FORMS)}")
     head, render = FORMS[form]
     piece, size = [head], len(head)
-    async for row in read_statement(conn, merchant_id, account, from_ms, to_ms):
+    async for row in read_statement(conn, merchant_id, account, from_ms, to_ms, archive):
         text = render(row)
         piece.append(text)
         size += len(text)

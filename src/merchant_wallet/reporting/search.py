@@ -72,8 +72,8 @@ async def _ids(home: Connection, cells: Reach, word: str, merchant_id: int | Non
         return
     if order := await _find_order(home, cells, owner_id, number):
         yield _order(order)
-    if shown := await cells.try_one(lambda cell: entries.show_entry(cell, owner_id, number), owner_id):
-        yield Hit(ENTRY, shown.entry.kind, owner_id, str(number))
+    if kind := await cells.try_one(lambda cell: entries.find_kind(cell, owner_id, number), owner_id):
+        yield Hit(ENTRY, kind, owner_id, str(number))
 
 
 async def _named(home: Connection, cells: Reach, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:

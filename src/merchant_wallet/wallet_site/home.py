@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.base.ids import MAX_ID
+from merchant_wallet.book.archive.months import find_archived_ms
 from merchant_wallet.sub_users import activity
 from merchant_wallet.sub_users.activity import ActivityLine, Direction
 from merchant_wallet.wallet_site.pending_deposits import list_pending_deposits, version_of
@@ -23,12 +24,14 @@ _DAY_MS: Final = 86_400_000
 class Movements(NamedTuple):
     """A page of a list: lines by the start of their UTC day. `direction` is "in", "out", or "" for both.
 
-    `before_id` is where the next page begins, or None.
+    `before_id` is where the next page begins, or None. `archived_ms` is on the last page the time of the last
+    archived entry of the book, or None.
     """
 
     days: list[tuple[int, list[ActivityLine]]]
     direction: str
     before_id: int | None
+    archived_ms: int | None
 
 
 async def show_home(request: WalletRequest, conn: Connection) -> Response:
@@ -79,7 +82,10 @@ async def _read_list(request: WalletRequest, conn: Connection) -> Movements:
     )
     shown = lines[:PAGE_LINES]
     goes_on = len(lines) > PAGE_LINES and NEWEST not in request.http.query_params
-    return Movements(group_by_day(shown), direction or "", shown[-1].entry_id if goes_on else None)
+    before_id = shown[-1].entry_id if goes_on else None
+    is_last = before_id is None and NEWEST not in request.http.query_params
+    archived_ms = await find_archived_ms(conn, request.merchant_id) if is_last else None
+    return Movements(group_by_day(shown), direction or "", before_id, archived_ms)
 
 
 def group_by_day(lines: list[ActivityLine]) -> list[tuple[int, list[ActivityLine]]]:

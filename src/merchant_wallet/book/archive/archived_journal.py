@@ -50,6 +50,18 @@ class ArchivedJournal:
         found = await self.find_all([entry_id])
         return found.get(entry_id)
 
+    async def find_hash_before(self, entry_id: int) -> bytes | None:
+        """The hash of the entry before one of the archive, or before the tables' first one."""
+        earlier = [month for month in self.months if month.first_id < entry_id]
+        if not earlier:
+            return None
+        month = earlier[-1]
+        if entry_id > month.last_id:
+            return month.last_hash
+        blocks = [one for one in (await self.read_manifest(month)).blocks if one.first_id < entry_id]
+        before = [one for one in await self._read(month, blocks[-1]) if one.entry_id < entry_id]
+        return before[-1].hash
+
     async def find_all(self, entry_ids: Sequence[int]) -> Mapping[int, Entry]:
         """The entries with these ids; those that are not in the archive are left out."""
         found = {}

@@ -51,6 +51,12 @@ async def list_months(cell: Connection, merchant_id: int) -> list[ArchivedMonth]
         return await cursor.fetchall()
 
 
+async def find_archived_ms(cell: Connection, merchant_id: int) -> int | None:
+    """The time of the last entry that is in a file alone, so no list has it; None without an archive."""
+    begun = [month for month in await list_months(cell, merchant_id) if month.is_begun]
+    return begun[-1].last_ms if begun else None
+
+
 def find_border(months: Sequence[ArchivedMonth]) -> int:
     """The last entry that is in a file alone, 0 if there is none. Pure."""
     return max([month.removed_id for month in months if month.is_begun], default=0)
