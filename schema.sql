@@ -771,6 +771,14 @@ CREATE TABLE public.operator_wait (
     CONSTRAINT operator_wait_time CHECK ((eligible_ms > from_ms))
 );
 
+CREATE TABLE public.order_trace (
+    merchant_id bigint NOT NULL,
+    order_id bigint NOT NULL,
+    traceparent text NOT NULL,
+    at_ms bigint NOT NULL,
+    CONSTRAINT order_trace_traceparent CHECK ((traceparent ~ '^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$'::text))
+);
+
 CREATE TABLE public.payout (
     merchant_id bigint NOT NULL,
     order_id bigint NOT NULL,
@@ -1487,6 +1495,9 @@ ALTER TABLE ONLY public.operator_session
 ALTER TABLE ONLY public.operator_wait
     ADD CONSTRAINT operator_wait_pkey PRIMARY KEY (person, from_ms, cause);
 
+ALTER TABLE ONLY public.order_trace
+    ADD CONSTRAINT order_trace_pkey PRIMARY KEY (merchant_id, order_id);
+
 ALTER TABLE ONLY public.payout
     ADD CONSTRAINT payout_pkey PRIMARY KEY (merchant_id, order_id);
 
@@ -1683,6 +1694,8 @@ CREATE UNIQUE INDEX operator_name ON public.operator USING btree (lower((name CO
 CREATE INDEX operator_session_expiry ON public.operator_session USING btree (expires_ms);
 
 CREATE INDEX operator_session_operator ON public.operator_session USING btree (operator_id, created_ms);
+
+CREATE INDEX order_trace_age ON public.order_trace USING btree (at_ms);
 
 CREATE INDEX payout_blocked ON public.payout USING btree (obstacle_ms) WHERE (obstacle_ms IS NOT NULL);
 

@@ -77,6 +77,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "processes/backup_verification.sql": (),
     "observability/cell_figures.sql": BOTH,
     "observability/platform_turn.sql": BOTH,
+    "observability/traces.sql": BOTH,
     "operators/operators.sql": BOTH,
     "postgres/migrate.sql": (),
     "processes/instances.sql": BOTH,

@@ -30,6 +30,7 @@ from merchant_wallet.api.upgrades import IgnoresUpgrades
 from merchant_wallet.api.wire import MAX_BODY_BYTES
 from merchant_wallet.base.codes import BODY_MALFORMED, PATH_UNKNOWN, Refusal
 from merchant_wallet.base.source_addresses import find_source
+from merchant_wallet.base.spans import TRACEPARENT
 
 _PATH_PREFIX: Final = b"/merchant/"
 OPERATION_START: Final = b"POST " + _PATH_PREFIX
@@ -69,6 +70,9 @@ class ListenerState:
         self.make_page_connection = make_page_connection
         self.admission = admission
         self.known_heads = KnownHeads()
+        self.kept_headers = _KEPT_HEADERS
+        if dependencies.tracer is not None:
+            self.kept_headers = _KEPT_HEADERS | {TRACEPARENT}
         self.open: set[Connection] = set()
         self.date = b""
         self.closing = False
@@ -225,7 +229,7 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
             return
         self._head_bytes += len(name) + len(value)
         name = name.lower()
-        if name not in _KEPT_HEADERS:
+        if name not in self._state.kept_headers:
             if name == b"expect" and value.lower() == b"100-continue" and not self._answering:
                 self._transport.write(_CONTINUE)
             return
@@ -277,10 +281,13 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
     def _read_head(self) -> RequestHead:
         """What the parser has read so far of a head."""
         path = self._url.partition(b"?")[0] if b"?" in self._url else self._url
-        forwarded = []
-        if self._state.dependencies.trusted_proxies:
-            forwarded = [value.decode("latin-1") for name, value in self._kept if name == b"x-forwarded-for"]
-        return RequestHead(path, self._content_type, forwarded)
+        forwarded, traceparent = [], ""
+        for name, value in self._kept:
+            if name == b"x-forwarded-for" and self._state.dependencies.trusted_proxies:
+                forwarded.append(value.decode("latin-1"))
+            elif name == TRACEPARENT:
+                traceparent = value.decode("latin-1")
+        return RequestHead(path, self._content_type, forwarded, traceparent)
 
     def _enqueue(self, head: RequestHead, body: bytes) -> None:
         """Give a complete request to the scheduler, or let it wait for those before it."""
@@ -298,7 +305,11 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
         trusted, source = dependencies.trusted_proxies, self._peer
         if trusted:
             source = find_source(source, head.forwarded, trusted)
-        return OperationRequest(head.content_type, body, source, dependencies.request_ids.next(), self._reply)
+        request_id = dependencies.request_ids.next()
+        request = OperationRequest(head.content_type, body, source, request_id, self._reply)
+        if head.traceparent:
+            request.traceparent = head.traceparent
+        return request
 
     def _schedule(self, request: OperationRequest, path: bytes) -> None:
         """Give a request to the scheduler."""

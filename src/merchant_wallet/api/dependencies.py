@@ -13,6 +13,7 @@ from merchant_wallet.api.refused_requests.buffer import RefusedRequestBuffer
 from merchant_wallet.api.scheduler import Scheduler
 from merchant_wallet.api.turns import SHARED, Turn
 from merchant_wallet.base.source_addresses import Network
+from merchant_wallet.base.spans import Span, Tracer
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.submissions import Books
@@ -21,6 +22,7 @@ from merchant_wallet.merchants.issued_addresses import IssuedAddress
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.observability.counters import RequestCounters
 from merchant_wallet.observability.logs import AccessLog, RequestIds
+from merchant_wallet.observability.traces import StoredTraces
 
 Header = tuple[bytes, bytes]
 Reply = Callable[[int, bytes, str, Sequence[Header]], None]
@@ -68,6 +70,8 @@ class Dependencies:
         access_log: AccessLog,
         trusted_proxies: tuple[Network, ...] = (),
         refused_requests: RefusedRequestBuffer | None = None,
+        tracer: Tracer | None = None,
+        order_traces: StoredTraces | None = None,
     ) -> None:
         self.gate = gate
         self.merchant_cache = merchant_cache
@@ -76,6 +80,8 @@ class Dependencies:
         self.access_log = access_log
         self.trusted_proxies = trusted_proxies
         self.refused_requests = refused_requests
+        self.tracer = tracer
+        self.order_traces = order_traces
         self.request_ids = RequestIds()
         self.in_flight = RequestsInFlight()
         self.request_counters = RequestCounters()
@@ -93,7 +99,8 @@ class Dependencies:
 class OperationRequest(msgspec.Struct):
     """One request for an operation. `began_s` is on the monotonic clock.
 
-    `merchant_id` is the merchant that has signed it, once that is known.
+    `merchant_id` is the merchant that has signed it, once that is known. `traceparent` is the caller's span,
+    `span` ours, if the request is traced.
     """
 
     content_type: str | None
@@ -104,5 +111,7 @@ class OperationRequest(msgspec.Struct):
     began_s: float = msgspec.field(default_factory=time.monotonic)
     app_key: str = ""
     merchant_id: int | None = None
+    traceparent: str = ""
+    span: Span | None = None
     turn: Turn = SHARED
     counted: bool = False

@@ -22,6 +22,7 @@ from structlog.contextvars import bind_contextvars
 from merchant_wallet.api.dependencies import Dependencies, Header, OperationRequest
 from merchant_wallet.api.gate import Caller, refuse_callback, require_app_key, unknown_app_key
 from merchant_wallet.api.operation import Operation
+from merchant_wallet.api.request_spans import begin_span, keep_order
 from merchant_wallet.api.turns import find_turn
 from merchant_wallet.api.wire import (
     MAX_BODY_BYTES,
@@ -44,6 +45,7 @@ from merchant_wallet.base.codes import (
 )
 from merchant_wallet.base.signing import sign_response
 from merchant_wallet.base.source_addresses import Network, find_source
+from merchant_wallet.base.spans import read_trace_id
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.errors import BookClosed, CommandFailed, Unavailable
 from merchant_wallet.book.outcomes import Outcome, Stale
@@ -133,7 +135,7 @@ class Endpoint:
         if self._operation.follow_up is not None:
             self._start_task(request, self._execute(request, merchant, fields))
             return
-        waiting = self._submit(caller, command, request.request_id)
+        waiting = self._submit(caller, command, request)
         scheduler = self._dependencies.scheduler
         waiting.add_done_callback(
             partial(scheduler.schedule, request.turn, self.only_reads, self._finish, request, fields, caller)
@@ -150,10 +152,20 @@ class Endpoint:
         gate.admit(merchant, operation)
         return caller, operation.prepare(merchant, fields, self._dependencies.operation_context)
 
-    def _submit(self, caller: Caller, command: Command, request_id: str) -> asyncio.Future[Outcome]:
+    def _submit(self, caller: Caller, command: Command, request: OperationRequest) -> asyncio.Future[Outcome]:
         merchant = caller.merchant
-        submission = Submission(command, caller.nonce, merchant.settings_version, request_id)
+        traceparent = "" if self._dependencies.tracer is None else self._begin_span(request)
+        submission = Submission(
+            command, caller.nonce, merchant.settings_version, request.request_id, traceparent
+        )
         return self._dependencies.writer.submit(merchant.merchant_id, submission)
+
+    def _begin_span(self, request: OperationRequest) -> str:
+        """Begin the request's span, which has passed the gate. An empty text if the request is not traced."""
+        tracer = self._dependencies.tracer
+        if request.span is None and tracer is not None:
+            request.span = begin_span(tracer, self._operation.name, request)
+        return "" if request.span is None else request.span.traceparent
 
     def _finish(
         self, request: OperationRequest, fields: Fields, caller: Caller, waiting: asyncio.Future[Outcome]
@@ -161,6 +173,8 @@ class Endpoint:
         """Answer with the outcome from the book."""
         try:
             outcome = waiting.result()
+            if request.span is not None:
+                self._keep_trace(request, outcome)
             stale = type(outcome) is Stale
             body = b"" if stale else self._answer(caller, outcome)
         except BookClosed:
@@ -219,9 +233,11 @@ class Endpoint:
                     raise
                 merchant = fresh
                 continue
-            outcome = await self._submit(caller, command, request.request_id)
+            outcome = await self._submit(caller, command, request)
             if self._operation.follow_up is not None:
                 outcome = await self._operation.follow_up(merchant, command, outcome, self._dependencies)
+            if request.span is not None:
+                self._keep_trace(request, outcome)
             if not isinstance(outcome, Stale):
                 return self._answer(caller, outcome)
             merchant = await merchant_cache.load(request.app_key)
@@ -259,9 +275,18 @@ class Endpoint:
             refusal = FAULT
         self._refuse(request, refusal)
 
+    def _keep_trace(self, request: OperationRequest, outcome: Outcome) -> None:
+        """Remember a traced request that made an order, for the order's payout and callbacks."""
+        order_traces = self._dependencies.order_traces
+        if order_traces is not None and request.span is not None and request.merchant_id is not None:
+            keep_order(order_traces, self._operation, request.merchant_id, outcome, request.span)
+
     def _name(self, request: OperationRequest) -> dict[str, object]:
         """What the log says of a request."""
-        return {"request_id": request.request_id, "merchant_id": request.merchant_id, "path": self._path}
+        named = {"request_id": request.request_id, "merchant_id": request.merchant_id, "path": self._path}
+        return (
+            named if request.span is None else named | {"trace_id": read_trace_id(request.span.traceparent)}
+        )
 
     def _refuse(self, request: OperationRequest, refusal: Refusal, headers: Sequence[Header] = ()) -> None:
         self._reply(request, refusal.code, *write_refusal(refusal, headers))
@@ -273,6 +298,9 @@ class Endpoint:
         try:
             request.reply(status, body, request.request_id, headers)
         finally:
+            if request.span is not None:
+                request.span.note({"wallet.code": code, "http.response.status_code": status})
+                request.span.end()
             dependencies.in_flight.end()
             took_s = time.monotonic() - request.began_s
             dependencies.request_counters.count(self._path, code, took_s)

@@ -371,6 +371,19 @@ class Settings:
         "a whole number from 0 to 65535",
         "The port on which the worker side serves `/metrics`, at WALLET_HOST. 0 switches it off.",
     )
+    traces_url: str | None = _setting(
+        None,
+        read_origin,
+        "an http:// or https:// URL without path and query",
+        "The collector that traces are sent to, as OTLP over HTTP. Without it, there are no traces.",
+    )
+    traces_share: int = _setting(
+        1_000_000,
+        read_share,
+        "a number from 0 to 1 with at most 8 decimals",
+        "The share of requests that is traced, besides those that their callers trace.",
+        show=format_rate,
+    )
     sweep_share: int = _setting(
         1_000_000,
         read_share,

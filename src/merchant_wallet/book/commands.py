@@ -213,10 +213,12 @@ class CreditDeposit(Command, frozen=True, gc=False):
 class Submission(msgspec.Struct, frozen=True, gc=False):
     """A command with the nonce that it claims and the settings' version that it was made under.
 
-    Both are None for the service's own commands, since those are no merchant's requests.
+    Both are None for the service's own commands, since those are no merchant's requests. `traceparent` is the
+    span that it belongs to, if that is traced.
     """
 
     command: Command
     nonce: str | None = None
     settings_version: int | None = None
     request_id: str = ""
+    traceparent: str = ""

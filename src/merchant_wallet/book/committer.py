@@ -21,6 +21,7 @@ import structlog
 from merchant_wallet.base.connection_limits import WRITER_EXTRA
 from merchant_wallet.base.db import is_database_away
 from merchant_wallet.base.pool import Pool
+from merchant_wallet.base.spans import step
 from merchant_wallet.base.sqlstates import is_transient
 from merchant_wallet.book import store
 from merchant_wallet.book.batch import Batch, Mode
@@ -142,7 +143,8 @@ class Committer:
         async with self._acquire(group) as connection:
             try:
                 if any(batch.missing is not None for batch in group):
-                    await read_drafts(connection, group, self._clock())
+                    with step("read"):
+                        await read_drafts(connection, group, self._clock())
                 failed = _judge(group)
                 stale = [batch for batch in group if batch.outcomes and _is_stale(batch)]
                 writing = [batch for batch in group if batch.outcomes and batch not in stale]
@@ -163,7 +165,8 @@ class Committer:
     async def _write(self, connection: PipelineConnection, group: Group, group_id: str) -> frozenset[int]:
         """Write and commit. Without an answer, find out what was done. Raises the failure if nothing was."""
         try:
-            return await store.commit_group(connection, group, group_id)
+            with step("commit"):
+                return await store.commit_group(connection, group, group_id)
         except (ConnectionLost, StatementFailed) as failure:
             # A session that is ended from outside may report that after its COMMIT was done. So this is no
             # answer either.

@@ -19,11 +19,13 @@ fastest, because it collects the largest batches.
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context
 from typing import Any, Final, TypeVar, cast
 
 import structlog
 
+from merchant_wallet.base import spans
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.book.batch import Batch, Mode, PendingCommand
 from merchant_wallet.book.cache import BookCache
@@ -44,6 +46,7 @@ merchants and 256 connections.
 STALL_S: Final = 0.25
 """If no group could start for this long, a further one starts beside those that are stalled."""
 
+_NOTHING: Final = nullcontext()
 T = TypeVar("T")
 Chain = list[Group]
 """Groups to try one after the other, since they are of one book."""
@@ -63,6 +66,7 @@ class Writer:
         make_partition: MakePartition | None = None,
         open_connection: OpenConnection = PipelineConnection.open,
         note_closed: Callable[[int], None] | None = None,
+        tracer: spans.Tracer | None = None,
     ) -> None:
         """`batch_limit` is the most commands of a group. `make_partition` creates the partition for a day's
         nonces. It raises psycopg.Error. `note_closed` is called for a merchant whose book is not open here.
@@ -72,6 +76,7 @@ class Writer:
         self._clock = clock
         self._committer = Committer(url, connections, clock, make_partition, open_connection)
         self._note_closed = note_closed
+        self._tracer = tracer
         self._queues = CommandQueues()
         self._cache = BookCache()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -193,7 +198,8 @@ class Writer:
     async def _try(self, group: Group) -> list[Chain]:
         """Commit a group and answer its commands. Returns what is left to try."""
         try:
-            tried = await self._committer.run(group)
+            with self._begin_span(group):
+                tried = await self._committer.run(group)
         except Exception as error:
             for batch in group:
                 self._cache.evict(batch.merchant_id)
@@ -208,6 +214,16 @@ class Writer:
             self._cache.note_conflict(batch)
         chains = [chain for batch, error in tried.failed for chain in self._judge_again(batch, error)]
         return [*chains, [tried.conflicts]] if tried.conflicts else chains
+
+    def _begin_span(self, group: Group) -> AbstractContextManager[object]:
+        """A span for a group that has traced commands: below the first one's, and linked to all."""
+        if self._tracer is None:
+            return _NOTHING
+        asked = [each.traceparent for batch in group for each in batch.submissions if each.traceparent]
+        if not asked:
+            return _NOTHING
+        sizes = {"wallet.books": len(group), "wallet.commands": sum(len(batch.pending) for batch in group)}
+        return spans.work(self._tracer, "group", asked[0], links=asked[1:], notes=sizes)
 
     def _judge_again(self, batch: Batch, error: Exception) -> list[Chain]:
         """A batch that could not be judged. Judge it once more under the lock.

@@ -22,8 +22,10 @@ import msgspec
 import structlog
 from structlog.contextvars import bind_contextvars
 
+from merchant_wallet.base import spans
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.pool import Pool, is_idle
+from merchant_wallet.base.spans import Tracing, work_on_order
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.callbacks.answers import Answer
@@ -35,6 +37,7 @@ from merchant_wallet.callbacks.payloads import (
     SUCCESS_STATUS,
     CallbackEvent,
     Payload,
+    add_traceparent,
     build_payload,
     is_accepted,
 )
@@ -96,6 +99,7 @@ class CallbackSender:
         draw: Callable[[], float] = random.random,
         make_nonce: Callable[[], str] = _make_nonce,
         name: str | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self.wake = asyncio.Event()
         self._queue = WorkerConnection(connect)
@@ -109,6 +113,7 @@ class CallbackSender:
         self._draw = draw
         self._make_nonce = make_nonce
         self._name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self._tracing = tracing
         self._merchants: OrderedDict[int, Merchant] = OrderedDict()
         self._after = 0
         self._running: set[asyncio.Task[None]] = set()
@@ -182,7 +187,7 @@ class CallbackSender:
         answer = Answer(0, error=NO_URL)
         try:
             if url is not None:
-                answer = await self._attempt(claim, event, url)
+                answer = await self._attempt_traced(claim, event, url)
             await self._record_result(claim, answer, has_url=url is not None)
         except Exception as error:
             # A delivered callback whose result was not recorded is sent again when the claim has expired.
@@ -192,6 +197,16 @@ class CallbackSender:
             self._hosts.release(read_host(url or ""), answer.latency_ms or None)
             self.wake.set()
 
+    async def _attempt_traced(self, claim: Claim, event: CallbackEvent | None, url: str) -> Answer:
+        """The attempt, in the trace of the request that made the order."""
+        merchant_id, order_id, _ = claim.key
+        with await work_on_order(self._tracing, "callback", merchant_id, order_id, kind="client") as span:
+            answer = await self._attempt(claim, event, url)
+            if span is not None:
+                span.note({"wallet.event_id": claim.event_id, "wallet.attempt_no": claim.attempt_no})
+                span.note({"http.response.status_code": answer.http_status or 0})
+            return answer
+
     async def _attempt(self, claim: Claim, event: CallbackEvent | None, url: str) -> Answer:
         try:
             if event is None:
@@ -199,6 +214,8 @@ class CallbackSender:
             merchant = await self._merchant(claim)
             fields, nonce = event.fields(), self._make_nonce()
             payload = build_payload(merchant, claim.event_id, fields, nonce, self._clock())
+            if traceparent := spans.current():
+                payload = add_traceparent(payload, traceparent)
             return await self._client.send(url, payload)
         except Exception as error:
             # Recorded like any failure, so one broken callback is not tried for ever.

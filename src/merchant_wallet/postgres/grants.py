@@ -161,6 +161,8 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "cell": Grant(_READ, "select, update (version, compared_ms, marked_no)"),
     "cell_move": Grant(_READ, "select, update (state, changed_ms)"),
     "merchant_move": Grant("", "select, update (state, changed_ms, give_up_ms)"),
+    # Traces: the web side keeps them, the workers delete old ones.
+    "order_trace": Grant("select, insert", "select, delete"),
     # The programs that run.
     "instance": Grant(_KEEP, _KEEP),
     # The schema itself.

@@ -39,6 +39,7 @@ HOME: Final = frozenset(
         "operator_recovery_code",
         "operator_session",
         "operator_wait",
+        "order_trace",
         "payout",
         "payout_reservation",
         "payout_signed",

@@ -31,7 +31,7 @@ from merchant_wallet.merchants.cells.carrying import find_and_carry
 from merchant_wallet.observability.logs import AccessLog
 from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import make_route
-from merchant_wallet.processes.base import Base, make_writer
+from merchant_wallet.processes.base import Base, make_writer, open_tracing
 from merchant_wallet.processes.cell_connections import CellConnections
 from merchant_wallet.processes.routes import build_endpoints, build_routes
 from merchant_wallet.sub_users.links import LINK_KEY, make_link_token
@@ -124,7 +124,8 @@ async def open_web(
     """
     settings = base.settings
     async with AsyncExitStack() as stack:
-        writer = make_writer(base, clock=clock)
+        tracing = open_tracing(settings, partial(db.connect, base.url), stack, "web")
+        writer = make_writer(base, clock=clock, tracer=tracing and tracing.tracer)
         await writer.open()
         stack.push_async_callback(writer.close)
         merchant_cache = MerchantCache(
@@ -159,6 +160,8 @@ async def open_web(
             access_log=access_log,
             trusted_proxies=settings.trusted_proxies,
             refused_requests=refused_requests,
+            tracer=tracing and tracing.tracer,
+            order_traces=tracing and tracing.orders,
         )
         watch = _watch_checkpoints(base, stack, clock)
         seen = CellConnections(partial(db.connect, base.url), base.cells)

@@ -3,10 +3,13 @@
 The parts of the web side are connected in `app`. Commands and workers need only this module.
 """
 
+import asyncio
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from merchant_wallet.base import db
 from merchant_wallet.base.cells import Cell
@@ -14,6 +17,8 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import MASTER_KEY_FILE, NODE_SETTINGS, ConfigError, load_or_create_master_key
 from merchant_wallet.base.connection_limits import CELL_CONNECTIONS
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.spans import Tracer
+from merchant_wallet.base.workers import Connect
 from merchant_wallet.book.committer import OpenConnection
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.writer import Writer
@@ -22,6 +27,7 @@ from merchant_wallet.merchants.cells.directory import Directory
 from merchant_wallet.merchants.cells.writers import CellWriters
 from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
 from merchant_wallet.merchants.mode import require_mode
+from merchant_wallet.observability.traces import StoredTraces, open_tracer
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +92,33 @@ async def prepare_master_key(settings: Settings, url: str) -> None:
             raise ConfigError(f"WALLET_MASTER_KEY: {error}") from error
 
 
-def make_writer(base: Base, connections: int | None = None, clock: Callable[[], int] = now_ms) -> CellWriters:
+class OpenTracing(NamedTuple):
+    """A process's tracer, and the stored traces of orders. See `base.spans.Tracing`."""
+
+    tracer: Tracer
+    orders: StoredTraces
+
+
+def open_tracing(
+    settings: Settings, connect_home: Connect, stack: AsyncExitStack, process: str
+) -> OpenTracing | None:
+    """What a process needs for its spans, until the stack ends. None: traces are off. Raises ConfigError."""
+    tracer = open_tracer(settings, process)
+    if tracer is None:
+        return None
+    # The end may wait for the collector, so it has a thread of its own.
+    stack.push_async_callback(asyncio.to_thread, tracer.close)
+    orders = StoredTraces(connect_home)
+    stack.push_async_callback(orders.close)
+    return OpenTracing(tracer, orders)
+
+
+def make_writer(
+    base: Base,
+    connections: int | None = None,
+    clock: Callable[[], int] = now_ms,
+    tracer: Tracer | None = None,
+) -> CellWriters:
     """A writer for each cell, with the settings' limits."""
     settings, most = base.settings, connections or base.settings.connections
 
@@ -100,6 +132,7 @@ def make_writer(base: Base, connections: int | None = None, clock: Callable[[], 
             make_partition=partial(open_nonce_days, cell.table_url),
             open_connection=open_connection,
             note_closed=note_closed,
+            tracer=tracer,
         )
 
     return CellWriters(base.cells, make)

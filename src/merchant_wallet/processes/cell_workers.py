@@ -24,6 +24,7 @@ from merchant_wallet.audit.rollback.compared_cells import is_compared_since, rea
 from merchant_wallet.base import db
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, Cell
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.spans import Tracing
 from merchant_wallet.base.workers import (
     Worker,
     WorkerConnection,
@@ -73,6 +74,7 @@ class Shared:
     payouts: PayoutWorkers
     callbacks: CallbackClient
     ask_comparison: Callable[[], None] = _ask_nobody
+    tracing: Tracing | None = None
 
 
 def make_callback_client(base: Base) -> CallbackClient:
@@ -130,7 +132,9 @@ class CellWorkers:
                 home, connect, cell.cell_id, settings.open_chains, minimum_units=settings.deposit_minimum
             ).run,
             CreditingWorker(home, connect, shared.writer).run,
-            CallbackSender(connect, base.keyring, shared.callbacks, connect_home=home).run,
+            CallbackSender(
+                connect, base.keyring, shared.callbacks, connect_home=home, tracing=shared.tracing
+            ).run,
             Maintenance(connect, tasks).run,
             Maintenance(partial(db.connect, cell.table_url), changes_tables).run,
             partial(Maintenance(connect, {"figures": rollup.advance_all}).run, interval_s=rollup.INTERVAL_S),

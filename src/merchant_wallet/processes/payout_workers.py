@@ -13,6 +13,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.spans import Tracing
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat_until, run_workers
 from merchant_wallet.chains.protocol import Chain
 from merchant_wallet.chains.sandbox.chain import SandboxChain
@@ -99,7 +100,11 @@ class PayoutWorkers:
 
 
 async def open_payout_workers(
-    base: Base, connect: Connect, book: Book, worker_connection: WorkerConnection
+    base: Base,
+    connect: Connect,
+    book: Book,
+    worker_connection: WorkerConnection,
+    tracing: Tracing | None = None,
 ) -> PayoutWorkers:
     """The payout workers of the settings' chains. Raises ConfigError, KeystoreError, SignerAway."""
     settings = base.settings
@@ -134,6 +139,7 @@ async def open_payout_workers(
             hold_refunds=settings.hold_refunds,
             max_builds=settings.payout_builds,
             claim_ms=claim_ms,
+            tracing=tracing,
         )
 
     gaps = NonceGapWorker(connect, chains, grace_ms=grace_ms)

@@ -24,6 +24,7 @@ from merchant_wallet.base.cells import ReachApart, reach_none
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.base.spans import Tracing
 from merchant_wallet.base.workers import Connect, Worker, WorkerConnection, run_workers, start_after
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.book.commands import Command, Submission
@@ -45,10 +46,11 @@ from merchant_wallet.merchants.cells.takeover import MoveTakeover
 from merchant_wallet.observability import logs
 from merchant_wallet.observability.metrics import Metrics
 from merchant_wallet.observability.metrics_page import PageServer, make_route
+from merchant_wallet.observability.traces import delete_old
 from merchant_wallet.operators.attempts import delete_expired
 from merchant_wallet.postgres.grants import Side
 from merchant_wallet.processes import stop_signals
-from merchant_wallet.processes.base import Base, make_writer
+from merchant_wallet.processes.base import Base, make_writer, open_tracing
 from merchant_wallet.processes.cell_connections import CellConnections
 from merchant_wallet.processes.cell_workers import (
     CellSupervisor,
@@ -110,18 +112,20 @@ async def work(
     base: Base, on_ready: Callable[[], None], stop: asyncio.Event, *, only: str | None = None
 ) -> None:
     """Work until `stop` is set. Work under way is finished. With `only` it works for one apart cell alone."""
-    writer = make_writer(base, connections=WRITER_CONNECTIONS)
     connect = base.cells.connect_home
     async with AsyncExitStack() as stack:
+        opened = open_tracing(base.settings, connect, stack, "worker")
+        tracing = opened and Tracing(*opened)
+        writer = make_writer(base, connections=WRITER_CONNECTIONS, tracer=tracing and tracing.tracer)
         stack.push_async_callback(writer.close)
         await writer.open()
         chain_line = WorkerConnection(connect)
         stack.push_async_callback(chain_line.close)
-        payouts = await open_payout_workers(base, connect, writer, chain_line)
+        payouts = await open_payout_workers(base, connect, writer, chain_line, tracing)
         stack.push_async_callback(payouts.close)
         apart = _open_apart(base, stack)
         checkpoint_task = await open_checkpoint_task(base, apart.reach_apart) if only is None else None
-        shared = Shared(base, writer, payouts, make_callback_client(base))
+        shared = Shared(base, writer, payouts, make_callback_client(base), tracing=tracing)
         workers: list[Worker] = [payouts.check]
         if checkpoint_task is not None:
             checkpoints = Maintenance(connect, {"checkpoints": checkpoint_task.run_once})
@@ -181,7 +185,7 @@ def _open_default_cell(
     settings, connect = base.settings, base.cells.connect_home
     yield start_after(compared, Expiry(connect, writer).run)
     yield CreditingWorker(connect, connect, writer).run
-    yield CallbackSender(connect, base.keyring, shared.callbacks).run
+    yield CallbackSender(connect, base.keyring, shared.callbacks, tracing=shared.tracing).run
     yield Maintenance(connect, make_cell_tasks(settings.timestamp_tolerance_s)).run
     yield partial(Maintenance(connect, {"figures": rollup.advance_all}).run, interval_s=rollup.INTERVAL_S)
     # To ask the sandbox's chains costs nothing.
@@ -290,4 +294,5 @@ def make_home_tasks(writer: Books) -> dict[str, Task]:
         "proposals": finish_proposals,
         "failed sign-ins": delete_expired,
         "failed sign-ins to log": write_failures,
+        "old traces": delete_old,
     }

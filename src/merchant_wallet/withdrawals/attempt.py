@@ -15,6 +15,7 @@ from typing import Protocol
 
 import structlog
 
+from merchant_wallet.base import spans
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book import frozen_orders
 from merchant_wallet.book.commands import Command, Fail, Refund, Settle, Submission, TakeUp
@@ -163,7 +164,7 @@ class Attempt:
         Raises StepRefused, and what the book raises. Then the step may have been done, and the next attempt
         reads it.
         """
-        submission = Submission(command, settings_version=settings_version)
+        submission = Submission(command, settings_version=settings_version, traceparent=spans.current())
         outcome = await self._book.submit(self._claim.merchant_id, submission)
         if isinstance(outcome, Withdrawal):
             self.phase = phase_of(outcome)

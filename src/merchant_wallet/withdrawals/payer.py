@@ -25,6 +25,7 @@ from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import is_database_away
 from merchant_wallet.base.pool import Pool
+from merchant_wallet.base.spans import Tracing, work_on_order
 from merchant_wallet.base.workers import Connect, WorkerConnection, compute_retry_pause_s, log_failure, repeat
 from merchant_wallet.chains.protocol import Chain, ChainAway, ChainDisagrees, Obstacle
 from merchant_wallet.withdrawals import payouts
@@ -84,6 +85,7 @@ class Payer:
         claim_ms: int = CLAIM_MS,
         clock: Callable[[], int] = now_ms,
         name: str | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self.wake = asyncio.Event()
         self._cell_id = cell_id
@@ -102,6 +104,7 @@ class Payer:
             max_builds=max_builds,
             clock=clock,
         )
+        self._tracing = tracing
         self._hold_refunds = hold_refunds
         self._claim_ms = claim_ms
         self._clock = clock
@@ -190,7 +193,8 @@ class Payer:
         claim = await payouts.claim(home, key, claimed_by=self._name, now_ms=now, until_ms=until_ms)
         if claim is not None:
             attempt = self._attempt(claim, *connections)
-            waits, failures = await self._try(attempt, claim)
+            with await work_on_order(self._tracing, "payout", claim.merchant_id, claim.order_id):
+                waits, failures = await self._try(attempt, claim)
             await payouts.release(
                 await connections.home.get(),
                 claim,

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
+from merchant_wallet.base import spans
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.chains.protocol import (
     Blocked,
@@ -172,7 +173,8 @@ class Payment:
             Action.CHECK_REBUILD: self._check_rebuild,
         }[action]
         try:
-            return await perform()
+            with spans.step(f"payout {action.name.lower().replace('_', ' ')}"):
+                return await perform()
         except Exception as error:
             if action is Action.RELEASE and self._error is not None:
                 error.add_note(f"The reservation was being released after {self._error!r}.")
