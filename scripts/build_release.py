@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from scripts.write_sbom import RUNTIME_LOCK, list_pins, make_document
+from scripts.write_sbom import EXTRAS_LOCK, RUNTIME_LOCK, list_pins, make_document
 
 ROOT: Final = Path(__file__).parents[1]
 TARGET: Final = ROOT / "dist"
@@ -128,7 +128,8 @@ def write_companions(target: Path) -> None:
     """Write what lies beside wheel and sdist: constraints, requirements, bill of materials, check sums."""
     lock = RUNTIME_LOCK.read_text(encoding="utf-8")
     [wheel] = target.glob("*.whl")
-    (target / "constraints.txt").write_text("".join(f"{pin}\n" for pin in list_pins(lock)), encoding="utf-8")
+    pins = list_pins(EXTRAS_LOCK.read_text(encoding="utf-8"))
+    (target / "constraints.txt").write_text("".join(f"{pin}\n" for pin in pins), encoding="utf-8")
     own = f"./{wheel.name} \\\n    --hash=sha256:{_hash(wheel)}\n"
     (target / "requirements.txt").write_text(lock + own, encoding="utf-8")
     (target / "sbom.cdx.json").write_text(make_document(), encoding="utf-8")

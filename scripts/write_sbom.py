@@ -23,6 +23,8 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 RUNTIME_LOCK = ROOT / "requirements" / "runtime.txt"
+EXTRAS_LOCK = ROOT / "requirements" / "extras.txt"
+"""Of the program with every extra. Constraints may name more than what is installed."""
 VENDORED = ROOT / "src" / "merchant_wallet" / "web" / "static" / "vendor" / "README.md"
 TARGET = ROOT / "build" / "sbom.json"
 NAME = "merchant-wallet"

@@ -20,7 +20,7 @@ from scripts.build_release import (
     read_version,
     write_companions,
 )
-from scripts.write_sbom import RUNTIME_LOCK, read_lock
+from scripts.write_sbom import EXTRAS_LOCK, RUNTIME_LOCK, read_lock
 
 EPOCH = 1_700_000_000
 VERSION = read_version(ROOT)
@@ -120,11 +120,14 @@ def test_without_the_extra_up_says_what_to_install(installed: Path) -> None:
 
 
 def test_constraints_and_requirements_are_the_lock(dist: Path, wheel: Path) -> None:
-    locked = {name: version for name, version, _ in read_lock(RUNTIME_LOCK.read_text())}
+    locked = {name: version for name, version, _ in read_lock(EXTRAS_LOCK.read_text())}
     pins = [
         line.partition(" ;")[0].split("==") for line in (dist / "constraints.txt").read_text().splitlines()
     ]
     assert dict(pins) == locked
+    assert {
+        name: version for name, version, _ in read_lock(RUNTIME_LOCK.read_text())
+    }.items() <= locked.items()
     requirements = (dist / "requirements.txt").read_text()
     assert requirements.startswith(RUNTIME_LOCK.read_text())
     assert requirements.endswith(f"./{wheel.name} \\\n    --hash=sha256:{hash_of(wheel)}\n")

@@ -283,10 +283,9 @@ class Endpoint:
 
     def _name(self, request: OperationRequest) -> dict[str, object]:
         """What the log says of a request."""
-        named = {"request_id": request.request_id, "merchant_id": request.merchant_id, "path": self._path}
-        return (
-            named if request.span is None else named | {"trace_id": read_trace_id(request.span.traceparent)}
-        )
+        traced = {} if request.span is None else {"trace_id": read_trace_id(request.span.traceparent)}
+        about = {"request_id": request.request_id, "merchant_id": request.merchant_id, "path": self._path}
+        return {**about, **traced}
 
     def _refuse(self, request: OperationRequest, refusal: Refusal, headers: Sequence[Header] = ()) -> None:
         self._reply(request, refusal.code, *write_refusal(refusal, headers))

@@ -98,7 +98,10 @@ def work(
     kind: Kind = "internal",
     notes: Notes = NO_NOTES,
 ) -> Iterator[Span]:
-    """A span around work, as the parent of the steps that are called from it. Log lines have its trace's id."""
+    """A span around work, as the parent of the steps that are called from it.
+
+    Log lines have its trace's id.
+    """
     span = tracer.begin(name, parent, links=links, kind=kind, notes=notes)
     token = _current.set((tracer, span))
     try:
