@@ -26,7 +26,14 @@ EMPTY_IN_A_SANDBOX = (
     "wallet_accounts_left",
     "wallet_cell_",
 )
-EMPTY_WHEN_NEW = ("wallet_obstacles", "wallet_deposits", "wallet_deposit_oldest", "wallet_payout_stops")
+EMPTY_WHEN_NEW = (
+    "wallet_cell_up",
+    "wallet_backup",
+    "wallet_obstacles",
+    "wallet_deposits",
+    "wallet_deposit_oldest",
+    "wallet_payout_stops",
+)
 
 
 def find_port() -> int:

@@ -133,6 +133,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "merchants/xpub_pool.sql": "insert_accounts",
         "audit/rollback/evidence.sql": "record_evidence",
         "book/nonce_partitions.sql": "drop_nonce_day",
+        "observability/traces.sql": "delete_old",
         "withdrawals/hot_wallet_store.sql": "open_wallet record_funds lose_nonces read_known_nonce",
         "withdrawals/payouts.sql": "queue_orders mark_queued claim store_signed mark_broadcast release",
     },
@@ -156,6 +157,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
             insert_merchant write_account_xpubs raise_settings_version write_settings
             write_status insert_secret retire_secret take_address_index""",
         "merchants/xpub_pool.sql": "take_account insert_accounts",
+        "observability/traces.sql": "keep",
         "operators/operators.sql": """
             insert_operator list_operators read_by_name read_by_id lock_by_id find_any lock_first
             lock_owners read_password lock_password write_password replace_password write_role

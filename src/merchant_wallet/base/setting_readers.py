@@ -78,6 +78,8 @@ _OWN: Final = {
     "reconcile_interval_s": _W | _K,
     "metrics_networks": _W | _K,
     "metrics_port": _K,
+    "traces_url": _W | _K,
+    "traces_share": _W | _K,
     "sweep_share": _K,
     "sweep_minimum": _K,
     "sweep_at_once": _K,
