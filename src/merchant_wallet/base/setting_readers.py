@@ -79,7 +79,7 @@ _OWN: Final = {
     "metrics_networks": _W | _K,
     "metrics_port": _K,
     "traces_url": _W | _K,
-    "traces_share": _W | _K,
+    "traces_share": _W,
     "sweep_share": _K,
     "sweep_minimum": _K,
     "sweep_at_once": _K,
