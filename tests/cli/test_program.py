@@ -109,6 +109,7 @@ COMMANDS = (
     "backup prune",
     "backup restore",
     "backup verify",
+    "postgres upgrade",
     "audit show",
     "audit verify",
     "archive run",

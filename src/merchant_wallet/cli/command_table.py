@@ -85,6 +85,7 @@ ROWS: Final = (
     Row("operator", "operators", "Make operators of the console, reset, disable and list them."),
     Row("proposals", "proposals", "List, accept and refuse what one person proposed to change."),
     Row("backup", "backups", "Back up the own PostgreSQL, and restore it to a moment."),
+    Row("postgres", "own_database", "Move the own PostgreSQL to the major version that this program brings."),
     Row("audit", "audit", "Read and verify the log of what was changed by whom."),
     Row("archive", "archive", "Closed months of books in signed files, out of the database."),
 )

@@ -19,6 +19,7 @@ Modules:
 - cluster: create the cluster at the first start
 - server: start, take over and stop the server
 - supervisor: start the server again after it ended
+- upgrade: move the cluster to a newer major version
 - backups: base back-ups and WAL in a store, and restoring them
 """
 

@@ -37,11 +37,7 @@ def create_cluster(folder: DataFolder, programs: Programs, private_dir: Path) ->
     `private_dir` is a folder that only the server's user may enter. Raises `PostgresError`.
     """
     draft = folder.root / "postgres.new"
-    if draft.exists():
-        shutil.rmtree(draft)
-    draft.mkdir(mode=0o700)
-    _give(draft, programs)
-    _initialize(draft, folder, programs, private_dir / "superuser")
+    initialize(draft, folder, programs, private_dir)
     password = secrets.token_urlsafe(32)
     write_secret(folder.password(), password)
     statements = (
@@ -109,7 +105,13 @@ def _run_single(statements: Sequence[str], cluster: Path, folder: DataFolder, pr
     programs.run("postgres", single, folder, "".join(f"{statement};\n" for statement in statements))
 
 
-def _initialize(draft: Path, folder: DataFolder, programs: Programs, pwfile: Path) -> None:
+def initialize(draft: Path, folder: DataFolder, programs: Programs, private_dir: Path) -> None:
+    """Create an empty cluster, in place of what a failed attempt left there. Raises `PostgresError`."""
+    if draft.exists():
+        shutil.rmtree(draft)
+    draft.mkdir(mode=0o700)
+    _give(draft, programs)
+    pwfile = private_dir / "superuser"
     # The superuser's password is not kept: nobody logs in as superuser.
     write_secret(pwfile, secrets.token_urlsafe(32))
     try:

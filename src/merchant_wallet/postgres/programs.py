@@ -16,6 +16,7 @@ from typing import IO
 from merchant_wallet.postgres.data_folder import DataFolder, PostgresError
 from merchant_wallet.postgres.privileges import Account, become, can_keep_search, can_read, find_nobody
 
+ANYWHERE = Path("/")
 ELSEWHERE = "Use an ordinary user, or name a database in WALLET_DATABASE_URL."
 
 
@@ -28,7 +29,7 @@ class Programs:
     keep_search: bool
 
     def popen(
-        self, program: str, arguments: Sequence[str], output: IO[bytes], stdin: int
+        self, program: str, arguments: Sequence[str], output: IO[bytes], stdin: int, cwd: Path = ANYWHERE
     ) -> subprocess.Popen[bytes]:
         """Start a program that writes to `output`. Raises `PostgresError` if it can't be started."""
         drop = become(self.account, keep_search=self.keep_search) if self.account else None
@@ -42,17 +43,24 @@ class Programs:
                 # it is done.
                 start_new_session=True,
                 preexec_fn=drop,
-                cwd="/",
+                cwd=cwd,
                 env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise PostgresError(f"{program} could not be started ({error}). {ELSEWHERE}") from error
 
-    def run(self, program: str, arguments: Sequence[str], folder: DataFolder, text: str = "") -> None:
+    def run(
+        self,
+        program: str,
+        arguments: Sequence[str],
+        folder: DataFolder,
+        text: str = "",
+        cwd: Path = ANYWHERE,
+    ) -> None:
         """Run to the end with `text` as input. Raises `PostgresError` with the program's message."""
         before = folder.log_size()
         with open_log(folder) as output:
-            process = self.popen(program, arguments, output, subprocess.PIPE)
+            process = self.popen(program, arguments, output, subprocess.PIPE, cwd)
             process.communicate(text.encode())
         if process.returncode != 0:
             raise PostgresError(f"{program} failed:\n{folder.log_since(before)}\n{ELSEWHERE}")
@@ -106,3 +114,40 @@ def _reaches(account: Account, path: Path, folder: DataFolder) -> bool:
             f" {ELSEWHERE}"
         )
     return reachable
+
+
+def read_cluster_version(cluster: Path) -> int:
+    """The major version that made a cluster. Raises PostgresError."""
+    try:
+        return int((cluster / "PG_VERSION").read_text())
+    except (FileNotFoundError, ValueError) as error:
+        raise PostgresError(f"{cluster} is no database of PostgreSQL: it has no PG_VERSION") from error
+
+
+def read_program_version(programs: Path) -> int:
+    """The major version of the programs in a folder. Raises PostgresError."""
+    try:
+        told = subprocess.run(
+            [programs / "postgres", "--version"], capture_output=True, text=True, check=True
+        ).stdout
+        return int(told.split()[2].split(".")[0])
+    except (OSError, subprocess.SubprocessError, IndexError, ValueError) as error:
+        raise PostgresError(f"{programs} has no PostgreSQL programs that work here: {error}") from error
+
+
+def require_same_version(folder: DataFolder, programs: Programs) -> None:
+    """Refuse a cluster of another major version. Raises PostgresError, which names the command."""
+    if not folder.cluster.exists():
+        return
+    has, needs = read_cluster_version(folder.cluster), read_program_version(programs.path)
+    if has > needs:
+        raise PostgresError(
+            f"The database in {folder.root} is of PostgreSQL {has}, and this program brings {needs}: "
+            "use the newer program"
+        )
+    if has < needs:
+        raise PostgresError(
+            f"The database in {folder.root} is of PostgreSQL {has}, and this program brings {needs}. Make a "
+            "back-up with the older program, then run `merchant-wallet postgres upgrade "
+            f"--data {folder.root} --old-bin FOLDER`, where FOLDER has the programs of {has}"
+        )

@@ -37,7 +37,7 @@ from merchant_wallet.postgres.data_folder import (
     take_lock,
     write_runtime,
 )
-from merchant_wallet.postgres.programs import Programs, choose_programs, open_log
+from merchant_wallet.postgres.programs import Programs, choose_programs, open_log, require_same_version
 
 START_TIMEOUT_S = 300.0  # Long, since after a crash up to max_wal_size is replayed.
 STOP_TIMEOUT_S = 30.0
@@ -145,6 +145,7 @@ def start(
     lock = take_lock(folder)
     try:
         programs = choose_programs(folder)
+        require_same_version(folder, programs)
         pid = folder.live_pid()
         taken = _take_over(folder, pid, lock, progress, overrides or {}) if pid else None
         return taken or _launch(folder, programs, lock, progress, overrides or {})

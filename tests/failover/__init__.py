@@ -1,0 +1,1 @@
+"""The failover drill: three PostgreSQL under Patroni, the service under load, and kills of the primary."""

@@ -1,0 +1,236 @@
+"""Three PostgreSQL under Patroni, and etcd, on loopback. Patroni's settings are `deploy/patroni.yml`.
+
+Rules: of the file only names, addresses, folders and passwords are replaced. Patroni runs as the user of the
+own PostgreSQL: as root as `nobody`.
+"""
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import psycopg
+
+from merchant_wallet.postgres.data_folder import DataFolder
+from merchant_wallet.postgres.programs import choose_programs
+
+ROOT: Final = Path(__file__).parents[2]
+CONFIGURATION: Final = ROOT / "deploy/patroni.yml"
+PATRONI: Final = ROOT / "build/patroni/bin/patroni"
+NAMES: Final = ("db1", "db2", "db3")
+TIMEOUT_S: Final = 180.0
+POLL_S: Final = 0.05
+DATABASE: Final = "wallet"
+
+
+class Missing(Exception):
+    """A program of the drill is not installed. The text says what to do."""
+
+
+def require_programs() -> None:
+    """Raises Missing."""
+    if not PATRONI.exists():
+        raise Missing("there is no Patroni: scripts/setup --patroni installs it into build/patroni")
+    if shutil.which("etcd") is None:
+        raise Missing("there is no etcd. On Debian type: sudo apt-get install etcd-server")
+
+
+def wait_until(holds: Callable[[], object], what: str) -> None:
+    """Wait until the condition is true."""
+    ends = time.monotonic() + TIMEOUT_S
+    while not holds():
+        if time.monotonic() > ends:
+            raise AssertionError(f"not within {TIMEOUT_S:.0f} s: {what}")
+        time.sleep(POLL_S)
+
+
+def find_port() -> int:
+    """A free port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+class Node:
+    """One database server: Patroni, and the PostgreSQL that it starts."""
+
+    def __init__(self, name: str, root: Path, etcd: str, password: str) -> None:
+        self.name = name
+        self.port, self.rest_port = find_port(), find_port()
+        self._root = root / name
+        self._root.mkdir()
+        folder = DataFolder(self._root)
+        # `choose_programs` tries whether the server's user can read this file.
+        folder.lock.touch(mode=0o644)
+        self._programs = replace(choose_programs(folder), path=PATRONI.parent)
+        self._bin = choose_programs(folder).path
+        self._file = self._root / "patroni.yml"
+        self._file.write_text(self._render(etcd, password))
+        for path in (self._root, self._file):
+            self._give(path)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def _give(self, path: Path) -> None:
+        if self._programs.account:
+            os.chown(path, self._programs.account.uid, self._programs.account.gid)
+
+    def _render(self, etcd: str, password: str) -> str:
+        text = CONFIGURATION.read_text()
+        here = "127.0.0.1"
+        for before, after in (
+            ("name: db1", f"name: {self.name}"),
+            ("10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379", etcd),
+            ("10.0.0.1:8008", f"{here}:{self.rest_port}"),
+            ("10.0.0.1:5432", f"{here}:{self.port}"),
+            ("10.0.0.0/24", "127.0.0.0/8"),
+            ("/var/lib/postgresql/wallet", str(self._root / "data")),
+            ("/usr/lib/postgresql/18/bin", str(self._bin)),
+            ("/var/lib/postgresql/.pgpass-patroni", str(self._root / "pgpass")),
+            ("/var/run/postgresql", str(self._root)),
+            ("SUPERUSER_PASSWORD", password),
+            ("REPLICATION_PASSWORD", password),
+            ("REWIND_PASSWORD", password),
+        ):
+            assert before in text, before
+            text = text.replace(before, after)
+        return text
+
+    def start(self) -> None:
+        """Start Patroni, which starts PostgreSQL."""
+        with (self._root / "patroni.log").open("ab") as log:
+            self._process = self._programs.popen("patroni", [str(self._file)], log, subprocess.DEVNULL)
+
+    def list_postgres(self) -> list[int]:
+        """PostgreSQL's processes, the postmaster first."""
+        try:
+            postmaster = int((self._root / "data/postmaster.pid").read_text().split()[0])
+        except FileNotFoundError:
+            return []
+        found = [postmaster]
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                parent = int(stat.read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            if parent == postmaster:
+                found.append(int(stat.parent.name))
+        return found
+
+    def kill_postgres(self) -> None:
+        """kill -9 all of PostgreSQL. Patroni lives."""
+        for pid in self.list_postgres():
+            _kill(pid)
+
+    def kill(self) -> None:
+        """kill -9 everything, as if the machine had lost its power."""
+        if self._process is not None:
+            self._process.kill()
+        self.kill_postgres()
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether Patroni runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def is_primary(self) -> bool:
+        """What Patroni answers a load balancer that looks for the primary."""
+        try:
+            return httpx.get(f"http://127.0.0.1:{self.rest_port}/primary", timeout=2).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def log_tail(self) -> str:
+        """The end of Patroni's and PostgreSQL's log."""
+        return (self._root / "patroni.log").read_text(errors="replace")[-4000:]
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        # It ended together with one that was killed before.
+        return
+
+
+class Cluster:
+    """etcd and three nodes, from start to stop."""
+
+    def __init__(self, root: Path) -> None:
+        require_programs()
+        self._root = root
+        self._password = secrets.token_hex(16)
+        self._etcd_ports = find_port(), find_port()
+        self._etcd: subprocess.Popen[bytes] | None = None
+        etcd = f"127.0.0.1:{self._etcd_ports[0]}"
+        self.nodes = [Node(name, root, etcd, self._password) for name in NAMES]
+
+    def start(self) -> None:
+        """Start everything, and wait for a primary with two standbys."""
+        client, peer = (f"http://127.0.0.1:{port}" for port in self._etcd_ports)
+        words = ["--data-dir", str(self._root / "etcd"), "--name", "one", "--initial-cluster", f"one={peer}"]
+        words += ["--listen-client-urls", client, "--advertise-client-urls", client]
+        words += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--log-level", "error"]
+        with (self._root / "etcd.log").open("ab") as log:
+            self._etcd = subprocess.Popen(["etcd", *words], stdout=log, stderr=log, start_new_session=True)
+        self.nodes[0].start()
+        wait_until(self.nodes[0].is_primary, "the first node is the primary")
+        for node in self.nodes[1:]:
+            node.start()
+        self.until_whole()
+
+    def find_primary(self) -> Node | None:
+        """The node that Patroni calls the primary."""
+        return next((node for node in self.nodes if node.is_alive and node.is_primary()), None)
+
+    def url(self, user: str, password: str, database: str = DATABASE) -> str:
+        """A URL with all hosts, as the documents have it."""
+        hosts = ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
+        options = "target_session_attrs=read-write&connect_timeout=2"
+        return f"postgresql://{user}:{password}@{hosts}/{database}?{options}"
+
+    @property
+    def admin_url(self) -> str:
+        """The superuser's URL."""
+        return self.url("postgres", self._password, "postgres")
+
+    def ask(self, question: str) -> list[tuple[Any, ...]]:
+        """Ask the primary as the superuser."""
+        with psycopg.connect(self.admin_url, autocommit=True) as connection:
+            return connection.execute(question.encode()).fetchall()
+
+    def execute(self, statement: str) -> None:
+        """Change something at the primary as the superuser."""
+        with psycopg.connect(self.admin_url, autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+    def until_whole(self) -> None:
+        """Wait until the primary has two standbys, either of which may answer for a commit."""
+        wait_until(self._is_whole, "two standbys are synchronous")
+
+    def _is_whole(self) -> bool:
+        question = (
+            "select count(*) from pg_stat_replication where state = 'streaming' and sync_state = 'quorum'"
+        )
+        try:
+            return self.ask(question) == [(2,)]
+        except psycopg.Error:
+            return False
+
+    def stop(self) -> None:
+        """End everything that this cluster started."""
+        for node in self.nodes:
+            node.kill()
+        if self._etcd is not None:
+            self._etcd.terminate()
+            self._etcd.wait()
