@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -43,10 +43,12 @@ class RunningService(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def open_service(program: Path, data: Path, log: Path) -> Iterator[RunningService]:
-    """`up` with this data folder, until the block ends. Raises ServiceFailed."""
+def open_service(
+    program: Path, data: Path, log: Path, settings: Mapping[str, str] | None = None
+) -> Iterator[RunningService]:
+    """`up` with this data folder and further settings, until the block ends. Raises ServiceFailed."""
     command = [str(program), "up", "--data", str(data), "--port", "0"]
-    with _run(command, log) as (process, address):
+    with _run(command, log, settings or {}) as (process, address):
         url = postgres.locate(data)
         pid = int((data / "postgres" / "postmaster.pid").read_text().split()[0])
         yield RunningService(
@@ -62,13 +64,15 @@ def open_ceiling(merchants_path: Path, log: Path) -> Iterator[RunningService]:
 
 
 @contextmanager
-def _run(command: Sequence[str], log: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def _run(
+    command: Sequence[str], log: Path, settings: Mapping[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A process that prints `ready: ADDRESS`, ended with SIGTERM."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("WALLET_")}
     with log.open("ab") as log_file:
         process = subprocess.Popen(
             command,
-            env={**environment, **SETTINGS},
+            env={**environment, **SETTINGS, **(settings or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log_file,
