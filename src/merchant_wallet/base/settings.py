@@ -378,7 +378,7 @@ class Settings:
         "The collector that traces are sent to, as OTLP over HTTP. Without it, there are no traces.",
     )
     traces_share: int = _setting(
-        1_000_000,
+        100_000,
         read_share,
         "a number from 0 to 1 with at most 8 decimals",
         "The share of requests that is traced, besides those that their callers trace.",
