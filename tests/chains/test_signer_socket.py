@@ -8,7 +8,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,6 +35,22 @@ import asyncio, sys
 from pathlib import Path
 from merchant_wallet.chains.keys.signer_socket import RemoteSigner
 print(sorted(asyncio.run(RemoteSigner(Path(sys.argv[1])).wallets())))
+"""
+SERVE = """
+import asyncio, sys
+from pathlib import Path
+from merchant_wallet.chains.keys.signer_socket import SignerServer
+
+class Empty:
+    async def wallets(self):
+        return {}
+
+async def serve():
+    await SignerServer(Empty(), Path(sys.argv[1]), client_uid=int(sys.argv[2])).open()
+    print("ready", flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(serve())
 """
 
 pytestmark = pytest.mark.anyio
@@ -237,6 +253,31 @@ async def test_one_other_user_may_ask_where_it_is_named(open_path: Path, local: 
     await server.close()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become two other users")
+def test_a_signer_that_is_not_root_lets_one_other_user_of_its_group_ask(open_path: Path) -> None:
+    """As under systemd: the worker has the signer's group, and a third user has it too."""
+    open_path.parent.chmod(0o770)
+    os.chown(open_path.parent, NOBODY - 2, NOBODY - 2)
+    signer = subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(open_path), str(NOBODY)],
+        preexec_fn=_become(NOBODY - 2),
+        cwd="/",
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert signer.stdout is not None
+        assert signer.stdout.readline() == "ready\n"
+        found = os.stat(open_path)
+        assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (NOBODY - 2, 0o660)
+        told = [_ask_as(uid, open_path, group=NOBODY - 2) for uid in (NOBODY, NOBODY - 1)]
+        assert told == ["[]", ""]
+    finally:
+        signer.kill()
+        signer.communicate()
+        open_path.unlink(missing_ok=True)
+
+
 @pytest.fixture
 def open_path() -> Iterator[Path]:
     """A folder for a socket that every user may enter."""
@@ -246,11 +287,16 @@ def open_path() -> Iterator[Path]:
     folder.rmdir()
 
 
-def _ask_as(uid: int, path: Path) -> str:
+def _ask_as(uid: int, path: Path, group: int | None = None) -> str:
     """The answer to a client that runs as another user."""
-    account = Account(uid, uid)
-    drop = become(account, keep_search=not can_read(account, [Path(sys.executable).resolve()]))
+    drop = _become(uid, group)
     asked = [sys.executable, "-c", ASK, str(path)]
     return subprocess.run(
         asked, preexec_fn=drop, cwd="/", capture_output=True, text=True, check=False
     ).stdout.strip()
+
+
+def _become(uid: int, group: int | None = None) -> Callable[[], None]:
+    account = Account(uid, uid)
+    keep_search = not can_read(account, [Path(sys.executable).resolve()])
+    return become(account, keep_search=keep_search, groups=() if group is None else (group,))

@@ -23,9 +23,17 @@ def signer(
         typer.Option(
             "--socket",
             metavar="PATH",
-            help="Where to listen; the same user's workers may ask, and root's worker side.",
+            help="Where to listen; the same user's workers may ask, root's worker side, and --client.",
         ),
     ],
+    client: Annotated[
+        str | None,
+        typer.Option(
+            "--client",
+            metavar="USER",
+            help="The workers' user, if it is another one: a name or a number, in this process's group.",
+        ),
+    ] = None,
     data: DataOption = None,
 ) -> None:
     """Hold the keys and sign for workers that have WALLET_SIGNER_SOCKET set, until Ctrl-C or SIGTERM.
@@ -34,25 +42,29 @@ def signer(
     prints `ready: PATH` when it listens.
 
     \b
-    Example:
+    Examples:
       merchant-wallet signer --socket /run/wallet/signer.sock --data /srv/wallet
+      merchant-wallet signer --socket /run/wallet/signer.sock --client wallet-worker
     """
     settings = read_settings(data)
     import asyncio
 
     from merchant_wallet.observability import logs
-    from merchant_wallet.processes.side_users import choose_users
+    from merchant_wallet.processes.side_users import choose_users, find_account
     from merchant_wallet.processes.signers import open_local_signer
 
     logs.set_up(settings.log_level, settings.log_format)
-    users = choose_users(settings)
-    client_uid = None if users is None else users.worker.account.uid
+    users = choose_users(settings) if client is None else None
+    worker = users.worker.account if users else None
+    account = worker if client is None else find_account(client)
+    client_uid = account.uid if account else None
     asyncio.run(_serve(open_local_signer(settings, ask_passphrase(settings)), socket, client_uid))
 
 
 async def _serve(holder: "Signer", path: Path, client_uid: int | None) -> None:
     from merchant_wallet.chains.keys.signer_socket import SignerServer, SocketTaken
     from merchant_wallet.processes.stop_signals import make_stop_event
+    from merchant_wallet.processes.systemd import notify_ready
 
     stop = make_stop_event()
     server = SignerServer(holder, path, client_uid)
@@ -61,5 +73,6 @@ async def _serve(holder: "Signer", path: Path, client_uid: int | None) -> None:
     except SocketTaken as error:
         raise Failure(str(error), REFUSED) from error
     typer.echo(f"ready: {path}")
+    notify_ready()
     await stop.wait()
     await server.close()

@@ -94,13 +94,14 @@ def choose_users(settings: Settings) -> SideUsers | None:
             raise ConfigError("WALLET_WEB_USER and WALLET_WORKER_USER are for `up` as root alone.")
         return None
     web, worker = (
-        _find_account(name) if name else derived
+        find_account(name) if name else derived
         for name, derived in zip(named, _derive(settings.data.absolute().resolve()), strict=True)
     )
     return SideUsers(SideUser(web), SideUser(worker, groups=(web.gid,)))
 
 
-def _find_account(name: str) -> Account:
+def find_account(name: str) -> Account:
+    """The account of a user's name or number. Raises ConfigError."""
     try:
         entry = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
     except (KeyError, OverflowError):

@@ -49,7 +49,7 @@ from merchant_wallet.observability.metrics_page import PageServer, make_route
 from merchant_wallet.observability.traces import delete_old
 from merchant_wallet.operators.attempts import delete_expired
 from merchant_wallet.postgres.grants import Side
-from merchant_wallet.processes import stop_signals
+from merchant_wallet.processes import stop_signals, systemd
 from merchant_wallet.processes.base import Base, make_writer, open_tracing
 from merchant_wallet.processes.cell_connections import CellConnections
 from merchant_wallet.processes.cell_workers import (
@@ -150,6 +150,7 @@ async def work(
         # Without today's partition nothing can be written. The other tasks may fail and run again.
         await open_nonce_days(base.url, now_ms() // DAY_MS)
         on_ready()
+        systemd.notify_ready()
         log.info("working", cell=only)
         await run_workers(workers, stop)
 

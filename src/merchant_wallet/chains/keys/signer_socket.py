@@ -3,7 +3,8 @@
 Rules:
 - A frame is its length in 4 bytes, big-endian, and a JSON document of at most 64 KiB.
 - Each request has one answer. A client may send any number of requests.
-- Only the owner can open the socket (0600). The server also asks the kernel for the peer's user id.
+- Only the owner can open the socket (0600), or its group (0660) if another user may ask and the server is not
+  root. The server also asks the kernel for the peer's user id, and that decides.
 - Unreadable input closes the connection.
 """
 
@@ -81,9 +82,14 @@ class SignerServer:
     async def open(self) -> None:
         """Listen. Raises SocketTaken, OSError."""
         self._server = await asyncio.start_unix_server(self._serve, sock=_bind(self._path))
-        if self._client_uid is not None:
+        if self._client_uid in (None, os.getuid()):
+            return
+        if os.geteuid() == 0:
             # The socket still belongs to one user. Root needs no permission.
             os.chown(self._path, self._client_uid, -1)
+        else:
+            # The group may open it. Who may ask is decided by the user id alone.
+            self._path.chmod(0o660)
 
     async def close(self) -> None:
         """Stop listening. A request in progress gets no answer. The same request later gets the same
