@@ -1,7 +1,9 @@
 """`backup`: what is refused, and what the answers say. The drill is tests/crash/test_backups.py."""
 
 import json
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,6 @@ STARTS = (1, 3, 4)
 
 @pytest.fixture(autouse=True)
 def _no_other_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
     for name in set(os.environ) - set(clean_environment()):
         monkeypatch.delenv(name)
 
@@ -76,6 +76,11 @@ def test_a_store_of_several_databases_asks_which(tmp_path: Path) -> None:
     said = run("backup", "list", status=1, backup_url=tmp_path / "store").stderr
     assert "--system: 7, 8" in said
     assert run("backup", "list", "--system", "8", backup_url=tmp_path / "store")
+    control = tmp_path / "data/postgres/global/pg_control"
+    control.parent.mkdir(parents=True)
+    control.write_bytes((8).to_bytes(8, sys.byteorder) + b"rest")
+    own = run("backup", "list", "--json", "--data", tmp_path / "data", backup_url=tmp_path / "store")
+    assert json.loads(own.stdout)["system"] == "8"
     assert "no such" in run("backup", "list", "--system", "9", status=1, backup_url=tmp_path / "store").stderr
 
 

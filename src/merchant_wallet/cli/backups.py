@@ -34,7 +34,9 @@ ToOption = Annotated[
 ]
 SystemOption = Annotated[
     str | None,
-    typer.Option("--system", metavar="ID", help="Which database, if the store has several."),
+    typer.Option(
+        "--system", metavar="ID", help="Which database. Default: that of the data folder, or the only one."
+    ),
 ]
 
 
@@ -100,8 +102,9 @@ def list_backups(system: SystemOption = None, data: DataOption = None, as_json: 
     Example:
       merchant-wallet backup list --data /srv/wallet --json
     """
-    store = _open_store(read_settings(data))
-    found = _read_catalogue(store, system)
+    settings = read_settings(data)
+    store = _open_store(settings)
+    found = _read_catalogue(settings, store, system)
     bases = [{**_describe(base), "restorableToMs": found.find_end(base).stored_ms} for base in found.bases]
     document = {"system": found.system, "unfinished": len(found.unfinished), "backups": bases}
     terminal.print_list(document, "backups", COLUMNS, as_json)
@@ -122,8 +125,9 @@ def prune(
     Example:
       merchant-wallet backup prune --keep 7 --data /srv/wallet
     """
-    store = _open_store(read_settings(data))
-    found = _read_catalogue(store, system)
+    settings = read_settings(data)
+    store = _open_store(settings)
+    found = _read_catalogue(settings, store, system)
     superseded = found.list_superseded(keep)
     store.delete(superseded)
     kept = [base.name for base in found.bases[-keep:]]
@@ -154,7 +158,7 @@ def restore(
 
     to_ms = read_moment(to, "--to")
     settings, (store, keys) = _open(data)
-    found = _read_catalogue(store, system)
+    found = _read_catalogue(settings, store, system)
     base = choose_base(found, backup, to_ms)
     progress = terminal.Progress()
     try:
@@ -195,7 +199,7 @@ def verify(
 
     to_ms = read_moment(to, "--to")
     settings, (store, keys) = _open(data)
-    found = _read_catalogue(store, system)
+    found = _read_catalogue(settings, store, system)
     document = verify_in_scratch(settings, store, keys, found, backup, to_ms, scratch)
     terminal.print_answer(document if as_json else _spell_losses(document), as_json)
     if not as_json:
@@ -258,17 +262,20 @@ def _find_own(settings: "Settings") -> str:
     return url if url is not None else find_database(settings)
 
 
-def _read_catalogue(store: "Store", system: str | None) -> "Catalogue":
+def _read_catalogue(settings: "Settings", store: "Store", system: str | None) -> "Catalogue":
+    """What the store has of one database: the named one, else the data folder's, else the only one."""
     from merchant_wallet.postgres.backups.catalogue import list_systems, read_catalogue
+    from merchant_wallet.postgres.data_folder import read_system
 
     systems = list_systems(store)
-    if system is None and len(systems) > 1:
-        raise Failure(
-            f"The store has back-ups of several databases. Name one with --system: {', '.join(systems)}."
-        )
-    if not systems or (system is not None and system not in systems):
+    wanted = system or read_system(settings.data)
+    if wanted not in systems:
+        wanted = system or (systems[0] if len(systems) == 1 else None)
+    if wanted is None and systems:
+        raise Failure(f"The store has several databases. Name one with --system: {', '.join(systems)}.")
+    if wanted not in systems:
         raise Failure("The store has no such back-ups. `merchant-wallet backup create` makes one.")
-    return read_catalogue(store, system or systems[0])
+    return read_catalogue(store, wanted)
 
 
 def _describe(base: "BaseBackup") -> dict[str, Any]:

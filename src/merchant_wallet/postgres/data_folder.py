@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import stat
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,6 +111,15 @@ class DataFolder:
         if not self.log.exists():
             return ""
         return self.log.read_bytes()[offset:].decode(errors="replace")[-4000:].strip()
+
+
+def read_system(root: Path) -> str | None:
+    """The system identifier of a folder's cluster, which names its back-ups. None without a cluster."""
+    try:
+        with (root / "postgres/global/pg_control").open("rb") as control:
+            return str(int.from_bytes(control.read(8), sys.byteorder))
+    except OSError:
+        return None
 
 
 def is_postmaster(pid: int, cluster: Path) -> bool:
