@@ -24,6 +24,8 @@ MONTHS = ("2025-09", "2025-10", "2025-11")
 """The closed months of the book. It goes on in December."""
 SMALL_BLOCKS = 4
 """Entries of a block in these tests, so that a month has several."""
+REMOVED_AT_ONCE = 3
+"""Entries that one transaction removes in these tests."""
 
 
 def moment_of(month: str) -> int:

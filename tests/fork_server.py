@@ -26,6 +26,7 @@ PROGRAMS: Final = (
     "tests.cells.killable",
     "tests.cells.killable_book_mover",
     "tests.cells.killable_mover",
+    "tests.cli.killable_archive",
     "tests.deposits.killable_watcher",
     "tests.sweeps.killable_sweeper",
     "tests.withdrawals.killable_payer",

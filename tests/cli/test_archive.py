@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.archive_scene import MONTHS, SMALL_BLOCKS, file_of, prepare
+from tests.archive_scene import MONTHS, REMOVED_AT_ONCE, SMALL_BLOCKS, file_of, prepare
 from tests.book.fake_writer import COIN, MERCHANT_ID, FakeWriter
 from tests.cli.conftest import Wallet
 
@@ -27,7 +27,7 @@ RUN = ("archive", "run", "--before", "2025-12")
 def book(wallet: Wallet, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeWriter]:
     """A book from September to December, in blocks of four entries and steps of three."""
     monkeypatch.setattr(writing, "BLOCK_ENTRIES", SMALL_BLOCKS)
-    monkeypatch.setattr(removal, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(removal, "ROWS_AT_ONCE", REMOVED_AT_ONCE)
     made = FakeWriter(wallet.url)
     yield made
     made.close()
