@@ -31,22 +31,20 @@ class BookAway(Exception):
     """The book is not in this cell any more, or is being moved."""
 
 
-async def remove_rows(
-    cell: Connection, month: ArchivedMonth, progress: Progress, rows: int = ROWS_AT_ONCE
-) -> int:
+async def remove_rows(cell: Connection, month: ArchivedMonth, progress: Progress) -> int:
     """Remove the rows of a month from the tables. Returns how many entries. Raises BookAway, ArchiveWrong."""
     count = 0
-    while (removed := await _remove_some(cell, month, rows)) is not None:
+    while (removed := await _remove_some(cell, month)) is not None:
         count += removed
         progress(month.merchant_id, month.month, count)
     return count
 
 
-async def _remove_some(cell: Connection, month: ArchivedMonth, rows: int) -> int | None:
+async def _remove_some(cell: Connection, month: ArchivedMonth) -> int | None:
     """Remove the next rows. None after the last ones."""
     async with cell.transaction():
         where = await _lock(cell, month)
-        where |= {"last_id": month.last_id, "rows": rows}
+        where |= {"last_id": month.last_id, "rows": ROWS_AT_ONCE}
         if where["removed_id"] >= month.last_id:
             return None
         found = await (await cell.execute(QUERIES["find_last_removed"].text, where)).fetchone()
