@@ -29,10 +29,12 @@ from merchant_wallet.book.archive.months import (
 )
 from merchant_wallet.book.archive.writing import MonthWriter, Sign
 from merchant_wallet.book.journal import FIRST_HASH, compute_entry_hash
-from merchant_wallet.book.state import Entry
+from merchant_wallet.book.state import DAY_MS, Entry
 from merchant_wallet.book.verification.pages import read_journal_page
 
 QUERIES: Final = Queries(Path(__file__).with_name("closing.sql"))
+
+LONGEST_MONTH_MS: Final = 31 * DAY_MS
 
 Progress = Callable[[int, str, int], None]
 """Called after each page with the merchant's id, the month, and the entries written so far."""
@@ -131,6 +133,7 @@ class _MonthRun:
         self._writer: MonthWriter | None = None
         self._count = 0
         self._last_id = 0
+        self._next_ms = 0
         self.reason: str | None = None
 
     async def write(
@@ -157,16 +160,15 @@ class _MonthRun:
 
     def _ends_before(self, entry: Entry, before_ms: int) -> bool:
         """Whether an entry is of a later month than the one that is being written, or is not wanted."""
-        month = format_month(entry.at_ms)
-        if parse_month(month) >= before_ms:
-            return True
-        return self._writer is not None and month != self._writer.month
+        # The times of a journal never go back, so this is the next one's beginning.
+        return entry.at_ms >= (before_ms if self._writer is None else min(before_ms, self._next_ms))
 
     def _add(self, entry: Entry, last_hash: bytes) -> bytes:
         computed = self._follow(entry, last_hash)
         if self._writer is None:
             month = format_month(entry.at_ms)
             self._writer = MonthWriter(self._folder, self._merchant_id, month, last_hash)
+            self._next_ms = parse_month(format_month(parse_month(month) + LONGEST_MONTH_MS))
         self._writer.add(entry)
         self._count += 1
         self._last_id = entry.entry_id

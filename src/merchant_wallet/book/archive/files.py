@@ -23,6 +23,8 @@ from merchant_wallet.book.state import Entry, Posting
 
 FORMAT: Final = 1
 BLOCK_ENTRIES: Final = 1000
+COMPRESSION: Final = 6
+"""Level 9 takes twice as long for two percent less."""
 MAX_MANIFEST_BYTES: Final = 256 << 20
 MAX_BLOCK_BYTES: Final = 64 << 20
 """More than a block can have: texts of an entry are short."""
@@ -100,7 +102,8 @@ def encode_entries(entries: Sequence[Entry]) -> bytes:
         )
         for one in entries
     ]
-    return gzip.compress(b"".join([msgspec.json.encode(line) + b"\n" for line in lines]), mtime=0)
+    text = b"".join([msgspec.json.encode(line) + b"\n" for line in lines])
+    return gzip.compress(text, COMPRESSION, mtime=0)
 
 
 def decode_entries(packed: bytes) -> list[Entry]:
