@@ -13,11 +13,13 @@ from tests.book.fake_writer import COIN, MERCHANT_ID, FakeWriter
 from tests.cli.conftest import Wallet
 
 from merchant_wallet.base.codes import Refusal
+from merchant_wallet.base.config import load_settings
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.archive import removal, writing
 from merchant_wallet.book.archive.files import ArchiveFolder
-from merchant_wallet.book.commands import Adjust, Exchange, UserToMerchant
+from merchant_wallet.book.commands import Adjust, Exchange, Submission, UserToMerchant
 from merchant_wallet.book.outcomes import Adjusted, Exchanged, Transferred
+from merchant_wallet.processes.base import make_base, make_writer
 from merchant_wallet.reporting import statements
 
 RUN = ("archive", "run", "--before", "2025-12")
@@ -342,3 +344,53 @@ def test_a_statement_without_its_file_says_that_it_is_not_complete(
     result = wallet.run("book", "statement", MERCHANT_ID, status=1)
     assert "The statement is not complete" in result.stderr
     assert str(path_of(wallet)) in result.stderr
+
+
+def test_files_that_the_database_does_not_know_are_completed_or_left_alone(
+    wallet: Wallet, named: dict[str, int]
+) -> None:
+    wallet.ask(*RUN, "--keep-rows")
+    written = {path: path.read_bytes() for path in (wallet.folder / "archive").rglob("*.*")}
+    # As if the run had been killed before the database knew of its files.
+    wallet.tamper("delete from archived_month")
+    wallet.ask(*RUN, "--keep-rows")
+    assert {path: path.read_bytes() for path in (wallet.folder / "archive").rglob("*.*")} == written
+    wallet.tamper("delete from archived_month where month > '2025-09'")
+    manifest = path_of(wallet).with_name("2025-10.json")
+    manifest.write_text(manifest.read_text().replace('"lastHash":"', '"lastHash":"00')[:-1])
+    (fault,) = wallet.ask(*RUN, "--keep-rows", status=1)["faults"]
+    assert "with other entries" in fault["text"]
+
+
+def test_repeats_get_their_first_outcome_while_rows_are_removed(
+    wallet: Wallet, named: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal, "ROWS_AT_ONCE", 1)
+    commands = [
+        UserToMerchant("d1", "anna", "KFB", 100 * COIN, 10**6, False),
+        *(
+            UserToMerchant(f"d2025-{m}-{n}", "anna", "KFB", COIN, 10**6, False)
+            for m in (10, 11)
+            for n in range(3)
+        ),
+    ]
+
+    async def repeat() -> None:
+        writer = make_writer(make_base(load_settings(wallet.variables), wallet.url), connections=2)
+        await writer.open()
+        try:
+            first = [await writer.submit(MERCHANT_ID, Submission(command)) for command in commands]
+            for arguments in (RUN, ("archive", "restore", MERCHANT_ID, "--from", "2025-09")):
+                running = asyncio.create_task(asyncio.to_thread(wallet.ask, *arguments))
+                while not running.done():
+                    told = await asyncio.gather(
+                        *[writer.submit(MERCHANT_ID, Submission(command)) for command in commands]
+                    )
+                    assert list(told) == first
+                assert (await running)["ok"]
+        finally:
+            await writer.close()
+
+    entries = count(wallet, "entry")
+    asyncio.run(repeat())
+    assert count(wallet, "entry") == entries

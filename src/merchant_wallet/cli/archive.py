@@ -198,11 +198,12 @@ async def _try(
     from merchant_wallet.book.archive.checks import ArchiveWrong
     from merchant_wallet.book.archive.files import ArchiveUnreadable
     from merchant_wallet.book.archive.removal import BookAway
+    from merchant_wallet.book.archive.writing import OtherFile
     from merchant_wallet.book.verification.violations import ViolationFound
 
     try:
         await act(cell, merchant_id)
-    except (ArchiveWrong, ArchiveUnreadable, BookAway) as error:
+    except (ArchiveWrong, ArchiveUnreadable, OtherFile, BookAway) as error:
         outcome.faults.append({"merchantId": merchant_id, "text": str(error)})
     except ViolationFound as found:
         outcome.faults.append({"merchantId": merchant_id, "text": found.violation.text})

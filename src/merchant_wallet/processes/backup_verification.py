@@ -20,6 +20,7 @@ from merchant_wallet.audit.rollback.evidence import NO_MERCHANT
 from merchant_wallet.base import db
 from merchant_wallet.base.cells import Cell
 from merchant_wallet.base.db import Queries
+from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
 from merchant_wallet.book.verification.verify import BookReport, Progress, verify_all
 from merchant_wallet.postgres.migrate import list_pending, migrate
@@ -85,6 +86,7 @@ async def verify_copy(base: Base, live_url: str | None, progress: Progress) -> B
                     cell_id=cell.cell_id,
                     checkpoint_dir=base.checkpoint_dir,
                     checkpoint_keys=keys,
+                    archive=ArchiveFolder(base.settings.archive_folder),
                 )
     mine = {merchant_id: head for merchant_id, head in seen.items() if merchant_id in heads or not far}
     return BackupReport(

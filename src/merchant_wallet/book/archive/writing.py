@@ -1,8 +1,8 @@
 """Writes the file and the manifest of one month of a book.
 
 The file grows under a name of its own, `.part`, is forced to the disk and then gets its name. The manifest is
-written last. A killed writer leaves at most a `.part` or a file without a manifest; the next one writes both
-again.
+written last. A killed writer leaves at most a `.part` or a file that the database does not know; the next one
+writes the same bytes again. A file with other entries is never overwritten.
 """
 
 import hashlib
@@ -23,6 +23,7 @@ from merchant_wallet.book.archive.files import (
     Manifest,
     encode_entries,
     format_text_to_sign,
+    make_digest,
 )
 from merchant_wallet.book.state import Entry
 
@@ -34,10 +35,15 @@ Sign = Callable[[str], str]
 """Gives the hex signature of a text."""
 
 
+class OtherFile(Exception):
+    """There is a file of that month with other entries. The text says what to do."""
+
+
 class MonthWriter:
     """Writes one month. `finish` gives the file its name; without it, `discard` removes the part."""
 
     def __init__(self, folder: ArchiveFolder, merchant_id: int, month: str, previous_hash: bytes) -> None:
+        self._folder = folder
         self._path = folder.file_of(merchant_id, month)
         self._manifest_path = folder.manifest_of(merchant_id, month)
         self._merchant_id = merchant_id
@@ -76,10 +82,24 @@ class MonthWriter:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
+        manifest = self._make_manifest(written_ms)
+        earlier = self._read_earlier()
+        if earlier is not None:
+            manifest = msgspec.structs.replace(manifest, written_ms=earlier.written_ms)
+            if make_digest(manifest) != make_digest(earlier):
+                raise OtherFile(
+                    f"{self._manifest_path} is there already, with other entries: another database may use"
+                    " this folder. Move the file away, or name another folder with WALLET_ARCHIVE_DIR"
+                )
         self._part.replace(self._path)
         sync_folder(self._path.parent)
-        manifest = self._make_manifest(written_ms)
         return write_manifest(self._manifest_path, manifest, sign)
+
+    def _read_earlier(self) -> Manifest | None:
+        """The manifest that a killed run has left, or another database. Raises ArchiveUnreadable."""
+        if not self._manifest_path.exists():
+            return None
+        return self._folder.read_manifest(self._merchant_id, self.month)
 
     def _make_manifest(self, written_ms: int) -> Manifest:
         first, last = self._blocks[0], self._blocks[-1]
