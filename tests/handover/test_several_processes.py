@@ -7,9 +7,10 @@ import signal
 import socket
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.crash.client import Client, Wire
 from tests.crash.service import alive, descendants, wait_until
@@ -95,14 +96,20 @@ def test_processes_are_replaced_under_load_without_a_failed_request(
     assert web.stop() == 0
 
 
-def test_a_new_version_takes_over_and_a_broken_one_does_not(group: RunGroup, tmp_path: Path) -> None:
+def test_a_new_version_takes_over_and_a_broken_one_does_not_and_systemd_hears_of_it(
+    group: RunGroup, tmp_path: Path
+) -> None:
+    systemd = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    systemd.bind(str(tmp_path / "notify"))
+    systemd.settimeout(60)
     program, mark = tmp_path / "current", tmp_path / "new-version-ran"
     for version, line in (("old", ""), ("new", f"open({str(mark)!r}, 'a')"), ("broken", "import nothing")):
         script = tmp_path / version
         script.write_text(PROGRAM.read_text().replace("import sys\n", f"import sys\n{line}\n", 1))
         script.chmod(0o755)
     program.symlink_to("old")
-    web = group(program=program)
+    web = group(program=program, NOTIFY_SOCKET=str(tmp_path / "notify"))
+    assert systemd.recv(200) == b"READY=1"
     members = descendants(web.pid)
 
     _switch(program, "broken")
@@ -110,13 +117,19 @@ def test_a_new_version_takes_over_and_a_broken_one_does_not(group: RunGroup, tmp
     wait_until(lambda: "not replaced" in web.errors(), "it says that nothing is replaced")
     assert "No module named 'nothing'" in web.errors()
     assert alive(members) == members
+    assert systemd.recv(200).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+    assert systemd.recv(200) == b"READY=1"
 
     _switch(program, "new")
     assert not mark.exists()
     _replace(web)
     assert mark.exists()
+    assert systemd.recv(200).startswith(b"RELOADING=1\n")
+    assert systemd.recv(200) == b"READY=1"
     wait_until(lambda: not alive(members), "the old processes have ended")
     assert web.stop() == 0
+    assert systemd.recv(200) == b"STOPPING=1"
+    systemd.close()
 
 
 def _switch(program: Path, version: str) -> None:
@@ -175,6 +188,43 @@ def test_limits_hold_over_all_processes(database_url: str, group: RunGroup) -> N
     run(scenario())
 
 
+def test_a_page_its_session_and_its_stream_work_in_whichever_process_answers(
+    database_url: str, group: RunGroup
+) -> None:
+    web = group()
+
+    async def look() -> None:
+        _, client = await _open_shop(database_url, web)
+        link = (await client.ask_once("getMerchantCustomer", extUserId="alice"))["data"]["url"]
+        async with httpx.AsyncClient(base_url=web.address, headers={"connection": "close"}) as browser:
+            assert (await browser.get(httpx.URL(link).path)).status_code == 303
+            # Each request has a connection of its own, so both processes answer.
+            pages = [await browser.get("/wallet") for _ in range(12)]
+            assert {page.status_code for page in pages} == {200}
+            (found,) = set(re.findall(r'data-live-url="([^"]+)"', pages[0].text))
+            streams = [_follow(browser, found.replace("&amp;", "&")) for _ in range(6)]
+            firsts = [await anext(stream) for stream in streams]
+            wire = Wire(client)
+            assert (await client.credit(wire, "arrives")) == 200
+            wire.close()
+            told = [await anext(stream) for stream in streams]
+            assert set(firsts) == {'{"balance":"0.00"}'}
+            assert set(told) == {'{"balance":"0.000001"}'}
+            for stream in streams:
+                await stream.aclose()
+
+    run(look())
+
+
+async def _follow(browser: httpx.AsyncClient, url: str) -> AsyncGenerator[str, None]:
+    """The balances that a page's stream of events tells."""
+    async with browser.stream("GET", url) as stream:
+        lines = stream.aiter_lines()
+        async for line in lines:
+            if line == "event: balance":
+                yield (await anext(lines)).removeprefix("data: ")
+
+
 def test_the_connections_of_a_source_count_over_all_processes(database_url: str, group: RunGroup) -> None:
     web = group(WALLET_SOURCE_CONNECTIONS="20")
     address = ("127.0.0.1", web.port)
@@ -201,19 +251,3 @@ def test_members_stop_when_their_supervisor_is_killed(group: RunGroup) -> None:
     members = descendants(web.pid)
     os.kill(web.pid, signal.SIGKILL)
     wait_until(lambda: not alive(members), "the members have stopped")
-
-
-def test_systemd_hears_of_each_step_and_its_socket_stays_open(
-    database_url: str, group: RunGroup, tmp_path: Path
-) -> None:
-    path = str(tmp_path / "notify")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
-        systemd.bind(path)
-        systemd.settimeout(60)
-        web = group(NOTIFY_SOCKET=path)
-        assert systemd.recv(200) == b"READY=1"
-        _replace(web)
-        assert systemd.recv(200).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
-        assert systemd.recv(200) == b"READY=1"
-        assert web.stop() == 0
-        assert systemd.recv(200) == b"STOPPING=1"
