@@ -128,7 +128,7 @@ def _measure_service(choice: Choice, program: Path, folder: Path, said: Callable
         _folder(find_memory()) as slices,
         open_service(program, folder / "data", folder / "service.log") as service,
     ):
-        merchant_set = _prepare(service, folder, choice.populations)
+        merchant_set = prepare(service, folder, choice.populations)
         request_writer = RequestWriter(folder / "merchants.json", slices, SIGNERS)
         try:
             load_generator = LoadGenerator(wrk, request_writer, said)
@@ -170,7 +170,7 @@ def _try_disk(folder: Path) -> Disk:
     return disk
 
 
-def _prepare(service: RunningService, folder: Path, populations: list[str]) -> MerchantSet:
+def prepare(service: RunningService, folder: Path, populations: list[str]) -> MerchantSet:
     assert service.database_url is not None
     keyring = Keyring(load_or_create_master_key(folder / "data"))
     merchant_set = asyncio.run(prepare_merchants(service.database_url, keyring, populations, _progress()))

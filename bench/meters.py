@@ -92,6 +92,15 @@ def read_resident_mib(pid: int) -> float:
     return int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE_BYTES / MIB
 
 
+def read_family_mib(head: int) -> float:
+    """The memory of a process and all its descendants, without what they share with other processes."""
+    total = 0
+    for pid in family_of(head, list_processes()):
+        rollup = (PROC / str(pid) / "smaps_rollup").read_text()
+        total += sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Private_"))
+    return total / 1024
+
+
 def find_process(head: int, words: Iterable[str]) -> int:
     """The descendant of a process whose command line has all these words. Raises LookupError."""
     wanted = {word.encode() for word in words}

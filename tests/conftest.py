@@ -62,6 +62,8 @@ LONGEST = (
     "browser/test_banner.py",
     "test_demo.py",
     "withdrawals/test_payer_crash.py",
+    "handover/test_several_processes.py",
+    "handover/test_behind_a_proxy.py",
     "cli/test_lifecycle.py",
     "properties/test_http_machine.py",
     "cli/test_journey.py",
