@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.crash.client import Client
-from tests.crash.service import PROGRAM, TIMEOUT_S, Service, alive, wait_until
+from tests.crash.service import PROGRAM, TIMEOUT_S, Service, alive, kill_all, wait_until
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect_sync
@@ -80,6 +80,14 @@ def until_stored(service: Service) -> None:
     """Wait until everything that is committed now is in the store."""
     begun_ms = now_ms()
     wait_until(lambda: read_stored_ms(service) > begun_ms, "the WAL is stored")
+
+
+def find_shipper(service: Service) -> int:
+    """The process that stores WAL."""
+    for pid in service.look():
+        if b"merchant_wallet.processes.wal_shipping" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return pid
+    raise AssertionError("no process stores WAL")
 
 
 def read_orders(service: Service) -> set[str]:
@@ -162,6 +170,13 @@ def test_a_service_under_load_is_restored_to_a_moment_with_all_that_was_answered
 def test_back_ups_go_on_over_a_restore_and_over_lost_machines(backed_up: BackedUpService) -> None:
     backed_up.start()
     tell(backed_up, "backup", "create", data=backed_up.data)
+    # A process that dies, and a store that is away for a while, cost nothing but time.
+    kill_all({find_shipper(backed_up)})
+    until_stored(backed_up)
+    backed_up.store.rename(backed_up.store.with_name("away"))
+    wait_until(lambda: "WAL is not being stored" in backed_up.errors(), "the log says that the store is away")
+    backed_up.store.with_name("away").rename(backed_up.store)
+    until_stored(backed_up)
     for turn in range(LOST_MACHINES):
         with load(backed_up) as client:
             until_more(client)

@@ -53,6 +53,7 @@ def describe(result: Result) -> str:
             f"(at most {max(promoted):.1f}); first success {statistics.median(success):.2f} s later "
             f"(at most {max(success):.2f}; {within} of {len(kills)} within {WITHIN_S:.0f} s)"
         )
+    lines.append(f"planned change of the primary: {result.switchover_gap_s:.2f} s without a success")
     return "\n".join(lines)
 
 

@@ -72,9 +72,9 @@ class Node:
         folder.lock.touch(mode=0o644)
         self._programs = replace(choose_programs(folder), path=PATRONI.parent)
         self._bin = choose_programs(folder).path
-        self._file = self._root / "patroni.yml"
-        self._file.write_text(self._render(etcd, password))
-        for path in (self._root, self._file):
+        self.file = self._root / "patroni.yml"
+        self.file.write_text(self._render(etcd, password))
+        for path in (self._root, self.file):
             self._give(path)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -106,7 +106,7 @@ class Node:
     def start(self) -> None:
         """Start Patroni, which starts PostgreSQL."""
         with (self._root / "patroni.log").open("ab") as log:
-            self._process = self._programs.popen("patroni", [str(self._file)], log, subprocess.DEVNULL)
+            self._process = self._programs.popen("patroni", [str(self.file)], log, subprocess.DEVNULL)
 
     def list_postgres(self) -> list[int]:
         """PostgreSQL's processes, the postmaster first."""
@@ -213,6 +213,16 @@ class Cluster:
         """Change something at the primary as the superuser."""
         with psycopg.connect(self.admin_url, autocommit=True) as connection:
             connection.execute(statement.encode())
+
+    def switch_over(self) -> None:
+        """A planned change of the primary, as the documents have it."""
+        done = subprocess.run(
+            [str(PATRONI.with_name("patronictl")), "-c", str(self.nodes[0].file), "switchover", "--force"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
     def until_whole(self) -> None:
         """Wait until the primary has two standbys, either of which may answer for a commit."""

@@ -43,9 +43,13 @@ class Kill(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Result(msgspec.Struct, frozen=True, rename="camel"):
-    """The drill. `lost` are order ids that were answered with success and are not in the database."""
+    """The drill. `lost` are order ids that were answered with success and are not in the database.
+
+    `switchover_gap_s`: the longest time between two successes in a planned change.
+    """
 
     kills: list[Kill]
+    switchover_gap_s: float
     answered: int
     lost: list[str]
     contradicted: list[str]
@@ -137,8 +141,8 @@ def run_drill(root: Path, kills: int, say: Callable[[str], None]) -> Result:
         client = TimedClient(processes.address, app_key, secret)
         with _load(client):
             done = [_kill(cluster, client, number, say) for number in range(kills)]
-            cluster.until_whole()
-        return _judge(cluster, processes, client, done)
+            gap_s = _switch_over(cluster, client, say)
+        return _judge(cluster, processes, client, done, gap_s)
     except AssertionError:
         for node in cluster.nodes:
             say(f"{node.name}: {node.log_tail()}")
@@ -209,6 +213,20 @@ def _kill(cluster: Cluster, client: TimedClient, number: int, say: Callable[[str
     return done
 
 
+def _switch_over(cluster: Cluster, client: TimedClient, say: Callable[[str], None]) -> float:
+    """A planned change of the primary. Returns the longest time between two successes."""
+    cluster.until_whole()
+    _await_answers(client)
+    begun_s = time.monotonic()
+    cluster.switch_over()
+    cluster.until_whole()
+    _await_answers(client)
+    successes = [moment for moment in list(client.success_s) if moment > begun_s]
+    gap_s = round(max(after - before for before, after in itertools.pairwise(successes)), 2)
+    say(f"planned change of the primary: {gap_s} s without a success")
+    return gap_s
+
+
 def _await_answers(client: TimedClient) -> None:
     wanted = len(client.answers) + ANSWERS_BETWEEN
     wait_until(lambda: len(client.answers) >= wanted, "operations are answered")
@@ -219,7 +237,9 @@ def _await_promotion(others: list[Node]) -> float:
     return time.monotonic()
 
 
-def _judge(cluster: Cluster, processes: Processes, client: TimedClient, done: list[Kill]) -> Result:
+def _judge(
+    cluster: Cluster, processes: Processes, client: TimedClient, done: list[Kill], gap_s: float
+) -> Result:
     question = "select mc_order_id, entry_id from entry where mc_order_id like 'drill %'"
     with psycopg.connect(cluster.url("wallet", PASSWORD)) as connection:
         stored: dict[str, Any] = dict(connection.execute(question.encode()).fetchall())
@@ -232,6 +252,7 @@ def _judge(cluster: Cluster, processes: Processes, client: TimedClient, done: li
     answers = client.answers
     return Result(
         kills=done,
+        switchover_gap_s=gap_s,
         answered=len(answers),
         lost=sorted(answers.keys() - stored.keys()),
         contradicted=sorted(
