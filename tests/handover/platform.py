@@ -28,6 +28,7 @@ class WebProcess:
         folder.mkdir(exist_ok=True)
         self.folder = folder
         self.program = PROGRAM
+        self.inherits = False
         self._arguments = arguments
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("WALLET_")},
@@ -66,6 +67,7 @@ class WebProcess:
                 stderr=log,
                 text=True,
                 start_new_session=True,
+                close_fds=not self.inherits,
             )
         watchdog = threading.Timer(START_TIMEOUT_S, self._process.kill)
         watchdog.start()
