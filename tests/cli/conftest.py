@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 import structlog
+from tests.archive_scene import REMOVED_AT_ONCE, SMALL_BLOCKS, prepare
+from tests.book.fake_writer import FakeWriter
 from tests.cells.layout import open_near_layout
 from typer.testing import CliRunner, Result
 
 from merchant_wallet.base.config import load_or_create_master_key, load_settings
 from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.base.money import parse_units
+from merchant_wallet.book.archive import removal, writing
 from merchant_wallet.book.commands import (
     Command,
     CreateWithdrawal,
@@ -239,3 +242,19 @@ def wallet(
     yield made
     # A command logs to the standard error of its own run, which is closed by now.
     structlog.reset_defaults()
+
+
+@pytest.fixture
+def old_book(wallet: Wallet, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeWriter]:
+    """A book from September to December, in blocks of four entries and steps of three."""
+    monkeypatch.setattr(writing, "BLOCK_ENTRIES", SMALL_BLOCKS)
+    monkeypatch.setattr(removal, "ROWS_AT_ONCE", REMOVED_AT_ONCE)
+    made = FakeWriter(wallet.url)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def named(wallet: Wallet, old_book: FakeWriter) -> dict[str, int]:
+    """The ids of its entries."""
+    return prepare(old_book, wallet.variables)

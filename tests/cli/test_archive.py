@@ -3,42 +3,26 @@
 import asyncio
 import gzip
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from tests.archive_scene import MONTHS, REMOVED_AT_ONCE, SMALL_BLOCKS, file_of, prepare
+from tests.archive_scene import MONTHS, file_of
 from tests.book.fake_writer import COIN, MERCHANT_ID, FakeWriter
 from tests.cli.conftest import Wallet
 
+from merchant_wallet.audit.checkpointing.keys import open_or_create_signer
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.config import load_settings
-from merchant_wallet.base.db import connect
-from merchant_wallet.book.archive import removal, writing
-from merchant_wallet.book.archive.files import ArchiveFolder
+from merchant_wallet.book.archive import removal
+from merchant_wallet.book.checkpoint_keys import OLD_KEY
+from merchant_wallet.book.checkpoints import Checkpoint
 from merchant_wallet.book.commands import Adjust, Exchange, Submission, UserToMerchant
 from merchant_wallet.book.outcomes import Adjusted, Exchanged, Transferred
 from merchant_wallet.processes.base import make_base, make_writer
-from merchant_wallet.reporting import statements
 
 RUN = ("archive", "run", "--before", "2025-12")
-
-
-@pytest.fixture
-def book(wallet: Wallet, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeWriter]:
-    """A book from September to December, in blocks of four entries and steps of three."""
-    monkeypatch.setattr(writing, "BLOCK_ENTRIES", SMALL_BLOCKS)
-    monkeypatch.setattr(removal, "ROWS_AT_ONCE", REMOVED_AT_ONCE)
-    made = FakeWriter(wallet.url)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def named(wallet: Wallet, book: FakeWriter) -> dict[str, int]:
-    """The ids of its entries."""
-    return prepare(book, wallet.variables)
 
 
 def read_journal(wallet: Wallet) -> list[tuple[Any, ...]]:
@@ -174,9 +158,9 @@ def test_a_file_that_was_rewritten_with_its_manifest_is_found(wallet: Wallet, na
     ],
 )
 def test_a_month_that_does_not_match_the_chain_is_refused(
-    wallet: Wallet, book: FakeWriter, named: dict[str, int], statement: str
+    wallet: Wallet, old_book: FakeWriter, named: dict[str, int], statement: str
 ) -> None:
-    book.tamper(statement.format(named["debit 2025-10 1"]))
+    old_book.tamper(statement.format(named["debit 2025-10 1"]))
     before = read_journal(wallet)
     document = wallet.ask(*RUN, "--keep-rows", status=1)
     assert {one["month"] for one in document["months"]} <= {"2025-09"}
@@ -186,10 +170,10 @@ def test_a_month_that_does_not_match_the_chain_is_refused(
 
 
 def test_a_journal_that_was_rewritten_with_its_hashes_is_refused_by_the_checkpoint(
-    wallet: Wallet, book: FakeWriter, named: dict[str, int]
+    wallet: Wallet, old_book: FakeWriter, named: dict[str, int]
 ) -> None:
-    book.tamper("update entry set facts = replace(facts, 'ann', 'bob')")
-    book.rechain()
+    old_book.tamper("update entry set facts = replace(facts, 'ann', 'bob')")
+    old_book.rechain()
     document = wallet.ask(*RUN, status=1)
     # The checkpoint saw the last entry, which stays in the tables. The chain is followed up to there.
     assert document["months"] == []
@@ -197,7 +181,7 @@ def test_a_journal_that_was_rewritten_with_its_hashes_is_refused_by_the_checkpoi
 
 
 def test_a_book_keeps_its_last_entry_and_unfinished_orders(
-    wallet: Wallet, book: FakeWriter, named: dict[str, int]
+    wallet: Wallet, old_book: FakeWriter, named: dict[str, int]
 ) -> None:
     wallet.tamper(
         "update withdrawal set status = 1, step_no = 1 where order_id = %(id)s", id=named["paid 2025-11"]
@@ -232,10 +216,10 @@ def test_only_months_that_have_ended_can_be_archived(wallet: Wallet, named: dict
     ],
 )
 def test_verification_finds_what_was_changed_in_the_database(
-    wallet: Wallet, book: FakeWriter, named: dict[str, int], statement: str
+    wallet: Wallet, old_book: FakeWriter, named: dict[str, int], statement: str
 ) -> None:
     wallet.ask(*RUN)
-    book.tamper(statement.format(debit=named["debit"]))
+    old_book.tamper(statement.format(debit=named["debit"]))
     assert not wallet.ask("book", "verify", status=1)["books"][0]["ok"]
 
 
@@ -282,68 +266,6 @@ def test_an_archived_book_moves_to_another_cell_and_is_archived_there(
     wallet.ask("archive", "restore", MERCHANT_ID, "--from", "2025-09")
     assert wallet.read("select min(entry_id) from east.entry") == [(named["fund"],)]
     assert wallet.ask("book", "verify")["ok"]
-
-
-STATEMENTS = (
-    (),
-    ("--account", "merchant:KFB"),
-    ("--account", "fees:KFB"),
-    ("--from", "2025-10-01", "--to", "2025-11-01"),
-    ("--from", "2025-09-01T00:00:02Z", "--to", "2025-12-01T00:00:03Z", "--account", "merchant:USDT"),
-    ("--to", "2025-09-01"),
-    ("--from", "2025-12-01"),
-)
-
-
-def read_statements(wallet: Wallet) -> list[str]:
-    """Statements of all kinds."""
-    return [wallet.run("book", "statement", MERCHANT_ID, *options).stdout for options in STATEMENTS]
-
-
-def test_statements_and_fees_are_the_same_before_and_after(
-    wallet: Wallet, named: dict[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(statements, "PAGE_ROWS", 2)
-    wallet.ask("fees", "withdraw", MERCHANT_ID, "KFB", "0.5", "--reason", "x")
-    before, fees = read_statements(wallet), wallet.ask("fees", "list")
-    assert all(text.count("\n") > 1 for text in before[:5])
-    for month in ("2025-10", "2025-11", "2025-12"):
-        wallet.ask("archive", "run", "--before", month)
-        assert read_statements(wallet) == before
-        assert wallet.ask("fees", "list") == fees
-    wallet.ask("archive", "restore", MERCHANT_ID, "--from", "2025-10")
-    assert read_statements(wallet) == before
-
-
-def test_a_statement_that_is_being_read_goes_on_in_the_files(
-    wallet: Wallet, named: dict[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(statements, "PAGE_ROWS", 1)
-    archive = ArchiveFolder(wallet.folder / "archive")
-
-    async def read(*, meanwhile: bool) -> list[statements.StatementRow]:
-        rows = []
-        async with await connect(wallet.url) as conn:
-            async for row in statements.read_statement(conn, MERCHANT_ID, archive=archive):
-                rows.append(row)
-                # In the middle of an entry with two postings.
-                if meanwhile and len(rows) == 11:
-                    await asyncio.to_thread(wallet.ask, *RUN)
-        return rows
-
-    before = asyncio.run(read(meanwhile=False))
-    assert before[8].entry_id == before[11].entry_id
-    assert asyncio.run(read(meanwhile=True)) == before
-
-
-def test_a_statement_without_its_file_says_that_it_is_not_complete(
-    wallet: Wallet, named: dict[str, int]
-) -> None:
-    wallet.ask(*RUN)
-    path_of(wallet).unlink()
-    result = wallet.run("book", "statement", MERCHANT_ID, status=1)
-    assert "The statement is not complete" in result.stderr
-    assert str(path_of(wallet)) in result.stderr
 
 
 def test_files_that_the_database_does_not_know_are_completed_or_left_alone(
@@ -394,3 +316,32 @@ def test_repeats_get_their_first_outcome_while_rows_are_removed(
     entries = count(wallet, "entry")
     asyncio.run(repeat())
     assert count(wallet, "entry") == entries
+
+
+def test_a_checkpoint_of_an_archived_entry_is_compared_with_its_file(
+    wallet: Wallet, named: dict[str, int]
+) -> None:
+    base = make_base(load_settings(wallet.variables), wallet.url)
+    signer = open_or_create_signer(base.settings, base.keyring.derive(OLD_KEY))
+    entry_id = named["debit 2025-10 1"]
+    ((place, seen),) = wallet.read(
+        "select (select count(*) from entry o where o.entry_id <= e.entry_id), hash from entry e"
+        " where entry_id = %(entry_id)s",
+        entry_id=entry_id,
+    )
+    path = base.checkpoint_dir / f"{MERCHANT_ID}.jsonl"
+    last = path.read_bytes()
+
+    def add(head_hash: str) -> None:
+        early = signer.sign(Checkpoint(MERCHANT_ID, place, entry_id, head_hash, 1))
+        path.write_bytes(msgspec.json.encode(early) + b"\n" + last)
+
+    add("00" * 32)
+    assert "a checkpoint saw another hash" in wallet.ask(*RUN, status=1)["faults"][0]["text"]
+    add(seen.hex())
+    wallet.ask(*RUN)
+    found = wallet.ask("book", "verify")["books"][0]
+    assert (found["ok"], found["checkpoints"]) == (True, 2)
+    add("00" * 32)
+    assert wallet.ask("book", "verify", status=1)["books"][0]["fault"]["rule"] == "checkpoint"
+    assert "a checkpoint saw another hash" in wallet.ask("archive", "verify", status=1)["faults"][0]["text"]
