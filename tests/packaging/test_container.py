@@ -97,7 +97,7 @@ def test_prepare_makes_every_file_that_is_mounted_and_replaces_none(tmp_path: Pa
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     files = re.findall(r"\{file: \./(\S+)\}", COMPOSE)
     first = {name: (folder / name).read_text() for name in files}
-    assert len(files) == len(set(re.findall(r"^  ([\w-]+): \{file: ", COMPOSE, re.M))) == 10
+    assert len(files) == len(set(re.findall(r"^  ([\w-]+): \{file: ", COMPOSE, re.M))) == 11
     for name in files:
         found = (folder / name).stat()
         assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (USERS[Path(name).parent.name], 0o400), name
