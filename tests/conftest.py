@@ -60,6 +60,7 @@ LONGEST = (
     "crash/test_killed.py",
     "browser/test_wallet.py",
     "browser/test_banner.py",
+    "crash/test_backups.py",
     "test_demo.py",
     "withdrawals/test_payer_crash.py",
     "handover/test_several_processes.py",
