@@ -19,7 +19,8 @@ SAMPLED, UNSAMPLED = "01", "00"
 
 
 @pytest.fixture
-def collector() -> Iterator[Collector]:
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
     with collecting() as opened:
         yield opened
 

@@ -12,7 +12,7 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.base.spans import NO_NOTES, current, step, work
+from merchant_wallet.base.spans import current, step, work
 from merchant_wallet.observability.otel import MAX_CALLERS, OtelTracer, read_traceparent, write_traceparent
 from merchant_wallet.observability.traces import KEPT_MS, StoredTraces, delete_old, open_tracer
 
@@ -50,17 +50,17 @@ def test_a_header_is_read_and_written_as_the_standard_says() -> None:
 def test_callers_can_trace_only_so_many_requests_in_a_second(collector: Collector) -> None:
     now_s = [0.0]
     tracer = OtelTracer(collector.url, 0.0, "web", "1", monotonic=lambda: now_s[0])
-    begun = [tracer.begin_request("x", CALLER, 0.0, NO_NOTES) for _ in range(MAX_CALLERS + 50)]
+    begun = [tracer.begin_request("x", CALLER, 0.0) for _ in range(MAX_CALLERS + 50)]
     assert sum(span is not None for span in begun) == MAX_CALLERS
     now_s[0] = 1.0
-    assert tracer.begin_request("x", CALLER, 0.0, NO_NOTES) is not None
+    assert tracer.begin_request("x", CALLER, 0.0) is not None
     tracer.close()
 
 
 def test_the_share_is_that_of_the_requests_without_a_caller(collector: Collector) -> None:
     draws = iter([0.009, 0.01, 0.5, 0.0])
     tracer = OtelTracer(collector.url, 0.01, "web", "1", draw=lambda: next(draws))
-    begun = [tracer.begin_request("x", "", 0.0, NO_NOTES) for _ in range(4)]
+    begun = [tracer.begin_request("x", "", 0.0) for _ in range(4)]
     assert [span is not None for span in begun] == [True, False, False, True]
     tracer.close()
 

@@ -23,9 +23,9 @@ class KeepsTraces(Protocol):
 
 def begin_span(tracer: Tracer, name: str, request: OperationRequest) -> Span | None:
     """The span of a request that has passed the gate. None if it is not traced."""
-    notes = {"http.request.method": "POST", "wallet.request_id": request.request_id}
-    span = tracer.begin_request(name, request.traceparent, request.began_s, notes)
+    span = tracer.begin_request(name, request.traceparent, request.began_s)
     if span is not None:
+        span.note({"http.request.method": "POST", "wallet.request_id": request.request_id})
         if request.merchant_id is not None:
             span.note({"wallet.merchant_id": request.merchant_id})
         tracer.begin("gate", span.traceparent, began_s=request.began_s).end()

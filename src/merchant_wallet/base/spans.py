@@ -43,7 +43,7 @@ class Span(Protocol):
 class Tracer(Protocol):
     """Records spans."""
 
-    def begin_request(self, name: str, traceparent: str, began_s: float, notes: Notes) -> Span | None:
+    def begin_request(self, name: str, traceparent: str, began_s: float) -> Span | None:
         """A request's span, which began at a monotonic time. None if this request is not traced."""
 
     def begin(

@@ -4,6 +4,7 @@ Rules:
 - Only this module imports OpenTelemetry, and it is imported only if traces are on.
 - A request is traced if its caller traces it, or else by chance. Of the callers' requests at most
   `MAX_CALLERS` a second are traced in a process: what a stranger sends must not slow the service.
+- Spans are sent every five seconds, since each sending costs some milliseconds (OTEL_BSP_SCHEDULE_DELAY).
 - Spans that can't be sent are dropped. Nothing waits for the collector, except the end of the process, for at
   most `CLOSE_S`.
 """
@@ -37,7 +38,6 @@ from merchant_wallet.base.spans import NO_NOTES, Kind, Notes
 
 MAX_CALLERS: Final = 100
 SEND_TIMEOUT_S: Final = 5
-SEND_INTERVAL_MS: Final = 1000
 CLOSE_S: Final = 5
 PATH: Final = "/v1/traces"
 KINDS: Final[dict[Kind, SpanKind]] = {
@@ -106,23 +106,21 @@ class OtelTracer:
         )
         self._provider = TracerProvider(sampler=ALWAYS_ON, resource=resource, shutdown_on_exit=False)
         exporter = OTLPSpanExporter(endpoint=url + PATH, timeout=SEND_TIMEOUT_S)
-        self._provider.add_span_processor(
-            BatchSpanProcessor(exporter, schedule_delay_millis=SEND_INTERVAL_MS)
-        )
+        self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("merchant_wallet", version)
         self._share = share
         self._draw = draw
         self._monotonic = monotonic
         self._second, self._callers = 0, 0
 
-    def begin_request(self, name: str, traceparent: str, began_s: float, notes: Notes) -> OtelSpan | None:
+    def begin_request(self, name: str, traceparent: str, began_s: float) -> OtelSpan | None:
         """A request's span. None if this request is not traced."""
         caller = read_traceparent(traceparent) if traceparent else None
         if caller is None:
-            return None if self._draw() >= self._share else self._begin_root(name, began_s, notes)
+            return None if self._draw() >= self._share else self._begin_root(name, began_s)
         if not caller.trace_flags & TraceFlags.SAMPLED or not self._admits():
             return None
-        return self.begin(name, traceparent, kind="server", began_s=began_s, notes=notes)
+        return self.begin(name, traceparent, kind="server", began_s=began_s)
 
     def begin(
         self,
@@ -153,11 +151,9 @@ class OtelTracer:
         self._provider.force_flush(CLOSE_S * 1000)
         self._provider.shutdown()
 
-    def _begin_root(self, name: str, began_s: float, notes: Notes) -> OtelSpan:
+    def _begin_root(self, name: str, began_s: float) -> OtelSpan:
         started_ns = self._to_ns(began_s)
-        return OtelSpan(
-            self._tracer.start_span(name, kind=SpanKind.SERVER, attributes=notes, start_time=started_ns)
-        )
+        return OtelSpan(self._tracer.start_span(name, kind=SpanKind.SERVER, start_time=started_ns))
 
     def _admits(self) -> bool:
         second = int(self._monotonic())
