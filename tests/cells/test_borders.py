@@ -83,7 +83,7 @@ def test_postgresql_plans_no_table_that_the_text_does_not_name(database_url: str
     with connect_sync(database_url) as connection:
         planned = 0
         for file, query in list_queries():
-            if query.text.lower().startswith(("lock ", "set ")):
+            if query.text.lower().startswith(("lock ", "set ", "create ", "alter ")):
                 continue
             tables = _TABLES & set(_list_planned_tables(_plan(connection, query)))
             assert tables <= read_tables(query.text), f"{file}: {query.name}"
