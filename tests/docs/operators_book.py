@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "operating.md"
 NOT_RUN: Final = "# not run by a test"
-MARKER: Final = re.compile(r" *<!-- (run|start): ([a-z ]+) -->")
+MARKER: Final = re.compile(r" *<!-- (run|start): ([a-z -]+) -->")
 COMMAND: Final = re.compile(
     r"(?:[A-Z_]+=\S+ )*(?:merchant-wallet|systemctl|psql|pgbackrest|make|podman|docker) "
 )
