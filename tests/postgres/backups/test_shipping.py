@@ -119,6 +119,25 @@ def test_a_full_segment_takes_the_place_of_its_parts(place: Place) -> None:
     assert [before.end for before in wal[:-1]] == [after.start for after in wal[1:]]
 
 
+def test_a_restore_goes_on_when_parts_become_a_whole_segment_meanwhile(place: Place) -> None:
+    place.ship()
+    place.execute("create table kept (n int)")
+    place.back_up()
+    place.execute("insert into kept values (1)")
+    place.ship()
+    listed = place.catalogue
+    place.execute("insert into kept values (2)")
+    place.execute("create table large as select repeat('x', 1000) t from generate_series(1, 40000)")
+    place.ship()
+    assert {each.object for each in listed.wal} - {each.object for each in place.catalogue.wal}
+    target = place.root / "restored"
+    base = choose_base(listed, None, None)
+    restore(target, place.store, place.key, listed, base, None, lambda _: None)
+    place.server.stop()
+    place.start(target)
+    assert place.read() == [1, 2]
+
+
 def test_wal_is_kept_until_the_store_has_confirmed_it(place: Place) -> None:
     place.ship()
     place.execute("create table kept (n int)")

@@ -7,3 +7,7 @@ class BackupError(Exception):
 
 class StoreAway(BackupError):
     """The store does not answer, or refuses. The same may work later."""
+
+
+class ObjectGone(StoreAway):
+    """An object of a list is not there any more: what it contained is in another one, or was removed."""

@@ -29,7 +29,7 @@ from merchant_wallet.base.config import DATA_DIR_MODE
 from merchant_wallet.postgres.backups import catalogue
 from merchant_wallet.postgres.backups.catalogue import BaseBackup, Catalogue, StoredWal
 from merchant_wallet.postgres.backups.encryption import BackupKey
-from merchant_wallet.postgres.backups.errors import BackupError
+from merchant_wallet.postgres.backups.errors import BackupError, ObjectGone
 from merchant_wallet.postgres.backups.names import SEGMENT_BYTES
 from merchant_wallet.postgres.backups.stores import Store
 from merchant_wallet.postgres.cluster import renew_passwords
@@ -45,6 +45,7 @@ from merchant_wallet.postgres.server import make_server_settings
 
 POLL_S: Final = 0.1
 STOP_TIMEOUT_S: Final = 60.0
+LIST_TRIES: Final = 20
 COPY_BYTES: Final = 2**20
 DRAFT: Final = "postgres.restoring"
 SPOOL: Final = "postgres.wal"
@@ -107,8 +108,7 @@ def restore(
             fetcher = Fetcher(store, key, programs, say)
             fetcher.fetch_base(base, draft)
             _check_files(draft, folder, programs)
-            fetcher.fetch_wal(found, base, spool)
-            end = found.find_end(base)
+            end = fetcher.fetch_wal(found, base, spool).find_end(base)
             last_commit_ms = _Replay(folder, programs, draft, spool, say).run(end.timeline, to_ms)
             renew_passwords(draft, folder, programs)
             draft.rename(folder.cluster)
@@ -223,8 +223,21 @@ class Fetcher:
         if failures:
             raise failures[0]
 
-    def fetch_wal(self, found: Catalogue, base: BaseBackup, target: Path) -> None:
-        """Get all WAL that the replay may ask for, as PostgreSQL's segments."""
+    def fetch_wal(self, found: Catalogue, base: BaseBackup, target: Path) -> Catalogue:
+        """Get all WAL that the replay may ask for, as PostgreSQL's segments. Returns what the store has.
+
+        A running `up` replaces the parts of a segment by the whole one. Then the store is listed again.
+        """
+        for _ in range(LIST_TRIES):
+            try:
+                self._fetch_wal(found, base, target)
+            except ObjectGone:
+                found = catalogue.read_catalogue(self._store, found.system)
+            else:
+                return found
+        raise BackupError("The store's WAL changes faster than it can be read: try again later.")
+
+    def _fetch_wal(self, found: Catalogue, base: BaseBackup, target: Path) -> None:
         needed = found.list_needed(base)
         for done, stored in enumerate(needed):
             self._say(f"fetching WAL: {done} of {len(needed)} objects")

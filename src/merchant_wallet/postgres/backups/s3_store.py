@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from merchant_wallet.postgres.backups.encryption import Reader, Writer
-from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
+from merchant_wallet.postgres.backups.errors import BackupError, ObjectGone, StoreAway
 from merchant_wallet.postgres.backups.stores import StoredObject
 
 PART_BYTES: Final = 8 * 2**20
@@ -66,7 +66,10 @@ class S3Store:
     def read(self, name: str) -> Iterator[Reader]:
         """See `Store`."""
         with self._named():
-            chunks = self._library.get(self._store, name).stream(min_chunk_size=READ_BYTES)
+            try:
+                chunks = self._library.get(self._store, name).stream(min_chunk_size=READ_BYTES)
+            except self._library.exceptions.NotFoundError as error:
+                raise ObjectGone(f"The back-up store {self._place} has no {name} any more.") from error
         yield _Chunks(iter(chunks), self)
 
     def list_objects(self, prefix: str = "") -> list[StoredObject]:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from merchant_wallet.base.atomic_files import OWNER_ONLY, replace_file, sync_folder
 from merchant_wallet.postgres.backups.encryption import Reader, Writer
-from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
+from merchant_wallet.postgres.backups.errors import BackupError, ObjectGone, StoreAway
 
 FOLDER_MODE: Final = 0o700
 DRAFT: Final = ".draft-"
@@ -43,7 +43,7 @@ class Store(Protocol):
         ...
 
     def read(self, name: str) -> AbstractContextManager[Reader]:
-        """Read an object."""
+        """Read an object. Raises ObjectGone."""
         ...
 
     def list_objects(self, prefix: str = "") -> list[StoredObject]:
@@ -105,7 +105,10 @@ class FolderStore:
     def read(self, name: str) -> Iterator[Reader]:
         """See `Store`."""
         with _named(self._root):
-            file = self._path(name).open("rb")
+            try:
+                file = self._path(name).open("rb")
+            except FileNotFoundError as error:
+                raise ObjectGone(f"The back-up folder {self._root} has no {name} any more.") from error
         with file:
             yield file
 
