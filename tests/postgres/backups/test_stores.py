@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
+from merchant_wallet.postgres.backups.errors import BackupError, ObjectGone, StoreAway
 from merchant_wallet.postgres.backups.stores import Store, open_store
 
 LONG = bytes(range(256)) * 80_000
@@ -58,7 +58,7 @@ def test_removed_objects_are_gone_and_removing_them_again_is_no_error(store_url:
     store.delete(["1/wal/a"])
 
     assert [found.name for found in store.list_objects()] == ["1/wal/b"]
-    with pytest.raises(StoreAway), store.read("1/wal/a"):
+    with pytest.raises(ObjectGone), store.read("1/wal/a"):
         pass
 
 
