@@ -12,6 +12,7 @@ from merchant_wallet.processes.listening_socket import (
     CannotListen,
     bind,
     drop_new_connections,
+    let_packets_in,
     take_systemd_socket,
 )
 
@@ -53,6 +54,21 @@ def test_before_a_socket_is_closed_it_takes_no_new_connection_and_keeps_the_ones
         new.setblocking(True)
         with pytest.raises(ConnectionRefusedError):
             new.connect(address)
+
+
+@pytest.mark.parametrize("host", [LOOPBACK, "::1"])
+def test_a_connection_whose_handshake_ended_late_gets_its_packets(host: str) -> None:
+    listening = run(bind(host, 0))
+    listening.listen()
+    with listening, socket.create_connection(listening.getsockname()[:2]) as client:
+        accepted, _ = listening.accept()
+        with accepted:
+            # As if the kernel had made it from a socket that drops.
+            drop_new_connections(accepted)
+            client.sendall(b"request")
+            let_packets_in(accepted)
+            accepted.settimeout(10)
+            assert accepted.recv(100) == b"request"
 
 
 def test_a_bound_socket_takes_no_connection_before_it_listens() -> None:

@@ -56,7 +56,10 @@ HEAD_TOO_LONG: Final = Refusal(
 
 
 class ListenerState:
-    """What all connections of a listener share, and the set of open ones."""
+    """What all connections of a listener share, and the set of open ones.
+
+    `welcome` is called with each new connection, if it is set.
+    """
 
     def __init__(
         self,
@@ -76,6 +79,7 @@ class ListenerState:
         self.open: set[Connection] = set()
         self.date = b""
         self.closing = False
+        self.welcome: Callable[[asyncio.Transport], None] | None = None
 
     def make_connection(self) -> "Connection":
         """The protocol for a new connection."""
@@ -122,6 +126,8 @@ class Connection(IgnoresUpgrades, asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""
         self._transport = cast(asyncio.Transport, transport)
+        if self._state.welcome is not None:
+            self._state.welcome(self._transport)
         peername = transport.get_extra_info("peername")
         self._peer = str(peername[0]) if peername else ""
         if self._state.closing or not self._state.admission.admit(self, self._peer):

@@ -25,7 +25,7 @@ from merchant_wallet.api.connection import ListenerState
 from merchant_wallet.api.dependencies import Dependencies
 from merchant_wallet.api.endpoint import Endpoint
 from merchant_wallet.base.siblings import Siblings
-from merchant_wallet.processes.listening_socket import drop_new_connections
+from merchant_wallet.processes.listening_socket import drop_new_connections, let_packets_in
 from merchant_wallet.web.connection import PageConnection
 
 log = structlog.get_logger("listener")
@@ -96,6 +96,7 @@ class Listener:
         """Accept what waits, then accept nothing more. `is_kept`: somebody else keeps the socket open."""
         assert self._server is not None, "it listens"
         if not is_kept:
+            self._state.welcome = _let_packets_in
             drop_new_connections(self._socket)
             await asyncio.sleep(ACCEPT_REST_S)
         self._server.close()
@@ -164,3 +165,8 @@ class Listener:
                 "connections closed for new ones", closed=closed, refused=refused, open=len(admission)
             )
             self._logged = counts
+
+
+def _let_packets_in(transport: asyncio.Transport) -> None:
+    """A connection from a socket that drops packets must not drop them, too."""
+    let_packets_in(transport.get_extra_info("socket"))

@@ -9,10 +9,8 @@ Rules:
 """
 
 import asyncio
-import ctypes
 import os
 import socket
-import struct
 from collections.abc import MutableMapping
 from typing import Final
 
@@ -26,15 +24,10 @@ BIND_RETRY_S: Final = 30.0
 SYSTEMD_FD: Final = 3
 """systemd passes its sockets from this descriptor on (sd_listen_fds(3))."""
 
-_SO_ATTACH_FILTER: Final = 26
-_DROP_SYNS: Final = (
-    (0x30, 0, 0, 13),  # load the byte with the TCP flags
-    (0x54, 0, 0, 0x12),  # keep SYN and ACK
-    (0x15, 0, 1, 0x02),  # is it SYN alone?
-    (0x06, 0, 0, 0),  # yes: drop the packet
-    (0x06, 0, 0, 0xFFFFFFFF),  # no: accept all of it
-)
-"""A classic BPF program (linux/filter.h): code, jump if true, jump if false, operand."""
+_IP_MINTTL: Final = 21
+_IPV6_MINHOPCOUNT: Final = 73
+_LARGEST_TTL: Final = 255
+"""No usual system sends packets with this time to live (ip(7)). So with this minimum nothing arrives."""
 
 
 class CannotListen(ConfigError):
@@ -102,11 +95,25 @@ def take_systemd_socket(environment: MutableMapping[str, str]) -> socket.socket 
 
 
 def drop_new_connections(listening: socket.socket) -> None:
-    """Let the kernel drop every SYN to this socket. Handshakes under way still complete."""
-    program = b"".join(struct.pack("HBBI", *instruction) for instruction in _DROP_SYNS)
-    held = ctypes.create_string_buffer(program, len(program))
-    filter_program = struct.pack("HP", len(_DROP_SYNS), ctypes.addressof(held))
+    """Let the kernel drop every SYN to this socket. It needs no right.
+
+    Handshakes under way still complete. Their connections inherit the minimum: `let_packets_in` removes it.
+    """
+    _set_least_ttl(listening, _LARGEST_TTL)
+
+
+def let_packets_in(accepted: socket.socket) -> None:
+    """Let a connection that was accepted after `drop_new_connections` get its packets, also earlier ones.
+
+    What was dropped meanwhile is sent again by its sender.
+    """
+    _set_least_ttl(accepted, 0)
+
+
+def _set_least_ttl(changed: socket.socket, ttl: int) -> None:
+    is_ipv6 = changed.family == socket.AF_INET6
+    level, option = (socket.IPPROTO_IPV6, _IPV6_MINHOPCOUNT) if is_ipv6 else (socket.IPPROTO_IP, _IP_MINTTL)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filter_program)
+        changed.setsockopt(level, option, ttl)
     except OSError as error:
         log.warning("new connections can't be held off while the server stops", reason=str(error))
