@@ -68,7 +68,7 @@ class S3Store:
         with self._named():
             try:
                 chunks = self._library.get(self._store, name).stream(min_chunk_size=READ_BYTES)
-            except self._library.exceptions.NotFoundError as error:
+            except (FileNotFoundError, self._library.exceptions.NotFoundError) as error:
                 raise ObjectGone(f"The back-up store {self._place} has no {name} any more.") from error
         yield _Chunks(iter(chunks), self)
 
