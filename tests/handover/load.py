@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 from tests.crash.client import Client
 
 ANSWER_TIMEOUT_S = 30.0
+NOTICED_S = 2.0
+"""HAProxy asks a process that was away once a second. Before its answer the next one must not leave."""
 
 
 class Load:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.crash.shop import run
 from tests.folders import make_folder
-from tests.handover.load import Load
+from tests.handover.load import NOTICED_S, Load
 from tests.handover.platform import WebProcess, furnish
 from tests.handover.proxies import Proxy, find_program
 
@@ -68,6 +68,7 @@ async def _restart_under_load(
             assert await asyncio.to_thread(each.stop) == 0
             await asyncio.gather(*(load.until_more(between) for load in loads))
             await asyncio.to_thread(each.start)
+            await asyncio.sleep(NOTICED_S)
     await asyncio.gather(*(load.until_more(between) for load in loads))
     for load in loads:
         await load.stop()

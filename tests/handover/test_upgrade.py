@@ -18,7 +18,7 @@ import pytest
 from tests.crash.client import Client
 from tests.crash.shop import MASTER_KEY, Shop, run
 from tests.folders import make_folder
-from tests.handover.load import Load
+from tests.handover.load import NOTICED_S, Load
 from tests.handover.platform import PROGRAM, WebProcess
 from tests.handover.proxies import Proxy, find_program
 
@@ -108,6 +108,7 @@ async def _upgrade(url: str, folder: Path, stack: ExitStack) -> None:
         each.program = PROGRAM
         each.environment["WALLET_UNREADY_S"] = "2"
         await asyncio.to_thread(each.start)
+        await asyncio.sleep(NOTICED_S)
         await load.until_more(BETWEEN)
     print(dict(load.failures), "while the old programs stopped")
     assert not (leaves and load.failures)
