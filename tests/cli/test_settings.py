@@ -37,12 +37,13 @@ def test_secrets_are_not_shown(rows: dict[str, dict[str, object]]) -> None:
 
 
 def test_one_side_and_what_was_changed_can_be_chosen(wallet: Wallet) -> None:
-    wallet.variables["WALLET_PORT"] = "9"
+    wallet.variables |= {"WALLET_PORT": "9", "WALLET_TRUSTED_PROXIES": "10.0.0.0/8,::1"}
     worker = {row["setting"] for row in wallet.ask("settings", "--side", "worker")["settings"]}
     assert "WALLET_PORT" not in worker
     assert "WALLET_GAP_FILL_S" in worker
-    changed = {row["setting"] for row in wallet.ask("settings", "--changed")["settings"]}
-    assert "WALLET_PORT" in changed
+    changed = {row["setting"]: row["value"] for row in wallet.ask("settings", "--changed")["settings"]}
+    assert changed["WALLET_PORT"] == "9"
+    assert changed["WALLET_TRUSTED_PROXIES"] == "10.0.0.0/8,::1/128"
     assert "WALLET_HOST" not in changed
 
 

@@ -21,6 +21,8 @@ def show_plain(value: object) -> str:
     """A value in the form of the setting, if that is Python's own form."""
     if value is None or value == ():
         return "none"
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
