@@ -54,11 +54,8 @@ def put_into_environment(env: Mapping[str, str], *, with_file: bool) -> dict[str
 
     `with_file` adds the settings file's values, for a process that can't read that file. Raises ConfigError.
     """
-    told = {**_read_credentials(env), **_read_environment(env)}
-    dropped = {CREDENTIALS}
-    if with_file:
-        dropped.add(FILE_SETTING)
-        told = {**read_given(env), **told}
+    told = read_given(env) if with_file else {**_read_credentials(env), **_read_environment(env)}
+    dropped = {CREDENTIALS, FILE_SETTING} if with_file else {CREDENTIALS}
     spelt = {PREFIX + name.upper(): given.text for name, given in told.items()}
     kept = {
         name: text

@@ -113,10 +113,10 @@ async def _repeat(
             await turn()
         except Exception as error:
             # The loop must survive any error of a turn. The log gets the traceback, and the retry is delayed.
-            await _pause(failures.note(error), stop)
+            await wait_for_any(stop, timeout_s=failures.note(error))
         else:
             failures.end()
-            await _pause(interval_s, stop, wake)
+            await wait_for_any(stop, wake, timeout_s=interval_s)
 
 
 async def repeat_until(
@@ -185,12 +185,7 @@ def start_after(ready: asyncio.Event, worker: Worker) -> Worker:
     """A worker that starts when `ready` is set."""
 
     async def run(stop: asyncio.Event) -> None:
-        stopped, begun = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(ready.wait())
-        try:
-            await asyncio.wait((stopped, begun), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopped.cancel()
-            begun.cancel()
+        await wait_for_any(stop, ready)
         if not stop.is_set():
             await worker(stop)
 
@@ -207,8 +202,8 @@ async def _run_one(worker: Worker, stop: asyncio.Event) -> Exception | None:
     return None
 
 
-async def _pause(timeout_s: float, *events: asyncio.Event | None) -> None:
-    """Wait until one of the events is set or the time has passed."""
+async def wait_for_any(*events: asyncio.Event | None, timeout_s: float | None = None) -> None:
+    """Wait until one of the events is set, or the time has passed."""
     waiting = [asyncio.ensure_future(event.wait()) for event in events if event is not None]
     try:
         await asyncio.wait(waiting, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)

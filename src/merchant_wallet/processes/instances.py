@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import structlog
 from psycopg import AsyncConnection
 
-from merchant_wallet.base.db import Queries, connect_sync
+from merchant_wallet.base.db import Queries, connect
 from merchant_wallet.base.version import read_version
 from merchant_wallet.base.workers import Connect, log_failure, repeat
 from merchant_wallet.postgres.grants import Side
@@ -92,11 +92,12 @@ async def list_live(home: AsyncConnection[Any]) -> list[Instance]:
 
 
 def find_contract_limit(url: str) -> ContractLimit:
-    """What the programs that run now allow. Raises psycopg.Error."""
-    with connect_sync(url) as home:
-        if home.execute(QUERIES["has_table"].text).fetchone() != (True,):
-            return ContractLimit(None, [])
-        rows = home.execute(QUERIES["list_live"].text, {"live_ms": LIVE_MS}).fetchall()
-    live = [Instance(*row) for row in rows]
+    """What the programs that run now allow, for callers without an event loop. Raises psycopg.Error."""
+    live = asyncio.run(_read_live(url))
     version = min((instance.schema_version for instance in live), default=None)
     return ContractLimit(version, [str(instance) for instance in live if instance.schema_version == version])
+
+
+async def _read_live(url: str) -> list[Instance]:
+    async with await connect(url) as home:
+        return await list_live(home)

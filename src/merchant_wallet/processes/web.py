@@ -19,7 +19,7 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.siblings import Siblings
-from merchant_wallet.base.workers import log_failure
+from merchant_wallet.base.workers import log_failure, wait_for_any
 from merchant_wallet.book.nonce_partitions import open_nonce_days
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.observability import logs
@@ -129,7 +129,7 @@ async def serve(
 
         async def run(listener: Listener) -> None:
             on_ready(address)
-            await _wait_for_either(stop, place.hand_over)
+            await wait_for_any(stop, place.hand_over)
             if not stop.is_set():
                 await ending.hand_over(web, listener, stop, settings.drain_timeout_s)
                 return
@@ -147,15 +147,6 @@ async def serve(
             keeping.cancel()
             gone.set()
             await asyncio.gather(keeping, presence, return_exceptions=True)
-
-
-async def _wait_for_either(*events: asyncio.Event) -> None:
-    tasks = [asyncio.create_task(event.wait()) for event in events]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
 
 
 async def serve_web(
