@@ -1,10 +1,15 @@
 """`doctor` about servers, programs and disks: each fault that an auditor would name, as tables."""
 
+import asyncio
 from pathlib import Path
 
+import psycopg
 import pytest
+from tests.clusters import lone_cluster
 
+from merchant_wallet.base.db import connect
 from merchant_wallet.base.connection_limits import COMMANDS, SERVE_CONNECTIONS, WORK_CONNECTIONS
+from merchant_wallet.cli.findings import fetch
 from merchant_wallet.cli.server_checks import (
     Standby,
     judge_connections,
@@ -83,6 +88,17 @@ def test_the_server_has_room_for_the_programs_that_run() -> None:
     assert judge_connections(sides, most=needed, used=10).word == "ok"
     assert judge_connections(sides, most=needed - 1, used=10).word == "hint"
     assert judge_connections({}, most=100, used=91).word == "wrong"
+
+
+def test_sessions_of_other_roles_are_counted_without_a_right_to_look_at_them() -> None:
+    with lone_cluster() as server, psycopg.connect(server.url()), psycopg.connect(server.url()):
+        server.execute("create role plain login")
+
+        async def count() -> int:
+            async with await connect(server.url().replace("postgres@", "plain@")) as conn:
+                return int((await fetch(conn, "count_connections"))[0][1])
+
+        assert asyncio.run(count()) >= 3
 
 
 @pytest.mark.parametrize(

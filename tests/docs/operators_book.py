@@ -2,10 +2,11 @@
 
 Rules:
 - `<!-- run: NAME -->` before a block: a test runs its lines as one of NAME's steps, in the page's order.
+  `<!-- run: NAME, OTHER -->`: as a step of both.
 - `<!-- start: NAME -->`: the same for a program that stays in the foreground. The test waits until it is
   ready.
 - A block that begins with `# not run by a test` is shown with that line, so readers know.
-- Folders of the page become folders of the test. Nothing else of a command is changed.
+- Folders, ports and the database's host become those of the test. Nothing else of a command is changed.
 """
 
 import os
@@ -21,7 +22,7 @@ from typing import Final, NamedTuple
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "operating.md"
 NOT_RUN: Final = "# not run by a test"
-MARKER: Final = re.compile(r" *<!-- (run|start): ([a-z -]+) -->")
+MARKER: Final = re.compile(r" *<!-- (run|start): ([a-z, -]+) -->")
 COMMAND: Final = re.compile(
     r"(?:[A-Z_]+=\S+ )*(?:merchant-wallet|systemctl|psql|pgbackrest|make|podman|docker) "
 )
@@ -33,29 +34,30 @@ class Block(NamedTuple):
     """A block of commands. `how` is `run` or `start`, or empty without a marker."""
 
     how: str
-    journey: str
+    journeys: tuple[str, ...]
     text: str
 
 
 def list_blocks(page: str) -> Iterator[Block]:
     """Every indented or fenced block of the page that is not generated, in order."""
     lines = GENERATED.sub("", page).splitlines()
-    how = journey = ""
+    how = ""
+    journeys: tuple[str, ...] = ()
     number = 0
     while number < len(lines):
         line = lines[number]
         if marked := MARKER.fullmatch(line):
-            how, journey = marked[1], marked[2]
+            how, journeys = marked[1], tuple(marked[2].split(", "))
         elif line.strip().startswith("```"):
             end = next(n for n in range(number + 1, len(lines)) if lines[n].strip() == "```")
-            yield Block(how, journey, _dedent(lines[number + 1 : end]))
-            number, how, journey = end, "", ""
+            yield Block(how, journeys, _dedent(lines[number + 1 : end]))
+            number, how, journeys = end, "", ()
         elif line.startswith("    ") and not lines[number - 1].strip():
             end = number
             while end < len(lines) and (lines[end].startswith("    ") or not lines[end].strip()):
                 end += 1
-            yield Block(how, journey, _dedent(lines[number:end]))
-            number, how, journey = end - 1, "", ""
+            yield Block(how, journeys, _dedent(lines[number:end]))
+            number, how, journeys = end - 1, "", ()
         number += 1
 
 
@@ -67,12 +69,12 @@ def _dedent(lines: list[str]) -> str:
 class Terminal:
     """A shell in which a journey's blocks are typed, and the programs that it started."""
 
-    def __init__(self, root: Path, folders: Mapping[str, Path], **variables: str) -> None:
+    def __init__(self, root: Path, texts: Mapping[str, Path | str], path: str = "", **variables: str) -> None:
         self._root = root
-        self._folders = folders
+        self._texts = texts
         kept = {name: text for name, text in os.environ.items() if not name.startswith(("WALLET_", "PG"))}
         programs = Path(sys.executable).parent
-        self._environment = {**kept, "PATH": f"{programs}{os.pathsep}{kept['PATH']}", **variables}
+        self._environment = {**kept, "PATH": f"{programs}{os.pathsep}{path or kept['PATH']}", **variables}
         self._started: list[subprocess.Popen[str]] = []
 
     def type(self, block: Block) -> str:
@@ -104,8 +106,8 @@ class Terminal:
         return f". {self._variables}\n" if self._variables.exists() else ""
 
     def _translate(self, text: str) -> str:
-        for named, real in self._folders.items():
-            text = text.replace(named, str(real))
+        for shown, real in self._texts.items():
+            text = text.replace(shown, str(real))
         return text
 
     def _start(self, text: str) -> str:

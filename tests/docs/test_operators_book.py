@@ -1,15 +1,19 @@
 """The operators' page is typed in, block by block."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.clusters import Cluster
 from tests.docs.operators_book import COMMAND, NOT_RUN, PAGE, Terminal, list_blocks
 from tests.folders import make_folder
+from tests.ports import find_port
 
 BLOCKS = list(list_blocks(PAGE.read_text(encoding="utf-8")))
-JOURNEYS = ("one machine", "back-up")
+ONE_MACHINE = ("one machine", "back-up")
+SERVICES = "services"
 
 
 @pytest.fixture
@@ -20,23 +24,58 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
-@pytest.mark.parametrize("journey", JOURNEYS)
+@pytest.fixture
+def cluster(folder: Path) -> Iterator[Cluster]:
+    """An empty server of one's own."""
+    made = Cluster(folder, "db")
+    made.initialize()
+    made.start()
+    yield made
+    made.kill()
+
+
+def type_in(terminal: Terminal, journey: str) -> list[str]:
+    """Type a journey's blocks in, one after the other, and return what each printed."""
+    try:
+        return [terminal.type(block) for block in BLOCKS if journey in block.journeys]
+    finally:
+        terminal.close()
+
+
+@pytest.mark.parametrize("journey", ONE_MACHINE)
 def test_the_blocks_of_a_journey_work_one_after_the_other(folder: Path, journey: str) -> None:
     """One machine: from `up` to a merchant with money. Back-up: from its key to a rehearsed restore."""
     (folder / "backup").mkdir()
     (folder / "etc").mkdir()
     folders = {"/srv/wallet": folder / "srv", "/mnt/backup": folder / "backup", "/etc/wallet": folder / "etc"}
-    terminal = Terminal(folder, folders, WALLET_PORT="0")
-    try:
-        said = [terminal.type(block) for block in BLOCKS if block.journey == journey]
-    finally:
-        terminal.close()
+    said = type_in(Terminal(folder, folders, WALLET_PORT="0"), journey)
     assert len(said) > 2
     assert any("password: " in text for text in said), "the first operator's password is printed"
 
 
+def test_services_on_a_postgresql_of_ones_own_from_roles_to_a_merchant_with_money(
+    folder: Path, cluster: Cluster
+) -> None:
+    """The database is reached by its socket. Ports are free ones, folders are the test's."""
+    web, worker = "/var/lib/merchant-wallet-checkpoints", "/var/lib/merchant-wallet-worker"
+    texts = {
+        "@db.internal/wallet": f"@/wallet?host={cluster.sockets}",
+        "-h db.internal": f"-h {cluster.sockets}",
+        "/etc/merchant-wallet": folder / "etc",
+        web: folder / "checkpoints",
+        worker: folder / "worker",
+        **{port: str(find_port()) for port in ("8081", "8082", "9102")},
+    }
+    path = f"{cluster.programs.path}{os.pathsep}{os.environ['PATH']}"
+    said = type_in(Terminal(folder, texts, path=path), SERVICES)
+    assert sum("ready: " in text for text in said) == 3, "two serve and one work are ready"
+    assert any("password" in text for text in said), "the first operator's password is printed"
+    assert any("1000" in text and "Shop" in text for text in said), "the merchant has its money"
+
+
 def test_every_marked_block_belongs_to_a_journey_that_is_tried() -> None:
-    assert {block.journey for block in BLOCKS if block.how} == set(JOURNEYS)
+    named = {journey for block in BLOCKS if block.how for journey in block.journeys}
+    assert named == {*ONE_MACHINE, SERVICES}
 
 
 def test_what_is_said_not_to_be_run_is_not_marked_to_be_run() -> None:

@@ -8,7 +8,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from typing import Any, Final
 
 import httpx
 import psycopg
+from tests.ports import find_port
 
 from merchant_wallet.postgres.data_folder import DataFolder
 from merchant_wallet.postgres.programs import choose_programs
@@ -50,13 +50,6 @@ def wait_until(holds: Callable[[], object], what: str) -> None:
         if time.monotonic() > ends:
             raise AssertionError(f"not within {TIMEOUT_S:.0f} s: {what}")
         time.sleep(POLL_S)
-
-
-def find_port() -> int:
-    """A free port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 class Node:

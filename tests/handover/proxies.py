@@ -15,9 +15,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from tests.ports import find_port
 
 _LOOPBACK = ipaddress.ip_address("127.0.0.1")
 DEPLOY = Path(__file__).parents[2] / "deploy"
+CONSOLE_NETWORK = "198.51.100.0/24"
+CONSOLE_RULES = ("# location /console", "# http-request deny if { path_beg /console")
 PROGRAMS = {"nginx": "/usr/sbin/nginx", "haproxy": "/usr/sbin/haproxy"}
 START_TIMEOUT_S = 20.0
 NGINX_MAIN = """\
@@ -44,12 +47,15 @@ def find_program(name: str) -> str | None:
 
 
 class Proxy:
-    """One of the two proxies in front of web processes."""
+    """One of the two proxies in front of web processes. `console_from` turns the rule for the console on: only
+    this network may open it.
+    """
 
-    def __init__(self, name: str, folder: Path, upstreams: Sequence[int]) -> None:
+    def __init__(self, name: str, folder: Path, upstreams: Sequence[int], console_from: str = "") -> None:
         self.name = name
+        self._console_from = console_from
         self.folder = folder
-        self.port = _find_port()
+        self.port = find_port()
         folder.mkdir()
         self.trusted = _make_certificate(folder)
         self._command = self._configure(upstreams)
@@ -79,6 +85,9 @@ class Proxy:
                 "bind :443": f"bind 127.0.0.1:{self.port}",
                 "/etc/haproxy/wallet.pem": f"{folder}/both.pem",
             }
+        if self._console_from:
+            wanted |= {rule: rule.removeprefix("# ") for rule in CONSOLE_RULES if rule in printed}
+            wanted |= {CONSOLE_NETWORK: self._console_from}
         for old, new in wanted.items():
             assert printed.count(old) == 1, old
             printed = printed.replace(old, new)
@@ -113,12 +122,6 @@ class Proxy:
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             self._process.wait(START_TIMEOUT_S)
-
-
-def _find_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _make_certificate(folder: Path) -> ssl.SSLContext:

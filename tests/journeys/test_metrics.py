@@ -1,11 +1,11 @@
 """/metrics of a running service: it shows what merchants did, and only to permitted sources."""
 
-import socket
 from ipaddress import ip_network
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 from tests.journeys.conftest import Platform, RunPlatform, Shop
+from tests.ports import find_port
 
 
 def scrape(platform: Platform, **headers: str) -> httpx.Response:
@@ -50,9 +50,7 @@ def test_what_comes_through_a_proxy_is_not_from_here(platform: Platform) -> None
 
 
 def test_the_worker_side_serves_its_own(own_platform: RunPlatform) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = find_port()
     with own_platform(working=True, metrics_port=port), httpx.Client(trust_env=False) as client:
         page = client.get(f"http://127.0.0.1:{port}/metrics").text
     assert value_of(page, "wallet_signer_refusals_total") == 0

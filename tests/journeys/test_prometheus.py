@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from scripts.documents.alerts import RULES
 from tests.journeys.conftest import RunPlatform, wait_until
 from tests.journeys.orders import withdrawal
 from tests.observability.test_dashboards import list_expressions
+from tests.ports import find_port
 from tests.prometheus import find_program
 
 from merchant_wallet.observability.metric_table import METRICS
@@ -34,12 +34,6 @@ EMPTY_WHEN_NEW = (
     "wallet_deposit_oldest",
     "wallet_payout_stops",
 )
-
-
-def find_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -48,6 +48,8 @@ EVIDENCE = 'wallet_rollback_evidence{subject="book",instance="a"}'
 SHOWN = 'wallet_platform_shown{process="web",instance="a"}'
 SHOWN_B = 'wallet_platform_shown{process="worker",instance="b"}'
 BUILD = 'wallet_build_info{process="web",version="1.0.0",mode="live",instance="a"}'
+TARGET = 'up{instance="a"}'
+TARGET_B = 'up{instance="b"}'
 BUILD_B = 'wallet_build_info{process="web",version="1.1.0",mode="live",instance="b"}'
 SLOW = 'wallet_request_seconds_bucket{operation="exchange",le="0.256"}'
 ALL = 'wallet_request_seconds_count{operation="exchange"}'
@@ -67,6 +69,15 @@ CASES = (
     Case("WalletRequestsSlow", {SLOW: "0+90x30", ALL: "0+100x30"}, 25, 1),
     Case("WalletNotScraped", {BUILD: "1x10 _x20"}, 9, 0),
     Case("WalletNotScraped", {BUILD: "1x10 stale _x20"}, 20, 1),
+    Case(
+        "WalletProcessDown",
+        {TARGET: "1x5 0x15", TARGET_B: "1x20", BUILD: "1x5 stale", BUILD_B: "1x20"},
+        15,
+        1,
+    ),
+    Case("WalletProcessDown", {TARGET: "1x5 0 1x15", BUILD: "1x5 stale 1x15"}, 15, 0),
+    # A target of another program is not ours.
+    Case("WalletProcessDown", {TARGET: "1x20", TARGET_B: "0x20", BUILD: "1x20"}, 15, 0),
     Case("WalletVersionsDiffer", {BUILD: "1x90", BUILD_B: "1x90"}, 30, 0),
     Case("WalletVersionsDiffer", {BUILD: "1x90", BUILD_B: "1x90"}, 70, 1),
     Case("WalletQueueFull", {WAITING: "3000x10", LIMIT: "4096x10"}, 5, 0),

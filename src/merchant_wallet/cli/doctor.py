@@ -183,15 +183,15 @@ def judge_build(*, optimised: bool) -> Finding:
 
 
 def _check_configuration(settings: Settings) -> Finding:
-    folder = shlex.quote(str(settings.data))
+    folder = f"data folder {shlex.quote(str(settings.data))}" if settings.data.exists() else "no data folder"
     if settings.sandbox:
-        return Finding("configuration", f"data folder {folder}, sandbox: no real money moves")
+        return Finding("configuration", f"{folder}, sandbox: no real money moves")
     named = [(code, settings.chains[code].rpc) for code in settings.open_chains]
     nodes = ", ".join(f"{chain} over {len(urls)} node(s)" for chain, urls in named)
     if not nodes:
         text = "WALLET_SANDBOX is false, and no chain has a node"
         return Finding("configuration", text, f"set {NODE_SETTINGS}")
-    return Finding("configuration", f"data folder {folder}, live: real USDT, {nodes}")
+    return Finding("configuration", f"{folder}, live: real USDT, {nodes}")
 
 
 def _check_version(version: int) -> Finding:

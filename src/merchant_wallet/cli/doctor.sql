@@ -31,6 +31,7 @@ select r.application_name, r.sync_state, (extract(epoch from r.replay_lag) * 100
  order by r.application_name;
 
 -- name: count_connections
--- How many sessions the server takes from ordinary users, and how many there are.
+-- How many sessions the server takes from ordinary users, and how many there are. `pg_stat_activity` says of
+-- other roles' sessions not what they are, unless one has `pg_monitor`; this count needs no right.
 select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
-       (select count(*) from pg_stat_activity where backend_type = 'client backend');
+       (select sum(numbackends) from pg_stat_database)::int;

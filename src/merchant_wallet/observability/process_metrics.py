@@ -80,6 +80,13 @@ GAUGES: Final = (
         (
             Alert("WalletNotScraped", "absent", "absent(wallet_build_info)", "page", "5m"),
             Alert(
+                "WalletProcessDown",
+                "of a target that was there in the last day and does not answer now",
+                "up == 0 and on (job, instance) max_over_time(wallet_build_info[1d])",
+                "page",
+                "2m",
+            ),
+            Alert(
                 "WalletVersionsDiffer",
                 "of two versions for an hour",
                 "count(count by (version) (wallet_build_info)) > 1",
@@ -88,7 +95,8 @@ GAUGES: Final = (
             ),
         ),
         "absent: no process answers Prometheus. Are `serve` and `work` running, and does "
-        "WALLET_METRICS_NETWORKS admit Prometheus? Two versions: finish the upgrade.",
+        "WALLET_METRICS_NETWORKS admit Prometheus? One target does not answer: start that process; its log says "
+        "why it ended. If it was taken away for good, remove the target. Two versions: finish the upgrade.",
     ),
     Metric(
         "wallet_sandbox",

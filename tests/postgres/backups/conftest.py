@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.ports import find_port
 
 BUILT = Path(__file__).parents[3] / "build/s3/versitygw"
 BUCKET = "wallet"
@@ -32,9 +33,7 @@ def s3_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[st
         pytest.skip("no S3 server here: scripts/setup --s3 builds versitygw with Go")
     root = tmp_path_factory.mktemp("s3")
     (root / BUCKET).mkdir()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = find_port()
     given = {"ROOT_ACCESS_KEY": "access", "ROOT_SECRET_KEY": "secret-key"}
     server = subprocess.Popen(
         [str(program), "--port", f"127.0.0.1:{port}", "--quiet", "posix", str(root)],

@@ -21,6 +21,7 @@ import msgspec
 
 from merchant_wallet.audit.checkpointing.signing import FOLDER_MODE
 from merchant_wallet.base.atomic_files import READABLE, replace_file, sync_folder
+from merchant_wallet.base.file_ownership import make_folder
 
 EVIDENCE: Final = "evidence"
 LIST_FILE: Final = "accepted.json"
@@ -46,7 +47,7 @@ def choose_folder(folder: Path, since_ms: int, named: Collection[str]) -> Path:
 def move(folder: Path, names: Sequence[str], target: Path) -> list[EvidenceFile]:
     """Move files of a folder to `target`. Returns all files that are there now, except the list."""
     if names:
-        target.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        make_folder(target, FOLDER_MODE)
     for name in names:
         with _locked(folder / name):
             (folder / name).rename(_find_free(target, name))
