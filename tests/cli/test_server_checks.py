@@ -7,8 +7,8 @@ import psycopg
 import pytest
 from tests.clusters import lone_cluster
 
-from merchant_wallet.base.db import connect
 from merchant_wallet.base.connection_limits import COMMANDS, SERVE_CONNECTIONS, WORK_CONNECTIONS
+from merchant_wallet.base.db import connect
 from merchant_wallet.cli.findings import fetch
 from merchant_wallet.cli.server_checks import (
     Standby,

@@ -47,8 +47,8 @@ def find_program(name: str) -> str | None:
 
 
 class Proxy:
-    """One of the two proxies in front of web processes. `console_from` turns the rule for the console on: only
-    this network may open it.
+    """One of the two proxies in front of web processes. `console_from` turns the rule for the console on:
+    only this network may open it.
     """
 
     def __init__(self, name: str, folder: Path, upstreams: Sequence[int], console_from: str = "") -> None:

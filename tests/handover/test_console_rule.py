@@ -13,7 +13,7 @@ from tests.handover.proxies import CONSOLE_NETWORK, Proxy, find_program
 class Upstream(BaseHTTPRequestHandler):
     """Answers with what it was told of the browser."""
 
-    def do_GET(self) -> None:  # noqa: N802 - the library's name.
+    def do_GET(self) -> None:
         said = f"{self.headers['Host']} {self.headers['X-Forwarded-For']}".encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(said)))

@@ -95,8 +95,9 @@ GAUGES: Final = (
             ),
         ),
         "absent: no process answers Prometheus. Are `serve` and `work` running, and does "
-        "WALLET_METRICS_NETWORKS admit Prometheus? One target does not answer: start that process; its log says "
-        "why it ended. If it was taken away for good, remove the target. Two versions: finish the upgrade.",
+        "WALLET_METRICS_NETWORKS admit Prometheus? One target does not answer: start that process; its log "
+        "says why it ended. If it was taken away for good, remove the target. Two versions: finish the "
+        "upgrade.",
     ),
     Metric(
         "wallet_sandbox",
