@@ -1,4 +1,4 @@
-"""A plain HTTP server in place of a web process. It answers with its port and with what it was told of the client."""
+"""A plain HTTP server in place of a web process. It answers with what it was told of the client."""
 
 import json
 import threading
