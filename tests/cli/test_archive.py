@@ -345,3 +345,21 @@ def test_a_checkpoint_of_an_archived_entry_is_compared_with_its_file(
     add("00" * 32)
     assert wallet.ask("book", "verify", status=1)["books"][0]["fault"]["rule"] == "checkpoint"
     assert "a checkpoint saw another hash" in wallet.ask("archive", "verify", status=1)["faults"][0]["text"]
+
+
+def test_doctor_says_when_files_that_alone_have_entries_are_not_there(
+    wallet: Wallet, named: dict[str, int]
+) -> None:
+    def ask() -> dict[str, Any]:
+        # No program runs here, so the partition for nonces is missing.
+        checks = wallet.ask("doctor", status=1)["checks"]
+        return {check["name"]: check for check in checks}
+
+    assert "archive" not in ask()
+    wallet.ask(*RUN)
+    assert ask()["archive"]["text"].startswith(f"{len(MONTHS)} months in ")
+    path_of(wallet).unlink()
+    found = ask()["archive"]
+    assert not found["ok"]
+    assert str(path_of(wallet)) in found["text"]
+    assert "WALLET_ARCHIVE_DIR" in found["advice"]

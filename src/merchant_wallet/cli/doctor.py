@@ -135,6 +135,7 @@ _ADVICE: Final = {
 
 async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     from merchant_wallet.base import db
+    from merchant_wallet.cli.archive_checks import check_archive
     from merchant_wallet.cli.backup_checks import check_backup
     from merchant_wallet.cli.cell_checks import check_cells
     from merchant_wallet.cli.merchant_move_checks import check_merchant_moves
@@ -164,6 +165,8 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
             yield await _check_checkpoints(conn, settings, url)
             yield await _check_payouts(conn)
             yield await check_disks(settings)
+            async for finding in check_archive(conn, settings, url):
+                yield finding
             async for finding in check_cells(conn, settings, url):
                 yield finding
             async for finding in check_merchant_moves(conn):

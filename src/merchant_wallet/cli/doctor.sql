@@ -35,3 +35,7 @@ select r.application_name, r.sync_state, (extract(epoch from r.replay_lag) * 100
 -- other roles' sessions not what they are, unless one has `pg_monitor`; this count needs no right.
 select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
        (select sum(numbackends) from pg_stat_database)::int;
+
+-- name: list_archived_months
+-- The months of books whose rows were removed, at least some of them.
+select merchant_id, month from archived_month where removed_id >= first_id order by merchant_id, month;
