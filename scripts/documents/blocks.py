@@ -1,11 +1,12 @@
 """The generated blocks by name: examples from the story, and tables from the code's own tables."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from scripts.documents.alerts import show_metrics, show_runbook
+from scripts.documents.field_tables import make_field_tables, show_table
 from scripts.documents.packages import list_map_rows
 from scripts.documents.story import CALLBACK_SECRET, SECRET, VECTOR, VECTOR_OPERATION, Example, Story
 
@@ -49,7 +50,9 @@ def make_blocks(story: Story) -> dict[str, str]:
     examples = {f"example {name}": _show_example(example) for name, example in story.operations.items()}
     return {
         **examples,
+        **make_field_tables(),
         "callback": _show_callback(story.callback),
+        "deposit": _fence("json", story.deposit_callback.body.decode()),
         "vector": _show_vector(),
         "signed answer": _show_signed_answer(story.operations[VECTOR_OPERATION]),
         "refusals": "\n\n".join(_fence("json", example.answer) for example in story.refusals),
@@ -59,13 +62,13 @@ def make_blocks(story: Story) -> dict[str, str]:
         "merchant settings": _show_merchant_settings(story.fresh_settings),
         "roles": _show_roles(),
         "commands": _fence("text", "\n".join(_list_commands(load_all_commands(), PROGRAM))),
-        "metrics": _table(("Metric", "What it says", "Shown by", "Wrong when"), show_metrics()),
+        "metrics": show_table(("Metric", "What it says", "Shown by", "Wrong when"), show_metrics()),
         "runbook": show_runbook(),
         "nginx": _fence("nginx", _read_deployed("nginx.conf")),
         "haproxy": _fence("haproxy", _read_deployed("haproxy.cfg")),
         "log keys": _show_log_keys(),
-        "packages": _table(("Package", "What it contains", "Modules"), list_map_rows()),
-        "verification": _table(("Rule", "What must hold"), RULES.items()),
+        "packages": show_table(("Package", "What it contains", "Modules"), list_map_rows()),
+        "verification": show_table(("Rule", "What must hold"), RULES.items()),
     }
 
 
@@ -132,7 +135,7 @@ def _show_codes() -> str:
         (str(code.code), code.meaning, code.retry, str(code.http_status) if code.http_status != 200 else "")
         for code in CODES.values()
     ]
-    return _table(("Code", "Meaning", "Ask again", "HTTP status, when not 200"), rows)
+    return show_table(("Code", "Meaning", "Ask again", "HTTP status, when not 200"), rows)
 
 
 def _show_sandbox_addresses() -> str:
@@ -142,7 +145,7 @@ def _show_sandbox_addresses() -> str:
         (SANDBOX_SLOW, "the transfer takes a minute to become final"),
     ):
         rows.append((f"`{to_eip55(address)}`", f"`{to_tron(address)}`", effect))
-    return _table(("On ERC20", "On TRC20", "What happens"), rows)
+    return show_table(("On ERC20", "On TRC20", "What happens"), rows)
 
 
 def _show_settings() -> str:
@@ -157,7 +160,7 @@ def _show_settings() -> str:
         row = (f"`{shown}`", f"`{default}`", same, text + kept)
         groups[_find_group(READERS[name])].append(row)
     head = ("Setting", "Default", "The same everywhere", "Meaning")
-    return "\n\n".join(f"## {title}\n\n{_table(head, rows)}" for title, rows in groups.items())
+    return "\n\n".join(f"## {title}\n\n{show_table(head, rows)}" for title, rows in groups.items())
 
 
 def _find_group(readers: frozenset[Reader]) -> str:
@@ -169,7 +172,7 @@ def _show_merchant_settings(fresh: dict[str, str]) -> str:
         (f"`{name}`", "" if name == "name" else f"`{fresh[name]}`", setting.rule)
         for name, setting in MERCHANT_SETTINGS.items()
     ]
-    return _table(("Setting", "When new", "Value"), rows)
+    return show_table(("Setting", "When new", "Value"), rows)
 
 
 def _show_roles() -> str:
@@ -178,7 +181,7 @@ def _show_roles() -> str:
     rows = [
         (right.value, *(_format_right(role, right) for role in Role)) for right in Right if right in asked
     ]
-    return _table(("To", *(role.value for role in Role)), rows)
+    return show_table(("To", *(role.value for role in Role)), rows)
 
 
 def _format_right(role: Role, right: Right) -> str:
@@ -190,7 +193,7 @@ def _format_right(role: Role, right: Right) -> str:
 def _show_log_keys() -> str:
     listed = (("all lines", ALWAYS), ("what the line is about", ABOUT), ("`request` lines too", OF_REQUESTS))
     rows = [(f"`{key}`", where, text) for where, keys in listed for key, text in keys.items()]
-    return _table(("Key", "In", "Meaning"), rows)
+    return show_table(("Key", "In", "Meaning"), rows)
 
 
 # `Any`: the library's command classes are not public.
@@ -202,11 +205,6 @@ def _list_commands(command: Any, name: str) -> Iterator[str]:
         yield f"{name:{NAME_WIDTH}}  {sentence}"
     for word, child in (children or {}).items():
         yield from _list_commands(child, f"{name} {word}")
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
 def _fence(language: str, text: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import httpx
+from scripts.documents.deposit_story import deposit
 
 from merchant_wallet.base import db
 from merchant_wallet.base.chains import ERC20, TRC20
@@ -79,12 +80,13 @@ class Example(NamedTuple):
 
 @dataclass
 class Story:
-    """The eight operations, some refusals, a new merchant's settings, and one callback."""
+    """The eight operations, some refusals, a new merchant's settings, and both kinds of callbacks."""
 
     operations: dict[str, Example]
     refusals: list[Example]
     fresh_settings: dict[str, str]
     callback: Payload
+    deposit_callback: Payload
 
 
 @dataclass
@@ -152,8 +154,10 @@ async def run_story(url: str, folder: Path) -> Story:
         mailbox = Mailbox()
         examples = await _do_business(base, shop, clock, mailbox)
         operations = {example.operation: example for example in examples}
-        (payload,) = mailbox.letters
-        return Story(operations, await _go_wrong(shop), fresh_settings, payload)
+        refusals = await _go_wrong(shop)
+        await _receive(base, merchant, operations["getMerchantCustomer"], clock, mailbox)
+        payload, deposit_payload = mailbox.letters
+        return Story(operations, refusals, fresh_settings, payload, deposit_payload)
 
 
 async def _do_business(base: Base, shop: Shop, clock: Clock, mailbox: Mailbox) -> list[Example]:
@@ -181,6 +185,16 @@ async def _do_business(base: Base, shop: Shop, clock: Clock, mailbox: Mailbox) -
         await shop.call("getMerchantBalance"),
     ]
     return examples
+
+
+async def _receive(base: Base, merchant: Merchant, customer: Example, clock: Clock, mailbox: Mailbox) -> None:
+    """A customer's deposit, and its callback."""
+
+    def wait() -> None:
+        clock.now_ms += CONFIRM_MS
+
+    await deposit(base, merchant.merchant_id, customer.data["address"], clock, wait)
+    await _deliver_callbacks(base, clock, mailbox)
 
 
 async def _go_wrong(shop: Shop) -> list[Example]:

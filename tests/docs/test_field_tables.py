@@ -57,7 +57,7 @@ def request_rows(page: str, operation: Operation) -> list[RequestRow]:
 
 
 def answer_rows(page: str, operation: Operation) -> list[AnswerRow]:
-    lines = section_of(page, operation.name).split("| Answer |", 1)[1].split("\n\n")[0].splitlines()[2:]
+    lines = section_of(page, operation.name).split("| Answer |", 1)[1].split("\n<!-- end")[0].splitlines()[2:]
     cells = [[cell.strip() for cell in line.strip().removeprefix("|").split("|")] for line in lines]
     return [AnswerRow(row[0], row[1], int(row[2]) if row[2].isdigit() else None) for row in cells]
 

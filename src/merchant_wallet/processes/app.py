@@ -35,7 +35,7 @@ from merchant_wallet.processes.base import Base, make_writer, open_tracing
 from merchant_wallet.processes.cell_connections import CellConnections
 from merchant_wallet.processes.routes import build_endpoints, build_routes
 from merchant_wallet.sub_users.links import LINK_KEY, make_link_token
-from merchant_wallet.web import client, static
+from merchant_wallet.web import client, reference, static
 from merchant_wallet.web.cells import CellPools
 from merchant_wallet.web.connections import Connections
 from merchant_wallet.web.context import PageContext
@@ -190,7 +190,8 @@ async def open_web(
         consoles = replace(
             context, connections=_open_connections(base, stack), cells=_open_cells(base, stack)
         )
-        sites = [wallet_site.build_site(context), console.build_site(consoles), look]
+        sites = [wallet_site.build_site(context), console.build_site(consoles), reference.build_site(context)]
+        sites.append(look)
         for site in sites:
             stack.push_async_callback(site.close)
         files = static.make_route(

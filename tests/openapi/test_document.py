@@ -1,0 +1,181 @@
+"""The OpenAPI document is valid, has everything that the code has, and nothing else."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from tests.openapi.described import CONTEXT, OUTCOMES, find_codes, judge, make_merchant, read_fields
+from tests.openapi.schemas import answer_schema, document, find_errors, request_schema, webhook_schema
+
+from merchant_wallet.api.operation import Operation
+from merchant_wallet.api.reference.callbacks import CALLBACKS, DEPOSITED, HEADERS, ORDER
+from merchant_wallet.api.reference.fields import DECIMAL, LONG, LONG_OR_STRING, Field
+from merchant_wallet.api.reference.openapi import build_document, read_examples
+from merchant_wallet.api.reference.operations import COMMON_CODES, COMMON_FIELDS, REFERENCES
+from merchant_wallet.api.reference.refusals import REFUSALS, show_refusal
+from merchant_wallet.base.codes import CODES, FIELD_INVALID, SUCCESS
+from merchant_wallet.callbacks.payloads import build_payload
+from merchant_wallet.processes.routes import OPERATIONS
+
+MALFORMED = (40000, 40001, 40002)
+
+by_operation = pytest.mark.parametrize(
+    ("operation", "reference"),
+    [pytest.param(*pair, id=pair[0].name) for pair in zip(OPERATIONS, REFERENCES, strict=True)],
+)
+
+
+def sent(operation: Operation) -> dict[str, str]:
+    """The own fields of the operation's example, as they are read from the wire, and those it leaves out."""
+    example = read_examples()["operations"][operation.name]["request"]
+    common = {field.name for field in COMMON_FIELDS}
+    return {name: str(value) for name, value in example.items() if name not in common}
+
+
+def test_a_validator_of_openapi_accepts_the_document() -> None:
+    assert list(OpenAPIV31SpecValidator(document()).iter_errors()) == []
+    live = build_document("https://pay.example", ("ERC20",), sandbox=False)
+    assert list(OpenAPIV31SpecValidator(live).iter_errors()) == []
+
+
+def test_every_operation_has_its_path_and_there_is_no_other() -> None:
+    assert list(document()["paths"]) == [operation.path for operation in OPERATIONS]
+    assert [reference.name for reference in REFERENCES] == [operation.name for operation in OPERATIONS]
+
+
+@by_operation
+def test_a_request_has_the_fields_that_the_code_reads_in_its_order(
+    operation: Operation, reference: Any
+) -> None:
+    fields = {**{field.name: "1" for field in reference.request}, **sent(operation)}
+    assert read_fields(operation, fields) == [field.name for field in reference.request]
+
+
+@by_operation
+def test_an_answer_has_the_fields_that_the_code_answers_with_their_types(
+    operation: Operation, reference: Any
+) -> None:
+    items = operation.answer(make_merchant(), OUTCOMES[operation.name], CONTEXT)
+    described = {field.name: field for field in reference.answer}
+    assert [*(name for name, _, _ in items), "sign"] == list(described)
+    for name, text, is_number in items:
+        field = described[name]
+        assert (text is None) <= field.is_nullable
+        assert field.kind == LONG_OR_STRING or text is None or is_number == (field.kind in (LONG, DECIMAL))
+    assert described["sign"].at_most == operation.sign_length
+
+
+@by_operation
+def test_the_codes_are_those_that_the_code_can_refuse_with(operation: Operation, reference: Any) -> None:
+    assert find_codes(operation) | set(COMMON_CODES) == {*reference.codes, *COMMON_CODES}
+    assert not set(reference.codes) & set(COMMON_CODES)
+
+
+def test_every_code_is_described_and_has_an_example() -> None:
+    rows = document()["components"]["schemas"]["Code"]["oneOf"]
+    assert [row["const"] for row in rows] == list(CODES)
+    assert set(REFUSALS) == set(CODES) - {SUCCESS}
+    reached = {code for reference in REFERENCES for code in reference.codes} | set(COMMON_CODES)
+    assert reached | {SUCCESS, 404, 405} == set(CODES)
+
+
+@by_operation
+def test_the_examples_are_what_the_schemas_say(operation: Operation, reference: Any) -> None:
+    example = read_examples()["operations"][operation.name]
+    assert find_errors(request_schema(operation.name), example["request"]) == []
+    assert find_errors(answer_schema(operation.path, 200), example["answer"]) == []
+
+
+@by_operation
+def test_each_refusal_is_what_the_schemas_say(operation: Operation, reference: Any) -> None:
+    for code, row in CODES.items():
+        if code == SUCCESS:
+            continue
+        told = find_errors(answer_schema(operation.path, row.http_status), show_refusal(code))
+        is_own = code in reference.codes or code in COMMON_CODES or code in (404, 405)
+        assert (told == []) == is_own, code
+
+
+@by_operation
+def test_an_answer_with_another_field_type_or_code_is_not_what_the_schemas_say(
+    operation: Operation, reference: Any
+) -> None:
+    answer = json.loads(json.dumps(read_examples()["operations"][operation.name]["answer"]))
+    schema = answer_schema(operation.path, 200)
+    assert find_errors(schema, {**answer, "code": 40001})
+    assert find_errors(schema, {**answer, "data": {**answer["data"], "more": 1}})
+    assert not find_errors(schema, {**answer, "data": {**answer["data"], "more": 1}}, strict=False)
+    for name in answer["data"]:
+        lacking = {key: value for key, value in answer["data"].items() if key != name}
+        assert find_errors(schema, {**answer, "data": lacking}), name
+        assert find_errors(schema, {**answer, "data": {**answer["data"], name: [1]}}), name
+
+
+@pytest.mark.parametrize("callback", CALLBACKS, ids=lambda callback: callback.name)
+def test_a_callback_is_what_the_schema_says(callback: Any) -> None:
+    example = read_examples()["callbacks"][callback.name]
+    assert find_errors(webhook_schema(callback.name), example["body"]) == []
+    assert list(example["body"]) == [field.name for field in callback.fields]
+    assert list(example["headers"]) == list(HEADERS)
+    for name in example["body"]:
+        lacking = {key: value for key, value in example["body"].items() if key != name}
+        assert find_errors(webhook_schema(callback.name), lacking), name
+
+
+def test_every_callback_has_the_headers_that_are_described() -> None:
+    payload = build_payload(make_merchant(), "evt_1_2", {}, "n", 1)
+    assert {name.decode() for name, _ in payload.headers} >= set(HEADERS)
+
+
+def texts_near(field: Field) -> st.SearchStrategy[str]:
+    """Texts that the field's pattern accepts, and texts that it nearly accepts."""
+    pattern = field.pattern.replace("$", r"\Z") if field.pattern else ""
+    right = (
+        st.sampled_from(field.values) if field.values else st.from_regex(pattern) if pattern else st.text()
+    )
+    cut = st.tuples(right, st.integers(0, 30)).map(lambda pair: pair[0][: pair[1]])
+    longer = st.tuples(right, st.text(max_size=3), st.integers(0, 30)).map(
+        lambda parts: parts[0][: parts[2]] + parts[1] + parts[0][parts[2] :]
+    )
+    decimals = st.from_regex(r"[0-9]{0,10}\.?[0-9]{0,8}\Z")
+    return st.one_of(right, cut, longer, decimals, st.text(max_size=70))
+
+
+@by_operation
+@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(draw=st.data())
+def test_the_schema_refuses_exactly_what_the_code_calls_malformed(
+    operation: Operation, reference: Any, draw: st.DataObject
+) -> None:
+    if not reference.request:
+        return
+    field = draw.draw(st.sampled_from(reference.request))
+    text = draw.draw(texts_near(field))
+    fields = {name: value for name, value in {**sent(operation), field.name: text}.items() if value != ""}
+    body = {**read_examples()["operations"][operation.name]["request"], **fields}
+    if text == "":
+        body.pop(field.name, None)
+    code = judge(operation, fields)
+    if field.values or field.name in ("address", "notifyUrl", "extUserId"):
+        # Such a text has a code of its own, and some are judged later, by the book.
+        assert find_errors(request_schema(operation.name), body) or code not in MALFORMED
+        return
+    is_controlled = any(not character.isprintable() for character in text)
+    if not is_controlled:
+        assert (find_errors(request_schema(operation.name), body) == []) == (code not in MALFORMED), text
+
+
+def test_the_schema_requires_what_the_code_requires() -> None:
+    for operation, reference in zip(OPERATIONS, REFERENCES, strict=True):
+        for field in reference.request:
+            lacking = {name: text for name, text in sent(operation).items() if name != field.name}
+            assert (judge(operation, lacking) == FIELD_INVALID) == field.is_required, field.name
+
+
+def test_order_callbacks_and_deposit_callbacks_are_told_apart() -> None:
+    bodies = {name: example["body"] for name, example in read_examples()["callbacks"].items()}
+    assert find_errors(webhook_schema(ORDER.name), bodies[DEPOSITED.name])
+    assert find_errors(webhook_schema(DEPOSITED.name), bodies[ORDER.name])
