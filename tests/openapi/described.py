@@ -2,11 +2,10 @@
 
 import inspect
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_type_hints
 
 from merchant_wallet.api.operation import Operation, OperationContext
-from merchant_wallet.api.wire import Fields
 from merchant_wallet.base import codes
 from merchant_wallet.base.chains import CODES as CHAINS
 from merchant_wallet.base.codes import Refusal, Refused
@@ -47,7 +46,7 @@ PLACES = (*MODULES, "merchant_wallet.book.rules", "merchant_wallet.base.notify_u
 class ReadFields(dict[str, Any]):
     """The fields of a request. `read` are the names that were asked for, in order."""
 
-    def __init__(self, fields: Fields) -> None:
+    def __init__(self, fields: Mapping[str, str]) -> None:
         super().__init__(fields)
         self.read: list[str] = []
 
@@ -88,17 +87,17 @@ def make_merchant() -> Merchant:
     )
 
 
-def read_fields(operation: Operation, fields: Fields) -> list[str]:
+def read_fields(operation: Operation, fields: Mapping[str, str]) -> list[str]:
     """The fields that an operation reads, in the order in which it reads them first."""
     recorded = ReadFields(fields)
     operation.prepare(make_merchant(), recorded, CONTEXT)
     return list(dict.fromkeys(recorded.read))
 
 
-def judge(operation: Operation, fields: Fields) -> int:
+def judge(operation: Operation, fields: Mapping[str, str]) -> int:
     """The code that the check of an operation's own fields ends with; 200 if there is nothing wrong."""
     try:
-        operation.prepare(make_merchant(), fields, CONTEXT)
+        operation.prepare(make_merchant(), {**fields}, CONTEXT)
     except Refused as refused:
         return refused.refusal.code
     return codes.SUCCESS

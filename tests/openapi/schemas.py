@@ -5,7 +5,7 @@ import json
 from functools import cache
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 from merchant_wallet.api.reference.openapi import build_document
 
@@ -21,8 +21,15 @@ def document() -> dict[str, Json]:
 
 def find_errors(schema: Json, value: Json, *, strict: bool = True) -> list[str]:
     """What is wrong with a value. A strict schema has no fields besides those it names."""
-    whole = {**schema, "components": _close(document()["components"]) if strict else document()["components"]}
-    return [error.message for error in Draft202012Validator(whole).iter_errors(value)]
+    return [error.message for error in _make_validator(json.dumps(schema), strict).iter_errors(value)]
+
+
+@cache
+def _make_validator(schema: str, strict: bool) -> Draft202012Validator:
+    components = document()["components"]
+    return Draft202012Validator(
+        {**json.loads(schema), "components": _close(components) if strict else components}
+    )
 
 
 def answer_schema(path: str, status: int) -> Json:

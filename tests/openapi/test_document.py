@@ -14,13 +14,19 @@ from merchant_wallet.api.operation import Operation
 from merchant_wallet.api.reference.callbacks import CALLBACKS, DEPOSITED, HEADERS, ORDER
 from merchant_wallet.api.reference.fields import DECIMAL, LONG, LONG_OR_STRING, Field
 from merchant_wallet.api.reference.openapi import build_document, read_examples
-from merchant_wallet.api.reference.operations import COMMON_CODES, COMMON_FIELDS, REFERENCES
+from merchant_wallet.api.reference.operations import (
+    COMMON_CODES,
+    COMMON_FIELDS,
+    REFERENCES,
+    OperationReference,
+)
 from merchant_wallet.api.reference.refusals import REFUSALS, show_refusal
 from merchant_wallet.base.codes import CODES, FIELD_INVALID, SUCCESS
 from merchant_wallet.callbacks.payloads import build_payload
 from merchant_wallet.processes.routes import OPERATIONS
 
 MALFORMED = (40000, 40001, 40002)
+SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 
 by_operation = pytest.mark.parametrize(
     ("operation", "reference"),
@@ -48,7 +54,7 @@ def test_every_operation_has_its_path_and_there_is_no_other() -> None:
 
 @by_operation
 def test_a_request_has_the_fields_that_the_code_reads_in_its_order(
-    operation: Operation, reference: Any
+    operation: Operation, reference: OperationReference
 ) -> None:
     fields = {**{field.name: "1" for field in reference.request}, **sent(operation)}
     assert read_fields(operation, fields) == [field.name for field in reference.request]
@@ -56,7 +62,7 @@ def test_a_request_has_the_fields_that_the_code_reads_in_its_order(
 
 @by_operation
 def test_an_answer_has_the_fields_that_the_code_answers_with_their_types(
-    operation: Operation, reference: Any
+    operation: Operation, reference: OperationReference
 ) -> None:
     items = operation.answer(make_merchant(), OUTCOMES[operation.name], CONTEXT)
     described = {field.name: field for field in reference.answer}
@@ -69,7 +75,9 @@ def test_an_answer_has_the_fields_that_the_code_answers_with_their_types(
 
 
 @by_operation
-def test_the_codes_are_those_that_the_code_can_refuse_with(operation: Operation, reference: Any) -> None:
+def test_the_codes_are_those_that_the_code_can_refuse_with(
+    operation: Operation, reference: OperationReference
+) -> None:
     assert find_codes(operation) | set(COMMON_CODES) == {*reference.codes, *COMMON_CODES}
     assert not set(reference.codes) & set(COMMON_CODES)
 
@@ -83,14 +91,14 @@ def test_every_code_is_described_and_has_an_example() -> None:
 
 
 @by_operation
-def test_the_examples_are_what_the_schemas_say(operation: Operation, reference: Any) -> None:
+def test_the_examples_are_what_the_schemas_say(operation: Operation, reference: OperationReference) -> None:
     example = read_examples()["operations"][operation.name]
     assert find_errors(request_schema(operation.name), example["request"]) == []
     assert find_errors(answer_schema(operation.path, 200), example["answer"]) == []
 
 
 @by_operation
-def test_each_refusal_is_what_the_schemas_say(operation: Operation, reference: Any) -> None:
+def test_each_refusal_is_what_the_schemas_say(operation: Operation, reference: OperationReference) -> None:
     for code, row in CODES.items():
         if code == SUCCESS:
             continue
@@ -101,7 +109,7 @@ def test_each_refusal_is_what_the_schemas_say(operation: Operation, reference: A
 
 @by_operation
 def test_an_answer_with_another_field_type_or_code_is_not_what_the_schemas_say(
-    operation: Operation, reference: Any
+    operation: Operation, reference: OperationReference
 ) -> None:
     answer = json.loads(json.dumps(read_examples()["operations"][operation.name]["answer"]))
     schema = answer_schema(operation.path, 200)
@@ -144,28 +152,51 @@ def texts_near(field: Field) -> st.SearchStrategy[str]:
     return st.one_of(right, cut, longer, decimals, st.text(max_size=70))
 
 
-@by_operation
-@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-@given(draw=st.data())
-def test_the_schema_refuses_exactly_what_the_code_calls_malformed(
-    operation: Operation, reference: Any, draw: st.DataObject
-) -> None:
-    if not reference.request:
-        return
+def check_texts(operation: Operation, reference: OperationReference, draw: st.DataObject) -> None:
+    """Draw a text for one field, and compare the schema with the code."""
     field = draw.draw(st.sampled_from(reference.request))
     text = draw.draw(texts_near(field))
     fields = {name: value for name, value in {**sent(operation), field.name: text}.items() if value != ""}
     body = {**read_examples()["operations"][operation.name]["request"], **fields}
     if text == "":
         body.pop(field.name, None)
-    code = judge(operation, fields)
+    is_malformed = judge(operation, fields) in MALFORMED
+    is_described = find_errors(request_schema(operation.name), body) == []
     if field.values or field.name in ("address", "notifyUrl", "extUserId"):
         # Such a text has a code of its own, and some are judged later, by the book.
-        assert find_errors(request_schema(operation.name), body) or code not in MALFORMED
-        return
-    is_controlled = any(not character.isprintable() for character in text)
-    if not is_controlled:
-        assert (find_errors(request_schema(operation.name), body) == []) == (code not in MALFORMED), text
+        assert not (is_described and is_malformed), text
+    elif text.isprintable():
+        # The gate refuses control characters before the operation looks.
+        assert is_described != is_malformed, text
+
+
+with_request = pytest.mark.parametrize(
+    ("operation", "reference"),
+    [
+        pytest.param(operation, reference, id=operation.name)
+        for operation, reference in zip(OPERATIONS, REFERENCES, strict=True)
+        if reference.request
+    ],
+)
+
+
+@with_request
+@settings(max_examples=60, suppress_health_check=SLOW)
+@given(draw=st.data())
+def test_the_schema_refuses_exactly_what_the_code_calls_malformed(
+    operation: Operation, reference: OperationReference, draw: st.DataObject
+) -> None:
+    check_texts(operation, reference, draw)
+
+
+@pytest.mark.long
+@with_request
+@settings(max_examples=3000, suppress_health_check=SLOW)
+@given(draw=st.data())
+def test_the_schema_refuses_exactly_what_the_code_calls_malformed_in_thousands_of_cases(
+    operation: Operation, reference: OperationReference, draw: st.DataObject
+) -> None:
+    check_texts(operation, reference, draw)
 
 
 def test_the_schema_requires_what_the_code_requires() -> None:
