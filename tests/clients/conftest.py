@@ -1,0 +1,66 @@
+"""A real service for the clients' own tests: `merchant-wallet up` with one merchant, its rates and its funds."""
+
+import json
+import socket
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from merchant_wallet.cli.demo.deployment import Deployment, find_installed_program
+
+SHOP = "Shop"
+
+
+class Account(NamedTuple):
+    """What a merchant has of the service, as environment of a client's tests and examples."""
+
+    base_url: str
+    app_key: str
+    secret: str
+    callback_secret: str
+    callback_port: int
+
+    def environment(self) -> dict[str, str]:
+        """The names that all clients know."""
+        return {
+            "MERCHANT_WALLET_URL": self.base_url,
+            "MERCHANT_WALLET_APP_KEY": self.app_key,
+            "MERCHANT_WALLET_SECRET": self.secret,
+            "MERCHANT_WALLET_CALLBACK_SECRET": self.callback_secret,
+            "MERCHANT_WALLET_CALLBACK_PORT": str(self.callback_port),
+        }
+
+
+@pytest.fixture(scope="package")
+def account() -> Iterator[Account]:
+    """One merchant with 100,000 USDT. The fee of a transfer is 1 %, that of a withdrawal 0.5 %, at least 1 USDT.
+
+    The service starts once for all clients, so each test uses order ids and sub-users of its own.
+    """
+    deployment = Deployment(find_installed_program())
+    deployment.set({"WALLET_SANDBOX_CONFIRM_MS": "100"})
+    try:
+        yield _open_account(deployment)
+    finally:
+        deployment.stop()
+
+
+def _open_account(deployment: Deployment) -> Account:
+    base_url = deployment.start(0, lambda _: None)
+    port = _free_port()
+    told = json.loads(deployment.run("merchant", "create", SHOP, "--json"))
+    fees = ("--transfer-fee-rate", "0.01", "--withdraw-fee-rate", "0.005", "--withdraw-fee-min", "1")
+    notified = ("--deposit-notify-url", f"http://127.0.0.1:{port}/callbacks")
+    deployment.run("merchant", "set", SHOP, *fees, *notified)
+    deployment.run("rates", "set", "USDT:KFB", "7.10")
+    deployment.run("rates", "set", "KFB:USDT", "0.14")
+    deployment.run("book", "credit", SHOP, "USDT", "100000", "--reason", "opening funds")
+    return Account(base_url, told["appKey"], told["appSecret"], told["callbackSecret"], port)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

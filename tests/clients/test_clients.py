@@ -1,0 +1,69 @@
+"""Each client of `clients/` runs its own tests and its quick start against a real service."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.clients.conftest import Account
+from tests.clients.languages import LANGUAGES, ROOT, Language
+
+TIMEOUT_S = 240.0
+
+pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
+each_language = pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.name)
+
+
+def skip_without_tools(language: Language) -> None:
+    missing = [tool for tool in language.needs if not (shutil.which(tool) or Path(tool).is_file())]
+    if missing:
+        pytest.skip(f"the client of {language.name} needs {', '.join(missing)}: scripts/setup --clients")
+
+
+def run(language: Language, steps: Sequence[Sequence[str]], build: Path, account: Account) -> str:
+    """Run each step in the client's folder. The last one's output."""
+    said = ""
+    for step in steps:
+        done = subprocess.run(
+            [word.replace("{build}", str(build)) for word in step],
+            cwd=language.folder,
+            env={**os.environ, **account.environment(), "MERCHANT_WALLET_VECTORS": str(ROOT / "vectors")},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        assert done.returncode == 0, f"{' '.join(step)}\n{done.stdout}\n{done.stderr}"
+        said = done.stdout
+    return said
+
+
+@each_language
+def test_the_tests_of_a_client_pass_against_the_service(
+    language: Language, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    skip_without_tools(language)
+    said = run(language, language.tests, tmp_path, request.getfixturevalue("account"))
+    assert "skipped" not in said.lower(), said
+
+
+@each_language
+def test_the_quick_start_takes_a_payment_a_refusal_and_a_callback(
+    language: Language, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    skip_without_tools(language)
+    said = run(language, language.quickstart, tmp_path, request.getfixturevalue("account"))
+    for part in ("amountArrival", "42200", "txnStatus 2"):
+        assert part in said, said
+
+
+@each_language
+def test_the_readme_of_a_client_shows_its_examples_as_they_are(language: Language) -> None:
+    readme = (language.folder / "README.md").read_text()
+    shown = dict(re.findall(r"<!-- example: (\S+) -->\n```\w+\n(.*?)```\n", readme, re.S))
+    assert shown, "the README shows no example"
+    assert {name: (language.folder / "examples" / name).read_text() for name in shown} == shown
