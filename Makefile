@@ -25,6 +25,7 @@ install: ## install for production into PREFIX (/opt/merchant-wallet): runtime p
 test: setup ## run the checks and the tests; ARGS goes to pytest
 	@scripts/setup --browser
 	@scripts/setup --proxies
+	@scripts/setup --clients
 	@scripts/setup --postgres
 	@scripts/setup --postgres16
 	@scripts/setup --prometheus

@@ -102,9 +102,10 @@ def _altered(method: str, operation: str, data: list[Field]) -> Iterator[Case]:
     bound: list[Field] = [*number(code=200), *text(nonceStr=nonce)] if method == HMAC else []
     whole = rules.sign(method, SECRET, path, [*data, *bound])
     is_short = len(signature) == rules.SHORT_SIGN
+    zero = "0" if "." in value else ".0"
     swaps = {
         f"{first} has one more digit": (shown, f'"{first}":{quote}{value}1{quote}'),
-        f"{first} is written with one more zero": (shown, f'"{first}":{quote}{value}.0{quote}'),
+        f"{first} is written with one more zero": (shown, f'"{first}":{quote}{value}{zero}{quote}'),
         f"{first} is null": (shown, f'"{first}":null'),
         f"{first} is missing": (shown + ",", ""),
         f"{first} is there twice": (shown, f'"{first}":{quote}9{quote},{shown}'),

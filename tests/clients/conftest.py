@@ -1,4 +1,4 @@
-"""A real service for the clients' own tests: `merchant-wallet up` with one merchant, its rates and its funds."""
+"""A real service for the tests of the clients: `merchant-wallet up` with one merchant, rates and funds."""
 
 import json
 import socket
@@ -34,7 +34,7 @@ class Account(NamedTuple):
 
 @pytest.fixture(scope="package")
 def account() -> Iterator[Account]:
-    """One merchant with 100,000 USDT. The fee of a transfer is 1 %, that of a withdrawal 0.5 %, at least 1 USDT.
+    """One merchant with 100,000 USDT. A transfer costs 1 %, a withdrawal 0.5 % and at least 1 USDT.
 
     The service starts once for all clients, so each test uses order ids and sub-users of its own.
     """

@@ -10,7 +10,7 @@ JUNIT = "/usr/share/java/junit-platform-console-standalone.jar"
 class Language(NamedTuple):
     """A client. Commands run in its folder; `{build}` is an empty folder for what they make.
 
-    `needs` are programs in the path, or files. The first command of `tests` and `quickstart` that fails ends the test.
+    `needs` are programs in the path, or files. The first command that fails ends the test.
     """
 
     name: str
@@ -24,6 +24,4 @@ class Language(NamedTuple):
         return ROOT / "clients" / self.name
 
 
-LANGUAGES = (
-    Language("php", ("php", "phpunit"), (("phpunit",),), (("php", "examples/quickstart.php"),)),
-)
+LANGUAGES = (Language("php", ("php", "phpunit"), (("phpunit",),), (("php", "examples/quickstart.php"),)),)
