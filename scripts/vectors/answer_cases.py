@@ -102,7 +102,7 @@ def _altered(method: str, operation: str, data: list[Field]) -> Iterator[Case]:
     bound: list[Field] = [*number(code=200), *text(nonceStr=nonce)] if method == HMAC else []
     whole = rules.sign(method, SECRET, path, [*data, *bound])
     is_short = len(signature) == rules.SHORT_SIGN
-    zero = "0" if "." in value else ".0"
+    zero = "0" if "." in str(value) else ".0"
     swaps = {
         f"{first} has one more digit": (shown, f'"{first}":{quote}{value}1{quote}'),
         f"{first} is written with one more zero": (shown, f'"{first}":{quote}{value}{zero}{quote}'),
