@@ -36,6 +36,14 @@ ROWS = {
     "POST /console/merchants/{merchant_id:int}/fees": HANDS,
     "GET /console/merchants/{merchant_id:int}/preview": ALL,
     "GET /console/merchants/{merchant_id:int}/refusals": ALL,
+    "GET /console/merchants/{merchant_id:int}/keys": ALL,
+    "GET /console/merchants/{merchant_id:int}/keys/new": "owner operator merchant",
+    "POST /console/merchants/{merchant_id:int}/keys/new": "owner operator merchant",
+    "GET /console/merchants/{merchant_id:int}/keys/{key_no:int}": ALL,
+    "POST /console/merchants/{merchant_id:int}/keys/{key_no:int}": "owner operator merchant",
+    "POST /console/merchants/{merchant_id:int}/keys/{key_no:int}/roll": "owner operator merchant",
+    "POST /console/merchants/{merchant_id:int}/keys/{key_no:int}/end-old": "owner operator merchant",
+    "POST /console/merchants/{merchant_id:int}/keys/{key_no:int}/revoke": "owner operator merchant",
     "GET /console/sub-users": ALL,
     "GET /console/merchants/{merchant_id:int}/sub-users/{ext:path}": ALL,
     "GET /console/merchants/{merchant_id:int}/users/{user_id:int}": ALL,
@@ -101,6 +109,7 @@ class Scene:
             "user_id:int": self.user["userId"],
             "operator_id:int": self.other.operator.operator_id,
             "audit_no:int": 1,
+            "key_no:int": 1,
             **self.money,
         }
         return re.sub(r"\{([^}]+)\}", lambda place: str(places[place[1]]), path)

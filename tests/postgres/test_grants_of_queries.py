@@ -60,6 +60,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "deposits/sandbox_deposits.sql": WORKER,
     "exchange/rates.sql": WEB,
     "merchants/addresses.sql": BOTH,
+    "merchants/app_keys.sql": WEB,
     "merchants/books.sql": BOTH,
     "merchants/cells/carrying.sql": BOTH,
     "merchants/cells/copies.sql": (),
@@ -155,7 +156,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "merchants/cells/moves.sql": "begin delete set_address",
         "merchants/merchants.sql": """
             insert_merchant write_account_xpubs raise_settings_version write_settings
-            write_status insert_secret retire_secret take_address_index""",
+            write_status insert_secret retire_secret expire_secret take_address_index""",
         "merchants/xpub_pool.sql": "take_account insert_accounts",
         "observability/traces.sql": "keep",
         "operators/operators.sql": """

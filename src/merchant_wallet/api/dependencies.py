@@ -8,6 +8,7 @@ from contextlib import suppress
 import msgspec
 
 from merchant_wallet.api.gate import Gate
+from merchant_wallet.api.key_uses import KeyUses
 from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.api.refused_requests.buffer import RefusedRequestBuffer
 from merchant_wallet.api.scheduler import Scheduler
@@ -70,6 +71,7 @@ class Dependencies:
         access_log: AccessLog,
         trusted_proxies: tuple[Network, ...] = (),
         refused_requests: RefusedRequestBuffer | None = None,
+        key_uses: KeyUses | None = None,
         tracer: Tracer | None = None,
         order_traces: StoredTraces | None = None,
     ) -> None:
@@ -80,6 +82,7 @@ class Dependencies:
         self.access_log = access_log
         self.trusted_proxies = trusted_proxies
         self.refused_requests = refused_requests
+        self.key_uses = key_uses
         self.tracer = tracer
         self.order_traces = order_traces
         self.request_ids = RequestIds()

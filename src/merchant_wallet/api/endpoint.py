@@ -156,7 +156,7 @@ class Endpoint:
         merchant = caller.merchant
         traceparent = "" if self._dependencies.tracer is None else self._begin_span(request)
         submission = Submission(
-            command, caller.nonce, merchant.settings_version, request.request_id, traceparent
+            command, caller.book_nonce, merchant.settings_version, request.request_id, traceparent
         )
         return self._dependencies.writer.submit(merchant.merchant_id, submission)
 
@@ -303,6 +303,8 @@ class Endpoint:
             dependencies.in_flight.end()
             took_s = time.monotonic() - request.began_s
             dependencies.request_counters.count(self._path, code, took_s)
+            if request.merchant_id is not None and dependencies.key_uses is not None:
+                dependencies.key_uses.add(request.app_key)
             dependencies.access_log.write(
                 request.request_id,
                 self._path,

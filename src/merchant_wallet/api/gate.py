@@ -59,6 +59,12 @@ class Caller(msgspec.Struct, frozen=True):
     nonce: str
     secret: str
 
+    @property
+    def book_nonce(self) -> str:
+        """The nonce as the book keeps it: unique for each appKey. No client's nonce has a colon."""
+        key_no = self.merchant.key_no
+        return self.nonce if key_no == 1 else f"{key_no}:{self.nonce}"
+
     def __repr__(self) -> str:
         return f"Caller({self.merchant!r}, {self.nonce!r})"
 
@@ -92,6 +98,8 @@ class Gate:
         """Check that a request to `path` is from this merchant, fresh and signed. Raises Refused."""
         if merchant.networks and not merchant.admits(read_address(source)):
             refuse(SOURCE_NOT_ALLOWED, "requests of this merchant are not accepted from this source address")
+        if merchant.key_networks and not merchant.admits_to_key(read_address(source)):
+            refuse(SOURCE_NOT_ALLOWED, "requests with this appKey are not accepted from this source address")
         self._judge_time(fields)
         nonce = _require_nonce(fields)
         return Caller(merchant, nonce, self._verify(merchant, path, fields))
@@ -109,6 +117,8 @@ class Gate:
             refuse(MERCHANT_SUSPENDED, "this merchant is suspended")
         if operation.name in merchant.disabled_operations:
             refuse(OPERATION_DISABLED, f"{operation.name} is disabled for this merchant")
+        if merchant.key_operations and operation.name not in merchant.key_operations:
+            refuse(OPERATION_DISABLED, f"this appKey may not use {operation.name}")
 
     def note(self, refusal: Refusal, source: str) -> Refusal:
         """Count a failed authentication. Returns the refusal to send: 42900 once there were too many."""
@@ -149,7 +159,10 @@ class Gate:
         texts = read_signed_texts(fields)
         if merchant.sign_method == MD5:
             refuse_hidden_field(texts)
-        secret = verify(merchant.sign_method, merchant.secrets, path, texts, given)
+        secrets = merchant.secrets
+        if merchant.overlap_ends_ms is not None:
+            secrets = merchant.valid_secrets(self._clock())
+        secret = verify(merchant.sign_method, secrets, path, texts, given)
         if secret is None:
             raise Refused(
                 Refusal(

@@ -65,7 +65,7 @@ ROWS: Final = (
         "Show the settings in effect here and now, and where each is from.",
         is_group=False,
     ),
-    Row("merchant", "merchants", "Open merchants, change their settings, rotate their secrets."),
+    Row("merchant", "merchants", "Open merchants, change their settings, keys and secrets."),
     Row("cell", "cells", "Spread merchants' books over several databases."),
     Row("keys", "keys", "Create, import and show the keys that pay and that receive."),
     Row("sub-users", "subusers", "Find sub-users, pause or limit debits from them, reset a PIN."),

@@ -110,7 +110,9 @@ def _explain_refusal(error: Exception) -> Failure | None:
     from merchant_wallet.approvals.decisions import ProposalRefused
     from merchant_wallet.base.codes import Refused
     from merchant_wallet.exchange.rates import RateRefused
+    from merchant_wallet.merchants.app_keys import KeyRefused
     from merchant_wallet.merchants.id_ranges import RangesExhausted
+    from merchant_wallet.merchants.key_changes import KeyTooWide
     from merchant_wallet.merchants.records import SettingRefused
     from merchant_wallet.merchants.store import MerchantUnknown, SecretRefused
     from merchant_wallet.merchants.xpub_pool import PoolEmpty
@@ -124,6 +126,8 @@ def _explain_refusal(error: Exception) -> Failure | None:
     known = (
         RateRefused
         | SettingRefused
+        | KeyRefused
+        | KeyTooWide
         | MerchantUnknown
         | RangesExhausted
         | SecretRefused

@@ -13,6 +13,7 @@ from merchant_wallet.cli.cells import choose_cell
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.merchant_access import KEPT_ONCE, record_change
 from merchant_wallet.cli.merchant_access import app as access
+from merchant_wallet.cli.merchant_keys import app as keys
 from merchant_wallet.cli.merchant_moves import app as moves
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
 from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from merchant_wallet.merchants.records import Merchant
     from merchant_wallet.merchants.store import Change
 
-app = typer.Typer(help="Open merchants, change their settings, rotate their secrets.", no_args_is_help=True)
+app = typer.Typer(help="Open merchants, change their settings, keys and secrets.", no_args_is_help=True)
 app.add_typer(access)
+app.add_typer(keys)
 app.add_typer(moves)
 
 FROM_NOW_ON = "Holds from the next request on."

@@ -11,6 +11,7 @@ import msgspec
 from starlette.responses import Response
 
 from merchant_wallet.api.debugger import FORM, JSON, PATHS, Diagnosis, Difference, diagnose
+from merchant_wallet.api.debugger.bodies import read_body
 from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_refused
 from merchant_wallet.base.signing import HMAC, MD5, Method
 from merchant_wallet.console.filter_values import NOBODY, find_scope
@@ -71,7 +72,7 @@ async def judge_request(request: ConsoleRequest, conn: Connection) -> Response:
         content_type=FORM if form.text("type") == "form" else JSON,
         their_text=form.raw("string") or None,
         their_sign=form.text("sign") or None,
-        secrets=() if merchant is None else merchant.secrets,
+        secrets=await _find_secrets(request, conn, merchant),
     )
     return _show(request, form_state, found, merchant)
 
@@ -105,6 +106,19 @@ async def _find_merchant(request: ConsoleRequest, conn: Connection, text: str) -
     if merchant_id is None or merchant_id == NOBODY:
         return None
     return await store.load(conn, request.context.keyring, merchant_id)
+
+
+async def _find_secrets(
+    request: ConsoleRequest, conn: Connection, merchant: Merchant | None
+) -> tuple[str, ...]:
+    """The secrets of the key that the body names, if it is this merchant's; else of the first key."""
+    if merchant is None:
+        return ()
+    content_type = FORM if request.form.text("type") == "form" else JSON
+    read, _ = read_body(request.form.raw("body"), content_type)
+    app_key = "" if read is None else read.texts.get("appKey", "")
+    found = await store.load_by_app_key(conn, request.context.keyring, app_key)
+    return merchant.secrets if found is None or found.merchant_id != merchant.merchant_id else found.secrets
 
 
 def _show(

@@ -84,7 +84,7 @@ async def create(request: ConsoleRequest, conn: Connection) -> Response:
         )
     await request.cells.carry(number)
     shown = [(N_("App secret"), made.app_secret), (N_("Callback secret"), made.callback_secret)]
-    return _show_secrets(request, made.merchant, N_("{name} is open"), shown)
+    return show_secrets(request, made.merchant, N_("{name} is open"), shown)
 
 
 async def show_merchant(request: ConsoleRequest, conn: Connection) -> Response:
@@ -111,7 +111,7 @@ async def rotate_secret(request: ConsoleRequest, conn: Connection) -> Response:
     except SecretRefused:
         return await _show(request, conn, merchant, FormState(problem=request.translate(_TWO_SECRETS)))
     await request.cells.carry(merchant.merchant_id)
-    return _show_secrets(request, merchant, N_("{name} has a second secret"), [(N_("App secret"), secret)])
+    return show_secrets(request, merchant, N_("{name} has a second secret"), [(N_("App secret"), secret)])
 
 
 async def retire_secret(request: ConsoleRequest, conn: Connection) -> Response:
@@ -175,6 +175,20 @@ def url_of(merchant_id: int) -> str:
     return f"{MERCHANTS}/{merchant_id}"
 
 
+def show_secrets(
+    request: ConsoleRequest,
+    merchant: Merchant,
+    title: str,
+    secrets: list[tuple[str, str]],
+    app_key: str | None = None,
+    back: str = "",
+) -> Response:
+    """New secrets, this once. `app_key` is their key if it is not the first, `back` where to go on."""
+    values: dict[str, Any] = {"merchant": merchant, "title": title, "secrets": secrets}
+    values |= {"app_key": app_key or merchant.app_key, "back": url_of(merchant.merchant_id) + back}
+    return request.page("console/merchant_secrets.html", active="merchants", **values)
+
+
 async def _judge_name(request: ConsoleRequest, conn: Connection, name: str) -> str:
     """The error of a new merchant's name; empty if there is none."""
     try:
@@ -219,13 +233,6 @@ async def _list_deposits(request: ConsoleRequest, conn: Connection, merchant: Me
     chains = [CHAINS[code] for code in request.context.settings.shown_chains]
     texts = {chain: format_address(chain.code, own[chain.family.key_name]) for chain in chains}
     return [Deposit(chain.code, chain.network, text, draw_address(text)) for chain, text in texts.items()]
-
-
-def _show_secrets(
-    request: ConsoleRequest, merchant: Merchant, title: str, secrets: list[tuple[str, str]]
-) -> Response:
-    values: dict[str, Any] = {"merchant": merchant, "title": title, "secrets": secrets}
-    return request.page("console/merchant_secrets.html", active="merchants", **values)
 
 
 ROUTES: Final = (

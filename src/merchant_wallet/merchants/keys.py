@@ -44,7 +44,10 @@ class Keyring:
         self._seal_at = AESGCM(self._expand("seal:place", 32))
 
     def seal(self, secret: str, merchant_id: int, purpose: str, number: int) -> bytes:
-        """Encrypt a merchant's secret, bound to its place: merchant, purpose (APP, CALLBACK), number."""
+        """Encrypt a merchant's secret, bound to its place: merchant, purpose, number.
+
+        The purpose is APP, CALLBACK or that of a further key.
+        """
         nonce = os.urandom(_NONCE_BYTES)
         sealed = self._seal.encrypt(nonce, secret.encode(), _place(merchant_id, purpose, number))
         return _FORM + nonce + sealed
@@ -92,6 +95,11 @@ class Keyring:
         # The master key is uniformly random. In that case RFC 5869 (3.1) allows no salt.
         info = b"merchant-wallet:" + label.encode()
         return HKDF(algorithm=SHA256(), length=length, salt=None, info=info).derive(self._master_key)
+
+
+def format_key_purpose(key_no: int) -> str:
+    """The purpose for which a secret of this key is sealed. The first key's is APP."""
+    return APP if key_no == 1 else f"key-{key_no}"
 
 
 def generate_app_key(*, sandbox: bool) -> str:

@@ -1,27 +1,42 @@
 -- Merchants, their secrets, and what opening a book writes. `store.py` runs these.
 
 -- name: read_merchant
--- A merchant with its live secrets, newest first, and the version of its settings, in one round trip and one snapshot. Found by
--- id, or by appKey if the id is null.
-select m.merchant_id, m.name, m.app_key, m.status, m.currency_mode, m.sign_method, m.networks, m.disabled_operations,
+-- A merchant with a key and its secrets, newest first, and the version of its settings, in one round trip and one snapshot. Found
+-- by id, and then with its first key, or by an appKey that is not revoked.
+with named as (
+       select %(merchant_id)s::bigint as merchant_id, 1 as key_no where %(merchant_id)s::bigint is not null
+        union all
+       select f.merchant_id, 1 from merchant f where f.app_key = %(app_key)s::text
+        union all
+       select g.merchant_id, g.key_no from merchant_key g where g.app_key = %(app_key)s::text and g.revoked_ms is null
+        limit 1)
+select m.merchant_id, m.name, coalesce(k.app_key, m.app_key) as app_key, m.status, m.currency_mode, m.sign_method, m.networks,
+       m.disabled_operations,
        m.transfer_fee_rate_e8, m.withdraw_fee_rate_e8, m.withdraw_fee_min_units, m.approval_limit_units,
        m.second_approval_limit_units,
        m.daily_limit_units, m.allowed_addresses, m.auto_register, m.require_pin, m.rate_limit,
        m.deposit_notify_url, m.frame_origins, m.account_xpubs,
-       m.created_ms, m.cell_id, m.settings_version, m.carried_version >= m.settings_version as is_carried, a.secret_nos, a.sealed, c.callback_no, c.callback_sealed
-  from merchant m
+       m.created_ms, m.cell_id, m.settings_version, m.carried_version >= m.settings_version as is_carried,
+       n.key_no, coalesce(k.operations, '{}') as key_operations, coalesce(k.networks, '{}') as key_networks,
+       a.secret_nos, a.sealed, a.overlap_ends_ms, c.callback_no, c.callback_sealed
+  from named n
+  join merchant m on m.merchant_id = n.merchant_id
+  left join merchant_key k on k.merchant_id = n.merchant_id and k.key_no = n.key_no
   cross join lateral (
-       select array_agg(s.secret_no order by s.secret_no desc) as secret_nos,
-              array_agg(s.sealed order by s.secret_no desc) as sealed
-         from merchant_secret s
-        where s.merchant_id = m.merchant_id and s.purpose = 'app' and s.retired_ms is null) a
+       select array_agg(v.secret_no order by v.secret_no desc) as secret_nos,
+              array_agg(v.sealed order by v.secret_no desc) as sealed, min(v.expires_ms) as overlap_ends_ms
+         from (select s.secret_no, s.sealed, s.expires_ms
+                 from merchant_secret s
+                where n.key_no = 1 and s.merchant_id = m.merchant_id and s.purpose = 'app' and s.retired_ms is null
+                union all
+               select t.secret_no, t.sealed, t.expires_ms
+                 from merchant_key_secret t
+                where t.merchant_id = m.merchant_id and t.key_no = n.key_no and t.retired_ms is null) v) a
   cross join lateral (
        select s.secret_no as callback_no, s.sealed as callback_sealed
          from merchant_secret s
         where s.merchant_id = m.merchant_id and s.purpose = 'callback' and s.retired_ms is null
-        order by s.secret_no desc limit 1) c
- where m.merchant_id = coalesce(%(merchant_id)s::bigint,
-                                (select k.merchant_id from merchant k where k.app_key = %(app_key)s::text));
+        order by s.secret_no desc limit 1) c;
 
 -- name: read_settings_version
 -- The current version of a merchant's settings, to check whether a cached merchant is current.
@@ -34,9 +49,10 @@ select merchant_id, name, app_key, status, currency_mode, created_ms from mercha
 -- name: find_merchants
 -- Merchants that a typed word may mean. `how` says what matched, best match first.
 select merchant_id, name, app_key, status, currency_mode, created_ms,
-       case when merchant_id = %(merchant_id)s::bigint then 1 when app_key = %(word)s::text then 2 else 3 end as how
+       case when merchant_id = %(merchant_id)s::bigint then 1 when name = %(word)s::text and app_key <> %(word)s::text then 3 else 2 end as how
   from merchant
  where merchant_id = %(merchant_id)s::bigint or app_key = %(word)s::text or name = %(word)s::text
+    or merchant_id = (select k.merchant_id from merchant_key k where k.app_key = %(word)s::text)
  order by how, merchant_id;
 
 -- name: insert_merchant
@@ -79,7 +95,7 @@ returning merchant_id;
 
 -- name: read_app_secrets
 -- The numbers of all app secrets ever, oldest first, to choose the next number and to count the live ones.
-select secret_no, retired_ms from merchant_secret
+select secret_no, retired_ms, expires_ms from merchant_secret
  where merchant_id = %(merchant_id)s::bigint and purpose = 'app' order by secret_no;
 
 -- name: insert_secret
@@ -90,6 +106,11 @@ values (%(merchant_id)s::bigint, %(secret_no)s::int, %(purpose)s::text, %(sealed
 -- name: retire_secret
 -- Retires a secret. The row is kept, but signs nothing any more.
 update merchant_secret set retired_ms = %(retired_ms)s::bigint
+ where merchant_id = %(merchant_id)s::bigint and purpose = 'app' and secret_no = %(secret_no)s::int;
+
+-- name: expire_secret
+-- Lets a secret work until a time.
+update merchant_secret set expires_ms = %(expires_ms)s::bigint
  where merchant_id = %(merchant_id)s::bigint and purpose = 'app' and secret_no = %(secret_no)s::int;
 
 -- name: take_address_index

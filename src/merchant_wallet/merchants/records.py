@@ -69,6 +69,10 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
     limit), no callbacks about deposits for `deposit_notify_url`. Only pages of `frame_origins` may frame the
     wallet page. `settings_version` is the version of these values: the book refuses a command made under an
     older one. `is_carried` says whether the book's cell knows this version.
+
+    A merchant may have several keys. `app_key`, `secrets` and the fields with `key_` are those of the key by
+    which the merchant was found; without one, of its first. The older of two secrets ends at
+    `overlap_ends_ms`, if that is not None.
     """
 
     merchant_id: int
@@ -98,6 +102,10 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
     deposit_notify_url: str | None = None
     frame_origins: tuple[str, ...] = ()
     second_approval_limit_units: int = SECOND_LIMIT_UNITS
+    key_no: int = 1
+    key_operations: frozenset[str] = frozenset()
+    key_networks: tuple[Network, ...] = ()
+    overlap_ends_ms: int | None = None
 
     def __repr__(self) -> str:
         return f"Merchant({self.merchant_id}, {self.name!r}, {self.app_key!r}, {self.status})"
@@ -109,12 +117,26 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
 
     def admits(self, source: IPv4Address | IPv6Address) -> bool:
         """Whether requests may come from this address. An IPv4 address written as IPv6 counts as IPv4."""
-        mapped = source.ipv4_mapped if isinstance(source, IPv6Address) else None
-        return not self.networks or any((mapped or source) in network for network in self.networks)
+        return _admits(self.networks, source)
+
+    def admits_to_key(self, source: IPv4Address | IPv6Address) -> bool:
+        """Whether requests with this key may come from this address."""
+        return _admits(self.key_networks, source)
+
+    def valid_secrets(self, at_ms: int) -> tuple[str, ...]:
+        """The secrets that sign requests at this time, newest first."""
+        if self.overlap_ends_ms is None or at_ms < self.overlap_ends_ms:
+            return self.secrets
+        return self.secrets[:1]
 
     def allows_address(self, address: str) -> bool:
         """Whether the allow-list, if there is one, permits a withdrawal to this valid address."""
         return not self.allowed_addresses or canonicalize_address(address) in self.allowed_addresses
+
+
+def _admits(networks: tuple[Network, ...], source: IPv4Address | IPv6Address) -> bool:
+    mapped = source.ipv4_mapped if isinstance(source, IPv6Address) else None
+    return not networks or any((mapped or source) in network for network in networks)
 
 
 def canonicalize_address(address: str) -> str:

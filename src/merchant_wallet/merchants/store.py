@@ -26,7 +26,14 @@ from merchant_wallet.merchants import xpub_pool
 from merchant_wallet.merchants.addresses import issue_own_addresses
 from merchant_wallet.merchants.books import NewBook, change_book, open_book
 from merchant_wallet.merchants.id_ranges import take_range
-from merchant_wallet.merchants.keys import APP, CALLBACK, Keyring, generate_app_key, generate_secret
+from merchant_wallet.merchants.keys import (
+    APP,
+    CALLBACK,
+    Keyring,
+    format_key_purpose,
+    generate_app_key,
+    generate_secret,
+)
 from merchant_wallet.merchants.records import (
     ACTIVE,
     SETTINGS,
@@ -192,7 +199,7 @@ async def change_settings(
     """
     changed = _parse(texts)
     async with conn.transaction():
-        needs_mode = await _raise_version(conn, merchant_id)
+        needs_mode = await raise_version(conn, merchant_id)
         row = await _read(conn, merchant_id=merchant_id)
         before = msgspec.structs.replace(
             _to_merchant(row, keyring), settings_version=row["settings_version"] - 1
@@ -215,18 +222,28 @@ async def resume(conn: Connection, merchant_id: int) -> bool:
     return await _write_status(conn, merchant_id, ACTIVE)
 
 
-async def rotate_secret(conn: Connection, keyring: Keyring, merchant_id: int, *, at_ms: int) -> str:
-    """Add a second live secret, and return it. It is shown only this once.
+async def rotate_secret(
+    conn: Connection, keyring: Keyring, merchant_id: int, *, at_ms: int, overlap_ms: int | None = None
+) -> str:
+    """Add a second live secret to the first key, and return it. It is shown only this once.
 
-    Raises SecretRefused if there are two live secrets already, MerchantUnknown.
+    The older one works until it is retired, or for another `overlap_ms`. Raises SecretRefused if there are
+    two live secrets already, MerchantUnknown.
     """
     secret = generate_secret()
     async with conn.transaction():
-        await _raise_version(conn, merchant_id)
-        numbers, live = await _app_secrets(conn, merchant_id)
+        await raise_version(conn, merchant_id)
+        numbers, live, expired = await _app_secrets(conn, merchant_id, at_ms)
+        for number in expired:
+            await _retire(conn, merchant_id, number, at_ms)
         if len(live) >= _LIVE_SECRETS:
             raise SecretRefused(f"Merchant {merchant_id} has two live secrets; retire the older one first.")
         await _insert_secret(conn, keyring, merchant_id, APP, numbers[-1] + 1, secret, at_ms)
+        if overlap_ms == 0:
+            await _retire(conn, merchant_id, live[0], at_ms)
+        elif overlap_ms is not None:
+            values = {"merchant_id": merchant_id, "secret_no": live[0], "expires_ms": at_ms + overlap_ms}
+            await _run(conn, "expire_secret", values)
     return secret
 
 
@@ -236,13 +253,29 @@ async def retire_secret(conn: Connection, merchant_id: int, *, at_ms: int) -> in
     Raises SecretRefused if there is only one live secret, MerchantUnknown.
     """
     async with conn.transaction():
-        await _raise_version(conn, merchant_id)
-        _, live = await _app_secrets(conn, merchant_id)
+        await raise_version(conn, merchant_id)
+        _, live, _ = await _app_secrets(conn, merchant_id, at_ms)
         if len(live) < _LIVE_SECRETS:
             raise SecretRefused(f"Merchant {merchant_id} has one live secret only; add the next one first.")
-        values = {"merchant_id": merchant_id, "secret_no": live[0], "retired_ms": at_ms}
-        await _run(conn, "retire_secret", values)
+        await _retire(conn, merchant_id, live[0], at_ms)
     return live[0]
+
+
+async def raise_version(conn: Connection, merchant_id: int) -> str | None:
+    """Begin a change: lock the merchant and raise its settings' version, in the default cell also its book's.
+
+    Returns why the book may need its present currency mode, to follow "the book"; None if it does not.
+    """
+    row = await _fetch(conn, "raise_settings_version", {"merchant_id": merchant_id})
+    if row is None:
+        raise _unknown(merchant_id)
+    if not row["is_home"]:
+        # Whether it has entries is not known in home.
+        return "is in an apart cell"
+    entry_count = await change_book(conn, merchant_id, row["settings_version"])
+    if entry_count is None:
+        raise AssertionError(f"merchant {merchant_id} has no book, or one with newer settings")
+    return "has entries" if entry_count else None
 
 
 async def take_address_index(conn: Connection, merchant_id: int) -> int:
@@ -259,26 +292,9 @@ async def _give_account(conn: Connection, seed: bytes | None, merchant_id: int) 
     return {chain: derive_account_xpub(seed, coin, merchant_id) for chain, coin in COIN_TYPES.items()}
 
 
-async def _raise_version(conn: Connection, merchant_id: int) -> str | None:
-    """Lock the merchant and raise its settings' version, in the default cell also its book's.
-
-    Returns why the book may need its present currency mode, to follow "the book"; None if it does not.
-    """
-    row = await _fetch(conn, "raise_settings_version", {"merchant_id": merchant_id})
-    if row is None:
-        raise _unknown(merchant_id)
-    if not row["is_home"]:
-        # Whether it has entries is not known in home.
-        return "is in an apart cell"
-    entry_count = await change_book(conn, merchant_id, row["settings_version"])
-    if entry_count is None:
-        raise AssertionError(f"merchant {merchant_id} has no book, or one with newer settings")
-    return "has entries" if entry_count else None
-
-
 async def _write_status(conn: Connection, merchant_id: int, status: str) -> bool:
     async with conn.transaction():
-        await _raise_version(conn, merchant_id)
+        await raise_version(conn, merchant_id)
         return await _fetch(conn, "write_status", {"merchant_id": merchant_id, "status": status}) is not None
 
 
@@ -295,12 +311,24 @@ async def _insert_secret(
     await _run(conn, "insert_secret", values)
 
 
-async def _app_secrets(conn: Connection, merchant_id: int) -> tuple[list[int], list[int]]:
-    """The numbers of all app secrets and of the live ones, each oldest first."""
+async def _retire(conn: Connection, merchant_id: int, secret_no: int, at_ms: int) -> None:
+    values = {"merchant_id": merchant_id, "secret_no": secret_no, "retired_ms": at_ms}
+    await _run(conn, "retire_secret", values)
+
+
+async def _app_secrets(
+    conn: Connection, merchant_id: int, at_ms: int
+) -> tuple[list[int], list[int], list[int]]:
+    """The numbers of all app secrets, of the live ones, and of those whose overlap is over, oldest first."""
     async with conn.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(QUERIES["read_app_secrets"].text, {"merchant_id": merchant_id})
         rows = await cursor.fetchall()
-    return [row["secret_no"] for row in rows], [row["secret_no"] for row in rows if row["retired_ms"] is None]
+    kept = [row for row in rows if row["retired_ms"] is None]
+    expired = [
+        row["secret_no"] for row in kept if row["expires_ms"] is not None and row["expires_ms"] <= at_ms
+    ]
+    live = [row["secret_no"] for row in kept if row["secret_no"] not in expired]
+    return [row["secret_no"] for row in rows], live, expired
 
 
 def _parse(texts: Mapping[str, str]) -> dict[str, Value]:
@@ -314,13 +342,16 @@ def _settings_of(row: DictRow, changed: Mapping[str, Value]) -> dict[str, Value]
 def _to_merchant(row: DictRow, keyring: Keyring) -> Merchant:
     merchant_id = row["merchant_id"]
     sealed = zip(row["secret_nos"], row["sealed"], strict=True)
+    purpose = format_key_purpose(row["key_no"])
     made: dict[str, Any] = {
-        "secrets": tuple(keyring.open(bytes(box), merchant_id, APP, number) for number, box in sealed),
+        "secrets": tuple(keyring.open(bytes(box), merchant_id, purpose, number) for number, box in sealed),
         "callback_secret": keyring.open(row["callback_sealed"], merchant_id, CALLBACK, row["callback_no"]),
         "networks": tuple(ip_network(text) for text in row["networks"]),
         "disabled_operations": frozenset(row["disabled_operations"]),
         "allowed_addresses": frozenset(row["allowed_addresses"]),
         "frame_origins": tuple(row["frame_origins"]),
+        "key_operations": frozenset(row["key_operations"]),
+        "key_networks": tuple(ip_network(text) for text in row["key_networks"]),
     }
     plain = {name: row[name] for name in Merchant.__struct_fields__ if name not in made}
     return Merchant(**plain, **made)

@@ -86,7 +86,10 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "cell_state": Grant(_READ, "select, update (version, is_open, home_no)"),
     # Merchants and sub-users.
     "merchant": Grant(_CHANGE, "select, update (carried_version, move_version)"),
-    "merchant_secret": Grant("select, insert, update (retired_ms)", _READ),
+    "merchant_secret": Grant("select, insert, update (retired_ms, expires_ms)", _READ),
+    "merchant_key": Grant("select, insert, update (name, operations, networks, revoked_ms)", _READ),
+    "merchant_key_secret": Grant("select, insert, update (retired_ms, expires_ms)", _READ),
+    "merchant_key_use": Grant("select, insert, update (used_ms)"),
     "merchant_address": Grant(_ADD, _ADD),
     "xpub_pool": Grant("select, update (merchant_id)", _READ),
     "sub_user": Grant(

@@ -17,6 +17,7 @@ from merchant_wallet import console, wallet_site
 from merchant_wallet.api.dependencies import Dependencies
 from merchant_wallet.api.endpoint import Endpoint
 from merchant_wallet.api.gate import Gate
+from merchant_wallet.api.key_uses import KeyUses
 from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.api.refused_requests.buffer import RefusedRequestBuffer
 from merchant_wallet.audit.rollback.monitor import RollbackMonitor
@@ -150,6 +151,9 @@ async def open_web(
         refused_requests = RefusedRequestBuffer(partial(db.connect, base.url), clock=clock)
         refused_requests.start()
         stack.push_async_callback(refused_requests.stop)
+        key_uses = KeyUses(partial(db.connect, base.url), clock=clock)
+        key_uses.start()
+        stack.push_async_callback(key_uses.stop)
         dependencies = Dependencies(
             gate=gate,
             merchant_cache=merchant_cache,
@@ -160,6 +164,7 @@ async def open_web(
             access_log=access_log,
             trusted_proxies=settings.trusted_proxies,
             refused_requests=refused_requests,
+            key_uses=key_uses,
             tracer=tracing and tracing.tracer,
             order_traces=tracing and tracing.orders,
         )

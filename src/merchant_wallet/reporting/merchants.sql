@@ -44,9 +44,11 @@ select merchant_id, name from merchant where merchant_id = any(%(merchant_ids)s:
 -- name: find_merchants
 -- The merchants with this id, app key or part of a name, the best match first.
 select {columns},
-       case when m.merchant_id = %(merchant_id)s::bigint then 1 when m.app_key = %(word)s::text then 2
+       case when m.merchant_id = %(merchant_id)s::bigint then 1
+            when m.app_key = %(word)s::text or m.merchant_id = k.merchant_id then 2
             when lower(m.name) = lower(%(word)s::text) then 3 else 4 end as how
   from merchant m
- where m.merchant_id = %(merchant_id)s::bigint or m.app_key = %(word)s::text
+  left join merchant_key k on k.app_key = %(word)s::text
+ where m.merchant_id = %(merchant_id)s::bigint or m.app_key = %(word)s::text or m.merchant_id = k.merchant_id
     or strpos(lower(m.name), lower(%(word)s::text)) > 0
  order by how, m.merchant_id limit %(limit)s::int;

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from merchant_wallet.approvals.changes import Kind
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.exchange import two_person_changes as rate_changes
+from merchant_wallet.merchants import key_changes
 from merchant_wallet.merchants import two_person_changes as merchant_changes
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators import access
@@ -19,6 +20,7 @@ from merchant_wallet.withdrawals import two_person_changes as payout_changes
 
 RIGHTS: Final[Mapping[str, Right]] = {
     merchant_changes.SET: Right.CHANGE_MERCHANT,
+    key_changes.SET: Right.CHANGE_SECRET,
     rate_changes.SET: Right.SET_RATE,
     payout_changes.THAW: Right.STOP_PAYOUTS,
     access.CREATE: Right.MANAGE_OPERATORS,
@@ -40,6 +42,7 @@ def list_acceptable_kinds(settings: Settings, keyring: Keyring) -> Mapping[str, 
     """Every kind by its name."""
     kinds = {
         merchant_changes.SET: merchant_changes.make_kind(keyring),
+        key_changes.SET: key_changes.make_kind(),
         **rate_changes.make_kinds(),
         **payout_changes.make_kinds(),
         **access.make_kinds(settings.operator_wait_ms),

@@ -25,6 +25,7 @@ FORMS: Final = (
     N_("{field} must be USDT or KFB"),
     N_("{field}: this merchant holds USDT alone and has nothing to exchange"),
     N_("{operation} is disabled for this merchant"),
+    N_("this appKey may not use {operation}"),
     N_("timestamp must be within {seconds} s of the server's clock"),
     N_("more than {rate} requests a second"),
     N_("currency must be {currency} for this merchant"),

@@ -19,17 +19,21 @@ select m.merchant_id, u.at_ms, u.request_id, u.path, u.code, u.msg, u.source, u.
   from unnest(%(app_keys)s::text[], %(at_ms)s::bigint[], %(request_ids)s::text[], %(paths)s::text[], %(codes)s::int[], %(msgs)s::text[],
               %(sources)s::text[], %(content_types)s::text[], %(fields)s::text[], %(left_out)s::text[]) with ordinality
        u (app_key, at_ms, request_id, path, code, msg, source, content_type, fields, left_out, place)
-  join merchant m on m.app_key = u.app_key
+  join (select m.merchant_id, m.app_key from merchant m where m.app_key = any(%(app_keys)s::text[])
+         union all
+        select k.merchant_id, k.app_key from merchant_key k where k.app_key = any(%(app_keys)s::text[])) m on m.app_key = u.app_key
  order by u.place;
 
 -- name: trim_refused
--- Deletes all but the last requests of each of those merchants.
+-- Deletes all but the last requests of each of the merchants with these keys.
 delete from refused_request r
- using merchant m
+ using (select m.merchant_id from merchant m where m.app_key = any(%(app_keys)s::text[])
+         union
+        select n.merchant_id from merchant_key n where n.app_key = any(%(app_keys)s::text[])) m
  cross join lateral (
        select min(newest.refused_no) as oldest
          from (select refused_no from refused_request where merchant_id = m.merchant_id order by refused_no desc limit %(kept)s::int) newest) k
- where m.app_key = any(%(app_keys)s::text[]) and r.merchant_id = m.merchant_id and r.refused_no < k.oldest;
+ where r.merchant_id = m.merchant_id and r.refused_no < k.oldest;
 
 -- name: list_refused
 -- A merchant's refused requests, newest first.

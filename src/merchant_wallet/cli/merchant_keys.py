@@ -1,0 +1,299 @@
+"""`merchant keys` and others: the keys of a merchant, what each may use, rolling and revoking.
+
+Rules:
+- A secret is printed once, by the command that creates it.
+- A change and its record in the audit log are one transaction. It holds from the next request on.
+- What allows a key more than before needs two people, as in the console.
+"""
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
+from merchant_wallet.cli.merchant_access import KEPT_ONCE
+from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
+from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
+from merchant_wallet.cli.session import Session, find_actor, run
+
+if TYPE_CHECKING:
+    from merchant_wallet.approvals.changes import ProposedChange
+    from merchant_wallet.merchants.app_keys import AppKey, NewSecret
+    from merchant_wallet.merchants.key_limits import KeyLimits
+
+app = typer.Typer()
+
+LIST_COLUMNS: Final = ("keyNo", "name", "appKey", "operations", "networks", "usedMs", "revokedMs")
+_UNITS_MS: Final = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
+KeyArgument = Annotated[int, typer.Argument(metavar="KEY", min=1, help="Number of the key, as in `keys`.")]
+NameOption = Annotated[
+    str | None, typer.Option("--name", metavar="NAME", help="Where it is used.", show_default=False)
+]
+OperationsOption = Annotated[
+    str | None,
+    typer.Option(metavar="LIST", help="Operations that it may use, with commas, or any.", show_default=False),
+]
+NetworksOption = Annotated[
+    str | None,
+    typer.Option(metavar="LIST", help="Source networks, with commas, or any.", show_default=False),
+]
+
+
+@app.command("keys")
+def list_keys(merchant: MerchantArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """List the keys of a merchant with what each may use.
+
+    \b
+    Example:
+      merchant-wallet merchant keys Shop
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.base.clock import now_ms
+        from merchant_wallet.merchants import app_keys
+
+        merchant_id = (await session.find(merchant)).merchant_id
+        keys = await app_keys.list_keys(session.conn, merchant_id, now_ms())
+        return {"merchantId": merchant_id, "keys": [describe(key) for key in keys]}
+
+    terminal.print_list(run(data, act), "keys", LIST_COLUMNS, as_json)
+
+
+@app.command("add-key")
+def add_key(
+    merchant: MerchantArgument,
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Where it is used.")],
+    operations: OperationsOption = None,
+    networks: NetworksOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add a key and print its secret once.
+
+    \b
+    Examples:
+      merchant-wallet merchant add-key Shop --name till --operations getMerchantBalance,queryOrder
+      merchant-wallet merchant add-key Shop --name payroll --networks 192.0.2.0/24
+    """
+
+    async def act(session: Session) -> "NewSecret":
+        from merchant_wallet.merchants.key_limits import (
+            KeyLimits,
+            parse_name,
+            parse_networks,
+            parse_operations,
+        )
+
+        limits = KeyLimits(parse_operations(operations or ""), parse_networks(networks or ""))
+        return await _add(session, merchant, parse_name(name), limits)
+
+    _print_secret(run(data, act), as_json)
+
+
+@app.command("set-key")
+def set_key(
+    merchant: MerchantArgument,
+    key: KeyArgument,
+    name: NameOption = None,
+    operations: OperationsOption = None,
+    networks: NetworksOption = None,
+    reason: ProposalReasonOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a key another name, other operations or other networks.
+
+    \b
+    Examples:
+      merchant-wallet merchant set-key Shop 1 --networks 192.0.2.0/24
+      merchant-wallet merchant set-key Shop 2 --operations any --reason "the till pays out now"
+    """
+    texts = {"operations": operations, "networks": networks}
+    typed = {limit: text for limit, text in texts.items() if text is not None}
+    if name is None and not typed:
+        raise Failure("Nothing to change: name at least one of --name, --operations, --networks.", CANNOT_RUN)
+
+    async def act(session: Session) -> "tuple[AppKey, ProposedChange | None]":
+        return await _change(session, merchant, key, name, typed, reason)
+
+    changed, proposed = run(data, act)
+    if proposed is not None:
+        print_proposed(proposed, as_json)
+    else:
+        terminal.print_answer(describe(changed), as_json)
+
+
+@app.command("roll-key")
+def roll_key(
+    merchant: MerchantArgument,
+    key: KeyArgument,
+    overlap: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="How long the old secret works on, such as 24h; 0 ends it now."),
+    ] = "24h",
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Create a new secret for a key and print it once. The old one works for the chosen time.
+
+    \b
+    Examples:
+      merchant-wallet merchant roll-key Shop 2
+      merchant-wallet merchant roll-key Shop 1 --overlap 0
+    """
+    overlap_ms = _read_overlap(overlap)
+
+    async def act(session: Session) -> "NewSecret":
+        from merchant_wallet.base.clock import now_ms
+        from merchant_wallet.merchants import app_keys, store
+
+        merchant_id = (await session.find(merchant)).merchant_id
+        keyring = (await session.open_base()).keyring
+        await store.load(session.conn, keyring, merchant_id)
+        async with session.conn.transaction():
+            made = await app_keys.roll_key(
+                session.conn, keyring, merchant_id, key, overlap_ms=overlap_ms, at_ms=now_ms()
+            )
+            await _record(session, "roll_key", merchant_id, key, None, {"overlapMs": overlap_ms})
+        await session.carry(merchant_id)
+        return made
+
+    _print_secret(run(data, act), as_json)
+
+
+@app.command("revoke-key")
+def revoke_key(
+    merchant: MerchantArgument, key: KeyArgument, data: DataOption = None, as_json: JsonOption = False
+) -> None:
+    """Revoke a key for ever. Its requests are refused from the next one on.
+
+    \b
+    Example:
+      merchant-wallet merchant revoke-key Shop 2
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.base.clock import now_ms
+        from merchant_wallet.merchants import app_keys
+
+        merchant_id = (await session.find(merchant)).merchant_id
+        async with session.conn.transaction():
+            revoked = await app_keys.revoke_key(session.conn, merchant_id, key, now_ms())
+            await _record(session, "revoke_key", merchant_id, key, {"name": revoked.name}, {"revoked": True})
+        await session.carry(merchant_id)
+        return {"merchantId": merchant_id, "keyNo": key, "appKey": revoked.app_key, "revoked": True}
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+def describe(key: "AppKey") -> dict[str, Any]:
+    """A key as a document. An empty list of operations or networks means: all."""
+    return {
+        "keyNo": key.key_no,
+        "appKey": key.app_key,
+        "name": key.name,
+        "operations": key.operations,
+        "networks": key.networks,
+        "liveSecrets": key.live_secrets,
+        "overlapEndsMs": key.overlap_ends_ms,
+        "usedMs": key.used_ms,
+        "createdMs": key.created_ms,
+        "createdBy": key.created_by,
+        "revokedMs": key.revoked_ms,
+    }
+
+
+async def _add(session: Session, merchant: str, name: str, limits: "KeyLimits") -> "NewSecret":
+    from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.merchants import app_keys, key_changes, store
+
+    merchant_id = (await session.find(merchant)).merchant_id
+    keyring, at_ms = (await session.open_base()).keyring, now_ms()
+    # Raises WrongMasterKey: a secret sealed with another key could never be opened by the service.
+    await store.load(session.conn, keyring, merchant_id)
+    async with session.conn.transaction():
+        made = await app_keys.add_key(
+            session.conn,
+            keyring,
+            merchant_id,
+            name,
+            limits,
+            sandbox=session.settings.sandbox,
+            created_by=find_actor(),
+            at_ms=at_ms,
+        )
+        if session.settings.needs_two_people:
+            # The merchant is locked now, so nobody changes its other keys meanwhile.
+            keys = await app_keys.list_keys(session.conn, merchant_id, at_ms)
+            key_changes.check_new_key(limits, [key for key in keys if key.key_no != made.key.key_no])
+        after = {"name": name, **limits.show()}
+        await _record(session, "add_key", merchant_id, made.key.key_no, None, after)
+    await session.carry(merchant_id)
+    return made
+
+
+async def _change(
+    session: Session, merchant: str, key_no: int, name: str | None, typed: dict[str, str], reason: str | None
+) -> "tuple[AppKey, ProposedChange | None]":
+    from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.merchants import app_keys, key_changes
+    from merchant_wallet.merchants.key_limits import parse_name
+
+    merchant_id, at_ms = (await session.find(merchant)).merchant_id, now_ms()
+    async with session.conn.transaction():
+        before = await app_keys.lock_key(session.conn, merchant_id, key_no, at_ms)
+        limits = key_changes.with_limits(before.limits, typed)
+        narrower, wider = key_changes.split_change(before.limits, limits)
+        proposed = None
+        if wider and session.settings.needs_two_people:
+            facts = key_changes.describe(before.limits, wider), key_changes.describe(limits, wider)
+            subject = key_changes.format_subject(merchant_id, key_no)
+            proposed = await propose(
+                session, key_changes.SET, subject, facts, reason, merchant_id=merchant_id
+            )
+        limits = limits if proposed is None else narrower
+        shown = before.name if name is None else parse_name(name)
+        was, after = await app_keys.change_key(session.conn, merchant_id, key_no, shown, limits, at_ms)
+        told = describe_lone_change(session, reason) if wider and not proposed else describe_reason(reason)
+        await _record_difference(session, merchant_id, was, after, told)
+    await session.carry(merchant_id)
+    return after, proposed
+
+
+async def _record_difference(
+    session: Session, merchant_id: int, before: "AppKey", after: "AppKey", told: dict[str, Any]
+) -> None:
+    was = {"name": before.name, **before.limits.show()}
+    becomes = {"name": after.name, **after.limits.show()}
+    if changed := [fact for fact in becomes if was[fact] != becomes[fact]]:
+        facts = {fact: becomes[fact] for fact in changed} | told
+        old = {fact: was[fact] for fact in changed}
+        await _record(session, "set_key", merchant_id, after.key_no, old, facts)
+
+
+async def _record(
+    session: Session,
+    what: str,
+    merchant_id: int,
+    key_no: int,
+    before: dict[str, Any] | None,
+    after: dict[str, Any],
+) -> None:
+    from merchant_wallet.merchants.key_changes import format_subject
+
+    subject = format_subject(merchant_id, key_no)
+    await session.record(f"merchant.{what}", subject, merchant_id=merchant_id, before=before, after=after)
+
+
+def _read_overlap(text: str) -> int:
+    found = re.fullmatch(r"([0-9]{1,5})([mhd]?)", text)
+    if found is None or (not found[2] and found[1] != "0"):
+        raise Failure(f"--overlap must be such as 30m, 24h or 7d, or 0: {text!r} is not.", REFUSED)
+    return int(found[1]) * _UNITS_MS.get(found[2], 0)
+
+
+def _print_secret(made: "NewSecret", as_json: bool) -> None:
+    terminal.print_answer({**describe(made.key), "appSecret": made.secret}, as_json)
+    terminal.note(KEPT_ONCE)

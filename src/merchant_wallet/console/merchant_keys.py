@@ -1,0 +1,356 @@
+"""A merchant's keys: list, add, name and limit, roll with overlap, revoke.
+
+Rules:
+- A secret is shown once, in the answer to the request that made it.
+- A merchant's user changes the keys of its own merchant. What allows a key more is proposed, and an operator
+  accepts it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from merchant_wallet.approvals.changes import ProposedChange
+from merchant_wallet.console import flash, proposal_forms
+from merchant_wallet.console.form_state import EMPTY_FORM, FormState
+from merchant_wallet.console.merchants import ONE, load, show_secrets, url_of
+from merchant_wallet.console.proposal_forms import REASON, Unproposed
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
+from merchant_wallet.merchants import app_keys, key_changes
+from merchant_wallet.merchants.app_keys import AppKey, KeyRefusal, KeyRefused
+from merchant_wallet.merchants.key_changes import KeyTooWide
+from merchant_wallet.merchants.key_limits import (
+    NETWORKS_LIMIT,
+    OPERATIONS_LIMIT,
+    KeyLimits,
+    parse_name,
+    parse_networks,
+)
+from merchant_wallet.merchants.records import OPERATIONS, Merchant, SettingRefused
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.web.languages import N_
+
+HOUR_MS: Final = 3_600_000
+OVERLAPS: Final = (
+    (HOUR_MS, N_("1 hour")),
+    (24 * HOUR_MS, N_("24 hours")),
+    (7 * 24 * HOUR_MS, N_("7 days")),
+    (30 * 24 * HOUR_MS, N_("30 days")),
+    (0, N_("It ends now")),
+)
+FIELDS: Final = ("name", OPERATIONS_LIMIT, NETWORKS_LIMIT, REASON)
+_NAME: Final = N_("A name has 1 to 64 printable characters.")
+_NETWORK: Final = N_("One of these is no network. Write one such as 192.0.2.0/24 on each line, 50 at most.")
+_OPERATION: Final = N_("Choose at least one operation.")
+_TOO_WIDE: Final = N_(
+    "No key of this merchant may do that much. Add it with the limits of a key that there is, then widen it:"
+    " that needs a second person."
+)
+_WRONG: Final = N_("Nothing was changed. Correct the marked fields.")
+_SAVED: Final = N_("Saved. It takes effect from the next request on.")
+_PROPOSED: Final = N_("An operator must accept what allows the key more. The rest takes effect now.")
+REFUSALS: Final[Mapping[KeyRefusal, str]] = {
+    KeyRefusal.UNKNOWN: N_("There is no such key, or it is revoked."),
+    KeyRefusal.TOO_MANY: N_("A merchant has at most 20 keys. Revoke one that is not used any more."),
+    KeyRefusal.TOO_MANY_EVER: N_("This merchant has had 1000 keys. Rename and roll one of them instead."),
+    KeyRefusal.FIRST_STAYS: N_(
+        "The first key can't be revoked: callbacks are signed with it. Roll it, or limit it."
+    ),
+    KeyRefusal.TWO_SECRETS: N_("The older secret of this key still works. End it first, then roll again."),
+    KeyRefusal.ONE_SECRET: N_("This key has one valid secret only. There is none to end."),
+    KeyRefusal.OVERLAP: N_("The old secret works for at most 30 days after a roll."),
+}
+
+KEYS: Final = f"{ONE}/keys"
+KEY: Final = f"{KEYS}/{{key_no:int}}"
+
+
+async def show_keys(request: ConsoleRequest, conn: Connection) -> Response:
+    """All keys of a merchant."""
+    merchant = await load(request, conn)
+    keys = await app_keys.list_keys(conn, merchant.merchant_id, request.at_ms)
+    return request.page(
+        "console/merchant_keys.html",
+        active="merchants",
+        merchant=merchant,
+        tab="app-keys",
+        keys=[key for key in keys if key.revoked_ms is None],
+        revoked=[key for key in keys if key.revoked_ms is not None],
+        most=app_keys.MAX_KEYS,
+    )
+
+
+async def show_new(request: ConsoleRequest, conn: Connection) -> Response:
+    """The form for a new key."""
+    form_state = FormState({OPERATIONS_LIMIT: " ".join(OPERATIONS)})
+    return _show_new(request, await load(request, conn), form_state)
+
+
+async def add(request: ConsoleRequest, conn: Connection) -> Response:
+    """Add a key, and show its secret once."""
+    merchant = await load(request, conn)
+    try:
+        name, limits = _read_form(request)
+        async with conn.transaction():
+            made = await _add(request, conn, merchant, name, limits)
+    except _Wrong as wrong:
+        return _show_new(request, merchant, wrong.form_state)
+    except (KeyRefused, KeyTooWide) as refused:
+        return _show_new(request, merchant, _refill(request, problem=_explain(request, refused)))
+    await request.cells.carry(merchant.merchant_id)
+    return _show_secret(request, merchant, made, N_("{name} has another key"))
+
+
+async def show_key(request: ConsoleRequest, conn: Connection) -> Response:
+    """One key: its limits, its secrets, its last use."""
+    merchant = await load(request, conn)
+    return await _show(request, conn, merchant, await _find(request, conn))
+
+
+async def change(request: ConsoleRequest, conn: Connection) -> Response:
+    """Save a key's name and limits."""
+    merchant, key = await load(request, conn), await _find(request, conn)
+    try:
+        name, wanted = _read_form(request)
+        async with conn.transaction():
+            proposed = await _change(request, conn, key, name, wanted)
+    except _Wrong as wrong:
+        return await _show(request, conn, merchant, key, wrong.form_state)
+    except Unproposed as unproposed:
+        form_state = _refill(request, unproposed.errors, unproposed.problem)
+        return await _show(request, conn, merchant, key, form_state)
+    except KeyRefused as refused:
+        return _refuse(request, refused)
+    await request.cells.carry(merchant.merchant_id)
+    return request.redirect(_key_url(request), _SAVED if proposed is None else _PROPOSED)
+
+
+async def roll(request: ConsoleRequest, conn: Connection) -> Response:
+    """Add a secret to a key and show it once. The present one works for the chosen time."""
+    merchant, key = await load(request, conn), await _find(request, conn)
+    overlap = request.form.text("overlap")
+    if overlap not in (str(ms) for ms, _ in OVERLAPS):
+        raise HTTPException(400)
+    try:
+        async with conn.transaction():
+            made = await app_keys.roll_key(
+                conn,
+                request.context.keyring,
+                merchant.merchant_id,
+                key.key_no,
+                overlap_ms=int(overlap),
+                at_ms=request.at_ms,
+            )
+            await _record(request, conn, "merchant.roll_key", key.key_no, after={"overlapMs": int(overlap)})
+    except KeyRefused as refused:
+        return _refuse(request, refused)
+    await request.cells.carry(merchant.merchant_id)
+    return _show_secret(request, merchant, made, N_("{name} has a new secret"))
+
+
+async def end_old(request: ConsoleRequest, conn: Connection) -> Response:
+    """End the older of a key's two secrets."""
+    key = await _find(request, conn)
+    try:
+        async with conn.transaction():
+            await app_keys.end_old_secret(conn, _merchant_id(request), key.key_no, request.at_ms)
+            await _record(request, conn, "merchant.end_old_secret", key.key_no, after={"ended": True})
+    except KeyRefused as refused:
+        return _refuse(request, refused)
+    await request.cells.carry(_merchant_id(request))
+    return request.redirect(_key_url(request), N_("The older secret signs nothing any more."))
+
+
+async def revoke(request: ConsoleRequest, conn: Connection) -> Response:
+    """Revoke a key."""
+    key = await _find(request, conn)
+    try:
+        async with conn.transaction():
+            await app_keys.revoke_key(conn, _merchant_id(request), key.key_no, request.at_ms)
+            await _record(
+                request, conn, "merchant.revoke_key", key.key_no, {"name": key.name}, {"revoked": True}
+            )
+    except KeyRefused as refused:
+        return _refuse(request, refused)
+    await request.cells.carry(_merchant_id(request))
+    return request.redirect(
+        f"{url_of(_merchant_id(request))}/keys",
+        N_("{name} is revoked: its requests are refused."),
+        name=key.name,
+    )
+
+
+class _Wrong(Exception):
+    """Typed fields are wrong. `form_state` has them with their errors."""
+
+    def __init__(self, form_state: FormState) -> None:
+        super().__init__(", ".join(form_state.errors))
+        self.form_state = form_state
+
+
+async def _add(
+    request: ConsoleRequest, conn: Connection, merchant: Merchant, name: str, limits: KeyLimits
+) -> app_keys.NewSecret:
+    made = await app_keys.add_key(
+        conn,
+        request.context.keyring,
+        merchant.merchant_id,
+        name,
+        limits,
+        sandbox=request.context.settings.sandbox,
+        created_by=request.actor,
+        at_ms=request.at_ms,
+    )
+    if request.context.settings.needs_two_people:
+        # The merchant is locked now, so nobody changes its other keys meanwhile.
+        keys = await app_keys.list_keys(conn, merchant.merchant_id, request.at_ms)
+        key_changes.check_new_key(limits, [key for key in keys if key.key_no != made.key.key_no])
+    after = {"name": name, **limits.show()}
+    await _record(request, conn, "merchant.add_key", made.key.key_no, after=after)
+    return made
+
+
+async def _change(
+    request: ConsoleRequest, conn: Connection, key: AppKey, name: str, wanted: KeyLimits
+) -> ProposedChange | None:
+    """Save the name and narrower limits, and propose the wider ones if two people are needed."""
+    merchant_id = _merchant_id(request)
+    before = await app_keys.lock_key(conn, merchant_id, key.key_no, request.at_ms)
+    now, proposed = wanted, None
+    if request.context.settings.needs_two_people:
+        now, wider = key_changes.split_change(before.limits, wanted)
+        if wider:
+            facts = key_changes.describe(before.limits, wider), key_changes.describe(wanted, wider)
+            subject = key_changes.format_subject(merchant_id, key.key_no)
+            proposed = await proposal_forms.propose(
+                request, conn, key_changes.SET, subject, *facts, merchant_id
+            )
+    await app_keys.change_key(conn, merchant_id, key.key_no, name, now, request.at_ms)
+    was, becomes = {"name": before.name, **before.limits.show()}, {"name": name, **now.show()}
+    changed = [fact for fact in becomes if was[fact] != becomes[fact]]
+    if changed:
+        facts_before = {fact: was[fact] for fact in changed}
+        after = {fact: becomes[fact] for fact in changed} | proposal_forms.read_reason(request)
+        await _record(request, conn, key_changes.SET, key.key_no, facts_before, after)
+    return proposed
+
+
+async def _record(
+    request: ConsoleRequest,
+    conn: Connection,
+    action: str,
+    key_no: int,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    merchant_id = _merchant_id(request)
+    subject = key_changes.format_subject(merchant_id, key_no)
+    await record_change(request, conn, action, subject, merchant_id, before=before, after=after)
+
+
+def _read_form(request: ConsoleRequest) -> tuple[str, KeyLimits]:
+    """The typed name and limits. Raises _Wrong."""
+    errors: dict[str, str] = {}
+    name, networks = "", tuple[str, ...]()
+    try:
+        name = parse_name(request.form.text("name"))
+    except SettingRefused:
+        errors["name"] = request.translate(_NAME)
+    try:
+        networks = parse_networks(request.form.text(NETWORKS_LIMIT))
+    except SettingRefused:
+        errors[NETWORKS_LIMIT] = request.translate(_NETWORK)
+    chosen = [one for one in OPERATIONS if one in request.form.all(OPERATIONS_LIMIT)]
+    if not chosen:
+        errors[OPERATIONS_LIMIT] = request.translate(_OPERATION)
+    if errors:
+        raise _Wrong(_refill(request, errors))
+    # All of them is no limit: a later release may have more.
+    limited = () if len(chosen) == len(OPERATIONS) else tuple(sorted(chosen))
+    return name, KeyLimits(limited, networks)
+
+
+def _refill(request: ConsoleRequest, errors: Mapping[str, str] | None = None, problem: str = "") -> FormState:
+    values = {name: request.form.raw(name) for name in FIELDS}
+    values[OPERATIONS_LIMIT] = " ".join(request.form.all(OPERATIONS_LIMIT))
+    return FormState(values, errors or {}, problem or request.translate(_WRONG))
+
+
+async def _find(request: ConsoleRequest, conn: Connection) -> AppKey:
+    """The key that the path names. Raises HTTPException 404."""
+    key = await app_keys.find_key(conn, _merchant_id(request), read_id(request, "key_no"), request.at_ms)
+    if key is None:
+        raise HTTPException(404)
+    return key
+
+
+def _merchant_id(request: ConsoleRequest) -> int:
+    return read_id(request, "merchant_id")
+
+
+def _key_url(request: ConsoleRequest) -> str:
+    return f"{url_of(_merchant_id(request))}/keys/{read_id(request, 'key_no')}"
+
+
+def _explain(request: ConsoleRequest, refused: KeyRefused | KeyTooWide) -> str:
+    return request.translate(REFUSALS[refused.refusal] if isinstance(refused, KeyRefused) else _TOO_WIDE)
+
+
+def _refuse(request: ConsoleRequest, refused: KeyRefused) -> Response:
+    return request.redirect(_key_url(request), REFUSALS[refused.refusal], tone=flash.WARN)
+
+
+def _show_secret(
+    request: ConsoleRequest, merchant: Merchant, made: app_keys.NewSecret, title: str
+) -> Response:
+    return show_secrets(
+        request, merchant, title, [(N_("App secret"), made.secret)], made.key.app_key, "/keys"
+    )
+
+
+def _show_new(request: ConsoleRequest, merchant: Merchant, form_state: FormState) -> Response:
+    return request.page(
+        "console/merchant_key_new.html",
+        active="merchants",
+        status=200 if form_state.ok else 422,
+        merchant=merchant,
+        tab="app-keys",
+        form_state=form_state,
+        operations=OPERATIONS,
+    )
+
+
+async def _show(
+    request: ConsoleRequest,
+    conn: Connection,
+    merchant: Merchant,
+    key: AppKey,
+    form_state: FormState = EMPTY_FORM,
+) -> Response:
+    subject = key_changes.format_subject(merchant.merchant_id, key.key_no)
+    return request.page(
+        "console/merchant_key.html",
+        active="merchants",
+        status=200 if form_state.ok else 422,
+        merchant=merchant,
+        tab="app-keys",
+        key=key,
+        form_state=form_state,
+        operations=OPERATIONS,
+        overlaps=[(ms, request.translate(text)) for ms, text in OVERLAPS],
+        proposed=await proposal_forms.list_about(request, conn, subject),
+    )
+
+
+ROUTES: Final = (
+    Page(KEYS, show_keys, Right.READ),
+    Page(f"{KEYS}/new", show_new, Right.CHANGE_SECRET),
+    Page(f"{KEYS}/new", add, Right.CHANGE_SECRET, POST),
+    Page(KEY, show_key, Right.READ),
+    Page(KEY, change, Right.CHANGE_SECRET, POST),
+    Page(f"{KEY}/roll", roll, Right.CHANGE_SECRET, POST),
+    Page(f"{KEY}/end-old", end_old, Right.CHANGE_SECRET, POST),
+    Page(f"{KEY}/revoke", revoke, Right.CHANGE_SECRET, POST),
+)
