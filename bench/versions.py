@@ -2,7 +2,7 @@
 
 Both versions run at the same time, each from its own clone with its own `.venv`. They are driven in turns, in
 pairs of short windows of the same number of requests. Compared is the processor time of the web process
-for a request. A busy machine changes that much less than requests a second.
+for a request. A busy machine changes that much less than requests a second, which `--rate` compares.
 
 Rules:
 - Each version makes its own merchants, because schemas differ.
@@ -51,12 +51,12 @@ class Side(NamedTuple):
     service: RunningService
     load_generator: LoadGenerator
 
-    def read_cost_us(self, plan: Plan, requests: int) -> float:
-        """The web process's processor time for a request of one window, in microseconds."""
+    def measure(self, plan: Plan, requests: int, *, is_rate: bool) -> float:
+        """Requests a second of one window, or the web process's processor time for one, in microseconds."""
         row = self.load_generator.measure(self.service, plan, requests)
         if row.failures:
             raise SystemExit(f"{self.name}: not every answer was a success: {row.refusals} {row.errors}")
-        return row.cost.web_cpu / 100 / row.rate * 1e6
+        return row.rate if is_rate else row.cost.web_cpu / 100 / row.rate * 1e6
 
 
 @contextmanager
@@ -89,9 +89,13 @@ def main(
     population: Annotated[str, typer.Option(help="`hot` or `thousand`.")] = "hot",
     connections: Annotated[int, typer.Option(help="Connections.")] = 256,
     setting: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for this version.")] = None,
+    rate: Annotated[
+        bool, typer.Option("--rate", help="Compare requests a second; others must not run.")
+    ] = False,
 ) -> None:
     """Compare this version with another."""
     chosen = dict(each.split("=", 1) for each in setting or [])
+    what, unit = ("requests a second", "a second") if rate else ("a request's processor time", "us")
     plan = Plan("versions", population, operation, connections, WINDOW_S)
     with TemporaryDirectory(prefix="merchant-wallet-bench-") as name, ExitStack() as stack:
         folder = Path(name)
@@ -101,11 +105,11 @@ def main(
         }
         measured = []
         for turns, _ in zip(draw_turns(), range(pairs), strict=False):
-            costs = {turn: sides[turn].read_cost_us(plan, requests) for turn in turns}
-            measured.append(Pair(costs[False], costs[True]))
-            print(f"{costs[False]:.1f} us before, {costs[True]:.1f} us after", file=sys.stderr)
+            found = {turn: sides[turn].measure(plan, requests, is_rate=rate) for turn in turns}
+            measured.append(Pair(found[False], found[True]))
+            print(f"{found[False]:.1f} {unit} before, {found[True]:.1f} after", file=sys.stderr)
     share = judge_pairs(measured)
-    print(f"a request's processor time after, as a share of that before: {share.describe()}")
+    print(f"{what} after, as a share of that before: {share.describe()}")
 
 
 if __name__ == "__main__":
