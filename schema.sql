@@ -1240,6 +1240,23 @@ ALTER TABLE public.sweep ALTER COLUMN sweep_id ADD GENERATED ALWAYS AS IDENTITY 
     CACHE 1
 );
 
+CREATE TABLE public.test_event (
+    merchant_id bigint NOT NULL,
+    event_no integer NOT NULL,
+    url text NOT NULL,
+    requested_ms bigint NOT NULL,
+    requested_by text NOT NULL,
+    claimed_ms bigint,
+    ended_ms bigint,
+    address text,
+    http_status smallint,
+    error text,
+    answer bytea,
+    latency_ms integer,
+    CONSTRAINT test_event_event_no_check CHECK ((event_no > 0))
+);
+ALTER TABLE ONLY public.test_event ALTER COLUMN merchant_id SET (n_distinct=1);
+
 CREATE TABLE public.treasury_movement (
     chain public.chain_code NOT NULL,
     movement_no bigint NOT NULL,
@@ -1626,6 +1643,9 @@ ALTER TABLE ONLY public.sweep_signed
 ALTER TABLE ONLY public.sweep_signed
     ADD CONSTRAINT sweep_signed_tx_hash_key UNIQUE (tx_hash);
 
+ALTER TABLE ONLY public.test_event
+    ADD CONSTRAINT test_event_pkey PRIMARY KEY (merchant_id, event_no);
+
 ALTER TABLE ONLY public.treasury_movement
     ADD CONSTRAINT treasury_movement_chain_tx_hash_direction_amount_key UNIQUE (chain, tx_hash, direction, amount);
 
@@ -1784,6 +1804,8 @@ CREATE UNIQUE INDEX sweep_newest ON public.sweep USING btree (sweep_id);
 CREATE UNIQUE INDEX sweep_open ON public.sweep USING btree (chain, address) WHERE (ended_ms IS NULL);
 
 CREATE INDEX sweep_under_way ON public.sweep USING btree (chain, sweep_id) WHERE (ended_ms IS NULL);
+
+CREATE INDEX test_event_waiting ON public.test_event USING btree (requested_ms) WHERE (claimed_ms IS NULL);
 
 CREATE INDEX wallet_nonce_open ON public.wallet_nonce USING btree (chain, wallet, nonce) WHERE ((purpose = 'free'::text) OR ((purpose = 'cancel'::text) AND (cancelled_ms IS NULL)));
 

@@ -323,6 +323,7 @@ def paths_of(shop: Shop) -> list[str]:
         f"{own}/keys",
         f"{own}/keys/new",
         f"{own}/keys/1",
+        f"{own}/endpoints",
         "/console/sub-users",
         f"{own}/sub-users/player-7",
         "/console/operators",

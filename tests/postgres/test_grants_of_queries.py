@@ -39,6 +39,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "book/verification/payouts.sql": WEB,
     "book/verification/verify.sql": WEB,
     "callbacks/outbox.sql": BOTH,
+    "callbacks/test_events.sql": BOTH,
     "audit/checkpointing/acceptance.sql": (),
     "audit/checkpointing/frozen_orders.sql": (),
     "audit/checkpointing/keys.sql": WORKER,
@@ -85,6 +86,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "reporting/books.sql": WEB,
     "reporting/callbacks.sql": WEB,
     "reporting/deposits.sql": WEB,
+    "reporting/endpoints.sql": WEB,
     "reporting/entries.sql": WEB,
     "reporting/figures.sql": WEB,
     "reporting/payout_blockers.sql": WEB,
@@ -124,6 +126,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "audit/failures.sql": "note_logged drop_old",
         "book/book.sql": "insert_credited_transactions insert_credits update_deposits",
         "callbacks/outbox.sql": "claim insert_attempts record_success note_order record_answer",
+        "callbacks/test_events.sql": "claim record",
         "custody/records.sql": """
             sum_treasury read_watched find_first_block
             read_cursor move_cursor list_addresses insert_addresses
@@ -154,6 +157,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "merchants/cells/book_moves.sql": "begin delete set_cell",
         "merchants/cells/fence.sql": "begin_state",
         "merchants/cells/moves.sql": "begin delete set_address",
+        "callbacks/test_events.sql": "insert_test trim_tests",
         "merchants/merchants.sql": """
             insert_merchant write_account_xpubs raise_settings_version write_settings
             write_status insert_secret retire_secret expire_secret take_address_index""",

@@ -84,6 +84,7 @@ PARTIAL_INDEXES = (
     "payout_reservation_open",
     "callback_due",
     "callback_stopped",
+    "test_event_waiting",
     "deposit_seen",
     "deposit_pending",
     "deposit_dust",

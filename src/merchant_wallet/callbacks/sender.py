@@ -69,7 +69,8 @@ OUR_FAULT: Final = "a fault of this service, its log says which"
 log = structlog.get_logger(__name__)
 
 
-def _make_nonce() -> str:
+def make_nonce() -> str:
+    """The nonce of one attempt."""
     return secrets.token_hex(NONCE_BYTES)
 
 
@@ -97,7 +98,7 @@ class CallbackSender:
         claim_ms: int = CLAIM_MS,
         clock: Callable[[], int] = now_ms,
         draw: Callable[[], float] = random.random,
-        make_nonce: Callable[[], str] = _make_nonce,
+        make_nonce: Callable[[], str] = make_nonce,
         name: str | None = None,
         tracing: Tracing | None = None,
     ) -> None:
@@ -239,7 +240,7 @@ class CallbackSender:
         return loaded
 
     async def _record_result(self, claim: Claim, answer: Answer, *, has_url: bool) -> None:
-        failure = _explain(answer)
+        failure = explain_failure(answer)
         event = read_attempt(is_success=failure is None, has_url=has_url, retry_no=claim.retry_no)
         if event is Event.SUCCEEDED:
             async with self._writers.acquire() as connection:
@@ -265,7 +266,7 @@ def _make_log_fields(claim: Claim) -> dict[str, object]:
     return {"merchant_id": claim.key.merchant_id, **order, "event_id": claim.event_id}
 
 
-def _explain(answer: Answer) -> str | None:
+def explain_failure(answer: Answer) -> str | None:
     """Why an attempt failed. None if it succeeded."""
     if answer.error is not None or answer.http_status is None:
         return answer.error or "no answer"

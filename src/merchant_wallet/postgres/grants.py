@@ -147,6 +147,10 @@ GRANTS: Final[Mapping[str, Grant]] = {
         _READ, "select, insert, update (address, http_status, error, answer, latency_ms)"
     ),
     "callback_pause": Grant("select, insert, delete", _READ),
+    "test_event": Grant(
+        "select, insert, delete",
+        "select, update (claimed_ms, ended_ms, address, http_status, error, answer, latency_ms)",
+    ),
     # Reconciliation and figures.
     "custody_address": Grant("", _ADD),
     "custody_cursor": Grant("", _CHANGE),

@@ -60,6 +60,7 @@ HOME: Final = frozenset(
         "side_role",
         "sweep",
         "sweep_signed",
+        "test_event",
         "treasury_movement",
         "wallet_nonce",
         "xpub_pool",

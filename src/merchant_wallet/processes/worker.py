@@ -34,6 +34,7 @@ from merchant_wallet.book.outcomes import Outcome
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.submissions import Books
 from merchant_wallet.callbacks.sender import CallbackSender
+from merchant_wallet.callbacks.test_events import TestEventSender
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.keys.keystore import JOURNAL
 from merchant_wallet.chains.sandbox.reader import SandboxReader
@@ -187,6 +188,7 @@ def _open_default_cell(
     yield start_after(compared, Expiry(connect, writer).run)
     yield CreditingWorker(connect, connect, writer).run
     yield CallbackSender(connect, base.keyring, shared.callbacks, tracing=shared.tracing).run
+    yield TestEventSender(connect, base.keyring, shared.callbacks).run
     yield Maintenance(connect, make_cell_tasks(settings.timestamp_tolerance_s)).run
     yield partial(Maintenance(connect, {"figures": rollup.advance_all}).run, interval_s=rollup.INTERVAL_S)
     # To ask the sandbox's chains costs nothing.
