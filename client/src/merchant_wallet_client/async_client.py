@@ -1,0 +1,223 @@
+"""The client for asyncio programs: the same methods as `MerchantWallet`, each to be awaited.
+
+Rules: nothing is decided here. `operations` makes the fields, `calls` says what follows an answer.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self, TypeVar
+
+import httpx
+
+from merchant_wallet_client import operations, sending
+from merchant_wallet_client.calls import (
+    Call,
+    Credentials,
+    Done,
+    Reply,
+    Retries,
+    Timeouts,
+    Unanswered,
+    path_of,
+    prepare,
+    verify,
+)
+from merchant_wallet_client.codes import SUCCESS
+from merchant_wallet_client.errors import NoAnswerError, UnsafeAnswerError
+from merchant_wallet_client.operations import Asked
+from merchant_wallet_client.results import (
+    Chain,
+    Currency,
+    Customer,
+    Exchange,
+    FieldMissing,
+    Balance,
+    Order,
+    Reader,
+    UserToMerchantTransfer,
+    MerchantToUserTransfer,
+    WithdrawFee,
+    WithdrawOrder,
+)
+from merchant_wallet_client.signing import HMAC, Method
+from merchant_wallet_client.wire import Amount, Answer, SignedRequest, read_answer
+
+Result = TypeVar("Result")
+
+
+class AsyncMerchantWallet:
+    """Calls the service at `base_url` as one merchant.
+
+    `http` is your own `httpx.AsyncClient`, for a proxy or certificates of your own. You close it then.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        app_key: str,
+        secret: str,
+        *,
+        sign_method: Method = HMAC,
+        timeouts: Timeouts | None = None,
+        retries: Retries | None = None,
+        http: httpx.AsyncClient | None = None,
+    ) -> None:
+        self.base_url = sending.check_base_url(base_url)
+        self._credentials = Credentials(app_key, secret, sign_method)
+        self._timeouts = timeouts or Timeouts()
+        self._retries = retries or Retries()
+        self._headers = sending.make_headers()
+        self._is_own = http is None
+        self._http = http or httpx.AsyncClient()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncMerchantWallet({self.base_url!r}, {self._credentials!r})"
+
+    @property
+    def app_key(self) -> str:
+        """Who calls."""
+        return self._credentials.app_key
+
+    async def close(self) -> None:
+        """Close the connections, unless `http` was given."""
+        if self._is_own:
+            await self._http.aclose()
+
+    async def transfer_from_user_to_merchant(
+        self, *, ext_user_id: str, currency: Currency | str, amount: Amount, mc_order_id: str
+    ) -> UserToMerchantTransfer:
+        """Take an amount from a sub-user's wallet. You receive `amount_arrival`."""
+        return await self._run(
+            operations.transfer_from_user_to_merchant(
+                ext_user_id=ext_user_id, currency=currency, amount=amount, mc_order_id=mc_order_id
+            )
+        )
+
+    async def transfer_from_merchant_to_user(
+        self, *, currency: Currency | str, amount: Amount, mc_order_id: str, address: str
+    ) -> MerchantToUserTransfer:
+        """Give an amount to the sub-user that an address belongs to."""
+        return await self._run(
+            operations.transfer_from_merchant_to_user(
+                currency=currency, amount=amount, mc_order_id=mc_order_id, address=address
+            )
+        )
+
+    async def create_merchant_withdraw_order(
+        self,
+        *,
+        amount: Amount,
+        chain_type: Chain | str,
+        currency: Currency | str = Currency.USDT,
+        mc_order_id: str,
+        address: str,
+        notify_url: str,
+    ) -> WithdrawOrder:
+        """Order a payout to an address on a chain."""
+        return await self._run(
+            operations.create_merchant_withdraw_order(
+                amount=amount,
+                chain_type=chain_type,
+                currency=currency,
+                mc_order_id=mc_order_id,
+                address=address,
+                notify_url=notify_url,
+            )
+        )
+
+    async def query_order(self, *, order_id: int, mc_order_id: str) -> Order:
+        """Look at a withdrawal order."""
+        return await self._run(operations.query_order(order_id=order_id, mc_order_id=mc_order_id))
+
+    async def get_merchant_customer(self, *, ext_user_id: str) -> Customer:
+        """Find a sub-user, or create it."""
+        return await self._run(operations.get_merchant_customer(ext_user_id=ext_user_id))
+
+    async def get_merchant_balance(self) -> Balance:
+        """Read your balances."""
+        return await self._run(operations.get_merchant_balance())
+
+    async def exchange(
+        self,
+        *,
+        amount: Amount,
+        send_currency: Currency | str,
+        receive_currency: Currency | str,
+        mc_order_id: str,
+        min_amount_arrival: Amount | None = None,
+    ) -> Exchange:
+        """Exchange one of your currencies for the other, at the present rate."""
+        return await self._run(
+            operations.exchange(
+                amount=amount,
+                send_currency=send_currency,
+                receive_currency=receive_currency,
+                mc_order_id=mc_order_id,
+                min_amount_arrival=min_amount_arrival,
+            )
+        )
+
+    async def get_withdraw_fee(self, *, amount: Amount, currency: Currency | str = Currency.USDT) -> WithdrawFee:
+        """Ask what a withdrawal created now would cost."""
+        return await self._run(operations.get_withdraw_fee(amount=amount, currency=currency))
+
+    async def call(self, operation: str, fields: Mapping[str, object]) -> Answer:
+        """Call an operation by its name on the wire, with retries. Raises WalletError."""
+        call = Call(self._credentials, operation, fields, self._retries)
+        while True:
+            request = call.prepare(sending.make_nonce(), sending.now_ms())
+            step = call.judge(await self._attempt(request))
+            if isinstance(step, Done):
+                return step.answer
+            await asyncio.sleep(step.wait_s)
+
+    def prepare(self, operation: str, fields: Mapping[str, object]) -> SignedRequest:
+        """A signed request that is not sent yet. Raises BadArgumentError."""
+        path = path_of(operation)
+        return prepare(self._credentials, path, fields, sending.make_nonce(), sending.now_ms())
+
+    async def send(self, request: SignedRequest) -> Answer:
+        """Send a request once. Refusals are returned. Raises NoAnswerError, UnsafeAnswerError."""
+        reply = await self._attempt(request)
+        if isinstance(reply, Unanswered):
+            raise NoAnswerError(reply.reason)
+        try:
+            answer = read_answer(*reply)
+        except ValueError as error:
+            raise NoAnswerError(f"HTTP {reply.http_status}: {error}") from error
+        if answer.code == SUCCESS:
+            verify(self._credentials, request, answer)
+        return answer
+
+    async def _run(self, asked: Asked[Result]) -> Result:
+        answer = await self.call(asked.operation, asked.fields)
+        try:
+            return asked.read(Reader(answer.data))
+        except FieldMissing as error:
+            raise UnsafeAnswerError(str(error), answer.body, answer.request_id) from error
+
+    async def _attempt(self, request: SignedRequest) -> Reply | Unanswered:
+        collector = sending.Collector(self._timeouts)
+        try:
+            async with self._http.stream(
+                "POST",
+                self.base_url + request.path,
+                content=request.body.encode(),
+                headers=self._headers,
+                timeout=sending.make_timeout(self._timeouts),
+                follow_redirects=False,
+            ) as response:
+                async for part in response.aiter_bytes():
+                    collector.take(part)
+                return collector.make_reply(response)
+        except sending.HTTP_ERRORS as error:
+            return sending.explain(error)

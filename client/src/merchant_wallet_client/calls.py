@@ -1,0 +1,235 @@
+"""The course of one call, from the first attempt to its end. Pure: it sends nothing and reads no clock.
+
+Both clients run the same loop around it:
+
+    request = call.prepare(nonce, now_ms)    a new nonce, timestamp and signature; the same order id
+    reply = ...send it, or find that no answer came...
+    step = call.judge(reply)                 Done(answer), or Again(wait_s), or an error is raised
+
+| What came | Then |
+| --- | --- |
+| success, signature right | done |
+| success, signature wrong | UnsafeAnswerError at once |
+| nothing, or no envelope; 42900, 50000, 50300 | again after Retry-After, else after 1, 2, 4 s; at last NoAnswerError |
+| 40103 | again at once with a new nonce |
+| 40102 | again at once, one time: the request may have been late. Then its error |
+| any other refusal | its error at once |
+
+The service looks for a known order id only after it has checked who asks. So a refusal by those first checks
+says nothing of an earlier attempt without an answer: it is a NoAnswerError too.
+
+The clock is never set by the `serverTime` of a 40102. Refusals are not signed: someone on the way could make
+us sign for another time.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from merchant_wallet_client.codes import SUCCESS, Retry
+from merchant_wallet_client.errors import NoAnswerError, RefusedError, UnsafeAnswerError, make_refusal
+from merchant_wallet_client.operations import is_repeatable, sign_length_of
+from merchant_wallet_client.signing import (
+    HMAC,
+    MD5,
+    Method,
+    is_answer_signed,
+    search_control,
+    search_hidden,
+    sign,
+)
+from merchant_wallet_client.wire import (
+    PREFIX,
+    Answer,
+    SignedRequest,
+    Value,
+    check_fields,
+    has_only_texts,
+    is_name,
+    read_answer,
+)
+
+WAITED: Final = (Retry.SAME_ORDER_ID, Retry.AFTER_RETRY_AFTER)
+UNKNOWN_OUTCOMES: Final = (50000, 50300)
+FIRST_CHECKS_END: Final = 40302
+"""Refusals below are by checks that come before the service looks for a known order id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How often and how long a call is repeated. `Retries(tries=1)` repeats nothing."""
+
+    tries: int = 4
+    first_wait_s: float = 1.0
+    longest_wait_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long one attempt waits for a connection, and for the whole answer."""
+
+    connect_s: float = 5.0
+    answer_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who calls. The secret is in no repr."""
+
+    app_key: str
+    secret: str
+    method: Method = HMAC
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.app_key!r}, {self.method})"
+
+
+class Reply(NamedTuple):
+    """What came over HTTP. The names of `headers` are in small letters."""
+
+    http_status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Unanswered(NamedTuple):
+    """That nothing came, and why."""
+
+    reason: str
+
+
+class Done(NamedTuple):
+    """The end of a call: an answer that is proven."""
+
+    answer: Answer
+
+
+class Again(NamedTuple):
+    """The call goes on with another attempt, after this time."""
+
+    wait_s: float
+
+
+def prepare(
+    credentials: Credentials, path: str, fields: Mapping[str, object], nonce: str, at_ms: int
+) -> SignedRequest:
+    """A signed request. Raises BadArgumentError."""
+    method = credentials.method
+    common: dict[str, object] = {"appKey": credentials.app_key, "timestamp": at_ms, "nonceStr": nonce}
+    checked: dict[str, Value] = check_fields({**common, **fields}, method)
+    checked["sign"] = sign(method, credentials.secret, path, checked)
+    return SignedRequest(path, checked, method)
+
+
+def path_of(operation: str) -> str:
+    """The path of an operation. A path stays as it is."""
+    return operation if operation.startswith("/") else PREFIX + operation
+
+
+def verify(credentials: Credentials, request: SignedRequest, answer: Answer) -> None:
+    """Check that a success is the service's answer to this request. Raises UnsafeAnswerError."""
+    reason = _find_doubt(credentials, request, answer)
+    if reason is not None:
+        raise UnsafeAnswerError(reason, answer.body, answer.request_id)
+
+
+def _find_doubt(credentials: Credentials, request: SignedRequest, answer: Answer) -> str | None:
+    if answer.is_ambiguous:
+        return "it names a field twice"
+    if not has_only_texts(answer.data) or not all(map(is_name, answer.data)):
+        return "it has a field that can't be signed"
+    if any(search_control(value) for value in answer.data.values() if value is not None):
+        return "it has a control character"
+    if credentials.method == MD5 and any(search_hidden(value) for value in answer.data.values() if value):
+        return "a value looks like another field to the method MD5"
+    signed = is_answer_signed(
+        answer.data,
+        credentials.method,
+        credentials.secret,
+        request.path,
+        code=answer.code,
+        nonce=request.nonce,
+        length=sign_length_of(request.path),
+    )
+    return None if signed else "its signature is wrong"
+
+
+class Call:
+    """One call and its attempts."""
+
+    def __init__(
+        self, credentials: Credentials, operation: str, fields: Mapping[str, object], retries: Retries
+    ) -> None:
+        self._credentials = credentials
+        self._path = path_of(operation)
+        self._fields = dict(fields)
+        self._retries = retries
+        self._tries = 0
+        self._was_late = False
+        self._was_unanswered = False
+        self._request: SignedRequest | None = None
+
+    def prepare(self, nonce: str, at_ms: int) -> SignedRequest:
+        """The next attempt's request. Raises BadArgumentError."""
+        self._tries += 1
+        self._request = prepare(self._credentials, self._path, self._fields, nonce, at_ms)
+        return self._request
+
+    def judge(self, reply: Reply | Unanswered) -> Done | Again:
+        """What follows. Raises NoAnswerError, UnsafeAnswerError, RefusedError."""
+        if isinstance(reply, Unanswered):
+            return self._judge_silence(reply.reason)
+        try:
+            answer = read_answer(*reply)
+        except ValueError as error:
+            return self._judge_silence(f"HTTP {reply.http_status} with a body that is no answer: {error}")
+        if answer.code != SUCCESS:
+            return self._judge_refusal(answer)
+        assert self._request is not None, "prepared before it is judged"
+        verify(self._credentials, self._request, answer)
+        return Done(answer)
+
+    def _judge_silence(self, reason: str) -> Again:
+        self._was_unanswered = True
+        wait_s = self._find_wait(None)
+        if wait_s is None:
+            raise NoAnswerError(reason, self._tries)
+        return Again(wait_s)
+
+    def _judge_refusal(self, answer: Answer) -> Again:
+        refusal = make_refusal(
+            answer.code, answer.msg, answer.data, answer.request_id, answer.retry_after_s
+        )
+        if answer.code in UNKNOWN_OUTCOMES:
+            self._was_unanswered = True
+        wait_s = self._find_wait_after(refusal)
+        if wait_s is not None:
+            return Again(wait_s)
+        says_nothing = self._was_unanswered and answer.code < FIRST_CHECKS_END
+        if refusal.retry in WAITED or says_nothing:
+            raise NoAnswerError(str(refusal), self._tries, refusal) from refusal
+        raise refusal
+
+    def _find_wait_after(self, refusal: RefusedError) -> float | None:
+        """How long to wait after a refusal, or None if it is the end."""
+        if refusal.retry in WAITED:
+            return self._find_wait(refusal.retry_after_s)
+        if refusal.retry is Retry.NEW_NONCE:
+            return 0.0 if self._may_repeat() else None
+        if refusal.retry is Retry.NEW_TIMESTAMP and not self._was_late and self._may_repeat():
+            self._was_late = True
+            return 0.0
+        return None
+
+    def _may_repeat(self) -> bool:
+        return self._tries < self._retries.tries and is_repeatable(self._path, self._fields)
+
+    def _find_wait(self, told_s: float | None) -> float | None:
+        """How long to wait before the next attempt, or None if there is none."""
+        if not self._may_repeat():
+            return None
+        usual_s = self._retries.first_wait_s * 2 ** (self._tries - 1)
+        wait_s = told_s if told_s is not None else min(usual_s, self._retries.longest_wait_s)
+        # Clients that were refused together do not come back together. Nobody waits less than was asked.
+        return None if wait_s > self._retries.longest_wait_s else wait_s * random.uniform(1, 1.25)

@@ -1,0 +1,110 @@
+"""The vectors that all clients share: requests, answers, callbacks and codes."""
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from merchant_wallet_client import (
+    CODES,
+    BadArgumentError,
+    BadCallbackError,
+    NoAnswerError,
+    RefusedError,
+    Retries,
+    UnsafeAnswerError,
+    verify_callback,
+)
+from merchant_wallet_client.callbacks import DepositCallback, OrderCallback
+from merchant_wallet_client.calls import Call, Credentials, Done, Reply
+from merchant_wallet_client.errors import CLASSES
+from merchant_wallet_client.signing import build_string_to_sign, sign
+from merchant_wallet_client.wire import Number, check_fields
+
+VECTORS = Path(__file__).parents[2] / "vectors"
+Case = Mapping[str, Any]
+
+
+def read_cases(name: str) -> list[Any]:
+    cases: list[Any] = json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))
+    return [pytest.param(case, id=case["name"]) for case in cases]
+
+
+def read_fields(listed: list[list[str | None]] | None) -> dict[str, str | None]:
+    """The fields of a case, numbers as `Number`."""
+    return {
+        str(name): Number(value) if kind == "number" and value is not None else value
+        for name, value, kind in listed or []
+    }
+
+
+@pytest.mark.parametrize("case", read_cases("requests"))
+def test_a_request_is_signed_as_everybody_signs_it_or_not_at_all(case: Case) -> None:
+    if case["fields"] is None:
+        return  # Only a body can show it, and this client makes bodies from fields.
+    listed = [name for name, _, _ in case["fields"]]
+    fields = read_fields(case["fields"])
+    if not case["valid"]:
+        with pytest.raises(BadArgumentError):
+            assert len(listed) == len(fields), "a field is named twice"
+            check_fields(fields, case["method"])
+        return
+    checked = check_fields(fields, case["method"])
+    assert build_string_to_sign(case["method"], case["path"], checked) == case["stringToSign"]
+    assert sign(case["method"], case["secret"], case["path"], checked) == case["sign"]
+
+
+@pytest.mark.parametrize("case", read_cases("answers"))
+def test_an_answer_is_read_as_everybody_reads_it(case: Case) -> None:
+    call = Call(Credentials("key", case["secret"], case["method"]), case["path"], {}, Retries(tries=1))
+    call.prepare(case["nonceStr"], 0)
+    reply = Reply(case["httpStatus"], {}, case["body"].encode("utf-8", "surrogatepass"))
+    try:
+        step = call.judge(reply)
+    except UnsafeAnswerError:
+        assert case["outcome"] == "unsafe"
+    except RefusedError as error:
+        assert case["outcome"] == "refused"
+        assert (str(error.code), error.msg) == (str(case["code"]), case["msg"])
+    except NoAnswerError as error:
+        assert case["outcome"] == ("refused" if error.refusal else "noAnswer")
+        assert error.refusal is None or error.refusal.code == case["code"]
+    else:
+        assert isinstance(step, Done)
+        assert case["outcome"] == "success", case["why"]
+        data = {name: value for name, value in step.answer.data.items() if name != "sign"}
+        assert data == read_fields(case["data"])
+
+
+@pytest.mark.parametrize("by", ["secret", "callbackSecret"])
+@pytest.mark.parametrize("case", read_cases("callbacks"))
+def test_a_callback_is_taken_by_either_secret_when_it_is_proven_by_it(case: Case, by: str) -> None:
+    headers = case["headers"] if isinstance(case["headers"], dict) else dict(case["headers"])
+    body = case["body"].encode("utf-8", "surrogatepass")
+
+    def verify() -> OrderCallback | DepositCallback | object:
+        return verify_callback(
+            body, headers, case[by], sign_method=case["method"], now_ms=int(case["now_ms"])
+        )
+
+    if not case["validBySign" if by == "secret" else "validByWebhook"]:
+        with pytest.raises(BadCallbackError):
+            verify()
+        return
+    came = verify()
+    event = read_fields(case["event"])
+    assert isinstance(came, OrderCallback | DepositCallback)
+    assert came.event_id == event["eventId"]
+    assert came.amount == Decimal(str(event["amount"]))
+
+
+@pytest.mark.parametrize("case", read_cases("codes"))
+def test_a_code_has_a_class_and_a_row(case: Case) -> None:
+    row = CODES[case["code"]]
+    told = (case["name"], case["retry"], case["httpStatus"])
+    assert (row.name, row.retry.value, row.http_status) == told
+    words = "".join(word.capitalize() for word in row.name.split("_"))
+    assert row.code == 200 or CLASSES[row.code].__name__ == f"{words}Error"
