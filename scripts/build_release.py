@@ -1,10 +1,12 @@
 """Build what a release consists of: `make release` runs this as `python -m scripts.build_release`.
 
 dist/ then has the wheel, the sdist, `constraints.txt` (the locked versions, for pip, pipx and uv tool),
-`requirements.txt` (the lock with hashes, and the wheel), the bill of materials and SHA256SUMS.
+`requirements.txt` (the lock with hashes, and the wheel), the bill of materials and SHA256SUMS. The Python
+client has a wheel, an sdist, constraints and a bill of materials of its own, whose names have `client`.
 
 Rules:
-- Only what is committed is built. The changelog must begin with the version of `pyproject.toml`.
+- Only what is committed is built. The changelog must begin with the version of `pyproject.toml`, and the
+  client has the same version.
 - The same commit gives the same bytes. So everything is built twice, in folders of different names and under
   different clocks, languages and file masks. The wheel is also built from the sdist.
 """
@@ -20,10 +22,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from scripts.write_sbom import EXTRAS_LOCK, RUNTIME_LOCK, list_pins, make_document
+from scripts.write_sbom import CLIENT, CLIENT_LOCK, EXTRAS_LOCK, RUNTIME_LOCK, list_pins, make_document
 
 ROOT: Final = Path(__file__).parents[1]
 TARGET: Final = ROOT / "dist"
+CLIENT_FOLDER: Final = "client"
 PLACES: Final = (
     ("first", {"TZ": "UTC", "LC_ALL": "C", "PYTHONHASHSEED": "1"}, 0o022),
     ("second/with a space", {"TZ": "Asia/Shanghai", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "2"}, 0o077),
@@ -55,6 +58,7 @@ def release(target: Path) -> None:
         _git("archive", "--output", str(archive), "HEAD")
         tree = _unpack(archive, Path(temporary) / "tree")
         check_changelog((tree / "CHANGELOG.md").read_text(encoding="utf-8"), read_version(tree))
+        check_client(tree)
         built = build_twice(tree, Path(temporary), epoch)
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(built, target)
@@ -76,17 +80,27 @@ def check_changelog(text: str, version: str) -> None:
         )
 
 
+def check_client(tree: Path) -> None:
+    """Raise NoRelease unless the client has the version of the service."""
+    ours, clients = read_version(tree), read_version(tree / CLIENT_FOLDER)
+    if ours != clients:
+        raise NoRelease(
+            f"client/pyproject.toml says {clients} and pyproject.toml says {ours}: make them equal"
+        )
+
+
 def build_twice(tree: Path, work: Path, epoch: int) -> Path:
-    """Build in both places, and the wheel from the sdist. Returns the first result. Raises NoRelease."""
+    """Build in both places, and the wheels from the sdists. Returns the first result. Raises NoRelease."""
     results = []
     for name, environment, mask in PLACES:
         copy, result = work / name / "tree", work / name / "dist"
         shutil.copytree(tree, copy)
         build(copy, result, epoch, environment, mask)
+        build(copy / CLIENT_FOLDER, result, epoch, environment, mask)
         results.append(result)
-    [sdist] = results[0].glob("*.tar.gz")
-    unpacked = _unpack(sdist, work / "from sdist")
-    build(next(unpacked.iterdir()), work / "third", epoch, kinds=("wheel",))
+    for number, sdist in enumerate(sorted(results[0].glob("*.tar.gz"))):
+        unpacked = _unpack(sdist, work / f"from sdist {number}")
+        build(next(unpacked.iterdir()), work / "third", epoch, kinds=("wheel",))
     for other in (results[1], work / "third"):
         compare(results[0], other)
     return results[0]
@@ -127,12 +141,14 @@ def compare(one: Path, other: Path) -> None:
 def write_companions(target: Path) -> None:
     """Write what lies beside wheel and sdist: constraints, requirements, bill of materials, check sums."""
     lock = RUNTIME_LOCK.read_text(encoding="utf-8")
-    [wheel] = target.glob("*.whl")
-    pins = list_pins(EXTRAS_LOCK.read_text(encoding="utf-8"))
-    (target / "constraints.txt").write_text("".join(f"{pin}\n" for pin in pins), encoding="utf-8")
+    [wheel] = target.glob("merchant_wallet-*.whl")
+    for name, extras in (("constraints.txt", EXTRAS_LOCK), ("client-constraints.txt", CLIENT_LOCK)):
+        pins = list_pins(extras.read_text(encoding="utf-8"))
+        (target / name).write_text("".join(f"{pin}\n" for pin in pins), encoding="utf-8")
     own = f"./{wheel.name} \\\n    --hash=sha256:{_hash(wheel)}\n"
     (target / "requirements.txt").write_text(lock + own, encoding="utf-8")
     (target / "sbom.cdx.json").write_text(make_document(), encoding="utf-8")
+    (target / "client-sbom.cdx.json").write_text(make_document(CLIENT), encoding="utf-8")
     sums = [f"{_hash(path)}  {path.name}\n" for path in sorted(target.iterdir())]
     (target / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
 

@@ -23,11 +23,13 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 RUNTIME_LOCK = ROOT / "requirements" / "runtime.txt"
+CLIENT_LOCK = ROOT / "requirements" / "client.txt"
 EXTRAS_LOCK = ROOT / "requirements" / "extras.txt"
 """Of the program with every extra. Constraints may name more than what is installed."""
 VENDORED = ROOT / "src" / "merchant_wallet" / "web" / "static" / "vendor" / "README.md"
 TARGET = ROOT / "build" / "sbom.json"
 NAME = "merchant-wallet"
+CLIENT = "merchant-wallet-client"
 UNSTATED = {"pyrage": "MIT"}
 """Packages that ship the text of their licence and do not name it."""
 _LICENSES = LicenseFactory()
@@ -40,18 +42,19 @@ def main() -> None:
     print(f"wrote {TARGET.relative_to(ROOT)}")
 
 
-def make_document() -> str:
-    """The whole document as JSON text."""
-    locked = list(read_lock(RUNTIME_LOCK.read_text(encoding="utf-8")))
+def make_document(name: str = NAME) -> str:
+    """The whole document of the service, or of its client, as JSON text."""
+    lock = CLIENT_LOCK if name == CLIENT else RUNTIME_LOCK
+    locked = list(read_lock(lock.read_text(encoding="utf-8")))
     bom = Bom()
-    bom.metadata.component = program = _describe_program()
-    packages = {name: _describe_package(name, version, hashes) for name, version, hashes in locked}
-    scripts = list(_list_vendored(VENDORED.read_text(encoding="utf-8")))
+    bom.metadata.component = program = _describe_program(name)
+    packages = {needed: _describe_package(needed, version, hashes) for needed, version, hashes in locked}
+    scripts = list(_list_vendored(VENDORED.read_text(encoding="utf-8"))) if name == NAME else []
     for component in [*packages.values(), *scripts]:
         bom.components.add(component)
-    bom.register_dependency(program, [*_find_needed(NAME, packages), *scripts])
-    for name, component in packages.items():
-        bom.register_dependency(component, _find_needed(name, packages))
+    bom.register_dependency(program, [*_find_needed(name, packages), *scripts])
+    for needed, component in packages.items():
+        bom.register_dependency(component, _find_needed(needed, packages))
     return _write_reproducibly(bom)
 
 
@@ -74,14 +77,14 @@ def _list_entries(text: str) -> list[str]:
     return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
-def _describe_program() -> Component:
-    version = importlib.metadata.version(NAME)
+def _describe_program(name: str) -> Component:
+    version = importlib.metadata.version(name)
     return Component(
-        name=NAME,
+        name=name,
         version=version,
-        type=ComponentType.APPLICATION,
-        bom_ref=f"{NAME}@{version}",
-        purl=PackageURL("pypi", None, NAME, version),
+        type=ComponentType.APPLICATION if name == NAME else ComponentType.LIBRARY,
+        bom_ref=f"{name}@{version}",
+        purl=PackageURL("pypi", None, name, version),
     )
 
 
@@ -128,7 +131,7 @@ def _find_needed(name: str, packages: dict[str, Component]) -> list[Component]:
     except importlib.metadata.PackageNotFoundError:
         return []
     # The program's own extras are in the lock. Those of its packages are not.
-    wanted = [each for each in requirements if "extra ==" not in each or name == NAME]
+    wanted = [each for each in requirements if "extra ==" not in each or name in (NAME, CLIENT)]
     names = {_normalise(Requirement(each).name) for each in wanted}
     return [packages[each] for each in sorted(names & packages.keys())]
 

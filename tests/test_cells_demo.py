@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def performance(folder: Path) -> Iterator["subprocess.Popen[str]"]:
     """The short form, running."""
     demo = subprocess.Popen(
-        [sys.executable, "-m", "merchant_wallet.cli.demo.cells", "--short"],
+        [sys.executable, "-m", "demo.cells", "--short"],
         cwd=ROOT,
         env={**environment(folder), "PYTHONUNBUFFERED": "1"},
         stdin=subprocess.DEVNULL,

@@ -198,7 +198,7 @@ def test_an_answer_that_is_too_long_or_too_slow_is_given_up(timeouts: Timeouts) 
         client = MerchantWallet(
             "https://wallet.example", "key", "secret", http=http, timeouts=timeouts, retries=Retries(1)
         )
-        with pytest.raises(NoAnswerError, match="longer than|too slowly"):
+        with pytest.raises(NoAnswerError, match=r"longer than|too slowly"):
             client.get_merchant_balance()
         client.close()
         assert not http.is_closed, "who gave it closes it"

@@ -16,6 +16,7 @@ from merchant_wallet_client import (
     RefusedError,
     Retries,
     UnsafeAnswerError,
+    WalletError,
     verify_callback,
 )
 from merchant_wallet_client.callbacks import DepositCallback, OrderCallback
@@ -26,6 +27,11 @@ from merchant_wallet_client.wire import Number, check_fields
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 Case = Mapping[str, Any]
+ERRORS: Mapping[str, tuple[type[WalletError], ...]] = {
+    "refused": (RefusedError, NoAnswerError),
+    "unsafe": (UnsafeAnswerError,),
+    "noAnswer": (NoAnswerError,),
+}
 
 
 def read_cases(name: str) -> list[Any]:
@@ -48,9 +54,9 @@ def test_a_request_is_signed_as_everybody_signs_it_or_not_at_all(case: Case) -> 
     listed = [name for name, _, _ in case["fields"]]
     fields = read_fields(case["fields"])
     if not case["valid"]:
-        with pytest.raises(BadArgumentError):
-            assert len(listed) == len(fields), "a field is named twice"
-            check_fields(fields, case["method"])
+        if len(listed) == len(fields):  # A dictionary can't name a field twice.
+            with pytest.raises(BadArgumentError):
+                check_fields(fields, case["method"])
         return
     checked = check_fields(fields, case["method"])
     assert build_string_to_sign(case["method"], case["path"], checked) == case["stringToSign"]
@@ -62,21 +68,21 @@ def test_an_answer_is_read_as_everybody_reads_it(case: Case) -> None:
     call = Call(Credentials("key", case["secret"], case["method"]), case["path"], {}, Retries(tries=1))
     call.prepare(case["nonceStr"], 0)
     reply = Reply(case["httpStatus"], {}, case["body"].encode("utf-8", "surrogatepass"))
-    try:
+    if case["outcome"] == "success":
         step = call.judge(reply)
-    except UnsafeAnswerError:
-        assert case["outcome"] == "unsafe"
-    except RefusedError as error:
-        assert case["outcome"] == "refused"
-        assert (str(error.code), error.msg) == (str(case["code"]), case["msg"])
-    except NoAnswerError as error:
-        assert case["outcome"] == ("refused" if error.refusal else "noAnswer")
-        assert error.refusal is None or error.refusal.code == case["code"]
-    else:
         assert isinstance(step, Done)
-        assert case["outcome"] == "success", case["why"]
         data = {name: value for name, value in step.answer.data.items() if name != "sign"}
         assert data == read_fields(case["data"])
+        return
+    with pytest.raises(ERRORS[case["outcome"]]) as caught:
+        call.judge(reply)
+    # With one try, a busy service is a NoAnswerError that has the refusal.
+    refusal = getattr(caught.value, "refusal", caught.value)
+    if case["outcome"] == "refused":
+        assert isinstance(refusal, RefusedError)
+        assert (refusal.code, refusal.msg) == (case["code"], case["msg"])
+    else:
+        assert not isinstance(refusal, RefusedError)
 
 
 @pytest.mark.parametrize("by", ["secret", "callbackSecret"])

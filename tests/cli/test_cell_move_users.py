@@ -6,10 +6,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from demo.cells.servers import Server, Servers
 from tests.cli.conftest import Wallet
 
 from merchant_wallet.base.config import load_or_create_master_key
-from merchant_wallet.cli.demo.cells.servers import Server, Servers
 
 PASSWORD = "pw"
 ROLES = ("own", "web", "work")

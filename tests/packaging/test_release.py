@@ -1,6 +1,7 @@
 """What `make release` builds: the same bytes twice, every file that is needed, and what it installs."""
 
 import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -16,11 +17,12 @@ from scripts.build_release import (
     NoRelease,
     build_twice,
     check_changelog,
+    check_client,
     compare,
     read_version,
     write_companions,
 )
-from scripts.write_sbom import EXTRAS_LOCK, RUNTIME_LOCK, read_lock
+from scripts.write_sbom import CLIENT_LOCK, EXTRAS_LOCK, RUNTIME_LOCK, read_lock
 
 EPOCH = 1_700_000_000
 VERSION = read_version(ROOT)
@@ -42,7 +44,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(dist: Path) -> Path:
-    [path] = dist.glob("*.whl")
+    [path] = dist.glob("merchant_wallet-*.whl")
     return path
 
 
@@ -106,6 +108,10 @@ def test_the_sdist_has_every_file_of_the_repository(dist: Path) -> None:
     with tarfile.open(dist / f"merchant_wallet-{VERSION}.tar.gz") as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     assert tracked - packed == set()
+    with tarfile.open(dist / f"merchant_wallet_client-{VERSION}.tar.gz") as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    clients = {name.removeprefix("client/") for name in tracked if name.startswith("client/")}
+    assert clients - packed == set()
 
 
 def test_an_installation_from_the_wheel_runs_without_the_clone(installed: Path) -> None:
@@ -137,11 +143,42 @@ def test_constraints_and_requirements_are_the_lock(dist: Path, wheel: Path) -> N
     assert requirements.endswith(f"./{wheel.name} \\\n    --hash=sha256:{hash_of(wheel)}\n")
 
 
+def test_the_clients_wheel_has_its_package_alone_and_needs_httpx_alone(dist: Path) -> None:
+    [path] = dist.glob("merchant_wallet_client-*.whl")
+    with zipfile.ZipFile(path) as wheel:
+        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        [told] = [wheel.read(name).decode() for name in wheel.namelist() if name.endswith("/METADATA")]
+    source = ROOT / "client" / "src"
+    package = {
+        str(path.relative_to(source))
+        for path in (source / "merchant_wallet_client").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert names == package
+    assert "merchant_wallet_client/py.typed" in package
+    needed = re.findall(r"^Requires-Dist: (.+)$", told, re.MULTILINE)
+    assert needed == ["httpx", "typer; extra == 'cli'"]
+    pins = (dist / "client-constraints.txt").read_text().splitlines()
+    locked = {name: version for name, version, _ in read_lock(CLIENT_LOCK.read_text())}
+    assert dict(pin.partition(" ;")[0].split("==") for pin in pins) == locked
+    assert "psycopg" not in locked
+    document = json.loads((dist / "client-sbom.cdx.json").read_text())
+    assert {each["name"] for each in document["components"]} == set(locked)
+
+
+def test_a_client_of_another_version_is_not_released(tmp_path: Path) -> None:
+    for folder, version in ((".", "0.2.0"), ("client", "0.1.0")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "pyproject.toml").write_text(f'[project]\nversion = "{version}"\n')
+    with pytest.raises(NoRelease, match=r"says 0\.1\.0 and pyproject\.toml says 0\.2\.0"):
+        check_client(tmp_path)
+
+
 def test_the_check_sums_are_of_everything_beside_them(dist: Path) -> None:
     lines = [line.split("  ") for line in (dist / "SHA256SUMS").read_text().splitlines()]
     others = [path for path in dist.iterdir() if path.name != "SHA256SUMS"]
     assert {name: digest for digest, name in lines} == {path.name: hash_of(path) for path in others}
-    assert len(others) == 5
+    assert len(others) == 9
 
 
 def hash_of(path: Path) -> str:

@@ -27,16 +27,16 @@ from merchant_wallet_client.codes import SUCCESS
 from merchant_wallet_client.errors import NoAnswerError, UnsafeAnswerError
 from merchant_wallet_client.operations import Asked
 from merchant_wallet_client.results import (
+    Balance,
     Chain,
     Currency,
     Customer,
     Exchange,
     FieldMissing,
-    Balance,
+    MerchantToUserTransfer,
     Order,
     Reader,
     UserToMerchantTransfer,
-    MerchantToUserTransfer,
     WithdrawFee,
     WithdrawOrder,
 )
@@ -166,7 +166,9 @@ class AsyncMerchantWallet:
             )
         )
 
-    async def get_withdraw_fee(self, *, amount: Amount, currency: Currency | str = Currency.USDT) -> WithdrawFee:
+    async def get_withdraw_fee(
+        self, *, amount: Amount, currency: Currency | str = Currency.USDT
+    ) -> WithdrawFee:
         """Ask what a withdrawal created now would cost."""
         return await self._run(operations.get_withdraw_fee(amount=amount, currency=currency))
 

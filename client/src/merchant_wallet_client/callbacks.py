@@ -157,7 +157,7 @@ def _read_fields(text: str) -> dict[str, Any]:
 def _is_genuine(
     secret: str, text: str, headers: Mapping[str, str], fields: Mapping[str, Any], method: Method
 ) -> bool:
-    # With MD5 a value may look like another field. The webhook's signature covers bytes, so it has no such doubt.
+    # With MD5 a value may look like another field. The webhook's signature covers bytes: no such doubt.
     is_clear = method != MD5 or not any(search_hidden(value) for value in fields.values() if value)
     if is_clear and is_signed(fields.get("sign"), method, secret, CALLBACK_PATH, fields):
         return True
@@ -189,7 +189,9 @@ def _check_age(fields: dict[str, Any], tolerance_s: float, now_ms: int) -> None:
         )
 
 
-def _read(reader: Reader, fields: dict[str, Any], text: str) -> OrderCallback | DepositCallback | OtherCallback:
+def _read(
+    reader: Reader, fields: dict[str, Any], text: str
+) -> OrderCallback | DepositCallback | OtherCallback:
     try:
         common: dict[str, Any] = {
             "event_id": reader.text("eventId"),

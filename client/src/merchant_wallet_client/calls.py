@@ -10,7 +10,7 @@ Both clients run the same loop around it:
 | --- | --- |
 | success, signature right | done |
 | success, signature wrong | UnsafeAnswerError at once |
-| nothing, or no envelope; 42900, 50000, 50300 | again after Retry-After, else after 1, 2, 4 s; at last NoAnswerError |
+| nothing, no envelope, 42900, 50000, 50300 | again after Retry-After, else 1, 2, 4 s; then NoAnswerError |
 | 40103 | again at once with a new nonce |
 | 40102 | again at once, one time: the request may have been late. Then its error |
 | any other refusal | its error at once |
@@ -198,9 +198,7 @@ class Call:
         return Again(wait_s)
 
     def _judge_refusal(self, answer: Answer) -> Again:
-        refusal = make_refusal(
-            answer.code, answer.msg, answer.data, answer.request_id, answer.retry_after_s
-        )
+        refusal = make_refusal(answer.code, answer.msg, answer.data, answer.request_id, answer.retry_after_s)
         if answer.code in UNKNOWN_OUTCOMES:
             self._was_unanswered = True
         wait_s = self._find_wait_after(refusal)

@@ -27,16 +27,16 @@ from merchant_wallet_client.codes import SUCCESS
 from merchant_wallet_client.errors import NoAnswerError, UnsafeAnswerError
 from merchant_wallet_client.operations import Asked
 from merchant_wallet_client.results import (
+    Balance,
     Chain,
     Currency,
     Customer,
     Exchange,
     FieldMissing,
-    Balance,
+    MerchantToUserTransfer,
     Order,
     Reader,
     UserToMerchantTransfer,
-    MerchantToUserTransfer,
     WithdrawFee,
     WithdrawOrder,
 )

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from merchant_wallet_client.results import (
+    Balance,
     Chain,
     Currency,
     Customer,
     Exchange,
-    Balance,
+    MerchantToUserTransfer,
     Order,
     Reader,
-    UserToMerchantTransfer,
-    MerchantToUserTransfer,
     TxnStatus,
+    UserToMerchantTransfer,
     WithdrawFee,
     WithdrawOrder,
 )

@@ -6,6 +6,7 @@ Rules:
 - Fields that a newer service adds are part of the signature. They are verified, and not shown here.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -168,7 +169,7 @@ class FieldMissing(ValueError):
 class Reader:
     """Reads typed values out of the fields of an answer or a callback. Each raises FieldMissing."""
 
-    def __init__(self, fields: dict[str, Any]) -> None:
+    def __init__(self, fields: Mapping[str, Any]) -> None:
         self._fields = fields
 
     def text(self, name: str) -> str:

@@ -112,7 +112,7 @@ def _check_value(name: str, value: object, method: Method) -> Value:
 
 def write_amount(amount: Amount, name: str = "amount") -> str:
     """An amount as a plain decimal. A text is sent as it is. Raises BadArgumentError."""
-    if isinstance(amount, float) or isinstance(amount, bool):
+    if isinstance(amount, float | bool):
         raise BadArgumentError(f"{name} must be a Decimal, a whole number or a text: a float loses cents")
     text = format(amount, "f") if isinstance(amount, Decimal) else str(amount)
     if not _match_amount(text):

@@ -22,7 +22,7 @@ def callback_view(
     def receive_callback() -> Response:
         # One byte more than allowed shows that the body is too long.
         body = request.stream.read(MAX_CALLBACK_BYTES + 1)
-        came = TOO_LARGE if len(body) > MAX_CALLBACK_BYTES else check.read(body, request.headers)
+        came = TOO_LARGE if len(body) > MAX_CALLBACK_BYTES else check.read(body, dict(request.headers))
         if isinstance(came, Answer):
             return _make_response(came)
         store(came)

@@ -1,8 +1,10 @@
-"""An endpoint for Starlette and FastAPI: `app.add_route("/paid", callback_endpoint(...), methods=["POST"])`."""
+"""An endpoint for Starlette and FastAPI.
+
+Use it as `app.add_route("/paid", callback_endpoint(secret, store), methods=["POST"])`.
+"""
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from typing import cast
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -33,7 +35,7 @@ def callback_endpoint(
         if inspect.iscoroutinefunction(store):
             await store(came)
         else:
-            await run_in_threadpool(cast(Callable[[AnyCallback], object], store), came)
+            await run_in_threadpool(store, came)
         return _make_response(ACCEPTED)
 
     return receive_callback

@@ -34,7 +34,7 @@ from merchant_wallet_client.testing.answering import (
     write_refusal,
     write_success,
 )
-from merchant_wallet_client.testing.book import Book, Data, Fields, FakeOrder, Refused
+from merchant_wallet_client.testing.book import Book, Data, FakeOrder, Fields, Refused
 from merchant_wallet_client.wire import EVENT_ID, PREFIX, has_only_texts, is_name, read_object
 
 TOLERANCE_MS: Final = 300_000
@@ -133,7 +133,12 @@ class FakeWallet:
             return make_order_callback(self._keys, order, _now_ms())
 
     def deposit(
-        self, amount: Decimal | int | str, *, ext_user_id: str | None = None, chain_type: str = "TRC20", url: str = ""
+        self,
+        amount: Decimal | int | str,
+        *,
+        ext_user_id: str | None = None,
+        chain_type: str = "TRC20",
+        url: str = "",
     ) -> FakeCallback:
         """Credit a deposit to a sub-user, or to the merchant. Returns its callback, not sent yet."""
         with self.book.lock:
@@ -170,7 +175,12 @@ class FakeWallet:
             arrival = came * rate
             user.balance += arrival
             address = user.address if chain_type == "ERC20" else user.tron_address
-            own = {"userId": user.user_id, "extUserId": ext_user_id, "receiveCurrency": "KFB", "rate": str(rate)}
+            own = {
+                "userId": user.user_id,
+                "extUserId": ext_user_id,
+                "receiveCurrency": "KFB",
+                "rate": str(rate),
+            }
         amounts = {"amount": f"{came:f}", "amountArrival": f"{arrival:f}"}
         return {"sendCurrency": "USDT", **own, **amounts, "chainType": chain_type, "address": address}
 

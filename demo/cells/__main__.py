@@ -1,4 +1,4 @@
-"""`python -m merchant_wallet.cli.demo.cells [--short]`: the story of three cells, on this machine."""
+"""`python -m demo.cells [--short]`: the story of three cells, on this machine."""
 
 import argparse
 import sys
@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from merchant_wallet.cli.demo import signals
-from merchant_wallet.cli.demo.cells.servers import Servers
-from merchant_wallet.cli.demo.cells.story import SHORT, USUAL, CellsStory
-from merchant_wallet.cli.demo.deployment import Deployment, Failure, find_installed_program
-from merchant_wallet.cli.demo.transcript import Transcript
+from demo import signals
+from demo.cells.servers import Servers
+from demo.cells.story import SHORT, USUAL, CellsStory
+from demo.deployment import Deployment, Failure, find_installed_program
+from demo.transcript import Transcript
 
 INTERRUPTED = 130
 """The exit status of a program that Ctrl-C ended, as shells report it."""

@@ -1,5 +1,5 @@
 """`make cells-demo`: three PostgreSQL servers, one service. A cell moves under load, and a server is killed.
 
 Rules: as the demo beside it, it runs the `merchant-wallet` command and speaks HTTP. Only `servers` uses the
-package's own code, to run PostgreSQL's programs as the right user.
+service's own code, to run PostgreSQL's programs as the right user.
 """

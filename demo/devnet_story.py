@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
-from merchant_wallet.cli.demo.calls import MerchantCalls, read_amount
-from merchant_wallet.cli.demo.chain_node import read_digits, read_transfer
-from merchant_wallet.cli.demo.client import Answer, Client
-from merchant_wallet.cli.demo.deployment import Deployment, Failure, format_command
-from merchant_wallet.cli.demo.devnet import Devnet
-from merchant_wallet.cli.demo.story import ALICE, SHOP, Account, run_and_show
-from merchant_wallet.cli.demo.transcript import Transcript
+from demo.account import Account
+from demo.calls import MerchantCalls, read_amount
+from demo.chain_node import read_digits, read_transfer
+from demo.deployment import Deployment, Failure, format_command
+from demo.devnet import Devnet
+from demo.story import ALICE, SHOP, run_and_show
+from demo.transcript import Transcript
+from merchant_wallet_client import Answer, MerchantWallet
 
 CHAINS: Final = ("ERC20", "TRC20")
 FLOAT: Final = "1000000"
@@ -87,7 +88,7 @@ class DevnetStory(MerchantCalls):
     """The shop's part: USDT comes in on both chains, and goes out on both."""
 
     def __init__(
-        self, transcript: Transcript, client: Client, deployment: Deployment, devnet: Devnet
+        self, transcript: Transcript, client: MerchantWallet, deployment: Deployment, devnet: Devnet
     ) -> None:
         super().__init__(transcript, client)
         self._deployment = deployment

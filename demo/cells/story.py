@@ -7,13 +7,13 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from merchant_wallet.cli.demo.calls import MerchantCalls
-from merchant_wallet.cli.demo.cells.load import Load, Seen, Shop
-from merchant_wallet.cli.demo.cells.servers import Server, Servers
-from merchant_wallet.cli.demo.client import Client
-from merchant_wallet.cli.demo.deployment import Deployment, Failure, format_command
-from merchant_wallet.cli.demo.story import Account, run_and_show
-from merchant_wallet.cli.demo.transcript import Transcript
+from demo.account import Account
+from demo.calls import MerchantCalls
+from demo.cells.load import Load, Seen, Shop
+from demo.cells.servers import Server, Servers
+from demo.deployment import Deployment, Failure, format_command
+from demo.story import run_and_show
+from demo.transcript import Transcript
 
 SHOPS: Final = {"main": "Lantern Tea", "east": "Paper Moon", "west": "Harbour Books"}
 """A shop in each cell."""
@@ -108,9 +108,10 @@ class CellsStory:
             account = Account.read(created)
             reason = ("--reason", "opening funds")
             self._deployment.run("book", "credit", name, "KFB", str(OPENING_KFB), *reason)
-            client = Client(self._base_url, account.app_key, account.secret)
-            calls = MerchantCalls(tell, client)
-            answer = calls.send(client.prepare("getMerchantCustomer", extUserId=ALICE))
+            with account.open_client(self._base_url) as client:
+                calls = MerchantCalls(tell, client)
+                answer = calls.send(client.prepare("getMerchantCustomer", {"extUserId": ALICE}))
+            # The load signs with this client, and sends on connections of its own.
             self._shops.append(Shop(name, cell, client, str(answer.data["address"])))
             tell.passed(f"{name} has {OPENING_KFB} KFB and a customer, in the cell {cell}")
         self._command("cell", "list")

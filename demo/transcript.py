@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from merchant_wallet.cli.demo.client import Answer, Callback, Request
+from demo.callback_receiver import Received
+from merchant_wallet_client import Answer, SignedRequest
 
 WIDEST_COLUMNS = 100
 LABEL_COLUMNS = 10
@@ -55,19 +56,19 @@ class Transcript:
         # A command's tables are laid out already, so they are not wrapped again.
         self.lines(row.rstrip() for row in rows if row.strip())
 
-    def request(self, request: Request, base_url: str, *, signed: bool = True) -> None:
+    def request(self, request: SignedRequest, base_url: str, *, signed: bool = True) -> None:
         """A request: the string to sign and the body."""
         if signed:
-            self._print_block("to sign", Text(request.signed, "yellow"), LABEL_COLUMNS)
+            self._print_block("to sign", Text(request.string_to_sign, "yellow"), LABEL_COLUMNS)
         sent = Text(f"POST {base_url}{request.path}\n").append(self._fold(request.body), "cyan")
         self._print_block("request", sent, LABEL_COLUMNS)
 
     def answer(self, answer: Answer) -> None:
         """An answer, as it came."""
-        colour = "green" if answer.code == "200" else "magenta"
+        colour = "green" if answer.code == 200 else "magenta"
         self._print_block("answer", Text(self._fold(answer.body), colour), LABEL_COLUMNS)
 
-    def callback(self, callback: Callback) -> None:
+    def callback(self, callback: Received) -> None:
         """A callback, as it came."""
         self._print_block("callback", Text(self._fold(callback.body), "cyan"), LABEL_COLUMNS)
 

@@ -1,4 +1,4 @@
-"""`python -m merchant_wallet.cli.demo [--devnet] [--exit]`: start it all, tell the story, serve."""
+"""`python -m demo [--devnet] [--exit]`: start it all, tell the story, serve."""
 
 import argparse
 import os
@@ -7,13 +7,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from merchant_wallet.cli.demo import devnet_story, signals
-from merchant_wallet.cli.demo.callback_receiver import CallbackReceiver
-from merchant_wallet.cli.demo.client import Client
-from merchant_wallet.cli.demo.deployment import Deployment, Failure, choose_port, find_installed_program
-from merchant_wallet.cli.demo.devnet import Devnet
-from merchant_wallet.cli.demo.story import ALICE, SHOP, ShopStory, check_book, open_account
-from merchant_wallet.cli.demo.transcript import Transcript
+from demo import devnet_story, signals
+from demo.account import Account
+from demo.callback_receiver import CallbackReceiver
+from demo.deployment import Deployment, Failure, choose_port, find_installed_program
+from demo.devnet import Devnet
+from demo.story import ALICE, SHOP, ShopStory, check_book, open_account
+from demo.transcript import Transcript
 
 INTERRUPTED = 130
 """The exit status of a program that Ctrl-C ended, as shells report it."""
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None, program: Path | None = None) ->
 
 def _perform(transcript: Transcript, deployment: Deployment, devnet: Devnet | None, *, leave: bool) -> int:
     port = 0 if leave else choose_port()
-    client = (
+    base_url, account = (
         _run_sandbox_story(transcript, deployment, port)
         if devnet is None
         else _run_devnet_story(transcript, deployment, devnet, port)
@@ -60,24 +60,26 @@ def _perform(transcript: Transcript, deployment: Deployment, devnet: Devnet | No
     check_book(transcript, deployment)
     if leave:
         return 0
-    _invite(transcript, deployment, client)
+    _invite(transcript, deployment, base_url, account)
     try:
         deployment.wait()
     except KeyboardInterrupt:
         return 0
 
 
-def _run_sandbox_story(transcript: Transcript, deployment: Deployment, port: int) -> Client:
+def _run_sandbox_story(transcript: Transcript, deployment: Deployment, port: int) -> tuple[str, Account]:
     """The story in the sandbox."""
     transcript.chapter("merchant-wallet · the demo", "a sandbox: no real money moves")
     base_url = _start(transcript, deployment, port)
     account = open_account(transcript, deployment)
-    with Client(base_url, account.app_key, account.secret) as client, CallbackReceiver() as receiver:
-        ShopStory(transcript, client, deployment, account.callback_secret, receiver).run()
-    return client
+    with account.open_client(base_url) as client, CallbackReceiver() as receiver:
+        ShopStory(transcript, client, deployment, account, receiver).run()
+    return base_url, account
 
 
-def _run_devnet_story(transcript: Transcript, deployment: Deployment, devnet: Devnet, port: int) -> Client:
+def _run_devnet_story(
+    transcript: Transcript, deployment: Deployment, devnet: Devnet, port: int
+) -> tuple[str, Account]:
     """The story on chains with real blocks."""
     transcript.chapter("merchant-wallet · the demo", "real blocks, on chains of this machine's own")
     transcript.note("starting both chains; the first time, their programs are installed")
@@ -86,10 +88,10 @@ def _run_devnet_story(transcript: Transcript, deployment: Deployment, devnet: De
     transcript.blank_line()
     base_url = _start(transcript, deployment, port, "--no-sandbox")
     account = devnet_story.open_account(transcript, deployment, funding)
-    with Client(base_url, account.app_key, account.secret) as client:
+    with account.open_client(base_url) as client:
         devnet_story.DevnetStory(transcript, client, deployment, devnet).run()
     devnet_story.reconcile(transcript, deployment)
-    return client
+    return base_url, account
 
 
 def _start(transcript: Transcript, deployment: Deployment, port: int, *options: str) -> str:
@@ -99,37 +101,37 @@ def _start(transcript: Transcript, deployment: Deployment, port: int, *options: 
     return base_url
 
 
-def _invite(transcript: Transcript, deployment: Deployment, client: Client) -> None:
+def _invite(transcript: Transcript, deployment: Deployment, base_url: str, account: Account) -> None:
     transcript.chapter("Your turn")
-    _show_pages(transcript, deployment, client)
-    _show_commands(transcript, deployment, client)
+    _show_pages(transcript, deployment, base_url, account)
+    _show_commands(transcript, deployment, base_url, account)
     transcript.blank_line()
     transcript.say("Serving until Ctrl-C.", "bold")
 
 
-def _show_pages(transcript: Transcript, deployment: Deployment, client: Client) -> None:
+def _show_pages(transcript: Transcript, deployment: Deployment, base_url: str, account: Account) -> None:
     """What to open in a browser: the console, and Alice's wallet by a fresh link."""
-    with Client(client.base_url, client.app_key, client.secret) as asking:
-        answer = asking.send(asking.prepare("getMerchantCustomer", extUserId=ALICE))
+    with account.open_client(base_url) as client:
+        alice = client.get_merchant_customer(ext_user_id=ALICE)
     transcript.say("In a browser:")
     transcript.lines(
         [
             f"console      {deployment.sign_in['console']}",
             f"             as {deployment.sign_in['operator']}, password {deployment.sign_in['password']}",
-            f"a wallet     {answer.data['url']}",
+            f"a wallet     {alice.url}",
             "             (the link opens Alice's wallet for 15 minutes)",
         ]
     )
     transcript.blank_line()
 
 
-def _show_commands(transcript: Transcript, deployment: Deployment, client: Client) -> None:
+def _show_commands(transcript: Transcript, deployment: Deployment, base_url: str, account: Account) -> None:
     program = shlex.quote(os.path.relpath(deployment.program))
     transcript.lines(
         [
-            f"base URL     {client.base_url}",
-            f"appKey       {client.app_key}",
-            f"secret       {client.secret}",
+            f"base URL     {base_url}",
+            f"appKey       {account.app_key}",
+            f"secret       {account.secret}",
             f"data folder  {deployment.data} (removed at the end; its log is up.log)",
         ]
     )
@@ -139,14 +141,14 @@ def _show_commands(transcript: Transcript, deployment: Deployment, client: Clien
         [
             f"export WALLET_DATA={shlex.quote(str(deployment.data))}",
             *(f"export {name}={shlex.quote(value)}" for name, value in deployment.settings.items()),
-            f"export MERCHANT_APP_SECRET={client.secret}",
+            f"export MERCHANT_APP_SECRET={account.secret}",
             "path=/merchant/getMerchantBalance",
-            f"""body='{{"appKey":"{client.app_key}","timestamp":'$(date +%s)""",
+            f"""body='{{"appKey":"{account.app_key}","timestamp":'$(date +%s)""",
             """body=$body',"nonceStr":"try'$RANDOM$RANDOM'"'""",
             f"""sign=$(echo "$body}}" | {program} sign --path $path --json |""",
             """  grep -oE '[0-9a-f]{32}')""",
             """curl -H 'Content-Type: application/json' \\""",
-            f"""  -d "$body,\\"sign\\":\\"$sign\\"}}" {client.base_url}$path""",
+            f"""  -d "$body,\\"sign\\":\\"$sign\\"}}" {base_url}$path""",
         ]
     )
     transcript.blank_line()

@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from merchant_wallet.cli.demo.client import Client
-from merchant_wallet.cli.demo.deployment import Failure
+from demo.deployment import Failure
+from merchant_wallet_client import MerchantWallet
 
 OPERATION: Final = "transferFromMerchantToUser"
 SUCCESS: Final = 200
@@ -43,7 +43,7 @@ class Shop:
 
     name: str
     cell: str
-    client: Client
+    client: MerchantWallet
     address: str
     done: list[Done] = field(default_factory=list)
     begun: dict[str, float] = field(default_factory=dict)
@@ -177,7 +177,7 @@ class Load:
         """
         for refusals in itertools.count():
             transfer = {"currency": "KFB", "amount": "1", "mcOrderId": order, "address": shop.address}
-            request = shop.client.prepare(OPERATION, **transfer)
+            request = shop.client.prepare(OPERATION, transfer)
             code, body = await connection.post(request.path, request.body.encode())
             if code == SUCCESS:
                 return refusals

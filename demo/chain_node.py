@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import httpx
 
-from merchant_wallet.cli.demo.deployment import Failure
+from demo.deployment import Failure
 
 TIMEOUT_S: Final = 20.0
 ERC20: Final = "ERC20"

@@ -9,13 +9,11 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-import httpx
+from demo.deployment import Failure
+from demo.transcript import Transcript
+from merchant_wallet_client import Answer, MerchantWallet, SignedRequest, WalletError
 
-from merchant_wallet.cli.demo.client import Answer, Client, Request
-from merchant_wallet.cli.demo.deployment import Failure
-from merchant_wallet.cli.demo.transcript import Transcript
-
-SUCCESS: Final = "200"
+SUCCESS: Final = 200
 POLL_INTERVAL_S: Final = 0.1
 PAYOUT_TIMEOUT_S: Final = 60.0
 STATUS_WORDS: Final = {"0": "accepted, the amount is held", "1": "taken up by the payer", "2": "paid"}
@@ -24,7 +22,7 @@ STATUS_WORDS: Final = {"0": "accepted, the amount is held", "1": "taken up by th
 class MerchantCalls:
     """A merchant's calls in a story, in chapters numbered from 1."""
 
-    def __init__(self, transcript: Transcript, client: Client) -> None:
+    def __init__(self, transcript: Transcript, client: MerchantWallet) -> None:
         self.transcript = transcript
         self.client = client
         self._number = 0
@@ -32,7 +30,7 @@ class MerchantCalls:
     def call(self, operation: str, title: str, text: str, **values: object) -> Answer:
         """Call an operation and show everything. Raises Failure."""
         self.open(operation, title, text)
-        request = self.client.prepare(operation, **values)
+        request = self.client.prepare(operation, values)
         self.transcript.request(request, self.client.base_url)
         answer = self.send(request, SUCCESS)
         self.transcript.answer(answer)
@@ -45,7 +43,7 @@ class MerchantCalls:
         self.transcript.chapter(f"{self._number}. {title}", operation)
         self.transcript.say(text)
 
-    def show(self, text: str, request: Request, expected: str = SUCCESS) -> Answer:
+    def show(self, text: str, request: SignedRequest, expected: int = SUCCESS) -> Answer:
         """A call without its string to sign. Raises Failure."""
         self.transcript.blank_line()
         self.transcript.say(text)
@@ -57,28 +55,26 @@ class MerchantCalls:
         )
         return answer
 
-    def send(self, request: Request, expected: str = SUCCESS) -> Answer:
-        """Send a request and check the code and the signature, if there is one. Raises Failure."""
+    def send(self, request: SignedRequest, expected: int = SUCCESS) -> Answer:
+        """Send a request and check the code. The client checks the signature. Raises Failure."""
         try:
             answer = self.client.send(request)
-        except (httpx.HTTPError, ValueError) as error:
-            raise Failure(f"no answer to {request.path}: {error}") from error
+        except WalletError as error:
+            raise Failure(f"{request.path}: {error}") from error
         if answer.code != expected:
             raise Failure(f"{request.path} answered {answer.code} ({answer.msg}) instead of {expected}")
-        if answer.code == SUCCESS and not answer.is_genuine(self.client.secret, request):
-            raise Failure(f"the signature of the answer to {request.path} is wrong: {answer.body}")
         return answer
 
     def wait_until(
         self, what: str, holds: Callable[[Answer], bool], operation: str, **values: object
-    ) -> tuple[Request, Answer]:
+    ) -> tuple[SignedRequest, Answer]:
         """Repeat a call until its answer `holds`. The caller shows that answer.
 
         Raises Failure, with `what`, if that does not happen in time.
         """
         ends_s = time.monotonic() + PAYOUT_TIMEOUT_S
         while True:
-            request = self.client.prepare(operation, **values)
+            request = self.client.prepare(operation, values)
             answer = self.send(request)
             if holds(answer):
                 return request, answer

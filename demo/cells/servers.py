@@ -17,8 +17,8 @@ from typing import Final
 
 import psycopg
 
-from merchant_wallet.cli.demo import signals
-from merchant_wallet.cli.demo.deployment import Failure
+from demo import signals
+from demo.deployment import Failure
 from merchant_wallet.postgres.data_folder import DataFolder, PostgresError
 from merchant_wallet.postgres.programs import choose_programs, open_log
 

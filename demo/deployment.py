@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
-from merchant_wallet.cli.demo import signals
+from demo import signals
 
 FAVOURITE_PORT: Final = 8080
 START_TIMEOUT_S: Final = 90.0

@@ -4,15 +4,15 @@ Rules: amounts are few and round, so that a reader can add them up.
 """
 
 import json
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-from merchant_wallet.cli.demo.callback_receiver import CallbackReceiver
-from merchant_wallet.cli.demo.calls import SUCCESS, MerchantCalls, read_amount
-from merchant_wallet.cli.demo.client import Client, Request, sign
-from merchant_wallet.cli.demo.deployment import Deployment, Failure, format_command
-from merchant_wallet.cli.demo.transcript import Transcript
+from demo.account import Account
+from demo.callback_receiver import CallbackReceiver
+from demo.calls import SUCCESS, MerchantCalls, read_amount
+from demo.deployment import Deployment, Failure, format_command
+from demo.transcript import Transcript
+from merchant_wallet_client import BadCallbackError, MerchantWallet, OrderCallback, verify_callback
 
 SHOP: Final = "Lantern Tea"
 ALICE: Final = "alice"
@@ -24,28 +24,10 @@ CALLBACK_TIMEOUT_S: Final = 30.0
 CLOSING_BALANCES: Final = {"usdtBalance": Decimal(350), "kfbBalance": Decimal(1538)}
 """1000 − 400 − 250 USDT; 2840 − 1500 + 198 KFB."""
 
-SIGNATURE_MISMATCH: Final = "40101"
-NONCE_REPEATED: Final = "40103"
-ORDER_ID_CONFLICT: Final = "40900"
-BALANCE_INSUFFICIENT: Final = "42200"
-
-
-@dataclass(frozen=True)
-class Account:
-    """What a merchant signs with, and what it checks callbacks with."""
-
-    app_key: str
-    secret: str
-    callback_secret: str
-
-    @classmethod
-    def read(cls, created: str) -> "Account":
-        """From the output of `merchant create --json`. Raises Failure."""
-        try:
-            told = json.loads(created)
-            return cls(told["appKey"], told["appSecret"], told["callbackSecret"])
-        except (ValueError, KeyError) as error:
-            raise Failure(f"'merchant create' did not print a key and secrets: {created}") from error
+SIGNATURE_MISMATCH: Final = 40101
+NONCE_REPEATED: Final = 40103
+ORDER_ID_CONFLICT: Final = 40900
+BALANCE_INSUFFICIENT: Final = 42200
 
 
 def open_account(transcript: Transcript, deployment: Deployment) -> Account:
@@ -92,14 +74,14 @@ class ShopStory(MerchantCalls):
     def __init__(
         self,
         transcript: Transcript,
-        client: Client,
+        client: MerchantWallet,
         deployment: Deployment,
-        callback_secret: str,
+        account: Account,
         receiver: CallbackReceiver,
     ) -> None:
         super().__init__(transcript, client)
         self._deployment = deployment
-        self._callback_secret = callback_secret
+        self._account = account
         self._receiver = receiver
         self._teapot = ""
 
@@ -176,7 +158,7 @@ class ShopStory(MerchantCalls):
         )
         self._take_callback(WITHDRAWAL_ID, "2", "paid, with the transaction's hash")
         dear = "310 USDT are above the approval limit. The operator does not approve, but cancels."
-        request = self.client.prepare("createMerchantWithdrawOrder", **self._withdrawal(CANCELLED_ID, "310"))
+        request = self.client.prepare("createMerchantWithdrawOrder", self._withdrawal(CANCELLED_ID, "310"))
         created = self.show(dear, request)
         run_and_show(self.transcript, self._deployment, "withdrawals", "cancel", str(created.data["orderId"]))
         self._take_callback(CANCELLED_ID, "4", "cancelled, and the shop has its 310 USDT back")
@@ -185,51 +167,54 @@ class ShopStory(MerchantCalls):
         """The next callback: for this order and status, with both signatures right."""
         callback = self._receiver.wait(CALLBACK_TIMEOUT_S)
         self.transcript.callback(callback)
-        if (callback.fields.get("mcOrderId"), callback.fields.get("txnStatus")) != (mc_order_id, status):
+        try:
+            order = verify_callback(callback.body, callback.headers, self._account.secret)
+        except BadCallbackError as error:
+            raise Failure(f"the callback's signature is wrong: {error}: {callback.body}") from error
+        expected = (mc_order_id, status)
+        if not isinstance(order, OrderCallback) or (order.mc_order_id, order.txn_status) != expected:
             raise Failure(f"the callback is not about status {status} of {mc_order_id}: {callback.body}")
         self.transcript.passed(f"status {status} of order {mc_order_id}: {meaning}")
-        if not callback.is_genuine(self.client.secret):
-            raise Failure(f"the callback's signature is wrong: {callback.body}")
         self.transcript.passed("sign: the callback was signed with the shop's secret")
-        if not callback.is_genuine_webhook(self._callback_secret):
-            raise Failure(f"the callback's webhook-signature is wrong: {callback.headers}")
+        try:
+            verify_callback(callback.body, callback.headers, self._account.callback_secret)
+        except BadCallbackError as error:
+            raise Failure(f"the callback's webhook-signature is wrong: {callback.headers}") from error
         self.transcript.passed("webhook-signature: and with its callback secret")
 
     def _show_refusals(self) -> None:
         self.transcript.chapter("What the service refuses")
-        once = self.client.prepare("getMerchantBalance")
+        once = self.client.prepare("getMerchantBalance", {})
         self.send(once, SUCCESS)
         self.show("An attacker sends a recorded request again, byte for byte.", once, NONCE_REPEATED)
 
-        fields = {
-            **self.client.prepare(
-                "exchange", amount="1.00", sendCurrency="KFB", receiveCurrency="USDT"
-            ).fields
-        }
-        fields["sign"] = sign("a secret that is not the shop's", "/merchant/exchange", fields)
+        exchange = {"amount": "1.00", "sendCurrency": "KFB", "receiveCurrency": "USDT"}
+        keys = (self.client.base_url, self.client.app_key, "a secret that is not the shop's")
+        stranger = MerchantWallet(*keys)
         forged = "Someone without the secret signs an exchange. A sandbox shows the string to sign."
-        self.show(forged, Request("/merchant/exchange", fields), SIGNATURE_MISMATCH)
+        self.show(forged, stranger.prepare("exchange", exchange), SIGNATURE_MISMATCH)
+        stranger.close()
 
         first = (
             "The shop lost the answer about the teapot and repeats the order. It gets the same answer, and "
             "Alice pays once."
         )
-        again = self.show(first, self.client.prepare("transferFromUserToMerchant", **TEAPOT), SUCCESS)
+        again = self.show(first, self.client.prepare("transferFromUserToMerchant", TEAPOT), SUCCESS)
         if again.data["transactionId"] != self._teapot:
             raise Failure("the repeated order has become a second transaction")
         self.transcript.passed(f"transaction {self._teapot}, as the first time")
 
-        dearer = self.client.prepare("transferFromUserToMerchant", **{**TEAPOT, "amount": "300"})
+        dearer = self.client.prepare("transferFromUserToMerchant", {**TEAPOT, "amount": "300"})
         self.show("The same order id for another amount is a mistake.", dearer, ORDER_ID_CONFLICT)
 
         samovar = {**TEAPOT, "amount": "1300.000001", "mcOrderId": "samovar-1"}
-        unpayable = self.client.prepare("transferFromUserToMerchant", **samovar)
+        unpayable = self.client.prepare("transferFromUserToMerchant", samovar)
         self.show("Alice has 1,300 KFB. One millionth more is too much.", unpayable, BALANCE_INSUFFICIENT)
 
     def _close(self) -> None:
         self.transcript.chapter("The shop closes its books")
         sums = "The shop's sums: 1000 − 400 − 250 = 350 USDT, 2840 − 1500 + 198 = 1538 KFB. The service:"
-        balance = self.show(sums, self.client.prepare("getMerchantBalance"), SUCCESS)
+        balance = self.show(sums, self.client.prepare("getMerchantBalance", {}), SUCCESS)
         if {name: read_amount(balance, name) for name in CLOSING_BALANCES} != CLOSING_BALANCES:
             raise Failure("the shop's sums and the service's balances differ")
         self.transcript.passed("to the last millionth")

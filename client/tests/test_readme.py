@@ -1,0 +1,48 @@
+"""The examples of the README run, one after the other, against the fake service."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from merchant_wallet_client import Retries
+from merchant_wallet_client.testing import FakeWallet
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+OTHERS = ("callback_view", "callback_endpoint", "path")
+"""What the page names of the frameworks and of the handlers."""
+SAID = """40.5 0
+0 False
+967.5
+42200 Send the same mcOrderId again when there is money: a refused order does not use its id.
+"""
+
+
+def test_each_example_does_what_it_says(
+    fake: FakeWallet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Retries.__init__, "__defaults__", (4, 0.0, 60.0))
+    fake.credit("USDT", -20)
+    names: dict[str, object] = {}
+    for block in BLOCKS:
+        code = block.replace("https://wallet.example", fake.base_url)
+        code = code.replace("mk_test_…", fake.app_key).replace("your secret", fake.secret)
+        exec(compile(code, "README.md", "exec"), names)
+    assert len(BLOCKS) == 5
+    assert capsys.readouterr().out == SAID
+    names["wallet"].close()  # type: ignore[attr-defined]  # the first example's client
+    names["database"].close()  # type: ignore[attr-defined]  # the fourth example's database
+    assert os.path.exists("shop.db")
+
+
+def test_every_method_option_and_error_of_the_page_exists() -> None:
+    import merchant_wallet_client as package
+    from merchant_wallet_client import errors
+
+    for name in re.findall(r"`([A-Z]\w+(?:Error|Callback|Wallet))`", README):
+        assert hasattr(package, name) or hasattr(errors, name) or name == "FakeWallet", name
+    for name in re.findall(r"`([a-z_]+)\(", README):
+        assert hasattr(FakeWallet, name) or name in OTHERS, name
