@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
-
-from merchant_wallet.cli.demo.deployment import Deployment, find_installed_program
+from demo.deployment import Deployment, find_installed_program
 
 SHOP = "Shop"
 
