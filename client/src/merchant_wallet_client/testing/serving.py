@@ -9,6 +9,7 @@ from merchant_wallet_client.testing.answering import write_refusal
 from merchant_wallet_client.wire import MAX_BODY_BYTES
 
 JSON: Final = "application/json"
+MOST_READ_BYTES: Final = 1024 * 1024
 
 
 class Answer(NamedTuple):
@@ -39,7 +40,8 @@ def make_handler(answer: Callable[[str, bytes], Answer | None]) -> type[BaseHTTP
 
         def _read(self) -> bytes | Answer:
             length = int(self.headers.get("Content-Length") or 0)
-            body = self.rfile.read(min(length, MAX_BODY_BYTES + 1))
+            # All of it is read: a connection that is closed before resets, and the answer may be lost.
+            body = self.rfile.read(min(length, MOST_READ_BYTES))
             if length > MAX_BODY_BYTES:
                 self.close_connection = True
                 return Answer(*write_refusal(413, f"the body must have at most {MAX_BODY_BYTES} bytes"))
