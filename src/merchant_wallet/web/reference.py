@@ -35,6 +35,7 @@ from merchant_wallet.web.site import Site
 
 DOCUMENT_PATH: Final = "/openapi.json"
 PAGE_PATH: Final = "/docs/api"
+_NEVER: Final = N_("not with the same request")
 GROUPS: Final = (N_("Transfers"), N_("Withdrawals"), N_("Accounts"))
 _CODE: Final = re.compile(r"`([^`]+)`")
 
@@ -87,7 +88,7 @@ def _make_page_route(context: PageContext) -> Route:
         return {
             "groups": _collect_groups(context.chains),
             "callbacks": [_show_callback(callback, context.chains) for callback in CALLBACKS],
-            "codes": list(CODES.values()),
+            "codes": [(row, _NEVER if row.retry == "never" else row.retry) for row in CODES.values()],
             "common_fields": _show_fields(COMMON_FIELDS, context.chains),
             "base_url": context.public_url,
             "sends": context.settings.sandbox,
