@@ -8,9 +8,8 @@ JUNIT = "/usr/share/java/junit-platform-console-standalone.jar"
 
 
 class Language(NamedTuple):
-    """A client. Commands run in its folder; `{build}` is an empty folder for what they make.
-
-    `needs` are programs in the path, or files. The first command that fails ends the test.
+    """A client. Commands run in its folder. `{build}` is an empty folder for what they make, and `*`
+    is as in a shell. `needs` are programs in the path, or files. The first command that fails ends the test.
     """
 
     name: str
@@ -24,4 +23,37 @@ class Language(NamedTuple):
         return ROOT / "clients" / self.name
 
 
-LANGUAGES = (Language("php", ("php", "phpunit"), (("phpunit",),), (("php", "examples/quickstart.php"),)),)
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Programs that run for a second or two take half the processor time with it."""
+JAVAC = ("javac", *(f"-J{option}" for option in QUICK), "-encoding", "UTF-8", "-Xlint:all,-serial", "-Werror")
+JAVA_CLIENT = (*JAVAC, "-d", "{build}/main", "src/main/java/merchantwallet/*.java")
+
+LANGUAGES = (
+    Language("php", ("php", "phpunit"), (("phpunit",),), (("php", "examples/quickstart.php"),)),
+    Language(
+        "java",
+        ("javac", "java", JUNIT),
+        (
+            JAVA_CLIENT,
+            (
+                *JAVAC,
+                "-cp",
+                f"{{build}}/main:{JUNIT}",
+                "-d",
+                "{build}/test",
+                "src/test/java/merchantwallet/*.java",
+            ),
+            (
+                "java",
+                *QUICK,
+                "-jar",
+                JUNIT,
+                "-cp",
+                "{build}/main:{build}/test",
+                "--scan-classpath",
+                "{build}/test",
+            ),
+        ),
+        (JAVA_CLIENT, ("java", *QUICK, "-cp", "{build}/main", "examples/Quickstart.java")),
+    ),
+)

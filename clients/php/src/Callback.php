@@ -4,10 +4,8 @@ declare(strict_types=1);
 
 namespace MerchantWallet;
 
-/**
- * A verified callback: an OrderCallback or a DepositCallback. An event that this version does not know is a plain Callback.
- */
-class Callback
+/** A verified callback: an OrderCallback, a DepositCallback or an OtherCallback. */
+abstract class Callback
 {
     private const ORDERS = '';
     private const DEPOSITS = 'deposit';
@@ -43,7 +41,7 @@ class Callback
         return match ($fields->optionalText('eventType') ?? self::ORDERS) {
             self::ORDERS => new OrderCallback($body, $fields),
             self::DEPOSITS => new DepositCallback($body, $fields),
-            default => new self($body, $fields),
+            default => new OtherCallback($body, $fields),
         };
     }
 }

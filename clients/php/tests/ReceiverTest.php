@@ -12,6 +12,7 @@ use MerchantWallet\DepositCallback;
 use MerchantWallet\FileCallbackStore;
 use MerchantWallet\MerchantWallet;
 use MerchantWallet\OrderCallback;
+use MerchantWallet\OtherCallback;
 use MerchantWallet\Signing;
 use MerchantWallet\TxnStatus;
 use PHPUnit\Framework\TestCase;
@@ -59,7 +60,7 @@ final class ReceiverTest extends TestCase
     public function testAnEventOfANewerServiceIsStillVerifiedAndStored(): void
     {
         $callback = MerchantWallet::verifyCallback(self::sign(['eventType' => 'novel', 'eventId' => 'evt_n']), [], self::SECRET);
-        self::assertSame([Callback::class, 'novel'], [$callback::class, $callback->eventType]);
+        self::assertSame([OtherCallback::class, 'novel'], [$callback::class, $callback->eventType]);
     }
 
     public function testACallbackThatComesTwiceIsAcceptedTwiceAndHandedOverOnce(): void

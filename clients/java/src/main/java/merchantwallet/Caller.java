@@ -1,0 +1,187 @@
+package merchantwallet;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.security.SecureRandom;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.ThreadLocalRandom;
+
+/**
+ * Signs a request, sends it, verifies the answer, and repeats what is safe to repeat.
+ *
+ * <p>Every attempt is a new request: a new timestamp, a new nonce, a new signature, and the same own fields. So an order keeps
+ * its mcOrderId, and money moves once.
+ */
+final class Caller {
+    private static final String SUCCESS = "200";
+    private static final int NONCE_BYTES = 16;
+    private static final Duration MAX_WAIT = Duration.ofSeconds(60);
+    /** Codes below this one are judged before the service looks for a known mcOrderId. */
+    private static final int FIRST_CODE_AFTER_LOOKUP = 40302;
+
+    private final String baseUrl;
+    private final String appKey;
+    private final String secret;
+    private final Options options;
+    private final Transport transport;
+    private final SecureRandom random = new SecureRandom();
+
+    Caller(String baseUrl, String appKey, String secret, Options options, Transport transport) {
+        this.baseUrl = baseUrl;
+        this.appKey = appKey;
+        this.secret = secret;
+        this.options = options;
+        this.transport = transport;
+    }
+
+    /** The verified fields of {@code data}. */
+    Fields call(String path, Map<String, String> own) {
+        boolean mayHaveHappened = false;
+        boolean clockRepeated = false;
+        for (int attempt = 0; ; attempt++) {
+            WalletError last;
+            Retry retry;
+            Duration retryAfter = null;
+            try {
+                return attempt(path, own);
+            } catch (NoAnswerError error) {
+                last = error;
+                retry = Retry.SAME_ORDER_ID;
+            } catch (RefusedError error) {
+                last = error;
+                retry = error.retry();
+                retryAfter = error.retryAfter().orElse(null);
+            }
+            // Nonces are random, so a used one was used by this request: something on the way sent it twice.
+            mayHaveHappened |= retry == Retry.SAME_ORDER_ID || retry == Retry.NEW_NONCE;
+            boolean isOver = attempt >= options.retries() || retry == Retry.NEW_TIMESTAMP && clockRepeated;
+            if (isOver || !retry.isRepeated()) {
+                throw conclude(last, mayHaveHappened, attempt + 1);
+            }
+            clockRepeated |= retry == Retry.NEW_TIMESTAMP;
+            waitBefore(retry, retryAfter, attempt);
+        }
+    }
+
+    /** What the caller is told after the last attempt. */
+    private static WalletError conclude(WalletError last, boolean mayHaveHappened, int attempts) {
+        if (last instanceof RefusedError refused && !refused.retry().leavesOutcomeUnknown()) {
+            if (!mayHaveHappened || refused.code() >= FIRST_CODE_AFTER_LOOKUP) {
+                return refused;
+            }
+        }
+        String count = attempts == 1 ? "one attempt" : attempts + " attempts";
+        return new NoAnswerError(
+                "the outcome is unknown after " + count + "; send it again with the same mcOrderId. The last: "
+                        + last.getMessage(),
+                last instanceof RefusedError ? last : last.getCause());
+    }
+
+    private void waitBefore(Retry retry, Duration retryAfter, int attempt) {
+        if (retry == Retry.NEW_NONCE || retry == Retry.NEW_TIMESTAMP) {
+            return;
+        }
+        // A little chance keeps a merchant's machines from asking again all at once.
+        double chance = 1 + ThreadLocalRandom.current().nextDouble() / 4;
+        double ms = retryAfter != null ? retryAfter.toMillis() : options.backoff().toMillis() * Math.pow(2, attempt) * chance;
+        try {
+            Thread.sleep((long) Math.min(ms, MAX_WAIT.toMillis()));
+        } catch (InterruptedException error) {
+            throw interrupted(error);
+        }
+    }
+
+    private static NoAnswerError interrupted(InterruptedException error) {
+        Thread.currentThread().interrupt();
+        return new NoAnswerError(
+                "interrupted: the outcome is unknown; send it again with the same mcOrderId", error);
+    }
+
+    private Fields attempt(String path, Map<String, String> own) {
+        byte[] nonceBytes = new byte[NONCE_BYTES];
+        random.nextBytes(nonceBytes);
+        String nonce = HexFormat.of().formatHex(nonceBytes);
+        byte[] body = write(path, nonce, own);
+        HttpAnswer http;
+        try {
+            http = transport.post(baseUrl + path, body);
+        } catch (IOException error) {
+            throw new NoAnswerError("no answer came: " + error, error);
+        } catch (InterruptedException error) {
+            throw interrupted(error);
+        }
+        return read(path, nonce, http);
+    }
+
+    private byte[] write(String path, String nonce, Map<String, String> own) {
+        Map<String, String> fields = new LinkedHashMap<>();
+        fields.put("appKey", appKey);
+        fields.put("timestamp", Long.toString(System.currentTimeMillis()));
+        fields.put("nonceStr", nonce);
+        own.forEach((name, text) -> {
+            if (text != null && !text.isEmpty()) {
+                fields.putIfAbsent(name, text);
+            }
+        });
+        Signing.checkRequest(options.signMethod(), fields);
+        fields.put("sign", Signing.sign(options.signMethod(), secret, path, fields));
+        return JsonWriter.write(fields).getBytes(StandardCharsets.UTF_8);
+    }
+
+    Fields read(String path, String nonce, HttpAnswer http) {
+        String status = "HTTP status " + http.status() + " without an answer of the service";
+        String requestId = http.headers().get("x-request-id");
+        Object answer;
+        try {
+            answer = JsonReader.read(http.body());
+        } catch (JsonError error) {
+            if (error.isDuplicateWithin()) {
+                throw unsafe("the answer's data can't be trusted: " + error.getMessage(), requestId);
+            }
+            throw new NoAnswerError(status + ": " + error.getMessage(), error);
+        }
+        if (!(answer instanceof Map<?, ?> envelope
+                && envelope.get("code") instanceof JsonReader.Number code
+                && code.text().matches("[1-9][0-9]{2,4}")
+                && envelope.get("msg") instanceof String msg)) {
+            throw new NoAnswerError(status, null);
+        }
+        if (!code.text().equals(SUCCESS)) {
+            throw refusal(Integer.parseInt(code.text()), msg, envelope.get("data"), http, requestId);
+        }
+        return verify(path, nonce, envelope.get("data"), requestId);
+    }
+
+    private Fields verify(String path, String nonce, Object data, String requestId) {
+        Fields fields;
+        try {
+            fields = Fields.of(data);
+        } catch (IllegalArgumentException error) {
+            throw unsafe("the answer's data can't be trusted: " + error.getMessage(), requestId);
+        }
+        if (!Signing.isAnswerSigned(options.signMethod(), secret, path, nonce, SUCCESS, fields)) {
+            throw unsafe("the answer is not signed with our secret for this request", requestId);
+        }
+        return fields;
+    }
+
+    private static UnsafeAnswerError unsafe(String message, String requestId) {
+        return new UnsafeAnswerError(message + (requestId == null ? "" : " [request " + requestId + "]"));
+    }
+
+    private static RefusedError refusal(int code, String msg, Object data, HttpAnswer http, String requestId) {
+        Map<String, String> texts = new HashMap<>();
+        if (data instanceof Map<?, ?> map) {
+            map.forEach((name, value) -> texts.put(
+                    (String) name,
+                    value instanceof JsonReader.Number number ? number.text() : value instanceof String text ? text : null));
+        }
+        String after = http.headers().getOrDefault("retry-after", "");
+        Duration retryAfter = after.matches("[0-9]{1,6}") ? Duration.ofSeconds(Long.parseLong(after)) : null;
+        return new RefusedError(code, msg, texts, requestId, retryAfter, Code.retryOf(code, http.status()));
+    }
+}
