@@ -10,12 +10,15 @@ JUNIT = "/usr/share/java/junit-platform-console-standalone.jar"
 class Language(NamedTuple):
     """A client. Commands run in its folder. `{build}` is an empty folder for what they make, and `*`
     is as in a shell. `needs` are programs in the path, or files. The first command that fails ends the test.
+    A client with `npm` runs in a copy, after the packages of its package-lock.json were installed; `{node}`
+    is Node.js.
     """
 
     name: str
     needs: tuple[str, ...]
     tests: tuple[tuple[str, ...], ...]
     quickstart: tuple[tuple[str, ...], ...]
+    npm: bool = False
 
     @property
     def folder(self) -> Path:
@@ -27,6 +30,10 @@ QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Programs that run for a second or two take half the processor time with it."""
 JAVAC = ("javac", *(f"-J{option}" for option in QUICK), "-encoding", "UTF-8", "-Xlint:all,-serial", "-Werror")
 JAVA_CLIENT = (*JAVAC, "-d", "{build}/main", "src/main/java/merchantwallet/*.java")
+TSC = ("{node}", "node_modules/typescript/bin/tsc", "-p")
+PRETTIER = ("{node}", "node_modules/prettier/bin/prettier.cjs", "--check", ".")
+NODE_TEST = ("{node}", "--test", "--test-reporter=tap", "build/test/*.test.js")
+GOFMT = ("sh", "-c", 'test -z "$(gofmt -l . | tee /dev/stderr)"')
 
 LANGUAGES = (
     Language("php", ("php", "phpunit"), (("phpunit",),), (("php", "examples/quickstart.php"),)),
@@ -55,5 +62,18 @@ LANGUAGES = (
             ),
         ),
         (JAVA_CLIENT, ("java", *QUICK, "-cp", "{build}/main", "examples/Quickstart.java")),
+    ),
+    Language(
+        "typescript",
+        (),
+        (PRETTIER, (*TSC, "tsconfig.json"), (*TSC, "tsconfig.test.json"), NODE_TEST),
+        ((*TSC, "tsconfig.json"), ("{node}", "examples/quickstart.mjs")),
+        npm=True,
+    ),
+    Language(
+        "go",
+        ("go",),
+        (GOFMT, ("go", "vet", "./..."), ("go", "test", "-count=1", "-v", "./...")),
+        (("go", "run", "./examples/quickstart"),),
     ),
 )

@@ -12,8 +12,10 @@ import pytest
 from tests.clients.conftest import Account
 from tests.clients.languages import LANGUAGES, ROOT, Language
 
+from devnet import programs
+
 TIMEOUT_S = 240.0
-SKIPPED = r"(?i)[1-9][0-9]* tests skipped|skipped:? [1-9]|--- SKIP"
+SKIPPED = r"(?i)[1-9][0-9]* tests skipped|skipped:? [1-9]|--- SKIP|# SKIP "
 """What JUnit, PHPUnit, Node and Go say of a test that was left out."""
 
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
@@ -31,14 +33,34 @@ def expand(word: str, folder: Path) -> list[str]:
     return sorted(glob(word, root_dir=folder)) if "*" in word else [word]
 
 
+def prepare(language: Language, build: Path) -> tuple[Path, str]:
+    """The folder in which to run a client's commands, and Node.js for a client of npm."""
+    if not language.npm:
+        return language.folder, ""
+    try:
+        programs.install(language.folder)
+    except programs.ProgramMissing as error:
+        pytest.skip(f"the client of {language.name}: {error}")
+    folder = build / language.name
+    made = shutil.ignore_patterns("node_modules", "dist", "build")
+    shutil.copytree(language.folder, folder, ignore=made)
+    (folder / "node_modules").symlink_to(language.folder / "node_modules")
+    return folder, str(programs.find_node())
+
+
 def run(language: Language, steps: Sequence[Sequence[str]], build: Path, account: Account) -> str:
     """Run each step in the client's folder. The last one's output."""
+    folder, node = prepare(language, build)
+    own = {"MERCHANT_WALLET_VECTORS": str(ROOT / "vectors"), "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod"}
+    if "HOME" not in os.environ:
+        own["GOCACHE"] = str(build / "go-cache")
     said = ""
     for step in steps:
+        words = [word.replace("{build}", str(build)).replace("{node}", node) for word in step]
         done = subprocess.run(
-            [part for word in step for part in expand(word.replace("{build}", str(build)), language.folder)],
-            cwd=language.folder,
-            env={**os.environ, **account.environment(), "MERCHANT_WALLET_VECTORS": str(ROOT / "vectors")},
+            [part for word in words for part in expand(word, folder)],
+            cwd=folder,
+            env={**os.environ, **account.environment(), **own},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

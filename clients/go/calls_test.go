@@ -1,0 +1,274 @@
+package merchantwallet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	testSecret = "0123456789abcdef0123456789abcdef"
+	testPath   = "/merchant/transferFromUserToMerchant"
+	testData   = `"transactionId":8589934597,"amount":40.5,"amountArrival":40.2975,"rate":0.005,"fee":0.2025,` +
+		`"currency":"KFB","mcOrderId":"cart-7"`
+)
+
+var testOrder = UserToMerchantOrder{ExtUserID: "alice", Currency: "KFB", Amount: "40.50", McOrderID: "cart-7"}
+
+type reply func(response http.ResponseWriter, sent Fields)
+
+// scripted is a service that gives these replies, one for each request. The last one is repeated.
+type scripted struct {
+	url  string
+	lock sync.Mutex
+	sent []Fields
+}
+
+func serve(t *testing.T, replies ...reply) *scripted {
+	t.Helper()
+	script := &scripted{}
+	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		sent := Fields{}
+		if err := json.NewDecoder(request.Body).Decode(&sent); err != nil {
+			t.Error(err)
+		}
+		_, _ = io.Copy(io.Discard, request.Body)
+		script.lock.Lock()
+		script.sent = append(script.sent, sent)
+		index := min(len(script.sent), len(replies)) - 1
+		script.lock.Unlock()
+		replies[index](response, sent)
+	}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	script.url = server.URL + "/"
+	return script
+}
+
+func (s *scripted) count() int {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return len(s.sent)
+}
+
+func succeed(response http.ResponseWriter, sent Fields) {
+	read, _ := readObject([]byte("{" + testData + "}"))
+	signed, _ := flatFields(read)
+	signed["code"], signed["nonceStr"] = "200", sent["nonceStr"]
+	signature := sign(HMAC, testSecret, testPath, signed)
+	fmt.Fprintf(response, `{"code":200,"msg":"success","data":{%s,"sign":"%s"}}`, testData, signature)
+}
+
+func refuseWith(code, status int, retryAfter string) reply {
+	return func(response http.ResponseWriter, _ Fields) {
+		response.Header().Set("X-Request-Id", "r-1")
+		if retryAfter != "" {
+			response.Header().Set("Retry-After", retryAfter)
+		}
+		response.WriteHeader(status)
+		fmt.Fprintf(response, `{"code":%d,"msg":"no","data":null}`, code)
+	}
+}
+
+func disconnect(http.ResponseWriter, Fields) { panic(http.ErrAbortHandler) }
+
+func sayNothing(http.ResponseWriter, Fields) { time.Sleep(300 * time.Millisecond) }
+
+func sayLate(response http.ResponseWriter, _ Fields) {
+	_, _ = io.WriteString(response, `{"code":40102,"msg":"no","data":{"serverTime":1763712008000,"skewMs":-600000}}`)
+}
+
+var unavailable = refuseWith(50300, 503, "0")
+
+func open(t *testing.T, url string, options Options) *MerchantWallet {
+	t.Helper()
+	options.Wait = time.Millisecond
+	wallet, err := New(url, "mk_test_shop", testSecret, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wallet
+}
+
+func transfer(t *testing.T, service *scripted, options Options) (UserToMerchantTransfer, error) {
+	t.Helper()
+	return open(t, service.url, options).TransferFromUserToMerchant(context.Background(), testOrder)
+}
+
+func TestACallSendsASignedRequestAndReturnsTextsForAmounts(t *testing.T) {
+	service := serve(t, succeed)
+	got, err := transfer(t, service, Options{})
+	expected := UserToMerchantTransfer{8589934597, "40.5", "40.2975", "0.005", "0.2025", "KFB", "cart-7"}
+	if err != nil || got != expected {
+		t.Fatal(got, err)
+	}
+	if got.AmountArrival.Rat().FloatString(6) != "40.297500" || Amount("x").Rat() != nil {
+		t.Error(got.AmountArrival)
+	}
+	sent := service.sent[0]
+	if sent["amount"] != "40.50" || sent["sign"] != sign(HMAC, testSecret, testPath, sent) {
+		t.Error(sent)
+	}
+}
+
+func TestARepeatHasTheSameOrderIDAndANewNonce(t *testing.T) {
+	service := serve(t, unavailable, disconnect, succeed)
+	if _, err := transfer(t, service, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	nonces, signs := map[string]bool{}, map[string]bool{}
+	for _, sent := range service.sent {
+		nonces[sent["nonceStr"]], signs[sent["sign"]] = true, true
+		if sent["mcOrderId"] != "cart-7" {
+			t.Error(sent)
+		}
+	}
+	if len(nonces) != 3 || len(signs) != 3 {
+		t.Error(nonces, signs)
+	}
+}
+
+func TestAPageOfAProxyIsRepeated(t *testing.T) {
+	page := func(response http.ResponseWriter, _ Fields) { http.Error(response, "<html>", http.StatusBadGateway) }
+	service := serve(t, page, succeed)
+	if _, err := transfer(t, service, Options{Retries: 1}); err != nil || service.count() != 2 {
+		t.Error(err)
+	}
+}
+
+func TestWithoutAnyAnswerWhatHappenedIsUnknown(t *testing.T) {
+	service := serve(t, sayNothing)
+	_, err := transfer(t, service, Options{Timeout: 20 * time.Millisecond, Retries: 1})
+	var unknown *NoAnswerError
+	if !errors.As(err, &unknown) || !errors.Is(err, context.DeadlineExceeded) || service.count() != 2 {
+		t.Error(err)
+	}
+}
+
+func TestAfterAnInternalFaultWhatHappenedIsUnknownAndTheRefusalIsTheCause(t *testing.T) {
+	service := serve(t, refuseWith(50000, 500, "0"))
+	_, err := transfer(t, service, Options{})
+	var unknown *NoAnswerError
+	if !errors.As(err, &unknown) || !errors.Is(unknown.Cause, InternalFault) || service.count() != 4 {
+		t.Fatal(err)
+	}
+	var refused *RefusedError
+	if errors.Is(err, InternalFault) || errors.As(err, &refused) {
+		t.Error("an unknown outcome must not look like a refusal")
+	}
+}
+
+func TestABusinessRefusalIsAnErrorOfItsCodeAtOnce(t *testing.T) {
+	service := serve(t, refuseWith(42200, 200, ""))
+	_, err := transfer(t, service, Options{})
+	var refused *RefusedError
+	if !errors.As(err, &refused) || !errors.Is(err, BalanceInsufficient) || errors.Is(err, LimitExceeded) {
+		t.Fatal(err)
+	}
+	if refused.RequestID != "r-1" || refused.Retry() != AfterFunding || service.count() != 1 {
+		t.Error(refused, service.count())
+	}
+}
+
+func TestAfterAnUnknownOutcomeARefusalOfTheOrderIsBelievedAndOneBeforeItIsNot(t *testing.T) {
+	_, err := transfer(t, serve(t, unavailable, refuseWith(42200, 200, "")), Options{})
+	if !errors.Is(err, BalanceInsufficient) {
+		t.Error(err)
+	}
+	_, err = transfer(t, serve(t, unavailable, refuseWith(40300, 200, "")), Options{})
+	var unknown *NoAnswerError
+	if !errors.As(err, &unknown) || !errors.Is(unknown.Cause, MerchantSuspended) {
+		t.Error(err)
+	}
+}
+
+func TestAUsedNonceIsRepeatedAtOnceAndAWrongTimeOnce(t *testing.T) {
+	service := serve(t, refuseWith(40103, 200, ""), sayLate, succeed)
+	if _, err := transfer(t, service, Options{}); err != nil {
+		t.Error(err)
+	}
+	service = serve(t, sayLate)
+	_, err := transfer(t, service, Options{})
+	if !errors.Is(err, TimestampOutOfTolerance) || !strings.Contains(err.Error(), "-600000 ms") || service.count() != 2 {
+		t.Error(err)
+	}
+}
+
+func TestASuccessThatIsNotProvenEndsTheCall(t *testing.T) {
+	forged := func(response http.ResponseWriter, _ Fields) {
+		fmt.Fprintf(response, `{"code":200,"msg":"success","data":{%s,"sign":"00"}}`, testData)
+	}
+	service := serve(t, forged)
+	_, err := transfer(t, service, Options{})
+	var unsafe *UnsafeAnswerError
+	if !errors.As(err, &unsafe) || service.count() != 1 {
+		t.Error(err)
+	}
+}
+
+func TestAContextEndsACallAndItsRepeats(t *testing.T) {
+	service := serve(t, sayNothing)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, err := open(t, service.url, Options{}).GetMerchantBalance(ctx)
+	var unknown *NoAnswerError
+	if !errors.As(err, &unknown) || service.count() > 1 {
+		t.Error(err, service.count())
+	}
+}
+
+func TestARedirectIsNotFollowedAndAnEndlessAnswerIsGivenUp(t *testing.T) {
+	away := func(response http.ResponseWriter, _ Fields) {
+		response.Header().Set("Location", "http://127.0.0.1:1/")
+		response.WriteHeader(http.StatusFound)
+	}
+	endless := func(response http.ResponseWriter, _ Fields) {
+		_, _ = io.WriteString(response, strings.Repeat("x", maxAnswerBytes+1))
+	}
+	service := serve(t, away, endless)
+	_, err := transfer(t, service, Options{Retries: 1})
+	if err == nil || !strings.Contains(err.Error(), "longer than 1048576 bytes") {
+		t.Error(err)
+	}
+}
+
+func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
+	service := serve(t, succeed)
+	wallet := open(t, service.url, Options{})
+	var wrong *ArgumentError
+	for _, own := range []Fields{{"x": "a\nb=1"}, {"eventId": "e"}, {"a b": "1"}, {"x": "\xff"}} {
+		if _, err := wallet.Call(context.Background(), "exchange", own); !errors.As(err, &wrong) {
+			t.Error(own, err)
+		}
+	}
+	if _, err := wallet.Exchange(context.Background(), ExchangeOrder{Amount: "1"}); !errors.As(err, &wrong) {
+		t.Error(err)
+	}
+	for _, words := range [][3]string{{"wallet.example", "a", "b"}, {service.url, "", "b"}, {service.url, "a", ""}} {
+		if _, err := New(words[0], words[1], words[2], Options{}); !errors.As(err, &wrong) {
+			t.Error(words, err)
+		}
+	}
+	if service.count() != 0 {
+		t.Error("something was sent")
+	}
+}
+
+func TestNoTextShowsTheSecret(t *testing.T) {
+	wallet := open(t, "https://wallet.example", Options{})
+	for _, text := range []string{fmt.Sprint(wallet), fmt.Sprintf("%v %+v %#v", wallet, wallet, wallet)} {
+		if strings.Contains(text, testSecret) {
+			t.Error(text)
+		}
+	}
+}

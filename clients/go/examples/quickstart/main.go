@@ -1,0 +1,93 @@
+// A shop takes a payment, meets a refusal, pays out and receives the callback.
+// Run it with MERCHANT_WALLET_URL, _APP_KEY, _SECRET and _CALLBACK_SECRET of a sandbox in the environment.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	wallet "merchantwallet.example/client"
+)
+
+func main() {
+	env := func(name string) string { return os.Getenv("MERCHANT_WALLET_" + name) }
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	run := strconv.FormatInt(time.Now().UnixNano()%1e9, 36) // your own order ids would come from your database
+
+	// docs:begin connect
+	shop := must(wallet.New(env("URL"), env("APP_KEY"), env("SECRET"), wallet.Options{}))
+	// docs:end connect
+
+	// docs:begin payment
+	// Take a payment: look the user up, give a voucher, take the price. Amounts are texts.
+	must(shop.Exchange(ctx, wallet.ExchangeOrder{
+		Amount: "100.00", SendCurrency: "USDT", ReceiveCurrency: "KFB", McOrderID: "exchange-" + run,
+	}))
+	alice := must(shop.GetMerchantCustomer(ctx, "alice-"+run))
+	must(shop.TransferFromMerchantToUser(ctx, wallet.MerchantToUserOrder{
+		Currency: "KFB", Amount: "50", McOrderID: "voucher-" + run, Address: alice.Address,
+	}))
+	price := wallet.UserToMerchantOrder{
+		ExtUserID: alice.ExtUserID, Currency: "KFB", Amount: "40.5", McOrderID: "cart-" + run,
+	}
+	paid := must(shop.TransferFromUserToMerchant(ctx, price))
+	fmt.Printf("paid %s KFB, amountArrival %s\n", paid.Amount, paid.AmountArrival)
+	// docs:end payment
+
+	// docs:begin refusal
+	// A refusal says which rule was broken. Nothing was moved, and the order id can be used again.
+	price.Amount, price.McOrderID = "1000", price.McOrderID+"-2"
+	_, err := shop.TransferFromUserToMerchant(ctx, price)
+	if !errors.Is(err, wallet.BalanceInsufficient) {
+		log.Fatal("not refused as expected: ", err)
+	}
+	fmt.Printf("refused with %v\n", err)
+	// docs:end refusal
+
+	// docs:begin callback
+	// Your endpoint for callbacks. It stores each event before it answers `success`, so none is lost or handled twice.
+	store := wallet.FileCallbackStore{Folder: os.TempDir() + "/callbacks-" + run}
+	receiver := wallet.NewCallbackReceiver(env("CALLBACK_SECRET"), store)
+	news := make(chan wallet.Callback, 8)
+	receiver.OnNew = func(callback wallet.Callback) { news <- callback }
+	address := "127.0.0.1:" + cmp.Or(env("CALLBACK_PORT"), "8099")
+	server := &http.Server{Addr: address, Handler: receiver, ReadHeaderTimeout: 10 * time.Second}
+	go server.ListenAndServe()
+	// docs:end callback
+
+	// docs:begin payout
+	// Pay out to an address on a chain. The callback comes when the payment is final.
+	order := must(shop.CreateMerchantWithdrawOrder(ctx, wallet.NewWithdrawOrder{
+		Amount:    "12.50",
+		ChainType: "TRC20",
+		McOrderID: "payout-" + run,
+		Address:   "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC",
+		NotifyURL: "http://" + address + "/callbacks",
+	}))
+	fmt.Printf("order %d pays out %s USDT\n", order.OrderID, order.AmountArrival)
+	// docs:end payout
+
+	for callback := range news {
+		if told, isOrder := callback.(*wallet.OrderCallback); isOrder {
+			fmt.Printf("callback %s: order %s has txnStatus %s\n", told.EventID, told.McOrderID, told.TxnStatus)
+			break
+		}
+	}
+	server.Shutdown(ctx) // waits until the callback is answered
+}
+
+// must ends the program at an error. Your program would handle it.
+func must[T any](result T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return result
+}

@@ -1,0 +1,3 @@
+module merchantwallet.example/client
+
+go 1.22
