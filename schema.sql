@@ -1052,6 +1052,47 @@ ALTER TABLE public.refused_request ALTER COLUMN refused_no ADD GENERATED ALWAYS 
     CACHE 1
 );
 
+CREATE TABLE public.request_log (
+    log_no bigint NOT NULL,
+    merchant_id bigint NOT NULL,
+    key_no integer NOT NULL,
+    at_ms bigint NOT NULL,
+    request_id text NOT NULL,
+    operation text NOT NULL,
+    code integer NOT NULL,
+    source text NOT NULL,
+    took_ms integer NOT NULL,
+    fields json NOT NULL,
+    left_out text[] NOT NULL
+);
+ALTER TABLE ONLY public.request_log ALTER COLUMN merchant_id SET (n_distinct=1);
+
+ALTER TABLE public.request_log ALTER COLUMN log_no ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.request_log_log_no_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.request_minute (
+    merchant_id bigint NOT NULL,
+    minute_ms bigint NOT NULL,
+    requests bigint NOT NULL
+);
+ALTER TABLE ONLY public.request_minute ALTER COLUMN merchant_id SET (n_distinct=1);
+
+CREATE TABLE public.request_usage (
+    merchant_id bigint NOT NULL,
+    hour_ms bigint NOT NULL,
+    key_no integer NOT NULL,
+    operation text NOT NULL,
+    code integer NOT NULL,
+    requests bigint NOT NULL
+);
+ALTER TABLE ONLY public.request_usage ALTER COLUMN merchant_id SET (n_distinct=1);
+
 CREATE TABLE public.rollback_acceptance (
     acceptance_no bigint NOT NULL,
     accepted_ms bigint NOT NULL,
@@ -1601,6 +1642,15 @@ ALTER TABLE ONLY public.reference_state
 ALTER TABLE ONLY public.refused_request
     ADD CONSTRAINT refused_request_pkey PRIMARY KEY (merchant_id, refused_no);
 
+ALTER TABLE ONLY public.request_log
+    ADD CONSTRAINT request_log_pkey PRIMARY KEY (merchant_id, log_no);
+
+ALTER TABLE ONLY public.request_minute
+    ADD CONSTRAINT request_minute_pkey PRIMARY KEY (merchant_id, minute_ms);
+
+ALTER TABLE ONLY public.request_usage
+    ADD CONSTRAINT request_usage_pkey PRIMARY KEY (merchant_id, hour_ms, key_no, operation, code);
+
 ALTER TABLE ONLY public.rollback_acceptance
     ADD CONSTRAINT rollback_acceptance_pkey PRIMARY KEY (acceptance_no);
 
@@ -1790,6 +1840,12 @@ CREATE INDEX proposal_merchant ON public.proposal USING btree (merchant_id, prop
 CREATE INDEX proposal_open ON public.proposal USING btree (proposal_no) WHERE (state = 'open'::text);
 
 CREATE INDEX proposal_unfinished ON public.proposal USING btree (proposal_no) WHERE ((kind = 'adjustment'::text) AND (state = 'accepted'::text) AND (entry_id IS NULL));
+
+CREATE INDEX request_log_age ON public.request_log USING btree (at_ms);
+
+CREATE INDEX request_minute_age ON public.request_minute USING btree (minute_ms);
+
+CREATE INDEX request_usage_age ON public.request_usage USING btree (hour_ms);
 
 CREATE INDEX sandbox_transfer_final ON public.sandbox_transfer USING btree (chain, final_ms);
 

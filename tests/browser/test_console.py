@@ -324,6 +324,8 @@ def paths_of(shop: Shop) -> list[str]:
         f"{own}/keys/new",
         f"{own}/keys/1",
         f"{own}/endpoints",
+        f"{own}/requests",
+        f"{own}/usage",
         "/console/sub-users",
         f"{own}/sub-users/player-7",
         "/console/operators",

@@ -39,6 +39,8 @@ ROWS = {
     "GET /console/merchants/{merchant_id:int}/endpoints": ALL,
     "GET /console/merchants/{merchant_id:int}/endpoints/tests": ALL,
     "POST /console/merchants/{merchant_id:int}/endpoints/test": "owner operator merchant",
+    "GET /console/merchants/{merchant_id:int}/requests": ALL,
+    "GET /console/merchants/{merchant_id:int}/usage": ALL,
     "GET /console/merchants/{merchant_id:int}/keys": ALL,
     "GET /console/merchants/{merchant_id:int}/keys/new": "owner operator merchant",
     "POST /console/merchants/{merchant_id:int}/keys/new": "owner operator merchant",

@@ -221,9 +221,9 @@ def test_the_last_use_is_noted_to_the_minute_and_only_of_signed_requests(
     clock.advance(90_000)
     client_of(shop, first).do("getMerchantBalance")
     client_of(shop, further, secret="x" * 32).expect(40101, "getMerchantBalance")
-    uses = platform.web.dependencies.key_uses
-    assert uses is not None
-    platform.run(uses.flush)
+    recorder = platform.web.dependencies.request_recorder
+    assert recorder is not None
+    platform.run(recorder.flush)
     assert [key.used_ms for key in keys_of(shop)] == [None, clock() // 60_000 * 60_000, None]
 
 

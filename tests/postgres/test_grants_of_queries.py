@@ -97,6 +97,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "reporting/statements.sql": WEB,
     "reporting/sub_users.sql": WEB,
     "api/refused_requests/refusals.sql": WEB,
+    "api/request_log/request_log.sql": BOTH,
     "audit/rollback/comparison.sql": BOTH,
     "audit/rollback/reached_cells.sql": BOTH,
     "audit/rollback/compared_cells.sql": WORKER,
@@ -123,6 +124,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
 NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
     # Only the worker pays, credits, delivers and compares.
     Side.WEB: {
+        "api/request_log/request_log.sql": "delete_old_usage delete_old_minutes",
         "audit/failures.sql": "note_logged drop_old",
         "book/book.sql": "insert_credited_transactions insert_credits update_deposits",
         "callbacks/outbox.sql": "claim insert_attempts record_success note_order record_answer",
@@ -157,6 +159,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "merchants/cells/book_moves.sql": "begin delete set_cell",
         "merchants/cells/fence.sql": "begin_state",
         "merchants/cells/moves.sql": "begin delete set_address",
+        "api/request_log/request_log.sql": "insert_requests add_usage add_minute note_uses",
         "callbacks/test_events.sql": "insert_test trim_tests",
         "merchants/merchants.sql": """
             insert_merchant write_account_xpubs raise_settings_version write_settings

@@ -8,9 +8,9 @@ from contextlib import suppress
 import msgspec
 
 from merchant_wallet.api.gate import Gate
-from merchant_wallet.api.key_uses import KeyUses
 from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.api.refused_requests.buffer import RefusedRequestBuffer
+from merchant_wallet.api.request_log.recorder import RequestRecorder
 from merchant_wallet.api.scheduler import Scheduler
 from merchant_wallet.api.turns import SHARED, Turn
 from merchant_wallet.base.source_addresses import Network
@@ -71,7 +71,7 @@ class Dependencies:
         access_log: AccessLog,
         trusted_proxies: tuple[Network, ...] = (),
         refused_requests: RefusedRequestBuffer | None = None,
-        key_uses: KeyUses | None = None,
+        request_recorder: RequestRecorder | None = None,
         tracer: Tracer | None = None,
         order_traces: StoredTraces | None = None,
     ) -> None:
@@ -82,7 +82,7 @@ class Dependencies:
         self.access_log = access_log
         self.trusted_proxies = trusted_proxies
         self.refused_requests = refused_requests
-        self.key_uses = key_uses
+        self.request_recorder = request_recorder
         self.tracer = tracer
         self.order_traces = order_traces
         self.request_ids = RequestIds()

@@ -155,9 +155,8 @@ class Endpoint:
     def _submit(self, caller: Caller, command: Command, request: OperationRequest) -> asyncio.Future[Outcome]:
         merchant = caller.merchant
         traceparent = "" if self._dependencies.tracer is None else self._begin_span(request)
-        submission = Submission(
-            command, caller.book_nonce, merchant.settings_version, request.request_id, traceparent
-        )
+        nonce = caller.nonce if merchant.key_no == 1 else caller.book_nonce
+        submission = Submission(command, nonce, merchant.settings_version, request.request_id, traceparent)
         return self._dependencies.writer.submit(merchant.merchant_id, submission)
 
     def _begin_span(self, request: OperationRequest) -> str:
@@ -303,8 +302,8 @@ class Endpoint:
             dependencies.in_flight.end()
             took_s = time.monotonic() - request.began_s
             dependencies.request_counters.count(self._path, code, took_s)
-            if request.merchant_id is not None and dependencies.key_uses is not None:
-                dependencies.key_uses.add(request.app_key)
+            if dependencies.request_recorder is not None and request.app_key:
+                dependencies.request_recorder.note(request, self._path, code, took_s)
             dependencies.access_log.write(
                 request.request_id,
                 self._path,

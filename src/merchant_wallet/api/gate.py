@@ -61,9 +61,8 @@ class Caller(msgspec.Struct, frozen=True):
 
     @property
     def book_nonce(self) -> str:
-        """The nonce as the book keeps it: unique for each appKey. No client's nonce has a colon."""
-        key_no = self.merchant.key_no
-        return self.nonce if key_no == 1 else f"{key_no}:{self.nonce}"
+        """A further key's nonce as the book keeps it: unique for each key. No client's nonce has a colon."""
+        return f"{self.merchant.key_no}:{self.nonce}"
 
     def __repr__(self) -> str:
         return f"Caller({self.merchant!r}, {self.nonce!r})"

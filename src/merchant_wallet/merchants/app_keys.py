@@ -218,11 +218,6 @@ async def require_key(conn: Connection, merchant_id: int, key_no: int, at_ms: in
     return key
 
 
-async def note_uses(conn: Connection, app_keys: list[str], used_ms: int) -> None:
-    """Note in which minute these keys were used last."""
-    await conn.execute(QUERIES["note_uses"].text, {"app_keys": app_keys, "used_ms": used_ms})
-
-
 async def _roll(
     conn: Connection, keyring: Keyring, merchant_id: int, key_no: int, overlap_ms: int, at_ms: int
 ) -> str:

@@ -59,13 +59,3 @@ values (%(merchant_id)s::bigint, %(key_no)s::int, %(secret_no)s::int, %(sealed)s
 update merchant_key_secret
    set expires_ms = coalesce(%(expires_ms)s::bigint, expires_ms), retired_ms = %(retired_ms)s::bigint
  where merchant_id = %(merchant_id)s::bigint and key_no = %(key_no)s::int and secret_no = %(secret_no)s::int;
-
--- name: note_uses
--- Notes in which minute these keys were used last. An appKey that no merchant has any more is left out.
-insert into merchant_key_use as u (merchant_id, key_no, used_ms)
-select f.merchant_id, f.key_no, %(used_ms)s::bigint
-  from (select m.merchant_id, 1 as key_no from merchant m where m.app_key = any(%(app_keys)s::text[])
-         union all
-        select k.merchant_id, k.key_no from merchant_key k where k.app_key = any(%(app_keys)s::text[])) f
- order by f.merchant_id, f.key_no
-on conflict (merchant_id, key_no) do update set used_ms = excluded.used_ms where u.used_ms < excluded.used_ms;

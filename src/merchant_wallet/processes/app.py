@@ -17,9 +17,9 @@ from merchant_wallet import console, wallet_site
 from merchant_wallet.api.dependencies import Dependencies
 from merchant_wallet.api.endpoint import Endpoint
 from merchant_wallet.api.gate import Gate
-from merchant_wallet.api.key_uses import KeyUses
 from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.api.refused_requests.buffer import RefusedRequestBuffer
+from merchant_wallet.api.request_log.recorder import RequestRecorder
 from merchant_wallet.audit.rollback.monitor import RollbackMonitor
 from merchant_wallet.base import db
 from merchant_wallet.base.addresses import ZERO
@@ -151,9 +151,13 @@ async def open_web(
         refused_requests = RefusedRequestBuffer(partial(db.connect, base.url), clock=clock)
         refused_requests.start()
         stack.push_async_callback(refused_requests.stop)
-        key_uses = KeyUses(partial(db.connect, base.url), clock=clock)
-        key_uses.start()
-        stack.push_async_callback(key_uses.stop)
+        recorder = RequestRecorder(
+            partial(db.connect, base.url),
+            lambda app_key: merchant_cache.get(app_key) is not None,
+            clock=clock,
+        )
+        recorder.start()
+        stack.push_async_callback(recorder.stop)
         dependencies = Dependencies(
             gate=gate,
             merchant_cache=merchant_cache,
@@ -164,7 +168,7 @@ async def open_web(
             access_log=access_log,
             trusted_proxies=settings.trusted_proxies,
             refused_requests=refused_requests,
-            key_uses=key_uses,
+            request_recorder=recorder,
             tracer=tracing and tracing.tracer,
             order_traces=tracing and tracing.orders,
         )

@@ -14,6 +14,7 @@ import structlog
 import uvloop
 from psycopg import AsyncConnection
 
+from merchant_wallet.api.request_log.listing import delete_old as delete_old_requests
 from merchant_wallet.approvals import proposals
 from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.checkpointing.keys import open_service_signer
@@ -298,4 +299,5 @@ def make_home_tasks(writer: Books) -> dict[str, Task]:
         "failed sign-ins": delete_expired,
         "failed sign-ins to log": write_failures,
         "old traces": delete_old,
+        "old requests": delete_old_requests,
     }

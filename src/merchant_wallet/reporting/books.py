@@ -101,6 +101,12 @@ async def show_book(
     return BookView(merchant_id, count, last_id, head_hash, last_ms, accounts, next_after)
 
 
+async def read_withdrawn(conn: AsyncConnection, merchant_id: int, day: int) -> int:
+    """What a merchant has withdrawn on a day (since 1970), as its daily limit counts it."""
+    rows = await _fetch(conn, "read_withdrawn", merchant_id=merchant_id, day=day)
+    return int(rows[0][0]) if rows else 0
+
+
 def _show_account(row: tuple[Any, ...]) -> AccountView:
     account_id, kind, currency, balance = row
     return AccountView(account_id, name_account(account_id, currency), kind, currency, balance)

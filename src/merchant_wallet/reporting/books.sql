@@ -13,6 +13,10 @@ select merchant_id from id_range where range_no = %(range_no)s;
 -- The head of a book.
 select entry_count, id_range, id_counter, head_hash, last_ms from book where merchant_id = %(merchant_id)s;
 
+-- name: read_withdrawn
+-- What a merchant has withdrawn on a day, as its daily limit counts it.
+select withdrawn_units from book where merchant_id = %(merchant_id)s and withdrawn_day = %(day)s;
+
 -- name: page_accounts
 -- The book's accounts. The fixed ones come first, since their numbers are the smallest.
 select account_id, kind, currency, balance from account
