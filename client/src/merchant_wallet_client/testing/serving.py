@@ -40,10 +40,10 @@ def make_handler(answer: Callable[[str, bytes], Answer | None]) -> type[BaseHTTP
 
         def _read(self) -> bytes | Answer:
             length = int(self.headers.get("Content-Length") or 0)
-            # All of it is read: a connection that is closed before resets, and the answer may be lost.
+            # A body that is left unread would reset the connection, and the answer may be lost.
             body = self.rfile.read(min(length, MOST_READ_BYTES))
+            self.close_connection = self.close_connection or length > MOST_READ_BYTES
             if length > MAX_BODY_BYTES:
-                self.close_connection = True
                 return Answer(*write_refusal(413, f"the body must have at most {MAX_BODY_BYTES} bytes"))
             if self.headers.get_content_type() != JSON:
                 return Answer(*write_refusal(415, "Content-Type must be application/json"))
@@ -57,6 +57,8 @@ def make_handler(answer: Callable[[str, bytes], Answer | None]) -> type[BaseHTTP
             self.send_header("Content-Type", "application/json; charset=utf-8")
             self.send_header("Content-Length", str(len(made.body)))
             self.send_header("X-Request-Id", secrets.token_hex(8))
+            if self.close_connection:
+                self.send_header("Connection", "close")
             if made.retry_after_s is not None:
                 self.send_header("Retry-After", str(made.retry_after_s))
             self.end_headers()
