@@ -1,5 +1,7 @@
 """Callbacks: which are taken, and how they are read."""
 
+import base64
+import hmac
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -9,6 +11,7 @@ import pytest
 from client.tests.conftest import order_of
 
 from merchant_wallet_client import (
+    BadArgumentError,
     BadCallbackError,
     Chain,
     Currency,
@@ -133,3 +136,20 @@ def test_an_old_callback_and_one_from_the_future_are_refused(fake: FakeWallet, p
         ).event_id
         == paid.headers["webhook-id"]
     )
+
+
+@pytest.mark.parametrize("secret", ["whsec_", "whsec_AAAA", "AAAA"])
+def test_a_key_that_is_too_short_proves_nothing(paid: FakeCallback, secret: str) -> None:
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    text = f"{paid.headers['webhook-id']}.{paid.headers['webhook-timestamp']}.".encode() + paid.body
+    signature = "v1," + base64.b64encode(hmac.digest(key, text, "sha256")).decode()
+    with pytest.raises(BadCallbackError):
+        verify_callback(paid.body, {**paid.headers, "webhook-signature": signature}, secret)
+
+
+@pytest.mark.parametrize("secret", ["", [], ["a secret", ""]])
+def test_an_empty_secret_is_an_error_of_the_program(paid: FakeCallback, secret: str | list[str]) -> None:
+    with pytest.raises(BadArgumentError, match="empty"):
+        verify_callback(paid.body, paid.headers, secret)
+    with pytest.raises(BadArgumentError, match="empty"):
+        MerchantWallet("https://wallet.example", "key", "")

@@ -15,10 +15,11 @@ from flask import Flask
 from starlette.applications import Starlette
 
 from merchant_wallet_client import MerchantWallet, TxnStatus
+from merchant_wallet_client.callbacks import AnyCallback
 from merchant_wallet_client.handlers import django as for_django
 from merchant_wallet_client.handlers import flask as for_flask
 from merchant_wallet_client.handlers import starlette as for_starlette
-from merchant_wallet_client.handlers.receiving import AnyCallback, Check
+from merchant_wallet_client.handlers.receiving import Check
 from merchant_wallet_client.testing import FakeWallet
 from merchant_wallet_client.testing.answering import FakeCallback
 

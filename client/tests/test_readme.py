@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from merchant_wallet_client import Retries
+from merchant_wallet_client.cli.program import app
+from merchant_wallet_client.cli.triggering import check_event
 from merchant_wallet_client.testing import FakeWallet
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -36,6 +38,16 @@ def test_each_example_does_what_it_says(
     names["wallet"].close()  # type: ignore[attr-defined]  # the first example's client
     names["database"].close()  # type: ignore[attr-defined]  # the fourth example's database
     assert os.path.exists("shop.db")
+
+
+def test_every_command_of_the_page_exists() -> None:
+    commands = {command.callback.__name__ for command in app.registered_commands if command.callback}
+    shown = set(re.findall(r"^\| `(\w+)[^|]*` \|", README.partition("## Command line")[2], re.MULTILINE))
+    assert shown == commands
+    for words in re.findall(r"^merchant-wallet-client (\w+) ", README, re.MULTILINE):
+        assert words in commands
+    for event in re.findall(r"`((?:order|deposit)\.\w+)`", README):
+        check_event(event)
 
 
 def test_every_method_option_and_error_of_the_page_exists() -> None:

@@ -24,6 +24,11 @@ COMMANDS = (
     "work",
     "migrate",
     "sign",
+    "call",
+    "listen",
+    "trigger",
+    "verify",
+    "explain",
     "doctor",
     "settings",
     "signer",
@@ -123,6 +128,8 @@ COMMANDS = (
     "archive restore",
     "archive sign",
 )
+CLIENTS = ("call", "listen", "trigger", "verify", "explain")
+"""The commands of the Python client."""
 LISTS = (
     "merchant list",
     "rates list",
@@ -163,7 +170,7 @@ def test_every_command_explains_itself_with_an_example(command: str) -> None:
     assert result.exit_code == 0
     assert "Example" in result.stdout
     assert result.stdout.count(f"merchant-wallet {command}") >= 1
-    assert ("--data" in result.stdout) == (command != "backup key")
+    assert ("--data" in result.stdout) == (command not in ("backup key", *CLIENTS))
     assert ("--json" in result.stdout) == (command not in ("up", "serve", "work", "signer"))
 
 

@@ -23,7 +23,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from merchant_wallet_client.errors import BadCallbackError
+from merchant_wallet_client.errors import BadArgumentError, BadCallbackError
 from merchant_wallet_client.results import Chain, Currency, FieldMissing, Reader, TxnStatus
 from merchant_wallet_client.signing import (
     CALLBACK_PATH,
@@ -40,6 +40,8 @@ TOLERANCE_S: Final = 300.0
 MAX_CALLBACK_BYTES: Final = 64 * 1024
 WEBHOOK_PREFIX: Final = "whsec_"
 DEPOSIT: Final = "deposit"
+MIN_KEY_BYTES: Final = 16
+"""With an empty key anybody could sign."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,9 @@ class OtherCallback(Callback):
     fields: Mapping[str, Any]
 
 
+AnyCallback = OrderCallback | DepositCallback | OtherCallback
+
+
 def verify_callback(
     body: bytes | str,
     headers: Mapping[str, str],
@@ -108,18 +113,20 @@ def verify_callback(
     sign_method: Method = HMAC,
     tolerance_s: float = TOLERANCE_S,
     now_ms: int | None = None,
-) -> OrderCallback | DepositCallback | OtherCallback:
+) -> AnyCallback:
     """The callback, if it is genuine and fresh. Raises BadCallbackError.
 
     `body` is what came, unchanged: no JSON that was parsed and printed again. `secret` is your callbackSecret
     or your secret; give several while they are rolled. `sign_method` is for `sign` alone.
     """
+    secrets = [secret] if isinstance(secret, str) else list(secret)
+    if not secrets or not all(secrets):
+        raise BadArgumentError("the secret is empty: anybody could sign with it")
     text = _decode(body)
     fields = _read_fields(text)
     if not isinstance(fields.get("eventId"), str) or not fields["eventId"]:
         raise BadCallbackError("notCallback", "the body has no eventId, so it is no callback")
     names = {name.lower(): value for name, value in headers.items()}
-    secrets = [secret] if isinstance(secret, str) else list(secret)
     if not any(_is_genuine(each, text, names, fields, sign_method) for each in secrets):
         raise BadCallbackError(
             "signature", "neither sign nor webhook-signature is made with this secret: do not act on it"
@@ -129,8 +136,10 @@ def verify_callback(
 
 
 def sign_webhook(secret: str, event_id: str, timestamp: str, body: str) -> str:
-    """The `webhook-signature` of Standard Webhooks. Raises ValueError if the secret is no Base64."""
+    """The `webhook-signature` of Standard Webhooks. Raises ValueError if the secret is no Base64 of a key."""
     key = base64.b64decode(secret.removeprefix(WEBHOOK_PREFIX), validate=True)
+    if len(key) < MIN_KEY_BYTES:
+        raise ValueError(f"a key has at least {MIN_KEY_BYTES} bytes")
     digest = hmac.digest(key, f"{event_id}.{timestamp}.{body}".encode(), hashlib.sha256)
     return "v1," + base64.b64encode(digest).decode()
 
@@ -189,9 +198,7 @@ def _check_age(fields: dict[str, Any], tolerance_s: float, now_ms: int) -> None:
         )
 
 
-def _read(
-    reader: Reader, fields: dict[str, Any], text: str
-) -> OrderCallback | DepositCallback | OtherCallback:
+def _read(reader: Reader, fields: dict[str, Any], text: str) -> AnyCallback:
     try:
         common: dict[str, Any] = {
             "event_id": reader.text("eventId"),

@@ -28,7 +28,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from merchant_wallet_client.codes import SUCCESS, Retry
-from merchant_wallet_client.errors import NoAnswerError, RefusedError, UnsafeAnswerError, make_refusal
+from merchant_wallet_client.errors import (
+    BadArgumentError,
+    NoAnswerError,
+    RefusedError,
+    UnsafeAnswerError,
+    make_refusal,
+)
 from merchant_wallet_client.operations import is_repeatable, sign_length_of
 from merchant_wallet_client.signing import (
     HMAC,
@@ -80,6 +86,10 @@ class Credentials:
     app_key: str
     secret: str
     method: Method = HMAC
+
+    def __post_init__(self) -> None:
+        if not self.app_key or not self.secret:
+            raise BadArgumentError("appKey and secret must not be empty")
 
     def __repr__(self) -> str:
         return f"Credentials({self.app_key!r}, {self.method})"

@@ -39,6 +39,8 @@ NAMES: Final = (
     "getWithdrawFee",
 )
 _EXCHANGE: Final = "exchange"
+_ONCE: Final = (PREFIX + _EXCHANGE, "/sandbox/fund", "/sandbox/deposit")
+"""What happens again at a repeat without mcOrderId."""
 
 
 def sign_length_of(path: str) -> int:
@@ -48,7 +50,7 @@ def sign_length_of(path: str) -> int:
 
 def is_repeatable(path: str, fields: Mapping[str, object]) -> bool:
     """Whether the request may be sent again. An exchange without mcOrderId would be another exchange."""
-    return path != PREFIX + _EXCHANGE or bool(fields.get("mcOrderId"))
+    return path not in _ONCE or bool(fields.get("mcOrderId"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,36 @@ ROWS: Final = (
         is_group=False,
     ),
     Row(
+        "call",
+        "integrators",
+        "Call an operation: sign it, send it with retries, verify the answer.",
+        is_group=False,
+    ),
+    Row(
+        "listen",
+        "integrators",
+        "Receive the callbacks of a sandbox over a stream: verify them, show them, and send them on.",
+        is_group=False,
+    ),
+    Row(
+        "trigger",
+        "integrators",
+        "Let something happen in the sandbox.",
+        is_group=False,
+    ),
+    Row(
+        "verify",
+        "integrators",
+        "Say whether the signature of an answer or of a callback is right.",
+        is_group=False,
+    ),
+    Row(
+        "explain",
+        "integrators",
+        "Say what a code means, when to ask again, and what to do.",
+        is_group=False,
+    ),
+    Row(
         "doctor",
         "doctor",
         "Check set-up, database, standbys, roles, programs, clock, keys, chains, payouts, disks and cells.",

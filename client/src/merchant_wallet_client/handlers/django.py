@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from merchant_wallet_client.callbacks import TOLERANCE_S
-from merchant_wallet_client.handlers.receiving import ACCEPTED, ONLY_POST, Answer, AnyCallback, Check
+from merchant_wallet_client.callbacks import TOLERANCE_S, AnyCallback
+from merchant_wallet_client.handlers.receiving import ACCEPTED, ONLY_POST, Answer, Check
 from merchant_wallet_client.signing import HMAC, Method
 
 

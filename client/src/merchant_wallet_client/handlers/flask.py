@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from flask import Response, request
 
-from merchant_wallet_client.callbacks import MAX_CALLBACK_BYTES, TOLERANCE_S
-from merchant_wallet_client.handlers.receiving import ACCEPTED, TOO_LARGE, Answer, AnyCallback, Check
+from merchant_wallet_client.callbacks import MAX_CALLBACK_BYTES, TOLERANCE_S, AnyCallback
+from merchant_wallet_client.handlers.receiving import ACCEPTED, TOO_LARGE, Answer, Check
 from merchant_wallet_client.signing import HMAC, Method
 
 

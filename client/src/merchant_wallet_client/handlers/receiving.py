@@ -7,15 +7,11 @@ from typing import Final, NamedTuple
 from merchant_wallet_client.callbacks import (
     MAX_CALLBACK_BYTES,
     TOLERANCE_S,
-    DepositCallback,
-    OrderCallback,
-    OtherCallback,
+    AnyCallback,
     verify_callback,
 )
 from merchant_wallet_client.errors import BadCallbackError
 from merchant_wallet_client.signing import HMAC, Method
-
-AnyCallback = OrderCallback | DepositCallback | OtherCallback
 
 
 class Answer(NamedTuple):

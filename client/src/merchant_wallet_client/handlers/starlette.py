@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from merchant_wallet_client.callbacks import MAX_CALLBACK_BYTES, TOLERANCE_S
-from merchant_wallet_client.handlers.receiving import ACCEPTED, TOO_LARGE, Answer, AnyCallback, Check
+from merchant_wallet_client.callbacks import MAX_CALLBACK_BYTES, TOLERANCE_S, AnyCallback
+from merchant_wallet_client.handlers.receiving import ACCEPTED, TOO_LARGE, Answer, Check
 from merchant_wallet_client.signing import HMAC, Method
 
 Store = Callable[[AnyCallback], object] | Callable[[AnyCallback], Awaitable[object]]

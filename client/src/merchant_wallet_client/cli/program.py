@@ -1,0 +1,58 @@
+"""All commands. `merchant-wallet` of the service has the same ones if this package is installed beside it."""
+
+from typing import Annotated
+
+import typer
+
+from merchant_wallet_client.cli import calling, checking, explaining, listening, triggering
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from merchant_wallet_client.sending import DISTRIBUTION, read_version
+
+        typer.echo(f"{DISTRIBUTION} {read_version()}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    help="""Call the merchant-wallet interface, receive callbacks on a laptop, and find out what is wrong.
+
+    \b
+    Start with a profile in ~/.config/merchant-wallet/profiles.toml (mode 600):
+      [default]
+      base_url = "https://wallet.example"
+      app_key = "mk_test_..."
+      secret = "..."
+      callback_secret = "..."
+    """,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """The options of the program itself."""
+
+
+def add_commands(program: typer.Typer) -> None:
+    """Add all commands to a program. The service's own program adds them too."""
+    for command in (
+        calling.call,
+        listening.listen,
+        triggering.trigger,
+        checking.sign,
+        checking.verify,
+        explaining.explain,
+    ):
+        program.command()(command)
+
+
+add_commands(app)

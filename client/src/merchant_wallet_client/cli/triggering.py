@@ -1,0 +1,162 @@
+"""`trigger`: let something happen in the sandbox, by one control action or by a whole scenario."""
+
+import difflib
+import secrets
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+import typer
+
+from merchant_wallet_client.cli.calling import FieldsArgument, describe_refusal, read_fields
+from merchant_wallet_client.cli.profiles import find_profile
+from merchant_wallet_client.cli.terminal import (
+    REFUSED,
+    Failure,
+    JsonOption,
+    ProfileOption,
+    ending_well,
+    note,
+    paint,
+    print_fields,
+    print_json,
+    print_refusal,
+    wants_json,
+)
+from merchant_wallet_client.errors import RefusedError
+from merchant_wallet_client.wire import Answer
+
+Fields = dict[str, str]
+Call = Callable[[str, Fields], Any]
+
+ACTIONS: Final = (
+    "fund",
+    "deposit",
+    "confirm",
+    "reorganise",
+    "advance",
+    "fail",
+    "resendCallback",
+    "acceptCallback",
+)
+NOWHERE: Final = "http://127.0.0.1:9/"
+"""A notifyUrl at which nobody listens: `listen` shows the callback all the same."""
+ADDRESSES: Final = {
+    "TRC20": "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC",
+    "ERC20": "0x52908400098527886E0F7030069857D2E4169EE7",
+}
+
+
+def _make_order(call: Call, fields: Fields, status: str) -> None:
+    chain = fields.get("chainType", "TRC20")
+    amount = fields.get("amount", "25")
+    name = f"cli-{secrets.token_hex(6)}"
+    call("/sandbox/fund", {"currency": "USDT", "amount": amount, "mcOrderId": name})
+    order = {
+        "amount": amount,
+        "chainType": chain,
+        "currency": "USDT",
+        "mcOrderId": name,
+        "address": ADDRESSES.get(chain, ADDRESSES["ERC20"]),
+        "notifyUrl": NOWHERE,
+        **fields,
+    }
+    made = call("createMerchantWithdrawOrder", order)
+    call("/sandbox/advance", {"orderId": made["orderId"], "txnStatus": status})
+
+
+def _make_deposit(call: Call, fields: Fields, finality: str) -> Any:
+    if "extUserId" in fields:
+        call("getMerchantCustomer", {"extUserId": fields["extUserId"]})
+    return call("/sandbox/deposit", {"chainType": "TRC20", "amount": "10", "finality": finality, **fields})
+
+
+def _reorganise(call: Call, fields: Fields) -> None:
+    made = _make_deposit(call, fields, "manual")
+    call("/sandbox/reorganise", {"txHash": made["txHash"]})
+
+
+SCENARIOS: Final[dict[str, tuple[str, Callable[[Call, Fields], Any]]]] = {
+    "order.paid": ("an order that is paid", lambda call, fields: _make_order(call, fields, "2")),
+    "order.failed": ("an order whose transfer fails", lambda call, fields: _make_order(call, fields, "3")),
+    "order.cancelled": ("an order that is cancelled", lambda call, fields: _make_order(call, fields, "4")),
+    "order.refunded": ("one that fails and is refunded", lambda call, fields: _make_order(call, fields, "6")),
+    "deposit.credited": (
+        "a deposit that is credited",
+        lambda call, fields: _make_deposit(call, fields, "auto"),
+    ),
+    "deposit.pending": (
+        "one that waits to be final",
+        lambda call, fields: _make_deposit(call, fields, "manual"),
+    ),
+    "deposit.reorganised": ("one whose block leaves the chain", _reorganise),
+}
+"""Each with the callbacks that follow from it. Fields that are typed replace the scenario's own."""
+
+
+@ending_well
+def trigger(
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="A scenario or a control action.")],
+    fields: FieldsArgument = None,
+    profile: ProfileOption = None,
+    as_json: JsonOption = None,
+) -> None:
+    """Let something happen in the sandbox. A live service has no such thing.
+
+    Scenarios: order.paid, order.failed, order.cancelled, order.refunded, deposit.credited, deposit.pending,
+    deposit.reorganised. Control actions: fund, deposit, confirm, reorganise, advance, fail, resendCallback,
+    acceptCallback.
+
+    \b
+    Examples:
+      merchant-wallet trigger order.paid amount=12.50
+      merchant-wallet trigger deposit.credited extUserId=alice
+      merchant-wallet trigger fund currency=USDT amount=1000
+    """
+    check_event(event)
+    chosen, typed = find_profile(profile), read_fields(fields or [])
+    if chosen.is_live:
+        raise Failure(f"{chosen.name} has a live key. Only a sandbox can be told what happens.")
+    as_document = wants_json(as_json)
+    steps: list[dict[str, Any]] = []
+    with chosen.open() as wallet:
+
+        def call(operation: str, own: Fields) -> Any:
+            answer = wallet.call(operation, own)
+            steps.append({"operation": operation, "data": dict(answer.data)})
+            if not as_document:
+                _show_step(operation, answer)
+            return answer.data
+
+        try:
+            if event in ACTIONS:
+                call(f"/sandbox/{event}", typed)
+            else:
+                SCENARIOS[event][1](call, typed)
+        except RefusedError as refusal:
+            _show_refusal(refusal, event, steps, as_document)
+            raise typer.Exit(REFUSED) from refusal
+    if as_document:
+        print_json({"ok": True, "event": event, "steps": steps})
+
+
+def check_event(typed: str) -> None:
+    """Raise Failure unless there is such an event."""
+    known = (*SCENARIOS, *ACTIONS)
+    if typed not in known:
+        near = difflib.get_close_matches(typed, known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
+        raise Failure(f"There is no event {typed!r}; {hint}")
+
+
+def _show_step(operation: str, answer: Answer) -> None:
+    typer.echo(paint(operation, bold=True))
+    print_fields({name: value for name, value in answer.data.items() if name != "sign"}, "green")
+
+
+def _show_refusal(refusal: RefusedError, event: str, steps: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json({"ok": False, "event": event, "steps": steps, **describe_refusal(refusal)})
+    else:
+        print_refusal(refusal)
+    if refusal.code == 404:
+        note("This service has no control interface: it is live, or older than the client.")

@@ -1,0 +1,94 @@
+"""The client's wheel in an environment that has nothing of the service, against a running service."""
+
+import json
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from scripts.build_release import ROOT, build
+from scripts.write_sbom import CLIENT_LOCK, read_lock
+from tests.journeys.conftest import Platform, Shop
+
+EPOCH = 1_700_000_000
+TIMEOUT_S = 120
+WORKING = True
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with the wheel and the packages of its lock. They are linked: no network."""
+    folder = tmp_path_factory.mktemp("installed")
+    build(ROOT / "client", folder / "dist", EPOCH, kinds=("wheel",))
+    [wheel] = (folder / "dist").glob("*.whl")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
+    tool = Path(sys.executable).with_name("uv")
+    words = ["pip", "install", "--quiet", "--offline", "--no-deps", "--python", str(folder / "venv")]
+    subprocess.run([tool, *words, str(wheel)], check=True)
+    here = Path(sysconfig.get_path("purelib"))
+    [there] = (folder / "venv" / "lib").glob("python3*/site-packages")
+    locked = {name.replace("-", "_").lower() for name, _, _ in read_lock(CLIENT_LOCK.read_text())}
+    for path in here.iterdir():
+        name = path.name.partition("-")[0].removesuffix(".py").lower()
+        if name in {*locked, "_distutils_hack"} and not (there / path.name).exists():
+            (there / path.name).symlink_to(path)
+    return folder / "venv" / "bin"
+
+
+@pytest.fixture
+def keys(platform: Platform) -> Mapping[str, str]:
+    """The environment of a merchant's engineer, and nothing else."""
+    shop: Shop = platform.open_merchant()
+    shop.fund("USDT", "1000")
+    shop.fund("KFB", "1000")
+    return {
+        "PATH": "/usr/bin:/bin",
+        "MERCHANT_WALLET_URL": f"http://127.0.0.1:{platform.port}",
+        "MERCHANT_WALLET_APP_KEY": shop.client.app_key,
+        "MERCHANT_WALLET_SECRET": shop.client.secret,
+    }
+
+
+def run(program: Path, *words: str, env: Mapping[str, str], status: int = 0) -> str:
+    done = subprocess.run(
+        [program, *words], env=dict(env), capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout
+
+
+def test_the_installed_client_calls_and_explains_without_the_service(
+    installed: Path, keys: Mapping[str, str]
+) -> None:
+    alone = "import importlib.util as u; print(u.find_spec('merchant_wallet'), u.find_spec('psycopg'))"
+    assert run(installed / "python", "-c", alone, env=keys) == "None None\n"
+    program = installed / "merchant-wallet-client"
+    assert json.loads(run(program, "call", "getMerchantBalance", env=keys))["data"]["usdtBalance"] == 1000
+    refused = run(program, "call", "queryOrder", "orderId=1", "mcOrderId=1", env=keys, status=1)
+    assert json.loads(refused)["code"] == 40401
+    assert json.loads(run(program, "explain", "40401", env=keys))["name"] == "ORDER_NOT_FOUND"
+
+
+def test_the_installed_client_runs_the_quick_start(installed: Path, keys: Mapping[str, str]) -> None:
+    said = run(installed / "python", str(ROOT / "client" / "examples" / "quickstart.py"), env=keys)
+    assert said.splitlines()[0] == "payment: 40.5 KFB arrived"
+    assert "has status 2, transaction " in said
+
+
+def test_without_the_extra_the_command_says_what_to_install(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('typer')\n")
+    done = subprocess.run(
+        [installed / "python", "-c", "from merchant_wallet_client.cli import main; main()"],
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "The command line needs one more package: pip install 'merchant-wallet-client[cli]'\n"
+    )
