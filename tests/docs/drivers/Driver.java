@@ -19,9 +19,19 @@ public final class Driver {
                     fields.put(pair[0], pair[1]);
                 }
                 output.println(Wallet.sign(parts[2], parts[1], fields));
+            } else if (parts[0].equals("callback")) {
+                output.println(isCallback(parts[2], parts[4], Long.parseLong(parts[3])));
             } else {
                 output.println(Wallet.verify(parts[2], parts[1], parts[3], parts[4]));
             }
+        }
+    }
+
+    private static boolean isCallback(String secret, String raw, long nowMs) throws Exception {
+        try {
+            return !Wallet.callback(secret, raw, nowMs).isEmpty();
+        } catch (IllegalArgumentException | SecurityException error) {
+            return false;
         }
     }
 }

@@ -11,6 +11,9 @@ foreach (file('php://stdin', FILE_IGNORE_NEW_LINES) as $line) {
             $fields[$name] = $value;
         }
         echo wallet_sign($secret, $path, $fields), "\n";
+    } elseif ($what === 'callback') {
+        [$nowMs, $raw] = explode("\t", $rest, 2);
+        echo wallet_callback($secret, $raw, (int) $nowMs) === null ? "false\n" : "true\n";
     } else {
         echo wallet_verify($secret, $path, ...explode("\t", $rest, 2)) ? "true\n" : "false\n";
     }
