@@ -21,7 +21,7 @@ from merchant_wallet.book.state import Entry
 
 QUERIES: Final = Queries(Path(__file__).with_name("removal.sql"))
 ROWS_AT_ONCE: Final = 1000
-"""Entries of one transaction: less than 0.1 s if nothing else is done, some seconds while the disk is busy."""
+"""Entries of one transaction: less than 0.1 s if nothing else is done, some seconds on a busy disk."""
 
 Progress = Callable[[int, str, int], None]
 """Called after each step with the merchant's id, the month, and the entries removed or restored so far."""
