@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from types import SimpleNamespace
 from typing import cast
 
 from starlette.applications import Starlette
@@ -90,14 +91,15 @@ class Client:
 
 
 class KnownMerchants:
-    """Replaces the cache of merchants: it knows some appKeys, and nothing about their merchants."""
+    """Replaces the cache of merchants: it knows the ids of some appKeys' merchants, and nothing else."""
 
-    def __init__(self, *app_keys: str) -> None:
-        self._app_keys = app_keys
+    def __init__(self, *app_keys: str, **merchant_ids: int) -> None:
+        self._merchant_ids = {app_key: number for number, app_key in enumerate(app_keys, 1)} | merchant_ids
 
     def get(self, app_key: str) -> Merchant | None:
-        """Something, if the appKey is known."""
-        return cast(Merchant, app_key) if app_key in self._app_keys else None
+        """A merchant's id, if the appKey is known."""
+        merchant_id = self._merchant_ids.get(app_key)
+        return None if merchant_id is None else cast(Merchant, SimpleNamespace(merchant_id=merchant_id))
 
 
 class EchoServer:

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
-Owner = tuple[str, str]
+Group = int | str
+Owner = tuple[Group, str]
 """A group and a member of it."""
 
 
@@ -49,8 +50,8 @@ class RoundRobin(Generic[T]):
     def __init__(self, owner_of: Callable[[T], Owner]) -> None:
         self._owner_of = owner_of
         self._waiting: dict[Owner, deque[T]] = {}
-        self._members: dict[str, deque[Owner]] = {}
-        self._order: deque[str] = deque()
+        self._members: dict[Group, deque[Owner]] = {}
+        self._order: deque[Group] = deque()
         self._count = 0
 
     def __len__(self) -> int:
