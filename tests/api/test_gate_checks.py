@@ -216,29 +216,33 @@ def test_the_other_modes_keys_are_unknown_with_the_reason(sandbox: bool, key: st
 
 def test_the_platforms_rate_lets_twice_as_many_through_at_once() -> None:
     gate = make_gate(rate_limit=3)
-    for _ in range(6):
-        gate.count(SHOP)
-    with pytest.raises(Refused) as refused:
-        gate.count(SHOP)
-    found = refused.value.refusal
-    assert (found.code, found.msg, found.retry_after_s) == (
-        TOO_MANY_REQUESTS,
-        "more than 3 requests a second",
-        1,
-    )
-    gate.count(but(merchant_id=1002))
+    assert [gate.count(SHOP)[0] for _ in range(6)] == [None] * 6
+    assert gate.count(SHOP)[0] == Refusal(TOO_MANY_REQUESTS, "more than 3 requests a second", retry_after_s=1)
+    assert gate.count(but(merchant_id=1002))[0] is None
 
 
 def test_a_merchants_own_rate_replaces_the_platforms() -> None:
     gate = make_gate(rate_limit=100)
-    own = but(rate_limit=1)
-    gate.count(own)
-    gate.count(own)
-    with pytest.raises(Refused, match="more than 1 requests a second"):
-        gate.count(own)
-    free = but(merchant_id=1002, rate_limit=0)
-    for _ in range(1000):
-        gate.count(free)
+    refusals = [gate.count(but(rate_limit=1))[0] for _ in range(3)]
+    assert [refusal and refusal.msg for refusal in refusals] == [None, None, "more than 1 requests a second"]
+
+
+def test_without_a_rate_limit_nothing_is_refused_and_nothing_is_told() -> None:
+    gate = make_gate(rate_limit=100)
+    assert {gate.count(but(merchant_id=1002, rate_limit=0)) for _ in range(1000)} == {(None, ())}
+
+
+def test_an_answer_tells_the_limit_what_is_left_of_it_and_when_all_is_back() -> None:
+    gate = make_gate(rate_limit=2)
+    told = [dict(gate.count(SHOP)[1]) for _ in range(5)]
+    assert {each[b"ratelimit-policy"] for each in told} == {b'"requests";q=4;w=2'}
+    assert [each[b"ratelimit"] for each in told] == [
+        b'"requests";r=3;t=1',
+        b'"requests";r=2;t=1',
+        b'"requests";r=1;t=2',
+        b'"requests";r=0;t=2',
+        b'"requests";r=0;t=2',
+    ]
 
 
 def test_who_is_suspended_or_not_allowed_the_operation_is_told_so() -> None:

@@ -11,8 +11,8 @@ from merchant_wallet.api.scheduler import CALLBACKS_PER_ROUND, MIN_READS, Schedu
 from merchant_wallet.api.turns import SHARED, Turn
 
 MONEY, READ = False, True
-OURS: Turn = (1, "192.0.2.1")
-THEIRS: Turn = (2, "192.0.2.2")
+OURS: Turn = ("ours", "192.0.2.1")
+THEIRS: Turn = ("theirs", "192.0.2.2")
 
 
 def _watch_rounds(put: Callable[[Scheduler, list[str]], None], rounds: int) -> list[list[str]]:

@@ -26,14 +26,8 @@ KNOWN = cast(MerchantCache, KnownMerchants(KEY))
     ],
 )
 def test_a_known_merchants_turns_are_taken_by_its_sources(body: bytes) -> None:
-    assert find_turn(body % KEY.encode(), SOURCE, KNOWN) == (1, SOURCE)
-    assert find_turn(body % KEY.encode(), "192.0.2.2", KNOWN) == (1, "192.0.2.2")
-
-
-def test_all_keys_of_a_merchant_take_its_turns_together() -> None:
-    known = cast(MerchantCache, KnownMerchants(till=7, payroll=7, others=8))
-    turns = [find_turn(b"appKey=%b" % key, SOURCE, known) for key in (b"till", b"payroll", b"others")]
-    assert turns == [(7, SOURCE), (7, SOURCE), (8, SOURCE)]
+    assert find_turn(body % KEY.encode(), SOURCE, KNOWN) == (KEY, SOURCE)
+    assert find_turn(body % KEY.encode(), "192.0.2.2", KNOWN) == (KEY, "192.0.2.2")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merchant_wallet.base.fair_queue import Group, Owner, RoundRobin
+from merchant_wallet.base.fair_queue import Owner, RoundRobin
 
 Piece = tuple[Owner, int]
 
@@ -24,7 +24,7 @@ class ModelQueue:
     """The same order, written so that it is plainly right: a list of groups, each a list of members."""
 
     def __init__(self) -> None:
-        self.groups: list[tuple[Group, list[tuple[Owner, list[Piece]]]]] = []
+        self.groups: list[tuple[str, list[tuple[Owner, list[Piece]]]]] = []
 
     def append(self, piece: Piece) -> None:
         owner = owner_of(piece)

@@ -38,6 +38,15 @@ def test_a_bucket_has_its_tokens_once_for_all_processes(memory: int) -> None:
     assert (other.take(7, 100.1), one.take(7, 100.1)) == (0, 1)
 
 
+def test_what_is_left_is_what_all_processes_left(memory: int) -> None:
+    one, other = (TokenBuckets(10, 20, Siblings(memory, seat).limits("merchants")) for seat in (2, 3))
+    alone = TokenBuckets(10, 20)
+    taken = [limit.draw(7, 100.0, 10, 20) for limit in (one, other) * 11]
+    assert taken == [alone.draw(7, 100.0, 10, 20) for _ in range(22)]
+    assert taken[:2] == [(0, 19, 1), (0, 18, 1)]
+    assert taken[19:] == [(0, 0, 2), (1, 0, 2), (1, 0, 2)]
+
+
 def test_processes_that_take_at_once_get_no_token_twice(memory: int) -> None:
     taking = [
         subprocess.Popen(

@@ -96,6 +96,7 @@ def read_answer(status: int, headers: Iterable[tuple[str, str]], body: bytes) ->
     assert isinstance(data, dict) if code == 200 else data is None or code in WITH_PAYLOAD
     assert ("retry-after" in heads) is (code in (42900, 50300))
     assert ("allow" in heads) is (code == 405)
+    assert ("ratelimit" in heads) is ("ratelimit-policy" in heads)
     return Answer(status, heads, text, code, msg, data)
 
 

@@ -209,6 +209,8 @@ def call_too_often(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Answer:
     answers = [shop.client.call("getMerchantBalance") for _ in range(20)]
     refused = [answer for answer in answers if answer.code != 200]
     assert int(refused[0].headers["retry-after"]) == 1
+    assert refused[0].headers["ratelimit"].startswith('"requests";r=0;t=')
+    assert refused[0].headers["ratelimit-policy"] == '"requests";q=2;w=2'
     return refused[0]
 
 

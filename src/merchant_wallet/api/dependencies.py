@@ -103,7 +103,7 @@ class OperationRequest(msgspec.Struct):
     """One request for an operation. `began_s` is on the monotonic clock.
 
     `merchant_id` is the merchant that has signed it, once that is known. `traceparent` is the caller's span,
-    `span` ours, if the request is traced.
+    `span` ours, if the request is traced. `quota` are the headers about the merchant's rate limit.
     """
 
     content_type: str | None
@@ -118,3 +118,4 @@ class OperationRequest(msgspec.Struct):
     span: Span | None = None
     turn: Turn = SHARED
     counted: bool = False
+    quota: Sequence[Header] = ()

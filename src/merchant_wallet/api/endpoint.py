@@ -147,7 +147,9 @@ class Endpoint:
         caller = gate.authenticate(merchant, self._path, fields, request.source)
         request.merchant_id = merchant.merchant_id
         if not request.counted:
-            gate.count(merchant)
+            refusal, request.quota = gate.count(merchant)
+            if refusal is not None:
+                raise Refused(refusal)
             request.counted = True
         gate.admit(merchant, operation)
         return caller, operation.prepare(merchant, fields, self._dependencies.operation_context)
@@ -294,7 +296,9 @@ class Endpoint:
     ) -> None:
         dependencies = self._dependencies
         try:
-            request.reply(status, body, request.request_id, headers)
+            request.reply(
+                status, body, request.request_id, (*request.quota, *headers) if headers else request.quota
+            )
         finally:
             if request.span is not None:
                 request.span.note({"wallet.code": code, "http.response.status_code": status})

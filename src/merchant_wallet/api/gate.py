@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from merchant_wallet.api.operation import Operation
+from merchant_wallet.api.quota import UNLIMITED, WINDOW_S, Quota, tell
 from merchant_wallet.api.wire import Fields, read_signed_texts, require, require_long
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import (
@@ -87,7 +88,7 @@ class Gate:
     ) -> None:
         self._tolerance_ms = tolerance_s * 1000
         self._rate_limit = rate_limit
-        self._buckets = TokenBuckets(rate_limit, 2 * rate_limit, limits_of(siblings, "merchants"))
+        self._buckets = TokenBuckets(rate_limit, WINDOW_S * rate_limit, limits_of(siblings, "merchants"))
         self._failures = FailureLimit(failed_auth_limit, shared=limits_of(siblings, "failures"))
         self._sandbox = sandbox
         self._clock = clock
@@ -103,12 +104,18 @@ class Gate:
         nonce = _require_nonce(fields)
         return Caller(merchant, nonce, self._verify(merchant, path, fields))
 
-    def count(self, merchant: Merchant) -> None:
-        """Count a request against the merchant's rate limit. Called once for each request. Raises Refused."""
+    def count(self, merchant: Merchant) -> Quota:
+        """Count a request against the merchant's rate limit. Called once for each request."""
         rate = self._rate_limit if merchant.rate_limit is None else merchant.rate_limit
-        wait_s = self._buckets.take(merchant.merchant_id, self._monotonic(), rate, 2 * rate)
+        if rate <= 0:
+            return UNLIMITED
+        now_s, burst = self._monotonic(), WINDOW_S * rate
+        wait_s, left, full_in_s = self._buckets.draw(merchant.merchant_id, now_s, rate, burst)
+        refusal = None
         if wait_s:
-            refuse(TOO_MANY_REQUESTS, f"more than {rate} requests a second", retry_after_s=wait_s)
+            msg = f"more than {rate} requests a second"
+            refusal = Refusal(TOO_MANY_REQUESTS, msg, retry_after_s=wait_s)
+        return refusal, tell(rate, left, full_in_s)
 
     def admit(self, merchant: Merchant, operation: Operation) -> None:
         """Check that the merchant may call this operation now. Raises Refused."""

@@ -3,9 +3,8 @@
 Rules:
 - Merchants take turns. Within a merchant's turn its source addresses take turns. An IPv6 address counts as
   its /64. So a merchant gets no more turns if it calls from more addresses.
-- The merchant is the one whose appKey the body has. All keys of a merchant take its turns together.
-- The body is only searched for the appKey: to parse the body and to check the signature is the work that
-  waits for the turn.
+- The merchant is the one whose appKey the body has. The body is only searched for it: to parse the body and
+  to check the signature is the work that waits for the turn.
 - All requests without the appKey of a cached merchant share one turn. So invented appKeys take one turn
   together, however many they are. Within it their sources take turns.
 - Somebody who sends a merchant's appKey without its secret takes that merchant's turns, not those of others.
@@ -21,9 +20,9 @@ from typing import Final
 from merchant_wallet.base.rate_limits import subscriber_of
 from merchant_wallet.merchants.cache import MerchantCache
 
-Turn = tuple[int, str]
-"""A merchant's id and a source. The id is 0 if no cached merchant has the appKey."""
-SHARED: Final[Turn] = (0, "")
+Turn = tuple[str, str]
+"""An appKey and a source. The appKey is empty if no cached merchant has it."""
+SHARED: Final[Turn] = ("", "")
 """The turn of a request whose body was not searched."""
 MAX_SOURCES: Final = 4096
 """How many sources are remembered with their /64."""
@@ -37,5 +36,5 @@ def find_turn(body: bytes, source: str, merchants: MerchantCache) -> Turn:
     """The turn for a request with this body."""
     # Without the field the place is -1. Then the match begins at 0 and fails.
     found = _match_field(body, body.find(_FIELD))
-    merchant = None if found is None else merchants.get(found[1].decode())
-    return (0 if merchant is None else merchant.merchant_id, _find_subscriber(source))
+    app_key = "" if found is None else found[1].decode()
+    return ("" if merchants.get(app_key) is None else app_key, _find_subscriber(source))

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 T = TypeVar("T")
-Group = int | str
-Owner = tuple[Group, str]
+Owner = tuple[str, str]
 """A group and a member of it."""
 
 
@@ -50,8 +49,8 @@ class RoundRobin(Generic[T]):
     def __init__(self, owner_of: Callable[[T], Owner]) -> None:
         self._owner_of = owner_of
         self._waiting: dict[Owner, deque[T]] = {}
-        self._members: dict[Group, deque[Owner]] = {}
-        self._order: deque[Group] = deque()
+        self._members: dict[str, deque[Owner]] = {}
+        self._order: deque[str] = deque()
         self._count = 0
 
     def __len__(self) -> int:

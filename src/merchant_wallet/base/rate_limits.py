@@ -44,19 +44,33 @@ class TokenBuckets:
         rate = self._rate_per_s if rate_per_s is None else rate_per_s
         if rate <= 0:
             return 0
+        return self.draw(key, now_s, rate, self._burst if burst is None else burst)[0]
+
+    def draw(self, key: int | str, now_s: float, rate_per_s: int, burst: int) -> tuple[int, int, int]:
+        """As `take`, for a key with a limit. Returns also how many tokens are left, and the seconds until the
+        bucket is full again.
+        """
         now_ns = int(now_s * _NS_PER_S)
-        token_ns = _NS_PER_S // rate
-        capacity_ns = token_ns * max(1, self._burst if burst is None else burst)
-        if self._shared is not None:
-            return _whole_seconds(self._shared.extend(key, now_ns, token_ns, capacity_ns))
-        full_at_ns = max(now_ns, self._full_at_ns.get(key, 0)) + token_ns
-        short_ns = full_at_ns - now_ns - capacity_ns
+        token_ns = _NS_PER_S // rate_per_s
+        capacity_ns = token_ns * max(1, burst)
+        if self._shared is None:
+            missing_ns = self._extend(key, now_ns, token_ns, capacity_ns)
+        else:
+            missing_ns = self._shared.extend(key, now_ns, token_ns, capacity_ns)
+        short_ns = missing_ns - capacity_ns
         if short_ns > 0:
-            return _whole_seconds(short_ns)
-        self._full_at_ns[key] = full_at_ns
-        if len(self._full_at_ns) >= self._sweep_at:
-            self._drop_full(now_ns)
-        return 0
+            return _whole_seconds(short_ns), 0, _whole_seconds(missing_ns - token_ns)
+        return 0, -short_ns // token_ns, _whole_seconds(missing_ns)
+
+    def _extend(self, key: int | str, now_ns: int, by_ns: int, most_ns: int) -> int:
+        """As `SharedLimits.extend`, in this process alone."""
+        full_at_ns = max(now_ns, self._full_at_ns.get(key, 0)) + by_ns
+        missing_ns = full_at_ns - now_ns
+        if missing_ns <= most_ns:
+            self._full_at_ns[key] = full_at_ns
+            if len(self._full_at_ns) >= self._sweep_at:
+                self._drop_full(now_ns)
+        return missing_ns
 
     def _drop_full(self, now_ns: int) -> None:
         self._full_at_ns = {key: at_ns for key, at_ns in self._full_at_ns.items() if at_ns > now_ns}

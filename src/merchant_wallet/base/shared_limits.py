@@ -46,8 +46,8 @@ class SharedLimits:
         self._place = make_places(secret)
 
     def extend(self, key: int | str, now_ns: int, by_ns: int, most_ns: int) -> int:
-        """Move a key's end by `by_ns` if it is then at most `most_ns` away. Returns how much it is too far,
-        0 if it was moved.
+        """Move a key's end by `by_ns`, unless it would then be more than `most_ns` away. Returns how far away
+        it would be.
         """
         number, fingerprint = self._place(key)
         words = self._words
@@ -57,12 +57,11 @@ class SharedLimits:
             at = self._find(number, fingerprint)
             ends_ns = words[at + 1] if words[at] == fingerprint else now_ns
             ends_ns = max(now_ns, ends_ns) + by_ns
-            too_far_ns = ends_ns - now_ns - most_ns
-            if too_far_ns <= 0:
+            if ends_ns - now_ns <= most_ns:
                 words[at], words[at + 1] = fingerprint, ends_ns
         finally:
             self._section.give_back(number)
-        return max(0, too_far_ns)
+        return ends_ns - now_ns
 
     def count(self, key: int | str, now_ns: int, window_ns: int) -> None:
         """Add 1 to a key's count. The first count begins a window, at whose end it is forgotten."""
