@@ -1,7 +1,7 @@
 # Every command a person or CI types here. `make` alone lists them.
 # Paths stay relative to this folder, so a folder with a space in its name works.
 .DEFAULT_GOAL := help
-.PHONY: help setup install test test-long check format demo cells-demo devnet bench schema docs vectors sbom release lock
+.PHONY: help setup install test test-long check format demo cells-demo devnet bench schema docs site vectors sbom release lock
 
 # Containers often tell Python to keep no compiled code. Every process would compile all of it anew then, which for
 # tests that start hundreds of them is a good part of their time.
@@ -64,6 +64,9 @@ docs: setup ## write the generated parts of docs/ anew
 
 vectors: setup ## write the test vectors for clients, vectors/*.json, anew
 	$(PYTHON) -m scripts.vectors
+
+site: setup ## build the documentation site into build/site, check its links, and pack it for /docs
+	$(PYTHON) -m scripts.site
 
 sbom: setup ## write build/sbom.json: what a production installation consists of (CycloneDX)
 	$(PYTHON) -m scripts.write_sbom

@@ -27,6 +27,8 @@ from scripts.write_sbom import CLIENT, CLIENT_LOCK, EXTRAS_LOCK, RUNTIME_LOCK, l
 ROOT: Final = Path(__file__).parents[1]
 TARGET: Final = ROOT / "dist"
 CLIENT_FOLDER: Final = "client"
+PACKED: Final = "src/merchant_wallet/web/documentation.zip"
+"""The documentation site in the package."""
 PLACES: Final = (
     ("first", {"TZ": "UTC", "LC_ALL": "C", "PYTHONHASHSEED": "1"}, 0o022),
     ("second/with a space", {"TZ": "Asia/Shanghai", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "2"}, 0o077),
@@ -116,17 +118,25 @@ def build(
 ) -> None:
     """Build the sources of a folder into `result`, with the tools of this environment. Raises NoRelease."""
     targets = [word for kind in kinds for word in ("--target", kind)]
-    done = subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", *targets, "--directory", str(result)],
-        cwd=tree,
-        env={**os.environ, **(environment or {}), "SOURCE_DATE_EPOCH": str(epoch)},
-        umask=mask,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise NoRelease(f"the build failed:\n{done.stderr}")
+    # An sdist has the documentation site already.
+    steps = [] if (tree / PACKED).exists() else [["scripts.site"]]
+    for step in (*steps, ["hatchling", "build", *targets, "--directory", str(result)]):
+        done = subprocess.run(
+            [sys.executable, "-m", *step],
+            cwd=tree,
+            env={
+                **os.environ,
+                **(environment or {}),
+                "SOURCE_DATE_EPOCH": str(epoch),
+                "PYTHONPATH": str(tree / "src"),
+            },
+            umask=mask,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise NoRelease(f"the build failed:\n{done.stderr}")
 
 
 def compare(one: Path, other: Path) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from types import SimpleNamespace
 from typing import cast
 
 from starlette.applications import Starlette
@@ -91,15 +90,14 @@ class Client:
 
 
 class KnownMerchants:
-    """Replaces the cache of merchants: it knows the ids of some appKeys' merchants, and nothing else."""
+    """Replaces the cache of merchants: it knows some appKeys, and nothing about their merchants."""
 
-    def __init__(self, *app_keys: str, **merchant_ids: int) -> None:
-        self._merchant_ids = {app_key: number for number, app_key in enumerate(app_keys, 1)} | merchant_ids
+    def __init__(self, *app_keys: str) -> None:
+        self._app_keys = app_keys
 
     def get(self, app_key: str) -> Merchant | None:
-        """A merchant's id, if the appKey is known."""
-        merchant_id = self._merchant_ids.get(app_key)
-        return None if merchant_id is None else cast(Merchant, SimpleNamespace(merchant_id=merchant_id))
+        """Something, if the appKey is known."""
+        return cast(Merchant, app_key) if app_key in self._app_keys else None
 
 
 class EchoServer:

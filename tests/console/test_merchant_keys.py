@@ -77,20 +77,6 @@ def test_a_secret_is_rolled_and_the_old_one_is_ended_early(shop: Shop, people: P
     assert mei.post(url_of(shop, "/2/roll"), {"overlap": "5"}).status_code == 400
 
 
-def test_a_secret_whose_overlap_is_over_counts_no_more(
-    platform: Platform, shop: Shop, people: People
-) -> None:
-    mei = people.signed_in("merchant", shop.merchant_id)
-    page = f"/console/merchants/{shop.merchant_id}"
-    mei.post(url_of(shop, "/1/roll"), {"overlap": "3600000"})
-    assert "Two secrets are valid" in mei.page(page)
-    platform.rows(
-        "update merchant_secret set expires_ms = 1 where merchant_id = %s and secret_no = 1", shop.merchant_id
-    )
-    assert "One secret is valid" in mei.page(page)
-    assert "One secret is valid" in mei.page(url_of(shop))
-
-
 def test_a_revoked_key_is_refused_and_stays_in_the_list(shop: Shop, people: People) -> None:
     mei = people.signed_in("merchant", shop.merchant_id)
     till = add(mei, shop)

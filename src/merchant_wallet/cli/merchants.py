@@ -366,7 +366,6 @@ def describe(merchant: "Merchant") -> dict[str, Any]:
     """Everything about a merchant that may be shown."""
     from merchant_wallet.base.addresses import address_of_merchant, to_eip55, to_tron
     from merchant_wallet.base.chains import EVM, TRON
-    from merchant_wallet.base.clock import now_ms
     from merchant_wallet.base.money import format_rate, format_units
 
     xpubs = merchant.account_xpubs
@@ -394,6 +393,6 @@ def describe(merchant: "Merchant") -> dict[str, Any]:
         "allowedAddresses": sorted(merchant.allowed_addresses),
         "frameOrigins": sorted(merchant.frame_origins),
         "disabledOperations": sorted(merchant.disabled_operations),
-        "liveSecrets": len(merchant.valid_secrets(now_ms())),
+        "liveSecrets": len(merchant.secrets),
         "createdMs": merchant.created_ms,
     }

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
+from starlette.requests import Request
 from starlette.types import ASGIApp
 
 from merchant_wallet import console, wallet_site
@@ -36,7 +37,7 @@ from merchant_wallet.processes.base import Base, make_writer, open_tracing
 from merchant_wallet.processes.cell_connections import CellConnections
 from merchant_wallet.processes.routes import build_endpoints, build_routes
 from merchant_wallet.sub_users.links import LINK_KEY, make_link_token
-from merchant_wallet.web import client, reference, static
+from merchant_wallet.web import client, documentation, reference, static
 from merchant_wallet.web.cells import CellPools
 from merchant_wallet.web.connections import Connections
 from merchant_wallet.web.context import PageContext
@@ -203,10 +204,14 @@ async def open_web(
         sites.append(look)
         for site in sites:
             stack.push_async_callback(site.close)
-        files = static.make_route(
-            lambda request: context.rate_limiter.admit_file(context.client(request).source)
+
+        def admit_file(request: Request) -> int:
+            return context.rate_limiter.admit_file(context.client(request).source)
+
+        pages = documentation.make_routes(
+            admit_file, lambda request: context.client(request).language, documentation.read_documentation()
         )
-        further = [page, files]
+        further = [page, static.make_route(admit_file), *pages]
         yield Web(
             endpoints, build_routes(endpoints, dependencies, settings.mode, further, sites), dependencies
         )
