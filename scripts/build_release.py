@@ -118,8 +118,9 @@ def build(
 ) -> None:
     """Build the sources of a folder into `result`, with the tools of this environment. Raises NoRelease."""
     targets = [word for kind in kinds for word in ("--target", kind)]
-    # An sdist has the documentation site already.
-    steps = [] if (tree / PACKED).exists() else [["scripts.site"]]
+    # An sdist has the documentation site already, and the client has none.
+    has_site = (tree / "scripts" / "site").exists() and not (tree / PACKED).exists()
+    steps = [["scripts.site"]] if has_site else []
     for step in (*steps, ["hatchling", "build", *targets, "--directory", str(result)]):
         done = subprocess.run(
             [sys.executable, "-m", *step],
