@@ -36,7 +36,12 @@ NODE_TEST = ("{node}", "--test", "--test-reporter=tap", "build/test/*.test.js")
 GOFMT = ("sh", "-c", 'test -z "$(gofmt -l . | tee /dev/stderr)"')
 
 LANGUAGES = (
-    Language("php", ("php", "phpunit"), (("phpunit",),), (("php", "examples/quickstart.php"),)),
+    Language(
+        "php",
+        ("php", "phpunit", "phpcs"),
+        (("phpcs", "-q"), ("phpunit",)),
+        (("php", "examples/quickstart.php"),),
+    ),
     Language(
         "java",
         ("javac", "java", JUNIT),

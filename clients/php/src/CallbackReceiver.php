@@ -7,7 +7,7 @@ namespace MerchantWallet;
 /**
  * The merchant's endpoint for callbacks: verifies, stores, and only then answers `success`.
  *
- * A callback may come more than once. The store keeps each eventId once, so act on what the store has, not on what comes.
+ * A callback may come more than once. The store keeps each eventId once, so act on what the store has.
  */
 final class CallbackReceiver
 {

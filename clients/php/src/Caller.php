@@ -38,7 +38,7 @@ final class Caller
     {
         $mayHaveHappened = false;
         $clockRepeated = false;
-        for ($attempt = 0; ; $attempt++) {
+        for ($attempt = 0; true; $attempt++) {
             try {
                 return $this->attempt($path, $own);
             } catch (NoAnswerError $error) {
@@ -68,7 +68,8 @@ final class Caller
         }
         $count = $attempts === 1 ? 'one attempt' : "$attempts attempts";
         return new NoAnswerError(
-            "the outcome is unknown after $count; send it again with the same mcOrderId. The last: {$last->getMessage()}",
+            "the outcome is unknown after $count; send it again with the same mcOrderId. The last: "
+                . $last->getMessage(),
             0,
             $last instanceof NoAnswerError ? $last->getPrevious() : $last,
         );
@@ -111,6 +112,7 @@ final class Caller
     /** @throws RefusedError|NoAnswerError|UnsafeAnswerError */
     private function read(string $path, string $nonce, HttpAnswer $http): Fields
     {
+        $status = "HTTP status $http->status without an answer of the service";
         $requestId = $http->headers['x-request-id'] ?? null;
         try {
             $answer = JsonReader::read($http->body);
@@ -118,12 +120,13 @@ final class Caller
             if ($error instanceof DuplicateField && $error->depth > 1) {
                 throw new UnsafeAnswerError("the answer's data can't be trusted: {$error->getMessage()}", $requestId);
             }
-            throw new NoAnswerError("HTTP status $http->status without an answer of the service: {$error->getMessage()}", 0, $error);
+            throw new NoAnswerError("$status: {$error->getMessage()}", 0, $error);
         }
         $code = is_array($answer) ? $answer['code'] ?? null : null;
         $msg = is_array($answer) ? $answer['msg'] ?? null : null;
-        if (!$code instanceof JsonNumber || preg_match('/\A[1-9][0-9]{2,4}\z/', $code->text) !== 1 || !is_string($msg)) {
-            throw new NoAnswerError("HTTP status $http->status without an answer of the service");
+        $isCode = $code instanceof JsonNumber && preg_match('/\A[1-9][0-9]{2,4}\z/', $code->text) === 1;
+        if (!$isCode || !is_string($msg)) {
+            throw new NoAnswerError($status);
         }
         if ($code->text !== self::SUCCESS) {
             throw $this->refusal((int) $code->text, $msg, $answer['data'] ?? null, $http, $requestId);

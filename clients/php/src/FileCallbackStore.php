@@ -4,7 +4,11 @@ declare(strict_types=1);
 
 namespace MerchantWallet;
 
-/** Stores each callback's body as a file of its own. The file's name comes from the eventId. */
+/**
+ * Stores each callback's body as a file of its own. The file's name comes from the eventId.
+ *
+ * After a power cut the newest file may be gone, because PHP can't sync a folder. Where that matters use a database.
+ */
 final class FileCallbackStore implements CallbackStore
 {
     public function __construct(private readonly string $folder)

@@ -69,7 +69,8 @@ final class JsonReader
     private function readObject(int $depth): array
     {
         $values = [];
-        for ($token = $this->nextToken(); $token !== '}'; ) {
+        $token = $this->nextToken();
+        while ($token !== '}') {
             if ($token[0] !== '"') {
                 throw new \JsonException("a name is missing before byte {$this->at}");
             }
@@ -89,7 +90,8 @@ final class JsonReader
     private function readList(int $depth): JsonList
     {
         $items = [];
-        for ($token = $this->nextToken(); $token !== ']'; ) {
+        $token = $this->nextToken();
+        while ($token !== ']') {
             $items[] = $this->readValue($token, $depth + 1);
             $token = $this->nextAfterComma(']');
         }

@@ -21,7 +21,8 @@ final class RefusedError extends WalletError
         public readonly Retry $retry = Retry::Never,
     ) {
         $skew = isset($data['skewMs']) ? " (this machine's clock differs by {$data['skewMs']} ms)" : '';
-        parent::__construct("refused with $code: $msg$skew" . ($requestId === null ? '' : " [request $requestId]"), $code);
+        $request = $requestId === null ? '' : " [request $requestId]";
+        parent::__construct("refused with $code: $msg$skew$request", $code);
     }
 
     /** Whether the service refused with this code: `$error->is(Code::BALANCE_INSUFFICIENT)`. */

@@ -48,7 +48,12 @@ final class ServiceTest extends TestCase
         $id = (string) random_int(1, 2 ** 40);
         $before = $this->wallet->getMerchantBalance();
         $created = $this->wallet->createMerchantWithdrawOrder(
-            '12.50', 'TRC20', 'USDT', $id, 'TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC', 'http://127.0.0.1:9/n?a=1&b=2',
+            '12.50',
+            'TRC20',
+            'USDT',
+            $id,
+            'TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC',
+            'http://127.0.0.1:9/n?a=1&b=2',
         );
         self::assertSame($id, $created->mcOrderId);
         for ($i = 0; $i < 300 && ($order = $this->wallet->queryOrder($created->orderId, $id))->txnStatus < TxnStatus::PAID; $i++) {

@@ -27,11 +27,21 @@ public final class FileCallbackStore implements CallbackStore {
             write(temporary, callback.body());
             // A link appears whole or not at all, and only once.
             Files.createLink(folder.resolve(name), temporary);
+            syncFolder();
             return true;
         } catch (FileAlreadyExistsException error) {
             return false;
         } finally {
             Files.deleteIfExists(temporary);
+        }
+    }
+
+    /** So that the name is there after a power cut, too. Systems without POSIX have no such thing. */
+    private void syncFolder() throws IOException {
+        if (folder.getFileSystem().supportedFileAttributeViews().contains("posix")) {
+            try (FileChannel names = FileChannel.open(folder, StandardOpenOption.READ)) {
+                names.force(true);
+            }
         }
     }
 
