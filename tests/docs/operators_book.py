@@ -28,6 +28,12 @@ COMMAND: Final = re.compile(
 )
 GENERATED: Final = re.compile(r"<!-- begin: .*?<!-- end: [^>]+ -->", re.DOTALL)
 TIMEOUT_S: Final = 120
+PRINTED: Final = {
+    "MERCHANT_WALLET_URL=https://wallet.example.com": r"ready: (http://\S+)",
+    "MERCHANT_WALLET_APP_KEY=mk_test_...": r"appKey\W+(mk_test_\w+)",
+    "MERCHANT_WALLET_SECRET=...": r"appSecret\W+(\w{32})",
+}
+"""What the page shows in place of what only a run knows, and where a command prints it."""
 
 
 class Block(NamedTuple):
@@ -71,7 +77,7 @@ class Terminal:
 
     def __init__(self, root: Path, texts: Mapping[str, Path | str], path: str = "", **variables: str) -> None:
         self._root = root
-        self._texts = texts
+        self._texts = dict(texts)
         kept = {name: text for name, text in os.environ.items() if not name.startswith(("WALLET_", "PG"))}
         programs = Path(sys.executable).parent
         self._environment = {**kept, "PATH": f"{programs}{os.pathsep}{path or kept['PATH']}", **variables}
@@ -96,6 +102,12 @@ class Terminal:
         )
         assert typed.returncode == 0, f"{block.text}\n{typed.stdout}\n{typed.stderr}"
         return typed.stdout
+
+    def learn(self, said: str) -> None:
+        """Take the service's address and a merchant's key from what was printed, as a person does."""
+        for shown, pattern in PRINTED.items():
+            if found := re.search(pattern, said):
+                self._texts[shown] = shown.partition("=")[0] + "=" + found[1]
 
     @property
     def _variables(self) -> Path:

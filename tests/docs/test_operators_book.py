@@ -36,8 +36,12 @@ def cluster(folder: Path) -> Iterator[Cluster]:
 
 def type_in(terminal: Terminal, journey: str) -> list[str]:
     """Type a journey's blocks in, one after the other, and return what each printed."""
+    said = []
     try:
-        return [terminal.type(block) for block in BLOCKS if journey in block.journeys]
+        for block in (block for block in BLOCKS if journey in block.journeys):
+            said.append(terminal.type(block))
+            terminal.learn(said[-1])
+        return said
     finally:
         terminal.close()
 
