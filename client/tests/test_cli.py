@@ -83,6 +83,12 @@ def test_a_refusal_is_explained_and_ends_with_1(run: Run) -> None:
     assert "Send the same mcOrderId again when there is money" in people
 
 
+def test_numbers_of_a_refusal_are_numbers(run: Run, fake: FakeWallet) -> None:
+    data = {"serverTime": 1763712008000, "skewMs": -600000}
+    fake.refuse("getMerchantBalance", 40102, times=2, data=data)
+    assert json.loads(run("call", "getMerchantBalance", status=1).stdout)["data"] == data
+
+
 def test_a_wrong_secret_shows_what_the_sandbox_signed(run: Run, environment: dict[str, str]) -> None:
     stranger = {**environment, "MERCHANT_WALLET_SECRET": "x" * 32}
     said = run("call", "getMerchantBalance", "--text", status=1, env=stranger).stdout

@@ -22,7 +22,7 @@ from merchant_wallet_client.cli.terminal import (
 )
 from merchant_wallet_client.errors import NoAnswerError, RefusedError
 from merchant_wallet_client.operations import NAMES
-from merchant_wallet_client.wire import Answer
+from merchant_wallet_client.wire import Answer, Number
 
 MOVING: Final = (
     "transferFromUserToMerchant",
@@ -107,12 +107,17 @@ def show(came: Answer | RefusedError, as_json: bool | None) -> None:
         print_refusal(came)
 
 
+def _make_plain(value: Any) -> Any:
+    """A value of a refusal's data. Its numbers are whole."""
+    return int(value) if isinstance(value, Number) and value.lstrip("-").isdigit() else value
+
+
 def describe_refusal(refusal: RefusedError) -> dict[str, Any]:
     """The envelope of a refusal, and what to do."""
     return {
         "code": refusal.code,
         "msg": refusal.msg,
-        "data": dict(refusal.data) or None,
+        "data": {name: _make_plain(value) for name, value in refusal.data.items()} or None,
         "retry": refusal.retry.value,
         "advice": refusal.advice,
         "requestId": refusal.request_id,

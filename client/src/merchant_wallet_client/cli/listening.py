@@ -244,6 +244,7 @@ def _forward(listener: Listener, came: Came) -> dict[str, Any]:
         )
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return {"forwarded": False, "reason": f"{type(error).__name__}: {error}", "accepted": False}
+    took_ms = round((time.monotonic() - began_s) * 1000)
     accepted = answer.status_code == 200 and answer.text.strip().lower() == "success"
     if accepted:
         listener.accepted.add(came.event_id)
@@ -252,7 +253,7 @@ def _forward(listener: Listener, came: Came) -> dict[str, Any]:
     return {
         "forwarded": True,
         "httpStatus": answer.status_code,
-        "tookMs": round((time.monotonic() - began_s) * 1000),
+        "tookMs": took_ms,
         "accepted": accepted,
     }
 

@@ -1,6 +1,7 @@
 """`trigger`: let something happen in the sandbox, by one control action or by a whole scenario."""
 
 import difflib
+import json
 import secrets
 from collections.abc import Callable
 from typing import Annotated, Any, Final
@@ -18,7 +19,7 @@ from merchant_wallet_client.cli.terminal import (
     note,
     paint,
     print_fields,
-    print_json,
+    print_line,
     print_refusal,
     wants_json,
 )
@@ -117,12 +118,13 @@ def trigger(
     if chosen.is_live:
         raise Failure(f"{chosen.name} has a live key. Only a sandbox can be told what happens.")
     as_document = wants_json(as_json)
-    steps: list[dict[str, Any]] = []
+    steps: list[str] = []
     with chosen.open() as wallet:
 
         def call(operation: str, own: Fields) -> Any:
             answer = wallet.call(operation, own)
-            steps.append({"operation": operation, "data": dict(answer.data)})
+            # The answer as it came: its numbers are not printed again.
+            steps.append(f'{{"operation": {json.dumps(operation)}, "answer": {answer.body}}}')
             if not as_document:
                 _show_step(operation, answer)
             return answer.data
@@ -136,7 +138,7 @@ def trigger(
             _show_refusal(refusal, event, steps, as_document)
             raise typer.Exit(REFUSED) from refusal
     if as_document:
-        print_json({"ok": True, "event": event, "steps": steps})
+        _print_document({"ok": True, "event": event}, steps)
 
 
 def check_event(typed: str) -> None:
@@ -153,9 +155,15 @@ def _show_step(operation: str, answer: Answer) -> None:
     print_fields({name: value for name, value in answer.data.items() if name != "sign"}, "green")
 
 
-def _show_refusal(refusal: RefusedError, event: str, steps: list[dict[str, Any]], as_json: bool) -> None:
+def _print_document(document: dict[str, Any], steps: list[str]) -> None:
+    """A document and its steps, which are JSON already."""
+    head = json.dumps(document, ensure_ascii=False)
+    print_line(f'{head[:-1]}, "steps": [{", ".join(steps)}]}}')
+
+
+def _show_refusal(refusal: RefusedError, event: str, steps: list[str], as_json: bool) -> None:
     if as_json:
-        print_json({"ok": False, "event": event, "steps": steps, **describe_refusal(refusal)})
+        _print_document({"ok": False, "event": event, **describe_refusal(refusal)}, steps)
     else:
         print_refusal(refusal)
     if refusal.code == 404:
