@@ -62,6 +62,9 @@ class Endpoint(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text)
 
+    def log_message(self, format: str, *args: object) -> None:
+        """No log: the program prints what it does."""
+
 
 server = ThreadingHTTPServer(
     ("127.0.0.1", int(os.environ.get("MERCHANT_WALLET_CALLBACK_PORT", "0"))), Endpoint

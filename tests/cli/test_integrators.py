@@ -35,7 +35,7 @@ def test_without_the_client_each_command_says_how_to_get_it() -> None:
         )
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith("This command belongs to the Python client")
-        assert "pip install merchant-wallet-client" in done.stderr
+        assert "pip install ./merchant_wallet_client-*.whl" in done.stderr
 
 
 def test_without_the_client_the_help_is_the_same_in_short() -> None:

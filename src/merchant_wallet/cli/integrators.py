@@ -13,8 +13,8 @@ from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 
 CLIENT: Final = "merchant_wallet_client"
 MISSING: Final = (
-    "This command belongs to the Python client, which is not installed here: "
-    "pip install merchant-wallet-client, or the wheel of the release."
+    "This command belongs to the Python client, which is not installed here. Install the release's wheel "
+    "beside this program: pip install ./merchant_wallet_client-*.whl"
 )
 
 

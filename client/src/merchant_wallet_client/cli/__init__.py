@@ -16,7 +16,7 @@ def main() -> None:
     try:
         import typer  # noqa: F401  (only whether it is there)
     except ModuleNotFoundError:
-        sys.exit("The command line needs one more package: pip install 'merchant-wallet-client[cli]'")
+        sys.exit("The command line needs one more package: pip install typer (the extra `cli` of this one)")
     from merchant_wallet_client.cli.program import app
 
     app(prog_name="merchant-wallet-client")
