@@ -53,3 +53,9 @@ def test_the_audit_log_has_each_change_and_no_secret(wallet: Wallet) -> None:
 def test_a_refusal_says_what_to_do(wallet: Wallet, command: tuple[str, ...], says: str) -> None:
     wallet.open_merchant()
     assert says in wallet.refuse("merchant", *command)
+
+
+def test_people_read_any_where_a_key_has_no_limit(wallet: Wallet) -> None:
+    wallet.open_merchant()
+    assert wallet.run("merchant", "keys", "Shop").stdout.count("any") == 2
+    assert wallet.ask("merchant", "keys", "Shop")["keys"][0]["networks"] == []

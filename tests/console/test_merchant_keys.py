@@ -157,3 +157,10 @@ def test_the_debugger_tries_the_secrets_of_the_key_that_the_request_names(shop: 
     body = "{" + ", ".join(f'"{name}": "{value}"' for name, value in fields.items()) + f', "sign": "{sign}"}}'
     answer = mei.post("/console/debugger", {"path": path, "body": body, "sign": sign})
     assert "The signature is right." in read_text(answer.text)
+
+
+def test_the_search_finds_a_merchant_by_any_of_its_keys(shop: Shop, people: People) -> None:
+    till = add(people.signed_in("merchant", shop.merchant_id), shop)
+    answer = people.signed_in("operator").get("/console/search", params={"q": till.app_key})
+    assert answer.status_code == 303
+    assert answer.headers["location"] == f"/console/merchants/{shop.merchant_id}"

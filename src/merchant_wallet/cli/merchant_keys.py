@@ -56,7 +56,7 @@ def list_keys(merchant: MerchantArgument, data: DataOption = None, as_json: Json
 
         merchant_id = (await session.find(merchant)).merchant_id
         keys = await app_keys.list_keys(session.conn, merchant_id, now_ms())
-        return {"merchantId": merchant_id, "keys": [describe(key) for key in keys]}
+        return {"merchantId": merchant_id, "keys": [_for_reader(describe(key), as_json) for key in keys]}
 
     terminal.print_list(run(data, act), "keys", LIST_COLUMNS, as_json)
 
@@ -122,7 +122,7 @@ def set_key(
     if proposed is not None:
         print_proposed(proposed, as_json)
     else:
-        terminal.print_answer(describe(changed), as_json)
+        terminal.print_answer(_for_reader(describe(changed), as_json), as_json)
 
 
 @app.command("roll-key")
@@ -203,6 +203,13 @@ def describe(key: "AppKey") -> dict[str, Any]:
         "createdBy": key.created_by,
         "revokedMs": key.revoked_ms,
     }
+
+
+def _for_reader(document: dict[str, Any], as_json: bool) -> dict[str, Any]:
+    """A key's document; for people an empty list of limits is "any"."""
+    return (
+        document if as_json else {name: "any" if value == [] else value for name, value in document.items()}
+    )
 
 
 async def _add(session: Session, merchant: str, name: str, limits: "KeyLimits") -> "NewSecret":
@@ -295,5 +302,6 @@ def _read_overlap(text: str) -> int:
 
 
 def _print_secret(made: "NewSecret", as_json: bool) -> None:
-    terminal.print_answer({**describe(made.key), "appSecret": made.secret}, as_json)
+    document = {**describe(made.key), "appSecret": made.secret}
+    terminal.print_answer(_for_reader(document, as_json), as_json)
     terminal.note(KEPT_ONCE)
