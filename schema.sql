@@ -1125,6 +1125,24 @@ CREATE TABLE public.rollback_evidence (
     CONSTRAINT rollback_evidence_subject_check CHECK ((subject = ANY (ARRAY['book'::text, 'audit'::text, 'signer'::text, 'key'::text, 'home'::text])))
 );
 
+CREATE TABLE public.sandbox_callback (
+    merchant_id bigint NOT NULL,
+    attempt_no bigint NOT NULL,
+    event_id text NOT NULL,
+    url text NOT NULL,
+    headers text NOT NULL,
+    body text NOT NULL,
+    at_ms bigint NOT NULL
+);
+
+CREATE TABLE public.sandbox_count (
+    merchant_id bigint NOT NULL,
+    name text NOT NULL,
+    day integer NOT NULL,
+    times bigint NOT NULL,
+    CONSTRAINT sandbox_count_times CHECK ((times > 0))
+);
+
 CREATE TABLE public.sandbox_deposit (
     chain public.chain_code NOT NULL,
     block_number bigint NOT NULL,
@@ -1132,10 +1150,17 @@ CREATE TABLE public.sandbox_deposit (
     recipient bytea NOT NULL,
     amount_units bigint NOT NULL,
     at_ms bigint NOT NULL,
+    tx_hash text,
     CONSTRAINT sandbox_deposit_amount_units_check CHECK ((amount_units > 0)),
     CONSTRAINT sandbox_deposit_block_number_check CHECK ((block_number > 0)),
     CONSTRAINT sandbox_deposit_recipient_check CHECK ((length(recipient) = 20)),
     CONSTRAINT sandbox_deposit_sender_check CHECK ((length(sender) = 20))
+);
+
+CREATE TABLE public.sandbox_refund (
+    merchant_id bigint NOT NULL,
+    order_id bigint NOT NULL,
+    is_held boolean NOT NULL
 );
 
 CREATE TABLE public.sandbox_transfer (
@@ -1153,6 +1178,21 @@ CREATE TABLE public.sandbox_transfer (
     CONSTRAINT sandbox_transfer_token_check CHECK ((token <> ''::text)),
     CONSTRAINT sandbox_transfer_tx_hash_check CHECK ((tx_hash <> ''::text)),
     CONSTRAINT sandbox_transfer_verdict_check CHECK ((verdict = ANY (ARRAY['paid'::text, 'failed'::text])))
+);
+
+CREATE TABLE public.sandbox_unconfirmed (
+    chain public.chain_code NOT NULL,
+    deposit_no bigint NOT NULL,
+    merchant_id bigint NOT NULL,
+    tx_hash text NOT NULL,
+    sender bytea NOT NULL,
+    recipient bytea NOT NULL,
+    amount_units bigint NOT NULL,
+    at_ms bigint NOT NULL,
+    is_gone boolean DEFAULT false NOT NULL,
+    CONSTRAINT sandbox_unconfirmed_amount CHECK ((amount_units > 0)),
+    CONSTRAINT sandbox_unconfirmed_recipient CHECK ((length(recipient) = 20)),
+    CONSTRAINT sandbox_unconfirmed_sender CHECK ((length(sender) = 20))
 );
 
 CREATE TABLE public.schema_migration (
@@ -1657,11 +1697,26 @@ ALTER TABLE ONLY public.rollback_acceptance
 ALTER TABLE ONLY public.rollback_evidence
     ADD CONSTRAINT rollback_evidence_pkey PRIMARY KEY (merchant_id, subject);
 
+ALTER TABLE ONLY public.sandbox_callback
+    ADD CONSTRAINT sandbox_callback_pkey PRIMARY KEY (merchant_id, attempt_no);
+
+ALTER TABLE ONLY public.sandbox_count
+    ADD CONSTRAINT sandbox_count_pkey PRIMARY KEY (merchant_id, name);
+
 ALTER TABLE ONLY public.sandbox_deposit
     ADD CONSTRAINT sandbox_deposit_pkey PRIMARY KEY (chain, block_number);
 
+ALTER TABLE ONLY public.sandbox_refund
+    ADD CONSTRAINT sandbox_refund_pkey PRIMARY KEY (merchant_id, order_id);
+
 ALTER TABLE ONLY public.sandbox_transfer
     ADD CONSTRAINT sandbox_transfer_pkey PRIMARY KEY (tx_hash);
+
+ALTER TABLE ONLY public.sandbox_unconfirmed
+    ADD CONSTRAINT sandbox_unconfirmed_pkey PRIMARY KEY (chain, deposit_no);
+
+ALTER TABLE ONLY public.sandbox_unconfirmed
+    ADD CONSTRAINT sandbox_unconfirmed_tx_hash UNIQUE (tx_hash);
 
 ALTER TABLE ONLY public.schema_migration
     ADD CONSTRAINT schema_migration_pkey PRIMARY KEY (version);
@@ -1846,6 +1901,8 @@ CREATE INDEX request_log_age ON public.request_log USING btree (at_ms);
 CREATE INDEX request_minute_age ON public.request_minute USING btree (minute_ms);
 
 CREATE INDEX request_usage_age ON public.request_usage USING btree (hour_ms);
+
+CREATE INDEX sandbox_callback_event ON public.sandbox_callback USING btree (merchant_id, event_id, attempt_no);
 
 CREATE INDEX sandbox_transfer_final ON public.sandbox_transfer USING btree (chain, final_ms);
 

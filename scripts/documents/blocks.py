@@ -8,9 +8,9 @@ from typing import Any, Final
 from scripts.documents.alerts import show_metrics, show_runbook
 from scripts.documents.field_tables import make_field_tables, show_table
 from scripts.documents.packages import list_map_rows
+from scripts.documents.sandbox_tables import make_sandbox_tables
 from scripts.documents.story import CALLBACK_SECRET, SECRET, VECTOR, VECTOR_OPERATION, Example, Story
 
-from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW, to_eip55, to_tron
 from merchant_wallet.base.codes import CODES
 from merchant_wallet.base.config import describe_settings
 from merchant_wallet.base.setting_readers import READERS, SAME, Reader
@@ -57,7 +57,7 @@ def make_blocks(story: Story) -> dict[str, str]:
         "signed answer": _show_signed_answer(story.operations[VECTOR_OPERATION]),
         "refusals": "\n\n".join(_fence("json", example.answer) for example in story.refusals),
         "codes": _show_codes(),
-        "sandbox addresses": _show_sandbox_addresses(),
+        **make_sandbox_tables(),
         "settings": _show_settings(),
         "merchant settings": _show_merchant_settings(story.fresh_settings),
         "roles": _show_roles(),
@@ -136,16 +136,6 @@ def _show_codes() -> str:
         for code in CODES.values()
     ]
     return show_table(("Code", "Meaning", "Ask again", "HTTP status, when not 200"), rows)
-
-
-def _show_sandbox_addresses() -> str:
-    rows = []
-    for address, effect in (
-        (SANDBOX_FAILING, "the transfer fails for good: the order goes 1, 3, 6 and the money is back"),
-        (SANDBOX_SLOW, "the transfer takes a minute to become final"),
-    ):
-        rows.append((f"`{to_eip55(address)}`", f"`{to_tron(address)}`", effect))
-    return show_table(("On ERC20", "On TRC20", "What happens"), rows)
 
 
 def _show_settings() -> str:

@@ -18,7 +18,8 @@ from merchant_wallet.chains.protocol import (
     Transfer,
     Verdict,
 )
-from merchant_wallet.chains.sandbox.chain import BEHAVIOURS, AcceptedTransfer, SandboxChain
+from merchant_wallet.chains.sandbox.chain import AcceptedTransfer, SandboxChain
+from merchant_wallet.chains.sandbox.recipients import BEHAVIOURS, PROCESSING, RECIPIENTS
 
 RECIPIENT = bytes(range(1, 21))
 CHAINS = pytest.mark.parametrize("name", ["ERC20", "TRC20"])
@@ -92,8 +93,15 @@ def test_a_transfer_to_the_slow_address_takes_a_minute(name: str) -> None:
     assert verdicts == [Pending(1), FinalRecord(slow.transfer, signed.tx_hash)]
 
 
-def test_only_two_recipients_are_special() -> None:
-    assert set(BEHAVIOURS) == {SANDBOX_FAILING, SANDBOX_SLOW}
+def test_a_transfer_that_takes_long_is_looked_at_again_soon_because_a_test_may_end_it() -> None:
+    verdicts = asyncio.run(judge_over_time("ERC20", PROCESSING, [0, 16_000, 10**9]))
+    assert verdicts == [Pending(500), Pending(2_000), Pending(125_000_000)]
+
+
+def test_the_special_recipients_are_addresses_that_nobody_has() -> None:
+    ends = [*(f"57a7{status}" for status in range(7)), "dead", "beef"]
+    assert [recipient.hex().lstrip("0") for recipient in BEHAVIOURS] == ends
+    assert [each.status for each in RECIPIENTS[:7]] == list(range(7))
 
 
 def test_a_hash_that_was_never_broadcast_stays_pending() -> None:

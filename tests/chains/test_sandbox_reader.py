@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from merchant_wallet.chains.protocol import Block
-from merchant_wallet.chains.sandbox.reader import MAX_NUMBER, SandboxDeposit, SandboxReader, compute_tx_hash
+from merchant_wallet.chains.sandbox.reader import (
+    MAX_NUMBER,
+    SandboxDeposit,
+    SandboxReader,
+    UnconfirmedDeposit,
+    compute_tx_hash,
+)
 
 SENDER, RECIPIENT = b"s" * 20, b"r" * 20
 
@@ -16,6 +22,11 @@ class MemoryLedger:
     """A ledger in memory, for one chain."""
 
     transfers: list[SandboxDeposit] = field(default_factory=list)
+    waiting: list[UnconfirmedDeposit] = field(default_factory=list)
+
+    def wait(self, tx_hash: str, units: int, *, is_gone: bool = False) -> None:
+        number = len(self.waiting) + 1
+        self.waiting.append(UnconfirmedDeposit(number, tx_hash, SENDER, RECIPIENT, units, 2500, is_gone))
 
     def add(self, units: int, at_ms: int, recipient: bytes = RECIPIENT) -> None:
         self.transfers.append(SandboxDeposit(len(self.transfers) + 1, SENDER, recipient, units, at_ms))
@@ -25,6 +36,9 @@ class MemoryLedger:
 
     async def page(self, chain: str, first: int, last: int) -> list[SandboxDeposit]:
         return [each for each in self.transfers if first <= each.block_number <= last]
+
+    async def unconfirmed(self, chain: str) -> list[UnconfirmedDeposit]:
+        return self.waiting
 
     async def received(self, chain: str, recipient: bytes, last: int) -> int:
         mine = [e for e in self.transfers if e.recipient == recipient and e.block_number <= last]
@@ -97,3 +111,51 @@ def test_hashes_have_the_form_of_their_chain_and_are_all_different(ledger: Memor
     assert all(name.startswith("0x") and len(name) == 66 for name in erc20)
     assert all(len(name) == 64 for name in trc20)
     assert len({*erc20, *trc20}) == 6
+
+
+def test_unconfirmed_deposits_are_in_blocks_above_all_others_and_never_final(ledger: MemoryLedger) -> None:
+    ledger.wait("0xa", 11)
+    ledger.wait("0xb", 13)
+
+    async def read() -> None:
+        chain = reader(ledger, now_ms=10**9)
+        head, final = await chain.head(), await chain.final()
+        assert (head.number, final.number) == (5, 3)
+        below = await chain.block(4)
+        assert below is not None
+        assert (below.parent_hash, head.parent_hash) == (final.hash, below.hash)
+        assert [(e.tx_hash, e.block_number) for e in await chain.transfers(4, 9)] == [("0xa", 4), ("0xb", 5)]
+
+    asyncio.run(read())
+
+
+def test_a_new_deposit_moves_the_unconfirmed_ones_up_which_is_another_branch(ledger: MemoryLedger) -> None:
+    ledger.wait("0xa", 11)
+
+    async def read() -> None:
+        chain = reader(ledger)
+        before = await chain.head()
+        ledger.add(1, 2600)
+        after, moved = await chain.block(4), await chain.head()
+        assert after is not None
+        assert after.hash != before.hash
+        assert moved.number == 5
+        assert [each.block_number for each in await chain.transfers(5, 5)] == [5]
+
+    asyncio.run(read())
+
+
+def test_the_block_of_a_deposit_that_is_gone_stays_with_another_hash(ledger: MemoryLedger) -> None:
+    ledger.wait("0xa", 11)
+
+    async def read() -> None:
+        chain = reader(ledger)
+        before = await chain.head()
+        ledger.waiting.clear()
+        ledger.wait("0xa", 11, is_gone=True)
+        after = await chain.head()
+        assert after.number == before.number
+        assert after.hash != before.hash
+        assert await chain.transfers(4, 4) == []
+
+    asyncio.run(read())

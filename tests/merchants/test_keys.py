@@ -106,6 +106,15 @@ def test_app_keys_and_secrets_have_the_lengths_of_the_interface_and_differ() -> 
     assert len(app_keys) == len(secrets) == 200
 
 
+def test_the_secret_of_a_key_tells_its_mode_and_has_the_form_of_every_secret() -> None:
+    for sandbox, prefix in ((True, "skTest"), (False, "skLive")):
+        app_key = generate_app_key(sandbox=sandbox)
+        secrets = {generate_secret(app_key) for _ in range(200)}
+        assert all(re.fullmatch(rf"{prefix}[A-Za-z0-9]{{26}}", secret) for secret in secrets)
+        assert len(secrets) == 200
+    assert not generate_secret("mk_0123456789abcdefg").startswith("sk")
+
+
 def test_a_key_tells_its_mode_and_older_keys_tell_none() -> None:
     assert re.fullmatch(r"mk_live_[a-z0-9]{12}", generate_app_key(sandbox=False))
     for sandbox in (True, False):

@@ -58,7 +58,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "custody/sandbox.sql": WORKER,
     "deposits/chain_store.sql": WORKER,
     "deposits/deposits.sql": WORKER,
-    "deposits/sandbox_deposits.sql": WORKER,
+    "deposits/sandbox_deposits.sql": BOTH,
     "exchange/rates.sql": WEB,
     "merchants/addresses.sql": BOTH,
     "merchants/app_keys.sql": WEB,
@@ -105,6 +105,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "audit/checkpointing/home_restoration.sql": (),
     "audit/rollback/signer_record.sql": WORKER,
     "audit/rollback/evidence.sql": BOTH,
+    "sandbox/sandbox.sql": BOTH,
     "sub_users/activity.sql": WEB,
     "sub_users/pins.sql": WEB,
     "sub_users/profile.sql": WEB,
@@ -140,6 +141,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "audit/rollback/evidence.sql": "record_evidence",
         "book/nonce_partitions.sql": "drop_nonce_day",
         "observability/traces.sql": "delete_old",
+        "sandbox/sandbox.sql": "record_callback drop_old_callbacks",
         "withdrawals/hot_wallet_store.sql": "open_wallet record_funds lose_nonces read_known_nonce",
         "withdrawals/payouts.sql": "queue_orders mark_queued claim store_signed mark_broadcast release",
     },
@@ -152,6 +154,9 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "custody/records.sql": "record_treasury",
         "deposits/chain_store.sql": "insert_rewind",
         "deposits/sandbox_deposits.sql": "lock_deposits insert_deposit",
+        "sandbox/sandbox.sql": """
+            end_transfer hold_refund lock_deposits drop_old_unconfirmed insert_unconfirmed
+            delete_unconfirmed drop_block""",
         # In home. An apart cell's copies have other rights.
         "merchants/cells/carrying.sql": "insert_copy write_copy",
         "merchants/cells/mirroring.sql": "delete_rates insert_rates delete_evidence",

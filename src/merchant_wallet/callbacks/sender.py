@@ -217,11 +217,18 @@ class CallbackSender:
             payload = build_payload(merchant, claim.event_id, fields, nonce, self._clock())
             if traceparent := spans.current():
                 payload = add_traceparent(payload, traceparent)
-            return await self._client.send(url, payload)
+            return await self._send(claim, url, payload)
         except Exception as error:
             # Recorded like any failure, so one broken callback is not tried for ever.
             log_failure(log, "callback could not be sent", error)
             return Answer(0, error=OUR_FAULT)
+
+    async def _send(self, claim: Claim, url: str, payload: Payload) -> Answer:
+        return await self._client.send(url, payload)
+
+    def _find_next_ms(self, claim: Claim) -> int | None:
+        """When a callback that failed is sent next. None makes it a dead letter."""
+        return self._clock() + compute_pause_ms(claim.retry_no, self._draw())
 
     async def _merchant(self, claim: Claim) -> Merchant:
         """The merchant with the settings of the claim's time or newer."""
@@ -248,8 +255,8 @@ class CallbackSender:
             log.debug("callback delivered", latency_ms=answer.latency_ms)
             return
         failed = msgspec.structs.replace(answer, error=failure)
-        repeats = event is Event.FAILED
-        next_ms = self._clock() + compute_pause_ms(claim.retry_no, self._draw()) if repeats else None
+        next_ms = self._find_next_ms(claim) if event is Event.FAILED else None
+        repeats = next_ms is not None
         async with self._writers.acquire() as connection:
             await outbox.record_failure(connection, claim, failed, next_ms)
         say, said = (log.info, "callback not accepted") if repeats else (log.warning, "callback given up")

@@ -6,7 +6,7 @@
 select tx_hash, null::bytea, recipient, amount_units, final_ms from sandbox_transfer
  where chain = %(chain)s::text and verdict = 'paid' and final_ms >= %(first_ms)s::bigint and final_ms <= %(last_ms)s::bigint
 union all
-select block_number::text, sender, recipient, amount_units, at_ms + %(confirm_ms)s::bigint from sandbox_deposit
+select coalesce(tx_hash, block_number::text), sender, recipient, amount_units, at_ms + %(confirm_ms)s::bigint from sandbox_deposit
  where chain = %(chain)s::text and at_ms >= %(first_ms)s::bigint - %(confirm_ms)s::bigint
    and at_ms <= %(last_ms)s::bigint - %(confirm_ms)s::bigint
  order by 5, 1;

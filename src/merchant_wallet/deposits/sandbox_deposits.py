@@ -13,28 +13,38 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.workers import WorkerConnection
-from merchant_wallet.chains.sandbox.reader import MAX_NUMBER, SandboxDeposit
+from merchant_wallet.chains.sandbox.reader import MAX_NUMBER, SandboxDeposit, UnconfirmedDeposit
 
 QUERIES: Final = Queries(Path(__file__).with_name("sandbox_deposits.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
 
 async def add_deposit(
-    connection: AsyncConnection, chain: str, sender: bytes, recipient: bytes, amount_units: int, at_ms: int
+    connection: AsyncConnection,
+    chain: str,
+    sender: bytes,
+    recipient: bytes,
+    amount_units: int,
+    at_ms: int,
+    tx_hash: str | None = None,
 ) -> SandboxDeposit:
-    """Deposit an amount at an address of a sandbox chain. Returns it with its block."""
+    """Deposit an amount at an address of a sandbox chain. Returns it with its block.
+
+    `tx_hash` is the transaction of a deposit that was unconfirmed. Others get one from their block.
+    """
     values = {
         "chain": chain,
         "sender": sender,
         "recipient": recipient,
         "amount_units": amount_units,
         "at_ms": at_ms,
+        "tx_hash": tx_hash,
     }
     async with connection.transaction():
         await connection.execute(_TEXTS["lock_deposits"])
         row = await (await connection.execute(_TEXTS["insert_deposit"], values)).fetchone()
     assert row is not None
-    return SandboxDeposit(row[0], sender, recipient, amount_units, row[1])
+    return SandboxDeposit(row[0], sender, recipient, amount_units, row[1], tx_hash)
 
 
 class SandboxDeposits:
@@ -58,6 +68,10 @@ class SandboxDeposits:
             for row in await self._read("page_sandbox_deposits", chain=chain, first=first, last=last)
         ]
 
+    async def unconfirmed(self, chain: str) -> list[UnconfirmedDeposit]:
+        """The deposits that wait for a test, in order."""
+        return [_show_unconfirmed(row) for row in await self._read("list_unconfirmed", chain=chain)]
+
     async def received(self, chain: str, recipient: bytes, last: int) -> int:
         """Units that an address has received up to a block."""
         rows = await self._read("sum_received", chain=chain, recipient=recipient, last=last)
@@ -69,5 +83,12 @@ class SandboxDeposits:
 
 
 def _show(row: tuple[Any, ...]) -> SandboxDeposit:
-    block_number, sender, recipient, amount_units, at_ms = row
-    return SandboxDeposit(block_number, bytes(sender), bytes(recipient), amount_units, at_ms)
+    block_number, sender, recipient, amount_units, at_ms, tx_hash = row
+    return SandboxDeposit(block_number, bytes(sender), bytes(recipient), amount_units, at_ms, tx_hash)
+
+
+def _show_unconfirmed(row: tuple[Any, ...]) -> UnconfirmedDeposit:
+    deposit_no, tx_hash, sender, recipient, amount_units, at_ms, is_gone = row
+    return UnconfirmedDeposit(
+        deposit_no, tx_hash, bytes(sender), bytes(recipient), amount_units, at_ms, is_gone
+    )

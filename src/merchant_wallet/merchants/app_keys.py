@@ -136,7 +136,8 @@ async def add_key(
             "created_by": created_by,
         }
         await conn.execute(QUERIES["insert_key"].text, values)
-        secret = await _insert_secret(conn, keyring, merchant_id, key_no, 1, at_ms)
+        app_key = str(values["app_key"])
+        secret = await _insert_secret(conn, keyring, merchant_id, key_no, 1, app_key, at_ms)
         return NewSecret(await require_key(conn, merchant_id, key_no, at_ms), secret)
 
 
@@ -182,7 +183,7 @@ async def roll_key(
         if key.is_first:
             secret = await store.rotate_secret(conn, keyring, merchant_id, at_ms=at_ms, overlap_ms=overlap_ms)
         else:
-            secret = await _roll(conn, keyring, merchant_id, key_no, overlap_ms, at_ms)
+            secret = await _roll(conn, keyring, merchant_id, key, overlap_ms, at_ms)
         return NewSecret(await require_key(conn, merchant_id, key_no, at_ms), secret)
 
 
@@ -219,15 +220,16 @@ async def require_key(conn: Connection, merchant_id: int, key_no: int, at_ms: in
 
 
 async def _roll(
-    conn: Connection, keyring: Keyring, merchant_id: int, key_no: int, overlap_ms: int, at_ms: int
+    conn: Connection, keyring: Keyring, merchant_id: int, key: AppKey, overlap_ms: int, at_ms: int
 ) -> str:
+    key_no = key.key_no
     secrets = await _read_secrets(conn, merchant_id, key_no)
     live = [number for number, retired in secrets if not retired]
     for number in live[:-1]:
         # It has expired. Only its row says that it is live.
         await _end(conn, merchant_id, key_no, number, at_ms)
     await _end(conn, merchant_id, key_no, live[-1], None if overlap_ms else at_ms, at_ms + overlap_ms)
-    return await _insert_secret(conn, keyring, merchant_id, key_no, secrets[-1][0] + 1, at_ms)
+    return await _insert_secret(conn, keyring, merchant_id, key_no, secrets[-1][0] + 1, key.app_key, at_ms)
 
 
 async def _read_secrets(conn: Connection, merchant_id: int, key_no: int) -> list[tuple[int, bool]]:
@@ -256,9 +258,15 @@ async def _end(
 
 
 async def _insert_secret(
-    conn: Connection, keyring: Keyring, merchant_id: int, key_no: int, secret_no: int, at_ms: int
+    conn: Connection,
+    keyring: Keyring,
+    merchant_id: int,
+    key_no: int,
+    secret_no: int,
+    app_key: str,
+    at_ms: int,
 ) -> str:
-    secret = generate_secret()
+    secret = generate_secret(app_key)
     values = {
         "merchant_id": merchant_id,
         "key_no": key_no,

@@ -23,6 +23,8 @@ _FORM: Final = b"\x01"
 _NONCE_BYTES: Final = 12
 TEST_PREFIX: Final = "mk_test_"
 LIVE_PREFIX: Final = "mk_live_"
+_SECRET_PREFIXES: Final = {TEST_PREFIX: "skTest", LIVE_PREFIX: "skLive"}
+"""Letters only: libraries for webhooks may read a secret as Base64."""
 _APP_KEY_LENGTH: Final = 20
 _SECRET_LENGTH: Final = 32
 _SMALL: Final = string.ascii_lowercase + string.digits
@@ -116,9 +118,13 @@ def is_of_other_mode(app_key: str, *, sandbox: bool) -> bool:
     return app_key.startswith(LIVE_PREFIX if sandbox else TEST_PREFIX)
 
 
-def generate_secret() -> str:
-    """A new secret of 32 letters and digits: 190 bits."""
-    return _draw(_ANY, _SECRET_LENGTH)
+def generate_secret(app_key: str = "") -> str:
+    """A new secret of 32 letters and digits: 190 bits.
+
+    With an appKey that shows its mode, the secret shows it too, and has 154 bits.
+    """
+    prefix = next((text for mode, text in _SECRET_PREFIXES.items() if app_key.startswith(mode)), "")
+    return prefix + _draw(_ANY, _SECRET_LENGTH - len(prefix))
 
 
 def _draw(alphabet: str, length: int) -> str:

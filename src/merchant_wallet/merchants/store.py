@@ -115,7 +115,7 @@ async def create(
     """
     changed = _parse({**(settings or {}), "name": name})
     app_key = generate_app_key(sandbox=seed is not None)
-    app_secret, callback_secret = generate_secret(), generate_secret()
+    app_secret, callback_secret = generate_secret(app_key), generate_secret()
     async with conn.transaction():
         values = {"name": changed["name"], "app_key": app_key, "created_ms": at_ms, "cell_id": cell_id}
         merchant_id: int = (await _expect(conn, "insert_merchant", values))["merchant_id"]
@@ -230,9 +230,9 @@ async def rotate_secret(
     The older one works until it is retired, or for another `overlap_ms`. Raises SecretRefused if there are
     two live secrets already, MerchantUnknown.
     """
-    secret = generate_secret()
     async with conn.transaction():
         await raise_version(conn, merchant_id)
+        secret = generate_secret((await _read(conn, merchant_id=merchant_id))["app_key"])
         numbers, live, expired = await _app_secrets(conn, merchant_id, at_ms)
         for number in expired:
             await _retire(conn, merchant_id, number, at_ms)

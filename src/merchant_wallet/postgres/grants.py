@@ -132,7 +132,8 @@ GRANTS: Final[Mapping[str, Grant]] = {
         "select, update (frozen_cause, frozen_ms, next_nonce, funds, funds_ended_payouts, checked_ms)",
         _CHANGE,
     ),
-    "sandbox_transfer": Grant("", _ADD),
+    "sandbox_transfer": Grant("select, update (final_ms, verdict)", _ADD),
+    "sandbox_refund": Grant(_CHANGE, _READ),
     # Deposits and sweeps.
     "chain_block": Grant("", _KEEP),
     "chain_cursor": Grant(_READ, _CHANGE),
@@ -142,7 +143,8 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "deposit": Grant(_READ, _CHANGE),
     "deposit_credit": Grant(_READ, _ADD),
     "credited_transaction": Grant(_READ, _ADD),
-    "sandbox_deposit": Grant("", _READ),
+    "sandbox_deposit": Grant(_ADD, _READ),
+    "sandbox_unconfirmed": Grant(_KEEP, _READ),
     "sweep": Grant(_READ, _CHANGE),
     "sweep_signed": Grant(_READ, _ADD),
     # Callbacks.
@@ -154,6 +156,9 @@ GRANTS: Final[Mapping[str, Grant]] = {
         "select, insert, delete",
         "select, update (claimed_ms, ended_ms, address, http_status, error, answer, latency_ms)",
     ),
+    "sandbox_callback": Grant(_READ, "select, insert, delete"),
+    # What tests in a sandbox asked for. A live service has no row.
+    "sandbox_count": Grant(_KEEP, _KEEP),
     # Reconciliation and figures.
     "custody_address": Grant("", _ADD),
     "custody_cursor": Grant("", _CHANGE),

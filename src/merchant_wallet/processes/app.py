@@ -193,7 +193,7 @@ async def open_web(
         if siblings is not None:
             stack.push_async_callback(_cancel, asyncio.create_task(metrics.keep_publishing()))
         page = make_route(metrics.render, settings.metrics_networks, settings.trusted_proxies)
-        endpoints = build_endpoints(dependencies)
+        endpoints = _open_endpoints(base, dependencies, clock, stack)
         context = _make_page_context(base, public_url, dependencies, clock, stack, siblings)
         look = Site(context, (client.PATH,), "", [client.make_route(context.responses)])
         # The wallet site's users can keep its connections busy. Operators must not wait for them.
@@ -215,6 +215,18 @@ async def open_web(
         yield Web(
             endpoints, build_routes(endpoints, dependencies, settings.mode, further, sites), dependencies
         )
+
+
+def _open_endpoints(
+    base: Base, dependencies: Dependencies, clock: Callable[[], int], stack: AsyncExitStack
+) -> dict[str, Endpoint]:
+    """The operations. A sandbox has others, which play test values, and the control actions."""
+    if not base.settings.sandbox:
+        return build_endpoints(dependencies)
+    # A live service does not load test mode at all.
+    from merchant_wallet.processes import test_mode
+
+    return test_mode.open_endpoints(base, dependencies, clock, stack)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

@@ -75,6 +75,7 @@ class Shared:
     callbacks: CallbackClient
     ask_comparison: Callable[[], None] = _ask_nobody
     tracing: Tracing | None = None
+    sender: type[CallbackSender] = CallbackSender
 
 
 def make_callback_client(base: Base) -> CallbackClient:
@@ -132,7 +133,7 @@ class CellWorkers:
                 home, connect, cell.cell_id, settings.open_chains, minimum_units=settings.deposit_minimum
             ).run,
             CreditingWorker(home, connect, shared.writer).run,
-            CallbackSender(
+            shared.sender(
                 connect, base.keyring, shared.callbacks, connect_home=home, tracing=shared.tracing
             ).run,
             Maintenance(connect, tasks).run,

@@ -23,7 +23,7 @@ from merchant_wallet.processes.nodes import check_chains, open_chains
 from merchant_wallet.processes.signer_metrics import CountingSigner
 from merchant_wallet.processes.signers import open_signer
 from merchant_wallet.processes.sweeps import open_sweep_worker
-from merchant_wallet.withdrawals.attempt import Book
+from merchant_wallet.withdrawals.attempt import Book, FindRefundRest
 from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
 from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
 from merchant_wallet.withdrawals.payer import CLAIM_MS, Payer
@@ -109,7 +109,12 @@ async def open_payout_workers(
     """The payout workers of the settings' chains. Raises ConfigError, KeystoreError, SignerAway."""
     settings = base.settings
     grace_ms, sweeps, signer = settings.gap_fill_s * 1000, None, None
+    find_refund_rest: FindRefundRest | None = None
     if settings.sandbox:
+        # A live service does not load test mode.
+        from merchant_wallet.processes import test_mode
+
+        find_refund_rest = test_mode.find_refund_rest(worker_connection)
         chains: Mapping[str, Chain] = open_sandbox(base, worker_connection)
         check, close_chains, claim_ms = None, None, CLAIM_MS
     else:
@@ -140,6 +145,7 @@ async def open_payout_workers(
             max_builds=settings.payout_builds,
             claim_ms=claim_ms,
             tracing=tracing,
+            find_refund_rest=find_refund_rest,
         )
 
     gaps = NonceGapWorker(connect, chains, grace_ms=grace_ms)

@@ -127,7 +127,8 @@ async def work(
         stack.push_async_callback(payouts.close)
         apart = _open_apart(base, stack)
         checkpoint_task = await open_checkpoint_task(base, apart.reach_apart) if only is None else None
-        shared = Shared(base, writer, payouts, make_callback_client(base), tracing=tracing)
+        sender = find_sender(base.settings)
+        shared = Shared(base, writer, payouts, make_callback_client(base), tracing=tracing, sender=sender)
         workers: list[Worker] = [payouts.check]
         if checkpoint_task is not None:
             checkpoints = Maintenance(connect, {"checkpoints": checkpoint_task.run_once})
@@ -155,6 +156,15 @@ async def work(
         systemd.notify_ready()
         log.info("working", cell=only)
         await run_workers(workers, stop)
+
+
+def find_sender(settings: Settings) -> type[CallbackSender]:
+    """The sender of callbacks. A sandbox's plays test values; a live service does not load it."""
+    if not settings.sandbox:
+        return CallbackSender
+    from merchant_wallet.processes import test_mode
+
+    return test_mode.find_sender()
 
 
 def _open_home(
@@ -188,8 +198,8 @@ def _open_default_cell(
     settings, connect = base.settings, base.cells.connect_home
     yield start_after(compared, Expiry(connect, writer).run)
     yield CreditingWorker(connect, connect, writer).run
-    yield CallbackSender(connect, base.keyring, shared.callbacks, tracing=shared.tracing).run
     yield TestEventSender(connect, base.keyring, shared.callbacks).run
+    yield shared.sender(connect, base.keyring, shared.callbacks, tracing=shared.tracing).run
     yield Maintenance(connect, make_cell_tasks(settings.timestamp_tolerance_s)).run
     yield partial(Maintenance(connect, {"figures": rollup.advance_all}).run, interval_s=rollup.INTERVAL_S)
     # To ask the sandbox's chains costs nothing.

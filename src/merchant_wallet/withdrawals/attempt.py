@@ -40,6 +40,10 @@ class Book(Protocol):
         """Submit a command to the book. The outcome is what the database holds."""
 
 
+FindRefundRest = Callable[[Withdrawal, int], Awaitable[int]]
+"""How long the refund of a failed order of a merchant rests, in milliseconds. 0: it is made now."""
+
+
 class StepRefused(Exception):
     """The book refused a step although the order's status allows it. The text is the book's sentence."""
 
@@ -58,7 +62,9 @@ class Attempt:
         hold_refunds: bool,
         max_builds: int,
         clock: Callable[[], int],
+        find_refund_rest: FindRefundRest | None = None,
     ) -> None:
+        self._find_refund_rest = find_refund_rest
         self._claim = claim
         self._home = home
         self._cell = cell
@@ -87,8 +93,7 @@ class Attempt:
         if await self._freeze_unlike_journal(withdrawal):
             return DONE
         if withdrawal.status == FAILED:
-            await self._refund()
-            return DONE
+            return await self._refund(withdrawal)
         return await self._pay(order, plan_payout(withdrawal))
 
     async def _read_order(self) -> PayableOrder:
@@ -131,22 +136,30 @@ class Attempt:
         if isinstance(result, Waits):
             return result
         if isinstance(result, GivenUp):
-            await self._give_up(result.cause)
-        elif isinstance(result, Suspect):
+            return await self._give_up(result.cause)
+        if isinstance(result, Suspect):
             await self._freeze(result.cause, wallet_of=chain)
         elif await self._step(Settle(self._claim.order_id, result.tx_hash), PROCESSING) is not None:
             log.info("payout settled", **self._name, tx_hash=result.tx_hash)
         return DONE
 
-    async def _give_up(self, cause: str) -> None:
-        if await self._step(Fail(self._claim.order_id, cause), PROCESSING) is None:
-            return
+    async def _give_up(self, cause: str) -> Waits:
+        failed = await self._step(Fail(self._claim.order_id, cause), PROCESSING)
+        if failed is None:
+            return DONE
         log.warning("payout failed for good", **self._name, cause=cause)
-        await self._refund()
+        return await self._refund(failed)
 
-    async def _refund(self) -> None:
-        if not self._hold_refunds and await self._step(Refund(self._claim.order_id), FAILED) is not None:
+    async def _refund(self, failed: Withdrawal) -> Waits:
+        if self._hold_refunds:
+            return DONE
+        if self._find_refund_rest is not None:
+            rest_ms = await self._find_refund_rest(failed, self._claim.merchant_id)
+            if rest_ms:
+                return Waits(rest_ms)
+        if await self._step(Refund(self._claim.order_id), FAILED) is not None:
             log.info("payout refunded", **self._name)
+        return DONE
 
     async def _freeze(self, cause: str, wallet_of: str | None = None) -> None:
         """Freeze the order, in its cell and then in home, and the hot wallet of the chain `wallet_of`."""

@@ -29,7 +29,7 @@ from merchant_wallet.base.spans import Tracing, work_on_order
 from merchant_wallet.base.workers import Connect, WorkerConnection, compute_retry_pause_s, log_failure, repeat
 from merchant_wallet.chains.protocol import Chain, ChainAway, ChainDisagrees, Obstacle
 from merchant_wallet.withdrawals import payouts
-from merchant_wallet.withdrawals.attempt import Attempt, Book
+from merchant_wallet.withdrawals.attempt import Attempt, Book, FindRefundRest
 from merchant_wallet.withdrawals.chain_timeout import ChainWithTimeout
 from merchant_wallet.withdrawals.hot_wallet import HotWallet
 from merchant_wallet.withdrawals.payment import Waits
@@ -67,8 +67,8 @@ class Payer:
 
     `connect` connects to home, `connect_cell` to the cell; without it the cell is home's own.
     `chains` has one `Chain` per chain name. With `hold_refunds` a failed order keeps its hold. An order whose
-    transfers expire is signed again until it has `max_builds` transfers. Set `wake` to make it look at the
-    queue at once.
+    transfers expire is signed again until it has `max_builds` transfers. `find_refund_rest` is the sandbox's.
+    Set `wake` to make it look at the queue at once.
     """
 
     def __init__(
@@ -86,6 +86,7 @@ class Payer:
         clock: Callable[[], int] = now_ms,
         name: str | None = None,
         tracing: Tracing | None = None,
+        find_refund_rest: FindRefundRest | None = None,
     ) -> None:
         self.wake = asyncio.Event()
         self._cell_id = cell_id
@@ -103,6 +104,7 @@ class Payer:
             hold_refunds=hold_refunds,
             max_builds=max_builds,
             clock=clock,
+            find_refund_rest=find_refund_rest,
         )
         self._tracing = tracing
         self._hold_refunds = hold_refunds

@@ -1,4 +1,4 @@
-"""Simulated chains: every transfer becomes final by itself. Two recipients behave differently.
+"""Simulated chains: every transfer becomes final by itself. Some `recipients` behave differently.
 
 Rules:
 - Nothing is random: the same payout and seed give the same bytes and hash on every machine.
@@ -6,17 +6,17 @@ Rules:
   no chain's signature, so the bytes are worth nothing elsewhere.
 - The hash has the form of the simulated chain: keccak-256 with 0x on EVM chains, SHA-256 in plain hex on
   TRON.
-- A `Ledger` keeps the accepted transfers.
+- A `Ledger` keeps the accepted transfers. Until a transfer is final, a test may change how and when it ends.
 """
 
 import hashlib
 import hmac
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
-from merchant_wallet.base.addresses import SANDBOX_FAILING, SANDBOX_SLOW, keccak256
+from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.base.chains import is_evm
 from merchant_wallet.chains.protocol import (
     FinalRecord,
@@ -27,10 +27,9 @@ from merchant_wallet.chains.protocol import (
     Transfer,
     Verdict,
 )
+from merchant_wallet.chains.sandbox.recipients import BEHAVIOURS, FAILED, USUAL
 
-PAID: Final = "paid"
-FAILED: Final = "failed"
-FAILING_CAUSE: Final = "the sandbox lets every transfer to this address fail"
+FAILING_CAUSE: Final = "the sandbox lets this transfer fail"
 
 ENDLESS_UNITS: Final = 10**18
 """The sandbox's hot wallet always holds this much: more than anybody can order."""
@@ -38,19 +37,11 @@ ENDLESS_UNITS: Final = 10**18
 _MAC_BYTES: Final = 32
 
 
-class Behaviour(NamedTuple):
-    """How transfers to a recipient end, and how long they take (None: as configured)."""
-
-    confirm_ms: int | None
-    verdict: str
-
-
-USUAL: Final = Behaviour(None, PAID)
-BEHAVIOURS: Final = {
-    SANDBOX_FAILING: Behaviour(None, FAILED),
-    SANDBOX_SLOW: Behaviour(60_000, PAID),
-}
-"""The recipients that behave differently. They have the same 20 bytes on all chains."""
+SOON_MS: Final = 5_000
+"""Transfers that become final sooner need no further look before."""
+LOOK_MS: Final = 500
+LOOK_PART: Final = 8
+"""A transfer that takes longer is looked at after this part of its age: a test may end it at any moment."""
 
 
 class AcceptedTransfer(msgspec.Struct, frozen=True, gc=False):
@@ -147,9 +138,12 @@ class SandboxChain:
             accepted = await self._ledger.find(self._name, one.tx_hash)
             if accepted is None:
                 continue
-            left_ms = accepted.final_ms - self._clock()
+            now_ms = self._clock()
+            left_ms = accepted.final_ms - now_ms
             if left_ms <= 0:
                 return _verdict_on(accepted)
+            if left_ms > SOON_MS:
+                left_ms = max(LOOK_MS, (now_ms - accepted.accepted_ms) // LOOK_PART)
         return Pending(left_ms)
 
     def _mac(self, body: bytes) -> bytes:

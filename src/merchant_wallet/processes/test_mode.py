@@ -1,0 +1,55 @@
+"""Connects test mode with the web side and the worker side of a sandbox.
+
+Rules: `app`, `worker` and `payout_workers` import this module only if the settings say sandbox. So a live
+service does not even load the code of test mode.
+"""
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+from merchant_wallet.api.dependencies import Dependencies
+from merchant_wallet.api.endpoint import Endpoint
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.workers import WorkerConnection
+from merchant_wallet.callbacks.sender import CallbackSender
+from merchant_wallet.processes.base import Base
+from merchant_wallet.processes.routes import OPERATIONS
+from merchant_wallet.sandbox.callback_sender import SandboxCallbackSender
+from merchant_wallet.sandbox.context import SandboxContext
+from merchant_wallet.sandbox.refunds import make_refund_rest
+from merchant_wallet.sandbox.side import build_sandbox_endpoints
+from merchant_wallet.web.cells import CellPools
+from merchant_wallet.web.connections import Connections
+from merchant_wallet.withdrawals.attempt import FindRefundRest
+
+CONNECTIONS = 8
+"""More than a site has: an action waits for the workers with its connection."""
+
+
+def open_endpoints(
+    base: Base, dependencies: Dependencies, clock: Callable[[], int], stack: AsyncExitStack
+) -> dict[str, Endpoint]:
+    """The endpoints of a sandbox, with connections of their own."""
+    connections, cells = Connections(base.url, CONNECTIONS), CellPools(base.cells)
+    stack.push_async_callback(connections.close)
+    stack.push_async_callback(cells.close)
+    context = SandboxContext(
+        connections=connections,
+        cells=cells,
+        books=dependencies.writer,
+        operations=dependencies.operation_context,
+        clock=clock,
+        is_ending=lambda: dependencies.in_flight.left,
+        confirm_ms=base.settings.sandbox_confirm_ms,
+    )
+    return build_sandbox_endpoints(OPERATIONS, dependencies, context, stack)
+
+
+def find_sender() -> type[CallbackSender]:
+    """The sender of callbacks that plays test values."""
+    return SandboxCallbackSender
+
+
+def find_refund_rest(home: WorkerConnection) -> FindRefundRest:
+    """Says how long refunds wait for a test."""
+    return make_refund_rest(home, now_ms)
