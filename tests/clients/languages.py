@@ -19,6 +19,7 @@ class Language(NamedTuple):
     tests: tuple[tuple[str, ...], ...]
     quickstart: tuple[tuple[str, ...], ...]
     npm: bool = False
+    remedy: str = "scripts/setup --clients installs it"
 
     @property
     def folder(self) -> Path:
@@ -80,5 +81,6 @@ LANGUAGES = (
         ("go",),
         (GOFMT, ("go", "vet", "./..."), ("go", "test", "-count=1", "-v", "./...")),
         (("go", "run", "./examples/quickstart"),),
+        remedy="put Go 1.22 or newer into the path",
     ),
 )

@@ -17,6 +17,7 @@ from devnet import programs
 TIMEOUT_S = 240.0
 SKIPPED = r"(?i)[1-9][0-9]* tests skipped|skipped:? [1-9]|--- SKIP|# SKIP "
 """What JUnit, PHPUnit, Node and Go say of a test that was left out."""
+OLDEST_GO = (1, 22)
 
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
 each_language = pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.name)
@@ -25,7 +26,14 @@ each_language = pytest.mark.parametrize("language", LANGUAGES, ids=lambda langua
 def skip_without_tools(language: Language) -> None:
     missing = [tool for tool in language.needs if not (shutil.which(tool) or Path(tool).is_file())]
     if missing:
-        pytest.skip(f"the client of {language.name} needs {', '.join(missing)}: scripts/setup --clients")
+        pytest.skip(f"the client of {language.name} needs {', '.join(missing)}: {language.remedy}")
+    if language.name == "go" and (version := read_go_version()) < OLDEST_GO:
+        pytest.skip(f"the client of go needs Go {OLDEST_GO[0]}.{OLDEST_GO[1]}, here is {version}")
+
+
+def read_go_version() -> tuple[int, ...]:
+    said = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout
+    return tuple(map(int, re.findall(r"\d+", said)[:2]))
 
 
 def expand(word: str, folder: Path) -> list[str]:

@@ -102,9 +102,18 @@ def verifying_questions(story: Story) -> list[Question]:
     # The same answer with every character beyond ASCII escaped, as a proxy may rewrite it.
     escaped = "".join(c if ord(c) < 128 else json.dumps(c)[1:-1] for c in odd)
     true += [(path, nonce, odd), (path, nonce, escaped)]
+    quote = story.operations["getWithdrawFee"]
+    joined = quote.answer.replace(
+        '"amount":12.5,"amountArrival":11.5', '"amount":"12.5\\namountArrival=11.5"'
+    )
+    joined_name = quote.answer.replace('"amount":12.5,"amountArrival"', '"amount=12.5\\namountArrival"')
     created = story.operations[VECTOR_OPERATION]
     path = f"/merchant/{VECTOR_OPERATION}"
+    fee_path = "/merchant/getWithdrawFee"
     false = [
+        # The lines that are signed are the same, the fields are not.
+        (fee_path, quote.nonce, joined),
+        (fee_path, quote.nonce, joined_name),
         (path, created.nonce, created.answer.replace('"amount":12.5,', '"amount":12.50,')),
         (path, created.nonce, created.answer.replace('"txnStatus":"0"', '"txnStatus":"2"')),
         (path, "another", created.answer),
@@ -193,3 +202,14 @@ def test_the_printed_code_signs_and_verifies_as_the_service_does(
 
 def test_no_code_block_is_without_a_language_that_runs_it(integrating: str) -> None:
     assert re.findall(r"<!-- code: (\S+) -->", integrating) == [Path(each.code).name for each in LANGUAGES]
+
+
+def test_the_javascript_code_gives_amounts_as_texts(integrating: str, tmp_path: Path) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("JavaScript is not installed here: node")
+    (tmp_path / "wallet.mjs").write_text(read_code(integrating, "wallet.mjs") + "\n", encoding="utf-8")
+    shutil.copy(DRIVERS / "call.mjs", tmp_path)
+    said = subprocess.run(
+        ["node", "call.mjs"], cwd=tmp_path, capture_output=True, timeout=TIMEOUT_S, check=True
+    )
+    assert json.loads(said.stdout) == [200, "4611686018427.387904", "0.000001"]
