@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from scripts.documents.collection_files import write_collections
 from scripts.documents.pages import ROOT
 from scripts.documents.story import Example, Story
 
@@ -29,7 +30,7 @@ def write_examples(story: Story) -> dict[Path, str]:
 def write_interface() -> dict[Path, str]:
     """The other files, with the examples as they are in their file now."""
     read_examples.cache_clear()
-    return {DOCUMENT: write_document(build_document())}
+    return {DOCUMENT: write_document(build_document()), **write_collections()}
 
 
 def _show_example(example: Example) -> dict[str, Any]:

@@ -28,11 +28,19 @@
     return JSON.parse(raw.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (part) => (part[0] === '"' ? part : `"${part}"`)));
   }
 
+  // Without this check one value could be signed as two fields, and the other way round.
+  function isPlain(answer, raw) {
+    const named = raw.match(/"(?:[^"\\]|\\.)*"(?:\s*:)?/g).filter((part) => part.endsWith(":")).length;
+    const isOnce = named === Object.keys(answer).length + Object.keys(answer.data).length;
+    return isOnce && Object.entries(answer.data).every(([name, value]) => /^[A-Za-z0-9_]{1,64}$/.test(name)
+      && (value === null || (typeof value === "string" && !/[\u0000-\u001f\u007f-\u009f]/.test(value))));
+  }
+
   async function verify(secret, form, nonceStr, raw) {
     const answer = readTexts(raw);
     const fields = { ...answer.data, code: answer.code, nonceStr };
     const expected = await sign(secret, buildStringToSign(form.dataset.path, fields));
-    return expected.slice(0, Number(form.dataset.signLength)) === answer.data.sign;
+    return isPlain(answer, raw) && expected.slice(0, Number(form.dataset.signLength)) === answer.data.sign;
   }
 
   function makeFields(form) {
