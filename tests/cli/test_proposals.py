@@ -104,6 +104,35 @@ def test_a_looser_limit_is_proposed_and_another_person_accepts_it(terminal: Term
     assert "decided already" in again
 
 
+def test_a_key_that_may_do_more_is_proposed_and_another_person_accepts_it(terminal: Terminal) -> None:
+    wallet = terminal.of("root")
+    wallet.open_merchant()
+    wallet.ask("merchant", "set-key", "Shop", "1", "--operations", "queryOrder,getMerchantBalance")
+    assert "No key of this merchant" in wallet.refuse("merchant", "add-key", "Shop", "--name", "wide")
+    wallet.ask("merchant", "add-key", "Shop", "--name", "till", "--operations", "queryOrder")
+    widen = ("merchant", "set-key", "Shop", "2", "--operations", "any", "--networks", "192.0.2.0/24")
+    assert "--reason" in wallet.refuse(*widen)
+    made = wallet.ask(*widen, *WHY)
+    assert (made["before"], made["after"]) == ({"operations": "queryOrder"}, {"operations": "any"})
+    key = wallet.ask("merchant", "keys", "Shop")["keys"][1]
+    assert (key["operations"], key["networks"]) == (["queryOrder"], ["192.0.2.0/24"])
+    done = terminal.of("bob").ask("proposals", "accept", made["proposalNo"])
+    assert done["state"] == "accepted"
+    assert wallet.ask("merchant", "keys", "Shop")["keys"][1]["operations"] == []
+    assert last_entry(wallet)["action"] == "merchant.set_key"
+
+
+def test_a_proposal_about_a_key_that_is_revoked_meanwhile_fails(terminal: Terminal) -> None:
+    wallet = terminal.of("root")
+    wallet.open_merchant()
+    wallet.ask("merchant", "add-key", "Shop", "--name", "till", "--operations", "queryOrder")
+    made = wallet.ask("merchant", "set-key", "Shop", "2", "--operations", "any", *WHY)
+    wallet.ask("merchant", "revoke-key", "Shop", "2")
+    done = terminal.of("bob").ask("proposals", "accept", made["proposalNo"], status=1)
+    assert "no such key" in done["outcome"]
+    assert wallet.ask("proposals", "show", made["proposalNo"])["state"] == "failed"
+
+
 def test_a_rate_and_operators_are_proposed_too(terminal: Terminal) -> None:
     wallet = terminal.of("root")
     first = wallet.ask("rates", "set", "USDT:KFB", "7.1", *WHY)
