@@ -1,7 +1,7 @@
 """Build what a release consists of: `make release` runs this as `python -m scripts.build_release`.
 
 dist/ then has the wheel, the sdist, `constraints.txt` (the locked versions, for pip, pipx and uv tool),
-`requirements.txt` (the lock with hashes, and the wheel), the bill of materials and SHA256SUMS. The Python
+`requirements.txt` (the lock with hashes, and both wheels), the bill of materials and SHA256SUMS. The Python
 client has a wheel, an sdist, constraints and a bill of materials of its own, whose names have `client`.
 
 Rules:
@@ -152,12 +152,12 @@ def compare(one: Path, other: Path) -> None:
 def write_companions(target: Path) -> None:
     """Write what lies beside wheel and sdist: constraints, requirements, bill of materials, check sums."""
     lock = RUNTIME_LOCK.read_text(encoding="utf-8")
-    [wheel] = target.glob("merchant_wallet-*.whl")
     for name, extras in (("constraints.txt", EXTRAS_LOCK), ("client-constraints.txt", CLIENT_LOCK)):
         pins = list_pins(extras.read_text(encoding="utf-8"))
         (target / name).write_text("".join(f"{pin}\n" for pin in pins), encoding="utf-8")
-    own = f"./{wheel.name} \\\n    --hash=sha256:{_hash(wheel)}\n"
-    (target / "requirements.txt").write_text(lock + own, encoding="utf-8")
+    # The client needs nothing that the server does not need, and gives it the commands for integrators.
+    wheels = [f"./{path.name} \\\n    --hash=sha256:{_hash(path)}\n" for path in sorted(target.glob("*.whl"))]
+    (target / "requirements.txt").write_text(lock + "".join(wheels), encoding="utf-8")
     (target / "sbom.cdx.json").write_text(make_document(), encoding="utf-8")
     (target / "client-sbom.cdx.json").write_text(make_document(CLIENT), encoding="utf-8")
     sums = [f"{_hash(path)}  {path.name}\n" for path in sorted(target.iterdir())]

@@ -140,7 +140,9 @@ def test_constraints_and_requirements_are_the_lock(dist: Path, wheel: Path) -> N
     }.items() <= locked.items()
     requirements = (dist / "requirements.txt").read_text()
     assert requirements.startswith(RUNTIME_LOCK.read_text())
-    assert requirements.endswith(f"./{wheel.name} \\\n    --hash=sha256:{hash_of(wheel)}\n")
+    assert f"./{wheel.name} \\\n    --hash=sha256:{hash_of(wheel)}\n" in requirements
+    [client] = dist.glob("merchant_wallet_client-*.whl")
+    assert requirements.endswith(f"./{client.name} \\\n    --hash=sha256:{hash_of(client)}\n")
 
 
 def test_the_clients_wheel_has_its_package_alone_and_needs_httpx_alone(dist: Path) -> None:
