@@ -88,6 +88,8 @@ def test_the_wheel_has_every_file_of_the_package_and_of_the_deployment(wheel: Pa
     shared = f"merchant_wallet-{VERSION}.data/data/share/merchant-wallet/"
     deployment = {shared + str(path.relative_to(ROOT / "deploy")) for path in list_deployment()}
     deployment.add(f"{shared}alerts.yml")
+    # Built by the release itself, also if this folder has none.
+    package.add("merchant_wallet/web/documentation.zip")
     assert names == package | deployment
     for kind in (".sql", ".html", ".css", ".js", ".toml"):
         assert any(name.endswith(kind) for name in package), kind
