@@ -53,6 +53,7 @@ FAR = "far"
 """The schema of the tests' apart cell."""
 LONGEST = (
     "browser/test_console_orders.py",
+    "clients/test_clients.py",
     "processes/test_up.py",
     "browser/test_console.py",
     "browser/test_design.py",
