@@ -11,6 +11,7 @@ from typing import Any, Final
 
 FOLDER: Final = "assets/inline"
 _CHECKBOX: Final = '<input type="checkbox" disabled'
+_BLOCK = re.compile(r"(<pre[^>]*>(?:<span></span>)?(?:<a [^>]*></a>)?)<code>")
 _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
@@ -26,4 +27,8 @@ def on_post_page(output: str, page: Any, config: Any) -> str:
         return f'<script src="{"../" * depth}{FOLDER}/{name}"></script>'
 
     label = "待确认" if config.extra["language"] == "zh" else "to do"
-    return _INLINE.sub(move, output).replace(_CHECKBOX, f'{_CHECKBOX} aria-label="{label}"')
+    text = _INLINE.sub(move, output).replace(_CHECKBOX, f'{_CHECKBOX} aria-label="{label}"')
+    # What scrolls sideways on a phone can be reached with the keyboard.
+    text = text.replace("<table>", '<div class="table-scroll" tabindex="0"><table class="rows">')
+    text = text.replace("</table>", "</table></div>")
+    return _BLOCK.sub(r'\1<code tabindex="0">', text)

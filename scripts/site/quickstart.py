@@ -13,7 +13,9 @@ from scripts.site.texts import ROOT, read, read_code
 
 
 class Client(NamedTuple):
-    """A client: its folder, its example, the name of its language in a code block, and the printed code."""
+    """A client: its folder, its example, the name of its language in a code block, the printed code, and how
+    the example is run in its folder.
+    """
 
     page: str
     name: str
@@ -21,10 +23,19 @@ class Client(NamedTuple):
     example: str
     fence: str
     printed: str
+    run: tuple[str, ...]
 
 
 CLIENTS: Final = (
-    Client("python", "Python", "client", "examples/quickstart.py", "python", "wallet.py"),
+    Client(
+        "python",
+        "Python",
+        "client",
+        "examples/quickstart.py",
+        "python",
+        "wallet.py",
+        ("python3 -m venv .venv", ".venv/bin/pip install .", ".venv/bin/python examples/quickstart.py"),
+    ),
     Client(
         "typescript",
         "TypeScript",
@@ -32,10 +43,38 @@ CLIENTS: Final = (
         "examples/quickstart.mjs",
         "javascript",
         "wallet.mjs",
+        ("npm ci", "npm run build", "node examples/quickstart.mjs"),
     ),
-    Client("php", "PHP", "clients/php", "examples/quickstart.php", "php", "wallet.php"),
-    Client("go", "Go", "clients/go", "examples/quickstart/main.go", "go", "wallet.go"),
-    Client("java", "Java", "clients/java", "examples/Quickstart.java", "java", "Wallet.java"),
+    Client(
+        "php",
+        "PHP",
+        "clients/php",
+        "examples/quickstart.php",
+        "php",
+        "wallet.php",
+        ("php examples/quickstart.php",),
+    ),
+    Client(
+        "go",
+        "Go",
+        "clients/go",
+        "examples/quickstart/main.go",
+        "go",
+        "wallet.go",
+        ("go run ./examples/quickstart",),
+    ),
+    Client(
+        "java",
+        "Java",
+        "clients/java",
+        "examples/Quickstart.java",
+        "java",
+        "Wallet.java",
+        (
+            "javac -encoding UTF-8 -d build/client src/main/java/merchantwallet/*.java",
+            "java -cp build/client examples/Quickstart.java",
+        ),
+    ),
 )
 PARTS: Final = {
     "connect": (
@@ -94,7 +133,7 @@ def write_page(client: Client, language: Language) -> str:
         return f"# {client.name}\n\n{note}\n\n{read_code(client.printed)}\n"
     text = read(example)
     lines = [f"# {client.name}", "", _INTRO[language].format(name=client.name), ""]
-    lines += _show_installing(client, zh)
+    lines += _show_running(client, zh)
     for part, (english, chinese, words, chinese_words) in PARTS.items():
         found = re.search(
             rf"^[^\n]*docs:begin {part}\b[^\n]*\n(.*?)^[^\n]*docs:end {part}\b", text, re.S | re.M
@@ -109,7 +148,7 @@ def write_page(client: Client, language: Language) -> str:
         "",
     ]
     clean = re.sub(r"^[^\n]*docs:(?:begin|end)[^\n]*\n", "", text, flags=re.M)
-    lines += [_fence(client.fence, clean.strip("\n")), "", _NEXT[language]]
+    lines += [_fence(client.fence, clean.strip("\n")), "", *_show_installing(client, zh), _NEXT[language]]
     return "\n".join(lines)
 
 
@@ -121,6 +160,18 @@ def find_example(client: Client) -> str | None:
     named = sorted((ROOT / client.folder).glob("examples/**/[Qq]uick[Ss]tart*"))
     files = [each for each in named if each.is_file()]
     return str(files[0].relative_to(ROOT)) if files else None
+
+
+def _show_running(client: Client, zh: bool) -> list[str]:
+    """How to run the example in a clone, with the environment of the quick start."""
+    head = "运行示例" if zh else "Run the example"
+    where = (
+        "在代码仓库的副本中，先按[快速开始](index.md)设置环境变量："
+        if zh
+        else "In a clone of the repository, with the environment of the [quick start](index.md):"
+    )
+    commands = "\n".join((f"cd {client.folder}", *client.run))
+    return [f"## {head} {{#run}}", "", where, "", _fence("sh", commands), ""]
 
 
 def _show_installing(client: Client, zh: bool) -> list[str]:
@@ -135,9 +186,9 @@ def _show_installing(client: Client, zh: bool) -> list[str]:
     )
     if not blocks:
         return []
-    head = "安装" if zh else "Install"
-    where = "在代码仓库的副本中：" if zh else "In a clone of the repository:"
-    return [f"## {head} {{#install}}", "", where, "", "\n\n".join(blocks), ""]
+    head = "装进自己的项目" if zh else "Install it into your project"
+    more = "更多见客户端的 `README.md`。" if zh else "The client's `README.md` says more."
+    return [f"## {head} {{#install}}", "", "\n\n".join(blocks), "", more, ""]
 
 
 def _fence(language: str, code: str) -> str:

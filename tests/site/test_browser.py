@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 from tests.browser import conftest as shared
-from tests.browser.conftest import DESKTOP, NARROW, PHONE, CheckAxe, Screen, Visits
+from tests.browser.conftest import DESKTOP, NARROW, PHONE, TIMEOUT_MS, CheckAxe, Screen, Visits
 from tests.conftest import TEMPLATE, SharedPostgres
 from tests.journeys.conftest import Platform
 
@@ -69,17 +69,24 @@ def test_the_search_finds_it_without_another_host(
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"/docs/{home}")
     _search(page, words)
-    expect(
-        page.locator(".md-search-result__title, .md-search-result h1, .md-search-result h2")
-        .filter(has_text=found)
-        .first
-    ).to_be_visible()
+    titles = page.locator(".md-search-result__title, .md-search-result h1, .md-search-result h2")
+    _wait_for(page, titles.filter(has_text=found).first)
     assert [url for url in asked if not url.startswith(service)] == []
 
 
 def _search(page: Page, words: str) -> None:
     page.locator(".md-search__input").click()
-    page.locator(".md-search__input").fill(words)
+    page.locator(".md-search__input").press_sequentially(words)
+
+
+def _wait_for(page: Page, result: Locator) -> None:
+    """Wait for a result. What was typed before the index had arrived is searched at the next key."""
+    for _ in range(TIMEOUT_MS // 500):
+        if result.is_visible():
+            return
+        page.locator(".md-search__input").press("End")
+        page.wait_for_timeout(500)
+    expect(result).to_be_visible()
 
 
 def test_the_language_link_leads_to_the_same_page(visits: Visits, service: str) -> None:
