@@ -1,6 +1,5 @@
 """The tables that pages include by name, made from the code's own tables and from `docs/site/codes.toml`."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -53,16 +52,31 @@ def _show_operations(language: Language, path: str) -> str:
 
 
 _CHINESE_BEHAVIOUR: Final = {
-    "the transfer fails for good: the order goes 1, 3, 6 and the money is back": "转账彻底失败："
-    "订单依次为 1、3、6，资金退回",
+    "the order waits for approval, whatever its amount, and then for its transfer: `advance` leads it on": (
+        "无论金额大小，订单都等待审批，之后等待转账：由 `advance` 推进"
+    ),
+    "the transfer never becomes final: the order stays in 1 until `advance` or `fail`": (
+        "转账始终不会最终确认：订单停在 1，直到 `advance` 或 `fail`"
+    ),
+    "the order is paid, like one to any other address": "正常付款，与其他地址相同",
+    "the transfer fails for good, and the order stays in 3 until `advance` lets it be refunded": (
+        "转账彻底失败，订单停在 3，直到 `advance` 使其退款"
+    ),
+    "the order is cancelled at once; its answer still says 0": "订单立即取消；创建响应仍为 0",
+    "nobody approves the order: it expires after about a second": "无人批准，约一秒后过期",
+    "the transfer fails for good: the order goes 1, 3, 6 and the money is back": (
+        "转账彻底失败：订单依次为 1、3、6，资金退回"
+    ),
+    "the same": "同上",
     "the transfer takes a minute to become final": "转账一分钟后才最终确认",
 }
-_CHINESE_HEADS: Final = {"On ERC20": "ERC20 地址", "On TRC20": "TRC20 地址", "What happens": "效果"}
+_CHINESE_HEADS: Final = ("ERC20 与 BEP20 地址", "TRC20 地址", "txnStatus", "效果")
 
 
 def _show_sandbox_addresses(language: Language, path: str) -> str:
+    """The recipients. Raises KeyError for a behaviour that has no Chinese yet."""
     table = read_block("sandbox addresses")
-    if language == "zh":
-        for english, chinese in {**_CHINESE_BEHAVIOUR, **_CHINESE_HEADS}.items():
-            table = re.sub(rf"\| {re.escape(english)} (?=\|)", f"| {chinese} ", table)
-    return table
+    if language == "en":
+        return table
+    rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in table.splitlines()[2:]]
+    return write_table(_CHINESE_HEADS, [(*row[:-1], _CHINESE_BEHAVIOUR[row[-1]]) for row in rows])
