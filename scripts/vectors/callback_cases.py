@@ -69,6 +69,11 @@ def deposit(user: bool = True, chain: str = "ERC20", currency: str = "USDT") -> 
     ]
 
 
+def other(event_type: str, event_id: str) -> list[Field]:
+    """A callback of another kind: a test event of the console, or a kind of the future."""
+    return [*_common(event_id), *text(eventType=event_type), *number(createTime=NOW_MS - 500)]
+
+
 def list_callbacks() -> Iterator[Case]:
     """All cases, in the order of the file."""
     for method in METHODS:
@@ -98,6 +103,8 @@ def _true(method: str) -> Iterator[Case]:
             whose = "a sub-user's" if user else "the merchant's own"
             fields = deposit(user, chain, currency)
             yield _case(f"{whose} deposit on {chain}, credited in {currency}", method, fields)
+    yield _case("a test event", method, other("test", "evt_test_17"))
+    yield _case("an event of a kind of the future", method, other("refund", "evt_8589934700_0"))
 
 
 def _texts(method: str) -> Iterator[Case]:
