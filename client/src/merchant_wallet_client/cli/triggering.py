@@ -41,13 +41,24 @@ ACTIONS: Final = (
 )
 NOWHERE: Final = "http://127.0.0.1:9/"
 """A notifyUrl at which nobody listens: `listen` shows the callback all the same."""
-ADDRESSES: Final = {
-    "TRC20": "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC",
-    "ERC20": "0x52908400098527886E0F7030069857D2E4169EE7",
+WAITING: Final = {
+    "TRC20": "T9yD14Nj9j7xAB4dbGeiX9h8uzngxF51iV",
+    "ERC20": "0x0000000000000000000000000000000000057a70",
 }
+"""Recipients to whom a sandbox pays only when `advance` says so: nothing happens in between."""
+EXPIRING: Final = {
+    "TRC20": "T9yD14Nj9j7xAB4dbGeiX9h8uznhWfMTv9",
+    "ERC20": "0x0000000000000000000000000000000000057a75",
+}
+"""Recipients whose orders nobody approves."""
 
 
 def _make_order(call: Call, fields: Fields, status: str) -> None:
+    made = _create_order(call, fields, WAITING)
+    call("/sandbox/advance", {"orderId": made["orderId"], "txnStatus": status})
+
+
+def _create_order(call: Call, fields: Fields, recipients: dict[str, str]) -> Any:
     chain = fields.get("chainType", "TRC20")
     amount = fields.get("amount", "25")
     name = f"cli-{secrets.token_hex(6)}"
@@ -57,12 +68,11 @@ def _make_order(call: Call, fields: Fields, status: str) -> None:
         "chainType": chain,
         "currency": "USDT",
         "mcOrderId": name,
-        "address": ADDRESSES.get(chain, ADDRESSES["ERC20"]),
+        "address": recipients.get(chain, recipients["ERC20"]),
         "notifyUrl": NOWHERE,
         **fields,
     }
-    made = call("createMerchantWithdrawOrder", order)
-    call("/sandbox/advance", {"orderId": made["orderId"], "txnStatus": status})
+    return call("createMerchantWithdrawOrder", order)
 
 
 def _make_deposit(call: Call, fields: Fields, finality: str) -> Any:
@@ -80,6 +90,10 @@ SCENARIOS: Final[dict[str, tuple[str, Callable[[Call, Fields], Any]]]] = {
     "order.paid": ("an order that is paid", lambda call, fields: _make_order(call, fields, "2")),
     "order.failed": ("an order whose transfer fails", lambda call, fields: _make_order(call, fields, "3")),
     "order.cancelled": ("an order that is cancelled", lambda call, fields: _make_order(call, fields, "4")),
+    "order.expired": (
+        "an order that nobody approves",
+        lambda call, fields: _create_order(call, fields, EXPIRING),
+    ),
     "order.refunded": ("one that fails and is refunded", lambda call, fields: _make_order(call, fields, "6")),
     "deposit.credited": (
         "a deposit that is credited",
@@ -103,9 +117,9 @@ def trigger(
 ) -> None:
     """Let something happen in the sandbox. A live service has no such thing.
 
-    Scenarios: order.paid, order.failed, order.cancelled, order.refunded, deposit.credited, deposit.pending,
-    deposit.reorganised. Control actions: fund, deposit, confirm, reorganise, advance, fail, resendCallback,
-    acceptCallback.
+    Scenarios: order.paid, order.failed, order.cancelled, order.expired, order.refunded, deposit.credited,
+    deposit.pending, deposit.reorganised. Control actions: fund, deposit, confirm, reorganise, advance, fail,
+    resendCallback, acceptCallback.
 
     \b
     Examples:

@@ -1,0 +1,139 @@
+"""The client's commands with the sandbox's control interface: things happen, and callbacks reach a laptop."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.journeys.conftest import Platform, wait_until
+from typer.testing import CliRunner
+
+from merchant_wallet_client.cli.program import app
+
+WORKING = True
+COMMAND = Path(sys.executable).with_name("merchant-wallet-client")
+TIMEOUT_S = 120
+
+
+@pytest.fixture
+def keys(platform: Platform) -> Mapping[str, str]:
+    """The environment of a merchant without money."""
+    shop = platform.open_merchant()
+    return {
+        "MERCHANT_WALLET_URL": f"http://127.0.0.1:{platform.port}",
+        "MERCHANT_WALLET_APP_KEY": shop.client.app_key,
+        "MERCHANT_WALLET_SECRET": shop.client.secret,
+    }
+
+
+def trigger(keys: Mapping[str, str], *words: str, status: int = 0) -> Any:
+    done = CliRunner().invoke(app, ["trigger", *words], env=dict(keys))
+    assert done.exit_code == status, done.output
+    # The service in this process may log beside it.
+    [document] = [line for line in done.stdout.splitlines() if line.startswith('{"ok"')]
+    return json.loads(document)
+
+
+@contextmanager
+def receiver() -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    """A shop's endpoint on a laptop: its URL, and what it accepted."""
+    received: list[Mapping[str, Any]] = []
+
+    class Endpoint(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.send_header("Content-Length", "7")
+            self.end_headers()
+            self.wfile.write(b"success")
+
+        def log_message(self, format: str, *args: object) -> None:
+            """No log."""
+
+    server = HTTPServer(("127.0.0.1", 0), Endpoint)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/paid", received
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def listening(keys: Mapping[str, str], *words: str) -> Iterator["subprocess.Popen[str]"]:
+    """A running `listen`, once its stream is open."""
+    program = subprocess.Popen(
+        [COMMAND, "listen", *words],
+        env=dict(keys),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert program.stderr is not None
+    try:
+        assert program.stderr.readline().startswith("Listening at")
+        yield program
+    finally:
+        program.terminate()
+        program.communicate(timeout=TIMEOUT_S)
+
+
+def test_a_refunded_order_reaches_a_receiver_on_a_laptop(keys: Mapping[str, str], platform: Platform) -> None:
+    before = trigger(keys, "order.paid")["steps"][1]["answer"]["data"]
+    first = f"evt_{before['orderId']}_2"
+    with receiver() as (url, received):
+        wait_until(lambda: is_tried(platform, first), "the first callback")
+        with listening(keys, "--forward", url, "--after", first) as program:
+            steps = trigger(keys, "order.refunded", "amount=12.50")["steps"]
+            order = steps[1]["answer"]["data"]
+            events = [f"evt_{order['orderId']}_{status}" for status in (3, 6)]
+            shown = read_until(program, events[-1], set(events))
+    assert (order["amount"], steps[2]["answer"]["data"]["txnStatus"]) == (12.5, "6")
+    assert [each["eventId"] for each in shown] == events
+    assert all(each["verified"] and each["accepted"] for each in shown)
+    assert [each["txnStatus"] for each in received if each["orderId"] == order["orderId"]] == ["3", "6"]
+    wait_until(lambda: all(is_delivered(platform, each) for each in events), "what was accepted is reported")
+
+
+def read_until(program: "subprocess.Popen[str]", last: str, events: set[str]) -> list[dict[str, Any]]:
+    """What `listen` shows of these events, up to the last one."""
+    assert program.stdout is not None
+    shown: list[dict[str, Any]] = []
+    for line in program.stdout:
+        document = json.loads(line)
+        if document["eventId"] in events:
+            shown.append(document)
+        if document["eventId"] == last:
+            break
+    return shown
+
+
+def is_delivered(platform: Platform, event_id: str) -> bool:
+    return platform.rows("select state from callback where event_id = %s", event_id) == [("delivered",)]
+
+
+def is_told(platform: Platform, event_id: str) -> bool:
+    return bool(platform.rows("select 1 from callback where event_id = %s", event_id))
+
+
+def is_tried(platform: Platform, event_id: str) -> bool:
+    rows = platform.rows("select attempt_no from callback where event_id = %s", event_id)
+    return bool(rows) and bool(rows[0][0])
+
+
+def test_every_scenario_plays(keys: Mapping[str, str], platform: Platform) -> None:
+    assert trigger(keys, "order.cancelled")["steps"][-1]["answer"]["data"]["txnStatus"] == "4"
+    assert trigger(keys, "order.failed")["steps"][-1]["answer"]["data"]["txnStatus"] == "3"
+    expired = trigger(keys, "order.expired")["steps"][-1]["answer"]["data"]["orderId"]
+    wait_until(lambda: is_told(platform, f"evt_{expired}_5"), "the callback of an expired order")
+    for scenario in ("deposit.credited", "deposit.pending", "deposit.reorganised"):
+        steps = trigger(keys, scenario, "extUserId=alice")["steps"]
+        assert [step["answer"]["code"] for step in steps] == [200] * len(steps)
+    told = trigger(keys, "fund", "currency=EUR", "amount=1", status=1)
+    assert (told["ok"], told["code"]) == (False, 40003)
