@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace MerchantWallet\Tests;
 
 use MerchantWallet\Code;
+use MerchantWallet\DepositCallback;
 use MerchantWallet\MerchantWallet;
 use MerchantWallet\NoAnswerError;
 use MerchantWallet\RefusedError;
@@ -91,6 +92,81 @@ final class ServiceTest extends TestCase
         }
     }
 
+    public function testEveryCodeOfAnOperationIsTold(): void
+    {
+        $once = self::connect(retries: 0);
+        $unknown = [Code::NONCE_REPEATED, Code::TOO_MANY_REQUESTS, Code::INTERNAL_FAULT, Code::UNAVAILABLE];
+        foreach (Code::cases() as $code) {
+            if ($code->value < Code::BODY_MALFORMED->value) {
+                continue;
+            }
+            try {
+                $once->call('getMerchantBalance', ['sbx' => $code->value]);
+                self::fail("not refused with $code->name");
+            } catch (NoAnswerError $error) {
+                self::assertContains($code, $unknown);
+                self::assertTrue($error->getPrevious() instanceof RefusedError && $error->getPrevious()->is($code));
+            } catch (RefusedError $error) {
+                self::assertNotContains($code, $unknown);
+                self::assertTrue($error->is($code), "$code->name: {$error->getMessage()}");
+            }
+        }
+    }
+
+    public function testTroubleOnTheWayMovesMoneyOnce(): void
+    {
+        $this->wallet->exchange('10', 'USDT', 'KFB', "fx-$this->run");
+        $alice = $this->wallet->getMerchantCustomer("t $this->run");
+        foreach (['lost', 'cut', '50300.2', '50000.1', '42900.1'] as $word) {
+            $this->wallet->transferFromMerchantToUser('KFB', '1', "sbx:$word:$this->run", $alice->address);
+        }
+        self::assertSame('5', $this->wallet->getMerchantCustomer($alice->extUserId)->balance);
+    }
+
+    public function testADepositIsToldToTheEndpoint(): void
+    {
+        $folder = sys_get_temp_dir() . "/callbacks-$this->run";
+        $port = getenv('MERCHANT_WALLET_CALLBACK_PORT');
+        $server = proc_open(
+            [PHP_BINARY, '-S', "127.0.0.1:$port", dirname(__DIR__) . '/examples/quickstart.php'],
+            [['pipe', 'r'], ['file', '/dev/null', 'w'], ['file', '/dev/null', 'w']],
+            $pipes,
+            env_vars: ['CALLBACK_FOLDER' => $folder] + getenv(),
+        );
+        try {
+            $alice = $this->wallet->getMerchantCustomer("d $this->run");
+            $sent = $this->wallet->sandbox(
+                'deposit',
+                ['chainType' => 'ERC20', 'amount' => '5', 'extUserId' => $alice->extUserId],
+            );
+            $callback = self::waitForDeposit($folder, (string) $sent['txHash']);
+            self::assertSame(["d $this->run", '5', '35.5'], [
+                $callback->extUserId,
+                $callback->amount,
+                $callback->amountArrival,
+            ]);
+        } finally {
+            proc_terminate($server);
+            proc_close($server);
+            array_map(unlink(...), glob("$folder/*") ?: []);
+        }
+    }
+
+    private static function waitForDeposit(string $folder, string $txHash): DepositCallback
+    {
+        for ($i = 0; $i < 450; $i++) {
+            foreach (glob("$folder/*.json") ?: [] as $file) {
+                $body = (string) file_get_contents($file);
+                $callback = MerchantWallet::verifyCallback($body, [], (string) getenv('MERCHANT_WALLET_SECRET'));
+                if ($callback instanceof DepositCallback && $callback->txHash === $txHash) {
+                    return $callback;
+                }
+            }
+            usleep(100_000);
+        }
+        self::fail('no callback of the deposit came');
+    }
+
     public function testAnOperationWithoutAMethodIsCalledByItsName(): void
     {
         $data = $this->wallet->call('getMerchantCustomer', ['extUserId' => 'Zoë 😀', 'page' => 'a=b&c=d +%20', 'none' => null]);
@@ -103,12 +179,14 @@ final class ServiceTest extends TestCase
         (new MerchantWallet('http://127.0.0.1:9', 'demo', 'secret', retries: 1, backoffS: 0.001))->getMerchantBalance();
     }
 
-    private static function connect(?string $appKey = null, ?string $secret = null): MerchantWallet
+    private static function connect(?string $appKey = null, ?string $secret = null, int $retries = 3): MerchantWallet
     {
         return new MerchantWallet(
             (string) getenv('MERCHANT_WALLET_URL'),
             $appKey ?? (string) getenv('MERCHANT_WALLET_APP_KEY'),
             $secret ?? (string) getenv('MERCHANT_WALLET_SECRET'),
+            retries: $retries,
+            backoffS: 0.1,
         );
     }
 }

@@ -1,18 +1,28 @@
 package merchantwallet;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.sun.net.httpserver.HttpServer;
 import java.math.BigDecimal;
+import java.net.InetSocketAddress;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIfEnvironmentVariable;
+import org.junit.jupiter.api.io.TempDir;
 
 /** All operations at a running sandbox, which MERCHANT_WALLET_URL and the names beside it describe. */
 @EnabledIfEnvironmentVariable(named = "MERCHANT_WALLET_URL", matches = "http.*", disabledReason = "no sandbox is named")
@@ -80,6 +90,58 @@ class ServiceTest {
     }
 
     @Test
+    void everyCodeOfAnOperationIsTold() {
+        MerchantWallet once = connect(env("APP_KEY"), env("SECRET"), 0);
+        Set<Code> unknown = Set.of(Code.NONCE_REPEATED, Code.TOO_MANY_REQUESTS, Code.INTERNAL_FAULT, Code.UNAVAILABLE);
+        for (Code code : Code.values()) {
+            if (code.number() < Code.BODY_MALFORMED.number()) {
+                continue;
+            }
+            WalletError error = assertThrows(
+                    WalletError.class,
+                    () -> once.call("getMerchantBalance", Map.of("sbx", Integer.toString(code.number()))));
+            assertEquals(unknown.contains(code), error instanceof NoAnswerError, code + ": " + error);
+            Throwable refusal = error instanceof NoAnswerError ? error.getCause() : error;
+            assertTrue(assertInstanceOf(RefusedError.class, refusal).is(code), code + ": " + error);
+        }
+    }
+
+    @Test
+    void troubleOnTheWayMovesMoneyOnce() {
+        wallet.exchange(amount("10"), "USDT", "KFB", "fx2-" + run);
+        Customer alice = wallet.getMerchantCustomer("t " + run);
+        for (String word : List.of("lost", "cut", "50300.2", "50000.1", "42900.1")) {
+            wallet.transferFromMerchantToUser("KFB", amount("1"), "sbx:" + word + ":" + run, alice.address());
+        }
+        assertEquals(amount("5"), wallet.getMerchantCustomer(alice.extUserId()).balance());
+    }
+
+    @Test
+    void aDepositIsToldToTheEndpoint(@TempDir Path folder) throws Exception {
+        BlockingQueue<Callback> came = new LinkedBlockingQueue<>();
+        CallbackReceiver receiver = new CallbackReceiver(
+                new CallbackVerifier(env("CALLBACK_SECRET")), new FileCallbackStore(folder), came::add);
+        int port = Integer.parseInt(env("CALLBACK_PORT"));
+        HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", port), 0);
+        server.createContext("/callbacks", receiver);
+        server.start();
+        try {
+            Customer alice = wallet.getMerchantCustomer("d " + run);
+            Fields sent = wallet.sandbox(
+                    "deposit", Map.of("chainType", "ERC20", "amount", "5", "extUserId", alice.extUserId()));
+            Callback callback = came.poll(45, TimeUnit.SECONDS);
+            while (!(callback instanceof DepositCallback deposit && deposit.txHash().equals(sent.text("txHash")))) {
+                assertNotNull(callback, "no callback of the deposit came");
+                callback = came.poll(45, TimeUnit.SECONDS);
+            }
+            assertEquals(List.of("d " + run, amount("5"), amount("35.5")),
+                    List.of(deposit.extUserId(), deposit.amount(), deposit.amountArrival()));
+        } finally {
+            server.stop(0);
+        }
+    }
+
+    @Test
     void anOperationWithoutAMethodIsCalledByItsName() {
         Fields data = wallet.call("getMerchantCustomer", Map.of("extUserId", "Zoë 😀 \\", "page", "a=b&c=d +%20\"", "none", ""));
         assertEquals("Zoë 😀 \\", data.text("extUserId"));
@@ -90,7 +152,12 @@ class ServiceTest {
     }
 
     private static MerchantWallet connect(String appKey, String secret) {
-        return new MerchantWallet(env("URL"), appKey, secret);
+        return connect(appKey, secret, 3);
+    }
+
+    private static MerchantWallet connect(String appKey, String secret, int retries) {
+        Options options = Options.DEFAULT.withRetries(retries, Duration.ofMillis(100));
+        return new MerchantWallet(env("URL"), appKey, secret, options);
     }
 
     private static String env(String name) {
