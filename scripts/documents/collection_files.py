@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from scripts.documents.pages import ROOT
 
-from merchant_wallet.api.reference.openapi import MERCHANT, read_examples
+from merchant_wallet.api.reference.openapi import read_examples
 from merchant_wallet.api.reference.operations import REFERENCES, OperationReference
 from merchant_wallet.api.reference.schemas import strip_links
 
@@ -91,7 +91,7 @@ def _write_postman() -> str:
 
 
 def _make_item(reference: OperationReference) -> dict[str, Any]:
-    path = (MERCHANT + reference.name).strip("/").split("/")
+    path = reference.path.strip("/").split("/")
     return {
         "name": reference.name,
         "request": {
@@ -136,7 +136,7 @@ def _write_bruno() -> dict[Path, str]:
 def _write_request(reference: OperationReference, position: int) -> str:
     parts = (
         _block("meta", [f"name: {reference.name}", "type: http", f"seq: {position}"]),
-        _block("post", [f"url: {{{{baseUrl}}}}{MERCHANT}{reference.name}", "body: json", "auth: none"]),
+        _block("post", [f"url: {{{{baseUrl}}}}{reference.path}", "body: json", "auth: none"]),
         _block("body:json", json.dumps(_make_body(reference), indent=2).split("\n")),
         _block("docs", [strip_links(reference.text)]),
     )

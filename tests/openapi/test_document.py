@@ -21,6 +21,7 @@ from merchant_wallet.api.reference.operations import (
     OperationReference,
 )
 from merchant_wallet.api.reference.refusals import REFUSALS, show_refusal
+from merchant_wallet.api.reference.sandbox_controls import CONTROLS
 from merchant_wallet.base.codes import CODES, FIELD_INVALID, SUCCESS
 from merchant_wallet.callbacks.payloads import build_payload
 from merchant_wallet.processes.routes import OPERATIONS
@@ -48,7 +49,9 @@ def test_a_validator_of_openapi_accepts_the_document() -> None:
 
 
 def test_every_operation_has_its_path_and_there_is_no_other() -> None:
-    assert list(document()["paths"]) == [operation.path for operation in OPERATIONS]
+    controls = [control.path for control in CONTROLS]
+    assert list(document()["paths"]) == [operation.path for operation in OPERATIONS] + controls
+    assert list(build_document(sandbox=False)["paths"]) == [operation.path for operation in OPERATIONS]
     assert [reference.name for reference in REFERENCES] == [operation.name for operation in OPERATIONS]
 
 

@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from merchant_wallet.api.reference.callbacks import CALLBACKS, HEADERS, CallbackReference
 from merchant_wallet.api.reference.fields import CHAIN, Field
-from merchant_wallet.api.reference.openapi import MERCHANT, build_document, read_examples
+from merchant_wallet.api.reference.openapi import build_document, read_examples
 from merchant_wallet.api.reference.operations import (
     COMMON_FIELDS,
     REFERENCES,
@@ -121,7 +121,7 @@ def _show_operation(reference: OperationReference, chains: Sequence[str]) -> dic
     example = read_examples()["operations"][reference.name]
     return {
         "name": reference.name,
-        "path": MERCHANT + reference.name,
+        "path": reference.path,
         "summary": reference.summary,
         "text": reference.text,
         "request": _show_fields(reference.request, chains),

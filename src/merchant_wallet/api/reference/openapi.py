@@ -5,14 +5,22 @@ a real run of the service wrote them into `examples.json`.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from merchant_wallet.api.reference.callbacks import CALLBACKS, HEADERS, CallbackReference
-from merchant_wallet.api.reference.operations import REFERENCES, OperationReference, list_codes
+from merchant_wallet.api.reference.operations import (
+    COMMON_FIELDS,
+    REFERENCES,
+    OperationReference,
+    list_codes,
+)
 from merchant_wallet.api.reference.refusals import show_refusal
+from merchant_wallet.api.reference.sandbox_controls import CONTROLS, LISTEN
+from merchant_wallet.api.reference.sandbox_controls import EXAMPLES as CONTROL_EXAMPLES
+from merchant_wallet.api.reference.sandbox_controls import GROUP as SANDBOX_GROUP
 from merchant_wallet.api.reference.schemas import (
     Schema,
     answer_schema,
@@ -36,13 +44,14 @@ from merchant_wallet.base.version import read_version
 
 EXAMPLES: Final = Path(__file__).with_name("examples.json")
 EXAMPLE_SERVER: Final = "https://wallet.example"
-MERCHANT: Final = "/merchant/"
 JSON: Final = "application/json"
+STREAM: Final = "application/x-ndjson"
 FORM: Final = "application/x-www-form-urlencoded"
 _GROUPS: Final = {
     "Accounts": "Balances, sub-users' wallets and exchange.",
     "Transfers": "Between your balance and the wallets of your sub-users.",
     "Withdrawals": "From your balance to an address on a chain.",
+    SANDBOX_GROUP: "Control actions for your tests. A live service has none of these paths (404).",
 }
 _DESCRIPTION: Final = """\
 Every request is a flat JSON object or form, signed by its field `sign`:
@@ -74,9 +83,9 @@ def build_document(
     chains: tuple[str, ...] = CHAIN_CODES,
     *,
     sandbox: bool = True,
-    references: Sequence[OperationReference] = REFERENCES,
 ) -> dict[str, Any]:
-    """The whole document, as values of JSON."""
+    """The whole document, as values of JSON. The control actions are in it for a sandbox alone."""
+    references = (*REFERENCES, *CONTROLS) if sandbox else REFERENCES
     examples = read_examples()
     return {
         "openapi": "3.1.0",
@@ -87,9 +96,13 @@ def build_document(
             "description": _DESCRIPTION,
         },
         "servers": [{"url": server_url}],
-        "tags": [{"name": name, "description": text} for name, text in _GROUPS.items()],
+        "tags": [
+            {"name": name, "description": text}
+            for name, text in _GROUPS.items()
+            if any(reference.group == name for reference in references)
+        ],
         "paths": {
-            MERCHANT + reference.name: {"post": _make_operation(reference, examples["operations"])}
+            reference.path: {"post": _make_operation(reference, examples["operations"])}
             for reference in references
         },
         "webhooks": {
@@ -117,7 +130,7 @@ def read_examples() -> dict[str, Any]:
 
 
 def _make_operation(reference: OperationReference, examples: Mapping[str, Any]) -> Schema:
-    example = examples[reference.name]
+    example = examples.get(reference.name) or _make_control_example(reference, examples)
     schema = refer(f"{capitalize(reference.name)}Request")
     body = {"schema": schema, "example": example["request"]}
     operation: Schema = {
@@ -143,12 +156,21 @@ def _make_operation(reference: OperationReference, examples: Mapping[str, Any]) 
     return operation
 
 
+def _make_control_example(reference: OperationReference, examples: Mapping[str, Any]) -> Schema:
+    """An action's request, with the common fields of another one. What it answers depends on the sandbox."""
+    common = {field.name: examples["getMerchantBalance"]["request"][field.name] for field in COMMON_FIELDS}
+    return {"request": {**common, **CONTROL_EXAMPLES[reference.name]}, "answer": None}
+
+
 def _make_answer(reference: OperationReference, success: Any) -> Schema:
     """What HTTP status 200 brings: the success, or a refusal with its code."""
     codes = [code for code in list_codes(reference) if CODES[code].http_status == 200]
-    examples = {"success": {"value": success}}
+    examples = {"success": {"value": success}} if success else {}
     examples |= {str(code): refer(f"Code{code}", "examples") for code in codes}
-    content = {JSON: {"schema": answer_schema(reference), "examples": examples}}
+    content: Schema = {JSON: {"schema": answer_schema(reference), "examples": examples}}
+    if reference.name == LISTEN:
+        # Each line of the stream is such an object, or blank.
+        content[STREAM] = {"schema": refer("ListenedAttempt")}
     answer: Schema = {
         "description": "Done if `code` is 200. Otherwise it was refused, and `code` and `msg` say why.",
         "headers": {"X-Request-Id": refer("RequestId", "headers")},

@@ -57,6 +57,8 @@ from merchant_wallet.base.codes import (
 )
 from merchant_wallet.base.currencies import CURRENCIES, USDT
 
+MERCHANT: Final = "/merchant/"
+
 
 class OperationReference(NamedTuple):
     """One operation. `codes` are its own refusals, besides `COMMON_CODES`."""
@@ -68,6 +70,12 @@ class OperationReference(NamedTuple):
     request: tuple[Field, ...]
     answer: tuple[Field, ...]
     codes: tuple[int, ...] = ()
+    prefix: str = MERCHANT
+
+    @property
+    def path(self) -> str:
+        """The path, which is also the first line of the string to sign."""
+        return self.prefix + self.name
 
 
 COMMON_CODES: Final = (

@@ -13,6 +13,7 @@ from typing import Any, Final
 from merchant_wallet.api.reference.callbacks import CALLBACKS, CallbackReference
 from merchant_wallet.api.reference.fields import PLAIN_TEXT, Field, make_schema
 from merchant_wallet.api.reference.operations import COMMON_FIELDS, OperationReference, list_codes
+from merchant_wallet.api.reference.sandbox_controls import LISTEN
 from merchant_wallet.base.codes import CODES, SIGNATURE_MISMATCH, SUCCESS, TIMESTAMP_OUT_OF_TOLERANCE
 from merchant_wallet.base.signing import EVENT_ID
 
@@ -47,11 +48,15 @@ def make_schemas(
     for reference in references:
         name = capitalize(reference.name)
         schemas[f"{name}Request"] = _request_schema(reference, chains)
-        schemas[f"{name}Data"] = _object_schema(reference.answer, chains)
-        schemas[f"{name}Success"] = _envelope({"const": SUCCESS}, {"const": "success"}, refer(f"{name}Data"))
+        if reference.answer:
+            schemas[f"{name}Data"] = _object_schema(reference.answer, chains)
+            data = refer(f"{name}Data")
+            schemas[f"{name}Success"] = _envelope({"const": SUCCESS}, {"const": "success"}, data)
         schemas[f"{name}Refusal"] = _refusal_schema(reference)
     schemas["ClockRefusal"] = _clock_schema()
     schemas["SignatureRefusal"] = _signature_schema(sandbox=sandbox)
+    if any(reference.name == LISTEN for reference in references):
+        schemas["ListenedAttempt"] = _attempt_schema()
     for callback in CALLBACKS:
         schemas[capitalize(callback.name)] = callback_schema(callback, chains)
     return schemas
@@ -60,7 +65,8 @@ def make_schemas(
 def answer_schema(reference: OperationReference) -> Schema:
     """The schema of every answer of an operation with HTTP status 200."""
     name = capitalize(reference.name)
-    parts = (f"{name}Success", f"{name}Refusal", "ClockRefusal", "SignatureRefusal")
+    success = [] if reference.name == LISTEN else [f"{name}Success"]
+    parts = (*success, f"{name}Refusal", "ClockRefusal", "SignatureRefusal")
     return {"oneOf": [refer(part) for part in parts]}
 
 
@@ -141,6 +147,18 @@ def _signature_schema(*, sandbox: bool) -> Schema:
             "properties": {"stringToSign": text},
         }
     return _envelope({"const": SIGNATURE_MISMATCH}, {"type": "string"}, data)
+
+
+def _attempt_schema() -> Schema:
+    """A line of the stream of callbacks."""
+    texts = {name: {"type": "string"} for name in ("eventId", "url", "body")}
+    headers = {"type": "object", "additionalProperties": {"type": "string"}}
+    return {
+        "type": "object",
+        "description": "One line: an attempt at a callback. A blank line comes at least every 5 seconds.",
+        "required": ["eventId", "url", "headers", "body"],
+        "properties": {**texts, "headers": headers},
+    }
 
 
 def _code_schema() -> Schema:
