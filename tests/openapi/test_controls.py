@@ -1,4 +1,4 @@
-"""The sandbox's control actions are what the document says: fields, texts, and a running service's answers."""
+"""The control actions are what the document says: fields, texts, and the answers of a running service."""
 
 import json
 from typing import Any
