@@ -37,7 +37,7 @@ UNUSED: Final = ("*.map", "404.html", "sitemap.xml.gz", "assets/javascripts/lunr
 """What MkDocs makes and no page asks for."""
 LUNR: Final = ("lunr.stemmer.support.min.js", "lunr.zh.min.js", "lunr.multi.min.js")
 _API_TITLES: Final = {"en": "API explorer", "zh": "API 调试页"}
-_SITE_NAMES: Final = {"en": "merchant-wallet", "zh": "merchant-wallet 文档"}
+_SITE_NAMES: Final = {"en": "merchant-wallet", "zh": "merchant-wallet"}
 _INTROS: Final = {
     "en": "What integrators and operators notice, newest first. Follow it as a feed: "
     "[changelog.atom](../changelog.atom). What may change and what may not is in [versions](versioning.md).",

@@ -1,6 +1,7 @@
 """What `make release` builds: the same bytes twice, every file that is needed, and what it installs."""
 
 import hashlib
+import io
 import json
 import re
 import shutil
@@ -75,6 +76,15 @@ def run(installed: Path, *words: str) -> subprocess.CompletedProcess[str]:
         timeout=60,
         check=False,
     )
+
+
+def test_the_wheel_carries_the_documentation_site_in_one_file(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as opened:
+        site = opened.read("merchant_wallet/web/documentation.zip")
+    with zipfile.ZipFile(io.BytesIO(site)) as packed:
+        assert {"index.html", "zh/index.html", "codes/40101/index.html", "changelog.atom"} <= set(
+            packed.namelist()
+        )
 
 
 def test_the_wheel_has_every_file_of_the_package_and_of_the_deployment(wheel: Path) -> None:
