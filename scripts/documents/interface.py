@@ -8,7 +8,7 @@ from scripts.documents.collection_files import write_collections
 from scripts.documents.pages import ROOT
 from scripts.documents.story import Example, Story
 
-from merchant_wallet.api.reference.callbacks import DEPOSITED, HEADERS, ORDER
+from merchant_wallet.api.reference.callbacks import DEPOSITED, HEADERS, ORDER, TESTED
 from merchant_wallet.api.reference.openapi import EXAMPLES, build_document, read_examples, write_document
 from merchant_wallet.callbacks.payloads import Payload
 
@@ -22,6 +22,7 @@ def write_examples(story: Story) -> dict[Path, str]:
         "callbacks": {
             ORDER.name: _show_callback(story.callback),
             DEPOSITED.name: _show_callback(story.deposit_callback),
+            TESTED.name: _show_callback(story.test_callback),
         },
     }
     return {EXAMPLES: json.dumps(examples, indent=1, ensure_ascii=False) + "\n"}

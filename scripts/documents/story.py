@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import httpx
+from msgspec import structs
 from scripts.documents.deposit_story import deposit
 
 from merchant_wallet.base import db
@@ -26,8 +27,9 @@ from merchant_wallet.book.commands import Adjust, Submission
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.callbacks.answers import Answer
-from merchant_wallet.callbacks.payloads import Payload
+from merchant_wallet.callbacks.payloads import Payload, Value, build_payload
 from merchant_wallet.callbacks.sender import CallbackSender
+from merchant_wallet.callbacks.test_events import EVENT_TYPE, format_event_id
 from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store
@@ -87,6 +89,7 @@ class Story:
     fresh_settings: dict[str, str]
     callback: Payload
     deposit_callback: Payload
+    test_callback: Payload
 
 
 @dataclass
@@ -157,7 +160,8 @@ async def run_story(url: str, folder: Path) -> Story:
         refusals = await _go_wrong(shop)
         await _receive(base, merchant, operations["getMerchantCustomer"], clock, mailbox)
         payload, deposit_payload = mailbox.letters
-        return Story(operations, refusals, fresh_settings, payload, deposit_payload)
+        test = _make_test_event(merchant, clock())
+        return Story(operations, refusals, fresh_settings, payload, deposit_payload, test)
 
 
 async def _do_business(base: Base, shop: Shop, clock: Clock, mailbox: Mailbox) -> list[Example]:
@@ -195,6 +199,13 @@ async def _receive(base: Base, merchant: Merchant, customer: Example, clock: Clo
 
     await deposit(base, merchant.merchant_id, customer.data["address"], clock, wait)
     await _deliver_callbacks(base, clock, mailbox)
+
+
+def _make_test_event(merchant: Merchant, at_ms: int) -> Payload:
+    """The callback of a test event, as its worker makes it."""
+    known = structs.replace(merchant, app_key=APP_KEY, secrets=(SECRET,), callback_secret=CALLBACK_SECRET)
+    fields: dict[str, Value] = {"eventType": EVENT_TYPE, "createTime": at_ms}
+    return build_payload(known, format_event_id(1), fields, _draw_nonce("test event"), at_ms + 500)
 
 
 async def _go_wrong(shop: Shop) -> list[Example]:

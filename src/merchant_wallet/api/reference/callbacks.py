@@ -1,4 +1,4 @@
-"""The two callbacks, field by field, in the order of their bodies."""
+"""The three callbacks, field by field, in the order of their bodies."""
 
 from typing import Final, NamedTuple
 
@@ -16,8 +16,9 @@ from merchant_wallet.api.reference.fields import (
 )
 from merchant_wallet.base.currencies import CURRENCIES, USDT
 from merchant_wallet.callbacks.payloads import DEPOSIT
+from merchant_wallet.callbacks.test_events import EVENT_TYPE as TEST
 
-EVENT_ID: Final = "^evt_[0-9]{1,18}_[0-9a-z]{1,10}$"
+EVENT_ID: Final = "^evt_(?:[0-9]{1,18}|test)_[0-9a-z]{1,18}$"
 
 _FIRST: Final = (
     Field("appKey", STRING, "your key", 20, APP_KEY),
@@ -130,7 +131,20 @@ DEPOSITED: Final = CallbackReference(
     ),
 )
 
-CALLBACKS: Final = (ORDER, DEPOSITED)
+TESTED: Final = CallbackReference(
+    "endpointTest",
+    "A test event",
+    "Sent once, when your people ask for it in the console. It is signed like any other callback. It names "
+    "no order and no deposit: never count it as money.",
+    (
+        *_FIRST,
+        Field("eventType", STRING, "`test`", values=(TEST,)),
+        Field("createTime", LONG, "when the test was asked for"),
+        _SIGN,
+    ),
+)
+
+CALLBACKS: Final = (ORDER, DEPOSITED, TESTED)
 
 HEADERS: Final = {
     "webhook-id": "the eventId",
