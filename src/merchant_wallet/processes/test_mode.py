@@ -6,6 +6,7 @@ service does not even load the code of test mode.
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from merchant_wallet.api.dependencies import Dependencies
 from merchant_wallet.api.endpoint import Endpoint
@@ -24,6 +25,8 @@ from merchant_wallet.withdrawals.attempt import FindRefundRest
 
 CONNECTIONS = 8
 """More than a site has: an action waits for the workers with its connection."""
+QUICK_CONNECTIONS = 4
+"""For what waits for nobody: counts of test values, and the streams."""
 
 
 def open_endpoints(
@@ -31,8 +34,9 @@ def open_endpoints(
 ) -> dict[str, Endpoint]:
     """The endpoints of a sandbox, with connections of their own."""
     connections, cells = Connections(base.url, CONNECTIONS), CellPools(base.cells)
-    stack.push_async_callback(connections.close)
-    stack.push_async_callback(cells.close)
+    quick = Connections(base.url, QUICK_CONNECTIONS)
+    for pool in (connections, quick, cells):
+        stack.push_async_callback(pool.close)
     context = SandboxContext(
         connections=connections,
         cells=cells,
@@ -42,7 +46,9 @@ def open_endpoints(
         is_ending=lambda: dependencies.in_flight.left,
         confirm_ms=base.settings.sandbox_confirm_ms,
     )
-    return build_sandbox_endpoints(OPERATIONS, dependencies, context, stack)
+    return build_sandbox_endpoints(
+        OPERATIONS, dependencies, context, replace(context, connections=quick), stack
+    )
 
 
 def find_sender() -> type[CallbackSender]:

@@ -44,8 +44,6 @@ from merchant_wallet.sandbox.context import SandboxContext
 from merchant_wallet.sandbox.test_values import AnswerPlay, Plan, find_plan
 from merchant_wallet.web.connections import Away
 
-HINTS: Final = (b"sbx", b"9004", b"9005", b"57a7", b"57A7", b"T9yD14Nj9j7xAB4dbGeiX9h8uz")
-"""A body with a test value contains one of these. Most others contain none."""
 EXPIRES_MS: Final = 1_000
 CANCELLED_BY: Final = "sandbox:recipient"
 MAX_SLOW: Final = 200
@@ -67,7 +65,7 @@ class SandboxEndpoint(Endpoint):
         self._slow_count = 0
 
     def _begin(self, request: OperationRequest) -> None:
-        if not any(hint in request.body for hint in HINTS):
+        if not _has_hint(request.body):
             self._plain._begin(request)
             return
         fields = parse_body(request.content_type, request.body)
@@ -134,6 +132,21 @@ class SandboxEndpoint(Endpoint):
             return
         request.reply = _make_drop(request.reply)
         self._refuse(request, BUSY)
+
+
+def _has_hint(body: bytes) -> bool:
+    """Whether a body may have a test value. Most others have none of these bytes.
+
+    Written out, because every request in a sandbox comes here.
+    """
+    return (
+        b"sbx" in body
+        or b"9004" in body
+        or b"9005" in body
+        or b"57a7" in body
+        or b"57A7" in body
+        or b"T9yD14Nj9j7xAB4dbGeiX9h8uz" in body
+    )
 
 
 def _make_drop(reply: Callable[..., None]) -> Callable[..., None]:

@@ -17,12 +17,16 @@ def build_sandbox_endpoints(
     operations: Sequence[Operation],
     dependencies: Dependencies,
     context: SandboxContext,
+    quick: SandboxContext,
     stack: AsyncExitStack,
 ) -> dict[str, Endpoint]:
-    """All endpoints of a sandbox by their paths. The streams end with the stack."""
-    listeners = CallbackListeners(context)
+    """All endpoints of a sandbox by their paths. The streams end with the stack.
+
+    `quick` has connections that no action waits with.
+    """
+    listeners = CallbackListeners(quick)
     stack.push_async_callback(listeners.close)
-    played = {operation.path: SandboxEndpoint(operation, dependencies, context) for operation in operations}
+    played = {operation.path: SandboxEndpoint(operation, dependencies, quick) for operation in operations}
     listen = ListenEndpoint(dependencies, context, listeners)
     return {
         **played,

@@ -127,7 +127,7 @@ async def _end_transfer(call: Call, order: Withdrawal, status: int) -> None:
             if present.status != PAID or status == PAID:
                 return
             refuse(LIMIT_EXCEEDED, f"orderId: the transfer is final, the order is in {present.status}")
-        await asyncio.sleep(LOOK_S)
+        await _rest(call)
     _refuse_late()
 
 
@@ -144,8 +144,15 @@ async def _wait(call: Call, order: Withdrawal, statuses: frozenset[int]) -> With
         order = await _read_order(call, order.order_id)
         if order.status in statuses:
             return order
-        await asyncio.sleep(LOOK_S)
+        await _rest(call)
     _refuse_late()
+
+
+async def _rest(call: Call) -> None:
+    """Wait before the next look. Refused 50300 when the process stops."""
+    if call.context.is_ending():
+        refuse(UNAVAILABLE, "this process stops; ask again", retry_after_s=1)
+    await asyncio.sleep(LOOK_S)
 
 
 def _refuse_late() -> NoReturn:
