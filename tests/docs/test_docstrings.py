@@ -91,7 +91,7 @@ def test_every_module_that_is_named_with_its_package_exists() -> None:
 
 
 def test_every_file_that_is_named_exists() -> None:
-    known = {path.name for path in (*list_files(), *ROOT.iterdir())}
+    known = {path.name for path in (*list_files(), *ROOT.iterdir(), *(ROOT / "docs").rglob("*"))}
     named = [
         (path, name)
         for path, text in list_docstrings()
