@@ -17,7 +17,7 @@ LINKS = sorted(set(re.findall(r"\]\(([^)#]+)[^)]*\)", README)))
 def test_every_make_command_exists() -> None:
     named = set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE))
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert named == {"demo", "cells-demo", "test", "bench"}
+    assert named == {"demo", "cells-demo", "test", "bench", "site"}
     assert named <= targets
 
 

@@ -40,6 +40,7 @@ SEES_ALL: Final[dict[str, str]] = {
     "audit/checkpointing/home_restoration.sql list_books": GIVEN,
     "book/archive/closing.sql add_month": BY_KEY,
     "book/archive/removal.sql drop_names": LOCKED,
+    "cli/doctor.sql list_archived_months": "both copies of a book have the same files",
     "book/archive/removal.sql keep_names": LOCKED,
     "book/archive/removal.sql move_border": LOCKED,
     "book/archive/removal.sql remove_entries": LOCKED,

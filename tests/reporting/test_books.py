@@ -140,7 +140,7 @@ def test_fees_are_listed_as_held_and_taken(fake_writer: FakeWriter, named: dict[
 
 def test_every_query_can_be_planned(database_url: str) -> None:
     numbers = (
-        "merchant_id account_id entry_id posting_no from_id until_id before_id status created_ms order_id"
+        "merchant_id account_id entry_id posting_no from_id until_id before_id status created_ms order_id day"
     )
     values: dict[str, Any] = dict.fromkeys([*numbers.split(), "after", "page", "range_no"], 1)
     values["fees_ids"] = [4, 5]

@@ -10,11 +10,11 @@ with newest as materialized (
             where c.merchant_id = %(merchant_id)s::bigint and c.state = k.state and c.event_type = v.event_type
             order by c.created_ms desc, c.order_id desc, c.status desc limit %(most)s::int) c
      order by c.created_ms desc, c.order_id desc, c.status desc limit %(most)s::int)
-select coalesce(w.notify_url, m.deposit_notify_url) as url, c.event_id, c.state, t.attempt_no, t.at_ms, t.address, t.http_status,
+select coalesce((select w.notify_url from withdrawal w
+                  where w.merchant_id = c.merchant_id and w.order_id = c.withdrawal_id), m.deposit_notify_url) as url, c.event_id, c.state, t.attempt_no, t.at_ms, t.address, t.http_status,
        t.error, t.answer, t.latency_ms
   from newest c
   join merchant m on m.merchant_id = c.merchant_id
-  left join withdrawal w on w.merchant_id = c.merchant_id and w.order_id = c.withdrawal_id
  cross join lateral (
        select * from callback_attempt t
         where t.merchant_id = c.merchant_id and t.order_id = c.order_id and t.status = c.status
