@@ -63,6 +63,14 @@ def descendants(pid: int) -> set[int]:
     return below - {pid}
 
 
+def _is_side(pid: int, side: str) -> bool:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return b"merchant_wallet.processes.side_process" in words and side.encode() in words
+
+
 def alive(pids: set[int]) -> set[int]:
     """Those of the pids that still run."""
     return pids & parents().keys()
@@ -160,19 +168,15 @@ class Service:
         return pids
 
     def side(self, side: str) -> int:
-        """The pid of the live `serve` or `work` process."""
+        """The pid of the live `serve` or `work` process. Of several web processes it is the supervisor's: their
+        command lines are the same.
+        """
         ends = time.monotonic() + TIMEOUT_S
         while True:
-            for pid in self.look() - {self.pid}:
-                try:
-                    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                except OSError:
-                    continue
-                if (
-                    b"merchant_wallet.processes.side_process" in words
-                    and side.encode() in words
-                    and pid in parents()
-                ):
+            parent_of = parents()
+            found = {pid for pid in self.look() - {self.pid} if pid in parent_of and _is_side(pid, side)}
+            for pid in found:
+                if parent_of[pid] not in found:
                     return pid
             assert time.monotonic() < ends, f"no {side} process"
             time.sleep(POLL_S)
