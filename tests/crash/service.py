@@ -168,7 +168,7 @@ class Service:
         return pids
 
     def side(self, side: str) -> int:
-        """The pid of the live `serve` or `work` process. Of several web processes it is the supervisor's: their
+        """The pid of the live `serve` or `work` process. Of several web processes it is the supervisor: their
         command lines are the same.
         """
         ends = time.monotonic() + TIMEOUT_S
