@@ -1,12 +1,12 @@
 """A real service for the tests of the clients: `merchant-wallet up` with one merchant, rates and funds."""
 
 import json
-import socket
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
 from demo.deployment import Deployment, find_installed_program
+from tests.ports import find_port
 
 SHOP = "Shop"
 
@@ -47,7 +47,7 @@ def account() -> Iterator[Account]:
 
 def _open_account(deployment: Deployment) -> Account:
     base_url = deployment.start(0, lambda _: None)
-    port = _free_port()
+    port = find_port()
     told = json.loads(deployment.run("merchant", "create", SHOP, "--json"))
     fees = ("--transfer-fee-rate", "0.01", "--withdraw-fee-rate", "0.005", "--withdraw-fee-min", "1")
     notified = ("--deposit-notify-url", f"http://127.0.0.1:{port}/callbacks")
@@ -56,10 +56,3 @@ def _open_account(deployment: Deployment) -> Account:
     deployment.run("rates", "set", "KFB:USDT", "0.14")
     deployment.run("book", "credit", SHOP, "USDT", "100000", "--reason", "opening funds")
     return Account(base_url, told["appKey"], told["appSecret"], told["callbackSecret"], port)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -247,7 +247,8 @@ class Platform:
             )
         )
         if cell_id != DEFAULT_CELL_ID:
-            assert self.run(lambda: find_and_carry(self.base.cells, new.merchant.merchant_id))
+            # A worker that runs may have carried it already.
+            self.run(lambda: find_and_carry(self.base.cells, new.merchant.merchant_id))
         merchant, app_key = new.merchant, new.merchant.app_key
         if not self.base.settings.sandbox:
             # The merchant keeps the sandbox's seed, so that no pool of accounts is needed.

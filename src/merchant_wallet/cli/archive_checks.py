@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from merchant_wallet.cli.findings import Finding, fetch
@@ -39,5 +40,5 @@ def judge_archive(folder: "ArchiveFolder", months: Sequence[tuple[int, str]]) ->
     return Finding(NAME, f"{len(months)} months in {folder.path}; `archive verify` reads them")
 
 
-def _files(folder: "ArchiveFolder", merchant_id: int, month: str) -> tuple[Any, Any]:
+def _files(folder: "ArchiveFolder", merchant_id: int, month: str) -> tuple[Path, Path]:
     return folder.file_of(merchant_id, month), folder.manifest_of(merchant_id, month)

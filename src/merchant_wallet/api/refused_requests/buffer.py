@@ -16,7 +16,12 @@ from typing import Any, Final, Protocol
 import psycopg
 import structlog
 
-from merchant_wallet.api.refused_requests.redaction import MAX_CONTENT_TYPE, CapturedRequest, read_fields
+from merchant_wallet.api.refused_requests.redaction import (
+    MAX_CONTENT_TYPE,
+    CapturedRequest,
+    make_columns,
+    storable,
+)
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.db import Queries
@@ -148,22 +153,9 @@ class RefusedRequestBuffer:
             await connection.execute(QUERIES["trim_refused"].text, {"app_keys": app_keys, "kept": KEPT})
 
 
-def _storable(text: str) -> str:
-    """A text without characters that PostgreSQL refuses: one odd header must not fail the whole write."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "")
-
-
 def _columns(captured: list[CapturedRequest]) -> dict[str, list[Any]]:
-    fields = [read_fields(one) for one in captured]
-    return {
-        "app_keys": [one.app_key for one in captured],
-        "at_ms": [one.at_ms for one in captured],
-        "request_ids": [one.request_id for one in captured],
+    return make_columns(captured) | {
         "paths": [one.path for one in captured],
-        "codes": [one.code for one in captured],
-        "msgs": [_storable(one.msg) for one in captured],
-        "sources": [_storable(one.source) for one in captured],
-        "content_types": [_storable(one.content_type)[:MAX_CONTENT_TYPE] for one in captured],
-        "fields": [kept.json for kept in fields],
-        "left_out": [" ".join(kept.left_out) for kept in fields],
+        "msgs": [storable(one.msg) for one in captured],
+        "content_types": [storable(one.content_type)[:MAX_CONTENT_TYPE] for one in captured],
     }

@@ -1,4 +1,4 @@
-"""What is stored of a refused request: its fields as they were sent, without secrets. Pure.
+"""What is stored of a refused or logged request: its fields as they were sent, without secrets. Pure.
 
 Rules:
 - Of `sign` only the beginning is stored: enough to recognise it, too little to send it again.
@@ -7,7 +7,8 @@ Rules:
 """
 
 import re
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -20,7 +21,7 @@ _search_secret = re.compile(r"secret|passw|mnemonic|private|token|^(pin|key|seed
 
 
 class CapturedRequest(NamedTuple):
-    """A refused request before redaction; `body` is what was sent."""
+    """A request before redaction; `body` is what was sent."""
 
     app_key: str
     at_ms: int
@@ -63,3 +64,22 @@ def read_fields(captured: CapturedRequest) -> KeptFields:
             kept[name] = None
             left_out.append(name)
     return KeptFields(msgspec.json.encode(kept).decode(), tuple(left_out))
+
+
+def storable(text: str) -> str:
+    """A text without characters that PostgreSQL refuses: one odd header must not fail the whole write."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "")
+
+
+def make_columns(captured: Sequence[CapturedRequest]) -> dict[str, list[Any]]:
+    """What is stored of requests, by columns. Parsing many bodies takes time."""
+    fields = [read_fields(one) for one in captured]
+    return {
+        "app_keys": [one.app_key for one in captured],
+        "at_ms": [one.at_ms for one in captured],
+        "request_ids": [one.request_id for one in captured],
+        "codes": [one.code for one in captured],
+        "sources": [storable(one.source) for one in captured],
+        "fields": [kept.json for kept in fields],
+        "left_out": [" ".join(kept.left_out) for kept in fields],
+    }

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import psycopg
 import structlog
 
-from merchant_wallet.api.refused_requests.redaction import CapturedRequest, read_fields
+from merchant_wallet.api.refused_requests.redaction import CapturedRequest, make_columns
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.workers import Connect, WorkerConnection
@@ -209,30 +209,21 @@ def _operation_of(path: str) -> str:
 
 
 def _columns(kept: list[_Kept]) -> dict[str, list[Any]]:
-    fields = [
-        read_fields(
-            CapturedRequest(
-                one.request.app_key,
-                one.at_ms,
-                one.request.request_id,
-                one.path,
-                one.code,
-                "",
-                one.request.source,
-                one.request.content_type or "",
-                one.request.body,
-            )
+    captured = [
+        CapturedRequest(
+            one.request.app_key,
+            one.at_ms,
+            one.request.request_id,
+            one.path,
+            one.code,
+            "",
+            one.request.source,
+            one.request.content_type or "",
+            one.request.body,
         )
         for one in kept
     ]
-    return {
-        "app_keys": [one.request.app_key for one in kept],
-        "at_ms": [one.at_ms for one in kept],
-        "request_ids": [one.request.request_id for one in kept],
+    return make_columns(captured) | {
         "operations": [_operation_of(one.path) for one in kept],
-        "codes": [one.code for one in kept],
-        "sources": [one.request.source for one in kept],
         "took_ms": [int(one.took_s * 1000) for one in kept],
-        "fields": [one.json for one in fields],
-        "left_out": [" ".join(one.left_out) for one in fields],
     }
