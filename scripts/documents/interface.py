@@ -19,6 +19,7 @@ def write_examples(story: Story) -> dict[Path, str]:
     """The file of examples, from a run of the story."""
     examples = {
         "operations": {name: _show_example(example) for name, example in story.operations.items()},
+        "controls": {name: _show_example(example) for name, example in story.controls.items()},
         "callbacks": {
             ORDER.name: _show_callback(story.callback),
             DEPOSITED.name: _show_callback(story.deposit_callback),

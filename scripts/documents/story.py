@@ -16,13 +16,14 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 from msgspec import structs
+from scripts.documents.control_story import play_controls
 from scripts.documents.deposit_story import deposit
+from scripts.documents.story_payer import CONFIRM_MS, open_payer
 
+from merchant_wallet.api.reference.operations import MERCHANT
 from merchant_wallet.base import db
-from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.signing import HMAC, build_string_to_sign, sign
-from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.book.commands import Adjust, Submission
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
@@ -30,7 +31,6 @@ from merchant_wallet.callbacks.answers import Answer
 from merchant_wallet.callbacks.payloads import Payload, Value, build_payload
 from merchant_wallet.callbacks.sender import CallbackSender
 from merchant_wallet.callbacks.test_events import EVENT_TYPE, format_event_id
-from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import APP, CALLBACK
@@ -38,8 +38,6 @@ from merchant_wallet.merchants.records import Merchant, show_settings
 from merchant_wallet.processes.app import Web, open_web
 from merchant_wallet.processes.base import Base, make_base, make_writer
 from merchant_wallet.sub_users.links import LINK_KEY, make_link_token
-from merchant_wallet.withdrawals.payer import Payer
-from merchant_wallet.withdrawals.sandbox_ledger import SandboxLedger
 
 START_MS: Final = 1_763_712_000_000
 """2025-11-21 08:00:00 UTC: the time of the withdrawal in the signature's test vector."""
@@ -48,7 +46,6 @@ SECRET: Final = "0123456789abcdef0123456789abcdef"
 CALLBACK_SECRET: Final = "ABCDEFGHIJKLMNOPabcdefghijklmnop"
 MASTER_KEY: Final = bytes(range(32))
 PUBLIC_URL: Final = "https://wallet.example"
-CONFIRM_MS: Final = 1500
 COIN: Final = 1_000_000
 VECTOR_OPERATION: Final = "createMerchantWithdrawOrder"
 VECTOR: Final[dict[str, Any]] = {
@@ -82,9 +79,12 @@ class Example(NamedTuple):
 
 @dataclass
 class Story:
-    """The eight operations, some refusals, a new merchant's settings, and both kinds of callbacks."""
+    """The eight operations, the sandbox's control actions, some refusals, a new merchant's settings, and all
+    kinds of callbacks.
+    """
 
     operations: dict[str, Example]
+    controls: dict[str, Example]
     refusals: list[Example]
     fresh_settings: dict[str, str]
     callback: Payload
@@ -111,10 +111,18 @@ class Shop:
         self._http = httpx.AsyncClient(transport=httpx.ASGITransport(web.application), base_url=PUBLIC_URL)
 
     async def call(
-        self, operation: str, *, spoil: str = "", skew_ms: int = 0, at_ms: int | None = None, **own: Any
+        self,
+        operation: str,
+        /,
+        *,
+        start: str = MERCHANT,
+        spoil: str = "",
+        skew_ms: int = 0,
+        at_ms: int | None = None,
+        **own: Any,
     ) -> Example:
-        """One request. `spoil` replaces the last characters of the signature, `skew_ms` moves the
-        timestamp.
+        """One request to `start` and the operation. `spoil` replaces the last characters of the signature,
+        `skew_ms` moves the timestamp.
         """
         self._clock.now_ms = self._clock.now_ms + 1000 if at_ms is None else at_ms
         common = {
@@ -123,7 +131,7 @@ class Shop:
             "nonceStr": _draw_nonce(f"{operation} {self._clock.now_ms}"),
         }
         fields = {**common, **own}
-        path = f"/merchant/{operation}"
+        path = f"{start}{operation}"
         texts = {name: str(value) for name, value in fields.items()}
         signature = sign(HMAC, SECRET, path, texts)
         fields["sign"] = signature[: len(signature) - len(spoil)] + spoil
@@ -161,7 +169,9 @@ async def run_story(url: str, folder: Path) -> Story:
         await _receive(base, merchant, operations["getMerchantCustomer"], clock, mailbox)
         payload, deposit_payload = mailbox.letters
         test = _make_test_event(merchant, clock())
-        return Story(operations, refusals, fresh_settings, payload, deposit_payload, test)
+        played = await play_controls(base, shop.call, clock, json.loads(payload.body)["eventId"])
+        controls = {example.operation: example for example in played}
+        return Story(operations, controls, refusals, fresh_settings, payload, deposit_payload, test)
 
 
 async def _do_business(base: Base, shop: Shop, clock: Clock, mailbox: Mailbox) -> list[Example]:
@@ -264,22 +274,11 @@ async def _fund(base: Base, merchant: Merchant, clock: Clock) -> None:
 
 async def _pay(base: Base, clock: Clock) -> None:
     """Run the payer twice: once to send, and once after the sandbox has confirmed."""
-    connect = partial(db.connect, base.url)
-    worker_connection = WorkerConnection(connect)
-    writer = make_writer(base, connections=1, clock=clock)
-    seed, ledger = base.keyring.sandbox_seed(), SandboxLedger(worker_connection)
-    chains = {
-        name: SandboxChain(name, ledger, seed=seed, confirm_ms=CONFIRM_MS, clock=clock)
-        for name in (ERC20, TRC20)
-    }
-    payer = Payer(connect, writer, chains, clock=clock)
-    for _ in range(2):
-        await payer.start_due()
-        await payer.finish()
-        clock.now_ms += CONFIRM_MS
-    await payer.close()
-    await writer.close()
-    await worker_connection.close()
+    async with open_payer(base, clock) as payer:
+        for _ in range(2):
+            await payer.start_due()
+            await payer.finish()
+            clock.now_ms += CONFIRM_MS
 
 
 async def _deliver_callbacks(base: Base, clock: Clock, mailbox: Mailbox) -> None:

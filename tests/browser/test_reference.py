@@ -1,6 +1,7 @@
 """The description of the interface in a real browser: it signs, and in a sandbox it sends."""
 
 import json
+from decimal import Decimal
 
 from playwright.sync_api import Page, expect
 from tests.browser.conftest import NARROW, TIMEOUT_MS, CheckAxe, Screen, Visits, each_look
@@ -9,6 +10,7 @@ from tests.journeys.conftest import Platform, RunPlatform, Shop
 
 from merchant_wallet.api.reference.callbacks import CALLBACKS
 from merchant_wallet.api.reference.operations import COMMON_FIELDS, REFERENCES
+from merchant_wallet.api.reference.sandbox_controls import CONTROLS, LISTEN
 from merchant_wallet.base.codes import CODES
 from merchant_wallet.merchants.records import OPERATIONS
 from merchant_wallet.web.languages import Language, read_words, translate
@@ -55,8 +57,10 @@ def test_the_page_has_every_operation_callback_field_and_code(platform: Platform
     page = visits.open()
     page.goto(platform.address + PATH)
     names = page.locator("nav a.code").all_inner_texts()
-    assert sorted(names) == sorted([*OPERATIONS, *(callback.name for callback in CALLBACKS)])
-    fields = {reference.name: [*reference.request, *reference.answer] for reference in REFERENCES}
+    actions = [control.name for control in CONTROLS]
+    assert sorted(names) == sorted([*OPERATIONS, *actions, *(callback.name for callback in CALLBACKS)])
+    references = (*REFERENCES, *CONTROLS)
+    fields = {reference.name: [*reference.request, *reference.answer] for reference in references}
     fields |= {callback.name: list(callback.fields) for callback in CALLBACKS} | {"signing": [*COMMON_FIELDS]}
     for section, listed in fields.items():
         shown = page.locator(f"section#{section} dt code").all_inner_texts()
@@ -104,6 +108,19 @@ def test_every_operation_can_be_tried(shop: Shop, visits: Visits) -> None:
         assert told(page, operation) == "Done. The signature of the answer is right.", operation
 
 
+def test_an_action_of_the_sandbox_can_be_tried_and_a_stream_only_signed(shop: Shop, visits: Visits) -> None:
+    page = visits.open()
+    page.goto(shop.platform.address + PATH)
+    type_keys(page, shop)
+    before = Decimal(shop.client.do("getMerchantBalance")["usdtBalance"])
+    submit(page, "fund")
+    assert told(page, "fund") == "Done. The signature of the answer is right."
+    assert Decimal(shop.client.do("getMerchantBalance")["usdtBalance"]) == before + 1000
+    assert page.locator(f"section#{LISTEN} button[value=send]").count() == 0
+    submit(page, LISTEN, "sign")
+    expect(page.locator(f"section#{LISTEN} [data-part=string]")).to_contain_text(f"/sandbox/{LISTEN}")
+
+
 def test_a_refusal_is_shown_with_its_code(shop: Shop, visits: Visits) -> None:
     page = visits.open()
     page.goto(shop.platform.address + PATH)
@@ -149,6 +166,7 @@ def test_a_live_service_signs_and_has_nothing_to_send_with(own_platform: RunPlat
         page.goto(live.address + PATH)
         expect(page.get_by_text("This is a live service")).to_be_visible()
         assert page.locator("button[value=send]").count() == 0
+        assert page.get_by_text("/sandbox/").count() == 0
         type_keys(page, shop)
         submit(page, "getMerchantBalance", "sign")
         body = page.locator("section#getMerchantBalance [data-part=body]")
@@ -159,12 +177,13 @@ def test_a_live_service_signs_and_has_nothing_to_send_with(own_platform: RunPlat
 def list_meanings() -> set[str]:
     """Every text of the tables that the page shows."""
     fields = [*COMMON_FIELDS]
-    for reference in REFERENCES:
+    for reference in (*REFERENCES, *CONTROLS):
         fields += [*reference.request, *reference.answer]
     for callback in CALLBACKS:
         fields += callback.fields
     texts = {field.meaning for field in fields}
     texts |= {text for each in REFERENCES for text in (each.summary, each.text, each.group)}
+    texts |= {text for each in CONTROLS for text in (each.text, each.group)}
     texts |= {text for each in CALLBACKS for text in (each.summary, each.text)}
     return (texts | {text for row in CODES.values() for text in (row.meaning, row.retry)}) - {"", "never"}
 

@@ -11,15 +11,13 @@ from merchant_wallet.web.refusals import translate_refusal
 SOURCE = Path(merchant_wallet.__file__).parent
 WITHOUT_MERCHANT = ("connection.py", "routes.py", "codes.py")
 """Refusals in these modules belong to no merchant's request, so no page shows them."""
-TEST_MODE = SOURCE / "sandbox"
-"""Engineers alone meet these refusals, in a sandbox."""
 
 
 def list_refusals() -> Iterator[str]:
     """Every refusal's text, with an example for each placeholder."""
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or path.name in WITHOUT_MERCHANT or TEST_MODE in path.parents:
+            if not isinstance(node, ast.Call) or path.name in WITHOUT_MERCHANT:
                 continue
             if getattr(node.func, "id", "") in ("refuse", "Refusal") and len(node.args) > 1:
                 yield from _read(node.args[1])

@@ -61,11 +61,12 @@ class SandboxEndpoint(Endpoint):
     def __init__(self, operation: Operation, dependencies: Dependencies, context: SandboxContext) -> None:
         super().__init__(_with_recipients(operation), dependencies)
         self._plain = Endpoint(operation, dependencies)
+        self._has_hint = _has_hint_of_payout if operation is CREATE else _has_hint
         self._context = context
         self._slow_count = 0
 
     def _begin(self, request: OperationRequest) -> None:
-        if not _has_hint(request.body):
+        if not self._has_hint(request.body):
             self._plain._begin(request)
             return
         fields = parse_body(request.content_type, request.body)
@@ -139,14 +140,12 @@ def _has_hint(body: bytes) -> bool:
 
     Written out, because every request in a sandbox comes here.
     """
-    return (
-        b"sbx" in body
-        or b"9004" in body
-        or b"9005" in body
-        or b"57a7" in body
-        or b"57A7" in body
-        or b"T9yD14Nj9j7xAB4dbGeiX9h8uz" in body
-    )
+    return b"sbx" in body or b"9004" in body or b"9005" in body
+
+
+def _has_hint_of_payout(body: bytes) -> bool:
+    """As `_has_hint`, for the operation that has special recipients."""
+    return _has_hint(body) or b"57a7" in body or b"57A7" in body or b"T9yD14Nj9j7xAB4dbGeiX9h8uz" in body
 
 
 def _make_drop(reply: Callable[..., None]) -> Callable[..., None]:

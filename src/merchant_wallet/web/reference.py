@@ -20,13 +20,14 @@ from starlette.routing import Route
 
 from merchant_wallet.api.reference.callbacks import CALLBACKS, HEADERS, CallbackReference
 from merchant_wallet.api.reference.fields import CHAIN, Field
-from merchant_wallet.api.reference.openapi import build_document, read_examples
+from merchant_wallet.api.reference.openapi import build_document, find_example, read_examples
 from merchant_wallet.api.reference.operations import (
     COMMON_FIELDS,
     REFERENCES,
     OperationReference,
     list_codes,
 )
+from merchant_wallet.api.reference.sandbox_controls import CONTROLS
 from merchant_wallet.api.reference.schemas import strip_links
 from merchant_wallet.base.codes import CODES
 from merchant_wallet.web.context import PageContext
@@ -36,7 +37,7 @@ from merchant_wallet.web.site import Site
 DOCUMENT_PATH: Final = "/openapi.json"
 PAGE_PATH: Final = "/docs/api"
 _NEVER: Final = N_("not with the same request")
-GROUPS: Final = (N_("Transfers"), N_("Withdrawals"), N_("Accounts"))
+GROUPS: Final = (N_("Transfers"), N_("Withdrawals"), N_("Accounts"), N_("Sandbox"))
 _CODE: Final = re.compile(r"`([^`]+)`")
 
 
@@ -86,7 +87,7 @@ def _make_page_route(context: PageContext) -> Route:
     @cache
     def collect() -> dict[str, Any]:
         return {
-            "groups": _collect_groups(context.chains),
+            "groups": _collect_groups(context.chains, sandbox=context.settings.sandbox),
             "callbacks": [_show_callback(callback, context.chains) for callback in CALLBACKS],
             "codes": [(row, _NEVER if row.retry == "never" else row.retry) for row in CODES.values()],
             "common_fields": _show_fields(COMMON_FIELDS, context.chains),
@@ -109,8 +110,9 @@ def show_inline(text: str) -> Markup:
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(strip_links(text)))))
 
 
-def _collect_groups(chains: Sequence[str]) -> list[dict[str, Any]]:
-    ordered = sorted(REFERENCES, key=lambda reference: GROUPS.index(reference.group))
+def _collect_groups(chains: Sequence[str], *, sandbox: bool) -> list[dict[str, Any]]:
+    references = (*REFERENCES, *CONTROLS) if sandbox else REFERENCES
+    ordered = sorted(references, key=lambda reference: GROUPS.index(reference.group))
     return [
         {"name": name, "operations": [_show_operation(reference, chains) for reference in references]}
         for name, references in groupby(ordered, key=lambda reference: reference.group)
@@ -118,7 +120,7 @@ def _collect_groups(chains: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _show_operation(reference: OperationReference, chains: Sequence[str]) -> dict[str, Any]:
-    example = read_examples()["operations"][reference.name]
+    example = find_example(reference)
     return {
         "name": reference.name,
         "path": reference.path,
@@ -127,10 +129,10 @@ def _show_operation(reference: OperationReference, chains: Sequence[str]) -> dic
         "request": _show_fields(reference.request, chains),
         "answer": _show_fields(reference.answer, chains),
         "codes": [CODES[code] for code in list_codes(reference)],
-        "sign_length": reference.answer[-1].at_most,
+        "sign_length": reference.answer[-1].at_most if reference.answer else None,
         "example": {field.name: example["request"].get(field.name, "") for field in reference.request},
         "request_text": _write_json(example["request"]),
-        "answer_text": _write_json(example["answer"]),
+        "answer_text": _write_json(example["answer"]) if reference.answer else None,
     }
 
 

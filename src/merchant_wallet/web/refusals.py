@@ -38,8 +38,22 @@ FORMS: Final = (
     N_("the body is not valid JSON at character {at}"),
     N_("the body holds {literal}, which is not JSON"),
     N_("field names must be 1 to {count} of A-Z, a-z, 0-9 and _"),
+    N_("currency must be {currencies}"),
+    N_("currency: this merchant has {currency} alone"),
+    N_("finality must be {one} or {other}"),
+    N_("orderId: the transfer is final, the order is in {status}"),
+    N_("txnStatus must be 1, 2, 3, 4 or 6. For {status} use its recipient"),
+    N_("you have no own deposit address on {chain} yet: try again soon"),
+    N_("{count} of your deposits wait on {chain}, {all} in all: confirm some"),
+    N_("a merchant has at most {count} streams of callbacks here"),
+    N_("{field}: you have no such event"),
+    N_("address, extUserId: send one of them"),
+    N_("address: neither yours nor of one of your sub-users"),
+    N_("after: no attempt at this event is known any more; leave it out"),
+    N_("this process stops; ask again"),
+    N_("{meaning} (a test value)"),
 )
-"""Sentences with a field, a number or a word of the request."""
+"""Sentences with a field, a number or a word of the request. The first one that fits is taken."""
 
 
 def translate_refusal(language: Language, msg: str) -> str:

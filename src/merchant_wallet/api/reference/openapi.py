@@ -101,10 +101,7 @@ def build_document(
             for name, text in _GROUPS.items()
             if any(reference.group == name for reference in references)
         ],
-        "paths": {
-            reference.path: {"post": _make_operation(reference, examples["operations"])}
-            for reference in references
-        },
+        "paths": {reference.path: {"post": _make_operation(reference)} for reference in references},
         "webhooks": {
             callback.name: {"post": _make_webhook(callback, examples["callbacks"])} for callback in CALLBACKS
         },
@@ -129,8 +126,8 @@ def read_examples() -> dict[str, Any]:
     return examples
 
 
-def _make_operation(reference: OperationReference, examples: Mapping[str, Any]) -> Schema:
-    example = examples.get(reference.name) or _make_control_example(reference, examples)
+def _make_operation(reference: OperationReference) -> Schema:
+    example = find_example(reference)
     schema = refer(f"{capitalize(reference.name)}Request")
     body = {"schema": schema, "example": example["request"]}
     operation: Schema = {
@@ -156,9 +153,13 @@ def _make_operation(reference: OperationReference, examples: Mapping[str, Any]) 
     return operation
 
 
-def _make_control_example(reference: OperationReference, examples: Mapping[str, Any]) -> Schema:
-    """An action's request, with the common fields of another one. What it answers depends on the sandbox."""
-    common = {field.name: examples["getMerchantBalance"]["request"][field.name] for field in COMMON_FIELDS}
+def find_example(reference: OperationReference) -> Any:
+    """A request and its answer, from a real run. A stream has no answer."""
+    examples = read_examples()
+    kind = "controls" if reference in CONTROLS else "operations"
+    if (example := examples[kind].get(reference.name)) is not None:
+        return example
+    common = {field.name: examples["controls"]["fund"]["request"][field.name] for field in COMMON_FIELDS}
     return {"request": {**common, **CONTROL_EXAMPLES[reference.name]}, "answer": None}
 
 
