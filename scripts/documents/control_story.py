@@ -14,7 +14,6 @@ from scripts.documents.story_payer import open_payer
 from merchant_wallet.api.reference.sandbox_controls import EXAMPLES, SANDBOX
 from merchant_wallet.base import db
 from merchant_wallet.processes.base import Base
-from merchant_wallet.sandbox.actions import deposits
 
 LOOK_S: Final = 0.02
 LOOK_MS: Final = 60_000
@@ -65,7 +64,7 @@ async def play_controls(base: Base, call: Call, clock: Clock, event_id: str) -> 
         return await _do_while_paying(base, clock, order_id, act(action, orderId=order_id))
 
     examples = [await act("fund")]
-    with patch.object(deposits.secrets, "token_hex", lambda length: "5b" * length):
+    with patch("secrets.token_hex", lambda length: "5b" * length):
         examples.append(await act("deposit"))
     tx_hash = examples[-1].data["txHash"]
     examples += [await act("reorganise", txHash=tx_hash), await act("confirm", txHash=tx_hash)]
