@@ -61,7 +61,7 @@ def list_texts() -> dict[str, str]:
     for site in SITES:
         for path in sorted((SOURCE / site / "templates").rglob("*.html")):
             found.update(dict.fromkeys(texts_of_template(path), f"{site}/{path.name}"))
-        for path in sorted((SOURCE / site).glob("*.py")):
+        for path in sorted((SOURCE / site).rglob("*.py")):
             found.update(dict.fromkeys(texts_of_module(path), f"{site}/{path.name}"))
     for name in TRANSLATED_MODULES:
         sentences = sentences_of_module(SOURCE / "sub_users" / f"{name}.py")

@@ -18,7 +18,7 @@ from merchant_wallet.book.archive.months import find_archived_ms
 from merchant_wallet.book.chart import CHAIN_OF_KIND, FIXED, FIXED_BY_ID, SUBUSER, is_listed, name_account
 from merchant_wallet.book.state import Posting
 from merchant_wallet.console.filter_values import open_page, read_day, read_end
-from merchant_wallet.console.journal_lines import KINDS, list_posting_lines
+from merchant_wallet.console.journal_lines import list_posting_lines
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import TableState, read_state
 from merchant_wallet.operators.roles import Right
@@ -27,6 +27,7 @@ from merchant_wallet.reporting.books import AccountView, BookView
 from merchant_wallet.reporting.entries import EntryFilter, EntryLine
 from merchant_wallet.reporting.merchants import MerchantLine
 from merchant_wallet.reporting.paging import Page as Rows
+from merchant_wallet.web.kinds import KINDS
 from merchant_wallet.web.languages import N_
 
 log = structlog.get_logger(__name__)

@@ -1,29 +1,10 @@
-"""Words for entries and postings: kinds and accounts by their names. Pure."""
-
-from collections.abc import Mapping
-from typing import Final
+"""Postings of an entry as lines of a page. Pure."""
 
 import msgspec
 
 from merchant_wallet.book.chart import name_account
 from merchant_wallet.book.state import Entry
-from merchant_wallet.web.languages import N_
-
-KINDS: Final[Mapping[str, str]] = {
-    "user_to_merchant": N_("Sub-user to merchant"),
-    "merchant_to_user": N_("Merchant to sub-user"),
-    "exchange": N_("Exchange"),
-    "register": N_("Wallet opened"),
-    "withdraw": N_("Withdrawal created"),
-    "settle": N_("Withdrawal paid"),
-    "refund": N_("Withdrawal refunded"),
-    "cancel": N_("Withdrawal cancelled"),
-    "expire": N_("Withdrawal expired"),
-    "adjust": N_("Adjustment"),
-    "fee_withdraw": N_("Fees taken out"),
-    "deposit": N_("Deposit"),
-}
-"""Every kind of entry in words."""
+from merchant_wallet.web.kinds import KINDS
 
 
 class PostingLine(msgspec.Struct, frozen=True):

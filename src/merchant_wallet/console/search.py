@@ -12,11 +12,11 @@ from starlette.responses import Response
 
 from merchant_wallet.console import books, callbacks, merchants, sub_users, withdrawals
 from merchant_wallet.console.deposits import DEPOSITS
-from merchant_wallet.console.journal_lines import KINDS
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import entries, search
 from merchant_wallet.reporting.search import Hit
+from merchant_wallet.web.kinds import KINDS
 from merchant_wallet.web.languages import N_
 
 SEARCH: Final = "/console/search"

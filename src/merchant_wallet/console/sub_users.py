@@ -20,7 +20,6 @@ from merchant_wallet.book.sub_user import LIMITS
 from merchant_wallet.console import merchants
 from merchant_wallet.console.filter_values import find_scope, open_page
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
-from merchant_wallet.console.journal_lines import KINDS
 from merchant_wallet.console.merchants import ONE, load
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, change_cell, read_id
 from merchant_wallet.console.tables import TableState, read_state
@@ -29,6 +28,7 @@ from merchant_wallet.reporting import sub_users
 from merchant_wallet.reporting.paging import Page as Rows
 from merchant_wallet.sub_users import activity, controls, pins
 from merchant_wallet.sub_users.controls import SubUserLine, SubUserUnknown
+from merchant_wallet.web.kinds import KINDS
 from merchant_wallet.web.languages import N_
 
 SUB_USERS: Final = "/console/sub-users"

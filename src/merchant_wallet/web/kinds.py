@@ -1,0 +1,84 @@
+"""Plain words for kinds of entries, accounts and states: one table for pages, CSV files and PDFs.
+
+The English text is the key; `translate` gives the Chinese. A kind that has no words is shown as it is.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from merchant_wallet.base.chains import CHAINS
+from merchant_wallet.book.chart import (
+    ADJUSTMENT,
+    CHAIN_OF_KIND,
+    EXCHANGE,
+    FEES,
+    FIXED_BY_ID,
+    HOLD,
+    MERCHANT,
+    SUBUSER,
+)
+from merchant_wallet.web.languages import N_
+
+Translate = Callable[..., str]
+"""`translate` with its language: a text, and the values of its placeholders by name."""
+
+KINDS: Final[Mapping[str, str]] = {
+    "user_to_merchant": N_("Sub-user to merchant"),
+    "merchant_to_user": N_("Merchant to sub-user"),
+    "exchange": N_("Exchange"),
+    "register": N_("Wallet opened"),
+    "withdraw": N_("Withdrawal created"),
+    "settle": N_("Withdrawal paid"),
+    "refund": N_("Withdrawal refunded"),
+    "cancel": N_("Withdrawal cancelled"),
+    "expire": N_("Withdrawal expired"),
+    "adjust": N_("Adjustment"),
+    "fee_withdraw": N_("Fees taken out"),
+    "deposit": N_("Deposit"),
+}
+"""Every kind of entry in words."""
+
+ACCOUNTS: Final[Mapping[str, str]] = {
+    MERCHANT: N_("Merchant's balance"),
+    SUBUSER: N_("Sub-users' balances"),
+    HOLD: N_("Held for withdrawals"),
+    FEES: N_("Fees earned"),
+    EXCHANGE: N_("Exchange desk"),
+    ADJUSTMENT: N_("Corrections and fees taken out"),
+}
+"""Every kind of account in words, apart from those of the chains."""
+
+_CHAIN: Final = N_("Received and paid on {network}")
+_WALLET: Final = N_("Sub-user {name}")
+
+ORDER_STATUSES: Final[Mapping[int, str]] = {
+    0: N_("Pending"),
+    1: N_("Processing"),
+    2: N_("Completed"),
+    3: N_("Failed"),
+    4: N_("Cancelled"),
+    5: N_("Expired"),
+    6: N_("Refunded"),
+}
+"""The status of a withdrawal in words."""
+
+
+def name_kind(kind: str, translate: Translate) -> str:
+    """A kind of entry in words."""
+    return translate(KINDS.get(kind, kind))
+
+
+def name_account_kind(kind: str, translate: Translate) -> str:
+    """A kind of account in words."""
+    chain = CHAIN_OF_KIND.get(kind)
+    if chain is not None:
+        return translate(_CHAIN, network=CHAINS[chain].network)
+    return translate(ACCOUNTS.get(kind, kind))
+
+
+def name_account(account_id: int, ext_user_id: str | None, translate: Translate) -> str:
+    """An account in words: a fixed one by its kind, a wallet by its sub-user."""
+    fixed = FIXED_BY_ID.get(account_id)
+    if fixed is not None:
+        return name_account_kind(fixed.kind, translate)
+    return translate(_WALLET, name=ext_user_id or str(account_id))
