@@ -139,6 +139,39 @@ CREATE TABLE public.archived_order (
 );
 ALTER TABLE ONLY public.archived_order ALTER COLUMN merchant_id SET (n_distinct=1);
 
+CREATE TABLE public.asked_act (
+    act_no bigint NOT NULL,
+    kind text NOT NULL,
+    subject text NOT NULL,
+    merchant_id bigint,
+    arguments jsonb NOT NULL,
+    reason text NOT NULL,
+    asked_by text NOT NULL,
+    asked_ms bigint NOT NULL,
+    expires_ms bigint NOT NULL,
+    state text DEFAULT 'waiting'::text NOT NULL,
+    fence integer DEFAULT 0 NOT NULL,
+    worker text,
+    begun_ms bigint,
+    claimed_until_ms bigint,
+    progress text DEFAULT ''::text NOT NULL,
+    result jsonb,
+    cause text,
+    ended_ms bigint,
+    CONSTRAINT asked_act_claimed CHECK (((state <> 'running'::text) OR ((worker IS NOT NULL) AND (claimed_until_ms IS NOT NULL)))),
+    CONSTRAINT asked_act_ended CHECK (((ended_ms IS NULL) = (state = ANY (ARRAY['waiting'::text, 'running'::text])))),
+    CONSTRAINT asked_act_state CHECK ((state = ANY (ARRAY['waiting'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text, 'lapsed'::text])))
+);
+
+ALTER TABLE public.asked_act ALTER COLUMN act_no ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.asked_act_act_no_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.audit_entry (
     audit_no bigint NOT NULL,
     previous_no bigint GENERATED ALWAYS AS (NULLIF((audit_no - 1), 0)) STORED,
@@ -1464,6 +1497,14 @@ END) STORED,
 );
 ALTER TABLE ONLY public.withdrawal_step ALTER COLUMN merchant_id SET (n_distinct=1);
 
+CREATE TABLE public.worker_report (
+    topic text NOT NULL,
+    subject text NOT NULL,
+    report jsonb NOT NULL,
+    worker text NOT NULL,
+    reported_ms bigint NOT NULL
+);
+
 CREATE TABLE public.xpub_pool (
     account_no integer NOT NULL,
     xpubs jsonb NOT NULL,
@@ -1480,6 +1521,9 @@ ALTER TABLE ONLY public.archived_month
 
 ALTER TABLE ONLY public.archived_order
     ADD CONSTRAINT archived_order_pkey PRIMARY KEY (merchant_id, mc_order_id, kind);
+
+ALTER TABLE ONLY public.asked_act
+    ADD CONSTRAINT asked_act_pkey PRIMARY KEY (act_no);
 
 ALTER TABLE ONLY public.audit_entry
     ADD CONSTRAINT audit_entry_pkey PRIMARY KEY (audit_no);
@@ -1784,11 +1828,18 @@ ALTER TABLE ONLY public.withdrawal_step
 ALTER TABLE ONLY public.withdrawal_step
     ADD CONSTRAINT withdrawal_step_pkey PRIMARY KEY (merchant_id, order_id, step_no);
 
+ALTER TABLE ONLY public.worker_report
+    ADD CONSTRAINT worker_report_pkey PRIMARY KEY (topic, subject);
+
 ALTER TABLE ONLY public.xpub_pool
     ADD CONSTRAINT xpub_pool_merchant_id_key UNIQUE (merchant_id);
 
 ALTER TABLE ONLY public.xpub_pool
     ADD CONSTRAINT xpub_pool_pkey PRIMARY KEY (account_no);
+
+CREATE INDEX asked_act_of ON public.asked_act USING btree (subject, act_no DESC);
+
+CREATE UNIQUE INDEX asked_act_open ON public.asked_act USING btree (kind, subject) WHERE (ended_ms IS NULL);
 
 CREATE INDEX audit_entry_action ON public.audit_entry USING btree (action, audit_no);
 

@@ -85,6 +85,7 @@ PARTIAL_INDEXES = (
     "callback_due",
     "callback_stopped",
     "test_event_waiting",
+    "asked_act_open",
     "deposit_seen",
     "deposit_pending",
     "deposit_dust",

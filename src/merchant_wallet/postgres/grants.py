@@ -138,7 +138,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "chain_block": Grant("", _KEEP),
     "chain_cursor": Grant(_READ, _CHANGE),
     "chain_transfer": Grant("", _CHANGE),
-    "chain_rewind": Grant("", _READ),
+    "chain_rewind": Grant("", _ADD),
     "chain_position": Grant("", _CHANGE),
     "deposit": Grant(_READ, _CHANGE),
     "deposit_credit": Grant(_READ, _ADD),
@@ -178,8 +178,14 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "merchant_move": Grant("", "select, update (state, changed_ms, give_up_ms)"),
     # Traces: the web side keeps them, the workers delete old ones.
     "order_trace": Grant("select, insert", "select, delete"),
-    # The programs that run.
+    # The programs that run, what they report, and what people ask them to do.
     "instance": Grant(_KEEP, _KEEP),
+    "worker_report": Grant(_READ, _KEEP),
+    "asked_act": Grant(
+        "select, insert, update (state, ended_ms)",
+        "select, update (state, fence, worker, begun_ms, claimed_until_ms, progress, result, cause,"
+        " ended_ms)",
+    ),
     # The schema itself.
     "schema_migration": Grant(_READ, _READ),
     "side_role": Grant(),

@@ -10,6 +10,7 @@ from typing import Final
 
 HOME: Final = frozenset(
     [
+        "asked_act",
         "audit_entry",
         "audit_head",
         "cancel_signed",
@@ -70,6 +71,7 @@ HOME: Final = frozenset(
         "test_event",
         "treasury_movement",
         "wallet_nonce",
+        "worker_report",
         "xpub_pool",
     ]
 )

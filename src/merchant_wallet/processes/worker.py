@@ -14,6 +14,7 @@ import structlog
 import uvloop
 from psycopg import AsyncConnection
 
+from merchant_wallet.acts.worker import ActWorker
 from merchant_wallet.api.request_log.listing import delete_old as delete_old_requests
 from merchant_wallet.approvals import proposals
 from merchant_wallet.audit import records as audit
@@ -52,6 +53,7 @@ from merchant_wallet.observability.traces import delete_old
 from merchant_wallet.operators.attempts import delete_expired
 from merchant_wallet.postgres.grants import Side
 from merchant_wallet.processes import stop_signals, systemd
+from merchant_wallet.processes.act_performers import make_performers
 from merchant_wallet.processes.base import Base, make_writer, open_tracing
 from merchant_wallet.processes.cell_connections import CellConnections
 from merchant_wallet.processes.cell_workers import (
@@ -177,6 +179,7 @@ def _open_home(
     yield Maintenance(connect, make_home_tasks(writer)).run
     yield MoveTakeover(base.cells).run
     yield BookTakeover(base.cells).run
+    yield ActWorker(connect, make_performers(base, connect, make_readers)).run
     if settings.reconcile_interval_s:
         custody_readers = CustodyReaders(base, connect)
         reconciler = Reconciler(connect, custody_readers.open, cells=base.cells)

@@ -1,0 +1,181 @@
+"""Acts that people ask for: asking, cancelling and listing them.
+
+Rules:
+- Asking writes the audit entry `KIND.asked` in the same transaction. The outcome has an entry of its own,
+  `KIND` or `KIND.failed`, in the transaction that ends the act.
+- Of one kind and subject only one act is under way. Who asks again gets that one.
+- An act that no worker has begun can be cancelled, and lapses after `expires_ms`.
+- The caller checks the right. Where two people are needed, accepting a proposal asks for the act: the
+  `apply` of its kind calls `ask` (see `approvals.changes`).
+- Functions take a connection to home. They raise `psycopg.Error`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from psycopg import AsyncConnection
+from psycopg.types.json import Jsonb
+
+from merchant_wallet.approvals.decisions import Person
+from merchant_wallet.audit import records as audit
+from merchant_wallet.base.db import Queries
+
+Connection = AsyncConnection[Any]
+Facts = Mapping[str, Any]
+
+QUERIES: Final = Queries(Path(__file__).with_name("asked.sql"))
+
+WAITING: Final = "waiting"
+RUNNING: Final = "running"
+DONE: Final = "done"
+FAILED: Final = "failed"
+CANCELLED: Final = "cancelled"
+LAPSED: Final = "lapsed"
+
+LASTS_MS: Final = 15 * 60_000
+"""An act that no worker began within this time lapses: it was asked for a moment that is gone."""
+MAX_PAGE: Final = 200
+MAX_NO: Final = 2**63 - 1
+
+
+class AskedAct(msgspec.Struct, frozen=True):
+    """An act that somebody asked for. `fence` counts the claims of workers.
+
+    `progress` is what its worker says (see `stage`). `result` is set when it is done, `cause` when it failed
+    or lapsed.
+    """
+
+    act_no: int
+    kind: str
+    subject: str
+    merchant_id: int | None
+    arguments: dict[str, Any]
+    reason: str
+    asked_by: str
+    asked_ms: int
+    expires_ms: int
+    state: str
+    fence: int
+    worker: str | None
+    begun_ms: int | None
+    progress: str
+    result: dict[str, Any] | None
+    cause: str | None
+    ended_ms: int | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it waits or runs."""
+        return self.ended_ms is None
+
+    @property
+    def stage(self) -> tuple[str, int, int]:
+        """How far it is: a word, how much is done, and of how much. Zeros if nothing is counted."""
+        word, _, counts = self.progress.partition(" ")
+        done, _, total = counts.partition(" ")
+        return word, int(done or 0), int(total or 0)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """An act, and whether this request made it. Otherwise the same was under way."""
+
+    act: AskedAct
+    is_new: bool
+
+
+async def ask(
+    conn: Connection,
+    kind: str,
+    subject: str,
+    arguments: Facts,
+    *,
+    person: Person,
+    at_ms: int,
+    reason: str = "",
+    merchant_id: int | None = None,
+    lasts_ms: int = LASTS_MS,
+) -> Asked:
+    """Ask for an act. `kind` is also the audit log's action, such as `sweep.run`. Raises FactsRefused."""
+    values = {
+        "kind": kind,
+        "subject": subject[: audit.MAX_SUBJECT],
+        "merchant_id": merchant_id,
+        "arguments": Jsonb(dict(arguments)),
+        "reason": reason,
+        "asked_by": person.actor,
+        "asked_ms": at_ms,
+        "expires_ms": at_ms + lasts_ms,
+    }
+    async with conn.transaction():
+        made = await _fetch(conn, "ask", values)
+        if not made:
+            return Asked((await _fetch(conn, "find_open", values))[0], False)
+        told = {**arguments, "actNo": made[0].act_no, **({"reason": reason} if reason else {})}
+        await _record(conn, made[0], f"{kind}.asked", person.actor, person.source, at_ms, told)
+    return Asked(made[0], True)
+
+
+async def cancel(conn: Connection, act_no: int, *, person: Person, at_ms: int) -> AskedAct | None:
+    """Cancel an act that no worker has begun. None if it was begun or has ended."""
+    async with conn.transaction():
+        found = await _fetch(conn, "cancel", {"act_no": min(act_no, MAX_NO), "now_ms": at_ms})
+        if not found:
+            return None
+        told = {"actNo": act_no}
+        await _record(conn, found[0], f"{found[0].kind}.cancel", person.actor, person.source, at_ms, told)
+    return found[0]
+
+
+async def show(conn: Connection, act_no: int) -> AskedAct | None:
+    """One act; None if there is none with this number."""
+    found = await _fetch(conn, "read", {"act_no": min(act_no, MAX_NO)})
+    return found[0] if found else None
+
+
+async def list_last(conn: Connection, *, before_no: int | None = None, limit: int = 20) -> list[AskedAct]:
+    """The newest acts before a number."""
+    before = MAX_NO if before_no is None else before_no
+    return await _fetch(conn, "list_last", {"before_no": before, "limit": min(limit, MAX_PAGE)})
+
+
+async def list_open(conn: Connection, *, limit: int = MAX_PAGE) -> list[AskedAct]:
+    """The acts that wait or run, oldest first."""
+    return await _fetch(conn, "list_open", {"limit": min(limit, MAX_PAGE)})
+
+
+async def list_last_of(conn: Connection, subject: str, *, limit: int = 20) -> list[AskedAct]:
+    """The newest acts about one subject."""
+    return await _fetch(conn, "list_last_of", {"subject": subject, "limit": min(limit, MAX_PAGE)})
+
+
+async def record_outcome(conn: Connection, act: AskedAct, told: Facts, at_ms: int) -> None:
+    """The audit entry of an act that has ended, in the transaction that ended it."""
+    action = act.kind if act.state == DONE else f"{act.kind}.{act.state}"
+    facts = {**told, "actNo": act.act_no, "askedBy": act.asked_by}
+    await _record(conn, act, action, WORKER, WORKER, at_ms, facts)
+
+
+WORKER: Final = "worker"
+"""Actor and source of an outcome in the audit log, which names who asked."""
+
+
+async def _record(
+    conn: Connection, act: AskedAct, action: str, actor: str, source: str, at_ms: int, after: Facts
+) -> None:
+    await audit.append(
+        conn,
+        actor=actor,
+        action=action,
+        subject=act.subject,
+        merchant_id=act.merchant_id,
+        after=after,
+        source=source,
+        at_ms=at_ms,
+    )
+
+
+async def _fetch(conn: Connection, name: str, values: Mapping[str, Any]) -> list[AskedAct]:
+    cursor = await conn.execute(QUERIES[name].text, values)
+    return [AskedAct(*row) for row in await cursor.fetchall()]

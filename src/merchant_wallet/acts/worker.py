@@ -1,0 +1,241 @@
+"""The worker that carries out what people asked for. Any number of them may run.
+
+Rules:
+- An act belongs to one worker at a time. A claim has a number, the fence. An older one changes nothing.
+- While a worker carries an act out, it keeps the claim. If it dies, another takes the act when the claim has
+  lapsed. So each act must be safe to begin again, or say that it is not (`is_repeatable`).
+- An act that was begun `MAX_CLAIMS` times fails.
+- The outcome and its audit entry are one transaction.
+- A worker that stops gives its acts back.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+import structlog
+from psycopg import AsyncConnection
+from psycopg.types.json import Jsonb
+
+from merchant_wallet.acts import asked
+from merchant_wallet.acts.asked import QUERIES, AskedAct, Facts
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import is_database_away
+from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
+
+POLL_INTERVAL_S: Final = 0.5
+CLAIM_MS: Final = 60_000
+KEEP_INTERVAL_S: Final = 5.0
+MAX_CLAIMS: Final = 3
+MAX_CONCURRENT: Final = 4
+NOBODY: Final = "no worker began it in time: is a `work` or an `up` running?"
+LOST: Final = "its worker ended. What it had done stays done: look before you ask again."
+
+log = structlog.get_logger(__name__)
+
+
+class ActFailed(Exception):
+    """The act can't be carried out. The text is a sentence for the person who asked."""
+
+
+class _ClaimLost(Exception):
+    """Another worker has the act."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What an act did: `result` for the page, `told` for the audit log."""
+
+    result: dict[str, Any]
+    told: dict[str, Any]
+
+
+@dataclass
+class Running:
+    """An act under way: what was asked, and how its worker says how far it is."""
+
+    act: AskedAct
+    progress: str = ""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def report(self, stage: str, done: int = 0, total: int = 0) -> None:
+        """Say how far the act is: a word for the stage, and a count if there is one."""
+        self.progress = f"{stage} {done} {total}"
+        self.changed.set()
+
+
+@dataclass(frozen=True, slots=True)
+class Performer:
+    """Carries out one kind of acts. `perform` raises ActFailed if it can't be done.
+
+    `is_repeatable`: it may begin again if its worker died in the middle.
+    """
+
+    perform: Callable[[Running], Awaitable[Outcome]]
+    is_repeatable: bool = True
+
+
+class ActWorker:
+    """Claims acts of the kinds that it has performers for, and carries them out side by side."""
+
+    def __init__(
+        self,
+        connect: Connect,
+        performers: Mapping[str, Performer],
+        *,
+        clock: Callable[[], int] = now_ms,
+        claim_ms: int = CLAIM_MS,
+    ) -> None:
+        self._connection = WorkerConnection(connect)
+        self._performers = performers
+        self._clock = clock
+        self._claim_ms = claim_ms
+        self._name = f"{socket.gethostname()} {os.getpid()}"
+        self._under_way: set[asyncio.Task[None]] = set()
+        # A transaction of one act must not be mixed with the statements of another.
+        self._turn = asyncio.Lock()
+
+    async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
+        """Carry out until told to stop. Acts under way are then given back."""
+        try:
+            await repeat("asked acts", self.begin_waiting, stop=stop, interval_s=interval_s)
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Give back what is under way, and close the connection."""
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await self._connection.close()
+
+    async def finish_under_way(self) -> None:
+        """Wait until all acts that were begun have ended."""
+        await asyncio.gather(*self._under_way)
+
+    async def begin_waiting(self) -> None:
+        """Begin the acts that wait, as far as there is room for them."""
+        await self._lapse()
+        while len(self._under_way) < MAX_CONCURRENT and (act := await self._claim()):
+            task = asyncio.create_task(self._carry_out(act))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+
+    async def _lapse(self) -> None:
+        values = {"now_ms": self._clock(), "cause": NOBODY}
+        async with self._turn:
+            connection = await self._connection.get()
+            async with connection.transaction():
+                for act in await _fetch(connection, "lapse", values):
+                    await asked.record_outcome(connection, act, {"cause": NOBODY}, self._clock())
+
+    async def _claim(self) -> AskedAct | None:
+        now = self._clock()
+        values = {
+            "now_ms": now,
+            "until_ms": now + self._claim_ms,
+            "worker": self._name,
+            "kinds": list(self._performers),
+        }
+        async with self._turn:
+            found = await _fetch(await self._connection.get(), "claim", values)
+        return found[0] if found else None
+
+    async def _carry_out(self, act: AskedAct) -> None:
+        performer = self._performers[act.kind]
+        if act.fence > (MAX_CLAIMS if performer.is_repeatable else 1):
+            await self._end(act, asked.FAILED, None, {"cause": LOST})
+            return
+        running = Running(act)
+        keeping = asyncio.create_task(self._keep(running))
+        performing = asyncio.ensure_future(performer.perform(running))
+        try:
+            await asyncio.wait({keeping, performing}, return_when=asyncio.FIRST_COMPLETED)
+            if not performing.done():
+                log.warning("act given up: another worker has it", act_no=act.act_no)
+                return
+            await self._conclude(act, performing)
+        except asyncio.CancelledError:
+            with suppress(Exception):
+                await self._give_back(act)
+            raise
+        finally:
+            for task in (keeping, performing):
+                task.cancel()
+            await asyncio.gather(keeping, performing, return_exceptions=True)
+
+    async def _conclude(self, act: AskedAct, performing: "asyncio.Future[Outcome]") -> None:
+        error = performing.exception()
+        if error is None:
+            outcome = performing.result()
+            await self._end(act, asked.DONE, outcome.result, outcome.told)
+        elif isinstance(error, ActFailed):
+            await self._end(act, asked.FAILED, None, {"cause": str(error)})
+        elif isinstance(error, Exception):
+            log_failure(log, "asked act failed", error, act_no=act.act_no, kind=act.kind)
+            if is_database_away(error):
+                # The claim lapses, and the act begins again.
+                return
+            cause = f"it failed with {type(error).__name__}; the workers' log has the details"
+            await self._end(act, asked.FAILED, None, {"cause": cause})
+        else:
+            raise error
+
+    async def _keep(self, running: Running) -> None:
+        """Keep the claim and store the progress. Ends when another worker has the claim."""
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(running.changed.wait(), KEEP_INTERVAL_S)
+            running.changed.clear()
+            try:
+                async with self._turn:
+                    if not await self._store(running):
+                        return
+            except Exception as error:
+                log_failure(log, "claim of an act not kept; trying again", error, act_no=running.act.act_no)
+                await asyncio.sleep(1)
+
+    async def _store(self, running: Running) -> bool:
+        act = running.act
+        values = {
+            "act_no": act.act_no,
+            "fence": act.fence,
+            "until_ms": self._clock() + self._claim_ms,
+            "progress": running.progress,
+        }
+        connection = await self._connection.get()
+        return (await connection.execute(QUERIES["keep"].text, values)).rowcount == 1
+
+    async def _give_back(self, act: AskedAct) -> None:
+        if not self._performers[act.kind].is_repeatable:
+            return
+        async with self._turn:
+            connection = await self._connection.get()
+            await connection.execute(QUERIES["give_back"].text, {"act_no": act.act_no, "fence": act.fence})
+
+    async def _end(self, act: AskedAct, state: str, result: dict[str, Any] | None, told: Facts) -> None:
+        """The outcome and its audit entry, unless another worker has the act."""
+        now = self._clock()
+        values = {
+            "act_no": act.act_no,
+            "fence": act.fence,
+            "state": state,
+            "result": None if result is None else Jsonb(result),
+            "cause": told.get("cause") if state == asked.FAILED else None,
+            "now_ms": now,
+        }
+        async with self._turn:
+            connection = await self._connection.get()
+            async with connection.transaction():
+                for ended in await _fetch(connection, "finish", values):
+                    await asked.record_outcome(connection, ended, told, now)
+        log.info("asked act ended", act_no=act.act_no, kind=act.kind, state=state, asked_by=act.asked_by)
+
+
+async def _fetch(connection: AsyncConnection[Any], name: str, values: Mapping[str, Any]) -> list[AskedAct]:
+    cursor = await connection.execute(QUERIES[name].text, values)
+    return [AskedAct(*row) for row in await cursor.fetchall()]

@@ -1,0 +1,120 @@
+"""What workers do when people ask for it: reconcile, read blocks again, decide about deposits, sweep.
+
+Rules:
+- Each act opens what it needs, and closes it at its end. So a node that is away hurts nothing else.
+- Each may be begun again after its worker died: nothing is credited, moved or recorded twice.
+- A result has what the page shows, at most `MAX_ROWS` rows of a list.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+import psycopg
+from psycopg import AsyncConnection
+
+from merchant_wallet.acts import kinds
+from merchant_wallet.acts.worker import ActFailed, Outcome, Performer, Running
+from merchant_wallet.base.cells import CellClosed
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.workers import Connect, WorkerConnection
+from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.sandbox.reader import SandboxReader
+from merchant_wallet.chains.tron.chain import TronReader
+from merchant_wallet.deposits import chain_store, deposit_store
+from merchant_wallet.processes.base import Base
+from merchant_wallet.processes.custody_readers import CustodyReaders
+from merchant_wallet.processes.reconciliation import Reconciler
+from merchant_wallet.processes.sweep_acts import SweepActs
+
+NO_BLOCK: Final = "no node of the chain has the block before it"
+NOT_READ_YET: Final = "the chain was not read up to that block yet, so no block was skipped there"
+DECIDED: Final = "it is no longer held: look at the deposit"
+CELL_AWAY: Final = "the merchant's cell is away, so nothing was changed"
+
+OpenReaders = Callable[[Base, WorkerConnection], Mapping[str, EvmChain | TronReader | SandboxReader]]
+"""Opens the chains that deposits are read from."""
+
+
+def make_performers(base: Base, connect: Connect, open_readers: OpenReaders) -> Mapping[str, Performer]:
+    """Every kind of act that the workers of home carry out."""
+    sweeps = SweepActs(base, connect)
+    return {
+        kinds.RECONCILE: Performer(partial(_reconcile, base, connect)),
+        kinds.RESCAN: Performer(partial(_rescan, base, connect, open_readers)),
+        kinds.RELEASE_DEPOSIT: Performer(partial(_decide_deposit, base, is_released=True)),
+        kinds.DROP_DEPOSIT: Performer(partial(_decide_deposit, base, is_released=False)),
+        kinds.PLAN_SWEEPS: Performer(sweeps.plan),
+        kinds.RUN_SWEEPS: Performer(sweeps.run),
+    }
+
+
+async def _reconcile(base: Base, connect: Connect, running: Running) -> Outcome:
+    """Compare the books with one chain, or with all."""
+    running.report("comparing")
+    readers = CustodyReaders(base, connect)
+    reconciler = Reconciler(connect, readers.open, cells=base.cells)
+    arguments = running.act.arguments
+    try:
+        document = await reconciler.reconcile(
+            arguments["chain"], surveys_all=bool(arguments.get("everyAddress"))
+        )
+    except LookupError as error:
+        raise ActFailed(str(error)) from error
+    finally:
+        await reconciler.close()
+        await readers.close()
+    chains = [
+        {name: each.get(name) for name in ("chainType", "sound", "unexplained", "cause")}
+        for each in document["chains"]
+    ]
+    result = {"sound": document["sound"], "chains": chains, "custody": document["custody"]}
+    return Outcome(result, {"sound": document["sound"], "chains": chains})
+
+
+async def _rescan(base: Base, connect: Connect, open_readers: OpenReaders, running: Running) -> Outcome:
+    """Have the watchers read a chain again from a block on."""
+    chain, first = str(running.act.arguments["chain"]), int(running.act.arguments["firstBlock"])
+    connection = WorkerConnection(connect)
+    readers = open_readers(base, connection)
+    try:
+        block = await readers[chain].block(first - 1) if chain in readers else None
+        if block is None:
+            raise ActFailed(NO_BLOCK)
+        if not await chain_store.rewind_cursor(await connection.get(), chain, block, now_ms()):
+            raise ActFailed(NOT_READ_YET)
+    finally:
+        for reader in readers.values():
+            await reader.close()
+        await connection.close()
+    return Outcome({"firstBlock": first}, {"firstBlock": first})
+
+
+async def _decide_deposit(base: Base, running: Running, *, is_released: bool) -> Outcome:
+    """Credit a held deposit, or never credit it. Asking and outcome are in the audit log already."""
+    act, arguments = running.act, running.act.arguments
+    assert act.merchant_id is not None, "a deposit has a merchant"
+    async with await _connect_to_book(base, act.merchant_id) as cell:
+        decided = await deposit_store.decide(
+            cell,
+            arguments["chain"],
+            (arguments["txHash"], int(arguments["logIndex"])),
+            is_released=is_released,
+            actor=act.asked_by,
+            now_ms=now_ms(),
+        )
+    if decided is None:
+        raise ActFailed(DECIDED)
+    told = {"status": "pending" if is_released else "dropped"}
+    return Outcome(told, told)
+
+
+async def _connect_to_book(base: Base, merchant_id: int) -> AsyncConnection:
+    """A connection to the cell of a merchant's book. Raises ActFailed if it is away."""
+    cell = await base.cells.find(merchant_id)
+    try:
+        return await base.cells.connect(cell)
+    except (CellClosed, psycopg.OperationalError) as error:
+        if cell.is_home:
+            raise
+        raise ActFailed(CELL_AWAY) from error
