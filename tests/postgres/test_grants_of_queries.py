@@ -20,8 +20,8 @@ WEB, WORKER = (Side.WEB,), (Side.WORKER,)
 BOTH: Final = (Side.WEB, Side.WORKER)
 
 RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
-    "acts/asked.sql": BOTH,
-    "acts/reports.sql": BOTH,
+    "approvals/acts/asked.sql": BOTH,
+    "approvals/acts/reports.sql": BOTH,
     "approvals/changes.sql": WEB,
     "approvals/proposals.sql": BOTH,
     "approvals/proposers.sql": WEB,
@@ -127,8 +127,8 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
 NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
     # Only the worker pays, credits, delivers and compares.
     Side.WEB: {
-        "acts/asked.sql": "lapse claim keep give_back finish",
-        "acts/reports.sql": "store drop_others",
+        "approvals/acts/asked.sql": "lapse claim keep give_back finish",
+        "approvals/acts/reports.sql": "store drop_others",
         "api/request_log/request_log.sql": "delete_old_usage delete_old_minutes",
         "audit/failures.sql": "note_logged drop_old",
         "book/book.sql": "insert_credited_transactions insert_credits update_deposits",
@@ -151,7 +151,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
     },
     # Only the web process and commands create and change merchants, sub-users and operators.
     Side.WORKER: {
-        "acts/asked.sql": "ask",
+        "approvals/acts/asked.sql": "ask",
         "audit/failures.sql": "count_failure",
         "approvals/proposals.sql": "insert_proposal decide",
         "book/book.sql": "insert_sub_users insert_wallet_addresses insert_withdrawals",

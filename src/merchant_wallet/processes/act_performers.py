@@ -13,8 +13,8 @@ from typing import Final
 import psycopg
 from psycopg import AsyncConnection
 
-from merchant_wallet.acts import kinds
-from merchant_wallet.acts.worker import ActFailed, Outcome, Performer, Running
+from merchant_wallet.approvals.acts import kinds
+from merchant_wallet.approvals.acts.worker import ActFailed, Outcome, Performer, Running
 from merchant_wallet.base.cells import CellClosed
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect, WorkerConnection

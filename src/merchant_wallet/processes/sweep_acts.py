@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 from psycopg import AsyncConnection
 
-from merchant_wallet.acts.worker import ActFailed, Outcome, Running
+from merchant_wallet.approvals.acts.worker import ActFailed, Outcome, Running
 from merchant_wallet.audit.rollback.evidence import list_evidence
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.config import ConfigError

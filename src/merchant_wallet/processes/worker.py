@@ -14,9 +14,9 @@ import structlog
 import uvloop
 from psycopg import AsyncConnection
 
-from merchant_wallet.acts.worker import ActWorker
 from merchant_wallet.api.request_log.listing import delete_old as delete_old_requests
 from merchant_wallet.approvals import proposals
+from merchant_wallet.approvals.acts.worker import ActWorker
 from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.checkpointing.keys import open_service_signer
 from merchant_wallet.audit.checkpointing.task import CheckpointTask

@@ -22,8 +22,8 @@ import structlog
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from merchant_wallet.acts import asked
-from merchant_wallet.acts.asked import QUERIES, AskedAct, Facts
+from merchant_wallet.approvals.acts import asked
+from merchant_wallet.approvals.acts.asked import QUERIES, AskedAct, Facts
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import is_database_away
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat

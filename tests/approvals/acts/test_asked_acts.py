@@ -8,9 +8,9 @@ import pytest
 from psycopg import AsyncConnection, errors
 from tests.roles import as_web, as_worker
 
-from merchant_wallet.acts import asked
-from merchant_wallet.acts.asked import AskedAct
-from merchant_wallet.acts.worker import (
+from merchant_wallet.approvals.acts import asked
+from merchant_wallet.approvals.acts.asked import AskedAct
+from merchant_wallet.approvals.acts.worker import (
     LOST,
     MAX_CLAIMS,
     NOBODY,
