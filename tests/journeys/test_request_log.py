@@ -191,6 +191,17 @@ def test_the_pages_show_the_log_and_how_near_the_limits_are(shop: Shop, people: 
     assert "USDT today, 25 %" in shown
 
 
+def test_the_usage_of_each_key_is_shown_with_its_name(shop: Shop, people: People) -> None:
+    till = client_of(shop, add_key(shop, "till"))
+    for client in (shop.client, till, till):
+        client.do("getMerchantBalance")
+    till.expect(40401, "queryOrder", orderId="1", mcOrderId="1")
+    shop.platform.run(recorder_of(shop.platform).flush)
+    page = people.signed_in("merchant", shop.merchant_id).page(f"/console/merchants/{shop.merchant_id}/usage")
+    assert "till 3 1" in read_text(page)
+    assert f'href="/console/merchants/{shop.merchant_id}/keys/2"' in page
+
+
 def test_a_log_longer_than_a_page_is_read_page_by_page(shop: Shop, people: People) -> None:
     shop.platform.rows(
         "insert into request_log (merchant_id, key_no, at_ms, request_id, operation, code, source, took_ms,"

@@ -12,7 +12,7 @@ import msgspec
 from starlette.responses import Response
 
 from merchant_wallet.api.request_log import listing
-from merchant_wallet.api.request_log.listing import DAY_MS, LoggedRequest, RequestFilter, UsageRow
+from merchant_wallet.api.request_log.listing import DAY_MS, KeyUsage, LoggedRequest, RequestFilter, UsageRow
 from merchant_wallet.api.request_log.recorder import HOUR_MS, KEPT, KEPT_IN_ALL, KEPT_OF_EACH
 from merchant_wallet.base.codes import CODES, SUCCESS, TOO_MANY_REQUESTS
 from merchant_wallet.console.merchants import ONE, load, url_of
@@ -102,6 +102,7 @@ async def show_usage(request: ConsoleRequest, conn: Connection) -> Response:
         tab="usage",
         hours=group_by_hour(rows),
         totals=_add_up(rows),
+        keys=await _name_keys(request, conn, merchant.merchant_id, since_ms),
         requests=sum(row.requests for row in rows),
         refused=sum(row.requests for row in rows if row.code != SUCCESS),
         limited=sum(row.requests for row in rows if row.code == TOO_MANY_REQUESTS),
@@ -112,6 +113,15 @@ async def show_usage(request: ConsoleRequest, conn: Connection) -> Response:
         name_code=_name_code,
         too_many=TOO_MANY_REQUESTS,
     )
+
+
+async def _name_keys(
+    request: ConsoleRequest, conn: Connection, merchant_id: int, since_ms: int
+) -> list[tuple[KeyUsage, str]]:
+    """The numbers of each key with its name. A revoked key has them, too."""
+    names = {key.key_no: key.name for key in await app_keys.list_keys(conn, merchant_id, request.at_ms)}
+    used = await listing.add_up_by_key(conn, merchant_id, since_ms)
+    return [(usage, names.get(usage.key_no, "")) for usage in used]
 
 
 def group_by_hour(rows: list[UsageRow]) -> list[HourLine]:

@@ -10,6 +10,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
 from merchant_wallet.api.request_log.recorder import KEPT, QUERIES
+from merchant_wallet.base.codes import SUCCESS
 
 DAY_MS: Final = 86_400_000
 USAGE_MS: Final = 7 * DAY_MS
@@ -52,6 +53,14 @@ class UsageRow(msgspec.Struct, frozen=True):
     requests: int
 
 
+class KeyUsage(msgspec.Struct, frozen=True):
+    """How many requests were made with a key, and how many of them were refused."""
+
+    key_no: int
+    requests: int
+    refused: int
+
+
 async def list_requests(
     conn: AsyncConnection[Any],
     merchant_id: int,
@@ -80,6 +89,14 @@ async def list_usage(conn: AsyncConnection[Any], merchant_id: int, since_ms: int
     """A merchant's numbers by hour, operation and code, the newest hour first."""
     async with conn.cursor(row_factory=class_row(UsageRow)) as cursor:
         await cursor.execute(QUERIES["list_usage"].text, {"merchant_id": merchant_id, "since_ms": since_ms})
+        return await cursor.fetchall()
+
+
+async def add_up_by_key(conn: AsyncConnection[Any], merchant_id: int, since_ms: int) -> list[KeyUsage]:
+    """A merchant's numbers of each key that was used, the first key first."""
+    values = {"merchant_id": merchant_id, "since_ms": since_ms, "success": SUCCESS}
+    async with conn.cursor(row_factory=class_row(KeyUsage)) as cursor:
+        await cursor.execute(QUERIES["add_up_by_key"].text, values)
         return await cursor.fetchall()
 
 

@@ -74,6 +74,12 @@ select hour_ms, operation, code, sum(requests)::bigint as requests
   from request_usage where merchant_id = %(merchant_id)s::bigint and hour_ms >= %(since_ms)s::bigint
  group by hour_ms, operation, code order by hour_ms desc, requests desc, operation, code;
 
+-- name: add_up_by_key
+-- A merchant's numbers since a time, of each key.
+select key_no, sum(requests)::bigint as requests, coalesce(sum(requests) filter (where code <> %(success)s::int), 0)::bigint as refused
+  from request_usage where merchant_id = %(merchant_id)s::bigint and hour_ms >= %(since_ms)s::bigint
+ group by key_no order by key_no;
+
 -- name: find_busiest_minute
 -- The minute since a time in which a merchant made most requests.
 select minute_ms, requests from request_minute
