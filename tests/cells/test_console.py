@@ -32,6 +32,7 @@ LISTS = (
     "/console/sub-users?q=alice",
     "/console/payouts",
     "/console/search?q=alice",
+    "/console/inbox",
 )
 
 
@@ -98,6 +99,7 @@ def test_lists_show_the_merchants_of_all_cells(
         assert f"/console/withdrawals/{one.cancelled_id}" in orders
         assert one.tx_hash in owner.page("/console/deposits")
         assert one.event in owner.page("/console/callbacks")
+        assert f"/console/withdrawals/{one.order_id}" in owner.page("/console/inbox?show=all")
         assert f"/console/merchants/{one.merchant_id}" in owner.page("/console/merchants")
         assert f"/users/{one.user_id}" in owner.page("/console/sub-users")
     assert both == read_text(owner.page("/console"))

@@ -22,6 +22,8 @@ ROWS = {
     "GET /console": ALL,
     "GET /console/state": ALL,
     "GET /console/band": ALL,
+    "GET /console/inbox": ALL,
+    "GET /console/inbox/state": ALL,
     "GET /console/merchants": STAFF,
     "GET /console/merchants/new": HANDS,
     "POST /console/merchants/new": HANDS,

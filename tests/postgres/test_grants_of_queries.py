@@ -91,6 +91,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "reporting/endpoints.sql": WEB,
     "reporting/entries.sql": WEB,
     "reporting/figures.sql": WEB,
+    "reporting/inbox.sql": WEB,
     "reporting/payout_blockers.sql": WEB,
     "reporting/merchants.sql": WEB,
     "reporting/orders.sql": WEB,

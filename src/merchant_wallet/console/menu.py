@@ -7,18 +7,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from merchant_wallet.operators.roles import Operator, Right, Role, may
+from merchant_wallet.reporting.inbox import Count
 from merchant_wallet.web.languages import N_
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the menu. A page names its `key` as `active`; `icon` is a name in the icon sprite."""
+    """One line of the menu. A page names its `key` as `active`; `icon` is a name in the icon sprite.
+
+    `count` is how much waits there for this user.
+    """
 
     key: str
     label: str
     url: str
     icon: str
     group: str
+    count: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,7 @@ class _Line:
     own: bool = True
 
 
+INBOX: Final = "inbox"
 _MONEY: Final = N_("Money")
 _PEOPLE: Final = N_("Merchants")
 _PLATFORM: Final = N_("Platform")
@@ -39,6 +45,7 @@ _TOOLS: Final = N_("Developers")
 
 _LINES: Final = (
     _Line("overview", N_("Overview"), "/console", "home", Right.READ, ""),
+    _Line(INBOX, N_("Inbox"), "/console/inbox", "inbox", Right.READ, ""),
     _Line("withdrawals", N_("Withdrawals"), "/console/withdrawals", "arrow-out", Right.READ, _MONEY),
     _Line("payouts", N_("Payouts"), "/console/payouts", "send", Right.READ, _MONEY, own=False),
     _Line("deposits", N_("Deposits"), "/console/deposits", "arrow-in", Right.READ, _MONEY),
@@ -72,10 +79,20 @@ _LINES: Final = (
 )
 
 
-def list_entries(operator: Operator) -> list[Entry]:
-    """The entries for an operator, in order. A merchant's user gets its merchant's page."""
+def list_entries(operator: Operator, waiting: Count) -> list[Entry]:
+    """The entries for an operator, in order. A merchant's user gets its merchant's page.
+
+    `waiting` is what the inbox has for this operator.
+    """
     found = [
-        Entry(line.key, line.label, line.url, line.icon, line.group)
+        Entry(
+            line.key,
+            line.label,
+            line.url,
+            line.icon,
+            line.group,
+            waiting if line.key == INBOX else None,
+        )
         for line in _LINES
         if may(operator, line.right, operator.merchant_id if line.own else None)
     ]

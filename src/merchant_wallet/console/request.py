@@ -6,7 +6,7 @@ Rules:
 - A change is recorded in the audit log in the same transaction. A change in an apart cell is recorded before
   and after (`change_cell`).
 - A page names the cells that it could not read.
-- The banner of notices is read once for each whole page.
+- The banner of notices and the menu's counts are read once for each whole page.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,12 +27,14 @@ from merchant_wallet.audit import cell_changes, records
 from merchant_wallet.audit.cell_changes import Told
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.console import flash
+from merchant_wallet.console.inbox_cache import cache_of, count_waiting
 from merchant_wallet.console.menu import Entry, list_entries
 from merchant_wallet.console.notices import Banner, read_banner
 from merchant_wallet.console.return_path import HOME, SIGN_IN, read_return_path
 from merchant_wallet.operators import sessions
 from merchant_wallet.operators.roles import Operator, Right, may
 from merchant_wallet.operators.sessions import Session
+from merchant_wallet.reporting.inbox import Count
 from merchant_wallet.web import csrf
 from merchant_wallet.web.cells import CellAway, PageCells
 from merchant_wallet.web.client import THEME_COOKIE, Client
@@ -74,6 +76,7 @@ class ConsoleRequest:
     cells: PageCells
     flash_message: flash.FlashMessage | None = None
     banner: Banner = Banner()  # noqa: RUF009  # a Banner never changes
+    waiting: Count = Count()  # noqa: RUF009  # nor does a Count
 
     @property
     def actor(self) -> str:
@@ -127,6 +130,8 @@ class ConsoleRequest:
             "active": active,
             "away": self.cells.away,
             "menu": self.menu(),
+            "inbox_count": self.waiting,
+            "brings_count": False,
             "flash_message": self.flash_message,
             **values,
         }
@@ -162,7 +167,7 @@ class ConsoleRequest:
 
     def menu(self) -> list[Entry]:
         """The user's menu."""
-        return list_entries(self.operator)
+        return list_entries(self.operator, self.waiting)
 
     def _common(self) -> dict[str, object]:
         return {
@@ -243,9 +248,26 @@ async def _answer(request: ConsoleRequest, page: Page, conn: Connection) -> Resp
     if page.method == POST:
         csrf.check(request.http, request.form, request.csrf)
     _authorize(request, page)
-    if not is_part(request.http):
-        request = replace(request, banner=await read_banner(conn, request.cells, request.merchant_id))
-    return await page.handler(request, conn)
+    if page.method == POST:
+        return await _answer_post(request, page, conn)
+    return await page.handler(await _read_frame(request, conn), conn)
+
+
+async def _answer_post(request: ConsoleRequest, page: Page, conn: Connection) -> Response:
+    """The answer to a form. What it has changed is counted at once, also after an error."""
+    try:
+        return await page.handler(await _read_frame(request, conn), conn)
+    finally:
+        cache_of(request.context).drop()
+
+
+async def _read_frame(request: ConsoleRequest, conn: Connection) -> ConsoleRequest:
+    """The request with the banner and the counts of the menu, for a whole page."""
+    if is_part(request.http):
+        return request
+    waiting = await count_waiting(request.context, conn, request.operator)
+    banner = await read_banner(conn, request.cells, request.merchant_id)
+    return replace(request, banner=banner, waiting=waiting)
 
 
 def _show_away(request: ConsoleRequest, away: CellAway) -> Response:

@@ -16,6 +16,7 @@ from merchant_wallet.console import (
     callbacks,
     debugger,
     deposits,
+    inbox,
     merchant_endpoints,
     merchant_keys,
     merchant_list,
@@ -37,6 +38,7 @@ from merchant_wallet.console import (
     withdrawal_order,
     withdrawals,
 )
+from merchant_wallet.console.inbox_cache import close_cache
 from merchant_wallet.console.request import COOKIE, Page, PublicPage, make_route
 from merchant_wallet.console.verifier import close_verifier
 from merchant_wallet.web.connections import Connections
@@ -47,6 +49,7 @@ MODULES: Final[tuple[ModuleType, ...]] = (
     sign_in,
     banner,
     overview,
+    inbox,
     merchant_list,
     merchants,
     merchant_settings,
@@ -93,5 +96,5 @@ def build_site(context: PageContext) -> Site:
     own = Connections(context.database_url, SIGN_IN_CONNECTIONS)
     outside = replace(context, connections=own)
     routes = [make_route(outside if isinstance(page, PublicPage) else context, page) for page in list_pages()]
-    closers = (partial(close_verifier, context), own.close)
+    closers = (partial(close_verifier, context), partial(close_cache, context), own.close)
     return Site(context, ("/console",), "/console", routes, closers, cookie=COOKIE)

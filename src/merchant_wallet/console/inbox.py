@@ -1,0 +1,157 @@
+"""The inbox: everything that waits for a person, who may act, since when, and where.
+
+Rules:
+- "For you" is what this user may act on now. "All" has the rest too, with the reason why another must act.
+- A merchant's user sees its own book's items. Of the platform's people it learns no names.
+- The page reads everything anew each time. While it is visible, it requests its list again.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from starlette.responses import Response
+
+from merchant_wallet.console.inbox_cache import cache_of
+from merchant_wallet.console.request import Connection, ConsoleRequest, Page
+from merchant_wallet.operators import records
+from merchant_wallet.operators.roles import Operator, Right
+from merchant_wallet.reporting.inbox import Inbox, Item, Source, Verdict, judge, list_actors
+from merchant_wallet.web.inbox_sources import BY_KIND
+from merchant_wallet.web.languages import N_
+
+INBOX: Final = "/console/inbox"
+MINE: Final = "mine"
+ALL: Final = "all"
+MAX_NAMES: Final = 4
+MINUTE_MS: Final = 60_000
+HOUR_MS: Final = 60 * MINUTE_MS
+DAY_MS: Final = 24 * HOUR_MS
+WHY_NOT: Final = {
+    Verdict.OWN: N_("Another person must act: you did the first step."),
+    Verdict.NOT_YET: N_("Your approvals do not count yet."),
+    Verdict.TOO_LATE: N_("Its time has passed. It ends by itself."),
+    Verdict.NO_RIGHT: N_("Your role may not act here."),
+}
+
+
+class ItemLine(msgspec.Struct, frozen=True):
+    """One item as it is shown: `text` and `values` to translate, who may act, and why not this user.
+
+    `names` are at most `MAX_NAMES` people, `more` is how many others may act.
+    """
+
+    item: Item
+    text: str
+    url: str
+    is_mine: bool
+    why_not: str
+    names: tuple[str, ...]
+    more: int
+
+
+class Section(msgspec.Struct, frozen=True):
+    """The shown items of one kind. `has_more`: there are more than are listed."""
+
+    kind: str
+    title: str
+    tone: str
+    lines: tuple[ItemLine, ...]
+    has_more: bool
+
+
+async def show_inbox(request: ConsoleRequest, conn: Connection) -> Response:
+    """The whole page."""
+    return request.page("console/inbox.html", active="inbox", is_part=False, **await _read(request, conn))
+
+
+async def show_state(request: ConsoleRequest, conn: Connection) -> Response:
+    """The list for an open page; empty if it has not changed."""
+    shown = await _read(request, conn)
+    if request.http.query_params.get("seen") == shown["version"]:
+        return Response(status_code=204, headers=request.context.responses.headers())
+    return request.part("console/inbox_state.html", is_part=True, **shown)
+
+
+async def _read(request: ConsoleRequest, conn: Connection) -> dict[str, Any]:
+    inbox = await cache_of(request.context).renew(request.context, conn, request.merchant_id)
+    for name in inbox.away:
+        request.cells.note_away(name)
+    people = await _list_people(request, conn)
+    sections = [_make_section(request, inbox, kind, people) for kind in [one.kind for one in inbox.groups]]
+    mine = [_keep_mine(section) for section in sections]
+    tab = _read_tab(request, mine)
+    shown: dict[str, Any] = {
+        "tab": tab,
+        "sections": [section for section in (mine if tab == MINE else sections) if section.lines],
+        "counts": {
+            MINE: sum(len(section.lines) for section in mine),
+            ALL: sum(len(section.lines) for section in sections),
+        },
+        "has_more": any(section.has_more for section in (mine if tab == MINE else sections)),
+        "unread": ", ".join([request.translate(BY_KIND[kind].title) for kind in inbox.unread]),
+    }
+    seen = [shown, inbox.away, inbox.at_ms // MINUTE_MS]
+    version = hashlib.sha256(msgspec.json.encode(seen)).hexdigest()[:16]
+    return shown | {"version": version, "at_ms": inbox.at_ms, "age": describe_age}
+
+
+def _read_tab(request: ConsoleRequest, mine: Sequence[Section]) -> str:
+    """The wanted tab; without a wish "for you", if anything is there."""
+    wanted = request.http.query_params.get("show")
+    if wanted in (MINE, ALL):
+        return str(wanted)
+    return MINE if any(section.lines for section in mine) else ALL
+
+
+async def _list_people(request: ConsoleRequest, conn: Connection) -> list[Operator]:
+    """The people whose names this user may see."""
+    people: list[Operator] = []
+    while True:
+        after = people[-1].name if people else ""
+        page = await records.list_operators(conn, after_name=after, limit=records.MAX_PAGE)
+        people += page
+        if len(page) < records.MAX_PAGE:
+            return [one for one in people if request.merchant_id in (None, one.merchant_id)]
+
+
+def _make_section(request: ConsoleRequest, inbox: Inbox, kind: str, people: Sequence[Operator]) -> Section:
+    source = BY_KIND[kind]
+    group = next(group for group in inbox.groups if group.kind == kind)
+    lines = tuple([_make_line(request, source, item, people) for item in group.items])
+    return Section(kind, source.title, source.tone, lines, group.has_more)
+
+
+def _make_line(request: ConsoleRequest, source: Source, item: Item, people: Sequence[Operator]) -> ItemLine:
+    verdict = judge(source, item, request.operator, request.at_ms)
+    names = [one.name for one in list_actors(source, item, people, request.at_ms)]
+    return ItemLine(
+        item,
+        source.texts[item.form],
+        source.url_of(item),
+        verdict is Verdict.MAY,
+        WHY_NOT.get(verdict, ""),
+        tuple(names[:MAX_NAMES]),
+        max(0, len(names) - MAX_NAMES),
+    )
+
+
+def _keep_mine(section: Section) -> Section:
+    lines = tuple([line for line in section.lines if line.is_mine])
+    return msgspec.structs.replace(section, lines=lines, has_more=section.has_more and bool(lines))
+
+
+def describe_age(at_ms: int, since_ms: int) -> tuple[str, int]:
+    """How long something has waited: an English text with the placeholder `count`, and the count. Pure."""
+    age_ms = max(0, at_ms - since_ms)
+    for least_ms, text in ((DAY_MS, N_("{count} d")), (HOUR_MS, N_("{count} h"))):
+        if age_ms >= least_ms:
+            return text, age_ms // least_ms
+    return N_("{count} min"), age_ms // MINUTE_MS
+
+
+ROUTES: Final = (
+    Page(INBOX, show_inbox, Right.READ, own_book=True),
+    Page(f"{INBOX}/state", show_state, Right.READ, own_book=True, extends_session=False),
+)

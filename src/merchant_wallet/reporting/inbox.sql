@@ -1,0 +1,128 @@
+-- What waits for a person. `inbox_lists.py` runs these. Each reads at most a few items of an index.
+
+-- fragment: open_books
+-- The old copy of a book that has moved to another cell, and one that is being moved, are left out.
+merchant_id <> all (array(select merchant_id from book where not is_open))
+
+-- fragment: wanted_merchant
+-- One merchant's rows, or with null all.
+(%(merchant_id)s::bigint is null or merchant_id = %(merchant_id)s::bigint)
+
+-- name: list_unapproved
+-- The orders that have waited for approval longest.
+select w.merchant_id, m.name as merchant_name, w.order_id, w.mc_order_id, w.chain, w.amount as amount_units, w.created_ms,
+       w.deadline_ms, w.first_approved_by
+  from (select * from withdrawal
+         where status = 0 and approved_ms is null and {open_books} order by created_ms, order_id limit %(limit)s::int) w
+  join merchant m on m.merchant_id = w.merchant_id
+ order by w.created_ms, w.order_id;
+
+-- name: list_unapproved_of_merchant
+-- The same of one merchant, among its oldest pending orders of each chain.
+select w.merchant_id, m.name as merchant_name, w.order_id, w.mc_order_id, w.chain, w.amount as amount_units, w.created_ms,
+       w.deadline_ms, w.first_approved_by
+  from unnest(chain_codes()) c (chain)
+ cross join lateral (
+       select * from withdrawal
+        where merchant_id = %(merchant_id)s::bigint and status = 0 and chain = c.chain
+        order by created_ms, order_id limit 10 * %(limit)s::int) w
+  join merchant m on m.merchant_id = w.merchant_id
+ where w.approved_ms is null
+ order by w.created_ms, w.order_id limit %(limit)s::int;
+
+-- name: list_dead_letters
+-- Merchants with callbacks that were given up. It jumps from merchant to merchant along the index, so a merchant with a million
+-- dead letters costs no more than one with a single one.
+with recursive owner as (
+    (select c.merchant_id from callback c where c.state in ('dead_letter', 'paused') and c.{open_books}
+      order by c.merchant_id limit 1)
+    union all
+    select (select c.merchant_id from callback c
+             where c.state in ('dead_letter', 'paused') and c.merchant_id > o.merchant_id and c.{open_books}
+             order by c.merchant_id limit 1)
+      from owner o where o.merchant_id is not null)
+select o.merchant_id, m.name as merchant_name, d.callbacks, d.oldest_ms
+  from owner o
+  join merchant m on m.merchant_id = o.merchant_id
+ cross join lateral (
+       select count(*) as callbacks, min(l.created_ms) as oldest_ms
+         from unnest(array['withdrawal', 'deposit']) v (event_type)
+        cross join lateral (
+              select created_ms from callback
+               where merchant_id = o.merchant_id and state = 'dead_letter' and event_type = v.event_type
+               order by created_ms limit %(most)s::int) l) d
+ where d.callbacks > 0
+ limit %(limit)s::int;
+
+-- name: count_dead_letters_of_merchant
+-- One merchant's callbacks that were given up.
+select m.merchant_id, m.name as merchant_name, count(l.created_ms) as callbacks, min(l.created_ms) as oldest_ms
+  from merchant m
+ cross join unnest(array['withdrawal', 'deposit']) v (event_type)
+ cross join lateral (
+       select created_ms from callback
+        where merchant_id = m.merchant_id and state = 'dead_letter' and event_type = v.event_type
+        order by created_ms limit %(most)s::int) l
+ where m.merchant_id = %(merchant_id)s::bigint
+ group by m.merchant_id, m.name;
+
+-- name: list_held_deposits
+-- The deposits that a person must decide about.
+select d.merchant_id, m.name as merchant_name, d.chain, d.tx_hash, d.log_index, d.amount as amount_units, d.seen_ms
+  from (select * from deposit
+         where status = 'held' and {wanted_merchant} and {open_books} order by seen_ms limit %(limit)s::int) d
+  join merchant m on m.merchant_id = d.merchant_id
+ order by d.seen_ms;
+
+-- name: count_dust
+-- The deposits of each chain that are too small to be credited, up to a bound.
+select c.chain, count(d.seen_ms) as deposits, coalesce(sum(d.amount), 0) as amount_units, min(d.seen_ms) as oldest_ms
+  from unnest(chain_codes()) c (chain)
+ cross join lateral (
+       select seen_ms, amount from deposit
+        where status = 'dust' and chain = c.chain and {open_books} order by seen_ms limit %(most)s::int) d
+ group by c.chain;
+
+-- name: count_dust_of_merchant
+-- The same of one merchant.
+select c.chain, count(d.seen_ms) as deposits, coalesce(sum(d.amount), 0) as amount_units, min(d.seen_ms) as oldest_ms
+  from unnest(chain_codes()) c (chain)
+ cross join lateral (
+       select seen_ms, amount from deposit
+        where merchant_id = %(merchant_id)s::bigint and status = 'dust' and chain = c.chain
+        order by seen_ms limit %(most)s::int) d
+ group by c.chain;
+
+-- name: list_frozen
+-- The payouts that wait until an operator has looked, oldest first.
+select p.merchant_id, m.name as merchant_name, p.order_id, p.chain, p.frozen_ms
+  from (select merchant_id, order_id, chain, frozen_ms from payout
+         where frozen_ms is not null and {wanted_merchant} order by frozen_ms limit %(limit)s::int) p
+  join merchant m on m.merchant_id = p.merchant_id
+ order by p.frozen_ms;
+
+-- name: list_last_comparisons
+-- The last comparison of books and chain, for each chain. `since_ms` is the time of the first one after the last sound one.
+select c.chain, r.at_ms, r.is_sound, r.cause is not null as is_failed, r.unexplained_units, f.at_ms as since_ms
+  from unnest(%(chains)s::text[]) c (chain)
+ cross join lateral (
+       select * from reconciliation where chain = c.chain order by reconciliation_no desc limit 1) r
+  left join lateral (
+       select b.reconciliation_no
+         from (select reconciliation_no, is_sound from reconciliation
+                where chain = c.chain order by reconciliation_no desc limit %(most)s::int) b
+        where b.is_sound order by b.reconciliation_no desc limit 1) s on true
+ cross join lateral (
+       select at_ms from reconciliation
+        where chain = c.chain and reconciliation_no > least(coalesce(s.reconciliation_no, 0), r.reconciliation_no - 1)
+        order by reconciliation_no limit 1) f;
+
+-- name: list_failed_sign_ins
+-- Who many sign-ins failed for since a time, by day.
+select f.merchant_id, f.subject, f.minute_ms / 86400000 as day, sum(f.failures) as failures, min(f.minute_ms) as first_ms
+  from failed_sign_in f
+ where f.minute_ms >= %(since_ms)s::bigint
+   and (%(merchant_id)s::bigint is null or f.merchant_id = %(merchant_id)s::bigint)
+ group by f.merchant_id, f.subject, f.minute_ms / 86400000
+having sum(f.failures) >= %(least)s::int
+ order by first_ms limit %(limit)s::int;

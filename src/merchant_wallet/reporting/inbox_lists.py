@@ -1,0 +1,265 @@
+"""What waits in the platform's own tables, as items of the inbox.
+
+Rules:
+- Each function reads at most `MAX_ITEMS` rows and one more, from one index in each cell.
+- The texts and links are in `web/inbox_sources`. An item has only the values.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from merchant_wallet.approvals import changes, proposals
+from merchant_wallet.base.currencies import USDT
+from merchant_wallet.base.db import Queries
+from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.reporting.inbox import MAX_ITEMS, Asked, Item
+from merchant_wallet.reporting.paging import Row, fetch
+from merchant_wallet.reporting.payout_blockers import FROZEN, ROLLBACK, STOP, WALLET, list_blockers
+
+QUERIES: Final = Queries(Path(__file__).with_name("inbox.sql"))
+MAX_COUNTED: Final = 1_000
+"""Things that are counted together, such as a merchant's dead letters, are counted up to this."""
+MAX_COMPARISONS: Final = 1_000
+"""The last sound comparison is searched among so many."""
+FAILED: Final = "failed"
+LOW: Final = ("funds", "fuel")
+"""Obstacles that end when somebody fills the hot wallet."""
+LEAST_FAILURES: Final = 10
+"""Fewer failed sign-ins in a day are people who mistype."""
+FAILURES_MS: Final = DAY_MS
+"""Failed sign-ins of this day and the one before are shown."""
+
+
+async def list_approvals(asked: Asked) -> list[Item]:
+    """Orders that wait for approval. Who gave the first of two approvals can't give the second."""
+    name = "list_unapproved" if asked.merchant_id is None else "list_unapproved_of_merchant"
+    return [
+        _item(
+            row,
+            str(row["order_id"]),
+            row["created_ms"],
+            order=row["mc_order_id"],
+            order_id=row["order_id"],
+            chain=row["chain"],
+            form="second" if row["first_approved_by"] else "",
+            done_by=(row["first_approved_by"],) if row["first_approved_by"] else (),
+            until_ms=row["deadline_ms"],
+        )
+        for row in await _ask_cells(asked, name)
+    ]
+
+
+async def list_frozen(asked: Asked) -> list[Item]:
+    """Orders whose payout is frozen until an operator has looked."""
+    return [
+        _item(
+            row,
+            str(row["order_id"]),
+            row["frozen_ms"],
+            order_id=row["order_id"],
+            chain=row["chain"],
+        )
+        for row in await _ask_home(asked, "list_frozen")
+    ]
+
+
+async def list_dead_letters(asked: Asked) -> list[Item]:
+    """Merchants with callbacks that were given up: one item for each merchant."""
+    name = "list_dead_letters" if asked.merchant_id is None else "count_dead_letters_of_merchant"
+    return [
+        _item(
+            row,
+            str(row["merchant_id"]),
+            row["oldest_ms"],
+            count=_bounded(row["callbacks"]),
+            merchant=row["merchant_id"],
+        )
+        for row in await _ask_cells(asked, name)
+    ]
+
+
+async def list_held_deposits(asked: Asked) -> list[Item]:
+    """Deposits that a person must decide about."""
+    return [
+        _item(
+            row,
+            f"{row['chain']}-{row['tx_hash']}-{row['log_index']}",
+            row["seen_ms"],
+            chain=row["chain"],
+            tx_hash=row["tx_hash"],
+            log_index=row["log_index"],
+        )
+        for row in await _ask_cells(asked, "list_held_deposits")
+    ]
+
+
+async def list_dust(asked: Asked) -> list[Item]:
+    """Deposits that are too small to be credited: one item for each chain."""
+    name = "count_dust" if asked.merchant_id is None else "count_dust_of_merchant"
+    found: dict[str, list[Row]] = {}
+    for row in await _ask_cells(asked, name):
+        found.setdefault(row["chain"], []).append(row)
+    return [
+        Item(
+            chain,
+            min(row["oldest_ms"] for row in rows),
+            {"chain": chain, "count": _bounded(sum(row["deposits"] for row in rows))},
+            merchant_id=asked.merchant_id,
+            amount_units=sum(int(row["amount_units"]) for row in rows),
+            currency=USDT,
+        )
+        for chain, rows in found.items()
+    ]
+
+
+async def list_adjustments(asked: Asked) -> list[Item]:
+    """Adjustments that wait for a second person, and accepted ones that nobody carried out."""
+    home, now_ms = asked.home, asked.at_ms
+    waiting = await proposals.list_open(home, now_ms=now_ms, limit=MAX_ITEMS + 1)
+    unfinished = await proposals.list_unfinished(home, now_ms=now_ms, limit=MAX_ITEMS + 1)
+    return [
+        Item(
+            f"{one.proposal_no}{'-unfinished' if one.is_unfinished else ''}",
+            one.proposed_ms,
+            {"number": str(one.proposal_no), "who": one.proposed_by},
+            form="unfinished" if one.is_unfinished else "",
+            merchant_id=one.merchant_id,
+            amount_units=one.signed_units,
+            currency=one.currency,
+            done_by=() if one.is_unfinished else (one.proposed_by,),
+            until_ms=None if one.is_unfinished else one.expires_ms,
+        )
+        for one in (*waiting, *unfinished)
+    ]
+
+
+def make_proposals(right_of: Callable[[str], Right | None]) -> Callable[[Asked], Awaitable[list[Item]]]:
+    """A source of proposed changes. A kind that this version does not know can only be refused."""
+
+    async def list_proposals(asked: Asked) -> list[Item]:
+        found = await changes.list_open(asked.home, at_ms=asked.at_ms, limit=MAX_ITEMS + 1)
+        return [
+            Item(
+                str(one.proposal_no),
+                one.proposed_ms,
+                {"number": str(one.proposal_no), "subject": one.subject, "who": one.proposed_by},
+                merchant_id=one.merchant_id,
+                done_by=(one.proposed_by,),
+                right=right_of(one.kind),
+                until_ms=one.expires_ms,
+            )
+            for one in found
+        ]
+
+    return list_proposals
+
+
+async def list_stops(asked: Asked) -> list[Item]:
+    """Stops of payouts that are in force, frozen hot wallets, and evidence of a rollback."""
+    blockers = await list_blockers(asked.home, asked.cells, chains=asked.chains)
+    return [
+        Item(
+            f"{one.kind}-{one.chain}-{one.since_ms}",
+            one.since_ms,
+            {"chain": one.chain, "who": one.actor, "why": one.cause},
+            form={STOP: "", WALLET: WALLET, ROLLBACK: ROLLBACK}[one.kind],
+        )
+        for one in blockers
+        if one.stops_chain
+    ]
+
+
+async def list_obstacles(asked: Asked) -> list[Item]:
+    """What keeps payouts of a chain waiting: one item for each chain and obstacle."""
+    blockers = await list_blockers(asked.home, asked.cells, chains=asked.chains)
+    return [
+        Item(
+            f"{one.kind}-{one.chain}",
+            one.since_ms,
+            {"chain": one.chain, "why": one.cause, "count": _bounded(one.orders)},
+            form=one.kind if one.kind in LOW else "",
+        )
+        for one in blockers
+        if not one.stops_chain and one.kind != FROZEN
+    ]
+
+
+async def list_differences(asked: Asked) -> list[Item]:
+    """Chains whose last comparison with the books was not sound, or failed."""
+    values = {"chains": list(asked.chains), "most": MAX_COMPARISONS}
+    return [
+        Item(
+            row["chain"],
+            row["since_ms"],
+            {"chain": row["chain"]},
+            form=FAILED if row["is_failed"] else "",
+            amount_units=None if row["is_failed"] else row["unexplained_units"],
+            currency="" if row["is_failed"] else USDT,
+        )
+        for row in await fetch(asked.home, QUERIES["list_last_comparisons"].text, values)
+        if not row["is_sound"]
+    ]
+
+
+async def list_failed_sign_ins(asked: Asked) -> list[Item]:
+    """People for whom many sign-ins failed within a day."""
+    values = {
+        "merchant_id": asked.merchant_id,
+        "since_ms": asked.at_ms - asked.at_ms % DAY_MS - FAILURES_MS,
+        "least": LEAST_FAILURES,
+        "limit": MAX_ITEMS + 1,
+    }
+    return [
+        Item(
+            f"{row['merchant_id']}-{row['subject']}-{row['day']}",
+            row["first_ms"],
+            {"subject": row["subject"], "count": str(row["failures"])},
+            merchant_id=row["merchant_id"] or None,
+        )
+        for row in await fetch(asked.home, QUERIES["list_failed_sign_ins"].text, values)
+    ]
+
+
+async def _ask_cells(asked: Asked, name: str) -> list[Row]:
+    values = {"merchant_id": asked.merchant_id, "limit": MAX_ITEMS + 1, "most": MAX_COUNTED}
+    found = await asked.cells.ask(lambda cell: fetch(cell, QUERIES[name].text, values), asked.merchant_id)
+    return [row for rows in found for row in rows]
+
+
+async def _ask_home(asked: Asked, name: str) -> Sequence[Row]:
+    values = {"merchant_id": asked.merchant_id, "limit": MAX_ITEMS + 1}
+    return await fetch(asked.home, QUERIES[name].text, values)
+
+
+def _item(
+    row: Row,
+    key: str,
+    since_ms: int,
+    *,
+    form: str = "",
+    done_by: tuple[str, ...] = (),
+    until_ms: int | None = None,
+    **values: Any,
+) -> Item:
+    """An item of one merchant, from a row with the merchant's columns and perhaps an amount."""
+    amount_units = row.get("amount_units")
+    return Item(
+        key,
+        since_ms,
+        {name: str(value) for name, value in values.items()},
+        form,
+        row["merchant_id"],
+        row["merchant_name"],
+        amount_units,
+        "" if amount_units is None else USDT,
+        done_by,
+        None,
+        until_ms,
+    )
+
+
+def _bounded(count: int) -> str:
+    """A count that stops at a bound, as text."""
+    return f"{count:,}" if count < MAX_COUNTED else f"{MAX_COUNTED:,}+"

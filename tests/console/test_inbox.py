@@ -1,0 +1,239 @@
+"""The inbox: everything that waits for a person, with exactly the people who may act on it."""
+
+import re
+
+import pytest
+from tests.console.conftest import ConsoleUser, People, read_text
+from tests.console.test_banner import all_goes_on, stop
+from tests.console.test_callbacks import make_event
+from tests.console.test_deposits import arrive
+from tests.console.test_failed_sign_ins import fail
+from tests.console.test_reconciliation import COIN, keep
+from tests.console.test_two_people import proposal_of, set_
+from tests.console.test_withdrawals import QUEUE, Till, decide, till
+from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
+from merchant_wallet.console import inbox_cache
+from merchant_wallet.operators import waits
+
+__all__ = ["all_goes_on", "till"]
+
+SETTINGS = {"sandbox_two_people": True}
+CLOCK_MS = 1_790_000_000_000
+HOUR_MS = 3_600_000
+INBOX = "/console/inbox"
+
+
+@pytest.fixture(autouse=True)
+def _clean(platform: Platform, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other tests left waiting is gone, and counts are read anew for each page."""
+    monkeypatch.setattr(inbox_cache, "KEPT_S", 0.0)
+    clock.advance(3 * DAY_MS)
+    platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
+    platform.rows(
+        "update withdrawal set approved_ms = 1, approved_by = 'limit', second_limit_units = null,"
+        " first_approved_by = null, first_approved_ms = null, first_eligible_ms = null"
+        " where status = 0 and approved_ms is null"
+    )
+    platform.rows("delete from proposal")
+    platform.rows("delete from reconciliation")
+    platform.rows("update deposit set status = 'pending' where status in ('held', 'dust')")
+    platform.rows("update callback set state = 'due'")
+
+
+def enrol(*people: ConsoleUser) -> None:
+    """Give people a second factor. Who has none can't sign in, so nothing waits for them."""
+    for person in people:
+        person.platform.rows(
+            "update operator set totp_sealed = '\\x01', totp_confirmed_ms = 1, totp_last_step = 1"
+            " where name = %s",
+            person.name,
+        )
+
+
+def items(person: ConsoleUser, show: str = "mine") -> dict[str, str]:
+    """The items of a person's inbox: the text of each, and the rest that is said of it."""
+    page = person.page(f"{INBOX}?show={show}")
+    found = {}
+    for item in re.findall(r'(?s)<li class="inbox-item".*?</li>', page):
+        text, rest = item.split("</a>", 1)
+        found[read_text(text)] = read_text(rest)
+    return found
+
+
+def count(person: ConsoleUser, path: str = "/console/account") -> str:
+    """What the menu says waits for this person."""
+    shown = re.findall(
+        r'(?s)<span id="inbox-count"([^>]*)>\s*<span aria-hidden="true">([^<]*)<', person.page(path)
+    )
+    ((attributes, text),) = shown
+    return "" if " hidden" in attributes else str(text)
+
+
+def test_an_order_waits_for_those_who_may_approve_and_leaves_their_inbox_with_the_approval(
+    till: Till, people: People
+) -> None:
+    order = till.order("60")
+    ann, auditor = people.signed_in("operator"), people.signed_in("auditor")
+    enrol(ann, auditor)
+    (text,) = items(ann)
+    assert "waits for approval" in text
+    assert "60.00 USDT" in items(ann)[text]
+    assert ann.name in items(ann)[text]
+    assert auditor.name not in items(ann)[text]
+    assert f'href="{QUEUE}/{order}"' in ann.page(INBOX)
+    assert (count(ann), count(auditor)) == ("1", "")
+    assert items(auditor) == {}
+    assert "Your role may not act here." in items(auditor, "all")[text]
+    decide(ann, "approve", order)
+    assert items(ann, "all") == {}
+    assert count(ann) == ""
+
+
+def test_who_gave_the_first_of_two_approvals_is_not_asked_for_the_second(till: Till, people: People) -> None:
+    order = till.order("300")
+    ann, ben = people.signed_in("operator"), people.signed_in("operator")
+    enrol(ann, ben)
+    decide(ann, "approve", order)
+    assert items(ann) == {}
+    (said,) = items(ann, "all").values()
+    assert "Another person must act: you did the first step." in said
+    assert ben.name in said
+    assert ann.name not in said
+    (text,) = items(ben)
+    assert "waits for the second approval" in text
+
+
+def test_who_must_still_wait_is_not_asked_and_is_not_named(
+    till: Till, people: People, platform: Platform, clock: Clock
+) -> None:
+    till.order("60")
+    ann, newcomer = people.signed_in("operator"), people.signed_in("operator")
+    enrol(ann, newcomer)
+    at_ms, number = clock(), newcomer.operator.operator_id if newcomer.operator else 0
+    platform.operate(lambda conn: waits.begin_wait(conn, number, waits.RESET, at_ms=at_ms, wait_ms=HOUR_MS))
+    assert items(newcomer) == {}
+    (said,) = items(newcomer, "all").values()
+    assert "Your approvals do not count yet." in said
+    assert newcomer.name not in said
+    assert ann.name in said
+    clock.advance(HOUR_MS)
+    assert len(items(people.again(newcomer))) == 1
+
+
+def test_a_proposal_waits_for_another_person_with_its_right(shop: Shop, people: People) -> None:
+    ann, ben, owner = people.signed_in("operator"), people.signed_in("operator"), people.signed_in("owner")
+    url = proposal_of(set_(ann, shop, approval_limit="500000", reason="a contract"))
+    assert items(ann) == {}
+    assert len(items(ben)) == 1
+    assert f'href="{url}"' in ben.page(INBOX)
+    made = owner.post("/console/operators/new", {"name": "zoe", "role": "operator", "reason": "she is new"})
+    proposal_of(made)
+    assert len(items(ben)) == 1, "only an owner decides about operators"
+    assert len(items(owner)) == 1, "its own proposal is not the owner's"
+    assert len(items(people.signed_in("owner"))) == 2
+    ben.post(f"{url}/refuse", {"reason": "no"})
+    assert items(ben) == {}
+
+
+def test_whatever_else_waits_is_listed_with_a_link_that_opens(
+    till: Till, people: People, platform: Platform, clock: Clock
+) -> None:
+    frozen = till.order("40", "TRC20")
+    till.freeze(frozen)
+    hindered = till.order("41", "TRC20")
+    platform.rows(
+        "insert into payout (merchant_id, order_id, chain, fence, claimed_by, claimed_until_ms,"
+        " obstacle_kind, obstacle_cause, obstacle_ms) values (%s, %s, 'TRC20', 1, 'a worker', 0, 'fuel',"
+        " 'holds 1 TRX', 5)",
+        till.shop.merchant_id,
+        hindered,
+    )
+    stop(platform)
+    make_event(till.shop, "dead_letter")
+    arrive(till.shop, "held")
+    arrive(till.shop, "dust")
+    keep(platform, [], 93 * COIN, clock())
+    ann, thief = people.signed_in("owner"), people.stranger()
+    for _ in range(5):
+        fail(thief, ann.name)
+        clock.advance(2)
+    platform.rows("update failed_sign_in set failures = 10")
+    found = items(ann)
+    expected = (
+        "are stopped by cli:ann",
+        "is frozen until an operator has looked",
+        "too little coin for the network fee of 1 orders",
+        "Books and chain differ on ERC20",
+        "is held until a person decides",
+        "1 callbacks were given up",
+        "sign-ins failed within a day",
+        "wait until more arrives",
+    )
+    for text in expected:
+        assert [text for one in found if text in one], f"{text}: {found}"
+    for link in re.findall(r'<a class="inbox-text" href="([^"]+)"', ann.page(INBOX)):
+        ann.page(link.replace("&amp;", "&"))
+    assert count(ann) == str(len(found) - 1), "nobody has to act on dust"
+
+
+def test_a_merchants_person_sees_what_waits_in_its_own_book_alone(
+    till: Till, people: People, platform: Platform
+) -> None:
+    other = platform.open_merchant()
+    other.fund("USDT", "500")
+    make_event(other, "dead_letter")
+    till.order("60")
+    make_event(till.shop, "dead_letter")
+    stop(platform)
+    own = people.signed_in("merchant", till.shop.merchant_id)
+    staff = people.signed_in("operator")
+    assert list(items(own)) == ["1 callbacks were given up"]
+    assert count(own) == "1"
+    everything = items(own, "all")
+    assert sorted(everything) == sorted(
+        [*items(own), next(text for text in everything if "approval" in text)]
+    )
+    waits_for_us = next(said for text, said in everything.items() if "approval" in text)
+    assert "The platform acts on it." in waits_for_us
+    assert staff.name not in own.page(f"{INBOX}?show=all")
+
+
+def test_an_open_page_gets_the_count_as_soon_as_it_changes(till: Till, people: People) -> None:
+    ann = people.signed_in("operator")
+    page = ann.page("/console/account")
+    seen = re.findall(r"/console/band\?of=account&amp;seen=([0-9a-z?+-]+)", page)[0]
+    assert ann.get(f"/console/band?of=account&seen={seen}").status_code == 204
+    till.order("60")
+    part = ann.get(f"/console/band?of=account&seen={seen}")
+    assert 'id="inbox-count"' in part.text
+    assert 'hx-swap-oob="true"' in part.text
+    version = re.findall(r"/console/inbox/state\?show=\w+&amp;seen=([0-9a-f]+)", ann.page(INBOX))[0]
+    assert ann.get(f"{INBOX}/state?show=mine&seen={version}").status_code == 204
+    till.order("61")
+    assert "61.00" in ann.get(f"{INBOX}/state?show=mine&seen={version}").text
+
+
+def test_more_than_is_listed_is_counted_as_at_least_so_many(till: Till, people: People) -> None:
+    till.shop.fund("USDT", "5000")
+    for _ in range(101):
+        till.order("51")
+    ann = people.signed_in("operator")
+    assert count(ann) == "100+"
+    assert "The 100 that have waited longest." in read_text(ann.page(INBOX))
+
+
+def test_a_kind_that_can_not_be_read_is_named_and_hides_no_other(
+    till: Till, people: People, platform: Platform
+) -> None:
+    till.order("60")
+    ann = people.signed_in("operator")
+    platform.rows("alter table failed_sign_in rename to failed_sign_in_away")
+    try:
+        assert count(ann) == "1?"
+        page = read_text(ann.page(INBOX))
+        assert "Missing: Failed sign-ins" in page
+        assert "waits for approval" in page
+    finally:
+        platform.rows("alter table failed_sign_in_away rename to failed_sign_in")
