@@ -107,7 +107,7 @@ def test_a_customer_sees_money_arrive_and_decides_who_may_take_it(platform: Plat
     expect(page.get_by_text("No movements yet")).to_have_count(0)
     customer.top_up("25.5")
     expect(number).to_have_text("735.50")
-    expect(page.locator("a.movement").first).to_contain_text("From Harbour Tea")
+    expect(page.locator("a.movement").first).to_contain_text("Harbour Tea paid you")
     expect(page.locator("h3.activity-day")).to_have_text(["Today"])
     assert page.evaluate("window.stays") is True
 
@@ -224,7 +224,7 @@ def test_a_movement_opens_in_a_sheet_and_its_ids_can_be_copied(platform: Platfor
     page.locator("a.movement").click()
     sheet = page.locator("dialog#entry")
     expect(sheet).to_contain_text("+12.50")
-    sheet.get_by_role("button", name="Copy the id").click()
+    sheet.get_by_role("button", name="Copy the receipt number").click()
     entry_id = page.locator("li[data-entry]").get_attribute("data-entry")
     assert page.evaluate("navigator.clipboard.readText()") == entry_id
     page.keyboard.press("Escape")
@@ -232,7 +232,7 @@ def test_a_movement_opens_in_a_sheet_and_its_ids_can_be_copied(platform: Platfor
     page.locator("a.movement").click()
     expect(sheet).to_be_visible()
     page.goto(f"{platform.address}/wallet/activity/{entry_id}")
-    expect(page.get_by_role("heading", name="From Harbour Tea")).to_be_visible()
+    expect(page.get_by_role("heading", name="Harbour Tea paid you")).to_be_visible()
 
 
 def test_everything_can_be_done_with_the_keyboard(platform: Platform, visits: Visits) -> None:

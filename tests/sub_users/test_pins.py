@@ -1,4 +1,4 @@
-"""The payment PIN: which may be chosen, and that it can't be guessed, in a real database."""
+"""The security PIN: which may be chosen, and that it can't be guessed, in a real database."""
 
 import asyncio
 import threading

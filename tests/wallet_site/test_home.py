@@ -23,9 +23,9 @@ def test_balance_name_and_movements_are_on_the_first_page(platform: Platform, br
     shop.client.do(PAY, mcOrderId="c1", amount="30.25", extUserId="alice", currency="KFB")
     said = texts(browser.open(alice["url"]))
     assert "Balance live reconnecting not live since 120.25 KFB alice" in said
-    assert "To Harbour Tea Payment · 2025-11-21 08:00:00 UTC \u221230.25 KFB Completed" in said
-    assert "From Harbour Tea Transfer · 2025-11-21 08:00:00 UTC +50.50 KFB Completed" in said
-    assert "Correction By the platform · 2025-11-21 08:00:00 UTC +100.00 KFB Completed" in said
+    assert "You paid Harbour Tea 2025-11-21 08:00:00 UTC · Order c1 \u221230.25 KFB" in said
+    assert "Harbour Tea paid you 2025-11-21 08:00:00 UTC · Order t1 +50.50 KFB" in said
+    assert "Correction by the platform 2025-11-21 08:00:00 UTC +100.00 KFB" in said
 
 
 def test_an_empty_wallet_says_what_to_do(shop: Shop, browser: Browser) -> None:
@@ -89,7 +89,7 @@ def test_a_movement_is_shown_in_full(platform: Platform, browser: Browser) -> No
     newest = entries(browser.open(alice["url"]))[0]
     said = texts(browser.get(f"/wallet/activity/{newest}"))
     for told in (
-        "To Harbour Tea",
+        "You paid Harbour Tea",
         "\u221230.00 KFB",
         "Completed",
         "cup-7",

@@ -122,7 +122,7 @@ def test_amounts_typed_wrong_are_shown_again_and_the_pin_is_not(shop: Shop, brow
     assert 'value="200"' in answer.text
     assert PIN not in answer.text
     assert "An amount such as 1000 or 12.50: no commas" in texts(answer)
-    assert '<dialog id="limits" class="dialog" aria-labelledby="limits-title" data-shown>' in answer.text
+    assert '<dialog id="limits" class="dialog" aria-labelledby="limits-title" open data-shown>' in answer.text
     pay(shop, 200, "50")
 
 
@@ -225,7 +225,7 @@ def test_a_word_in_the_url_says_nothing_that_we_did_not_write(shop: Shop, browse
 def test_what_is_wrong_is_said_in_chinese_too(shop: Shop, browser: Browser) -> None:
     enter(shop, browser)
     browser.client.cookies.set("lang", "zh-CN")
-    assert "支付密码不正确" in texts(browser.send(DEBITS, debits="pause", pin=OTHER_PIN))
+    assert "安全密码不正确" in texts(browser.send(DEBITS, debits="pause", pin=OTHER_PIN))
 
 
 def test_what_a_sub_user_sets_is_in_the_audit_log(shop: Shop, browser: Browser) -> None:

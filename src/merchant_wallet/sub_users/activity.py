@@ -71,7 +71,10 @@ class ActivityLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WalletShown(Controls, frozen=True, kw_only=True):
-    """The summary of a wallet. `day_debited_units` is for UTC day `day` (days since the epoch)."""
+    """The summary of a wallet. `day_debited_units` is for UTC day `day` (days since the epoch).
+
+    `links_void_until_ms` is when the PIN was last reset, or 0: links made until then open nothing.
+    """
 
     merchant_id: int
     user_id: int
@@ -87,6 +90,7 @@ class WalletShown(Controls, frozen=True, kw_only=True):
     has_pin: bool
     pin_set_ms: int | None
     pin_locked_until_ms: int
+    links_void_until_ms: int
     merchant_name: str
     require_pin: bool
     is_suspended: bool

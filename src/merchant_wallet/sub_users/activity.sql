@@ -39,7 +39,7 @@ select e.entry_id, e.kind, e.at_ms, m.is_in, m.amount_units, m.currency, m.balan
 -- The summary: the sub-user, the balance, the controls, and the id of the latest entry.
 select s.merchant_id, s.user_id, s.ext_user_id, s.username, s.language, a.currency, a.balance as balance_units, s.evm_address,
        s.tron_address, {controls}, a.day, a.day_debited as day_debited_units,
-       s.pin_hash is not null as has_pin, s.pin_set_ms, s.pin_locked_until_ms, m.name as merchant_name,
+       s.pin_hash is not null as has_pin, s.pin_set_ms, s.pin_locked_until_ms, s.links_void_until_ms, m.name as merchant_name,
        m.require_pin, m.status = 'suspended' as is_suspended, m.frame_origins, l.latest_entry_id
   from sub_user s
   join account a on a.merchant_id = s.merchant_id and a.account_id = s.user_id

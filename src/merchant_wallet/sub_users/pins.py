@@ -1,4 +1,4 @@
-"""The payment PIN: set, change, check and reset it, without letting it be guessed.
+"""The security PIN: set, change, check and reset it, without letting it be guessed.
 
 Rules:
 - An attempt is counted and committed before the PIN is compared, under the row's lock. So parallel guesses

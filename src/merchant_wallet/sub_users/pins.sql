@@ -1,4 +1,4 @@
--- The payment PIN. `pins.py` runs these.
+-- The security PIN. `pins.py` runs these.
 
 -- fragment: book_is_open
 -- A closed book is being moved, or has moved to another cell.

@@ -13,6 +13,7 @@ from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.book.archive.months import find_archived_ms
 from merchant_wallet.sub_users import activity
 from merchant_wallet.sub_users.activity import ActivityLine, Direction
+from merchant_wallet.wallet_site import receipts
 from merchant_wallet.wallet_site.pending_deposits import list_pending_deposits, version_of
 from merchant_wallet.wallet_site.request import NEWEST, Connection, WalletRequest
 from merchant_wallet.web.responses import is_part
@@ -60,7 +61,8 @@ async def show_entry(request: WalletRequest, conn: Connection) -> Response:
     if line is None:
         raise HTTPException(404)
     template = "wallet/entry_sheet.html" if is_part(request.http) else "wallet/entry.html"
-    return request.page(template, line=line, active="home")
+    receipt_path = receipts.path_of(request, line.entry_id)
+    return request.page(template, line=line, active="home", receipt_path=receipt_path)
 
 
 async def show_deposits(request: WalletRequest, conn: Connection) -> Response:

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CHAINS, EVM, TRON
+from merchant_wallet.wallet_site.arrivals import read_arrivals
 from merchant_wallet.wallet_site.pending_deposits import list_pending_deposits, read_crediting, version_of
 from merchant_wallet.wallet_site.request import Connection, WalletRequest
 from merchant_wallet.web.qr import draw_address
@@ -38,6 +39,7 @@ async def show_receive(request: WalletRequest, conn: Connection) -> Response:
         chosen=chosen,
         crediting=await read_crediting(conn, request.merchant_id, wallet.currency, request.at_ms),
         minimum_units=settings.deposit_minimum,
+        arrivals=await read_arrivals(request, conn),
         deposits=deposits,
         deposits_version=version_of(deposits),
     )

@@ -19,6 +19,7 @@ from structlog.contextvars import bind_contextvars
 
 from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import WalletShown, read_wallet
+from merchant_wallet.wallet_site import sentences
 from merchant_wallet.web import csrf
 from merchant_wallet.web.cells import PageCells
 from merchant_wallet.web.client import Client
@@ -94,6 +95,7 @@ class WalletRequest:
             "here": self.path,
             "message": MESSAGES.get(self.message, ""),
             "at_ms": self.at_ms,
+            **sentences.for_templates(self.translate),
             **values,
         }
         ancestors = self.wallet.frame_origins

@@ -1,6 +1,6 @@
 """Every URL of the wallet page, one line each."""
 
-from merchant_wallet.wallet_site import events, home, login, profile, receive, security
+from merchant_wallet.wallet_site import arrivals, events, home, login, profile, receipts, receive, security
 from merchant_wallet.wallet_site.request import ANYONE, COOKIE, HOME, POST, Page, make_route
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.site import Site
@@ -9,6 +9,7 @@ PAGES = (
     Page("/wallet", home.show_home),
     Page("/wallet/activity", home.show_activity),
     Page("/wallet/activity/{entry_id:int}", home.show_entry),
+    Page("/wallet/arrivals", arrivals.show_arrivals, extends_session=False),
     Page("/wallet/deposits", home.show_deposits, extends_session=False),
     Page("/wallet/receive", receive.show_receive),
     Page("/wallet/security", security.show_security),
@@ -29,6 +30,7 @@ def build_site(context: PageContext) -> Site:
     routes = [
         login.make_link_route(context),
         login.make_signed_out_route(context),
+        receipts.make_receipt_route(context),
         events.make_events_route(context, hub),
         *(make_route(context, page) for page in PAGES),
     ]

@@ -166,6 +166,7 @@ def _page(
         active="security",
         here=PATH,
         wrong=wrong,
+        changing=wrong or request.http.query_params.get("change", ""),
         errors=defaultdict(str, errors),
         kept=kept,
         used_units=wallet.day_debited_units if is_today else 0,

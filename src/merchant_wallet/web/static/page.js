@@ -124,6 +124,8 @@
     const button = target.closest("[data-copy], [data-opens], [data-closes], [data-shows], [data-hides], [data-reveals]");
     if (!button) return;
     const does = button.dataset;
+    // Without scripts such a link leads to the same page with the dialog open, or closed.
+    if (button instanceof HTMLAnchorElement) event.preventDefault();
     if ("copy" in does) copy(button);
     else if ("opens" in does) openDialog(does.opens);
     else if ("closes" in does) button.closest("dialog")?.close();
@@ -133,6 +135,10 @@
   });
 
   document.addEventListener("keydown", (event) => {
+    if (event.key === " " && event.target instanceof HTMLAnchorElement && event.target.role === "button") {
+      event.preventDefault();
+      event.target.click();
+    }
     if (event.key === "Escape") {
       const menu = document.querySelector("details.menu[open]");
       if (menu) {
@@ -286,6 +292,8 @@
     moveToasts(part);
     for (const dialog of part.querySelectorAll("dialog[data-shown]")) {
       dialog.removeAttribute("data-shown");
+      // Without scripts it is shown as a part of the page. Here it becomes a modal dialog.
+      dialog.removeAttribute("open");
       openDialog(dialog.id);
     }
   }

@@ -1,6 +1,23 @@
 // The wallet's list of movements: grouped by days of the reader's time zone, new ones added above, each opens in a
-// sheet. Without this script the days are UTC and each movement is a page.
+// sheet. Receipts are shared. Without this script the days are UTC, each movement is a page, and a receipt opens.
 "use strict";
+
+// A receipt is handed to the device's own share sheet, or its link is copied. If neither works, it opens.
+document.addEventListener("click", async (event) => {
+  const link = event.target instanceof Element ? event.target.closest("a[data-share]") : null;
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+  event.preventDefault();
+  try {
+    if (navigator.share) {
+      await navigator.share({ title: link.dataset.share, url: link.href });
+      return;
+    }
+    await navigator.clipboard.writeText(link.href);
+    window.page.toast(link.dataset.copied, "good");
+  } catch (error) {
+    if (error.name !== "AbortError") location.assign(link.href);
+  }
+});
 
 // The message after a form is shown once, not again after a reload.
 if (new URLSearchParams(location.search).has("said")) history.replaceState(null, "", location.pathname);

@@ -1,0 +1,102 @@
+"""Receipts: a page that shows one movement to whoever has its link.
+
+Rules:
+- The link's token names one entry of one wallet. It starts no session and leads to no other page of the wallet.
+- A receipt tells what the movement was. It does not show the balance, the sub-user's name, or its ids.
+- What can't be shown is answered alike, whether or not there is such a wallet.
+"""
+
+from typing import Final, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from merchant_wallet.sub_users import activity
+from merchant_wallet.sub_users.activity import ActivityLine, WalletShown, read_wallet
+from merchant_wallet.sub_users.receipts import (
+    RECEIPT_KEY,
+    ReceiptExpired,
+    ReceiptLink,
+    make_receipt_token,
+    read_receipt_token,
+)
+from merchant_wallet.wallet_site import sentences
+from merchant_wallet.wallet_site.request import WalletRequest, show_message
+from merchant_wallet.web.context import PageContext
+from merchant_wallet.web.languages import N_, translate
+
+PATH: Final = "/w/receipt"
+
+
+class Receipt(NamedTuple):
+    """A movement that may be shown, with its wallet and its link."""
+
+    link: ReceiptLink
+    wallet: WalletShown
+    line: ActivityLine
+
+
+def path_of(request: WalletRequest, entry_id: int) -> str:
+    """The path of a new link to the receipt of one of the wallet's own entries."""
+    key = request.context.keyring.derive(RECEIPT_KEY)
+    token = make_receipt_token(key, request.merchant_id, request.user_id, entry_id, request.at_ms)
+    return f"{PATH}/{token}"
+
+
+def make_receipt_route(context: PageContext) -> Route:
+    """The route of the receipts' links."""
+    key = context.keyring.derive(RECEIPT_KEY)
+
+    async def show_receipt(http: Request) -> Response:
+        try:
+            link = read_receipt_token(key, http.path_params["token"], context.clock())
+        except ReceiptExpired:
+            return _refuse(http, context, 410)
+        except ValueError:
+            return _refuse(http, context, 404)
+        found = await _read(context, link)
+        return _refuse(http, context, 404) if found is None else _show(http, context, found)
+
+    return Route(f"{PATH}/{{token}}", show_receipt, methods=["GET"])
+
+
+async def _read(context: PageContext, link: ReceiptLink) -> Receipt | None:
+    async with context.connections.take() as home, context.cells.open(home) as cells:
+        conn = await cells.of(link.merchant_id)
+        wallet = await read_wallet(conn, link.merchant_id, link.user_id)
+        if wallet is None or link.made_ms <= wallet.links_void_until_ms:
+            return None
+        line = await activity.show_entry(conn, link.merchant_id, link.user_id, link.entry_id)
+    return None if line is None else Receipt(link, wallet, line)
+
+
+def _show(http: Request, context: PageContext, found: Receipt) -> Response:
+    client = context.client(http)
+
+    def say(text: str, **values: object) -> str:
+        return translate(client.language, text, **values)
+
+    shown = {
+        "wallet": found.wallet,
+        "line": found.line,
+        "until_ms": found.link.until_ms,
+        "theme": client.theme,
+        "csrf": "",
+        **sentences.for_templates(say),
+    }
+    return context.responses.page("wallet/receipt.html", client.language, shown)
+
+
+def _refuse(http: Request, context: PageContext, status: int) -> Response:
+    expired = status == 410
+    return show_message(
+        http,
+        context,
+        status=status,
+        sign="clock" if expired else "link",
+        title=N_("This link has expired") if expired else N_("This link does not work"),
+        text=N_("A receipt's link works for 30 days. Ask the person who sent it for a new one.")
+        if expired
+        else N_("It may have been cut off on the way, or taken back. Ask the person who sent it for a new one."),
+    )
