@@ -108,7 +108,9 @@ def test_an_arrival_is_announced_once_to_those_who_do_not_see_it(platform: Platf
     for amount, count in (("177.5", 1), ("2", 2), ("3", 3)):
         customer.top_up(amount)
         expect(said.locator(".arrival")).to_have_count(count)
-    expect(said.locator("strong")).to_have_text(["3.00 KFB arrived", "2.00 KFB arrived", "177.50 KFB arrived"])
+    expect(said.locator("strong")).to_have_text(
+        ["3.00 KFB arrived", "2.00 KFB arrived", "177.50 KFB arrived"]
+    )
     expect(said).to_have_attribute("aria-live", "polite")
 
 
@@ -117,7 +119,9 @@ def test_a_receipt_is_handed_to_the_devices_own_sharing_or_copied(platform: Plat
     customer.top_up("12.5")
     page = visits.open(PHONE)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=platform.address)
-    page.add_init_script("window.shared = []; navigator.share = async (what) => { window.shared.push(what); }")
+    page.add_init_script(
+        "window.shared = []; navigator.share = async (what) => { window.shared.push(what); }"
+    )
     customer.open(page)
     page.locator("a.movement").click()
     page.get_by_role("link", name="Share the receipt").click()

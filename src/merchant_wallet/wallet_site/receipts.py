@@ -1,7 +1,7 @@
 """Receipts: a page that shows one movement to whoever has its link.
 
 Rules:
-- The link's token names one entry of one wallet. It starts no session and leads to no other page of the wallet.
+- The link's token names one entry of one wallet. It starts no session and leads nowhere else.
 - A receipt tells what the movement was. It does not show the balance, the sub-user's name, or its ids.
 - What can't be shown is answered alike, whether or not there is such a wallet.
 """
@@ -98,5 +98,7 @@ def _refuse(http: Request, context: PageContext, status: int) -> Response:
         title=N_("This link has expired") if expired else N_("This link does not work"),
         text=N_("A receipt's link works for 30 days. Ask the person who sent it for a new one.")
         if expired
-        else N_("It may have been cut off on the way, or taken back. Ask the person who sent it for a new one."),
+        else N_(
+            "It may have been cut off on the way, or taken back. Ask the person who sent it for a new one."
+        ),
     )

@@ -31,7 +31,7 @@ def tell(line: ActivityLine, say: Translate) -> str:
 
 
 def tell_more(line: ActivityLine, say: Translate) -> str:
-    """What else tells a movement from others: the merchant's order, or what a deposit became. May be empty."""
+    """The merchant's order, or what a deposit was exchanged into. May be empty."""
     if line.mc_order_id:
         return say(N_("Order {id}"), id=line.mc_order_id)
     if line.rate_e8 and line.sent_units:
