@@ -45,9 +45,10 @@ def make_receipt_token(key: bytes, merchant_id: int, user_id: int, entry_id: int
 
 def read_receipt_token(key: bytes, token: str, now_ms: int) -> ReceiptLink:
     """Check a token and return what it holds. Raises ReceiptExpired, ValueError."""
-    form, *ids, until_ms = _CONTENT.unpack(signed_tokens.check(key, RECEIPT_KEY, token, _CONTENT.size))
+    content = signed_tokens.check(key, RECEIPT_KEY, token, _CONTENT.size)
+    form, merchant_id, user_id, entry_id, until_ms = _CONTENT.unpack(content)
     if form != _FORM:
         raise ValueError(signed_tokens.NOT_VALID)
     if now_ms >= until_ms:
         raise ReceiptExpired("This receipt's link has expired.")
-    return ReceiptLink(*ids, until_ms)
+    return ReceiptLink(merchant_id, user_id, entry_id, until_ms)
