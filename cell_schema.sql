@@ -251,6 +251,24 @@ CREATE TABLE cell.daily_figure (
     CONSTRAINT daily_figure_merchant_id_check CHECK ((merchant_id >= 0))
 );
 
+CREATE TABLE cell.daily_movement (
+    merchant_id bigint NOT NULL,
+    day integer NOT NULL,
+    account_id integer NOT NULL,
+    currency cell.currency NOT NULL,
+    kind cell.entry_kind NOT NULL,
+    in_units numeric(40,0) NOT NULL,
+    out_units numeric(40,0) NOT NULL,
+    postings bigint NOT NULL,
+    CONSTRAINT daily_movement_account_id_check CHECK ((account_id >= 0)),
+    CONSTRAINT daily_movement_day_check CHECK ((day >= 0)),
+    CONSTRAINT daily_movement_in_units_check CHECK ((in_units >= (0)::numeric)),
+    CONSTRAINT daily_movement_merchant_id_check CHECK ((merchant_id >= 0)),
+    CONSTRAINT daily_movement_out_units_check CHECK ((out_units >= (0)::numeric)),
+    CONSTRAINT daily_movement_postings_check CHECK ((postings > 0))
+);
+ALTER TABLE ONLY cell.daily_movement ALTER COLUMN merchant_id SET (n_distinct=1);
+
 CREATE TABLE cell.deposit (
     merchant_id bigint NOT NULL,
     chain cell.chain_code NOT NULL,
@@ -325,9 +343,11 @@ CREATE TABLE cell.figure_cursor (
     entries bigint DEFAULT 0 NOT NULL,
     sub_users bigint DEFAULT 0 NOT NULL,
     moved_ms bigint DEFAULT 0 NOT NULL,
+    movement_id bigint DEFAULT 0 NOT NULL,
     CONSTRAINT figure_cursor_check CHECK (((sub_users >= 0) AND (sub_users <= entries))),
     CONSTRAINT figure_cursor_entries_check CHECK ((entries >= 0)),
-    CONSTRAINT figure_cursor_entry_id_check CHECK ((entry_id >= 0))
+    CONSTRAINT figure_cursor_entry_id_check CHECK ((entry_id >= 0)),
+    CONSTRAINT figure_cursor_movement_id_check CHECK ((movement_id >= 0))
 );
 
 CREATE TABLE cell.merchant (
@@ -580,6 +600,9 @@ ALTER TABLE ONLY cell.credited_transaction
 
 ALTER TABLE ONLY cell.daily_figure
     ADD CONSTRAINT daily_figure_pkey PRIMARY KEY (merchant_id, day, kind, currency);
+
+ALTER TABLE ONLY cell.daily_movement
+    ADD CONSTRAINT daily_movement_pkey PRIMARY KEY (merchant_id, day, account_id, currency, kind);
 
 ALTER TABLE ONLY cell.deposit_credit
     ADD CONSTRAINT deposit_credit_merchant_id_entry_id_key UNIQUE (merchant_id, entry_id);

@@ -29,6 +29,7 @@ insert into callback_pause values (1, 5, 'test');
 insert into wallet_session
 select 1, sha256(user_id::text::bytea), user_id, false, 1, 2, 9 from sub_user where merchant_id = 1;
 insert into daily_figure values (1, 1, 'deposit', 'KFB', 2, 3, 4), (0, 1, 'deposit', 'KFB', 2, 3, 4);
+insert into daily_movement values (1, 1, 4, 'KFB', 'deposit', 2, 3, 4), (0, 1, 4, 'KFB', 'deposit', 2, 3, 4);
 insert into archived_month
 values (1, '2020-01', 1, 2, 2, 2, 3, 4, sha256('a'), sha256('b'), sha256('c'), 2, 5);
 insert into archived_order (merchant_id, entry_id, at_ms, source_id, target_id, amount, rate_e8, kind,
@@ -46,6 +47,7 @@ CHANGES: Final = (
     "insert into posting values (1, 1000000, 1, 2, 101, 'KFB', 1, 0, 1)",
     f"insert into nonce values (1, 'last', {TODAY}, gen_random_uuid())",
     "update daily_figure set entries = 3 where merchant_id = 1",
+    "update daily_movement set postings = 3 where merchant_id = 1",
     "update archived_month set removed_id = 1 where merchant_id = 1",
     "delete from archived_order where merchant_id = 1 and entry_id = 2",
 )

@@ -34,6 +34,7 @@ GROWING = (
     "wallet_address",
     "wallet_session",
     "daily_figure",
+    "daily_movement",
     "issued_address",
     "entry",
     "posting",

@@ -168,6 +168,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "reconciliation": Grant(_READ, _ADD),
     "treasury_movement": Grant("", _READ),
     "daily_figure": Grant(_READ, _CHANGE),
+    "daily_movement": Grant(_READ, _CHANGE),
     "figure_cursor": Grant(_READ, _CHANGE),
     "rollback_evidence": Grant(_READ, _ADD),
     "rollback_acceptance": Grant("", _READ),

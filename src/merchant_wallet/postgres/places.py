@@ -90,6 +90,7 @@ CELL: Final = frozenset(
         "chain_position",
         "credited_transaction",
         "daily_figure",
+        "daily_movement",
         "deposit",
         "deposit_credit",
         "entry",
