@@ -642,6 +642,21 @@ CREATE TABLE public.instance (
     CONSTRAINT instance_side CHECK ((side = ANY (ARRAY['web'::text, 'worker'::text])))
 );
 
+CREATE TABLE public.invoice (
+    year integer NOT NULL,
+    number integer NOT NULL,
+    previous_number integer,
+    merchant_id bigint NOT NULL,
+    month text NOT NULL,
+    merchant_name text NOT NULL,
+    issuer text NOT NULL,
+    lines text NOT NULL,
+    issued_ms bigint NOT NULL,
+    CONSTRAINT invoice_follows CHECK ((((number = 1) AND (previous_number IS NULL)) OR ((previous_number IS NOT NULL) AND (previous_number = (number - 1))))),
+    CONSTRAINT invoice_number_check CHECK ((number > 0)),
+    CONSTRAINT invoice_year_check CHECK (((year >= 1970) AND (year <= 9999)))
+);
+
 CREATE TABLE public.issued_address (
     address bytea NOT NULL,
     merchant_id bigint NOT NULL,
@@ -771,6 +786,37 @@ CREATE TABLE public.merchant_secret (
     expires_ms bigint,
     CONSTRAINT merchant_secret_purpose_check CHECK ((purpose = ANY (ARRAY['app'::text, 'callback'::text]))),
     CONSTRAINT merchant_secret_secret_no_check CHECK ((secret_no > 0))
+);
+
+CREATE TABLE public.month_book (
+    merchant_id bigint NOT NULL,
+    month text NOT NULL,
+    figures text NOT NULL,
+    digest bytea NOT NULL,
+    CONSTRAINT month_book_digest_check CHECK ((length(digest) = 32))
+);
+ALTER TABLE ONLY public.month_book ALTER COLUMN merchant_id SET (n_distinct=1);
+
+CREATE TABLE public.month_report (
+    month text NOT NULL,
+    figures text NOT NULL,
+    books integer NOT NULL,
+    digest bytea NOT NULL,
+    prepared_ms bigint NOT NULL,
+    problem text,
+    accepted_ms bigint,
+    proposal_no bigint,
+    lone_actor text,
+    closed_ms bigint,
+    manifest text,
+    signature text,
+    CONSTRAINT month_report_accepted CHECK ((((accepted_ms IS NULL) AND (proposal_no IS NULL) AND (lone_actor IS NULL)) OR ((accepted_ms IS NOT NULL) AND ((proposal_no IS NULL) <> (lone_actor IS NULL))))),
+    CONSTRAINT month_report_books_check CHECK ((books >= 0)),
+    CONSTRAINT month_report_closed CHECK ((((closed_ms IS NULL) AND (manifest IS NULL) AND (signature IS NULL)) OR ((closed_ms IS NOT NULL) AND (manifest IS NOT NULL) AND (signature IS NOT NULL) AND (accepted_ms IS NOT NULL)))),
+    CONSTRAINT month_report_digest_check CHECK ((length(digest) = 32)),
+    CONSTRAINT month_report_lone_actor_check CHECK ((lone_actor <> ''::text)),
+    CONSTRAINT month_report_month_check CHECK ((month ~ '^[0-9]{4}-(0[1-9]|1[0-2])$'::text)),
+    CONSTRAINT month_report_problem_check CHECK ((problem <> ''::text))
 );
 
 CREATE TABLE public.nonce (
@@ -1656,6 +1702,12 @@ ALTER TABLE ONLY public.id_range
 ALTER TABLE ONLY public.instance
     ADD CONSTRAINT instance_pkey PRIMARY KEY (instance_id);
 
+ALTER TABLE ONLY public.invoice
+    ADD CONSTRAINT invoice_merchant_id_month_key UNIQUE (merchant_id, month);
+
+ALTER TABLE ONLY public.invoice
+    ADD CONSTRAINT invoice_pkey PRIMARY KEY (year, number);
+
 ALTER TABLE ONLY public.issued_address
     ADD CONSTRAINT issued_address_pkey PRIMARY KEY (address);
 
@@ -1688,6 +1740,12 @@ ALTER TABLE ONLY public.merchant
 
 ALTER TABLE ONLY public.merchant_secret
     ADD CONSTRAINT merchant_secret_pkey PRIMARY KEY (merchant_id, purpose, secret_no);
+
+ALTER TABLE ONLY public.month_book
+    ADD CONSTRAINT month_book_pkey PRIMARY KEY (merchant_id, month);
+
+ALTER TABLE ONLY public.month_report
+    ADD CONSTRAINT month_report_pkey PRIMARY KEY (month);
 
 ALTER TABLE ONLY public.nonce
     ADD CONSTRAINT nonce_pkey PRIMARY KEY (merchant_id, nonce, day);
@@ -1928,9 +1986,13 @@ CREATE INDEX failed_sign_in_subject ON public.failed_sign_in USING btree (mercha
 
 CREATE INDEX failed_sign_in_unlogged ON public.failed_sign_in USING btree (minute_ms) WHERE (audit_no IS NULL);
 
+CREATE INDEX invoice_month ON public.invoice USING btree (month, number);
+
 CREATE INDEX merchant_by_name ON public.merchant USING btree (name COLLATE "C", merchant_id);
 
 CREATE INDEX merchant_to_carry ON public.merchant USING btree (merchant_id) WHERE (carried_version < settings_version);
+
+CREATE INDEX month_book_month ON public.month_book USING btree (month, merchant_id);
 
 CREATE INDEX operator_failure_age ON public.operator_failure USING btree (last_ms);
 
@@ -2068,6 +2130,12 @@ ALTER TABLE ONLY public.figure_cursor
 ALTER TABLE ONLY public.id_range
     ADD CONSTRAINT id_range_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
 
+ALTER TABLE ONLY public.invoice
+    ADD CONSTRAINT invoice_month_fkey FOREIGN KEY (month) REFERENCES public.month_report(month);
+
+ALTER TABLE ONLY public.invoice
+    ADD CONSTRAINT invoice_year_previous_number_fkey FOREIGN KEY (year, previous_number) REFERENCES public.invoice(year, number);
+
 ALTER TABLE ONLY public.merchant_address
     ADD CONSTRAINT merchant_address_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
 
@@ -2091,6 +2159,12 @@ ALTER TABLE ONLY public.merchant_move
 
 ALTER TABLE ONLY public.merchant_secret
     ADD CONSTRAINT merchant_secret_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
+
+ALTER TABLE ONLY public.month_book
+    ADD CONSTRAINT month_book_month_fkey FOREIGN KEY (month) REFERENCES public.month_report(month);
+
+ALTER TABLE ONLY public.month_report
+    ADD CONSTRAINT month_report_proposal_no_fkey FOREIGN KEY (proposal_no) REFERENCES public.proposal(proposal_no);
 
 ALTER TABLE ONLY public.operator_known_source
     ADD CONSTRAINT operator_known_source_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES public.operator(operator_id);

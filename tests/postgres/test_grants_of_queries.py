@@ -28,7 +28,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "audit/audit.sql": BOTH,
     "audit/failures.sql": BOTH,
     "book/archive/closing.sql": (),
-    "book/archive/months.sql": WEB,
+    "book/archive/months.sql": BOTH,
     "book/archive/removal.sql": (),
     "book/archive/runs.sql": (),
     "book/book.sql": BOTH,
@@ -92,6 +92,9 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "reporting/entries.sql": WEB,
     "reporting/figures.sql": WEB,
     "reporting/inbox.sql": WEB,
+    "reporting/finance/invoices.sql": BOTH,
+    "reporting/finance/months.sql": BOTH,
+    "reporting/finance/movements.sql": BOTH,
     "reporting/payout_blockers.sql": WEB,
     "reporting/merchants.sql": WEB,
     "reporting/orders.sql": WEB,
@@ -128,6 +131,8 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
 NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
     # Only the worker pays, credits, delivers and compares.
     Side.WEB: {
+        "reporting/finance/invoices.sql": "add_invoices",
+        "reporting/finance/months.sql": "put_month put_books note_problem close_month",
         "approvals/acts/asked.sql": "lapse claim keep give_back finish",
         "approvals/acts/reports.sql": "store drop_others",
         "api/request_log/request_log.sql": "delete_old_usage delete_old_minutes",

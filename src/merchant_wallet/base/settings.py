@@ -398,6 +398,12 @@ class Settings:
         "Deposit addresses with less than this many USDT are not swept.",
         show=format_units,
     )
+    invoice_issuer: str = _setting(
+        "",
+        read_text,
+        "a name and an address; a semicolon begins a new line",
+        "Who issues the invoices of fees: stands on each. Without it, an invoice names the service alone.",
+    )
     sweep_at_once: int = _setting(
         10,
         whole_number(1, 1000),

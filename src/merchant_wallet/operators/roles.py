@@ -42,6 +42,7 @@ class Right(StrEnum):
     RESEND_CALLBACK = "resend callback"
     PAUSE_CALLBACKS = "pause callbacks"
     SWEEP = "sweep"
+    CLOSE_MONTH = "close month"
     RECORD_TREASURY = "record treasury"
     MANAGE_OPERATORS = "manage operators"
 

@@ -66,7 +66,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "entry": Grant(_ADD, _ADD),
     "posting": Grant(_ADD, _ADD),
     # Only the owner archives and restores.
-    "archived_month": Grant(_READ),
+    "archived_month": Grant(_READ, _READ),
     "archived_order": Grant(_READ, _READ),
     "nonce": Grant(_ADD, _ADD),
     "withdrawal": Grant(
@@ -170,6 +170,10 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "daily_figure": Grant(_READ, _CHANGE),
     "daily_movement": Grant(_READ, _CHANGE),
     "figure_cursor": Grant(_READ, _CHANGE),
+    # Closed months. The web side notes that two people have accepted one; a worker prepares and signs it.
+    "month_report": Grant("select, update (accepted_ms, proposal_no, lone_actor)", _CHANGE),
+    "month_book": Grant(_READ, _CHANGE),
+    "invoice": Grant(_READ, _ADD),
     "rollback_evidence": Grant(_READ, _ADD),
     "rollback_acceptance": Grant("", _READ),
     "checkpoint_key": Grant(_READ, _ADD),

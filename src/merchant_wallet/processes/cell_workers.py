@@ -24,6 +24,7 @@ from merchant_wallet.audit.rollback.compared_cells import is_compared_since, rea
 from merchant_wallet.base import db
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, Cell
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.spans import Tracing
 from merchant_wallet.base.workers import (
     Worker,
@@ -33,6 +34,7 @@ from merchant_wallet.base.workers import (
     run_workers,
     start_after,
 )
+from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.nonce_partitions import make_nonce_partition_task, open_nonce_days
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.callbacks.client import CallbackClient
@@ -47,7 +49,7 @@ from merchant_wallet.merchants.id_ranges import allocate_range, find_books_short
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.maintenance import Maintenance, Task, make_id_range_task
 from merchant_wallet.processes.payout_workers import PayoutWorkers
-from merchant_wallet.reporting import rollup
+from merchant_wallet.reporting import older_movements, rollup
 from merchant_wallet.sub_users.sessions import drop_expired
 from merchant_wallet.withdrawals import freezes
 from merchant_wallet.withdrawals.expiry import Expiry
@@ -112,6 +114,16 @@ def make_cell_tasks(
     }
 
 
+def make_figure_tasks(settings: Settings) -> dict[str, Task]:
+    """The tasks that add up a cell's books."""
+    archive = ArchiveFolder(settings.archive_folder)
+
+    async def add_older(cell: AsyncConnection, at_ms: int) -> None:
+        await older_movements.catch_up(cell, archive)
+
+    return {"figures": rollup.advance_all, "older movements": add_older}
+
+
 class CellWorkers:
     """The workers of one apart cell."""
 
@@ -138,7 +150,7 @@ class CellWorkers:
             ).run,
             Maintenance(connect, tasks).run,
             Maintenance(partial(db.connect, cell.table_url), changes_tables).run,
-            partial(Maintenance(connect, {"figures": rollup.advance_all}).run, interval_s=rollup.INTERVAL_S),
+            partial(Maintenance(connect, make_figure_tasks(settings)).run, interval_s=rollup.INTERVAL_S),
         ]
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -61,10 +61,12 @@ from merchant_wallet.processes.cell_workers import (
     Shared,
     make_callback_client,
     make_cell_tasks,
+    make_figure_tasks,
 )
 from merchant_wallet.processes.custody_readers import CustodyReaders
 from merchant_wallet.processes.instances import Presence
 from merchant_wallet.processes.maintenance import Maintenance, Task
+from merchant_wallet.processes.month_reports import MonthReports
 from merchant_wallet.processes.nodes import open_chain_readers
 from merchant_wallet.processes.payout_workers import PayoutWorkers, open_payout_workers
 from merchant_wallet.processes.reconciliation import Reconciler
@@ -179,6 +181,7 @@ def _open_home(
     yield Maintenance(connect, make_home_tasks(writer)).run
     yield MoveTakeover(base.cells).run
     yield BookTakeover(base.cells).run
+    yield MonthReports(base).run
     yield ActWorker(connect, make_performers(base, connect, make_readers)).run
     if settings.reconcile_interval_s:
         custody_readers = CustodyReaders(base, connect)
@@ -204,7 +207,7 @@ def _open_default_cell(
     yield TestEventSender(connect, base.keyring, shared.callbacks).run
     yield shared.sender(connect, base.keyring, shared.callbacks, tracing=shared.tracing).run
     yield Maintenance(connect, make_cell_tasks(settings.timestamp_tolerance_s)).run
-    yield partial(Maintenance(connect, {"figures": rollup.advance_all}).run, interval_s=rollup.INTERVAL_S)
+    yield partial(Maintenance(connect, make_figure_tasks(settings)).run, interval_s=rollup.INTERVAL_S)
     # To ask the sandbox's chains costs nothing.
     watch_s = SANDBOX_WATCH_S if settings.sandbox else POLL_INTERVAL_S
     for watcher in make_watchers(base, connect, chain_line, _open_apart(base, stack).reach_apart):

@@ -116,9 +116,7 @@ async def _add_archived(conn: Connection, merchant_id: int, entries: Sequence[En
         await conn.execute(QUERIES["add_counted"].text.encode(), values)
 
 
-async def _add_stored(
-    conn: Connection, merchant_id: int, after_id: int, until_id: int, page: int
-) -> int:
+async def _add_stored(conn: Connection, merchant_id: int, after_id: int, until_id: int, page: int) -> int:
     where = {"merchant_id": merchant_id, "after_id": after_id, "until_id": until_id, "page": page}
     (found,) = await fetch(conn, QUERIES["find_page_end"].text, where)
     last_id: int = until_id if found["last_id"] is None else found["last_id"]

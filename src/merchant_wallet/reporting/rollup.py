@@ -1,7 +1,7 @@
 """The rollup: sums of the journals by day, added up after the books' commits.
 
-There are two: volumes by kind and currency (`daily_figure`), and what moved on each account (`daily_movement`),
-which finance's reports are made of. Both have the same cursor.
+There are two: volumes by kind and currency (`daily_figure`), and what moved on each account
+(`daily_movement`), which finance's reports are made of. Both have the same cursor.
 
 Rules:
 - An entry is counted once: the sums and the cursor behind them are one commit.
@@ -104,7 +104,7 @@ async def advance(conn: Connection, shares: Shares, now_ms: int) -> int:
 
 
 async def _add_movements(conn: Connection, moved: Sequence[Row], after: Mapping[int, int]) -> None:
-    """Add what the same entries moved on each account, for books whose movements are level with the cursor."""
+    """Add what the same entries moved on each account, for books whose movements are not behind."""
     values = {
         "merchant_ids": [row["merchant_id"] for row in moved],
         "entry_ids": [after[row["merchant_id"]] for row in moved],

@@ -16,6 +16,7 @@ from merchant_wallet.merchants import two_person_changes as merchant_changes
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators import access
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.reporting.finance import closing
 from merchant_wallet.withdrawals import two_person_changes as payout_changes
 
 RIGHTS: Final[Mapping[str, Right]] = {
@@ -23,6 +24,7 @@ RIGHTS: Final[Mapping[str, Right]] = {
     key_changes.SET: Right.CHANGE_SECRET,
     rate_changes.SET: Right.SET_RATE,
     payout_changes.THAW: Right.STOP_PAYOUTS,
+    closing.CLOSE: Right.CLOSE_MONTH,
     access.CREATE: Right.MANAGE_OPERATORS,
     access.RESET: Right.MANAGE_OPERATORS,
     access.ENABLE: Right.MANAGE_OPERATORS,
@@ -45,6 +47,7 @@ def list_acceptable_kinds(settings: Settings, keyring: Keyring) -> Mapping[str, 
         key_changes.SET: key_changes.make_kind(),
         **rate_changes.make_kinds(),
         **payout_changes.make_kinds(),
+        **closing.make_kinds(),
         **access.make_kinds(settings.operator_wait_ms),
     }
     return {name: AcceptableKind(kind, RIGHTS[name]) for name, kind in kinds.items()}

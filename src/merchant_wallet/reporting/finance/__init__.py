@@ -1,11 +1,11 @@
-"""Finance: what moved on each account in a day or a month, closed months, invoices, and files for accountants.
+"""Finance: reports of days and months, closed months, invoices, and files for accountants.
 
 Rules:
 - Days and months are UTC. A month of a book is the same as in the archive.
-- Every report follows from `daily_movement`: opening + in - out = closing for each account and currency, and all
-  accounts of a currency add up to zero.
-- A month is prepared when all its entries are added up and agree with the books' balances. Two people close it.
-  Then it is signed, and its fees get invoices.
+- Every report follows from `daily_movement`: opening + in - out = closing for each account and currency, and
+  all accounts of a currency add up to zero.
+- A month is prepared when all its entries are added up and agree with the books' balances. Two people close
+  it. Then it is signed, and its fees get invoices.
 - Amounts are units. In documents they are decimal strings.
 
 Modules:

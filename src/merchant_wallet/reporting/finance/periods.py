@@ -12,7 +12,7 @@ MAX_DAYS: Final = 400
 
 
 class Period(msgspec.Struct, frozen=True):
-    """A day, a month or several days. It contains `since_day` and ends before `until_day`, counted from 1970."""
+    """A day, a month or several days, from `since_day` on and before `until_day`, counted from 1970."""
 
     name: str
     since_day: int

@@ -1,8 +1,8 @@
-"""The report of a period: opening balance, movements and closing balance of each kind of account and currency.
+"""The report of a period: opening balance, movements and closing balance of each kind of account.
 
 Rules:
-- `find_problem` checks a report's own arithmetic: opening + in - out = closing, and all accounts of a currency
-  add up to zero, at the beginning and at the end.
+- `find_problem` checks a report's own arithmetic: opening + in - out = closing, and all accounts of a
+  currency add up to zero, at the beginning and at the end.
 - A document has the same text for the same figures, so its digest can be compared.
 """
 

@@ -1,0 +1,69 @@
+"""Worker that prepares the month that has ended, and signs the months that two people have accepted.
+
+Rules:
+- A month that can't be prepared yet is tried again each minute.
+- The key is the one of the checkpoints. It is opened when the first month is signed.
+- Several processes may run this. One at a time does it.
+"""
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from merchant_wallet.audit.checkpointing.keys import open_service_signer
+from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.workers import repeat
+from merchant_wallet.book.checkpoint_keys import OLD_KEY
+from merchant_wallet.processes.base import Base
+from merchant_wallet.processes.cell_connections import CellConnections
+from merchant_wallet.reporting.finance import months
+from merchant_wallet.reporting.finance.months import NotReady
+from merchant_wallet.reporting.paging import Connection
+
+INTERVAL_S: Final = 60.0
+
+log = structlog.get_logger(__name__)
+
+
+class MonthReports:
+    """The worker. It asks all cells, so it waits while one is away."""
+
+    def __init__(self, base: Base) -> None:
+        self._base = base
+        self._connections = CellConnections(base.cells.connect_home, base.cells)
+        self._signer: CheckpointSigner | None = None
+
+    async def run(self, stop: asyncio.Event, *, interval_s: float = INTERVAL_S) -> None:
+        """Work until `stop` is set, then close the connections."""
+        try:
+            await repeat("month reports", self.run_once, stop=stop, interval_s=interval_s)
+        finally:
+            await self._connections.close()
+
+    async def run_once(self) -> None:
+        """Prepare and sign what is due. Raises CellAway, ConfigError, `psycopg.Error`."""
+        home, at_ms = await self._connections.get_home(), now_ms()
+        due = await months.find_due(home, at_ms)
+        accepted = await months.list_accepted(home)
+        if due is None and not accepted:
+            return
+        databases = await self._connections.get()
+        try:
+            if due is not None:
+                report = await months.prepare(databases, due, at_ms)
+                log.info("month prepared", month=report.month, books=report.books, problem=report.problem)
+            if accepted:
+                signer, issuer = await self._open_signer(home), self._base.settings.invoice_issuer
+                for month in await months.close_accepted(databases, signer.sign_text, issuer, at_ms):
+                    log.info("month closed", month=month)
+        except NotReady as cause:
+            log.info("month not ready", month=due.name if due else accepted[0], reason=str(cause))
+
+    async def _open_signer(self, home: Connection) -> CheckpointSigner:
+        if self._signer is None:
+            base = self._base
+            old_key = base.keyring.derive(OLD_KEY)
+            self._signer = await open_service_signer(home, base.settings, old_key, now_ms())
+        return self._signer

@@ -1,0 +1,411 @@
+"""Months: prepared from the books, accepted by two people, signed, and kept.
+
+Rules:
+- A month is prepared some minutes after its end, when the movements of all books contain all of its entries,
+  agree with the books' balances, and add up. Otherwise it is not prepared, or has a `problem`.
+- Two people accept exactly the figures with this digest. Before the month is signed, the figures are made
+  again and compared.
+- Closing, invoices and signature are one transaction. The signature covers the manifest: digest, people,
+  time, invoices and the digest of the closed month before.
+- Times never go back in a journal, so no later entry belongs to a closed month. A correction stands in the
+  month in which it is made.
+- Every cell must be there. Books are read page by page, so memory does not grow with them.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from merchant_wallet.base.cells import Databases
+from merchant_wallet.base.db import Queries
+from merchant_wallet.book.chart import LAST_FIXED_ID
+from merchant_wallet.reporting.finance import invoices, movements
+from merchant_wallet.reporting.finance.invoices import InvoicedBook
+from merchant_wallet.reporting.finance.movements import BOOKS_A_PAGE, Balances, Moved
+from merchant_wallet.reporting.finance.periods import (
+    Period,
+    month_of,
+    next_month,
+    parse_month,
+    previous_month,
+)
+from merchant_wallet.reporting.finance.reports import (
+    AccountReport,
+    decode_accounts,
+    encode_accounts,
+    find_problem,
+    make_accounts,
+    make_digest,
+)
+from merchant_wallet.reporting.paging import Connection, Row, fetch
+
+QUERIES: Final = Queries(Path(__file__).with_name("months.sql"))
+READY_AFTER_MS: Final = 10 * 60_000
+"""A month is prepared so long after its end: an entry of its last moment may still be on its way."""
+FORMAT: Final = 1
+AFTER_ALL: Final = "9999-99"
+
+Sign = Callable[[str], str]
+"""Gives the hex signature of a text."""
+
+
+class NotReady(Exception):
+    """The month can't be prepared now. The text says why."""
+
+
+class MonthReport(msgspec.Struct, frozen=True):
+    """A month as home keeps it. `figures` is the report of all books together."""
+
+    month: str
+    figures: str
+    books: int
+    digest: bytes
+    prepared_ms: int
+    problem: str | None
+    accepted_ms: int | None
+    proposal_no: int | None
+    proposed_by: str | None
+    accepted_by: str | None
+    closed_ms: int | None
+    manifest: str | None
+    signature: str | None
+
+    @property
+    def state(self) -> str:
+        """`wrong`, `prepared`, `accepted` or `closed`."""
+        if self.closed_ms is not None:
+            return "closed"
+        if self.problem is not None:
+            return "wrong"
+        return "prepared" if self.accepted_ms is None else "accepted"
+
+    @property
+    def period(self) -> Period:
+        """Its days."""
+        return parse_month(self.month)
+
+    @property
+    def accounts(self) -> tuple[AccountReport, ...]:
+        """The figures of all books together."""
+        return decode_accounts(self.figures)
+
+
+class BookReport(msgspec.Struct, frozen=True):
+    """One book's report of a month. `digest` is that of the kept text."""
+
+    merchant_id: int
+    accounts: tuple[AccountReport, ...]
+    digest: bytes
+
+
+class Manifest(msgspec.Struct, frozen=True, rename="camel"):
+    """What is signed of a closed month. Digests are hex; `previous` is that of the closed month before."""
+
+    format: int
+    month: str
+    zone: str
+    digest: str
+    previous: str | None
+    books: int
+    proposed_by: str | None
+    accepted_by: str | None
+    accepted_ms: int
+    closed_ms: int
+    invoices: tuple[str, str] | None
+
+
+def format_text_to_sign(manifest: str) -> str:
+    """The text that is signed. Pure."""
+    return f"month;{FORMAT};{manifest}"
+
+
+async def read_month(home: Connection, month: str) -> MonthReport | None:
+    """One month; None if it was not prepared."""
+    rows = await fetch(home, QUERIES["read_month"].text, {"month": month})
+    return MonthReport(**rows[0]) if rows else None
+
+
+async def list_months(home: Connection, *, before: str = AFTER_ALL, limit: int = 36) -> list[MonthReport]:
+    """Prepared and closed months, newest first."""
+    rows = await fetch(home, QUERIES["list_months"].text, {"before": before, "page": limit})
+    return [MonthReport(**row) for row in rows]
+
+
+async def read_book(home: Connection, month: str, merchant_id: int) -> tuple[BookReport, int | None] | None:
+    """One book's report of a month, and when the month was closed. None if the month does not have it."""
+    rows = await fetch(home, QUERIES["read_book"].text, {"month": month, "merchant_id": merchant_id})
+    if not rows:
+        return None
+    row = rows[0]
+    return BookReport(merchant_id, decode_accounts(row["figures"]), row["digest"]), row["closed_ms"]
+
+
+async def find_due(home: Connection, now_ms: int) -> Period | None:
+    """The next month to prepare. Without any, it is the last month that has ended."""
+    last = await list_months(home, limit=1)
+    ended = previous_month(month_of(now_ms - READY_AFTER_MS))
+    due = next_month(last[0].period) if last else ended
+    return due if due.since_day <= ended.since_day else None
+
+
+async def prepare(databases: Databases, month: Period, now_ms: int) -> MonthReport:
+    """Make the figures of a month that has ended, and keep them. An accepted month stays as it is.
+
+    Raises NotReady, `psycopg.Error`.
+    """
+    if now_ms < month.until_ms + READY_AFTER_MS:
+        raise NotReady(f"{month.name} has not ended, or only just: try again some minutes after its end.")
+    home = databases.home
+    async with home.transaction():
+        await home.execute(QUERIES["lock_months"].text)
+        known = await read_month(home, month.name)
+        if known is not None and known.accepted_ms is not None:
+            return known
+        made = _Figures()
+        # The month's row comes first, since its books refer to it.
+        await _put_month(home, month, made, now_ms, None)
+        async for page in _read_books(databases, month, made):
+            await _put_books(home, month, page)
+        await _put_month(home, month, made, now_ms, made.find_problem())
+        found = await read_month(home, month.name)
+    assert found is not None, "it was just stored"
+    return found
+
+
+class _Figures:
+    """The figures of all books together, and the digest over them, added up page by page."""
+
+    def __init__(self) -> None:
+        self.books = 0
+        self.merchants: set[int] = set()
+        self._opening: Balances = Counter()
+        self._moved: dict[tuple[str, str, str], list[int]] = {}
+        self._digests: list[tuple[int, bytes]] = []
+        self._problem: str | None = None
+
+    def add(self, book: BookReport) -> None:
+        """Add one book. It counts if it ever had a movement."""
+        self.merchants.add(book.merchant_id)
+        if not book.accounts:
+            return
+        self.books += 1
+        self._digests.append((book.merchant_id, book.digest))
+        for one in book.accounts:
+            self._opening[one.account, one.currency] += one.opening_units
+            for moved in one.moved:
+                sums = self._moved.setdefault((moved.account, moved.currency, moved.kind), [0, 0, 0])
+                for place, units in enumerate((moved.in_units, moved.out_units, moved.postings)):
+                    sums[place] += units
+        problem = find_problem(book.accounts)
+        if problem is not None:
+            self.note(f"merchant {book.merchant_id}: {problem}")
+
+    def note(self, problem: str) -> None:
+        """Note why the month can't be closed; the first reason is kept."""
+        self._problem = self._problem or problem
+
+    def find_problem(self) -> str | None:
+        """Why the month can't be closed."""
+        return self._problem or find_problem(self.accounts)
+
+    @property
+    def accounts(self) -> tuple[AccountReport, ...]:
+        """The figures of all books."""
+        moved = [Moved(*key, *sums) for key, sums in sorted(self._moved.items())]
+        return make_accounts(self._opening, moved)
+
+    @property
+    def digest(self) -> bytes:
+        """Covers the figures of all books and of each, in the order of the merchants."""
+        lines = [f"{merchant_id};{digest.hex()}\n" for merchant_id, digest in sorted(self._digests)]
+        return cover(encode_accounts(self.accounts), lines)
+
+
+def cover(figures: str, lines: Sequence[str]) -> bytes:
+    """The digest over the figures of all books together and, in the order of merchants, of each. Pure."""
+    covered = hashlib.sha256(make_digest(figures))
+    for line in lines:
+        covered.update(line.encode())
+    return covered.digest()
+
+
+async def _read_books(
+    databases: Databases, month: Period, figures: _Figures
+) -> AsyncIterator[list[BookReport]]:
+    """Read every book, page by page, and add it to the figures. Raises NotReady."""
+    for cell in databases.cells:
+        after = 0
+        while merchant_ids := await list_books(cell, after):
+            after = merchant_ids[-1]
+            yield await _read_page(cell, month, merchant_ids, figures)
+    known = {row["merchant_id"] for row in await fetch(databases.home, QUERIES["list_merchants"].text, {})}
+    if missing := known - figures.merchants:
+        raise NotReady(f"The book of merchant {min(missing)} is open in no cell: it may be being moved.")
+
+
+async def list_books(cell: Connection, after: int) -> list[int]:
+    """The next open books of a cell."""
+    text = movements.QUERIES["list_books"].text
+    return [row["merchant_id"] for row in await fetch(cell, text, {"after": after, "page": BOOKS_A_PAGE})]
+
+
+async def _read_page(
+    cell: Connection, month: Period, merchant_ids: Sequence[int], figures: _Figures
+) -> list[BookReport]:
+    values = {
+        "merchant_ids": list(merchant_ids),
+        "since_day": month.since_day,
+        "until_day": month.until_day,
+        "until_ms": month.until_ms,
+        "last_fixed": LAST_FIXED_ID,
+    }
+    texts = movements.QUERIES
+    if unready := await fetch(cell, texts["list_unready"].text, values):
+        raise NotReady(f"The entries of merchant {unready[0]['merchant_id']} are not all added up yet.")
+    for one in await movements.list_differences(cell, merchant_ids):
+        figures.note(
+            f"merchant {one.merchant_id}: account {one.account_id} has {one.ledger_units} units, and its"
+            f" movements give {one.movement_units}"
+        )
+    moved = _group(await fetch(cell, texts["sum_of_books"].text, values))
+    before = _group(await fetch(cell, texts["sum_before_of_books"].text, values))
+    page = [
+        make_book(merchant_id, before.get(merchant_id, []), moved.get(merchant_id, []))
+        for merchant_id in merchant_ids
+    ]
+    for book in page:
+        figures.add(book)
+    return [book for book in page if book.accounts]
+
+
+def make_book(merchant_id: int, before: Sequence[Row], moved: Sequence[Row]) -> BookReport:
+    """One book's report, from its rows. Pure."""
+    accounts = make_accounts(movements.sum_balances(before), movements.add_up(moved))
+    return BookReport(merchant_id, accounts, make_digest(encode_accounts(accounts)))
+
+
+def _group(rows: Sequence[Row]) -> Mapping[int, list[Row]]:
+    groups: dict[int, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row["merchant_id"], []).append(row)
+    return groups
+
+
+async def _put_month(
+    home: Connection, month: Period, figures: _Figures, now_ms: int, problem: str | None
+) -> None:
+    values = {
+        "month": month.name,
+        "figures": encode_accounts(figures.accounts),
+        "books": figures.books,
+        "digest": figures.digest,
+        "prepared_ms": now_ms,
+        "problem": problem,
+    }
+    await home.execute(QUERIES["put_month"].text, values)
+
+
+async def _put_books(home: Connection, month: Period, books: Sequence[BookReport]) -> None:
+    values = {
+        "month": month.name,
+        "merchant_ids": [book.merchant_id for book in books],
+        "figures": [encode_accounts(book.accounts) for book in books],
+        "digests": [book.digest for book in books],
+    }
+    await home.execute(QUERIES["put_books"].text, values)
+
+
+async def make_again(databases: Databases, month: Period) -> tuple[bytes, str | None]:
+    """The digest of a month's figures as the movements give them now, and what does not add up."""
+    figures = _Figures()
+    async for _ in _read_books(databases, month, figures):
+        pass
+    return figures.digest, figures.find_problem()
+
+
+async def list_accepted(home: Connection) -> list[str]:
+    """The months that two people have accepted and nobody has signed, oldest first."""
+    return [row["month"] for row in await fetch(home, QUERIES["list_accepted"].text, {})]
+
+
+async def close_accepted(databases: Databases, sign: Sign, issuer: str, now_ms: int) -> list[str]:
+    """Sign the months that two people have accepted, oldest first. Returns which were closed.
+
+    Raises NotReady, `psycopg.Error`.
+    """
+    home = databases.home
+    closed = []
+    for name in await list_accepted(home):
+        month = parse_month(name)
+        async with home.transaction():
+            await home.execute(QUERIES["lock_months"].text)
+            if await _close(databases, month, sign, issuer, now_ms):
+                closed.append(month.name)
+    return closed
+
+
+async def _close(databases: Databases, month: Period, sign: Sign, issuer: str, now_ms: int) -> bool:
+    home = databases.home
+    report = await read_month(home, month.name)
+    if report is None or report.state != "accepted":
+        return False
+    digest, problem = await make_again(databases, month)
+    if problem is None and digest != report.digest:
+        problem = "the books give other figures than those that were accepted"
+    if problem is not None:
+        await home.execute(QUERIES["note_problem"].text, {"month": month.name, "problem": problem})
+        return False
+    numbers = await invoices.issue(home, month, await _list_invoiced(home, month), issuer, now_ms)
+    previous = await find_previous(home, month.name)
+    assert report.accepted_ms is not None, "its state says so"
+    manifest = Manifest(
+        FORMAT,
+        month.name,
+        "UTC",
+        report.digest.hex(),
+        None if previous is None else previous.hex(),
+        report.books,
+        report.proposed_by,
+        report.accepted_by,
+        report.accepted_ms,
+        now_ms,
+        numbers,
+    )
+    text = msgspec.json.encode(manifest).decode()
+    values: dict[str, Any] = {"month": month.name, "closed_ms": now_ms, "manifest": text}
+    values["signature"] = sign(format_text_to_sign(text))
+    await home.execute(QUERIES["close_month"].text, values)
+    return True
+
+
+async def find_previous(home: Connection, month: str) -> bytes | None:
+    """The digest of the closed month before one."""
+    rows = await fetch(home, QUERIES["find_previous"].text, {"month": month})
+    return rows[0]["digest"] if rows else None
+
+
+async def _list_invoiced(home: Connection, month: Period) -> list[InvoicedBook]:
+    """The books with fees in a month."""
+    found = []
+    async for row in page_books(home, month.name):
+        lines = invoices.list_lines(decode_accounts(row["figures"]))
+        if lines:
+            found.append(InvoicedBook(row["merchant_id"], row["name"], lines))
+    return found
+
+
+async def page_books(home: Connection, month: str) -> AsyncIterator[Row]:
+    """Every book of a month as it is kept, in the order of the merchants."""
+    after = 0
+    while True:
+        values = {"month": month, "after": after, "page": BOOKS_A_PAGE}
+        rows = await fetch(home, QUERIES["page_books"].text, values)
+        for row in rows:
+            yield row
+        if len(rows) < BOOKS_A_PAGE:
+            return
+        after = rows[-1]["merchant_id"]

@@ -1,0 +1,227 @@
+"""Finds a closed month that is not what was signed, or that the journal no longer gives.
+
+Rules:
+- The figures are made again from the journal itself: from the tables and the files of the archive, without
+  the rollup. So an entry that was added, changed or removed behind the books is found.
+- The manifest's signature, the digests of all books, and the chain of months and invoices are checked, too.
+- Entries are read page by page. A fault is a value; it names the month and the book.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from merchant_wallet.base.cells import Databases
+from merchant_wallet.book.archive.archived_journal import open_journal
+from merchant_wallet.book.archive.files import ArchiveFolder
+from merchant_wallet.book.chart import LAST_FIXED_ID
+from merchant_wallet.book.checkpoint_keys import CheckpointKeys, verify_signature
+from merchant_wallet.book.state import Entry
+from merchant_wallet.book.verification.pages import read_journal_page
+from merchant_wallet.reporting.finance import invoices, months
+from merchant_wallet.reporting.finance.months import Manifest, MonthReport, format_text_to_sign
+from merchant_wallet.reporting.finance.movements import Moved, name_account
+from merchant_wallet.reporting.finance.periods import Period
+from merchant_wallet.reporting.finance.reports import (
+    AccountReport,
+    decode_accounts,
+    find_problem,
+    make_digest,
+)
+from merchant_wallet.reporting.older_movements import WALLETS_ID, MovementSums
+from merchant_wallet.reporting.paging import Connection
+from merchant_wallet.reporting.statements import find_moment
+
+
+class Fault(msgspec.Struct, frozen=True, rename="camel"):
+    """What is wrong with a closed month."""
+
+    month: str
+    merchant_id: int | None
+    text: str
+
+
+async def verify_month(
+    databases: Databases, keys: CheckpointKeys, archive: ArchiveFolder, report: MonthReport
+) -> list[Fault]:
+    """Every fault of one closed month. Raises ArchiveUnreadable, `psycopg.Error`."""
+    faults = [Fault(report.month, None, text) for text in await _check_manifest(databases.home, keys, report)]
+    seen = _Seen(report.month)
+    cells = await _find_cells(databases)
+    async for row in months.page_books(databases.home, report.month):
+        merchant_id = row["merchant_id"]
+        seen.note(merchant_id, row["digest"])
+        if make_digest(row["figures"]) != row["digest"]:
+            faults.append(Fault(report.month, merchant_id, "its kept figures were changed"))
+        cell = cells.get(merchant_id)
+        if cell is None:
+            faults.append(Fault(report.month, merchant_id, "its book is open in no cell"))
+            continue
+        kept = decode_accounts(row["figures"])
+        text = await _compare(cell, archive, merchant_id, report.period, kept)
+        if text is not None:
+            faults.append(Fault(report.month, merchant_id, text))
+    if seen.digest(report.figures) != report.digest:
+        faults.append(Fault(report.month, None, "its digest does not cover its books"))
+    for merchant_id in sorted(set(cells) - seen.merchants):
+        if await _has_entries(cells[merchant_id], archive, merchant_id, report.period):
+            faults.append(
+                Fault(report.month, merchant_id, "its book has entries, and the month does not have it")
+            )
+    return faults
+
+
+@dataclass
+class _Seen:
+    """The books of a month and their digests."""
+
+    month: str
+    merchants: set[int] = field(default_factory=set)
+    lines: list[str] = field(default_factory=list)
+
+    def note(self, merchant_id: int, digest: bytes) -> None:
+        self.merchants.add(merchant_id)
+        self.lines.append(f"{merchant_id};{digest.hex()}\n")
+
+    def digest(self, figures: str) -> bytes:
+        return months.cover(figures, self.lines)
+
+
+async def _check_manifest(home: Connection, keys: CheckpointKeys, report: MonthReport) -> list[str]:
+    """What is wrong with the signature and with what it covers."""
+    if report.manifest is None or report.signature is None:
+        return ["it is not signed"]
+    if keys.problem is not None:
+        return [keys.problem]
+    if keys.public_key is None or not verify_signature(
+        keys.public_key, report.signature, format_text_to_sign(report.manifest)
+    ):
+        return ["its manifest is not signed with the checkpoint key"]
+    manifest = msgspec.json.decode(report.manifest, type=Manifest)
+    texts = []
+    if manifest.month != report.month or manifest.digest != report.digest.hex():
+        texts.append("its manifest is of other figures")
+    if (problem := find_problem(report.accounts)) is not None:
+        texts.append(problem)
+    previous = await months.find_previous(home, report.month)
+    if manifest.previous != (None if previous is None else previous.hex()):
+        texts.append("the closed month before it is another one than was signed")
+    issued = await invoices.list_of_month(home, report.month)
+    if manifest.invoices != ((issued[0].name, issued[-1].name) if issued else None):
+        texts.append("its invoices have other numbers than were signed")
+    texts += await _check_invoices(home, report.month, issued)
+    return texts
+
+
+async def _check_invoices(home: Connection, month: str, issued: Sequence[invoices.Invoice]) -> list[str]:
+    """Whether each invoice asks for the fees of its book, and every book with fees has one."""
+    by_merchant = {invoice.merchant_id: invoice for invoice in issued}
+    texts = []
+    async for row in months.page_books(home, month):
+        lines = invoices.list_lines(decode_accounts(row["figures"]))
+        found = by_merchant.pop(row["merchant_id"], None)
+        if lines != (() if found is None else found.lines):
+            texts.append(f"the invoice of merchant {row['merchant_id']} is not what its fees are")
+    return [*texts, *[f"invoice {one.name} is of no book" for one in by_merchant.values()]]
+
+
+async def _find_cells(databases: Databases) -> dict[int, Connection]:
+    """The cell of each open book."""
+    found: dict[int, Connection] = {}
+    for cell in databases.cells:
+        after = 0
+        while merchant_ids := await months.list_books(cell, after):
+            found.update(dict.fromkeys(merchant_ids, cell))
+            after = merchant_ids[-1]
+    return found
+
+
+async def read_entries(
+    cell: Connection, archive: ArchiveFolder, merchant_id: int, period: Period
+) -> AsyncIterator[Entry]:
+    """The entries of a period, in order, from files and tables."""
+    journal = await open_journal(cell, archive, merchant_id)
+    after, ended = 0, False
+    while not ended and (entries := await journal.read_after(after, period.since_ms)):
+        for entry in entries:
+            if entry.at_ms >= period.until_ms:
+                return
+            if entry.at_ms >= period.since_ms:
+                yield entry
+        after = entries[-1].entry_id
+        await asyncio.sleep(0)
+    after = max(await find_moment(cell, merchant_id, period.since_ms, 2**62) - 1, journal.border)
+    while entries := await read_journal_page(cell, merchant_id, after):
+        for entry in entries:
+            if entry.at_ms >= period.until_ms:
+                return
+            yield entry
+        after = entries[-1].entry_id
+
+
+async def _has_entries(cell: Connection, archive: ArchiveFolder, merchant_id: int, period: Period) -> bool:
+    async for _ in read_entries(cell, archive, merchant_id, period):
+        return True
+    return False
+
+
+async def _compare(
+    cell: Connection,
+    archive: ArchiveFolder,
+    merchant_id: int,
+    period: Period,
+    kept: Sequence[AccountReport],
+) -> str | None:
+    """How the journal differs from the kept report. None: it gives the same."""
+    sums, edges = MovementSums(), _Edges()
+    async for entry in read_entries(cell, archive, merchant_id, period):
+        sums.add(entry)
+        edges.add(entry)
+    if _list_moved(sums) != sorted([moved for one in kept for moved in one.moved], key=_key):
+        return "the journal has other movements than the closed report"
+    for one in kept:
+        for name, expected, found in (
+            ("opening", one.opening_units, edges.opening),
+            ("closing", one.closing_units, edges.closing),
+        ):
+            actual = found.get((one.account, one.currency))
+            if actual is not None and actual != expected:
+                return f"the {name} balance of {one.account}:{one.currency} is another one in the journal"
+    return None
+
+
+def _key(moved: Moved) -> tuple[str, str, str]:
+    return moved.account, moved.currency, moved.kind
+
+
+def _list_moved(sums: MovementSums) -> list[Moved]:
+    totals: dict[tuple[str, str, str], list[int]] = {}
+    for key in sums.counts:
+        _, account_id, currency, kind = key
+        of_key = totals.setdefault((name_account(account_id), currency, kind), [0, 0, 0])
+        of_key[0] += sums.ins[key]
+        of_key[1] += sums.outs[key]
+        of_key[2] += sums.counts[key]
+    return [Moved(*key, *totals[key]) for key in sorted(totals)]
+
+
+class _Edges:
+    """The balances of the fixed accounts before their first posting and after their last one."""
+
+    def __init__(self) -> None:
+        self.opening: Counter[tuple[str, str]] = Counter()
+        self.closing: Counter[tuple[str, str]] = Counter()
+
+    def add(self, entry: Entry) -> None:
+        for one in entry.postings:
+            self._note(one.source_id, one.currency, one.source_balance + one.amount_units, one.source_balance)
+            self._note(one.target_id, one.currency, one.target_balance - one.amount_units, one.target_balance)
+
+    def _note(self, account_id: int, currency: str, before: int, after: int) -> None:
+        if WALLETS_ID < account_id <= LAST_FIXED_ID:
+            key = (name_account(account_id), currency)
+            self.opening.setdefault(key, before)
+            self.closing[key] = after

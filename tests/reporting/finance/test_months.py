@@ -1,0 +1,261 @@
+"""A month's end: opening + movements = closing, closed by two people, signed, and kept."""
+
+import psycopg
+import pytest
+from tests.reporting.conftest import COIN
+from tests.reporting.finance.conftest import AFTER_MS, ANN, NOVEMBER, OCTOBER, Finance, trade
+
+from merchant_wallet.approvals.decisions import ProposalRefused
+from merchant_wallet.book.commands import Adjust, WithdrawFees
+from merchant_wallet.reporting import figures, older_movements, rollup, statements
+from merchant_wallet.reporting.finance import invoices, months
+from merchant_wallet.reporting.finance.months import NotReady
+from merchant_wallet.reporting.finance.reports import find_problem, read_report
+from merchant_wallet.reporting.paging import fetch
+
+pytestmark = pytest.mark.anyio
+
+
+async def sum_statement(
+    finance: Finance, shop: int, since_ms: int, until_ms: int
+) -> dict[tuple[str, str], int]:
+    """What each kind of account gained in a period, from the statement of the whole book."""
+    found: dict[tuple[str, str], int] = {}
+    conn = finance.scene.conn
+    async for row in statements.read_statement(conn, shop, None, since_ms, until_ms):
+        account = row.account.removesuffix(f":{row.currency}")
+        key = ("subuser" if account.startswith("subuser") else account, row.currency)
+        found[key] = found.get(key, 0) + row.amount_units
+    return found
+
+
+async def test_a_report_opens_moves_and_closes_as_the_books_do(finance: Finance) -> None:
+    scene = finance.scene
+    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
+    await trade(scene, shop)
+    await finance.go_to(NOVEMBER)
+    await trade(scene, stall)
+    await scene.ask(shop, WithdrawFees("USDT", None, "to the owners", "test"))
+    await finance.add_up()
+    for merchant_id in (shop, stall, None):
+        october = await read_report(scene.cells, OCTOBER, merchant_id)
+        november = await read_report(scene.cells, NOVEMBER, merchant_id)
+        for report in (october, november):
+            assert find_problem(report.accounts) is None
+            assert report.lag is not None
+            assert report.lag.is_complete
+        for one in november.accounts:
+            assert one.opening_units == october.find(one.account, one.currency).closing_units
+        held = {one.currency: one for one in await figures.read_held(scene.cells, merchant_id)}
+        for currency, now in held.items():
+            assert november.find("merchant", currency).closing_units == now.merchant_units
+            assert november.find("subuser", currency).closing_units == now.sub_user_units
+            assert november.find("fees", currency).closing_units == now.fees_units
+            assert november.find("exchange", currency).closing_units == now.desk_units
+    for merchant_id in (shop, stall):
+        for month in (OCTOBER, NOVEMBER):
+            gained = await sum_statement(finance, merchant_id, month.since_ms, month.until_ms)
+            report = await read_report(scene.cells, month, merchant_id)
+            for one in report.accounts:
+                change = one.closing_units - one.opening_units
+                assert change == gained.get((one.account, one.currency), 0), one
+
+
+async def test_a_month_is_closed_by_two_people_and_signed(finance: Finance) -> None:
+    scene = finance.scene
+    shop = await scene.open_shop("Shop")
+    await trade(scene, shop)
+    await finance.go_to(NOVEMBER)
+    report = await finance.prepare(OCTOBER)
+    assert (report.state, report.books, report.problem) == ("prepared", 1, None)
+    number = await finance.propose(report)
+    with pytest.raises(ProposalRefused, match="your own"):
+        await finance.accept(number, report.prepared_ms + 1, ANN)
+    assert await finance.sign(report.prepared_ms) == []
+    assert (await finance.accept(number, report.prepared_ms + 1)).state == "accepted"
+    assert (await finance.read(OCTOBER)).state == "accepted"
+    assert await finance.sign(report.prepared_ms + 2) == ["2024-10"]
+    closed = await finance.read(OCTOBER)
+    assert (closed.state, closed.proposed_by, closed.accepted_by) == (
+        "closed",
+        "operator:ann",
+        "operator:ben",
+    )
+    assert closed.digest == report.digest
+    assert await finance.verify(OCTOBER) == []
+
+
+async def test_later_entries_do_not_change_a_closed_month_and_a_correction_stands_in_the_next(
+    finance: Finance,
+) -> None:
+    scene = finance.scene
+    shop = await scene.open_shop("Shop")
+    await trade(scene, shop)
+    await finance.go_to(NOVEMBER)
+    closed = await finance.close(OCTOBER)
+    await scene.ask(shop, Adjust("USDT", -5 * COIN, "correction of October", "test", None))
+    await trade(scene, shop, "bob")
+    await finance.add_up()
+    again = await finance.prepare(OCTOBER)
+    assert (again.digest, again.figures) == (closed.digest, closed.figures)
+    assert await finance.verify(OCTOBER) == []
+    november = await read_report(scene.cells, NOVEMBER, shop)
+    moved = {one.kind: one for one in november.find("merchant", "USDT").moved}
+    assert moved["adjust"].out_units == 5 * COIN
+    assert november.find("merchant", "USDT").opening_units == next(
+        one.closing_units for one in closed.accounts if (one.account, one.currency) == ("merchant", "USDT")
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update posting set amount = amount + 1 where entry_id = "
+        "(select max(entry_id) from entry where kind = 'user_to_merchant')",
+        "delete from posting where entry_id = (select min(entry_id) from entry where kind = 'exchange')",
+        "update entry set at_ms = at_ms + 2592000000 where kind = 'cancel'",
+        "update month_book set figures = replace(figures, '\"50\"', '\"51\"')",
+        "update month_report set figures = replace(figures, '\"50\"', '\"51\"')",
+        "update month_report set manifest = replace(manifest, 'operator:ann', 'operator:eve')",
+        "delete from month_book",
+        "update invoice set lines = replace(lines, '\"5\"', '\"4\"')",
+        "delete from invoice",
+    ],
+)
+async def test_a_closed_month_that_somebody_changed_is_found(finance: Finance, change: str) -> None:
+    scene = finance.scene
+    shop = await scene.open_shop("Shop")
+    await trade(scene, shop)
+    await finance.go_to(NOVEMBER)
+    await finance.close(OCTOBER)
+    cursor = await scene.conn.execute(change.encode())
+    assert cursor.rowcount > 0
+    assert await finance.verify(OCTOBER) != []
+
+
+async def test_a_month_is_not_prepared_before_its_end_nor_while_entries_are_not_added_up(
+    finance: Finance,
+) -> None:
+    scene = finance.scene
+    shop = await scene.open_shop("Shop")
+    await trade(scene, shop)
+    databases = finance.databases
+    with pytest.raises(NotReady, match="has not ended"):
+        await months.prepare(databases, OCTOBER, OCTOBER.until_ms)
+    with pytest.raises(NotReady, match="not all added up"):
+        await months.prepare(databases, OCTOBER, OCTOBER.until_ms + AFTER_MS)
+    await finance.add_up()
+    # An entry of November alone does not hold October up.
+    await finance.go_to(NOVEMBER)
+    await scene.ask(shop, Adjust("KFB", COIN, "in November", "test", None))
+    report = await months.prepare(databases, OCTOBER, OCTOBER.until_ms + AFTER_MS)
+    assert report.problem is None
+
+
+async def test_a_month_whose_movements_are_not_what_the_books_hold_can_not_be_closed(
+    finance: Finance,
+) -> None:
+    scene = finance.scene
+    shop = await scene.open_shop("Shop")
+    await trade(scene, shop)
+    await finance.add_up()
+    await scene.conn.execute(
+        "update daily_movement set in_units = in_units + 1 where merchant_id = %s and account_id = 4", (shop,)
+    )
+    report = await finance.prepare(OCTOBER)
+    assert report.state == "wrong"
+    assert report.problem is not None
+    assert f"merchant {shop}: account 4" in report.problem
+    failed = await finance.accept(await finance.propose(report), report.prepared_ms + 1)
+    assert (failed.state, failed.outcome) == ("failed", "This month has a problem, so it can't be closed.")
+
+
+async def test_figures_that_change_after_they_were_accepted_are_not_signed(finance: Finance) -> None:
+    scene = finance.scene
+    shop = await scene.open_shop("Shop")
+    await trade(scene, shop)
+    report = await finance.prepare(OCTOBER)
+    await finance.accept(await finance.propose(report), report.prepared_ms + 1)
+    await scene.conn.execute("update daily_movement set postings = postings + 1 where merchant_id > 0")
+    assert await finance.sign(report.prepared_ms + 2) == []
+    assert (await finance.read(OCTOBER)).state == "wrong"
+
+
+async def test_months_are_closed_in_order(finance: Finance) -> None:
+    scene = finance.scene
+    shop = await scene.open_shop("Shop")
+    await trade(scene, shop)
+    await finance.go_to(NOVEMBER)
+    await trade(scene, shop, "bob")
+    october, november = await finance.prepare(OCTOBER), await finance.prepare(NOVEMBER)
+    early = await finance.accept(await finance.propose(november), november.prepared_ms + 1)
+    assert (early.state, early.outcome) == ("failed", "An earlier month is still open. Close that one first.")
+    for report in (october, november):
+        await finance.accept(await finance.propose(report), november.prepared_ms + 2)
+    assert await finance.sign(november.prepared_ms + 3) == ["2024-10", "2024-11"]
+    assert await finance.verify(OCTOBER) == await finance.verify(NOVEMBER) == []
+
+
+async def test_invoices_have_numbers_without_gaps_and_ask_for_the_months_fees(finance: Finance) -> None:
+    scene = finance.scene
+    shops = [await scene.open_shop(name) for name in ("Shop", "Stall", "Kiosk")]
+    for shop in shops[:2]:
+        await trade(scene, shop)
+    await finance.go_to(NOVEMBER)
+    await finance.close(OCTOBER)
+    await trade(scene, shops[2])
+    await finance.close(NOVEMBER)
+    issued = await invoices.list_invoices(scene.conn)
+    assert [(one.name, one.merchant_id, one.month) for one in issued] == [
+        ("2024-000003", shops[2], "2024-11"),
+        ("2024-000002", shops[1], "2024-10"),
+        ("2024-000001", shops[0], "2024-10"),
+    ]
+    for one in issued:
+        assert dict(one.totals) == {"USDT": COIN, "KFB": 5 * COIN}
+        assert (one.issuer, len(one.lines)) == ("Wallet Ltd", 2)
+        found = await invoices.find_invoice(scene.conn, one.name)
+        assert found == one
+    assert [one.merchant_id for one in await invoices.list_invoices(scene.conn, shops[1])] == [shops[1]]
+    assert await invoices.find_invoice(scene.conn, "2024-x") is None
+
+
+async def test_the_database_refuses_a_gap_and_a_second_invoice(finance: Finance) -> None:
+    scene = finance.scene
+    shop = await scene.open_shop("Shop")
+    await trade(scene, shop)
+    await finance.close(OCTOBER)
+    for number, previous, merchant_id in ((3, 2, 9), (3, 1, 9), (1, None, 9), (2, 1, shop)):
+        with pytest.raises(psycopg.IntegrityError):
+            await scene.conn.execute(
+                "insert into invoice values (2024, %s, %s, %s, '2024-10', 'n', 'i', '[]', 1)",
+                (number, previous, merchant_id),
+            )
+
+
+async def test_movements_that_an_older_program_left_out_are_added(finance: Finance) -> None:
+    scene = finance.scene
+    shop, stall = await scene.open_shop("Shop"), await scene.open_shop("Stall")
+    await trade(scene, shop)
+    await finance.add_up()
+    columns = "merchant_id, day, account_id, currency, kind, in_units, out_units, postings"
+    query = f"select {columns} from daily_movement"
+    ordered = f"{query} order by 1, 2, 3, 4, 5"
+    before = await fetch(scene.conn, ordered, {})
+    # As a program without movements leaves it: figures alone are added up.
+    await scene.conn.execute("delete from daily_movement")
+    await scene.conn.execute("update figure_cursor set movement_id = 0")
+    with pytest.raises(NotReady, match="not all added up"):
+        await months.prepare(finance.databases, OCTOBER, OCTOBER.until_ms + AFTER_MS)
+    await trade(scene, stall)
+    await finance.add_up()
+    assert await fetch(scene.conn, f"{query} where merchant_id = {shop}", {}) == []
+    while await older_movements.catch_up(scene.conn, finance.archive, page=3, pages=2):
+        pass
+    assert [row for row in await fetch(scene.conn, ordered, {}) if row["merchant_id"] == shop] == [
+        row for row in before if row["merchant_id"] == shop
+    ]
+    await trade(scene, shop, "bob")
+    await rollup.advance_all(scene.conn, scene.clock(), pause_s=0)
+    report = await finance.prepare(OCTOBER)
+    assert report.problem is None
