@@ -123,10 +123,11 @@ def open_signed_in(
     *,
     language: str = "en",
     theme: str = "light",
+    has_scripts: bool = True,
 ) -> Page:
     """Open a page with an operator's session."""
     url = f"http://127.0.0.1:{person.platform.port}"
-    page = visits.open(screen, url=url, language=language, theme=theme)
+    page = visits.open(screen, url=url, language=language, theme=theme, java_script_enabled=has_scripts)
     page.context.add_cookies(
         [{"name": COOKIE, "value": person.http.cookies[COOKIE], "url": f"{url}/console", "httpOnly": True}]
     )

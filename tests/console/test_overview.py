@@ -2,11 +2,17 @@
 
 import re
 
+import msgspec
 import pytest
-from tests.console.conftest import People
+from psycopg.types.json import Jsonb
+from tests.console.conftest import People, read_text
 from tests.journeys.conftest import Platform, Shop
 
+from merchant_wallet.approvals.acts.reports import Report
+from merchant_wallet.base.addresses import format_address
 from merchant_wallet.console import overview
+from merchant_wallet.console.holdings import Holding, find_holding
+from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
 
 pytestmark = pytest.mark.usefixtures("time_passes")
 
@@ -61,3 +67,62 @@ def test_figures_that_are_late_are_said_to_be(
     assert "Figures are late" not in auditor.page("/console"), "a few are on their way, as always"
     monkeypatch.setattr(overview, "FIGURES_LATE", 1)
     assert "Figures are late" in auditor.page("/console")
+
+
+def test_what_a_hot_wallet_holds_stands_beside_the_moment_the_chain_was_asked(
+    platform: Platform, people: People, shop: Shop
+) -> None:
+    auditor = people.signed_in("auditor")
+    address = b"\x07" * 20
+    platform.rows(
+        "insert into hot_wallet (chain, address, funds, funds_ended_payouts, checked_ms)"
+        " values ('TRC20', %s, 5000000, 0, %s)"
+        " on conflict (chain) do update set address = excluded.address, funds = excluded.funds,"
+        " checked_ms = excluded.checked_ms",
+        address,
+        CLOCK_MS - 3_600_000,
+    )
+    page = read_text(auditor.page("/console"))
+    hour_ago = "2026-09-21 13:13:20 UTC"
+    assert f"Holds 5.00 USDT on the chain, as of {hour_ago}" in page
+    report = {"address": format_address("TRC20", address), "fundsUnits": 7_000_000, "coin": "12500000"}
+    platform.rows(
+        "insert into worker_report values ('hot wallet', 'TRC20', %s, 'w', %s)",
+        Jsonb(report),
+        CLOCK_MS - 60_000,
+    )
+    page = read_text(auditor.page("/console"))
+    minute_ago = "2026-09-21 14:12:20 UTC"
+    assert f"Holds 7.00 USDT on the chain, as of {minute_ago}" in page
+    assert f"Gas 12.5000 TRX on the chain, as of {minute_ago}" in page
+    platform.rows("delete from worker_report")
+
+
+def test_volumes_are_as_old_as_what_was_added_up(people: People, platform: Platform, shop: Shop) -> None:
+    auditor = people.signed_in("auditor")
+    shop.fund("USDT", "1")
+    assert "Volume not added up yet" in read_text(auditor.page("/console"))
+    platform.rows(
+        "insert into figure_cursor (merchant_id, moved_ms) select merchant_id, %s from book"
+        " on conflict (merchant_id) do update set moved_ms = excluded.moved_ms",
+        CLOCK_MS - 7_200_000,
+    )
+    assert "Volume as of 2026-09-21 12:13:20 UTC" in read_text(auditor.page("/console"))
+    platform.rows(
+        "update figure_cursor c set entries = b.entry_count from book b where b.merchant_id = c.merchant_id"
+    )
+    assert "Volume as of 2026-09-21 12:13:20 UTC" not in read_text(auditor.page("/console"))
+    platform.rows("delete from figure_cursor")
+
+
+def test_of_two_readings_of_a_wallet_the_newer_one_counts_each_with_its_own_moment() -> None:
+    address = b"\x07" * 20
+    shown = format_address("TRC20", address)
+    wallet = WalletShown("TRC20", address, None, 5, 900, None, None, 0, 0)
+    compared = (800, {"coin": [{"address": shown, "held": "3"}]})
+    report = Report("hot wallet", "TRC20", {"address": shown, "fundsUnits": 4, "coin": "2"}, "w", 850)
+    assert find_holding("TRC20", wallet, report, compared) == Holding("TRC20", 5, 900, 2, 850)
+    assert find_holding("TRC20", wallet, None, compared) == Holding("TRC20", 5, 900, 3, 800)
+    other = msgspec.structs.replace(report, report={**report.report, "address": "T other"}, reported_ms=990)
+    assert find_holding("TRC20", wallet, other, None) == Holding("TRC20", 5, 900, None, None)
+    assert find_holding("TRC20", None, report, compared) == Holding("TRC20")

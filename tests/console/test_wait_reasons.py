@@ -9,7 +9,7 @@ import pytest
 from tests.reporting.lines import ORDER as LINE
 
 import merchant_wallet
-from merchant_wallet.console import wait_reasons
+from merchant_wallet.console import freeing, wait_reasons
 from merchant_wallet.console.wait_reasons import UNCLAIMED_MS, find_reason, find_reasons, for_merchant
 from merchant_wallet.reporting.orders import OrderLine
 from merchant_wallet.reporting.payout_blockers import PayoutBlocker
@@ -158,3 +158,33 @@ def test_a_merchants_user_reads_no_name_and_no_cause() -> None:
     }
     assert {(one.who, one.why) for one in found.values()} == {("", "")}
     assert for_merchant(wait_reasons.Reason("warn", wait_reasons.UNCLAIMED, {})) is None
+
+
+def constants() -> set[str]:
+    """Every text that a reason can have."""
+    own = {value for key, value in vars(wait_reasons).items() if key.isupper() and isinstance(value, str)}
+    return (own | set(wait_reasons.OBSTACLES.values())) - {wait_reasons.FROZEN_ORDERS, wait_reasons.ROLLBACK}
+
+
+def test_every_reason_says_who_can_free_the_order_and_how() -> None:
+    texts = constants() - {wait_reasons.WALLET, wait_reasons.FAILED}
+    assert texts == set(wait_reasons.WAYS)
+    for text, way in wait_reasons.WAYS.items():
+        assert way.roles or way.who, text
+        assert way.text.format(chain="TRC20"), text
+
+
+def test_a_stop_is_freed_by_two_people_with_the_right_and_a_rollback_at_the_server() -> None:
+    stopped = find_reason(ORDER, [STOP], NOW_MS)
+    assert stopped is not None
+    assert (stopped.way.roles, stopped.way.people) == (["owner", "operator"], 2)
+    assert stopped.way.command.format(**stopped.values) == "merchant-wallet wallets thaw TRC20"
+    rolled_back = find_reason(ORDER, [PayoutBlocker("rollback", "TRC20", "", "behind", 5, 0)], NOW_MS)
+    assert rolled_back is not None
+    assert (rolled_back.way.roles, rolled_back.way.who) == ([], freeing.SERVER)
+
+
+def test_a_merchants_user_is_told_that_the_platform_frees_it() -> None:
+    told = for_merchant(find_reason(ORDER, [STOP], NOW_MS))
+    assert told is not None
+    assert (told.way.roles, told.way.who, told.way.command) == ([], freeing.STAFF, "")

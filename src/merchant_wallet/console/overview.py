@@ -1,7 +1,10 @@
 """The first page: what is held, what moves, what waits.
 
-Rules: all values are read at one moment and shown as of then. While the page is visible, it requests its
-middle part again. A merchant's user sees its own book's figures, and nothing of the platform's wallets.
+Rules:
+- Each figure has the moment that it is of: balances and counts when the page read them, volumes up to when
+  entries were added up, a hot wallet when a worker asked the chain, a comparison when it was made.
+- While the page is visible, it requests its middle part again.
+- A merchant's user sees its own book's figures, and nothing of the platform's wallets.
 """
 
 import hashlib
@@ -12,12 +15,11 @@ import msgspec
 from starlette.responses import Response
 
 from merchant_wallet.base.addresses import format_address
-from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.currencies import CURRENCIES, KFB, USDT
 from merchant_wallet.book.state import DAY_MS
+from merchant_wallet.console.holdings import Holding, read_holdings
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.custody import records as custody
-from merchant_wallet.custody.report import read_coin
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import callbacks, figures, orders
 from merchant_wallet.reporting.cells import Reach
@@ -57,7 +59,7 @@ class PayoutsView(msgspec.Struct, frozen=True):
 
 
 class ChainView(msgspec.Struct, frozen=True):
-    """One chain: its hot wallet, its gas as text, and the last comparison of books and chain.
+    """One chain: its hot wallet with what it holds, and the last comparison of books and chain.
 
     `is_failed`: the comparison could not be made. `blockers`: what blocks its payouts.
     """
@@ -65,7 +67,7 @@ class ChainView(msgspec.Struct, frozen=True):
     chain: str
     wallet: WalletShown | None
     address: str
-    coin: str | None
+    holding: Holding
     compared_ms: int | None
     is_sound: bool | None
     is_failed: bool
@@ -75,7 +77,10 @@ class ChainView(msgspec.Struct, frozen=True):
 async def show_overview(request: ConsoleRequest, conn: Connection) -> Response:
     """The whole page."""
     days, currency = _read_range(request)
+    # Read first: what is added up meanwhile is in the charts already.
+    behind_ms = await figures.read_figures_ms(request.cells, request.merchant_id)
     shown = await _read_charts(request, days, currency)
+    shown["charts_ms"] = request.at_ms if behind_ms is None else behind_ms
     shown |= await _read_state(request, conn)
     shown |= {
         "is_part": False,
@@ -116,6 +121,8 @@ async def _read_state(request: ConsoleRequest, conn: Connection) -> dict[str, An
         shown["payouts"] = await read_payouts(cells, blockers)
     shown["away"] = cells.away
     shown["version"] = hashlib.sha256(msgspec.json.encode(shown)).hexdigest()[:16]
+    # The moment of the reading changes no figure, so it is no part of the version.
+    shown["read_ms"] = request.at_ms
     return shown
 
 
@@ -135,6 +142,7 @@ async def _read_chains(
     request: ConsoleRequest, conn: Connection, blockers: Sequence[PayoutBlocker]
 ) -> list[ChainView]:
     wallets = {wallet.chain: wallet for wallet in await hot_wallet_store.list_wallets(conn)}
+    holdings = await read_holdings(conn, request.context.chains, wallets)
     shown = []
     for chain in request.context.chains:
         results = await custody.list_results(conn, chain, 1)
@@ -147,7 +155,7 @@ async def _read_chains(
                 chain=chain,
                 wallet=wallet,
                 address=address,
-                coin=_describe_coin(chain, address, document),
+                holding=holdings[chain],
                 compared_ms=at_ms,
                 is_sound=told.get("sound"),
                 is_failed=told.get("cause") is not None,
@@ -155,18 +163,6 @@ async def _read_chains(
             )
         )
     return shown
-
-
-def _describe_coin(chain: str, address: str, document: dict[str, Any] | None) -> str | None:
-    """A hot wallet's balance of its chain's own coin, to four decimals; None if it was never read."""
-    if document is None or "coin" not in document:
-        return None
-    held = read_coin(document).get(address)
-    coin, decimals = CHAINS[chain].coin, CHAINS[chain].coin_decimals
-    if held is None:
-        return None
-    whole, fraction = divmod(held, 10**decimals)
-    return f"{whole:,}.{fraction * 10_000 // 10**decimals:04d} {coin}"
 
 
 async def _read_charts(request: ConsoleRequest, days: int, currency: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Rules:
 - A stop prevents new signatures. An order with a signed transfer goes on.
 - After a rollback of the database every order waits.
 - A merchant's user sees no cause and no name: these are internal to the platform.
+- Every reason says who can free the order, and how: `WAYS`. A new reason needs a row there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,8 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING
+from merchant_wallet.console import freeing
+from merchant_wallet.console.freeing import Way
 from merchant_wallet.reporting.orders import OrderLine
 from merchant_wallet.reporting.payout_blockers import FROZEN as FROZEN_ORDERS
 from merchant_wallet.reporting.payout_blockers import ROLLBACK, WALLET, PayoutBlocker
@@ -62,6 +65,23 @@ THEIRS: Final[Mapping[str, str]] = {
 """The texts for a merchant's user. Every obstacle is `THEIR_OBSTACLE`."""
 
 
+WAYS: Final[Mapping[str, Way]] = {
+    FROZEN: freeing.FROZEN,
+    SUSPENDED: freeing.SUSPENDED,
+    STOPPED: freeing.STOPPED,
+    ROLLED_BACK: freeing.ROLLED_BACK,
+    WALLET_FROZEN: freeing.STOPPED,
+    UNCLAIMED: freeing.UNCLAIMED,
+    OTHER_OBSTACLE: freeing.OTHER_OBSTACLE,
+    **{text: freeing.OBSTACLES[kind] for kind, text in OBSTACLES.items()},
+    THEIR_STOP: freeing.PLATFORM,
+    THEIR_FROZEN: freeing.PLATFORM,
+    THEIR_SUSPENDED: freeing.ASK_PLATFORM,
+    THEIR_OBSTACLE: freeing.PLATFORM,
+}
+"""Who can free an order, by the text of its reason."""
+
+
 class Reason(msgspec.Struct, frozen=True):
     """Why an order waits: an English text with its values. Only the platform's staff see `who` and `why`."""
 
@@ -71,6 +91,11 @@ class Reason(msgspec.Struct, frozen=True):
     who: str = ""
     why: str = ""
     since_ms: int | None = None
+
+    @property
+    def way(self) -> Way:
+        """Who can free the order, and how."""
+        return WAYS[self.text]
 
 
 def find_reason(

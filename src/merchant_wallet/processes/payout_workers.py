@@ -45,7 +45,7 @@ class PayoutWorkers:
     """The payout workers of these chains. They start when `check` finds nothing wrong.
 
     `payer` pays the default cell's orders. `make_payer` makes the payers of apart cells, for the same chains;
-    these wait for `checked`.
+    these wait for `checked`. `wrong` is what the last check found.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class PayoutWorkers:
         make_payer: MakePayer | None = None,
     ) -> None:
         self.checked = asyncio.Event()
+        self.wrong: list[str] = []
         self.payer = payer
         self.make_payer = make_payer
         self._gaps = gaps
@@ -66,6 +67,11 @@ class PayoutWorkers:
         self._sweeps = sweeps
         self._signer = signer
         self._close_chains = close_chains
+
+    @property
+    def signer(self) -> CountingSigner | None:
+        """The signer; None in the sandbox, which needs none."""
+        return self._signer
 
     @property
     def signer_refusals(self) -> int:
@@ -84,7 +90,7 @@ class PayoutWorkers:
         self.checked.set()
 
     async def _is_fit(self) -> bool:
-        wrong = [] if self._check is None else await self._check()
+        wrong = self.wrong = [] if self._check is None else await self._check()
         for sentence in wrong:
             log.error("chains and settings do not fit, nothing is paid", wrong=sentence)
         return not wrong

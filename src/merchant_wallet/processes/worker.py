@@ -72,6 +72,7 @@ from merchant_wallet.processes.payout_workers import PayoutWorkers, open_payout_
 from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.processes.signers import find_keys_folder
 from merchant_wallet.processes.start_checks import prepare
+from merchant_wallet.processes.worker_reports import WorkerReporter
 from merchant_wallet.reporting import rollup
 from merchant_wallet.withdrawals.expiry import Expiry
 
@@ -140,6 +141,7 @@ async def work(
             compared = checkpoint_task.compared
             workers = [checkpoints.run, *_open_home(base, writer, compared, payouts)]
             workers += _open_default_cell(shared, compared, chain_line, stack)
+            workers += [WorkerReporter(connect, base.settings, payouts, checkpoint_task).run]
         workers += [CellSupervisor(shared, only).run, Presence(connect, Side.WORKER).run]
         metrics = Metrics(
             connect,

@@ -89,8 +89,8 @@ class FailingEndpoint(msgspec.Struct, frozen=True):
 class Overview(msgspec.Struct, frozen=True):
     """What waits and what fails in all books, and how old the figures are. `statuses` are of all orders.
 
-    `figures_behind` counts the entries that are in no figure yet. `figures_ms` is when entries were last
-    added.
+    `figures_behind` counts the entries that are in no figure yet. `figures_ms` is the moment up to which they
+    were added, in the cell that is most behind; None if no entry is missing anywhere.
     """
 
     statuses: tuple[orders.StatusCount, ...]
@@ -192,8 +192,20 @@ async def read_overview(home: Connection, cells: Reach) -> Overview:
         books=sum(lag["books"] for lag in lags),
         sub_users=sum(lag["sub_users"] for lag in lags),
         figures_behind=sum(lag["missing"] for lag in lags),
-        figures_ms=max((lag["moved_ms"] for lag in lags if lag["moved_ms"] is not None), default=None),
+        figures_ms=_find_behind_ms(lags),
     )
+
+
+async def read_figures_ms(cells: Reach, merchant_id: int | None) -> int | None:
+    """Up to which moment the figures of one book, or of all, are complete. None: nothing is missing."""
+    values = {"merchant_id": merchant_id}
+    found = await cells.ask(lambda cell: fetch(cell, QUERIES["read_lag"].text, values), merchant_id)
+    return _find_behind_ms([*chain.from_iterable(found)])
+
+
+def _find_behind_ms(lags: Sequence[Row]) -> int | None:
+    """When the cell that is most behind last added entries; 0 if it never did."""
+    return min((lag["moved_ms"] or 0 for lag in lags if lag["missing"]), default=None)
 
 
 class _Waiting(NamedTuple):

@@ -36,11 +36,17 @@ class Report(msgspec.Struct, frozen=True):
 
 
 async def store_reports(
-    conn: AsyncConnection[Any], topic: str, reports: Mapping[str, Mapping[str, Any]], worker: str, now_ms: int
+    conn: AsyncConnection[Any],
+    topic: str,
+    reports: Mapping[str, Mapping[str, Any] | None],
+    worker: str,
+    now_ms: int,
 ) -> None:
-    """Store the reports of a topic, by their things. Other things of the topic are dropped."""
+    """Store the reports of a topic, by their things. None keeps the last report; other things are dropped."""
     async with conn.transaction():
         for subject, report in reports.items():
+            if report is None:
+                continue
             values = {
                 "topic": topic,
                 "subject": subject,

@@ -39,6 +39,7 @@ class CheckpointTask:
     """The task of one worker. `signer_record` is the file where the signer records payments, if any.
 
     `reach_apart` connects to the apart cells. `found_count` is how much evidence the last comparison found.
+    `written_ms` is when checkpoints were written last; None if this task has written none.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class CheckpointTask:
     ) -> None:
         self.compared = asyncio.Event()
         self.found_count = 0
+        self.written_ms: int | None = None
         self._signer = signer
         self._folder = folder
         self._signer_record = signer_record
@@ -145,3 +147,4 @@ class CheckpointTask:
             await asyncio.to_thread(append_all, self._signer, self._folder, sound)
         if "audit" not in subjects:
             await write_audit_checkpoint(conn, self._signer, self._folder, at_ms)
+        self.written_ms = at_ms

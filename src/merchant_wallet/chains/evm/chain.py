@@ -31,6 +31,7 @@ from merchant_wallet.chains.evm.transactions import (
     recover_sender,
 )
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc
+from merchant_wallet.chains.node_status import NodeStatus, look_at
 from merchant_wallet.chains.protocol import (
     Block,
     Blocked,
@@ -217,6 +218,13 @@ class EvmChain:
         failures = [f"{self.rules.name}: {answer}" for answer in answers if isinstance(answer, Exception)]
         wrong = [sentence for answer in answers if isinstance(answer, list) for sentence in answer]
         return wrong + (failures if len(answers) - len(failures) < self._nodes.quorum else [])
+
+    async def look_at_nodes(self) -> list[NodeStatus]:
+        """How each node is (see `node_status`)."""
+        names = [node.name for node in self._nodes.each]
+        return await look_at(
+            names, self._nodes.every, read_head_block, lambda node: read_final_block(node, self.rules)
+        )
 
     async def check_chain(self) -> list[str]:
         """Sentences about nodes of another chain, and about too few nodes that name their chain."""

@@ -16,6 +16,7 @@ import msgspec
 from merchant_wallet.base import clock
 from merchant_wallet.base.addresses import keccak256, to_tron
 from merchant_wallet.base.chains import CHAINS, TRC20
+from merchant_wallet.chains.node_status import NodeStatus, look_at
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.transport import NodeFailed, ask_together
 from merchant_wallet.chains.tron.answers import Log, TransactionRecord
@@ -127,6 +128,11 @@ class TronReader:
         failures = [f"{TRC20}: {answer}" for answer in answers if isinstance(answer, NodeFailed)]
         wrong = [sentence for answer in select_usable(answers) for sentence in answer]
         return wrong + (failures if len(answers) - len(failures) < self.nodes.quorum else [])
+
+    async def look_at_nodes(self) -> list[NodeStatus]:
+        """How each node is (see `node_status`)."""
+        names = [node.name for node in self.nodes.all]
+        return await look_at(names, self.nodes.every, TronNode.head, TronNode.solid)
 
     async def check_chain(self) -> list[str]:
         """Sentences about nodes of another chain, and about too few nodes that name their chain."""

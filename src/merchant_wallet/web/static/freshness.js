@@ -4,6 +4,8 @@
 //   waiting  disconnected, reconnecting
 //   late     two beats were missed; [data-live-since] shows the time of the last one, [data-live-age] its age
 //   paused   the page is hidden
+// Without the state, as without scripts, the page says when it was read. Each beat says that what the page shows is
+// true now: times in .beats are set to it.
 "use strict";
 
 (() => {
@@ -37,6 +39,10 @@
     beat() {
       this.note();
       this.tell("open");
+      for (const place of document.querySelectorAll(".beats time")) {
+        place.textContent = writeTime(this.heardAt);
+        place.dateTime = new Date(this.heardAt).toISOString();
+      }
     }
 
     // The connection broke: the page says so at once, and after two beats it says since when.
