@@ -414,6 +414,95 @@ ALTER TABLE public.checkpoint_key ALTER COLUMN key_no ADD GENERATED ALWAYS AS ID
     CACHE 1
 );
 
+CREATE TABLE public.cold_limit (
+    chain public.chain_code NOT NULL,
+    "least" bigint NOT NULL,
+    target bigint NOT NULL,
+    most bigint NOT NULL,
+    changed_ms bigint NOT NULL,
+    CONSTRAINT cold_limit_order CHECK (((0 <= "least") AND ("least" <= target) AND (target <= most)))
+);
+
+CREATE TABLE public.cold_signed (
+    chain public.chain_code NOT NULL,
+    transfer_id bigint NOT NULL,
+    attempt_no integer NOT NULL,
+    raw bytea NOT NULL,
+    tx_hash text NOT NULL,
+    built_at_block bigint NOT NULL,
+    signed_ms bigint NOT NULL,
+    CONSTRAINT cold_signed_attempt CHECK ((attempt_no > 0)),
+    CONSTRAINT cold_signed_raw CHECK ((length(raw) > 0))
+);
+
+CREATE TABLE public.cold_transfer (
+    chain public.chain_code NOT NULL,
+    transfer_id bigint NOT NULL,
+    direction text NOT NULL,
+    way text NOT NULL,
+    hot bytea NOT NULL,
+    cold bytea NOT NULL,
+    amount public.positive_units NOT NULL,
+    proposal_no bigint,
+    approved_by text NOT NULL,
+    opened_ms bigint NOT NULL,
+    step text DEFAULT 'open'::text NOT NULL,
+    version integer DEFAULT 0 NOT NULL,
+    claimed_until_ms bigint DEFAULT 0 NOT NULL,
+    nonce bigint,
+    reserved_ms bigint,
+    ended_no bigint,
+    unsigned bytea,
+    unsigned_at_block bigint,
+    unsigned_until_ms bigint,
+    tx_hash text,
+    obstacle text,
+    cause text,
+    drop_asked_by text,
+    ended_ms bigint,
+    CONSTRAINT cold_transfer_approved CHECK ((approved_by <> ''::text)),
+    CONSTRAINT cold_transfer_cause CHECK ((cause <> ''::text)),
+    CONSTRAINT cold_transfer_cold CHECK ((length(cold) = 20)),
+    CONSTRAINT cold_transfer_direction CHECK ((direction = ANY (ARRAY['to_cold'::text, 'to_hot'::text]))),
+    CONSTRAINT cold_transfer_done CHECK (((step <> 'done'::text) OR (tx_hash IS NOT NULL))),
+    CONSTRAINT cold_transfer_ended CHECK (((ended_ms IS NULL) = (step = ANY (ARRAY['open'::text, 'unsigned'::text, 'signed'::text])))),
+    CONSTRAINT cold_transfer_hot CHECK ((length(hot) = 20)),
+    CONSTRAINT cold_transfer_nonce CHECK ((nonce >= 0)),
+    CONSTRAINT cold_transfer_obstacle CHECK ((obstacle <> ''::text)),
+    CONSTRAINT cold_transfer_recorded CHECK (((way <> 'recorded'::text) OR (tx_hash IS NOT NULL))),
+    CONSTRAINT cold_transfer_refill CHECK (((direction = 'to_cold'::text) OR (way <> 'signer'::text))),
+    CONSTRAINT cold_transfer_reserved CHECK (((reserved_ms IS NOT NULL) OR ((nonce IS NULL) AND (ended_no IS NULL)))),
+    CONSTRAINT cold_transfer_step CHECK ((step = ANY (ARRAY['open'::text, 'unsigned'::text, 'signed'::text, 'done'::text, 'failed'::text, 'dropped'::text]))),
+    CONSTRAINT cold_transfer_tx_hash CHECK ((tx_hash <> ''::text)),
+    CONSTRAINT cold_transfer_unsigned CHECK (((step <> 'unsigned'::text) OR (unsigned IS NOT NULL))),
+    CONSTRAINT cold_transfer_way CHECK ((way = ANY (ARRAY['signer'::text, 'elsewhere'::text, 'recorded'::text])))
+);
+
+ALTER TABLE public.cold_transfer ALTER COLUMN transfer_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.cold_transfer_transfer_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.cold_wallet (
+    chain public.chain_code NOT NULL,
+    address bytea NOT NULL,
+    registered_ms bigint NOT NULL,
+    retired_ms bigint,
+    opening bigint,
+    opening_block bigint,
+    balance bigint,
+    balance_block bigint,
+    balance_ms bigint,
+    CONSTRAINT cold_wallet_address CHECK ((length(address) = 20)),
+    CONSTRAINT cold_wallet_balance CHECK ((balance >= 0)),
+    CONSTRAINT cold_wallet_opening CHECK ((opening >= 0)),
+    CONSTRAINT cold_wallet_retired CHECK ((retired_ms >= registered_ms))
+);
+
 CREATE TABLE public.credited_transaction (
     chain public.chain_code NOT NULL,
     tx_hash text NOT NULL,
@@ -428,7 +517,7 @@ CREATE TABLE public.custody_address (
     purpose text NOT NULL,
     since_ms bigint NOT NULL,
     CONSTRAINT custody_address_address_check CHECK ((length(address) = 20)),
-    CONSTRAINT custody_address_purpose_check CHECK ((purpose = ANY (ARRAY['hot'::text, 'deposit'::text])))
+    CONSTRAINT custody_address_purpose_check CHECK ((purpose = ANY (ARRAY['hot'::text, 'deposit'::text, 'cold'::text])))
 );
 
 CREATE TABLE public.custody_cursor (
@@ -1481,7 +1570,7 @@ CREATE TABLE public.wallet_nonce (
     CONSTRAINT wallet_nonce_cancelled CHECK (((cancelled_ms IS NULL) OR (purpose = 'cancel'::text))),
     CONSTRAINT wallet_nonce_nonce_check CHECK ((nonce >= 0)),
     CONSTRAINT wallet_nonce_owner CHECK ((((purpose = 'payout'::text) = (order_id IS NOT NULL)) AND ((merchant_id IS NULL) = (order_id IS NULL)))),
-    CONSTRAINT wallet_nonce_purpose_check CHECK ((purpose = ANY (ARRAY['payout'::text, 'free'::text, 'cancel'::text, 'top_up'::text, 'lost'::text]))),
+    CONSTRAINT wallet_nonce_purpose_check CHECK ((purpose = ANY (ARRAY['payout'::text, 'free'::text, 'cancel'::text, 'top_up'::text, 'cold'::text, 'lost'::text]))),
     CONSTRAINT wallet_nonce_wallet_check CHECK ((length(wallet) = 20))
 );
 
@@ -1647,6 +1736,21 @@ ALTER TABLE ONLY public.chain_transfer
 
 ALTER TABLE ONLY public.checkpoint_key
     ADD CONSTRAINT checkpoint_key_pkey PRIMARY KEY (key_no);
+
+ALTER TABLE ONLY public.cold_limit
+    ADD CONSTRAINT cold_limit_pkey PRIMARY KEY (chain);
+
+ALTER TABLE ONLY public.cold_signed
+    ADD CONSTRAINT cold_signed_hash UNIQUE (tx_hash);
+
+ALTER TABLE ONLY public.cold_signed
+    ADD CONSTRAINT cold_signed_pkey PRIMARY KEY (chain, transfer_id, attempt_no);
+
+ALTER TABLE ONLY public.cold_transfer
+    ADD CONSTRAINT cold_transfer_pkey PRIMARY KEY (chain, transfer_id);
+
+ALTER TABLE ONLY public.cold_wallet
+    ADD CONSTRAINT cold_wallet_pkey PRIMARY KEY (chain, address);
 
 ALTER TABLE ONLY public.credited_transaction
     ADD CONSTRAINT credited_transaction_chain_tx_hash_block_hash_key UNIQUE (chain, tx_hash, block_hash);
@@ -1946,6 +2050,16 @@ CREATE UNIQUE INDEX chain_transfer_log ON public.chain_transfer USING btree (cha
 
 CREATE INDEX chain_transfer_untaken ON public.chain_transfer USING btree (chain, block_number) WHERE ((taken_ms IS NULL) AND (NOT is_gone));
 
+CREATE UNIQUE INDEX cold_transfer_nonce_once ON public.cold_transfer USING btree (chain, hot, nonce);
+
+CREATE UNIQUE INDEX cold_transfer_open ON public.cold_transfer USING btree (chain) WHERE (ended_ms IS NULL);
+
+CREATE INDEX cold_transfer_reserved ON public.cold_transfer USING btree (chain, ended_no) WHERE (reserved_ms IS NOT NULL);
+
+CREATE UNIQUE INDEX cold_transfer_tx ON public.cold_transfer USING btree (chain, tx_hash) WHERE (step <> ALL (ARRAY['failed'::text, 'dropped'::text]));
+
+CREATE UNIQUE INDEX cold_wallet_current ON public.cold_wallet USING btree (chain) WHERE (retired_ms IS NULL);
+
 CREATE INDEX custody_movement_open ON public.custody_movement USING btree (chain, block_number) WHERE (explained_ms IS NULL);
 
 CREATE INDEX custody_remainder_of_address ON public.custody_remainder USING btree (chain, address);
@@ -2111,6 +2225,15 @@ ALTER TABLE ONLY public.cell_move
 
 ALTER TABLE ONLY public.chain_transfer
     ADD CONSTRAINT chain_transfer_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);
+
+ALTER TABLE ONLY public.cold_signed
+    ADD CONSTRAINT cold_signed_chain_transfer_id_fkey FOREIGN KEY (chain, transfer_id) REFERENCES public.cold_transfer(chain, transfer_id);
+
+ALTER TABLE ONLY public.cold_transfer
+    ADD CONSTRAINT cold_transfer_chain_cold_fkey FOREIGN KEY (chain, cold) REFERENCES public.cold_wallet(chain, address);
+
+ALTER TABLE ONLY public.cold_transfer
+    ADD CONSTRAINT cold_transfer_chain_hot_nonce_fkey FOREIGN KEY (chain, hot, nonce) REFERENCES public.wallet_nonce(chain, wallet, nonce);
 
 ALTER TABLE ONLY public.deposit_credit
     ADD CONSTRAINT deposit_credit_merchant_id_chain_tx_hash_log_index_fkey FOREIGN KEY (merchant_id, chain, tx_hash, log_index) REFERENCES public.deposit(merchant_id, chain, tx_hash, log_index);

@@ -27,6 +27,7 @@ PROGRAMS: Final = (
     "tests.cells.killable_book_mover",
     "tests.cells.killable_mover",
     "tests.cli.killable_archive",
+    "tests.cold.killable_cold_worker",
     "tests.deposits.killable_watcher",
     "tests.sweeps.killable_sweeper",
     "tests.withdrawals.killable_payer",

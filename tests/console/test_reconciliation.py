@@ -20,7 +20,7 @@ def compare(
 ) -> tuple[tuple[int, int, int, int], dict[str, Any], bool]:
     """Reconcile books of 100 with a chain. Returns the figures, the document and whether they match."""
     books = Books(100 * COIN, 0, Waiting(), Waiting(), 50)
-    made = comparison.compare("ERC20", 60, books, (chain_units, 0), judged, {})
+    made = comparison.compare("ERC20", 60, books, (chain_units, 0, 0), judged, {})
     context = ReportContext(Waiting(), Waiting(), 3, {}, {})
     numbers = (60, books.total_units, made.chain_units, made.unexplained_units)
     return numbers, describe_comparison(made, context, is_sound=made.is_sound), made.is_sound

@@ -12,10 +12,12 @@ from merchant_wallet.base.chains import EVM, TABLE, Chain
 from merchant_wallet.base.setting_types import (
     Setting,
     coins,
+    read_addresses,
     read_finality,
     read_link,
     read_price,
     read_urls,
+    show_addresses,
     show_coins,
     show_price,
     whole_number,
@@ -35,6 +37,7 @@ class ChainSettings(NamedTuple):
     stuck_blocks: int
     coin_price: int | None
     explorer: str | None
+    cold_addresses: tuple[bytes, ...] = ()
 
     def __repr__(self) -> str:
         """Leaves out the nodes' URLs, which may contain a key."""
@@ -97,6 +100,7 @@ def _list_parts(chain: Chain) -> Iterator[tuple[str, Setting]]:
                 f"After how many blocks an unmined payout on {code} is sent again with a higher fee.",
             ),
         )
+    yield "cold_addresses", _cold_addresses(chain)
     yield (
         "coin_price",
         Setting(
@@ -117,6 +121,18 @@ def _list_parts(chain: Chain) -> Iterator[tuple[str, Setting]]:
             f"The console's link to a transaction on {code}; {{tx}} becomes its hash. "
             f"Without it, no link. Example: {chain.explorer}",
         ),
+    )
+
+
+def _cold_addresses(chain: Chain) -> Setting:
+    is_evm = chain.family is EVM
+    form = "EVM" if is_evm else "TRON"
+    return Setting(
+        (),
+        read_addresses(parse_evm if is_evm else parse_tron),
+        f"{form} addresses, separated by commas",
+        f"The cold wallets of {chain.code}. The signer sends to no other, whatever the database says.",
+        show=show_addresses(to_eip55 if is_evm else to_tron),
     )
 
 

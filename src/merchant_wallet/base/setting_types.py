@@ -150,6 +150,20 @@ def read_urls(value: str) -> tuple[str, ...]:
     return tuple(read_url(part.strip()) for part in value.split(",") if part.strip())
 
 
+def read_addresses(parse: Callable[[str], bytes]) -> Callable[[str], tuple[bytes, ...]]:
+    """A parser of several addresses, separated by commas. It raises ValueError."""
+
+    def read(value: str) -> tuple[bytes, ...]:
+        return tuple(parse(part.strip()) for part in value.split(",") if part.strip())
+
+    return read
+
+
+def show_addresses(show: Callable[[bytes], str]) -> Callable[[tuple[bytes, ...]], str]:
+    """Several addresses in the form of the setting."""
+    return lambda addresses: ",".join(map(show, addresses)) or "none"
+
+
 def read_finality(value: str) -> str | int:
     """`finalized`, or a number of blocks. Raises ValueError."""
     return FINALIZED if value.lower() == FINALIZED else whole_number(0, 10_000)(value)

@@ -8,7 +8,7 @@ Rules:
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -23,14 +23,16 @@ class Transfer(msgspec.Struct, frozen=True, gc=False):
 
 
 class Payout(msgspec.Struct, frozen=True, gc=False):
-    """A transfer that must be made. `payout_id` is unique on the platform for ever.
+    """A transfer that must be made. `payout_id` is unique among its purpose on the platform for ever.
 
-    `nonce` is the EVM nonce of the transaction. It is None on chains without nonces.
+    `nonce` is the EVM nonce of the transaction. It is None on chains without nonces. `purpose` is `cold` for
+    a transfer to the platform's own cold wallet.
     """
 
     payout_id: int
     transfer: Transfer
     nonce: int | None = None
+    purpose: Literal["payout", "cold"] = "payout"
 
 
 class SignedTransfer(msgspec.Struct, frozen=True, gc=False):

@@ -14,7 +14,7 @@ import msgspec
 
 from merchant_wallet.chains.protocol import Transfer
 
-Purpose = Literal["payout", "cancel", "sweep", "top_up"]
+Purpose = Literal["payout", "cold", "cancel", "sweep", "top_up"]
 
 
 class Source(msgspec.Struct, frozen=True, gc=False):
@@ -32,12 +32,14 @@ class SigningRequest(msgspec.Struct, frozen=True, gc=False):
     `transfer` says what they must do:
 
     - `payout`: send the token from the hot wallet to the recipient. `payout_id` names the order for ever.
+    - `cold`: send the token from the hot wallet to a cold wallet of the signer's own settings. `payout_id`
+      names the transfer for ever.
     - `cancel`: send nothing from the hot wallet to itself, 0 units. Only on chains with nonces.
     - `sweep`: send the token from the deposit address `source` to the hot wallet.
     - `top_up`: send the chain's own coin, in wei or sun, from the hot wallet to the deposit address `source`.
       Then the transfer's `token` is the coin's name (`ETH`, `TRX`).
 
-    For every purpose but `payout` the `payout_id` is only used in logs and may be 0.
+    For every other purpose the `payout_id` is only used in logs and may be 0.
     """
 
     chain: str

@@ -38,7 +38,7 @@ KINDS: Final = {
     DEPOSIT_HELD: "final deposits that wait for a person, see `deposits list --status held`",
     PAYOUT_UNSETTLED: "final payouts that their books have not settled yet",
     PAYOUT_WRONG: "final transfers signed for an order that is not being paid, or is of another amount",
-    UNKNOWN_IN: "transfers to a hot wallet that nobody has recorded",
+    UNKNOWN_IN: "transfers to a hot or cold wallet that nobody has recorded",
     UNKNOWN_OUT: "transfers from an address of ours that are no payout and that nobody has recorded",
     REMAINDER: "parts of a unit that were rounded down and add up to whole units at their address",
 }
@@ -88,7 +88,7 @@ class Remainder(msgspec.Struct, frozen=True, gc=False):
 class JudgedMovement(msgspec.Struct, frozen=True, gc=False):
     """A movement, whether the books contain it, and the status of the order that it was signed for, if any.
 
-    `at_hot`: our end is a hot wallet. `is_held`: it is a deposit that waits for a person.
+    `at_hot`: our end is a hot or cold wallet. `is_held`: it is a deposit that waits for a person.
     """
 
     movement: Movement
@@ -111,7 +111,7 @@ class Books(msgspec.Struct, frozen=True):
     `outside_units`: what came in from the chain and has not gone out. `treasury_units`: what operators
     recorded. `own_units`: the assumed initial balance of the sandbox's hot wallet. `pending` and `dust` are
     final deposits that are in no book yet, and `held` are those that wait for a person. The watcher has read
-    the chain up to `watched_block`.
+    the chain up to `watched_block`. `opening_units`: what the cold wallets held when they were first counted.
     """
 
     outside_units: int
@@ -121,11 +121,12 @@ class Books(msgspec.Struct, frozen=True):
     watched_block: int
     own_units: int = 0
     held: Waiting = Waiting()
+    opening_units: int = 0
 
     @property
     def total_units(self) -> int:
         """What should be in custody."""
-        return self.outside_units + self.treasury_units + self.own_units
+        return self.outside_units + self.treasury_units + self.own_units + self.opening_units
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -151,11 +152,12 @@ class Comparison(msgspec.Struct, frozen=True):
     hot_units: int
     deposit_units: int
     lines: tuple[Line, ...]
+    cold_units: int = 0
 
     @property
     def chain_units(self) -> int:
         """The balance of all our addresses."""
-        return self.hot_units + self.deposit_units
+        return self.hot_units + self.deposit_units + self.cold_units
 
     @property
     def difference_units(self) -> int:
@@ -202,12 +204,12 @@ def compare(
     chain: str,
     block_number: int,
     books: Books,
-    held: tuple[int, int],
+    held: tuple[int, int, int],
     judged: Iterable[JudgedMovement],
     rests: Mapping[bytes, int],
 ) -> Comparison:
-    """Compare one chain's books with the balances of its hot wallets and deposit addresses (`held`, in
-    units).
+    """Compare one chain's books with the balances of its hot wallets, deposit addresses and cold wallets
+    (`held`, in units).
 
     `rests` has the whole units that remainders add up to at each address (see `add_remainders`).
     """
@@ -226,8 +228,8 @@ def compare(
             lines.append(Line(kind, len(movements), units, tuple(movements[:SHOWN_MOVEMENTS])))
     if units := sum(rests.values()):
         lines.append(Line(REMAINDER, len(rests), units))
-    hot_units, deposit_units = held
-    return Comparison(chain, block_number, books, hot_units, deposit_units, tuple(lines))
+    hot_units, deposit_units, cold_units = held
+    return Comparison(chain, block_number, books, hot_units, deposit_units, tuple(lines), cold_units)
 
 
 def _kind_of(judged: JudgedMovement, watched_block: int) -> str:
@@ -251,21 +253,21 @@ def weigh_custody(liability_units: int, comparisons: Sequence[Comparison]) -> Cu
 
 
 def find_movements(
-    transfers: Iterable[TokenTransfer], hot: Set[bytes], deposits: Set[bytes]
+    transfers: Iterable[TokenTransfer], wallets: Set[bytes], deposits: Set[bytes]
 ) -> list[Movement]:
     """The ends of transfers that are ours. Transfers between us that concern no book are left out.
 
-    A transfer from our address to a hot wallet stays in custody and in the same chain's account. Anybody can
-    make a transfer of zero in another's name, so those are ignored.
+    A transfer from our address to a hot or cold wallet stays in custody and in the same chain's account.
+    Anybody can make a transfer of zero in another's name, so those are ignored.
     """
     movements = []
     for transfer in transfers:
-        is_ours = transfer.sender in hot or transfer.sender in deposits
-        if not 0 < transfer.amount_units <= MAX_BALANCE_UNITS or (is_ours and transfer.recipient in hot):
+        is_ours = transfer.sender in wallets or transfer.sender in deposits
+        if not 0 < transfer.amount_units <= MAX_BALANCE_UNITS or (is_ours and transfer.recipient in wallets):
             continue
         if is_ours:
             movements.append(_end_of(transfer, is_out=True))
-        if transfer.recipient in hot or transfer.recipient in deposits:
+        if transfer.recipient in wallets or transfer.recipient in deposits:
             movements.append(_end_of(transfer, is_out=False))
     return movements
 

@@ -28,6 +28,7 @@ QUERIES: Final = Queries(Path(__file__).with_name("records.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
 HOT: Final = "hot"
+COLD: Final = "cold"
 DEPOSIT: Final = "deposit"
 BOOKED: Final = frozenset({"pending", "dust", "dropped", "credited"})
 """The states of a final deposit that the books know. A held one waits for a person."""
@@ -62,6 +63,12 @@ class Addresses(msgspec.Struct, frozen=True):
 
     hot: frozenset[bytes]
     deposits: frozenset[bytes]
+    cold: frozenset[bytes] = frozenset()
+
+    @property
+    def wallets(self) -> frozenset[bytes]:
+        """Hot and cold wallets. What moves between them, and from deposit addresses to them, stays ours."""
+        return self.hot | self.cold
 
 
 class TreasuryShown(msgspec.Struct, frozen=True):
@@ -96,6 +103,7 @@ async def read_books(databases: Databases, chain: str, balances: Balances, own_u
     home, cells = databases.home, databases.cells
     waiting = await _read_waiting(cells, chain)
     [(treasury_units,)] = await _rows(home, "sum_treasury", chain=chain)
+    [(opening_units,)] = await _rows(home, "sum_opening", chain=chain)
     watched = [await _rows(cell, "read_watched", chain=chain) for cell in cells]
     return Books(
         outside_units=-balances.get((CHAINS[chain].account_kind, USDT), 0),
@@ -105,6 +113,7 @@ async def read_books(databases: Databases, chain: str, balances: Balances, own_u
         watched_block=min([rows[0][0] if rows else -1 for rows in watched]),
         own_units=own_units,
         held=waiting["held"],
+        opening_units=opening_units,
     )
 
 
@@ -157,9 +166,9 @@ async def read_addresses(connection: AsyncConnection, chain: str) -> Addresses:
     rows = await _rows(connection, "list_addresses", chain=chain)
     of = {
         purpose: frozenset(bytes(address) for address, is_for in rows if is_for == purpose)
-        for purpose in (HOT, DEPOSIT)
+        for purpose in (HOT, DEPOSIT, COLD)
     }
-    return Addresses(of[HOT], of[DEPOSIT])
+    return Addresses(of[HOT], of[DEPOSIT], of[COLD])
 
 
 async def page_unsurveyed(connection: AsyncConnection, chain: str, after: bytes, limit: int) -> list[bytes]:

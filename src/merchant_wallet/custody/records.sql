@@ -35,6 +35,10 @@ select count(*), coalesce(sum(r.amount), 0)::bigint
 select coalesce(sum(case direction when 'IN' then amount else -amount end), 0)::bigint
   from treasury_movement where chain = %(chain)s::text;
 
+-- name: sum_opening
+-- What the cold wallets held when they were first counted.
+select coalesce(sum(opening), 0)::bigint from cold_wallet where chain = %(chain)s::text;
+
 -- name: read_watched
 -- The block up to which the chain's transfers are deposits.
 select final_number from chain_position where chain = %(chain)s::text;

@@ -60,6 +60,8 @@ def describe_comparison(comparison: Comparison, around: ReportContext, *, is_sou
         "chain": format_units(comparison.chain_units),
         "hotWallets": format_units(comparison.hot_units),
         "unswept": format_units(comparison.deposit_units),
+        "coldWallets": format_units(comparison.cold_units),
+        "coldOpening": format_units(books.opening_units),
         "depositAddresses": around.deposit_addresses,
         "difference": format_units(comparison.difference_units),
         "explained": format_units(comparison.explained_units),

@@ -70,7 +70,8 @@ class SandboxCustody:
             place = (0, final_ms, _block(final_ms).hash)
             if sender is None:
                 # A payout of the sandbox leaves its chains, even if the address is one of ours.
-                found.append(TokenTransfer(self._name, name, *place, self._wallet, NOBODY, amount_units))
+                cold = NOBODY if recipient is None else bytes(recipient)
+                found.append(TokenTransfer(self._name, name, *place, self._wallet, cold, amount_units))
             else:
                 # A deposit that a test confirmed has a hash of its own. Others have the number of a block.
                 is_number = len(name) < NUMBER_LENGTH

@@ -2,8 +2,11 @@
 -- final.
 
 -- name: list_transfers
--- What became final between two moments, both included, in order.
-select tx_hash, null::bytea, recipient, amount_units, final_ms from sandbox_transfer
+-- What became final between two moments, both included, in order. Of the wallet's transfers only those to a cold wallet name
+-- their recipient.
+select tx_hash, null::bytea, (select c.address from cold_wallet c where c.chain = t.chain and c.address = t.recipient),
+       amount_units, final_ms
+  from sandbox_transfer t
  where chain = %(chain)s::text and verdict = 'paid' and final_ms >= %(first_ms)s::bigint and final_ms <= %(last_ms)s::bigint
 union all
 select coalesce(tx_hash, block_number::text), sender, recipient, amount_units, at_ms + %(confirm_ms)s::bigint from sandbox_deposit
@@ -12,9 +15,14 @@ select coalesce(tx_hash, block_number::text), sender, recipient, amount_units, a
  order by 5, 1;
 
 -- name: sum_received
--- What each address has received up to a moment.
-select recipient, sum(amount_units)::bigint from sandbox_deposit
- where chain = %(chain)s::text and at_ms <= %(last_ms)s::bigint - %(confirm_ms)s::bigint
+-- What each address has received up to a moment. Of what the wallet paid, only cold money is still ours.
+select recipient, sum(amount_units)::bigint
+  from (select recipient, amount_units from sandbox_deposit
+         where chain = %(chain)s::text and at_ms <= %(last_ms)s::bigint - %(confirm_ms)s::bigint
+        union all
+        select t.recipient, t.amount_units
+          from cold_wallet c join sandbox_transfer t on t.chain = c.chain and t.recipient = c.address
+         where c.chain = %(chain)s::text and t.verdict = 'paid' and t.final_ms <= %(last_ms)s::bigint) r
  group by recipient;
 
 -- name: sum_paid

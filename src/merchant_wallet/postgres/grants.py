@@ -147,6 +147,16 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "sandbox_unconfirmed": Grant(_KEEP, _READ),
     "sweep": Grant(_READ, _CHANGE),
     "sweep_signed": Grant(_READ, _ADD),
+    # Cold money. People decide on the web side, also about bytes that were signed elsewhere.
+    "cold_wallet": Grant(
+        "select, insert, update (retired_ms)",
+        "select, update (opening, opening_block, balance, balance_block, balance_ms)",
+    ),
+    "cold_limit": Grant(_CHANGE, _READ),
+    "cold_transfer": Grant(
+        "select, insert, update (version, step, tx_hash, drop_asked_by, obstacle)", "select, update"
+    ),
+    "cold_signed": Grant(_ADD, _ADD),
     # Callbacks.
     "callback_attempt": Grant(
         _READ, "select, insert, update (address, http_status, error, answer, latency_ms)"

@@ -1,5 +1,7 @@
 """What one reconciliation reads: each chain compared with one snapshot of all books."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from merchant_wallet.base.chains import TABLE
@@ -20,7 +22,7 @@ from merchant_wallet.custody.report import ReportContext
 class ChainView(msgspec.Struct, frozen=True):
     """One chain compared with its books, and what to store of it.
 
-    `remainders` are those of blocks that no search has stored yet.
+    `remainders` are those of blocks that no search has stored yet. `cold` is what each cold wallet holds.
     """
 
     comparison: Comparison
@@ -28,6 +30,7 @@ class ChainView(msgspec.Struct, frozen=True):
     new_deposits: frozenset[bytes]
     context: ReportContext
     remainders: tuple[Remainder, ...] = ()
+    cold: Mapping[bytes, int] = {}
 
 
 class ChainViews(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The payout workers: the payer, the worker that cancels nonce gaps, and the sweep worker.
+"""The payout workers: the payer, the worker that cancels nonce gaps, the sweep worker and that of cold money.
 
 Rules: payouts on real chains begin only after a check that chain ids, tokens and clocks fit the settings.
 Until then orders wait, each check logs what is wrong, and the other workers run.
@@ -17,8 +17,10 @@ from merchant_wallet.base.spans import Tracing
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat_until, run_workers
 from merchant_wallet.chains.protocol import Chain
 from merchant_wallet.chains.sandbox.chain import SandboxChain
+from merchant_wallet.custody.cold.worker import ColdWorker
 from merchant_wallet.custody.sweeps.worker import SweepWorker
 from merchant_wallet.processes.base import Base
+from merchant_wallet.processes.cold import open_cold_worker
 from merchant_wallet.processes.nodes import check_chains, open_chains
 from merchant_wallet.processes.signer_metrics import CountingSigner
 from merchant_wallet.processes.signers import open_signer
@@ -57,6 +59,7 @@ class PayoutWorkers:
         signer: CountingSigner | None = None,
         close_chains: Close | None = None,
         make_payer: MakePayer | None = None,
+        cold: ColdWorker | None = None,
     ) -> None:
         self.checked = asyncio.Event()
         self.wrong: list[str] = []
@@ -65,6 +68,7 @@ class PayoutWorkers:
         self._gaps = gaps
         self._check = check
         self._sweeps = sweeps
+        self._cold = cold
         self._signer = signer
         self._close_chains = close_chains
 
@@ -82,7 +86,8 @@ class PayoutWorkers:
         """Pay until `stop` is set."""
         await self.check(stop, check_interval_s=check_interval_s)
         sweeping = [] if self._sweeps is None else [self._sweeps.run]
-        await run_workers([self.payer.run, self._gaps.run, *sweeping], stop)
+        cold = [] if self._cold is None else [self._cold.run]
+        await run_workers([self.payer.run, self._gaps.run, *sweeping, *cold], stop)
 
     async def check(self, stop: asyncio.Event, *, check_interval_s: float = CHECK_INTERVAL_S) -> None:
         """Wait until the chains fit the settings, or `stop` is set."""
@@ -101,6 +106,8 @@ class PayoutWorkers:
         await self._gaps.close()
         if self._sweeps is not None:
             await self._sweeps.close()
+        if self._cold is not None:
+            await self._cold.close()
         if self._close_chains is not None:
             await self._close_chains()
 
@@ -156,7 +163,8 @@ async def open_payout_workers(
 
     gaps = NonceGapWorker(connect, chains, grace_ms=grace_ms)
     payer = make_payer(DEFAULT_CELL_ID, None)
-    return PayoutWorkers(payer, gaps, check, sweeps, signer, close_chains, make_payer)
+    cold = open_cold_worker(connect, chains)
+    return PayoutWorkers(payer, gaps, check, sweeps, signer, close_chains, make_payer, cold)
 
 
 async def enter_wallets(connection: AsyncConnection, chains: Mapping[str, Chain]) -> None:

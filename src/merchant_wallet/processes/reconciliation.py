@@ -32,6 +32,7 @@ from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, To
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 from merchant_wallet.custody import records, still_snapshots
 from merchant_wallet.custody.balances import BalanceMoved, CustodyReader, read_balances, read_block_ranges
+from merchant_wallet.custody.cold.counting import count_new_wallets, write_balances
 from merchant_wallet.custody.comparison import (
     Comparison,
     Custody,
@@ -168,6 +169,7 @@ class Reconciler:
             after = final.number if first is None else min(first, final.number)
         else:
             after = scanned.block_number
+        await count_new_wallets(home, name, custody_reader, after, now)
         async for last, transfers in read_block_ranges(custody_reader, after, final.number):
             await self._store_transfers(databases, name, transfers, last)
             if last < final.number:
@@ -228,12 +230,12 @@ class Reconciler:
         home = databases.home
         owned = {seen.transfer.recipient for seen in await chain_store.find_received(home, transfers)}
         known = await records.read_addresses(home, name)
-        movements = find_movements(transfers, known.hot, known.deposits | owned)
-        judged = await records.judge_movements(databases, name, movements, known.hot)
+        movements = find_movements(transfers, known.wallets, known.deposits | owned)
+        judged = await records.judge_movements(databases, name, movements, known.wallets)
         # What the books contain now is in every later snapshot, too.
         found = [each for each in judged if not each.is_booked]
         now = self._clock()
-        ours = known.hot | known.deposits | owned
+        ours = known.wallets | known.deposits | owned
         async with home.transaction():
             await records.add_addresses(home, name, records.DEPOSIT, owned - known.deposits, now)
             await records.write_remainders(home, name, list_remainders(transfers, ours))
@@ -276,21 +278,27 @@ class Reconciler:
         deposits = known.deposits | owned
         movements = await records.read_open_movements(home, name)
         # The sandbox's block ranges overlap.
-        movements += [each for each in find_movements(later, known.hot, deposits) if each not in movements]
-        judged = await records.judge_movements(databases, name, movements, known.hot)
-        held = await read_balances(custody_reader, known.hot | deposits, block)
+        movements += [
+            each for each in find_movements(later, known.wallets, deposits) if each not in movements
+        ]
+        judged = await records.judge_movements(databases, name, movements, known.wallets)
+        held = await read_balances(custody_reader, known.wallets | deposits, block)
         hot_units = sum(held[address] for address in known.hot)
-        deposit_units = sum(held.values()) - hot_units
+        cold = {address: held[address] for address in known.cold}
+        cold_units = sum(cold.values())
+        deposit_units = sum(held.values()) - hot_units - cold_units
         # Remainders of the blocks up to `scanned` are stored, later ones are stored with this view.
         stored = await records.read_remainders(home, name)
-        rests = add_remainders(stored, later, known.hot | deposits, CHAINS[name].base_units)
-        comparison = compare(name, block.number, books, (hot_units, deposit_units), judged, rests)
+        rests = add_remainders(stored, later, known.wallets | deposits, CHAINS[name].base_units)
+        units = (hot_units, deposit_units, cold_units)
+        comparison = compare(name, block.number, books, units, judged, rests)
         context = await self._read_report_context(databases, name, custody_reader, known.hot, len(deposits))
         if comparison.unexplained_units:
             strays = await find_strays(databases, name, held, judged, rests)
             context = msgspec.structs.replace(context, strays=strays)
-        remainders = tuple(list_remainders(later, known.hot | deposits))
-        return ChainView(comparison, tuple(judged), frozenset(owned - known.deposits), context, remainders)
+        remainders = tuple(list_remainders(later, known.wallets | deposits))
+        new_deposits = frozenset(owned - known.deposits)
+        return ChainView(comparison, tuple(judged), new_deposits, context, remainders, cold)
 
     async def _read_report_context(
         self,
@@ -318,6 +326,7 @@ class Reconciler:
                 await records.write_remainders(connection, name, view.remainders)
                 block = view.comparison.block_number
                 await records.write_movements(connection, name, view.judged, block, now)
+                await write_balances(connection, name, view.cold, block, now)
 
     async def _conclude(
         self, connection: AsyncConnection, chain_views: ChainViews, *, is_whole: bool

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from merchant_wallet.approvals.changes import Kind
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.custody.cold import two_person_changes as cold_changes
 from merchant_wallet.exchange import two_person_changes as rate_changes
 from merchant_wallet.merchants import key_changes
 from merchant_wallet.merchants import two_person_changes as merchant_changes
@@ -25,6 +26,9 @@ RIGHTS: Final[Mapping[str, Right]] = {
     rate_changes.SET: Right.SET_RATE,
     payout_changes.THAW: Right.STOP_PAYOUTS,
     closing.CLOSE: Right.CLOSE_MONTH,
+    cold_changes.ADDRESS: Right.RECORD_TREASURY,
+    cold_changes.LIMITS: Right.RECORD_TREASURY,
+    cold_changes.TRANSFER: Right.RECORD_TREASURY,
     access.CREATE: Right.MANAGE_OPERATORS,
     access.RESET: Right.MANAGE_OPERATORS,
     access.ENABLE: Right.MANAGE_OPERATORS,
@@ -48,6 +52,7 @@ def list_acceptable_kinds(settings: Settings, keyring: Keyring) -> Mapping[str, 
         **rate_changes.make_kinds(),
         **payout_changes.make_kinds(),
         **closing.make_kinds(),
+        **cold_changes.make_kinds({code: chain.token for code, chain in settings.chains.items()}),
         **access.make_kinds(settings.operator_wait_ms),
     }
     return {name: AcceptableKind(kind, RIGHTS[name]) for name, kind in kinds.items()}

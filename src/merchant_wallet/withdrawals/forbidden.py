@@ -1,7 +1,7 @@
 """The addresses that no withdrawal may go to. Money sent there would be lost or would come back to us.
 
-Rules: the zero address and the tokens' contracts are fixed. The hot wallets are read from the database from
-time to time, because the worker side stores them there. The payer does not pay its own wallet either.
+Rules: the zero address and the tokens' contracts are fixed. The hot and cold wallets are read from the
+database from time to time. The payer does not pay its own wallet either.
 """
 
 import asyncio

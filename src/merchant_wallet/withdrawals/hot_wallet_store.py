@@ -31,7 +31,9 @@ class KnownNonce(NamedTuple):
 
 
 class WalletShown(msgspec.Struct, frozen=True, gc=False):
-    """A hot wallet for an operator. `open_units` are reserved for `open_orders` that are not final."""
+    """A hot wallet for an operator. `open_units` are reserved for `open_orders` that are not final, and for
+    a transfer to the cold wallet.
+    """
 
     chain: str
     address: bytes
@@ -145,7 +147,7 @@ async def list_wallets(connection: AsyncConnection) -> list[WalletShown]:
 
 
 async def list_addresses(connection: AsyncConnection) -> frozenset[bytes]:
-    """The hot wallets' addresses. No withdrawal may go to them."""
+    """The addresses of hot and cold wallets. No withdrawal may go to them."""
     cursor = await connection.execute(TEXTS["list_addresses"])
     return frozenset(bytes(address) for (address,) in await cursor.fetchall())
 

@@ -1,7 +1,7 @@
 -- The hot wallets and their stops. They belong to chains, so their keys begin with the chain.
 
 -- name: open_wallet
--- The chain's wallet as this process knows it. Another address replaces it only if no payout of it is open. Then
+-- The chain's wallet as this process knows it. Another address replaces it only if no payout or cold transfer of it is open. Then
 -- everything about the old one is forgotten except a freeze.
 insert into hot_wallet as h (chain, address) values (%(chain)s::text, %(wallet)s::bytea)
 on conflict (chain) do update
@@ -9,7 +9,10 @@ on conflict (chain) do update
  where h.address <> excluded.address and not exists (
        select from payout_reservation r
         where r.chain = excluded.chain and r.ended_no is null and r.wallet <> excluded.address
-          and r.wallet <> decode(repeat('00', 20), 'hex'));
+          and r.wallet <> decode(repeat('00', 20), 'hex'))
+   and not exists (
+       select from cold_transfer t
+        where t.chain = excluded.chain and t.ended_ms is null and t.reserved_ms is not null and t.hot <> excluded.address);
 
 -- name: read_wallet
 -- A chain's wallet.
@@ -55,13 +58,15 @@ update hot_wallet
 -- name: list_wallets
 -- All wallets with the amounts reserved in them.
 select h.chain, h.address, h.next_nonce, h.funds, h.checked_ms, h.frozen_cause, h.frozen_ms,
-       (select coalesce(sum(r.amount), 0) from payout_reservation r where r.chain = h.chain and r.ended_no is null)::bigint,
+       ((select coalesce(sum(r.amount), 0) from payout_reservation r where r.chain = h.chain and r.ended_no is null)
+      + (select coalesce(sum(t.amount), 0) from cold_transfer t
+          where t.chain = h.chain and t.reserved_ms is not null and t.ended_no is null))::bigint,
        (select count(*) from payout_reservation r where r.chain = h.chain and r.ended_no is null)
   from hot_wallet h order by h.chain;
 
 -- name: list_addresses
 -- Addresses that no withdrawal may go to.
-select address from hot_wallet;
+select address from hot_wallet union select address from cold_wallet;
 
 -- name: find_stop_causes
 -- Why nothing new may be signed on a chain.

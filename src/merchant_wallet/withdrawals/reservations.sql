@@ -15,10 +15,16 @@ update hot_wallet set next_nonce = next_nonce
 returning next_nonce, funds, funds_ended_payouts, ended_payouts, checked_ms, frozen_cause;
 
 -- name: sum_reserved
--- What is reserved of the wallet's balance: open payouts, and those that ended after the balance was requested.
+-- What is reserved of the wallet's balance: open payouts and transfers to cold wallets, and those that ended after the
+-- balance was requested.
 select ((select coalesce(sum(amount), 0) from payout_reservation where chain = %(chain)s::text and ended_no is null)
       + (select coalesce(sum(amount), 0) from payout_reservation
-          where chain = %(chain)s::text and ended_no > %(funds_ended_payouts)s::bigint))::bigint;
+          where chain = %(chain)s::text and ended_no > %(funds_ended_payouts)s::bigint)
+      + (select coalesce(sum(amount), 0) from cold_transfer
+          where chain = %(chain)s::text and reserved_ms is not null and ended_no is null)
+      + (select coalesce(sum(amount), 0) from cold_transfer
+          where chain = %(chain)s::text and reserved_ms is not null
+            and ended_no > %(funds_ended_payouts)s::bigint))::bigint;
 
 -- name: take_free_nonce
 -- The lowest nonce that an order has given back.

@@ -94,7 +94,8 @@ async def freeze_payouts(home: Connection, suspected: Suspected, now_ms: int) ->
 
 async def _list_signed_more(home: Connection, payments: Iterable[SignedPayment]) -> dict[str, list[int]]:
     """The merchants and ids of the orders for which more was signed than home has."""
-    signed = Counter(order_id for order_id, _ in {(one.payout_id, one.digest) for one in payments})
+    orders = [one for one in payments if not one.is_cold]
+    signed = Counter(order_id for order_id, _ in {(one.payout_id, one.digest) for one in orders})
     owners = await find_merchants(home, list(signed))
     known = {order_id: merchant_id for order_id, merchant_id in owners.items() if merchant_id is not None}
     values = {

@@ -5,6 +5,7 @@ Rules:
   payer takes an order up before it is signed. So a recorded order that the database does not know, or that
   nobody took up, shows a rollback.
 - An order that was taken up without stored bytes shows nothing: a worker may have died in between.
+- A transfer to a cold wallet that home does not know shows a rollback as well.
 - Only the end of the record is read. Payments that a person has accepted are not checked again.
 
 Statements are in `signer_record.sql`. All raise OSError for the file, `psycopg.Error` for the database.
@@ -57,13 +58,16 @@ async def find_signer_evidence(
     cursor = await home.execute(QUERIES["read_accepted"].text)
     row = await cursor.fetchone()
     accepted_ms = row[0] if row is not None and row[0] is not None else -1
-    unknown = await _find_unknown(home, cells, [one for one in payments if one.at_ms > accepted_ms])
+    newer = [one for one in payments if one.at_ms > accepted_ms]
+    unknown = await _find_unknown(home, cells, [one for one in newer if not one.is_cold])
+    unknown += await _find_unknown_cold(home, [one for one in newer if one.is_cold])
     if not unknown:
         return None
     first = min(unknown, key=lambda payment: payment.at_ms)
     moment = format_moment(first.at_ms)
     others = f", and {len(unknown) - 1} more later" if len(unknown) > 1 else ""
-    cause = f"order {first.payout_id} was signed at {moment}, which this database has not taken up{others}"
+    what = "cold transfer" if first.is_cold else "order"
+    cause = f"{what} {first.payout_id} was signed at {moment}, which this database has not taken up{others}"
     return RollbackEvidence(NO_MERCHANT, "signer", "behind", cause, now_ms)
 
 
@@ -79,6 +83,15 @@ async def _find_unknown(
     for cell_id, those in cells.group(orders, [cell_ids[owner] for _, owner in orders]).items():
         unknown.update(await cells.ask(cell_id, partial(_list_not_taken_up, those)))
     return [latest[order_id] for order_id in sorted(unknown)]
+
+
+async def _find_unknown_cold(home: Connection, payments: Sequence[SignedPayment]) -> list[SignedPayment]:
+    """The transfers to cold wallets that home does not know."""
+    latest = {payment.payout_id: payment for payment in payments}
+    values = {"transfer_ids": list(latest)}
+    cursor = await home.execute(QUERIES["list_known_cold"].text, values)
+    known = {transfer_id for (transfer_id,) in await cursor.fetchall()}
+    return [payment for transfer_id, payment in sorted(latest.items()) if transfer_id not in known]
 
 
 async def _list_not_taken_up(orders: Sequence[tuple[int, int]], cell: Connection) -> list[int]:

@@ -17,3 +17,7 @@ select w.order_id
   from unnest(%(merchant_ids)s::bigint[], %(order_ids)s::bigint[]) o (merchant_id, order_id)
   join withdrawal w on w.merchant_id = o.merchant_id and w.order_id = o.order_id
  where w.status in (1, 2, 3, 6);
+
+-- name: list_known_cold
+-- Of these transfers to cold wallets, those that home has.
+select transfer_id from cold_transfer where transfer_id = any (%(transfer_ids)s::bigint[]);

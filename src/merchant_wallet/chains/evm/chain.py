@@ -14,6 +14,7 @@ from typing import Final
 from merchant_wallet.base import clock as system_clock
 from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.chains.agreement import cautious_low
+from merchant_wallet.chains.cold import UnsignedTransfer
 from merchant_wallet.chains.evm import verdict as evm_verdict
 from merchant_wallet.chains.evm.conditions import ChainConditions, read_conditions
 from merchant_wallet.chains.evm.fees import Offer, outbid
@@ -30,6 +31,7 @@ from merchant_wallet.chains.evm.transactions import (
     parse_signed,
     recover_sender,
 )
+from merchant_wallet.chains.evm.unsigned import build_unsigned
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc
 from merchant_wallet.chains.node_status import NodeStatus, look_at
 from merchant_wallet.chains.protocol import (
@@ -124,14 +126,13 @@ class EvmChain:
             raise ValueError("a payout on this chain needs its nonce")
         gas, conditions = await self._prepare(payout.transfer)
         call = self.rules.encode_transfer_call(payout.transfer.recipient, payout.transfer.amount_units)
-        request = (payout.payout_id, payout.transfer)
-        return await self._sign(payout.nonce, earlier, self.rules.token, call, gas, conditions, *request)
+        return await self._sign(payout.nonce, earlier, self.rules.token, call, gas, conditions, payout)
 
     async def build_cancel(self, nonce: int, earlier: Sequence[SignedTransfer]) -> SignedTransfer:
         """A transfer of nothing from the wallet to itself. Raises Blocked, ChainAway, SignerAway."""
-        nothing = Transfer(self.rules.name, self.rules.currency, self.wallet, 0)
+        nothing = Payout(0, Transfer(self.rules.name, self.rules.currency, self.wallet, 0))
         conditions = await self._read_conditions()
-        return await self._sign(nonce, earlier, self.wallet, b"", _PLAIN_GAS, conditions, 0, nothing)
+        return await self._sign(nonce, earlier, self.wallet, b"", _PLAIN_GAS, conditions, nothing)
 
     async def broadcast(self, raw: bytes) -> None:
         """Send the bytes to every node. It is enough if one takes or knows them.
@@ -150,6 +151,19 @@ class EvmChain:
         """See `verdict`. Raises ChainAway."""
         query = evm_verdict.PayoutQuery(self.rules, self.wallet, payout, signed)
         return await evm_verdict.judge(self._nodes, query)
+
+    # For cold money.
+
+    async def build_unsigned(
+        self, sender: bytes, transfer: Transfer, nonce: int | None, lifetime_ms: int
+    ) -> UnsignedTransfer:
+        """See `unsigned`. Raises Blocked, ChainAway."""
+        return await build_unsigned(self._nodes, self.rules, sender, transfer, nonce)
+
+    async def find_block(self, tx_hash: str) -> int | None:
+        """See `cold.ColdChain`. Raises ChainAway."""
+        receipts = await self._nodes.answers(lambda node: node.receipt(tx_hash))
+        return next((receipt.block_number for receipt in receipts if receipt is not None), None)
 
     # For the watcher and reconciliation.
 
@@ -311,8 +325,7 @@ class EvmChain:
         call_data: bytes,
         gas: int,
         conditions: ChainConditions,
-        payout_id: int,
-        transfer: Transfer,
+        payout: Payout,
     ) -> SignedTransfer:
         """A signed transaction with this nonce that outbids the earlier ones. Raises Blocked, SignerAway."""
         offer = conditions.offer
@@ -327,18 +340,16 @@ class EvmChain:
                 self.rules.chain_id, nonce, offer.max_priority_fee, offer.max_fee, gas, to, 0, call_data
             )
         )
-        raw = join(unsigned, await self._signature(unsigned, payout_id, transfer, is_cancel=not call_data))
+        raw = join(unsigned, await self._signature(unsigned, payout, is_cancel=not call_data))
         if recover_sender(raw) != self.wallet:
             raise ValueError("the signer's signature is not the hot wallet's")
         return SignedTransfer(raw, hash_of(raw), conditions.height)
 
-    async def _signature(
-        self, unsigned: bytes, payout_id: int, transfer: Transfer, *, is_cancel: bool
-    ) -> bytes:
+    async def _signature(self, unsigned: bytes, payout: Payout, *, is_cancel: bool) -> bytes:
         if self._signer is None:
             raise ValueError(f"{self.rules.name} is only read here: no signer is configured")
-        purpose: Purpose = "cancel" if is_cancel else "payout"
-        request = SigningRequest(self.rules.name, purpose, unsigned, payout_id, transfer)
+        purpose: Purpose = "cancel" if is_cancel else payout.purpose
+        request = SigningRequest(self.rules.name, purpose, unsigned, payout.payout_id, payout.transfer)
         try:
             return await self._signer.sign(request)
         except SigningRefused as error:

@@ -71,7 +71,7 @@ class LocalSigner:
         deposit_key = self._deposit_key(request)
         deposit = None if deposit_key is None else _address_of(deposit_key)
         parsed = read_request(request, limits, _address_of(hot_key), deposit)
-        if request.purpose == "payout":
+        if request.purpose in ("payout", "cold"):
             with self._lock:
                 self._journal.admit(_payment(request, parsed, self._clock()))
         key = deposit_key if request.purpose == "sweep" and deposit_key is not None else hot_key
@@ -97,6 +97,7 @@ def _payment(request: SigningRequest, parsed: ParsedRequest, at_ms: int) -> Sign
         digest=parsed.digest,
         nonce=parsed.nonce,
         expires_ms=parsed.expires_ms,
+        is_cold=request.purpose == "cold",
     )
 
 

@@ -8,6 +8,7 @@ Rules:
 - A changed or truncated file stops the signer.
 - An order is remembered for ever, in about 200 bytes. It is paid to one recipient, once. Another signature
   for it must have the same nonce (EVM), or come after the earlier one has expired (TRON).
+- A transfer to a cold wallet is remembered in the same way, but has no limit: it stays the platform's money.
 - Only an operator can declare that nothing signed so far will count.
 """
 
@@ -42,7 +43,9 @@ class Release(msgspec.Struct, frozen=True, rename="camel", tag_field="kind", tag
 class SignedPayment(
     msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, tag_field="kind", tag="payment"
 ):
-    """One signature for an order. `digest` is what was signed."""
+    """One signature for an order, or with `is_cold` for a transfer to a cold wallet. `digest` is what was
+    signed.
+    """
 
     at_ms: int
     payout_id: int
@@ -52,6 +55,12 @@ class SignedPayment(
     digest: bytes
     nonce: int | None = msgspec.field(default=None, name="sequence")
     expires_ms: int | None = None
+    is_cold: bool = False
+
+    @property
+    def key(self) -> int:
+        """Orders and cold transfers are numbered apart. A cold transfer's number is negative here."""
+        return -self.payout_id if self.is_cold else self.payout_id
 
     @property
     def fixed_terms_digest(self) -> bytes:
@@ -73,7 +82,7 @@ class SignedOrders:
 
         Raises SigningRefused.
         """
-        known = self._orders.get(payment.payout_id)
+        known = self._orders.get(payment.key)
         if known is not None:
             fixed_terms, digest, nonce, expires_ms = known
             if fixed_terms != payment.fixed_terms_digest:
@@ -82,6 +91,8 @@ class SignedOrders:
                 return False
             if digest != _RELEASED:
                 self._judge_again(payment, nonce, expires_ms)
+        if payment.is_cold:
+            return True
         if payment.units > payment_limit_units:
             raise SigningRefused(f"the signer pays at most {format_units(payment_limit_units)} at once")
         self._forget_older_than_hour(payment.at_ms)
@@ -105,11 +116,11 @@ class SignedOrders:
     def note(self, payment: SignedPayment) -> None:
         """Record a signed payment."""
         self._forget_older_than_hour(payment.at_ms)
-        if self._counts(payment):
+        if self._counts(payment) and not payment.is_cold:
             self._hour.append((payment.at_ms, payment.units))
             self._hour_units += payment.units
         entry = (payment.fixed_terms_digest, payment.digest, payment.nonce, payment.expires_ms)
-        self._orders[payment.payout_id] = entry
+        self._orders[payment.key] = entry
 
     def _judge_again(self, payment: SignedPayment, nonce: int | None, expires_ms: int | None) -> None:
         if nonce != payment.nonce:
@@ -122,7 +133,7 @@ class SignedOrders:
 
     def _counts(self, payment: SignedPayment) -> bool:
         """Whether a payment adds to the hour's sum. A replacement at the same nonce does not."""
-        known = self._orders.get(payment.payout_id)
+        known = self._orders.get(payment.key)
         return payment.nonce is None or known is None or known[1] == _RELEASED
 
     def _forget_older_than_hour(self, now_ms: int) -> None:

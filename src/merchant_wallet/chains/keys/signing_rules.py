@@ -3,7 +3,8 @@
 Rules:
 - Parsing is strict, so the bytes have only one meaning.
 - Everything is compared: chain id, token contract, recipient, amount, coins, and the highest possible fee.
-- Values of the order come from the request. All other values come from the signer's own configuration.
+- Values of the order come from the request. All other values come from the signer's own configuration, also
+  the cold wallets. So whoever changes the database can't name another one.
 """
 
 from collections.abc import Mapping
@@ -26,12 +27,14 @@ class ChainLimits(msgspec.Struct, frozen=True):
     `chain_id` is only in the bytes of EVM chains. TRON's bytes name their chain by a reference block.
     `fee_cap` is the most that one transaction may burn, and the most coin that a deposit address may get: wei
     or sun. `base_units` is how many of the token's smallest units are one unit of an order's amount.
+    `cold` are the addresses that a `cold` transfer may go to, and no payout.
     """
 
     token: bytes
     fee_cap: int
     chain_id: int = 0
     base_units: int = 1
+    cold: frozenset[bytes] = frozenset()
 
 
 class SigningRules(msgspec.Struct, frozen=True):
@@ -83,8 +86,14 @@ def _check_purpose(
     _require((deposit is not None) == (purpose in ("sweep", "top_up")), f"a {purpose} has another source")
     _require((transfer.amount_units > 0) == (purpose != "cancel"), f"not an amount for a {purpose}")
     if purpose == "payout":
-        own = (ZERO, limits.token, wallet)
+        own = (ZERO, limits.token, wallet, *limits.cold)
         _require(transfer.recipient not in own, "a payout there would lose the money or pay ourselves")
+    elif purpose == "cold":
+        setting = f"WALLET_{request.chain}_COLD_ADDRESSES"
+        _require(
+            transfer.recipient in limits.cold,
+            f"that is no cold wallet of this signer: name it in its {setting}",
+        )
     else:
         target = deposit if purpose == "top_up" else wallet
         _require(transfer.recipient == target, f"a {purpose} never goes to that address")

@@ -16,6 +16,7 @@ from typing import Final
 
 from merchant_wallet.base.chains import TRC20
 from merchant_wallet.base.currencies import USDT
+from merchant_wallet.chains.cold import UnsignedTransfer
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.protocol import (
     Block,
@@ -99,7 +100,7 @@ class TronChain(TronReader):
         raw_data, built_at_block = await self._write(payout)
         # This check comes last, so that as little as possible can change before the signature.
         await self._require_payable(payout.transfer)
-        request = SigningRequest(TRC20, "payout", raw_data, payout.payout_id, payout.transfer)
+        request = SigningRequest(TRC20, payout.purpose, raw_data, payout.payout_id, payout.transfer)
         signature = await self._signer.sign(request)
         if recover_owner(raw_data, signature) != self._wallet:
             raise ValueError("the signer signed with another key than the hot wallet's")
@@ -128,6 +129,28 @@ class TronChain(TronReader):
     async def judge(self, payout: Payout, signed: Sequence[SignedTransfer]) -> Verdict:
         """See `protocol.Chain` and `proof`. Never raises because of what nodes do or say."""
         return await self._proof.judge(payout, signed)
+
+    async def build_unsigned(
+        self, sender: bytes, transfer: Transfer, nonce: int | None, lifetime_ms: int
+    ) -> UnsignedTransfer:
+        """See `cold.ColdChain`. The bytes are valid for `lifetime_ms`. Raises Blocked, ChainAway."""
+        now_ms, reference = await self.moment()
+        call = await self.token.simulate(sender, transfer.recipient, transfer.amount_units)
+        if call.revert is not None:
+            raise Blocked(Obstacle("node", f"the transfer would fail now: {call.revert}"))
+        block_bytes, block_hash = reference_to(reference.hash)
+        transaction = TronTransaction(
+            ref_block_bytes=block_bytes,
+            ref_block_hash=block_hash,
+            expiration_ms=now_ms + lifetime_ms,
+            timestamp_ms=now_ms,
+            fee_limit_sun=self.rules.fee_cap_sun,
+            owner=sender,
+            contract=self.rules.token,
+            call_data=encode_transfer_call(transfer.recipient, transfer.amount_units),
+        )
+        raw_data = encode_raw(transaction)
+        return UnsignedTransfer(raw_data, reference.number, transaction.expiration_ms)
 
     async def _write(self, payout: Payout) -> tuple[bytes, int]:
         """The bytes to sign, and the number of their reference block."""

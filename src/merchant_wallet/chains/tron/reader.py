@@ -119,6 +119,11 @@ class TronReader:
         """Sun at an address, as of the newest block. Raises ChainAway."""
         return (await self.nodes.first(lambda node: node.account(address))).balance
 
+    async def find_block(self, tx_hash: str) -> int | None:
+        """See `cold.ColdChain`. Only final blocks count. Raises ChainAway."""
+        records = await self.nodes.answers(lambda node: node.solid_record(tx_hash))
+        return next((record.blockNumber for record in records if record is not None), None)
+
     async def check_setup(self, now_ms: Callable[[], int] = clock.now_ms) -> list[str]:
         """Sentences about what is wrong with nodes or the token. Empty if all is well.
 

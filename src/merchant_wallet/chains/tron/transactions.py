@@ -144,6 +144,12 @@ def parse_envelope(raw: bytes) -> tuple[bytes, bytes]:
     return raw_data, signature
 
 
+def parse_foreign_envelope(raw: bytes) -> tuple[bytes, bytes]:
+    """The same of a transaction that another wallet signed, whose v may be 27 or 28. Raises ValueError."""
+    fields = _read(raw)
+    return _bytes_of(fields, 1), _bytes_of(fields, 2)
+
+
 def recover_owner(raw_data: bytes, signature: bytes) -> bytes:
     """The 20-byte address whose key signed. Raises ValueError if no key can have made the signature."""
     try:

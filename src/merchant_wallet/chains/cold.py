@@ -1,0 +1,59 @@
+"""What cold money uses of a chain besides payouts: unsigned transfers, and what a transaction moved.
+
+Rules:
+- An unsigned transfer moves nothing. Its signature is made elsewhere, so it is checked like anybody's.
+- Only the token's Transfer logs in a final block say what a transaction moved. Two nodes must agree on them.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from merchant_wallet.chains.protocol import Block, TokenTransfer, Transfer
+
+
+class UnsignedTransfer(msgspec.Struct, frozen=True, gc=False):
+    """The bytes to sign, and the chain's height when they were made.
+
+    `expires_ms`: the chain takes them only before this moment of its own time. None if they do not expire.
+    """
+
+    unsigned: bytes
+    built_at_block: int
+    expires_ms: int | None = None
+
+
+class ColdChain(Protocol):
+    """A real chain on which cold money moves. Everything raises ChainAway."""
+
+    async def build_unsigned(
+        self, sender: bytes, transfer: Transfer, nonce: int | None, lifetime_ms: int
+    ) -> UnsignedTransfer:
+        """A transfer of the token from any sender, to be signed elsewhere within `lifetime_ms`.
+
+        Without a nonce the sender's next one is taken, if the chain has nonces. Raises Blocked.
+        """
+
+    async def find_block(self, tx_hash: str) -> int | None:
+        """The number of the block that has a transaction, by any node. It proves nothing."""
+
+    async def broadcast(self, raw: bytes) -> None:
+        """Send the bytes to the chain. May be repeated. An error proves nothing."""
+
+    async def final(self) -> Block:
+        """The newest block that the chain can no longer take back."""
+
+    async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
+        """See `protocol.ChainReader`."""
+
+
+async def read_moved(chain: ColdChain, tx_hash: str) -> Sequence[TokenTransfer] | None:
+    """The Transfer logs of a transaction in a final block. None until it is final.
+
+    Raises ChainAway, ChainDisagrees.
+    """
+    number = await chain.find_block(tx_hash)
+    if number is None or number > (await chain.final()).number:
+        return None
+    return [moved for moved in await chain.transfers(number, number) if moved.tx_hash == tx_hash]

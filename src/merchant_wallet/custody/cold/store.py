@@ -1,0 +1,356 @@
+"""The rows of transfers between hot and cold wallets. Statements are in `transfers.sql`.
+
+Rules:
+- A transfer is reserved (funds and nonce), signed, stored, and only then sent, as a payout is.
+- Every change of a worker holds the transfer's fence (`version`). Who lost it gets `TransferMovedOn`.
+- A reservation is released only while nothing is signed.
+- All functions raise `psycopg.Error`. Times are milliseconds, amounts units of 10^-6.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from psycopg import AsyncConnection
+
+from merchant_wallet.base.currencies import USDT
+from merchant_wallet.base.db import Queries
+from merchant_wallet.base.money import format_units
+from merchant_wallet.chains.protocol import Blocked, Obstacle, SignedTransfer, Transfer
+from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED, TO_COLD, Direction, Way
+
+QUERIES: Final = Queries(Path(__file__).with_name("transfers.sql"))
+_TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
+
+OPEN: Final = "open"
+UNSIGNED: Final = "unsigned"
+SIGNED: Final = "signed"
+DONE: Final = "done"
+FAILED: Final = "failed"
+DROPPED: Final = "dropped"
+
+BALANCE_MAX_AGE_MS: Final = 10_000
+"""A balance read from the chain is trusted for this long, as for payouts."""
+MAX_ID: Final = 2**63 - 1
+
+Connection = AsyncConnection[Any]
+
+
+class TransferMovedOn(Exception):
+    """Another process, or a person, has advanced the transfer."""
+
+
+class BalanceOutdated(Exception):
+    """The hot wallet's balance is unknown or too old. Ask the chain, then try again."""
+
+
+class NewTransfer(msgspec.Struct, frozen=True):
+    """A transfer that two people approved."""
+
+    chain: str
+    direction: Direction
+    way: Way
+    hot: bytes
+    cold: bytes
+    amount_units: int
+    tx_hash: str | None
+    proposal_no: int | None
+    approved_by: str
+
+
+class ColdTransfer(msgspec.Struct, frozen=True):
+    """A transfer. For the steps see the migration."""
+
+    chain: str
+    transfer_id: int
+    direction: Direction
+    way: Way
+    hot: bytes
+    cold: bytes
+    amount_units: int
+    step: str
+    version: int
+    nonce: int | None
+    reserved_ms: int | None
+    ended_no: int | None
+    unsigned: bytes | None
+    unsigned_at_block: int | None
+    unsigned_until_ms: int | None
+    tx_hash: str | None
+    obstacle: str | None
+    cause: str | None
+    approved_by: str
+    proposal_no: int | None
+    drop_asked_by: str | None
+    opened_ms: int
+    ended_ms: int | None
+
+    @property
+    def leaves_hot(self) -> bool:
+        """Whether the hot wallet signs it, so that its funds and its nonce must be reserved."""
+        return self.direction == TO_COLD and self.way != RECORDED
+
+    @property
+    def sender(self) -> bytes:
+        """Whose token moves."""
+        return self.hot if self.direction == TO_COLD else self.cold
+
+    @property
+    def transfer(self) -> Transfer:
+        """What must move."""
+        recipient = self.cold if self.direction == TO_COLD else self.hot
+        return Transfer(self.chain, USDT, recipient, self.amount_units)
+
+    @property
+    def may_be_dropped(self) -> bool:
+        """Whether a person may give it up: nothing that left the hot wallet can be under way."""
+        is_open = self.ended_ms is None and self.drop_asked_by is None
+        return is_open and (self.step != SIGNED or self.direction != TO_COLD)
+
+    @property
+    def waits_for_signature(self) -> bool:
+        """Whether a person must sign it elsewhere now."""
+        return self.way == ELSEWHERE and self.step == UNSIGNED and self.drop_asked_by is None
+
+
+_FIELDS: Final = tuple(ColdTransfer.__struct_fields__)
+
+
+async def open_transfer(connection: Connection, new: NewTransfer, now_ms: int) -> int | None:
+    """Store a transfer. None if one of the chain is under way, its transaction is known, or the database was
+    rolled back.
+    """
+    values = {
+        "chain": new.chain,
+        "direction": new.direction,
+        "way": new.way,
+        "hot": new.hot,
+        "cold": new.cold,
+        "amount": new.amount_units,
+        "tx_hash": new.tx_hash,
+        "proposal_no": new.proposal_no,
+        "approved_by": new.approved_by,
+        "now_ms": now_ms,
+    }
+    rows = await _fetch(connection, "open_transfer", values)
+    return int(rows[0][0]) if rows else None
+
+
+async def list_due(connection: Connection, chain: str, now_ms: int) -> list[ColdTransfer]:
+    """The open transfers of a chain that no worker has claimed."""
+    return _read_rows(await _fetch(connection, "list_due", {"chain": chain, "now_ms": now_ms}))
+
+
+async def list_transfers(
+    connection: Connection, *, chain: str | None = None, before_id: int = MAX_ID, limit: int = 50
+) -> list[ColdTransfer]:
+    """Transfers, newest first."""
+    values = {"chain": chain, "before_id": before_id, "limit": limit}
+    return _read_rows(await _fetch(connection, "list_transfers", values))
+
+
+async def read_transfer(connection: Connection, transfer_id: int) -> ColdTransfer | None:
+    """One transfer."""
+    rows = await _fetch(connection, "read_transfer", {"transfer_id": min(transfer_id, MAX_ID)})
+    return _read_rows(rows)[0] if rows else None
+
+
+async def find_open(connection: Connection, chain: str) -> int | None:
+    """The chain's transfer that is under way."""
+    rows = await _fetch(connection, "find_open", {"chain": chain})
+    return int(rows[0][0]) if rows else None
+
+
+async def claim(connection: Connection, one: ColdTransfer, until_ms: int) -> ColdTransfer:
+    """Claim a transfer until a moment. Returns it with its new fence. Raises TransferMovedOn."""
+    rows = await _fetch(connection, "claim", _params(one) | {"until_ms": until_ms})
+    if not rows:
+        raise TransferMovedOn(f"cold transfer {one.transfer_id} has moved on")
+    return msgspec.structs.replace(one, version=rows[0][0])
+
+
+async def unclaim(connection: Connection, one: ColdTransfer) -> None:
+    """Let anybody claim it again."""
+    await connection.execute(_TEXTS["unclaim"], _params(one))
+
+
+async def reserve(
+    connection: Connection, one: ColdTransfer, *, has_nonces: bool, now_ms: int
+) -> ColdTransfer:
+    """Reserve the amount, and a nonce, in the hot wallet. Returns the transfer with both.
+
+    Raises TransferMovedOn, BalanceOutdated, and Blocked if the wallet is stopped or holds too little.
+    """
+    async with connection.transaction():
+        await _hold_fence(connection, one)
+        rows = await _fetch(connection, "lock_wallet", _params(one))
+        if not rows:
+            raise Blocked(Obstacle("wallet", f"the hot wallet is not {one.hot.hex()} any more"))
+        next_nonce, funds, funds_ended_payouts, checked_ms = rows[0]
+        await _check_stops(connection, one)
+        if funds is None or (has_nonces and next_nonce is None):
+            raise BalanceOutdated
+        if not 0 <= now_ms - checked_ms <= BALANCE_MAX_AGE_MS:
+            raise BalanceOutdated
+        values = {"chain": one.chain, "funds_ended_payouts": funds_ended_payouts}
+        [(reserved,)] = await _fetch(connection, "sum_reserved", values)
+        if funds - reserved < one.amount_units:
+            free, needed = format_units(max(funds - reserved, 0)), format_units(one.amount_units)
+            text = f"the hot wallet of {one.chain} has {free} {USDT} free, {needed} are needed"
+            raise Blocked(Obstacle("funds", text))
+        nonce = await _take_nonce(connection, one, now_ms) if has_nonces else None
+        await connection.execute(_TEXTS["reserve"], _params(one) | {"nonce": nonce, "now_ms": now_ms})
+    return msgspec.structs.replace(one, nonce=nonce, reserved_ms=now_ms)
+
+
+async def release(connection: Connection, one: ColdTransfer, now_ms: int) -> None:
+    """Release the reservation, if nothing is signed. Raises TransferMovedOn."""
+    async with connection.transaction():
+        await _hold_fence(connection, one)
+        await connection.execute(_TEXTS["release"], _params(one) | {"now_ms": now_ms})
+
+
+async def read_signed(connection: Connection, one: ColdTransfer) -> list[tuple[SignedTransfer, int]]:
+    """Everything that was signed for a transfer, oldest first, each with its time."""
+    rows = await _fetch(connection, "read_signed", _params(one))
+    return [(SignedTransfer(bytes(raw), tx_hash, block), at_ms) for raw, tx_hash, block, at_ms in rows]
+
+
+async def store_signed(
+    connection: Connection, one: ColdTransfer, signed: SignedTransfer, *, attempt_no: int, now_ms: int
+) -> None:
+    """Store signed bytes before anybody sends them. Raises TransferMovedOn, Blocked if payouts stop."""
+    values = {
+        "attempt_no": attempt_no,
+        "raw": signed.raw,
+        "tx_hash": signed.tx_hash,
+        "built_at_block": signed.built_at_block,
+        "now_ms": now_ms,
+    }
+    async with connection.transaction():
+        await _hold_fence(connection, one)
+        await _fetch(connection, "lock_wallet", _params(one))
+        await _check_stops(connection, one)
+        await connection.execute(_TEXTS["store_signed"], _params(one) | values)
+        await connection.execute(_TEXTS["set_signed"], _params(one) | values)
+
+
+async def store_unsigned(
+    connection: Connection, one: ColdTransfer, unsigned: bytes, built_at_block: int, until_ms: int
+) -> None:
+    """Store the bytes that somebody signs elsewhere. Raises TransferMovedOn."""
+    values = {"unsigned": unsigned, "built_at_block": built_at_block, "until_ms": until_ms}
+    async with connection.transaction():
+        await _hold_fence(connection, one)
+        await connection.execute(_TEXTS["set_unsigned"], _params(one) | values)
+
+
+async def take_signature(
+    connection: Connection, one: ColdTransfer, signed: SignedTransfer, now_ms: int
+) -> bool:
+    """Store bytes that were signed elsewhere, in the caller's transaction. False if nothing waits for it."""
+    values = {"tx_hash": signed.tx_hash, "unsigned": one.unsigned}
+    if (await connection.execute(_TEXTS["take_signature"], _params(one) | values)).rowcount != 1:
+        return False
+    stored = {
+        "attempt_no": 1,
+        "raw": signed.raw,
+        "tx_hash": signed.tx_hash,
+        "built_at_block": signed.built_at_block,
+        "now_ms": now_ms,
+    }
+    await connection.execute(_TEXTS["store_signed"], _params(one) | stored)
+    return True
+
+
+async def ask_drop(connection: Connection, one: ColdTransfer, actor: str) -> bool:
+    """Ask the worker to give a transfer up. False if that is not possible any more."""
+    return (await connection.execute(_TEXTS["ask_drop"], _params(one) | {"actor": actor})).rowcount == 1
+
+
+async def end(
+    connection: Connection,
+    one: ColdTransfer,
+    step: str,
+    now_ms: int,
+    *,
+    cause: str | None = None,
+    tx_hash: str | None = None,
+    wallet_fault: str | None = None,
+) -> None:
+    """End a transfer as `done`, `failed` or `dropped`. `wallet_fault` also freezes the hot wallet.
+
+    A reservation of which nothing was signed is released, any other ends. Raises TransferMovedOn.
+    """
+    values = _params(one) | {"step": step, "cause": cause, "tx_hash": tx_hash, "now_ms": now_ms}
+    async with connection.transaction():
+        await _hold_fence(connection, one)
+        await connection.execute(_TEXTS["release"], values)
+        await connection.execute(_TEXTS["end_reservation"], values)
+        await connection.execute(_TEXTS["end_transfer"], values)
+        if step != DROPPED:
+            await connection.execute(_TEXTS["mark_cancelled"], values)
+        if wallet_fault is not None:
+            await connection.execute(_TEXTS["freeze_wallet"], values | {"cause": wallet_fault})
+
+
+async def note_obstacle(connection: Connection, one: ColdTransfer, obstacle: str | None) -> None:
+    """Store why a transfer waits, unless it has moved on."""
+    await connection.execute(_TEXTS["note_obstacle"], _params(one) | {"obstacle": obstacle})
+
+
+async def mark_for_cancel(connection: Connection, one: ColdTransfer, before_ms: int, now_ms: int) -> None:
+    """Mark nonces for cancellation that were free since before a moment and block the transfer."""
+    if one.nonce is not None:
+        values = _params(one) | {"before_ms": before_ms, "now_ms": now_ms}
+        await connection.execute(_TEXTS["mark_for_cancel"], values)
+
+
+async def _hold_fence(connection: Connection, one: ColdTransfer) -> None:
+    if (await connection.execute(_TEXTS["hold_fence"], _params(one))).rowcount != 1:
+        raise TransferMovedOn(f"cold transfer {one.transfer_id} has moved on")
+
+
+async def _check_stops(connection: Connection, one: ColdTransfer) -> None:
+    causes = await _fetch(connection, "find_stop_causes", {"chain": one.chain})
+    if causes:
+        raise Blocked(Obstacle("stopped", causes[0][0]))
+
+
+async def _take_nonce(connection: Connection, one: ColdTransfer, now_ms: int) -> int:
+    """A nonce of the hot wallet: the lowest free one, else the next."""
+    for name in ("take_free_nonce", "take_next_nonce"):
+        if rows := await _fetch(connection, name, _params(one) | {"now_ms": now_ms}):
+            return int(rows[0][0])
+    raise LookupError(f"the hot wallet of {one.chain} has no next nonce")
+
+
+async def _fetch(connection: Connection, name: str, values: dict[str, Any]) -> Sequence[Any]:
+    return await (await connection.execute(_TEXTS[name], values)).fetchall()
+
+
+def _read_rows(rows: Sequence[Sequence[Any]]) -> list[ColdTransfer]:
+    return [
+        ColdTransfer(
+            *row[:4],
+            hot=bytes(row[4]),
+            cold=bytes(row[5]),
+            **dict(zip(_FIELDS[6:], row[6:], strict=True)) | {"unsigned": _bytes(row[12])},
+        )
+        for row in rows
+    ]
+
+
+def _bytes(value: Any) -> bytes | None:
+    return None if value is None else bytes(value)
+
+
+def _params(one: ColdTransfer) -> dict[str, Any]:
+    return {
+        "chain": one.chain,
+        "transfer_id": one.transfer_id,
+        "version": one.version,
+        "hot": one.hot,
+        "nonce": one.nonce,
+    }

@@ -1,0 +1,198 @@
+-- Transfers between hot and cold wallets. To prevent deadlocks the transfer's row is locked before the wallet's. Every
+-- change of a worker names its fencing token, `version`. Wallets, nonces and their lock are shared with payouts and sweeps.
+
+-- fragment: columns
+-- A transfer as `store.ColdTransfer` has it.
+t.chain, t.transfer_id, t.direction, t.way, t.hot, t.cold, t.amount, t.step, t.version, t.nonce, t.reserved_ms, t.ended_no,
+       t.unsigned, t.unsigned_at_block, t.unsigned_until_ms, t.tx_hash, t.obstacle, t.cause, t.approved_by, t.proposal_no,
+       t.drop_asked_by, t.opened_ms, t.ended_ms
+
+-- name: open_transfer
+-- A transfer that two people approved, unless one of the chain is under way or the database was rolled back.
+insert into cold_transfer (chain, direction, way, hot, cold, amount, tx_hash, proposal_no, approved_by, opened_ms)
+select %(chain)s::text, %(direction)s::text, %(way)s::text, %(hot)s::bytea, %(cold)s::bytea, %(amount)s::bigint,
+       %(tx_hash)s::text, %(proposal_no)s::bigint, %(approved_by)s::text, %(now_ms)s::bigint
+ where not exists (select from rollback_evidence)
+on conflict do nothing
+returning transfer_id;
+
+-- name: list_due
+-- Open transfers of a chain that no worker has claimed. After a rollback of the database none is advanced.
+select {columns} from cold_transfer t
+ where t.chain = %(chain)s::text and t.ended_ms is null and t.claimed_until_ms <= %(now_ms)s::bigint
+   and not exists (select from rollback_evidence);
+
+-- name: list_transfers
+-- Transfers before an id, newest first.
+select {columns} from cold_transfer t
+ where (%(chain)s::text is null or t.chain = %(chain)s::text) and t.transfer_id < %(before_id)s::bigint
+ order by t.transfer_id desc limit %(limit)s::int;
+
+-- name: read_transfer
+-- One transfer.
+select {columns} from cold_transfer t where t.transfer_id = %(transfer_id)s::bigint;
+
+-- name: find_open
+-- The transfer of a chain that is under way.
+select transfer_id from cold_transfer where chain = %(chain)s::text and ended_ms is null;
+
+-- name: claim
+-- A worker's exclusive right for some time. The new version locks out everybody who has an older one.
+update cold_transfer set version = version + 1, claimed_until_ms = %(until_ms)s::bigint
+ where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint and version = %(version)s::int and ended_ms is null
+   and not exists (select from rollback_evidence)
+returning version;
+
+-- name: unclaim
+-- The attempt is over: anybody may claim the transfer.
+update cold_transfer set claimed_until_ms = 0
+ where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint and version = %(version)s::int;
+
+-- name: hold_fence
+-- Locks the transfer until the end of the transaction. No row if the claim was lost.
+update cold_transfer set version = version
+ where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint and version = %(version)s::int and ended_ms is null
+   and not exists (select from rollback_evidence);
+
+-- name: lock_wallet
+-- Locks the hot wallet's row: nobody else takes nonces or funds before this transaction ends.
+update hot_wallet set next_nonce = next_nonce
+ where chain = %(chain)s::text and address = %(hot)s::bytea
+returning next_nonce, funds, funds_ended_payouts, checked_ms;
+
+-- name: find_stop_causes
+-- Why nothing new may leave the hot wallet.
+select 'the wallet is frozen: ' || h.frozen_cause from hot_wallet h
+ where h.chain = %(chain)s::text and h.frozen_ms is not null
+union all
+select s.actor || ' stopped payouts: ' || s.cause from payout_stop s where s.chain = %(chain)s::text
+union all
+select 'the database was rolled back: ' || r.cause from rollback_evidence r;
+
+-- name: sum_reserved
+-- What is reserved of the wallet's balance: open payouts and cold transfers, and those that ended after the balance was
+-- requested.
+select ((select coalesce(sum(amount), 0) from payout_reservation where chain = %(chain)s::text and ended_no is null)
+      + (select coalesce(sum(amount), 0) from payout_reservation
+          where chain = %(chain)s::text and ended_no > %(funds_ended_payouts)s::bigint)
+      + (select coalesce(sum(amount), 0) from cold_transfer
+          where chain = %(chain)s::text and reserved_ms is not null and ended_no is null)
+      + (select coalesce(sum(amount), 0) from cold_transfer
+          where chain = %(chain)s::text and reserved_ms is not null
+            and ended_no > %(funds_ended_payouts)s::bigint))::bigint;
+
+-- name: take_free_nonce
+-- The lowest nonce that was given back.
+update wallet_nonce set purpose = 'cold', since_ms = %(now_ms)s::bigint
+ where chain = %(chain)s::text and wallet = %(hot)s::bytea and nonce = (
+       select f.nonce from wallet_nonce f
+        where f.chain = %(chain)s::text and f.wallet = %(hot)s::bytea and f.purpose = 'free'
+        order by f.nonce limit 1)
+   and purpose = 'free'
+returning nonce;
+
+-- name: take_next_nonce
+-- The nonce after all that were ever given.
+with taken as (
+    update hot_wallet set next_nonce = next_nonce + 1
+     where chain = %(chain)s::text and address = %(hot)s::bytea and next_nonce is not null
+    returning chain, address, next_nonce - 1 as nonce)
+insert into wallet_nonce (chain, wallet, nonce, purpose, since_ms)
+select chain, address, nonce, 'cold', %(now_ms)s::bigint from taken
+returning nonce;
+
+-- name: reserve
+-- The amount, and the nonce if the chain has nonces, are the transfer's.
+update cold_transfer set nonce = %(nonce)s::bigint, reserved_ms = %(now_ms)s::bigint
+ where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint;
+
+-- name: release
+-- Nothing was signed, so the reservation ends and the nonce is free again.
+with dropped as (
+    update cold_transfer t set nonce = null, reserved_ms = null, unsigned = null, unsigned_until_ms = null, step = 'open'
+      from (select chain, transfer_id, hot, nonce from cold_transfer
+             where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint) before
+     where t.chain = before.chain and t.transfer_id = before.transfer_id and t.ended_no is null
+       and not exists (select from cold_signed g where g.chain = t.chain and g.transfer_id = t.transfer_id)
+    returning before.chain, before.hot, before.nonce)
+update wallet_nonce s set purpose = 'free', since_ms = %(now_ms)s::bigint
+  from dropped d
+ where s.chain = d.chain and s.wallet = d.hot and s.nonce = d.nonce and s.purpose = 'cold';
+
+-- name: end_reservation
+-- The money has left the wallet, or never will. It no longer counts after the next request for the balance.
+with counted as (
+    update hot_wallet h set ended_payouts = h.ended_payouts + 1
+     where h.chain = (select t.chain from cold_transfer t
+                       where t.chain = %(chain)s::text and t.transfer_id = %(transfer_id)s::bigint
+                         and t.reserved_ms is not null and t.ended_no is null)
+    returning h.ended_payouts)
+update cold_transfer t set ended_no = counted.ended_payouts
+  from counted
+ where t.chain = %(chain)s::text and t.transfer_id = %(transfer_id)s::bigint and t.ended_no is null;
+
+-- name: read_signed
+-- Everything that was signed for a transfer, oldest first.
+select raw, tx_hash, built_at_block, signed_ms from cold_signed
+ where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint order by attempt_no;
+
+-- name: store_signed
+-- The signed bytes, before anybody broadcasts them.
+insert into cold_signed (chain, transfer_id, attempt_no, raw, tx_hash, built_at_block, signed_ms)
+values (%(chain)s::text, %(transfer_id)s::bigint, %(attempt_no)s::int, %(raw)s::bytea, %(tx_hash)s::text,
+        %(built_at_block)s::bigint, %(now_ms)s::bigint);
+
+-- name: set_signed
+-- From here on the bytes are sent until the chain's record is final.
+update cold_transfer set step = 'signed', tx_hash = %(tx_hash)s::text, obstacle = null
+ where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint;
+
+-- name: set_unsigned
+-- The bytes that somebody signs elsewhere.
+update cold_transfer
+   set step = 'unsigned', unsigned = %(unsigned)s::bytea, unsigned_at_block = %(built_at_block)s::bigint,
+       unsigned_until_ms = %(until_ms)s::bigint, obstacle = null
+ where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint;
+
+-- name: take_signature
+-- Somebody brings the signature of the bytes that are waiting for it. The new version locks out a worker.
+update cold_transfer
+   set version = version + 1, step = 'signed', tx_hash = %(tx_hash)s::text, obstacle = null
+ where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint and step = 'unsigned'
+   and unsigned = %(unsigned)s::bytea and drop_asked_by is null and not exists (select from rollback_evidence);
+
+-- name: ask_drop
+-- Somebody gives a transfer up. A worker ends it, unless money may leave the hot wallet already.
+update cold_transfer set drop_asked_by = %(actor)s::text
+ where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint and ended_ms is null and drop_asked_by is null
+   and (step <> 'signed' or direction = 'to_hot');
+
+-- name: end_transfer
+-- How a transfer ended.
+update cold_transfer
+   set step = %(step)s::text, cause = %(cause)s::text, tx_hash = coalesce(%(tx_hash)s::text, tx_hash), obstacle = null,
+       ended_ms = %(now_ms)s::bigint, claimed_until_ms = 0
+ where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint;
+
+-- name: note_obstacle
+-- Why a transfer waits. Null if it does not.
+update cold_transfer set obstacle = %(obstacle)s::text
+ where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint and version = %(version)s::int
+   and ended_ms is null and obstacle is distinct from %(obstacle)s::text;
+
+-- name: mark_for_cancel
+-- Free nonces below the nonce of a signed transfer: cancel them, or it would wait for a payout that uses them.
+update wallet_nonce f set purpose = 'cancel', since_ms = %(now_ms)s::bigint
+ where f.chain = %(chain)s::text and f.wallet = %(hot)s::bytea and f.purpose = 'free' and f.since_ms <= %(before_ms)s::bigint
+   and f.nonce < %(nonce)s::bigint;
+
+-- name: mark_cancelled
+-- Cancelled nonces below a nonce that the chain has used are done.
+update wallet_nonce set cancelled_ms = %(now_ms)s::bigint
+ where chain = %(chain)s::text and wallet = %(hot)s::bytea and purpose = 'cancel' and cancelled_ms is null
+   and nonce < %(nonce)s::bigint;
+
+-- name: freeze_wallet
+-- Freeze the wallet until an operator has looked. The first cause stays.
+update hot_wallet set frozen_cause = %(cause)s::text, frozen_ms = %(now_ms)s::bigint
+ where chain = %(chain)s::text and frozen_ms is null;

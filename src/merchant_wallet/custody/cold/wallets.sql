@@ -1,0 +1,58 @@
+-- Cold wallets and limits of chains. Keys begin with the chain.
+
+-- name: list_wallets
+-- All cold wallets, the current one of a chain first.
+select chain, address, retired_ms is null, registered_ms, balance, balance_block, balance_ms
+  from cold_wallet order by chain, retired_ms desc nulls first;
+
+-- name: read_current
+-- A chain's current cold wallet, locked until the end of the transaction.
+select address from cold_wallet where chain = %(chain)s::text and retired_ms is null for update;
+
+-- name: find_own
+-- What an address is to us already: a hot wallet, a deposit address, or a wallet that was retired before.
+select case when exists (select from hot_wallet where address = %(address)s::bytea) then 'hot'
+            when exists (select from custody_address where address = %(address)s::bytea and purpose = 'hot') then 'hot'
+            when exists (select from issued_address where address = %(address)s::bytea) then 'deposit'
+            when exists (select from cold_wallet where chain = %(chain)s::text and address = %(address)s::bytea
+                            and retired_ms is not null) then 'retired' end;
+
+-- name: retire
+-- The current cold wallet is retired. What it holds is still counted.
+update cold_wallet set retired_ms = greatest(%(now_ms)s::bigint, registered_ms)
+ where chain = %(chain)s::text and retired_ms is null;
+
+-- name: register
+-- A new current cold wallet.
+insert into cold_wallet (chain, address, registered_ms) values (%(chain)s::text, %(address)s::bytea, %(now_ms)s::bigint);
+
+-- name: restore
+-- A retired cold wallet becomes current again.
+update cold_wallet set retired_ms = null where chain = %(chain)s::text and address = %(address)s::bytea;
+
+-- name: read_limits
+-- A chain's limits.
+select least, target, most from cold_limit where chain = %(chain)s::text;
+
+-- name: list_limits
+-- The limits of all chains.
+select chain, least, target, most from cold_limit;
+
+-- name: lock_limits
+-- Proposals about a chain's cold money are decided one after another.
+select pg_advisory_xact_lock(hashtext('cold ' || %(chain)s::text));
+
+-- name: set_limits
+-- New limits of a chain.
+insert into cold_limit as l (chain, least, target, most, changed_ms)
+values (%(chain)s::text, %(least)s::bigint, %(target)s::bigint, %(most)s::bigint, %(now_ms)s::bigint)
+on conflict (chain) do update
+   set least = excluded.least, target = excluded.target, most = excluded.most, changed_ms = excluded.changed_ms;
+
+-- name: read_hot
+-- A chain's hot wallet, what it held when the chain was asked last, and what is reserved of it.
+select address, funds, checked_ms,
+       ((select coalesce(sum(amount), 0) from payout_reservation r where r.chain = h.chain and r.ended_no is null)
+      + (select coalesce(sum(amount), 0) from cold_transfer t
+          where t.chain = h.chain and t.reserved_ms is not null and t.ended_no is null))::bigint
+  from hot_wallet h where chain = %(chain)s::text;

@@ -1,0 +1,336 @@
+"""Executes transfers between hot and cold wallets: reserve, sign, store, send, judge.
+
+Rules:
+- A transfer of the hot wallet follows the rules of payouts: funds and nonce are reserved first, the signed
+  bytes are stored before they are sent, and the same bytes are sent until the chain's record is final.
+  Others are signed only for the same nonce, or if all earlier ones have expired.
+- Any number of these workers may run beside each other and the payer. Each may be killed at any moment.
+- A transfer whose bytes are signed elsewhere is built here, sent, and judged by its Transfer log. One that
+  was made elsewhere is only judged.
+- A reservation of the hot wallet waits for a signature from elsewhere only for a short time, because later
+  nonces wait for it.
+- The worker also asks each chain for the hot wallet's balance, so that limits are compared with a new figure.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import structlog
+
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.money import format_units
+from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
+from merchant_wallet.chains.cold import ColdChain, read_moved
+from merchant_wallet.chains.protocol import (
+    Blocked,
+    Chain,
+    Expired,
+    FinalRecord,
+    Obstacle,
+    Payout,
+    Pending,
+    ProvenUnpaid,
+    SignedTransfer,
+    TokenTransfer,
+    Unpayable,
+)
+from merchant_wallet.chains.signer import SigningRefused
+from merchant_wallet.chains.transfer_logs import describe_final
+from merchant_wallet.custody.cold import store
+from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED
+from merchant_wallet.custody.cold.store import (
+    BalanceOutdated,
+    ColdTransfer,
+    Connection,
+    TransferMovedOn,
+)
+from merchant_wallet.custody.cold.wallets import list_limits, read_hot
+
+POLL_INTERVAL_S: Final = 5.0
+STEP_TIMEOUT_S: Final = 30.0
+CLAIM_MS: Final = 45_000
+GRACE_MS: Final = 60_000
+"""A nonce may be free this long while a transfer with a later nonce waits for it."""
+HOT_SIGNATURE_MS: Final = 1_800_000
+"""The hot wallet's nonce waits this long for a signature from elsewhere."""
+COLD_SIGNATURE_MS: Final = 43_200_000
+MAX_BUILDS: Final = 5
+FUNDS_AGE_MS: Final = 60_000
+
+NOT_SIGNED: Final = "it was not signed in time"
+
+log = structlog.get_logger(__name__)
+
+
+class HotSide(NamedTuple):
+    """One chain as cold money uses it. `refresh` asks it for the hot wallet's balance and stores that.
+
+    The sandbox has no `cold` chain: nothing is signed elsewhere there.
+    """
+
+    chain: Chain
+    refresh: Callable[[Connection], Awaitable[None]]
+    cold: ColdChain | None = None
+
+
+class TransfersFailed(Exception):
+    """Some transfers could not be advanced this time. Each was logged."""
+
+
+class ColdWorker:
+    """Advances the transfers of these chains to their ends. The chains belong to the caller."""
+
+    def __init__(
+        self, connect: Connect, sides: Mapping[str, HotSide], *, clock: Callable[[], int] = now_ms
+    ) -> None:
+        self._worker_connection = WorkerConnection(connect)
+        self._sides = sides
+        self._clock = clock
+
+    async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
+        """Advance transfers until told to stop, then close the connection."""
+        try:
+            await repeat("cold transfers", self.follow, stop=stop, interval_s=interval_s)
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._worker_connection.close()
+
+    async def follow(self) -> int:
+        """Advance each open transfer as far as possible now. Returns their number. Raises TransfersFailed."""
+        count, left = 0, 0
+        for name, side in self._sides.items():
+            connection = await self._worker_connection.get()
+            left += not await self._refresh(connection, name, side)
+            for one in await store.list_due(connection, name, self._clock()):
+                count += 1
+                left += not await self._try(side, one)
+        if left:
+            raise TransfersFailed(f"{left} cold transfers or balances could not be advanced")
+        return count
+
+    async def _refresh(self, connection: Connection, name: str, side: HotSide) -> bool:
+        """Keep the hot wallet's balance young where there are limits to compare it with. Make it known."""
+        hot = await read_hot(connection, name)
+        is_known = hot is not None and name not in await list_limits(connection)
+        is_young = hot is not None and hot.at_ms is not None and self._clock() - hot.at_ms < FUNDS_AGE_MS
+        if is_known or is_young:
+            return True
+        try:
+            async with asyncio.timeout(STEP_TIMEOUT_S):
+                await side.refresh(connection)
+        except Exception as error:
+            log.warning("the hot wallet's balance could not be read", chain=name, error=repr(error))
+            return False
+        return True
+
+    async def _try(self, side: HotSide, found: ColdTransfer) -> bool:
+        """False if it failed for a reason that may pass. That was logged."""
+        connection = await self._worker_connection.get()
+        try:
+            one = await store.claim(connection, found, self._clock() + CLAIM_MS)
+        except TransferMovedOn:
+            return True
+        try:
+            async with asyncio.timeout(STEP_TIMEOUT_S):
+                await self._advance(side, one)
+        except TransferMovedOn:
+            return True
+        except Blocked as blocked:
+            await self._note(one, str(blocked))
+        except Exception as error:
+            # One failed transfer stops no other. It is tried again.
+            log.error("cold transfer not advanced", **_id(one), error=repr(error))
+            await self._note(one, f"{type(error).__name__}: {error}")
+            return False
+        finally:
+            await store.unclaim(await self._worker_connection.get(), one)
+        return True
+
+    async def _advance(self, side: HotSide, one: ColdTransfer) -> None:
+        connection = await self._worker_connection.get()
+        if one.leaves_hot and one.hot != side.chain.wallet:
+            raise Blocked(Obstacle("wallet", f"there is no key here of its hot wallet, {one.hot.hex()}"))
+        signed = [transfer for transfer, _ in await store.read_signed(connection, one)]
+        is_unsent = not (signed and one.leaves_hot)
+        if one.drop_asked_by is not None and is_unsent:
+            await self._drop(one, f"given up by {one.drop_asked_by}")
+        elif one.way == RECORDED:
+            await self._judge_moved(side, one)
+        elif signed and one.leaves_hot:
+            await self._follow_hot(side, one, signed)
+        elif signed:
+            refused = await self._send(_need(side.cold).broadcast(signed[-1].raw), one)
+            await self._judge_moved(side, one, refused)
+        elif one.step == store.UNSIGNED:
+            await self._await_signature(one)
+        elif one.way == ELSEWHERE:
+            await self._build_unsigned(side, one)
+        else:
+            await self._sign_first(side, one)
+
+    # What the hot wallet signs.
+
+    async def _sign_first(self, side: HotSide, one: ColdTransfer) -> None:
+        """Reserve and sign. If nothing can be signed now, the reservation is released: payouts need it."""
+        reserved = await self._reserve(side, one)
+        try:
+            await self._sign(side, reserved, [])
+        except (Blocked, Unpayable) as error:
+            await store.release(await self._worker_connection.get(), reserved, self._clock())
+            raise error if isinstance(error, Blocked) else Blocked(Obstacle("node", str(error))) from error
+
+    async def _reserve(self, side: HotSide, one: ColdTransfer) -> ColdTransfer:
+        connection = await self._worker_connection.get()
+        if one.reserved_ms is not None:
+            return one
+        try:
+            return await store.reserve(
+                connection, one, has_nonces=side.chain.has_nonces, now_ms=self._clock()
+            )
+        except BalanceOutdated:
+            await side.refresh(connection)
+        try:
+            return await store.reserve(
+                connection, one, has_nonces=side.chain.has_nonces, now_ms=self._clock()
+            )
+        except BalanceOutdated:
+            text = (
+                f"the balance of the hot wallet of {one.chain} is not known yet, although the chain was asked"
+            )
+            raise Blocked(Obstacle("stale", text)) from None
+
+    async def _sign(self, side: HotSide, one: ColdTransfer, earlier: list[SignedTransfer]) -> None:
+        """Have the chain build and sign, store the bytes, and only then send them."""
+        try:
+            signed = await side.chain.build(_payout(one), earlier)
+        except SigningRefused as refused:
+            raise Blocked(Obstacle("limit", f"the signer refuses: {refused}")) from refused
+        connection, now = await self._worker_connection.get(), self._clock()
+        await store.store_signed(connection, one, signed, attempt_no=len(earlier) + 1, now_ms=now)
+        log.info("cold transfer signed", **_id(one), tx_hash=signed.tx_hash, attempt_no=len(earlier) + 1)
+        await self._note(one, await self._send(side.chain.broadcast(signed.raw), one))
+
+    async def _follow_hot(self, side: HotSide, one: ColdTransfer, signed: list[SignedTransfer]) -> None:
+        """Judge what the hot wallet signed. Send it again, replace it, or end the transfer."""
+        connection, now = await self._worker_connection.get(), self._clock()
+        await store.mark_for_cancel(connection, one, now - GRACE_MS, now)
+        verdict = await side.chain.judge(_payout(one), signed)
+        match verdict:
+            case FinalRecord():
+                await self._end_final(one, verdict, signed)
+            case ProvenUnpaid(cause=cause, wallet_fault=fault):
+                await store.end(connection, one, store.FAILED, now, cause=cause, wallet_fault=fault)
+                log.error("cold transfer failed", **_id(one), cause=cause)
+            case Expired(cause=cause) if one.way == ELSEWHERE or len(signed) >= MAX_BUILDS:
+                await store.end(connection, one, store.FAILED, now, cause=cause)
+                log.error("cold transfer expired", **_id(one), cause=cause)
+            case Expired() | Pending(stuck=True) if one.way != ELSEWHERE:
+                await self._sign(side, one, signed)
+            case Pending(alert=alert):
+                refused = await self._send(side.chain.broadcast(signed[-1].raw), one)
+                await self._note(one, alert or refused)
+            case _:
+                raise AssertionError(f"no step follows {verdict}")
+
+    async def _end_final(self, one: ColdTransfer, final: FinalRecord, signed: list[SignedTransfer]) -> None:
+        connection, now = await self._worker_connection.get(), self._clock()
+        is_ours = final.tx_hash in {each.tx_hash for each in signed}
+        if final.is_exactly(one.transfer) and is_ours:
+            await store.end(connection, one, store.DONE, now, tx_hash=final.tx_hash)
+            log.info("cold transfer is final", **_id(one), tx_hash=final.tx_hash)
+            return
+        fault = f"cold transfer {one.transfer_id}: the chain moved {describe_final(final)}"
+        await store.end(connection, one, store.FAILED, now, cause=fault, wallet_fault=fault)
+        log.critical("hot wallet frozen, an operator must look", **_id(one), cause=fault)
+
+    # What is signed or made elsewhere.
+
+    async def _build_unsigned(self, side: HotSide, one: ColdTransfer) -> None:
+        connection = await self._worker_connection.get()
+        lifetime_ms = HOT_SIGNATURE_MS if one.leaves_hot else COLD_SIGNATURE_MS
+        reserved = await self._reserve(side, one) if one.leaves_hot else one
+        try:
+            made = await _need(side.cold).build_unsigned(
+                one.sender, one.transfer, reserved.nonce, lifetime_ms
+            )
+        except Blocked:
+            await store.release(connection, reserved, self._clock())
+            raise
+        until_ms = self._clock() + lifetime_ms
+        await store.store_unsigned(connection, reserved, made.unsigned, made.built_at_block, until_ms)
+        log.info("cold transfer waits for a signature", **_id(one))
+
+    async def _await_signature(self, one: ColdTransfer) -> None:
+        if one.unsigned_until_ms is not None and self._clock() >= one.unsigned_until_ms:
+            await self._drop(one, NOT_SIGNED)
+
+    async def _judge_moved(self, side: HotSide, one: ColdTransfer, obstacle: str | None = None) -> None:
+        """End a transfer by what its transaction moved, once that is final."""
+        if one.tx_hash is None:
+            raise AssertionError("what is judged has a hash")
+        moved = await read_moved(_need(side.cold), one.tx_hash)
+        connection, now = await self._worker_connection.get(), self._clock()
+        if moved is None:
+            await self._note(one, obstacle)
+        elif _is_exact(one, moved):
+            await store.end(connection, one, store.DONE, now)
+            log.info("cold transfer is final", **_id(one), tx_hash=one.tx_hash)
+        else:
+            cause = f"{one.tx_hash} moved {_describe(moved)}, which is not this transfer"
+            await store.end(connection, one, store.FAILED, now, cause=cause)
+            log.error("cold transfer failed", **_id(one), cause=cause)
+
+    async def _send(self, broadcast: Awaitable[None], one: ColdTransfer) -> str | None:
+        """Why the nodes do not take it, if they don't. It proves nothing: the same bytes are sent again."""
+        try:
+            await broadcast
+        except Exception as error:
+            log.warning("cold transfer is not taken", **_id(one), error=repr(error))
+            return f"the nodes do not take it: {error}"
+        return None
+
+    async def _drop(self, one: ColdTransfer, cause: str) -> None:
+        connection, now = await self._worker_connection.get(), self._clock()
+        await store.end(connection, one, store.DROPPED, now, cause=cause)
+        log.warning("cold transfer given up", **_id(one), cause=cause)
+
+    async def _note(self, one: ColdTransfer, obstacle: str | None) -> None:
+        if obstacle != one.obstacle:
+            if obstacle is not None:
+                log.warning("cold transfer waits", **_id(one), cause=obstacle)
+            await store.note_obstacle(await self._worker_connection.get(), one, obstacle)
+
+
+def _payout(one: ColdTransfer) -> Payout:
+    return Payout(one.transfer_id, one.transfer, one.nonce, "cold")
+
+
+def _need(cold: ColdChain | None) -> ColdChain:
+    if cold is None:
+        raise Blocked(Obstacle("node", "the sandbox's chains know nothing that is signed elsewhere"))
+    return cold
+
+
+def _is_exact(one: ColdTransfer, moved: Sequence[TokenTransfer]) -> bool:
+    if len(moved) != 1:
+        return False
+    [log_line] = moved
+    ends = (log_line.sender, log_line.recipient, log_line.amount_units, log_line.remainder)
+    return ends == (one.sender, one.transfer.recipient, one.amount_units, 0)
+
+
+def _describe(moved: Sequence[TokenTransfer]) -> str:
+    if not moved:
+        return "nothing"
+    return " and ".join(
+        f"{format_units(each.amount_units)} from {each.sender.hex()} to {each.recipient.hex()}"
+        for each in moved
+    )
+
+
+def _id(one: ColdTransfer) -> dict[str, object]:
+    return {"chain": one.chain, "transfer_id": one.transfer_id, "direction": one.direction}

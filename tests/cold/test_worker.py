@@ -1,0 +1,190 @@
+"""Money moves from the hot wallet to the cold one and back, on a real EVM node and the fake TRON network."""
+
+from typing import TYPE_CHECKING
+
+from coincurve import PrivateKey
+from tests.cold.cold_scene import COLD, HELD, HOT_KEYS, NOW_MS, USDT, ColdScene
+
+from merchant_wallet.base.chains import is_evm
+from merchant_wallet.chains.protocol import Payout, Transfer
+from merchant_wallet.custody.cold import store
+from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED, TO_COLD, TO_HOT
+from merchant_wallet.custody.cold.signatures import SignatureRefused, read_answer
+
+if TYPE_CHECKING:
+    from tests.cold.conftest import InScene
+
+UNITS = 700 * USDT
+
+
+def test_the_signer_moves_what_two_people_approved_to_the_cold_wallet(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        number = await scene.begin(UNITS)
+        ended = await scene.finish(scene.worker(), number)
+        assert (ended.step, ended.cause, ended.obstacle) == ("done", None, None)
+        assert scene.moved.balance(COLD) == UNITS
+        assert scene.moved.balance(scene.moved.hot) == HELD - UNITS
+        assert await scene.rows("select tx_hash, attempt_no from cold_signed") == [(ended.tx_hash, 1)]
+        nonces = await scene.rows("select nonce, purpose from wallet_nonce")
+        assert nonces == ([(0, "cold")] if is_evm(scene.moved.chain) else [])
+        assert await scene.rows("select ended_payouts from hot_wallet") == [(1,)]
+
+    in_scene(scenario)
+
+
+def test_the_signer_refuses_a_cold_wallet_that_it_does_not_know(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        number = await scene.begin(UNITS)
+        for other in (None, b"Z" * 20):
+            await scene.turn(scene.worker(scene.moved.open(cold=other)))
+            waiting = await scene.shown(number)
+            assert "name it in its WALLET_" in str(waiting.obstacle)
+            # Nothing is kept from payouts meanwhile.
+            assert (waiting.nonce, waiting.reserved_ms) == (None, None)
+        assert scene.moved.balance(COLD) == 0
+        # Once the signer knows it, the same transfer goes on.
+        assert (await scene.finish(scene.worker(), number)).step == "done"
+        assert scene.moved.balance(COLD) == UNITS
+
+    in_scene(scenario)
+
+
+def test_a_stop_of_payouts_stops_cold_money_too(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        chain = scene.moved.chain
+        await scene.rows("insert into payout_stop values (%s, 'ann', 'a node lies', %s)", chain, NOW_MS)
+        number = await scene.begin(UNITS)
+        worker = scene.worker()
+        await scene.turn(worker)
+        assert "ann stopped payouts: a node lies" in str((await scene.shown(number)).obstacle)
+        assert await scene.rows("select count(*) from cold_signed") == [(0,)]
+        await scene.rows("delete from payout_stop")
+        assert (await scene.finish(worker, number)).step == "done"
+
+    in_scene(scenario)
+
+
+def test_more_than_the_wallet_holds_waits_for_money(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        number = await scene.begin(HELD + USDT)
+        worker = scene.worker()
+        await scene.turn(worker)
+        assert "1000 USDT free, 1001 are needed" in str((await scene.shown(number)).obstacle)
+        scene.moved.give(scene.moved.hot, USDT)
+        scene.moved.settle()
+        assert (await scene.finish(worker, number)).step == "done"
+        assert (scene.moved.balance(scene.moved.hot), scene.moved.balance(COLD)) == (0, HELD + USDT)
+
+    in_scene(scenario)
+
+
+def test_after_a_rollback_of_the_database_nothing_moves(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        await scene.begin(UNITS)
+        await scene.rows(
+            "insert into rollback_evidence (merchant_id, subject, kind, cause, since_ms)"
+            " values (0, 'audit', 'behind', 'restored', %s)",
+            NOW_MS,
+        )
+        await scene.turn(scene.worker())
+        assert await scene.rows("select version, reserved_ms from cold_transfer") == [(0, None)]
+
+    in_scene(scenario)
+
+
+def test_a_refill_is_signed_elsewhere_and_arrives(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        moved = scene.moved
+        moved.give(COLD, UNITS)
+        moved.fuel(COLD)
+        moved.settle()
+        number, worker = await scene.begin(UNITS, TO_HOT, ELSEWHERE), scene.worker()
+        await scene.turn(worker)
+        waiting = await scene.shown(number)
+        assert (waiting.step, waiting.waits_for_signature) == ("unsigned", True)
+        try:
+            read_answer(waiting, await scene.sign_elsewhere(number, PrivateKey(HOT_KEYS[moved.chain])))
+            raise AssertionError("the hot wallet's key can't sign for the cold wallet")
+        except SignatureRefused as refused:
+            assert "It was signed by the key of" in str(refused)
+        signed = read_answer(waiting, await scene.sign_elsewhere(number))
+        assert await store.take_signature(scene.connection, waiting, signed, scene.clock())
+        assert not await store.take_signature(scene.connection, waiting, signed, scene.clock())
+        assert (await scene.finish(worker, number)).step == "done"
+        assert (moved.balance(COLD), moved.balance(moved.hot)) == (0, HELD + UNITS)
+
+    in_scene(scenario)
+
+
+def test_the_hot_wallets_transfer_may_be_signed_elsewhere_with_its_own_nonce(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        moved = scene.moved
+        number, worker = await scene.begin(UNITS, TO_COLD, ELSEWHERE), scene.worker()
+        await scene.turn(worker)
+        waiting = await scene.shown(number)
+        assert waiting.reserved_ms is not None
+        key = PrivateKey(HOT_KEYS[moved.chain])
+        signed = read_answer(waiting, await scene.sign_elsewhere(number, key))
+        assert await store.take_signature(scene.connection, waiting, signed, scene.clock())
+        assert (await scene.finish(worker, number)).step == "done"
+        assert moved.balance(COLD) == UNITS
+
+    in_scene(scenario)
+
+
+def test_what_nobody_signs_in_time_gives_its_nonce_back(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        number, worker = await scene.begin(UNITS, TO_COLD, ELSEWHERE), scene.worker()
+        await scene.turn(worker, settles=False)
+        scene.clock.now_ms += 1_800_000
+        await scene.turn(worker, settles=False)
+        ended = await scene.shown(number)
+        assert (ended.step, ended.cause) == ("dropped", "it was not signed in time")
+        assert (ended.nonce, ended.reserved_ms) == (None, None)
+        nonces = await scene.rows("select nonce, purpose from wallet_nonce")
+        assert nonces == ([(0, "free")] if is_evm(scene.moved.chain) else [])
+
+    in_scene(scenario)
+
+
+def test_a_transfer_made_elsewhere_is_recorded_only_if_the_nodes_show_exactly_it(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        moved, chain = scene.moved, scene.moved.open()
+        worker = scene.worker(chain)
+        transfer = Transfer(moved.chain, "USDT", COLD, UNITS)
+        nonce = 0 if chain.has_nonces else None
+        made = await chain.build(Payout(77, transfer, nonce, "cold"), [])
+        number = await scene.begin(UNITS, TO_COLD, RECORDED, tx_hash=made.tx_hash)
+        await scene.turn(worker)
+        assert (await scene.shown(number)).step == "open"
+        await chain.broadcast(made.raw)
+        moved.settle()
+        assert (await scene.finish(worker, number)).step == "done"
+        # The same transaction is not recorded twice, and another amount is not it.
+        assert await scene.rows("select count(*) from cold_transfer") == [(1,)]
+        await scene.rows("delete from cold_transfer")
+        wrong = await scene.begin(UNITS - USDT, TO_COLD, RECORDED, tx_hash=made.tx_hash)
+        ended = await scene.finish(worker, wrong)
+        assert (ended.step, "moved 700 from" in str(ended.cause)) == ("failed", True)
+
+    in_scene(scenario)
+
+
+def test_a_person_gives_up_what_is_not_signed(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        number, worker = await scene.begin(HELD * 2), scene.worker()
+        await scene.turn(worker)
+        assert await store.ask_drop(scene.connection, await scene.shown(number), "operator:bob")
+        await scene.turn(worker)
+        ended = await scene.shown(number)
+        assert (ended.step, ended.cause) == ("dropped", "given up by operator:bob")
+        # What has left may not be given up.
+        number = await scene.begin(UNITS)
+        await scene.turn(worker, settles=False)
+        assert (await scene.shown(number)).step == "signed"
+        assert not await store.ask_drop(scene.connection, await scene.shown(number), "operator:bob")
+        assert (await scene.finish(worker, number)).step == "done"
+
+    in_scene(scenario)
+
+
