@@ -81,11 +81,13 @@ def kill_around_store(kill_point: KillPoint) -> None:
         setattr(store, name, make(kept, name))
 
 
-async def move_until_killed(url: str, now: int, point: str, signal_name: str, file: Path) -> None:
+async def move_until_killed(
+    url: str, now: int, point: str, signal_name: str, where: dict[str, Any], folder: Path
+) -> None:
     """Advance everything, as the worker does."""
     kill_point = KillPoint(point, signal_name)
     kill_around_store(kill_point)
-    name, chain = open_real(json.loads(file.read_text()), file.parent)
+    name, chain = open_real(where, folder)
     side: HotSide = open_side(name, KillableChain(chain, kill_point), lambda: now)
     worker = ColdWorker(lambda: connect(as_worker(url)), {name: side}, clock=lambda: now)
     owner = await connect(url)
@@ -104,4 +106,5 @@ async def move_until_killed(url: str, now: int, point: str, signal_name: str, fi
 
 def main(url: str, now: str, point: str, signal_name: str, told: str) -> None:
     """What the fork server runs."""
-    asyncio.run(move_until_killed(url, int(now), point, signal_name, Path(told)))
+    where = json.loads(Path(told).read_text())
+    asyncio.run(move_until_killed(url, int(now), point, signal_name, where, Path(told).parent))

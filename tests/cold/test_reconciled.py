@@ -119,7 +119,14 @@ def test_a_cold_wallet_counts_with_what_it_held_before_and_still_when_it_is_reti
         assert [line["kind"] for line in found["lines"]] == ["unknown out"]
         tx_hash = found["lines"][0]["movements"][0]["txHash"]
         await record_treasury(
-            scene.connection, moved.chain, "OUT", 400 * USDT, tx_hash=tx_hash, reason="x", actor="op", now_ms=1
+            scene.connection,
+            moved.chain,
+            "OUT",
+            400 * USDT,
+            tx_hash=tx_hash,
+            reason="x",
+            actor="op",
+            now_ms=1,
         )
         assert await seen.read() == (True, "0", "600", "0", {})
         # Now it is registered, and its money is held again.

@@ -117,6 +117,9 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "sub_users/profile.sql": WEB,
     "sub_users/sessions.sql": BOTH,
     "sub_users/controls.sql": WEB,
+    "custody/cold/counting.sql": WORKER,
+    "custody/cold/transfers.sql": BOTH,
+    "custody/cold/wallets.sql": BOTH,
     "custody/sweeps/sweeps.sql": WORKER,
     "book/nonce_partitions.sql": BOTH,
     "withdrawals/freezes.sql": WORKER,
@@ -140,12 +143,15 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "book/book.sql": "insert_credited_transactions insert_credits update_deposits",
         "callbacks/outbox.sql": "claim insert_attempts record_success note_order record_answer",
         "callbacks/test_events.sql": "claim record",
+        "custody/cold/transfers.sql": """
+            claim unclaim take_free_nonce take_next_nonce reserve release end_reservation read_signed
+            set_unsigned end_transfer mark_for_cancel mark_cancelled""",
         "custody/records.sql": """
             sum_treasury read_watched find_first_block
-            read_cursor move_cursor list_addresses insert_addresses
+            read_cursor move_cursor insert_addresses
             list_open_movements insert_movements explain_movements insert_result record_treasury
-            insert_remainders list_remainders list_treasury page_unsurveyed move_survey read_survey
-            read_survey_place list_swept find_signed""",
+            insert_remainders list_remainders list_treasury move_survey read_survey
+            read_survey_place find_signed""",
         "merchants/cells/placement.sql": "write_state",
         "merchants/xpub_pool.sql": "insert_accounts",
         "audit/rollback/evidence.sql": "record_evidence",
@@ -162,6 +168,8 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "approvals/proposals.sql": "insert_proposal decide",
         "book/book.sql": "insert_sub_users insert_wallet_addresses insert_withdrawals",
         "callbacks/outbox.sql": "pause_merchant resume_merchant",
+        "custody/cold/transfers.sql": "open_transfer ask_drop",
+        "custody/cold/wallets.sql": "retire register restore set_limits",
         "custody/records.sql": "record_treasury",
         "deposits/sandbox_deposits.sql": "lock_deposits insert_deposit",
         "sandbox/sandbox.sql": """

@@ -92,6 +92,7 @@ _OF_CHAIN: Final = {
     "finality": _K,
     "fee_cap": _K | _S,
     "stuck_blocks": _K,
+    "cold_addresses": _KEYS,
     "coin_price": _K,
     "explorer": _W,
 }

@@ -154,9 +154,11 @@ GRANTS: Final[Mapping[str, Grant]] = {
     ),
     "cold_limit": Grant(_CHANGE, _READ),
     "cold_transfer": Grant(
-        "select, insert, update (version, step, tx_hash, drop_asked_by, obstacle)", "select, update"
+        "select, insert, update (version, step, tx_hash, drop_asked_by, obstacle)",
+        "select, update (version, claimed_until_ms, step, nonce, reserved_ms, ended_no, unsigned,"
+        " unsigned_at_block, unsigned_until_ms, tx_hash, obstacle, cause, ended_ms)",
     ),
-    "cold_signed": Grant(_ADD, _ADD),
+    "cold_signed": Grant("insert", _ADD),
     # Callbacks.
     "callback_attempt": Grant(
         _READ, "select, insert, update (address, http_status, error, answer, latency_ms)"
@@ -170,7 +172,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     # What tests in a sandbox asked for. A live service has no row.
     "sandbox_count": Grant(_KEEP, _KEEP),
     # Reconciliation and figures.
-    "custody_address": Grant("", _ADD),
+    "custody_address": Grant(_READ, _ADD),
     "custody_cursor": Grant("", _CHANGE),
     "custody_survey": Grant("", _CHANGE),
     "custody_movement": Grant("", "select, insert, update (explained_ms)"),
