@@ -197,7 +197,8 @@ class ColdScene:
         assert one.unsigned is not None
         kind = evm_transactions if is_evm(one.chain) else tron_transactions
         signature = key.sign_recoverable(kind.compute_signing_hash(one.unsigned), hasher=None)
-        return kind.join(one.unsigned, signature).hex()
+        raw: bytes = kind.join(one.unsigned, signature)
+        return raw.hex()
 
 
 async def open_cold_scene(url: str, closing: AsyncExitStack, moved: Moved) -> ColdScene:

@@ -331,15 +331,12 @@ async def _fetch(connection: Connection, name: str, values: dict[str, Any]) -> S
 
 
 def _read_rows(rows: Sequence[Sequence[Any]]) -> list[ColdTransfer]:
-    return [
-        ColdTransfer(
-            *row[:4],
-            hot=bytes(row[4]),
-            cold=bytes(row[5]),
-            **dict(zip(_FIELDS[6:], row[6:], strict=True)) | {"unsigned": _bytes(row[12])},
-        )
-        for row in rows
-    ]
+    return [_read_row(dict(zip(_FIELDS, row, strict=True))) for row in rows]
+
+
+def _read_row(row: dict[str, Any]) -> ColdTransfer:
+    row |= {name: _bytes(row[name]) for name in ("hot", "cold", "unsigned")}
+    return ColdTransfer(**row)
 
 
 def _bytes(value: Any) -> bytes | None:
