@@ -930,6 +930,7 @@ CREATE TABLE public.operator (
     theme text,
     created_ms bigint NOT NULL,
     signed_in_ms bigint,
+    must_change_password boolean DEFAULT false NOT NULL,
     CONSTRAINT operator_confirmed CHECK (((totp_confirmed_ms IS NULL) OR ((totp_sealed IS NOT NULL) AND (totp_last_step IS NOT NULL)))),
     CONSTRAINT operator_language_check CHECK ((language = ANY (ARRAY['en'::text, 'zh-CN'::text]))),
     CONSTRAINT operator_name_check CHECK ((name ~ '^[A-Za-z0-9._@-]{1,64}$'::text)),

@@ -11,7 +11,7 @@ from tests.browser.conftest import DESKTOP, NARROW, PHONE, CheckAxe, Screen, Sho
 from tests.console.conftest import PASSWORD, ConsoleUser, People
 from tests.journeys.conftest import DAY_MS, Platform, Shop
 
-from merchant_wallet.console.request import COOKIE
+from merchant_wallet.console.session_cookie import COOKIE
 from merchant_wallet.operators import totp
 
 WORKING = True
@@ -194,7 +194,7 @@ def test_a_merchant_is_opened_and_priced_with_a_preview(
     page.get_by_role("link", name="Fees and rates").click()
     preview = page.locator("#preview")
     expect(preview).to_contain_text("1,000.00USDT")
-    page.get_by_label("Withdrawal fee", exact=True).fill("0.005")
+    page.get_by_label("Withdrawal fee", exact=True).fill("0.5")
     expect(preview).to_contain_text("995.00USDT")
     page.get_by_label("Amount").fill("200")
     page.get_by_label("Smallest withdrawal fee").fill("3")
@@ -203,7 +203,7 @@ def test_a_merchant_is_opened_and_priced_with_a_preview(
     expect(preview).to_contain_text("1,410.00KFB")
     page.get_by_label("Withdrawal fee", exact=True).fill("five")
     expect(preview).to_contain_text("The fee is not a value.")
-    page.get_by_label("Withdrawal fee", exact=True).fill("0.005")
+    page.get_by_label("Withdrawal fee", exact=True).fill("0.5")
     page.get_by_role("button", name="Save fees").click()
     expect(page.locator(".toast")).to_contain_text("Saved")
     page.get_by_label("Own rate").first.fill("7.05")

@@ -19,7 +19,7 @@ from tests.console.conftest import People
 from tests.console.test_withdrawals import QUEUE, Till
 from tests.journeys.conftest import MASTER_KEY, START_TIMEOUT_S, Platform
 
-from merchant_wallet.console.request import COOKIE
+from merchant_wallet.console.session_cookie import COOKIE
 
 __all__ = ["people"]
 

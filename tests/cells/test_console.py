@@ -181,7 +181,8 @@ def test_decisions_about_orders_and_balances_reach_the_merchants_cell(
 ) -> None:
     other = people.signed_in("operator")
     for one in open_shops(platform, layout):
-        approved = other.post("/console/withdrawals/approve", {"order": str(one.order_id), "confirmed": "1"})
+        form = {"order": str(one.order_id), "confirmed": "1"}
+        approved = other.follow(other.post("/console/withdrawals/approve", form))
         assert "1 of 1 went through" in approved.text
         thawed = owner.follow(owner.post(f"/console/withdrawals/{one.frozen_id}/thaw"))
         assert "Thawed: the workers go on with it." in thawed.text

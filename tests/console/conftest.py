@@ -14,7 +14,7 @@ import pytest
 from tests.journeys.conftest import DAY_MS, Clock, Platform, clock, platform, shop
 
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
-from merchant_wallet.console.request import COOKIE, CSRF_KEY
+from merchant_wallet.console.session_cookie import COOKIE, CSRF_KEY
 from merchant_wallet.operators import records, sessions, totp
 from merchant_wallet.operators.roles import Operator
 from merchant_wallet.web import csrf
@@ -149,8 +149,16 @@ class People:
         person = self.newcomer(role, merchant_id, name)
         return self.give_session(person)
 
-    def meet(self, operator: Operator) -> ConsoleUser:
-        """A visitor for an operator that another operator created; not signed in yet."""
+    def meet(self, operator: Operator, *, has_own_password: bool = True) -> ConsoleUser:
+        """A visitor for an operator that another operator created; not signed in yet.
+
+        `has_own_password`: has chosen one since the first one was handed over.
+        """
+        if has_own_password:
+            self.platform.rows(
+                "update operator set must_change_password = false where operator_id = %s",
+                operator.operator_id,
+            )
         return self._keep(ConsoleUser(self.platform, operator))
 
     def again(self, known: ConsoleUser) -> ConsoleUser:

@@ -21,6 +21,8 @@ ROWS = {
     "GET /console/withdrawals/all": ALL,
     "GET /console/withdrawals/{order_id:int}": ALL,
     "GET /console/withdrawals/{order_id:int}/state": ALL,
+    "GET /console/withdrawals/confirm": ALL,
+    "GET /console/withdrawals/results": ALL,
     "POST /console/withdrawals/approve": HANDS,
     "POST /console/withdrawals/cancel": OWN_HANDS,
     "POST /console/withdrawals/{order_id:int}/refund": HANDS,

@@ -140,7 +140,7 @@ def test_an_approval_says_that_nothing_is_paid_while_the_chain_is_stopped(till: 
     page = read_text(operator.page(f"{QUEUE}/{order}"))
     assert "It is paid at once" not in page
     assert f"It will not be paid at once Payouts on TRC20 are stopped: {CAUSE}" in page
-    asked = read_text(operator.post(f"{QUEUE}/approve", {"order": str(order)}).text)
+    asked = read_text(operator.follow(operator.post(f"{QUEUE}/approve", {"order": str(order)})).text)
     assert "None of them will be paid at once" in asked
     assert "paid at once, and" not in asked
     assert "Approved, and not paid yet: Payouts on TRC20 are stopped." in decide(operator, "approve", order)
@@ -154,7 +154,8 @@ def test_an_approval_says_that_nothing_is_paid_while_the_chain_is_stopped(till: 
 def test_each_of_several_orders_shows_whether_it_will_wait(till: Till, people: People) -> None:
     waits, goes = till.order("60", chain="TRC20"), till.order("60", chain="ERC20")
     stop(till.platform)
-    asked = people.signed_in("operator").post(f"{QUEUE}/approve", {"order": [str(waits), str(goes)]})
+    operator = people.signed_in("operator")
+    asked = operator.follow(operator.post(f"{QUEUE}/approve", {"order": [str(waits), str(goes)]}))
     assert "Those with a reason beside them will not be paid at once" in read_text(asked.text)
     assert asked.text.count("cell-reason") == 1
 

@@ -19,7 +19,7 @@ from merchant_wallet.book.outcomes import Adjusted
 from merchant_wallet.book.state import Posting
 from merchant_wallet.console import book_export, verifier
 from merchant_wallet.console.books import list_statement_lines
-from merchant_wallet.console.request import COOKIE
+from merchant_wallet.console.session_cookie import COOKIE
 from merchant_wallet.console.verifier import Verification
 from merchant_wallet.reporting.entries import EntryLine
 from merchant_wallet.reporting.export import COLUMNS

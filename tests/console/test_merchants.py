@@ -166,28 +166,24 @@ def test_a_status_that_is_none_resumes_nobody(people: People, shop: Shop, form: 
 
 def test_fees_are_set_beside_the_preview(platform: Platform, people: People, shop: Shop) -> None:
     operator = people.signed_in("operator")
-    typed = fees_form(
-        operator, shop, transfer_fee_rate="0.01", withdraw_fee_rate="0.004", withdraw_fee_min="2"
-    )
+    typed = fees_form(operator, shop, transfer_fee_rate="1", withdraw_fee_rate="0.4", withdraw_fee_min="2")
     answer = operator.post(url_of(shop, "/fees"), typed)
     assert "Saved" in read_text(operator.follow(answer).text)
     quoted = shop.client.do("getWithdrawFee", amount="1000", currency="USDT")
     assert (quoted["fee"], quoted["amountArrival"]) == ("4", "996")
-    wrong = operator.post(url_of(shop, "/fees"), typed | {"withdraw-fee-rate": "40%"})
+    wrong = operator.post(url_of(shop, "/fees"), typed | {"withdraw-fee-rate": "140%"})
     assert wrong.status_code == 422
-    assert 'value="40%"' in wrong.text
+    assert 'value="140%"' in wrong.text
     # The preview reads the form, not the settings that were stored before.
     told = read_text(wrong.text)
     assert "The fee is not a value." in told
-    again = operator.post(
-        url_of(shop, "/fees"), typed | {"withdraw-fee-min": "-", "transfer-fee-rate": "0.25"}
-    )
+    again = operator.post(url_of(shop, "/fees"), typed | {"withdraw-fee-min": "-", "transfer-fee-rate": "25"})
     assert "750.00 KFB after a fee of 250.00 KFB" in read_text(again.text)
 
 
 def test_the_preview_tells_what_the_interface_answers(people: People, shop: Shop) -> None:
     operator = people.signed_in("operator")
-    typed = {"transfer-fee-rate": "0.0125", "withdraw-fee-rate": "0.0033", "withdraw-fee-min": "1.5"}
+    typed = {"transfer-fee-rate": "1.25", "withdraw-fee-rate": "0.33%", "withdraw-fee-min": "1.5"}
     query = {"amount": "123.45", **typed, "rate-usdt-kfb": "7.01234567", "rate-kfb-usdt": ""}
     part = read_text(operator.get(url_of(shop, "/preview"), params=query).text)
     operator.post(url_of(shop, "/fees"), {**fees_form(operator, shop), **typed})
@@ -250,7 +246,7 @@ def test_a_rate_that_would_make_money_in_a_loop_is_refused_with_the_largest_that
     people: People, shop: Shop
 ) -> None:
     operator = people.signed_in("operator")
-    form = {"direction": "USDT:KFB", "do": "set", "rate-usdt-kfb": "7.2", "rate-usdt-kfb-age": "60"}
+    form = {"direction": "USDT:KFB", "do": "set", "rate-usdt-kfb": "7.2", "rate-usdt-kfb-hours": "60"}
     answer = operator.post(url_of(shop, "/rates"), form)
     assert answer.status_code == 422
     assert "at most 7.14285714" in read_text(answer.text)
@@ -264,9 +260,9 @@ def test_a_rate_that_would_make_money_in_a_loop_is_refused_with_the_largest_that
     [
         ({"rate-usdt-kfb": "0"}, "rate-usdt-kfb"),
         ({"rate-usdt-kfb": "seven"}, "rate-usdt-kfb"),
-        ({"rate-usdt-kfb": "7", "rate-usdt-kfb-age": "0"}, "rate-usdt-kfb-age"),
-        ({"rate-usdt-kfb": "7", "rate-usdt-kfb-age": "1.5"}, "rate-usdt-kfb-age"),
-        ({"rate-usdt-kfb": "7", "rate-usdt-kfb-age": "9" * 30}, "rate-usdt-kfb-age"),
+        ({"rate-usdt-kfb": "7", "rate-usdt-kfb-hours": "0"}, "rate-usdt-kfb-hours"),
+        ({"rate-usdt-kfb": "7", "rate-usdt-kfb-hours": "3600"}, "rate-usdt-kfb-hours"),
+        ({"rate-usdt-kfb": "7", "rate-usdt-kfb-age": "60"}, "rate-usdt-kfb-hours"),
     ],
 )
 def test_a_rate_that_is_none_is_refused_beside_its_field(

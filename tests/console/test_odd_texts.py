@@ -13,7 +13,7 @@ from tests.console.conftest import ConsoleUser, People
 from tests.console.test_rights import PAGES, Scene, name, scene
 from tests.journeys.conftest import Platform
 
-from merchant_wallet.console.request import COOKIE
+from merchant_wallet.console.session_cookie import COOKIE
 
 __all__ = ["scene"]
 

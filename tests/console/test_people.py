@@ -6,7 +6,7 @@ import pytest
 from tests.console.conftest import PASSWORD, SIGN_IN, ConsoleUser, People, read_text
 from tests.journeys.conftest import Clock, Platform, Shop
 
-from merchant_wallet.console.request import COOKIE
+from merchant_wallet.console.session_cookie import COOKIE
 
 pytestmark = pytest.mark.usefixtures("time_passes")
 
@@ -129,6 +129,9 @@ def test_who_is_reset_sets_up_everything_anew(people: People, clock: Clock) -> N
     (other.password,) = re.findall(r">([A-Za-z0-9]{20})<", answer.text)
     assert not is_signed_in(other)
     assert other.enrol().status_code == 200
+    assert "/console/account/password" in other.get("/console/merchants").headers["location"]
+    own = "three quiet lighthouse keepers"
+    other.post("/console/account/password", {"old": other.password, "new": own, "again": own})
     assert is_signed_in(other)
 
 

@@ -94,7 +94,7 @@ def test_why_a_proposal_failed_is_told_with_its_rules_own_words(platform: Platfo
         "direction": "USDT:KFB",
         "do": "set",
         "rate-usdt-kfb": "8",
-        "rate-usdt-kfb-age": "",
+        "rate-usdt-kfb-hours": "",
         "reason": WHY,
     }
     set_back = "update rate set kfb_usdt_e8 = %s where merchant_id = 0"

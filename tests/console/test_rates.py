@@ -31,7 +31,7 @@ def restore(platform: Platform) -> None:
 
 def test_a_rate_is_set_with_its_age_and_the_log_says_what_it_was(platform: Platform, people: People) -> None:
     operator = people.signed_in("operator")
-    assert "Saved." in change(operator, "set", "USDT:KFB", rate_usdt_kfb="7.05", rate_usdt_kfb_age="600")
+    assert "Saved." in change(operator, "set", "USDT:KFB", rate_usdt_kfb="7.05", rate_usdt_kfb_hours="10 min")
     assert rate(platform, "usdt_kfb_e8") == 705_000_000
     assert rate(platform, "usdt_kfb_max_age_ms") == 600_000
     found = platform.rows(
@@ -80,9 +80,9 @@ def test_a_direction_is_paused_resumed_and_taken_away(platform: Platform, people
 
 def test_what_is_no_rate_or_age_is_said_beside_its_field(platform: Platform, people: People) -> None:
     operator = people.signed_in("operator")
-    told = change(operator, "set", "USDT:KFB", rate_usdt_kfb="seven", rate_usdt_kfb_age="-1")
+    told = change(operator, "set", "USDT:KFB", rate_usdt_kfb="seven", rate_usdt_kfb_hours="-1")
     assert "A rate is above 0" in told
-    assert "A whole number of seconds" in told
+    assert "Hours such as 1.5, or 30 min" in told
     assert operator.post(RATES, {"do": "set", "direction": "USDT:BTC"}).status_code == 400
     assert rate(platform, "usdt_kfb_e8") == 710_000_000
 

@@ -9,8 +9,8 @@ from tests.journeys.conftest import Clock, Platform
 
 from merchant_wallet.base import db
 from merchant_wallet.console.passwords import SENTENCES
-from merchant_wallet.console.request import COOKIE
 from merchant_wallet.console.return_path import HOME, read_return_path
+from merchant_wallet.console.session_cookie import COOKIE
 from merchant_wallet.operators import passwords, sessions, totp
 from merchant_wallet.operators.passwords import PasswordRefused
 from merchant_wallet.web.languages import read_words

@@ -146,23 +146,23 @@ def test_a_fee_moves_within_the_band_by_one_person_and_small_steps_do_not_add_up
         }
         return ann.post(url, {**page, "transfer-fee-rate": rate, "reason": WHY})
 
-    for rate in ("0.03", "0.05"):
+    for rate in ("3", "5"):
         assert set_fee(rate).headers["location"].endswith("/rates")
-    assert proposal_of(set_fee("0.06"))
+    assert proposal_of(set_fee("6"))
     clock.advance(DAY_MS + HOUR_MS)
     again = people.again(ann)
     ann.http.cookies.update(again.http.cookies)
-    assert set_fee("0.06").headers["location"].endswith("/rates")
+    assert set_fee("6").headers["location"].endswith("/rates")
     bob = people.signed_in("operator")
-    bob.follow(accept(bob, proposal_of(set_fee("0.2"))))
-    proposal_of(set_fee("0.1"))
+    bob.follow(accept(bob, proposal_of(set_fee("20"))))
+    proposal_of(set_fee("10%"))
 
 
 def test_a_rate_beyond_the_band_of_a_day_needs_two(platform: Platform, people: People) -> None:
     ann, bob = people.signed_in("operator"), people.signed_in("operator")
 
     def set_rate(rate: str, do: str = "set") -> Any:
-        form = {"direction": "USDT:KFB", "do": do, "rate-usdt-kfb": rate, "rate-usdt-kfb-age": ""}
+        form = {"direction": "USDT:KFB", "do": do, "rate-usdt-kfb": rate, "rate-usdt-kfb-hours": ""}
         return ann.post("/console/rates", {**form, "reason": WHY})
 
     def rate() -> Any:
@@ -221,12 +221,12 @@ def test_a_rate_that_two_people_moved_far_can_be_set_again_by_one(platform: Plat
     ann, bob = people.signed_in("operator"), people.signed_in("operator")
 
     def set_rate(rate: str, age: str) -> Any:
-        form = {"direction": "USDT:KFB", "do": "set", "rate-usdt-kfb": rate, "rate-usdt-kfb-age": age}
+        form = {"direction": "USDT:KFB", "do": "set", "rate-usdt-kfb": rate, "rate-usdt-kfb-hours": age}
         return ann.post("/console/rates", {**form, "reason": WHY})
 
-    bob.follow(accept(bob, proposal_of(set_rate("6.1", "600"))))
-    assert set_rate("6.1", "600").headers["location"] == "/console/rates", "or it would grow too old"
-    proposal_of(set_rate("7", "600"))
+    bob.follow(accept(bob, proposal_of(set_rate("6.1", "600 s"))))
+    assert set_rate("6.1", "600 s").headers["location"] == "/console/rates", "or it would grow too old"
+    proposal_of(set_rate("7", "600 s"))
     platform.set_rate("USDT:KFB", "7.1")
 
 

@@ -10,12 +10,14 @@ from merchant_wallet.base.db import connect
 from merchant_wallet.operators import records
 from merchant_wallet.operators.records import Connection
 from merchant_wallet.operators.sessions import (
+    ENDED_MS,
     IDLE_MS,
     LIFE_MS,
     PENDING_MS,
     SessionOver,
     end_session,
     end_sessions,
+    find_ended,
     list_sessions,
     open_session,
     read_pending,
@@ -205,9 +207,26 @@ async def test_what_a_browser_says_about_itself_is_cut_and_cleaned(conn: Connect
     assert session.shown.source == "unknown"
 
 
-async def test_expired_sessions_are_dropped_when_somebody_signs_in(conn: Connection, ann: int) -> None:
-    for _ in range(3):
-        await open_one(conn, ann)
+async def test_sessions_that_expired_a_day_ago_are_dropped_when_somebody_signs_in(
+    conn: Connection, ann: int
+) -> None:
+    tokens = [await open_one(conn, ann) for _ in range(3)]
     await open_one(conn, ann, NOW_MS + LIFE_MS)
+    # Until then a form that was sent too late still belongs to somebody, and the session opens nothing.
+    assert await find_ended(conn, tokens[0], NOW_MS + LIFE_MS) == ann
+    assert await read_session(conn, tokens[0], NOW_MS + LIFE_MS) is None
+    await open_one(conn, ann, NOW_MS + LIFE_MS + ENDED_MS)
+    row = await (await conn.execute("select count(*) from operator_session")).fetchone()
+    assert row == (2,)
+
+
+async def test_a_live_session_and_one_that_was_ended_are_nobodys_ended_one(
+    conn: Connection, ann: int
+) -> None:
+    token = await open_one(conn, ann)
+    assert await find_ended(conn, token, NOW_MS) is None
+    await end_sessions(conn, ann)
+    assert await find_ended(conn, token, NOW_MS + LIFE_MS) is None
+    await open_one(conn, ann, NOW_MS + LIFE_MS + 2 * ENDED_MS)
     row = await (await conn.execute("select count(*) from operator_session")).fetchone()
     assert row == (1,)

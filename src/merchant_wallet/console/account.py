@@ -11,7 +11,15 @@ from starlette.responses import Response
 
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.passwords import explain
-from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
+from merchant_wallet.console.request import (
+    OWN_PASSWORD,
+    POST,
+    Connection,
+    ConsoleRequest,
+    Page,
+    record_change,
+)
+from merchant_wallet.console.return_path import read_return_path
 from merchant_wallet.operators import attempts, authentication, records, sessions
 from merchant_wallet.operators.passwords import PasswordRefused
 from merchant_wallet.operators.records import OperatorRefused
@@ -26,6 +34,15 @@ _WAIT: Final = N_("Too many tries. Try again in {seconds} seconds.")
 async def show_account(request: ConsoleRequest, conn: Connection) -> Response:
     """The whole page."""
     return await _show(request, conn)
+
+
+async def show_password_form(request: ConsoleRequest, conn: Connection) -> Response:
+    """The form for an own password, for those who were handed theirs. Others use their account's page."""
+    if not request.operator.must_change_password:
+        return request.context.responses.redirect(ACCOUNT)
+    return _show_own_password(
+        request, EMPTY_FORM, read_return_path(request.http.query_params.get("back", ""))
+    )
 
 
 async def change_password(request: ConsoleRequest, conn: Connection) -> Response:
@@ -54,7 +71,8 @@ async def change_password(request: ConsoleRequest, conn: Connection) -> Response
         await authentication.note_wrong_password(conn, operator, request.source, request.at_ms)
         return await _show(request, conn, FormState(errors={"old": request.translate(_WRONG)}))
     await attempts.uncount(conn, attempt, request.at_ms)
-    return request.redirect(ACCOUNT, N_("Your password is changed. All your other sessions were ended."))
+    back = read_return_path(request.form.text("back")) if operator.must_change_password else ACCOUNT
+    return request.redirect(back, N_("Your password is changed. All your other sessions were ended."))
 
 
 async def end_session(request: ConsoleRequest, conn: Connection) -> Response:
@@ -127,6 +145,8 @@ async def _show(
     request: ConsoleRequest, conn: Connection, form_state: FormState = EMPTY_FORM, status: int = 200
 ) -> Response:
     number = request.operator.operator_id
+    if request.operator.must_change_password:
+        return _show_own_password(request, form_state, read_return_path(request.form.text("back")), status)
     return request.page(
         "console/account.html",
         active="account",
@@ -134,6 +154,18 @@ async def _show(
         form_state=form_state,
         sessions=await sessions.list_sessions(conn, number, request.at_ms),
         codes_left=await authentication.count_recovery_codes(conn, number),
+    )
+
+
+def _show_own_password(
+    request: ConsoleRequest, form_state: FormState, back: str, status: int = 200
+) -> Response:
+    return request.page(
+        "console/own_password.html",
+        active="account",
+        status=status if form_state.ok else max(status, 422),
+        form_state=form_state,
+        back=back,
     )
 
 
@@ -150,9 +182,10 @@ def _subject(request: ConsoleRequest) -> str:
 
 ROUTES: Final = (
     Page(ACCOUNT, show_account, None),
-    Page(f"{ACCOUNT}/password", change_password, None, POST),
+    Page(OWN_PASSWORD, show_password_form, None),
+    Page(OWN_PASSWORD, change_password, None, POST, keeps_form=False),
     Page(f"{ACCOUNT}/sessions/end", end_session, None, POST),
     Page(f"{ACCOUNT}/sessions/end-others", end_sessions, None, POST),
-    Page(f"{ACCOUNT}/recovery-codes", renew_codes, None, POST),
+    Page(f"{ACCOUNT}/recovery-codes", renew_codes, None, POST, keeps_form=False),
     Page(f"{ACCOUNT}/look", set_preferences, None, POST),
 )

@@ -148,5 +148,5 @@ def _show(
 
 ROUTES: Final = (
     Page(DEBUGGER, show_debugger, Right.READ, own_book=True),
-    Page(DEBUGGER, judge_request, Right.READ, POST, own_book=True),
+    Page(DEBUGGER, judge_request, Right.READ, POST, own_book=True, keeps_form=False),
 )

@@ -16,6 +16,7 @@ from merchant_wallet.base.money import (
 from merchant_wallet.book.rules.withdrawals import compute_withdrawal_fee
 from merchant_wallet.exchange.rates import DIRECTIONS
 from merchant_wallet.web.languages import N_
+from merchant_wallet.web.typed_values import read_percent
 
 SAMPLE: Final = "1000"
 _NO_AMOUNT: Final = N_("Type an amount such as 1000.")
@@ -77,9 +78,9 @@ def preview(amount: str, conditions: Conditions) -> Preview:
 
 
 def read_share(text: str) -> int | None:
-    """A typed share, or None."""
+    """The share of a typed percentage, or None."""
     try:
-        return parse_rate(text.strip(), minimum_e8=0, maximum_e8=RATE_SCALE)
+        return parse_rate(read_percent(text), minimum_e8=0, maximum_e8=RATE_SCALE)
     except ValueError:
         return None
 

@@ -11,7 +11,7 @@ import msgspec
 from starlette.responses import Response
 
 from merchant_wallet.base.money import format_rate
-from merchant_wallet.console import proposal_forms
+from merchant_wallet.console import proposal_forms, setting_fields
 from merchant_wallet.console.fee_preview import (
     SAMPLE,
     Conditions,
@@ -46,7 +46,7 @@ from merchant_wallet.exchange import rates
 from merchant_wallet.exchange.rates import DIRECTIONS, EffectiveRate, RateLine, RateRefused
 from merchant_wallet.exchange.rates import ONE as LOOP_LIMIT
 from merchant_wallet.merchants import two_person_changes
-from merchant_wallet.merchants.records import Merchant, show_settings
+from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_
 
@@ -98,8 +98,8 @@ async def change_fees(request: ConsoleRequest, conn: Connection) -> Response:
     """Set the three fees."""
     merchant = await load(request, conn)
     typed = {name: request.form.raw(name) for name in FEES}
-    texts = {name: text.strip() for name, text in typed.items()}
-    if errors := find_errors(request, texts):
+    texts = setting_fields.to_texts(typed)
+    if errors := find_errors(request, texts, typed):
         return await _show(request, conn, merchant, FormState(typed, errors), request.form.text("marks"))
     try:
         changed = await change(request, conn, merchant.merchant_id, texts)
@@ -135,7 +135,7 @@ async def _show(
         RateForm(d, format_field_name(d), force[d], await rates.find_line(conn, merchant.merchant_id, d))
         for d in DIRECTIONS
     ]
-    settings = show_settings(merchant)
+    settings = setting_fields.show_fields(merchant)
     fees = {name: settings[name] for name in FEES}
     conditions = _read_conditions(merchant, force, request.at_ms, {**fees, **form_state.values})
     return request.page(

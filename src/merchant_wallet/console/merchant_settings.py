@@ -74,7 +74,7 @@ async def change_settings(request: ConsoleRequest, conn: Connection) -> Response
     merchant = await load(request, conn)
     typed = setting_fields.read_typed(request.form)
     texts = setting_fields.to_texts(typed)
-    if errors := find_errors(request, texts):
+    if errors := find_errors(request, texts, typed):
         problem = request.translate(_SOME_WRONG if len(errors) > 1 else _ONE_WRONG, count=len(errors))
         return await _show(
             request, conn, merchant, FormState(typed, errors, problem), request.form.text("marks")
@@ -163,7 +163,8 @@ async def _propose_loosened(
 
 def explain(request: ConsoleRequest, changed_meanwhile: ChangedMeanwhile) -> dict[str, str]:
     """The message beside each field that somebody else has changed."""
-    return {name: request.translate(_MOVED, now=now) for name, now in changed_meanwhile.moved.items()}
+    shown = setting_fields.show_texts(changed_meanwhile.moved)
+    return {name: request.translate(_MOVED, now=now) for name, now in shown.items()}
 
 
 def mark_texts(merchant: Merchant) -> str:
@@ -184,10 +185,15 @@ def _read_marks(text: str) -> dict[str, str]:
     return {name: mark for name, _, mark in (pair.partition("=") for pair in text.split())}
 
 
-def find_errors(request: ConsoleRequest, texts: Mapping[str, str]) -> dict[str, str]:
+def find_errors(
+    request: ConsoleRequest, texts: Mapping[str, str], typed: Mapping[str, str]
+) -> dict[str, str]:
     """The error of each field, in the user's language."""
-    errors = {}
+    mistyped = setting_fields.find_mistyped(typed)
+    errors = {name: request.translate(one.text, typed=one.typed) for name, one in mistyped.items()}
     for name, error in setting_fields.find_errors(texts).items():
+        if name in errors:
+            continue
         errors[name] = _describe_error(request, error) if texts[name] else request.translate(_REQUIRED)
     if not request.context.settings.sandbox:
         for name in _SECURE:

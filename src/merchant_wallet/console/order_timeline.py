@@ -43,6 +43,7 @@ TITLES: Final[Mapping[int, str]] = {
 APPROVED: Final = N_("Approved")
 NEEDS_NO_WORD: Final = N_("Below the limit: needs no approval")
 FIRST_YES: Final = N_("First approval")
+SECOND_YES: Final = N_("Second approval")
 WAITS_FOR_ONE: Final = N_("Waits for approval")
 TWO: Final = N_("Above the second limit: two people must approve it")
 WAITS_FOR_SECOND: Final = N_("Waits for a second person's approval")
@@ -139,19 +140,20 @@ def _show_actor(timeline: Timeline, actor: str) -> str:
 
 
 def _list_approvals(timeline: Timeline) -> list[TimelineEvent]:
+    """Each approval at its time, with the person who gave it."""
     order = timeline.order
-    if order.approved_ms is None:
-        return []
-    if order.approved_by == BY_LIMIT:
+    if order.approved_by == BY_LIMIT and order.approved_ms is not None:
         return [TimelineEvent(NEEDS_NO_WORD, order.approved_ms)]
-    names = [name for name in (order.first_approved_by, order.approved_by) if name]
-    return [
-        TimelineEvent(
-            APPROVED,
-            order.approved_ms,
-            note=", ".join(filter(None, (_show_actor(timeline, n) for n in names))),
-        )
-    ]
+    first, second = order.first_approved_by, order.approved_by
+    given = []
+    if first is not None and (order.first_approved_ms or order.approved_ms) is not None:
+        # Orders of older versions do not have the time of their first approval.
+        at_ms = order.first_approved_ms or order.approved_ms
+        given.append(TimelineEvent(FIRST_YES, at_ms, note=_show_actor(timeline, first)))
+    if order.approved_ms is not None:
+        title = APPROVED if first is None else SECOND_YES
+        given.append(TimelineEvent(title, order.approved_ms, note=_show_actor(timeline, second or "")))
+    return given
 
 
 def _list_transfers(timeline: Timeline) -> list[TimelineEvent]:
@@ -184,7 +186,8 @@ def _list_remaining(timeline: Timeline) -> list[TimelineEvent]:
     order = timeline.order
     if order.status == PENDING and order.approved_ms is None:
         first = order.first_approved_by
-        given = [] if first is None else [TimelineEvent(FIRST_YES, note=_show_actor(timeline, first))]
+        is_dated = first is None or order.first_approved_ms is not None
+        given = [] if is_dated else [TimelineEvent(FIRST_YES, note=_show_actor(timeline, first or ""))]
         title = WAITS_FOR_SECOND if first is not None else WAITS_FOR_ONE
         waits = TimelineEvent(title, state=CURRENT, word="" if count_needed_approvals(order) == 1 else TWO)
         return [*given, waits, TimelineEvent(TO_BE_PAID, state=TODO), TimelineEvent(CALLBACK_DUE, state=TODO)]

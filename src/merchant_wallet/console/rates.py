@@ -25,6 +25,7 @@ from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import merchants
 from merchant_wallet.reporting.paging import read_number, split_page
 from merchant_wallet.web.languages import N_
+from merchant_wallet.web.typed_values import TypedWrong, read_time_ms
 
 RATES: Final = "/console/rates"
 PAGE_ROWS: Final = 30
@@ -32,7 +33,7 @@ SET: Final = "set"
 REMOVE: Final = "remove"
 DOES: Final = (SET, REMOVE, "pause", "resume")
 NO_RATE: Final = N_("A rate is above 0 and at most 1000000, with up to 8 decimals.")
-NO_AGE: Final = N_("A whole number of seconds above 0, or nothing.")
+OLD_FORM: Final = N_("This form is from before an update. Load the page again: the time is in hours now.")
 ARBITRAGE: Final = N_("A loop of exchanges would make money. With the rate back it can be at most {largest}.")
 ARBITRAGE_FOR: Final = N_(
     "For {name}, which has a rate of its own, a loop of exchanges would make money. At most {largest}."
@@ -237,12 +238,13 @@ def read_typed(request: ConsoleRequest, direction: str) -> tuple[int | None, int
     rate_e8 = read_rate(request.form.text(name))
     if rate_e8 is None:
         errors[name] = request.translate(NO_RATE)
-    if age := request.form.text(f"{name}-age"):
-        age_s = read_number(age)
-        if age_s is None or not 0 < age_s <= MAX_RATE_AGE_S:
-            errors[f"{name}-age"] = request.translate(NO_AGE)
-        else:
-            max_age_ms = age_s * 1000
+    if request.form.text(f"{name}-age"):
+        errors[f"{name}-hours"] = request.translate(OLD_FORM)
+    elif age := request.form.text(f"{name}-hours"):
+        try:
+            max_age_ms = read_time_ms(age, MAX_RATE_AGE_S)
+        except TypedWrong as error:
+            errors[f"{name}-hours"] = request.translate(error.text, typed=error.typed)
     return rate_e8, max_age_ms, errors
 
 

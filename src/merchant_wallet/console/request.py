@@ -7,6 +7,7 @@ Rules:
   and after (`change_cell`).
 - A page names the cells that it could not read.
 - The banner of notices and the menu's counts are read once for each whole page.
+- Who has a password that somebody else handed over chooses another one first.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -26,11 +27,14 @@ from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.audit import cell_changes, records
 from merchant_wallet.audit.cell_changes import Told
 from merchant_wallet.book.archive.files import ArchiveFolder
-from merchant_wallet.console import flash
+from merchant_wallet.console import flash, kept_forms
+from merchant_wallet.console.ended_sessions import send_to_sign_in, url_of
 from merchant_wallet.console.inbox_cache import cache_of, count_waiting
 from merchant_wallet.console.menu import Entry, list_entries
+from merchant_wallet.console.missing_rights import explain_missing
 from merchant_wallet.console.notices import Banner, read_banner
-from merchant_wallet.console.return_path import HOME, SIGN_IN, read_return_path
+from merchant_wallet.console.return_path import HOME, read_return_path
+from merchant_wallet.console.session_cookie import COOKIE, CSRF_KEY
 from merchant_wallet.operators import sessions
 from merchant_wallet.operators.roles import Operator, Right, may
 from merchant_wallet.operators.sessions import Session
@@ -39,6 +43,7 @@ from merchant_wallet.web import csrf
 from merchant_wallet.web.cells import CellAway, PageCells
 from merchant_wallet.web.client import THEME_COOKIE, Client
 from merchant_wallet.web.context import PageContext
+from merchant_wallet.web.forbidden import Forbidden
 from merchant_wallet.web.forms import Form, read_form
 from merchant_wallet.web.languages import translate
 from merchant_wallet.web.rate_limiter import AUTHENTICATED
@@ -46,9 +51,10 @@ from merchant_wallet.web.responses import is_part
 
 Connection = AsyncConnection[Any]
 
-COOKIE: Final = "console_session"
-COOKIE_PATH: Final = "/console"
-CSRF_KEY: Final = "console csrf"
+OWN_PASSWORD: Final = "/console/account/password"
+SIGN_OUT: Final = "/console/sign-out"
+_BEFORE_OWN_PASSWORD: Final = (OWN_PASSWORD, SIGN_OUT)
+"""What an operator may request before the password that was handed over is changed."""
 GET: Final = "GET"
 POST: Final = "POST"
 _MAX_ID: Final = 2**63 - 1
@@ -103,11 +109,12 @@ class ConsoleRequest:
         return may(self.operator, right, merchant_id)
 
     def require(self, right: Right, merchant_id: int | None = None) -> None:
-        """Raise HTTPException: 404 if a merchant's user may not know of it, else 403."""
+        """Raise HTTPException: 404 if a merchant's user may not know of it, else 403 with its cause."""
         if self.may(right, merchant_id):
             return
-        foreign = self.merchant_id is not None and merchant_id != self.merchant_id
-        raise HTTPException(404 if foreign else 403)
+        if self.merchant_id is not None and merchant_id != self.merchant_id:
+            raise HTTPException(404)
+        raise Forbidden(explain_missing(self.operator, right, self.translate))
 
     def translate(self, text: str, **values: object) -> str:
         """A text in the user's language."""
@@ -136,7 +143,10 @@ class ConsoleRequest:
             **values,
         }
         shown["banner"] = self.banner.for_page(active)
+        kept = kept_forms.read(self.http, self.context.keyring, self.at_ms)
+        shown["kept_form"] = kept_forms.give(kept, self.operator)
         response = self.context.responses.page(name, self.client.language, shown, status=status)
+        kept_forms.clear_shown(response, kept, self.operator)
         if self.flash_message is not None:
             flash.clear(response)
         return response
@@ -194,7 +204,8 @@ class Page:
     `right` is the right it needs; None: none. With `{merchant_id:int}` in the path the right is checked for
     that merchant, otherwise for the platform. With `own_book` a merchant's user may open it too, for its own
     book: the handler then shows only `request.merchant_id`. `extends_session` is False for requests that an
-    open page makes by itself: they do not keep the session alive.
+    open page makes by itself: they do not keep the session alive. `keeps_form` is False for forms with
+    secrets: they are not given back after a session has ended.
     """
 
     path: str
@@ -203,6 +214,7 @@ class Page:
     method: str = GET
     own_book: bool = False
     extends_session: bool = True
+    keeps_form: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +244,7 @@ def make_route(context: PageContext, page: Page | PublicPage) -> Route:
                         http, context, conn, cells, form, extends_session=page.extends_session
                     )
                     if request is None:
-                        return _send_to_sign_in(http, context)
+                        return await send_to_sign_in(http, context, conn, form, keeps_form=page.keeps_form)
                     return await _answer(request, page, conn)
             except CellAway as away:
                 if request is None or request.merchant_id is not None or is_part(http):
@@ -247,6 +259,8 @@ async def _answer(request: ConsoleRequest, page: Page, conn: Connection) -> Resp
     """The answer of a page, after the checks that all pages have."""
     if page.method == POST:
         csrf.check(request.http, request.form, request.csrf)
+    if request.operator.must_change_password and page.path not in _BEFORE_OWN_PASSWORD:
+        return _send_to_own_password(request)
     _authorize(request, page)
     if page.method == POST:
         return await _answer_post(request, page, conn)
@@ -268,6 +282,15 @@ async def _read_frame(request: ConsoleRequest, conn: Connection) -> ConsoleReque
     waiting = await count_waiting(request.context, conn, request.operator)
     banner = await read_banner(conn, request.cells, request.merchant_id)
     return replace(request, banner=banner, waiting=waiting)
+
+
+def _send_to_own_password(request: ConsoleRequest) -> Response:
+    """Redirect to the form for an own password, and back to the requested page afterwards."""
+    if is_part(request.http):
+        headers = {**request.context.responses.headers(), "hx-redirect": OWN_PASSWORD}
+        return Response(status_code=204, headers=headers)
+    back = read_return_path(request.url) if request.http.method in (GET, "HEAD") else HOME
+    return request.context.responses.redirect(f"{OWN_PASSWORD}?back={quote(back, safe='')}")
 
 
 def _show_away(request: ConsoleRequest, away: CellAway) -> Response:
@@ -308,7 +331,7 @@ async def open_request(
         request_id=http.scope.get("request_id", ""),
         at_ms=at_ms,
         form=form,
-        url=_url_of(http),
+        url=url_of(http),
         cells=cells,
         flash_message=flash.read(http, context.keyring.derive(flash.KEY), token),
     )
@@ -352,16 +375,6 @@ def change_cell(
     return cell_changes.change_cell(home, cell, action, record)
 
 
-def set_session_cookie(response: Response, token: str, *, secure: bool) -> None:
-    """Set the session cookie for the console's paths. It lives until the browser closes."""
-    response.set_cookie(COOKIE, token, path=COOKIE_PATH, httponly=True, samesite="strict", secure=secure)
-
-
-def clear_session_cookie(response: Response) -> None:
-    """Delete the session cookie."""
-    response.delete_cookie(COOKIE, path=COOKIE_PATH, httponly=True, samesite="strict")
-
-
 def read_id(request: ConsoleRequest, name: str) -> int:
     """A number in the path. Raises HTTPException 404 if no id can have this value."""
     number = int(request.http.path_params[name])
@@ -385,19 +398,3 @@ def _authorize(request: ConsoleRequest, page: Page) -> None:
         request.require(page.right, read_id(request, "merchant_id"))
     else:
         request.require(page.right, request.merchant_id if page.own_book else None)
-
-
-def _send_to_sign_in(http: Request, context: PageContext) -> Response:
-    """Redirect to the sign-in form, and back to the requested page afterwards."""
-    if is_part(http):
-        # A part of a page can't show the form, so the whole page is redirected.
-        return Response(status_code=204, headers={**context.responses.headers(), "hx-redirect": SIGN_IN})
-    back = read_return_path(_url_of(http)) if http.method in ("GET", "HEAD") else HOME
-    return context.responses.redirect(SIGN_IN if back == HOME else f"{SIGN_IN}?back={quote(back, safe='')}")
-
-
-def _url_of(http: Request) -> str:
-    """The path and the query of this request."""
-    raw_path: bytes = http.scope["raw_path"]
-    query = http.url.query
-    return raw_path.decode("ascii") + (f"?{query}" if query else "")

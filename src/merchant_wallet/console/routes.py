@@ -36,10 +36,12 @@ from merchant_wallet.console import (
     sub_users,
     withdrawal_decisions,
     withdrawal_order,
+    withdrawal_results,
     withdrawals,
 )
 from merchant_wallet.console.inbox_cache import close_cache
-from merchant_wallet.console.request import COOKIE, Page, PublicPage, make_route
+from merchant_wallet.console.request import Page, PublicPage, make_route
+from merchant_wallet.console.session_cookie import COOKIE
 from merchant_wallet.console.verifier import close_verifier
 from merchant_wallet.web.connections import Connections
 from merchant_wallet.web.context import PageContext
@@ -66,6 +68,7 @@ MODULES: Final[tuple[ModuleType, ...]] = (
     withdrawals,
     withdrawal_decisions,
     withdrawal_order,
+    withdrawal_results,
     payouts,
     books,
     book_export,

@@ -2,7 +2,7 @@
 
 Rules: every setting of `records.SETTINGS` has a field here; a test checks that. A setting without one would
 be shown as a line of text under its own name. The typed values become the texts that `records` parses: an
-empty optional field is `none`, and a list has one item per line.
+empty optional field is `none`, a list has one item per line, and a share is typed as a percentage.
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,14 @@ from merchant_wallet.console.form_state import FormState
 from merchant_wallet.merchants.records import OPERATIONS, SETTINGS, Merchant, show_settings
 from merchant_wallet.web.forms import Form
 from merchant_wallet.web.languages import N_
+from merchant_wallet.web.typed_values import TypedWrong, read_percent, show_percent
 
 LINE: Final = "line"
 AREA: Final = "area"
 CHOICE: Final = "choice"
 SWITCH: Final = "switch"
 CHECKS: Final = "checks"
+PERCENT: Final = "percent"
 _NONE: Final = "none"
 
 
@@ -46,7 +48,7 @@ class FieldGroup:
     fields: tuple[SettingField, ...]
 
 
-_SHARE: Final = N_("A share from 0 to 1: 0.005 is half a percent.")
+PERCENT_HINT: Final = N_("In percent: 0.5 is half a percent.")
 
 GROUPS: Final = (
     FieldGroup(
@@ -69,12 +71,14 @@ GROUPS: Final = (
         N_("Fees"),
         N_("What the platform earns from each call. Try amounts out under Fees and rates."),
         (
-            SettingField("transfer-fee-rate", N_("Transfer fee"), _SHARE, inputmode="decimal"),
-            SettingField("withdraw-fee-rate", N_("Withdrawal fee"), _SHARE, inputmode="decimal"),
+            SettingField("transfer-fee-rate", N_("Transfer fee"), PERCENT_HINT, PERCENT, inputmode="decimal"),
+            SettingField(
+                "withdraw-fee-rate", N_("Withdrawal fee"), PERCENT_HINT, PERCENT, inputmode="decimal"
+            ),
             SettingField(
                 "withdraw-fee-min",
                 N_("Smallest withdrawal fee"),
-                N_("Charged if the share is less than this."),
+                N_("Charged if the percentage comes to less than this."),
                 after="USDT",
                 inputmode="decimal",
             ),
@@ -218,6 +222,11 @@ def show_fields(merchant: Merchant) -> dict[str, str]:
     return {one.name: _show(one, shown[one.name]) for one in list_fields()}
 
 
+def show_texts(texts: Mapping[str, str]) -> dict[str, str]:
+    """Stored texts as they are typed."""
+    return {one.name: _show(one, texts[one.name]) for one in list_fields() if one.name in texts}
+
+
 def read_typed(form: Form) -> dict[str, str]:
     """The typed value of each field, as it can be shown again."""
     return {one.name: _read(form, one) for one in list_fields()}
@@ -226,6 +235,18 @@ def read_typed(form: Form) -> dict[str, str]:
 def to_texts(typed: Mapping[str, str]) -> dict[str, str]:
     """The typed values as the texts that `records.parse_setting` parses."""
     return {one.name: _to_text(one, typed[one.name]) for one in list_fields() if one.name in typed}
+
+
+def find_mistyped(typed: Mapping[str, str]) -> dict[str, TypedWrong]:
+    """The values that can't be read as they were typed, each with its error."""
+    errors = {}
+    for one in list_fields():
+        if one.kind == PERCENT and typed.get(one.name, "").strip():
+            try:
+                read_percent(typed[one.name])
+            except TypedWrong as error:
+                errors[one.name] = error
+    return errors
 
 
 def find_errors(texts: Mapping[str, str]) -> dict[str, ValueError]:
@@ -245,6 +266,8 @@ def fill(typed: Mapping[str, str], errors: Mapping[str, str], problem: str = "")
 
 
 def _show(one: SettingField, text: str) -> str:
+    if one.kind == PERCENT:
+        return show_percent(text)
     if one.kind == CHECKS:
         return "" if text == _NONE else text
     if one.kind == AREA:
@@ -262,4 +285,9 @@ def _read(form: Form, one: SettingField) -> str:
 
 def _to_text(one: SettingField, typed: str) -> str:
     text = " ".join(typed.split()) if one.kind in (AREA, CHECKS) else typed.strip()
+    if one.kind == PERCENT and text:
+        try:
+            return read_percent(text)
+        except TypedWrong:
+            return text
     return text or (_NONE if one.may_be_empty else "")

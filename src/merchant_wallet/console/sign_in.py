@@ -18,17 +18,18 @@ from starlette.responses import Response
 from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.failures import Failures
 from merchant_wallet.console import flash
+from merchant_wallet.console.ended_sessions import ENDED, KEPT, TOO_LONG
 from merchant_wallet.console.request import (
-    COOKIE,
     POST,
+    SIGN_OUT,
     Connection,
     ConsoleRequest,
     Page,
     PublicPage,
-    clear_session_cookie,
     record_change,
 )
 from merchant_wallet.console.return_path import SIGN_IN, read_return_path
+from merchant_wallet.console.session_cookie import COOKIE, clear_session_cookie
 from merchant_wallet.console.sign_in_forms import (
     PENDING_COOKIE,
     read_own_form,
@@ -51,24 +52,36 @@ from merchant_wallet.web.qr import draw_qr
 
 CODE: Final = f"{SIGN_IN}/code"
 ENROL: Final = f"{SIGN_IN}/enrol"
-SIGN_OUT: Final = "/console/sign-out"
 ISSUER: Final = "Merchant Wallet"
 _MAX_NAME: Final = 200
 _MAX_AGENT: Final = 200
 
 _WRONG: Final = N_("Name or password is wrong.")
 _WRONG_CODE: Final = N_("That code is not right, or it was used before.")
+_ENDED: Final = {
+    ENDED: N_("Your session has ended. Sign in again to go on."),
+    KEPT: N_(
+        "Your session has ended, so nothing was changed. What you typed is kept: sign in again as the same "
+        "person and you get it back."
+    ),
+    TOO_LONG: N_(
+        "Your session has ended, so nothing was changed. What you typed is too long to be kept: copy it from "
+        "the page before, then sign in again."
+    ),
+}
 _ARRIVALS: Final = {
     (False, False): "",
     (True, False): N_(
-        "You signed in with a recovery code. {left} are left; make new ones on your account page."
+        "You signed in with a recovery code; {left} are left. A lost phone stays your second factor until an "
+        "owner resets your sign-in. Make new codes on your account page."
     ),
     (False, True): N_(
         "{count} failed attempts to sign in as you since your last sign-in, the last on {when} from {source}."
     ),
     (True, True): N_(
-        "You signed in with a recovery code; {left} are left. {count} failed attempts since your last "
-        "sign-in, the last on {when} from {source}."
+        "You signed in with a recovery code; {left} are left. A lost phone stays your second factor until an "
+        "owner resets your sign-in. {count} failed attempts since your last sign-in, the last on {when} from "
+        "{source}."
     ),
 }
 """By whether a recovery code was used, and whether attempts failed."""
@@ -80,9 +93,9 @@ async def show_sign_in(request: Request, context: PageContext) -> Response:
         token = request.cookies.get(COOKIE, "")
         if token and await sessions.read_session(conn, token, context.clock()) is not None:
             return context.responses.redirect(read_return_path(request.query_params.get("back", "")))
-    return show_page(
-        request, context, "console/sign_in.html", back=read_return_path(request.query_params.get("back", ""))
-    )
+    back = read_return_path(request.query_params.get("back", ""))
+    ended = translate(context.client(request).language, _ENDED.get(request.query_params.get("ended", ""), ""))
+    return show_page(request, context, "console/sign_in.html", back=back, ended=ended)
 
 
 async def submit_password(request: Request, context: PageContext) -> Response:
@@ -118,13 +131,14 @@ async def show_code(request: Request, context: PageContext) -> Response:
     """The form for a code of the second factor, or a recovery code."""
     async with context.connections.take() as conn:
         pending = await read_pending(request, context, conn)
-    if pending is None:
-        return restart(request, context)
+        if pending is None:
+            return restart(request, context)
+        left = await authentication.count_recovery_codes(conn, pending.operator.operator_id)
     back = read_return_path(request.query_params.get("back", ""))
     if not pending.operator.enrolled:
         return context.responses.redirect(with_return_path(ENROL, back))
     template = "console/recovery.html" if "recovery" in request.query_params else "console/code.html"
-    return show_page(request, context, template, back=back, who=pending.operator)
+    return show_page(request, context, template, back=back, who=pending.operator, codes_left=left)
 
 
 async def submit_code(request: Request, context: PageContext) -> Response:
@@ -145,7 +159,9 @@ async def submit_code(request: Request, context: PageContext) -> Response:
             return restart(request, context)
         if not isinstance(outcome, Passed):
             template = "console/recovery.html" if is_recovery else "console/code.html"
-            return refuse(request, context, outcome, _WRONG_CODE, template, back=back, who=who)
+            codes_left = await authentication.count_recovery_codes(conn, who.operator_id)
+            values: dict[str, Any] = {"back": back, "who": who, "codes_left": codes_left}
+            return refuse(request, context, outcome, _WRONG_CODE, template, **values)
         by = "recovery code" if is_recovery else "code"
         try:
             token, failed = await _open_session(request, context, conn, pending, by=by)

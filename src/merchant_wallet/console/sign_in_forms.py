@@ -10,8 +10,9 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from merchant_wallet.console.request import CSRF_KEY, Connection, set_session_cookie
+from merchant_wallet.console.request import Connection
 from merchant_wallet.console.return_path import HOME, SIGN_IN, read_return_path
+from merchant_wallet.console.session_cookie import CSRF_KEY, set_session_cookie
 from merchant_wallet.operators import authentication, sessions
 from merchant_wallet.operators.authentication import Wait
 from merchant_wallet.web import csrf
@@ -38,6 +39,7 @@ def show_page(
         "request_id": request.scope.get("request_id", ""),
         "here": with_return_path(request.url.path, str(values.get("back", HOME))),
         "problem": "",
+        "ended": "",
         "name": "",
         **values,
     }

@@ -1,15 +1,18 @@
 """Decisions about orders, one or many: a confirmation page shows all of them, then the outcome of each.
 
-Rules: the book judges each order by itself, so some may succeed and others fail. Above the second limit two
-approvals are needed. A merchant's user may only cancel its own orders, and not if they are frozen or after a
-rollback. A frozen order is cancelled only if the form confirms exactly that.
+Rules:
+- Each page has a URL, and a decision redirects to its outcome. So "back" never sends a decision again.
+- The book judges each order by itself, so some may succeed and others fail.
+- Above the second limit two approvals are needed.
+- A merchant's user may only cancel its own orders, and not if they are frozen or after a rollback.
+- A frozen order is cancelled only if the form confirms exactly that.
 """
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Final
+from urllib.parse import urlencode
 
-import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -22,9 +25,9 @@ from merchant_wallet.console import flash
 from merchant_wallet.console.book_commands import ask_book
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
 from merchant_wallet.console.screening import screen
-from merchant_wallet.console.withdrawals import QUEUE, list_reasons, url_of
+from merchant_wallet.console.withdrawal_results import Decided, redirect_to_results
+from merchant_wallet.console.withdrawals import QUEUE, find_order, list_reasons, url_of
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting import books, orders
 from merchant_wallet.reporting.orders import OrderLine
 from merchant_wallet.reporting.paging import read_number
 from merchant_wallet.web.languages import N_
@@ -34,8 +37,11 @@ from merchant_wallet.withdrawals import payouts
 APPROVE: Final = "approve"
 CANCEL: Final = "cancel"
 REFUND: Final = "refund"
+CONFIRM: Final = f"{QUEUE}/confirm"
+CONFIRMED_BY: Final = {APPROVE: Right.APPROVE_WITHDRAWAL, CANCEL: Right.CANCEL_WITHDRAWAL}
 ONE: Final = f"{QUEUE}/{{order_id:int}}"
 MAX_ORDERS: Final = 100
+CHOOSE: Final = N_("Choose at least one order first.")
 
 APPROVED: Final = N_("Approved: it is paid next.")
 APPROVED_WAITS: Final = N_("Approved, and not paid yet: {reason}.")
@@ -62,15 +68,6 @@ REFUSED: Final = N_("The book refused: {reason}")
 AWAY: Final = N_("Nothing was done: the book did not answer. Try again.")
 UNKNOWN: Final = N_("The book did not answer in time. Look at the order before you try again.")
 BROKEN: Final = N_("Nothing was done: an error occurred on our side and was logged.")
-
-
-class Decided(msgspec.Struct, frozen=True):
-    """The outcome of one order: the English text with its values, and a tone of `flash`."""
-
-    order: OrderLine
-    tone: str
-    text: str
-    values: Mapping[str, str] = {}
 
 
 async def approve(request: ConsoleRequest, conn: Connection) -> Response:
@@ -110,40 +107,45 @@ async def thaw(request: ConsoleRequest, conn: Connection) -> Response:
     return request.redirect(url_of(order.order_id), N_("Thawed: the workers go on with it."))
 
 
-async def find_order(request: ConsoleRequest, conn: Connection, order_id: int) -> OrderLine:
-    """An order. Its id names its book. Raises HTTPException 404, also for another merchant's order."""
-    merchant_id = await books.find_book(conn, order_id) if order_id else None
-    if merchant_id is None or request.merchant_id not in (None, merchant_id):
-        raise HTTPException(404)
-    cell = await request.cells.of(merchant_id)
-    order = await orders.find_order(conn, cell, merchant_id, order_id)
-    if order is None:
-        raise HTTPException(404)
-    return order
-
-
 async def _decide(request: ConsoleRequest, conn: Connection, what: str) -> Response:
-    chosen = await _read_chosen(request, conn)
+    chosen = await _find_chosen(request, conn, request.form.all("order"))
     if not chosen:
-        return request.redirect(QUEUE, N_("Choose at least one order first."), tone=flash.WARN)
+        return request.redirect(QUEUE, CHOOSE, tone=flash.WARN)
     if request.form.text("confirmed") != "1":
-        return request.page(
-            "console/withdrawals_confirm.html",
-            active="withdrawals",
-            what=what,
-            rows=await screen(request, conn, chosen),
-            reasons=await list_reasons(request, conn, chosen, if_approved=True),
-            total_units=sum(order.amount_units for order in chosen),
-        )
+        return _ask_again(request, what)
     decided = [await _decide_one(request, conn, order, what) for order in chosen]
     if request.form.text("back") == "order":
         return _redirect_to_order(request, decided[0])
-    return _show_results(request, decided, what)
+    return redirect_to_results(request, decided, what)
 
 
-async def _read_chosen(request: ConsoleRequest, conn: Connection) -> list[OrderLine]:
-    """The orders of the form, each once. Raises HTTPException 400, 404."""
-    numbers = [read_number(text) for text in dict.fromkeys(request.form.all("order"))]
+async def confirm(request: ConsoleRequest, conn: Connection) -> Response:
+    """The chosen orders, to be confirmed. The URL has them, so "back" and another language keep them."""
+    what = request.http.query_params.get("what", "")
+    if what not in CONFIRMED_BY:
+        return request.redirect(QUEUE, CHOOSE, tone=flash.WARN)
+    request.require(CONFIRMED_BY[what], request.merchant_id)
+    chosen = await _find_chosen(request, conn, request.http.query_params.getlist("order"))
+    if not chosen:
+        return request.redirect(QUEUE, CHOOSE, tone=flash.WARN)
+    return request.page(
+        "console/withdrawals_confirm.html",
+        active="withdrawals",
+        what=what,
+        rows=await screen(request, conn, chosen),
+        reasons=await list_reasons(request, conn, chosen, if_approved=True),
+        total_units=sum(order.amount_units for order in chosen),
+    )
+
+
+def _ask_again(request: ConsoleRequest, what: str) -> Response:
+    orders = [("order", text) for text in dict.fromkeys(request.form.all("order"))]
+    return request.context.responses.redirect(f"{CONFIRM}?{urlencode([('what', what), *orders])}")
+
+
+async def _find_chosen(request: ConsoleRequest, conn: Connection, chosen: Sequence[str]) -> list[OrderLine]:
+    """The chosen orders, each once. Raises HTTPException 400, 404."""
+    numbers = [read_number(text) for text in dict.fromkeys(chosen)]
     if len(numbers) > MAX_ORDERS or None in numbers:
         raise HTTPException(400)
     return [await find_order(request, conn, number) for number in numbers if number is not None]
@@ -200,21 +202,12 @@ def _redirect_to_order(request: ConsoleRequest, decided: Decided) -> Response:
     return request.redirect(url_of(decided.order.order_id), decided.text, tone=decided.tone, **decided.values)
 
 
-def _show_results(request: ConsoleRequest, decided: Sequence[Decided], what: str) -> Response:
-    return request.page(
-        "console/withdrawals_decided.html",
-        active="withdrawals",
-        what=what,
-        rows=decided,
-        good=sum(one.tone == flash.GOOD for one in decided),
-    )
-
-
 def _subject(order: OrderLine) -> str:
     return f"order {order.order_id}"
 
 
 ROUTES: Final = (
+    Page(CONFIRM, confirm, Right.READ, own_book=True),
     Page(f"{QUEUE}/approve", approve, Right.APPROVE_WITHDRAWAL, POST),
     Page(f"{QUEUE}/cancel", cancel, Right.CANCEL_WITHDRAWAL, POST, own_book=True),
     Page(f"{ONE}/refund", refund, Right.REFUND_WITHDRAWAL, POST),

@@ -24,7 +24,8 @@ from merchant_wallet.console.order_timeline import Timeline, build_timeline
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.screening import ScreenedOrder, screen
 from merchant_wallet.console.wait_reasons import Reason, find_reasons
-from merchant_wallet.console.withdrawal_decisions import ONE, find_order
+from merchant_wallet.console.withdrawal_decisions import ONE
+from merchant_wallet.console.withdrawals import find_order
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import books, callbacks, entries
 from merchant_wallet.reporting.callbacks import Callback

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.console.filter_values import find_scope, open_page, read_day, read_end, read_units
@@ -16,7 +17,7 @@ from merchant_wallet.console.screening import screen
 from merchant_wallet.console.tables import AFTER, DESCENDING, TableState, read_state
 from merchant_wallet.console.wait_reasons import Reason, find_reasons
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting import orders
+from merchant_wallet.reporting import books, orders
 from merchant_wallet.reporting.orders import OrderFilter, OrderLine
 from merchant_wallet.reporting.paging import Page as Rows
 from merchant_wallet.reporting.payout_blockers import list_blockers
@@ -40,6 +41,18 @@ async def list_reasons(
     """Why each order waits. `if_approved`: also those that would wait after an approval."""
     blockers = await list_blockers(conn, request.cells, request.merchant_id) if lines else ()
     return find_reasons(request.merchant_id, lines, blockers, request.at_ms, if_approved=if_approved)
+
+
+async def find_order(request: ConsoleRequest, conn: Connection, order_id: int) -> OrderLine:
+    """An order. Its id names its book. Raises HTTPException 404, also for another merchant's order."""
+    merchant_id = await books.find_book(conn, order_id) if order_id else None
+    if merchant_id is None or request.merchant_id not in (None, merchant_id):
+        raise HTTPException(404)
+    cell = await request.cells.of(merchant_id)
+    order = await orders.find_order(conn, cell, merchant_id, order_id)
+    if order is None:
+        raise HTTPException(404)
+    return order
 
 
 async def show_queue(request: ConsoleRequest, conn: Connection) -> Response:

@@ -2,8 +2,9 @@
 
 -- name: insert_operator
 -- A new operator without a second factor.
-insert into operator (name, role, merchant_id, password_hash, created_ms)
-values (%(name)s::text, %(role)s::text, %(merchant_id)s::bigint, %(password_hash)s::text, %(created_ms)s::bigint)
+insert into operator (name, role, merchant_id, password_hash, must_change_password, created_ms)
+values (%(name)s::text, %(role)s::text, %(merchant_id)s::bigint, %(password_hash)s::text, %(is_given)s::boolean,
+        %(created_ms)s::bigint)
 returning operator_id;
 
 -- name: read_merchant_name
@@ -13,7 +14,8 @@ select name from merchant where merchant_id = %(merchant_id)s::bigint;
 -- name: list_operators
 -- The next operators by name.
 select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms,
-       (select coalesce(max(x.eligible_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as eligible_ms
+       (select coalesce(max(x.eligible_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as eligible_ms,
+       must_change_password
   from operator
  where lower(name collate "C") > %(after_name)s::text collate "C"
  order by lower(name collate "C")
@@ -22,21 +24,24 @@ select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not nu
 -- name: read_by_name
 -- One operator by name, in any case.
 select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms,
-       (select coalesce(max(x.eligible_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as eligible_ms
+       (select coalesce(max(x.eligible_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as eligible_ms,
+       must_change_password
   from operator
  where lower(name collate "C") = %(name)s::text collate "C";
 
 -- name: read_by_id
 -- One operator.
 select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms,
-       (select coalesce(max(x.eligible_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as eligible_ms
+       (select coalesce(max(x.eligible_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as eligible_ms,
+       must_change_password
   from operator
  where operator_id = %(operator_id)s::bigint;
 
 -- name: lock_by_id
 -- Locks one operator until the transaction ends.
 select operator_id, name, role, merchant_id, status, totp_confirmed_ms is not null as enrolled, language, theme, created_ms,
-       (select coalesce(max(x.eligible_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as eligible_ms
+       (select coalesce(max(x.eligible_ms), 0) from operator_wait x where x.person = lower(name collate "C")) as eligible_ms,
+       must_change_password
   from operator
  where operator_id = %(operator_id)s::bigint
    for update;
@@ -96,11 +101,12 @@ select password_hash from operator where operator_id = %(operator_id)s::bigint f
 
 -- name: write_password
 -- A new password.
-update operator set password_hash = %(password_hash)s::text where operator_id = %(operator_id)s::bigint;
+update operator set password_hash = %(password_hash)s::text, must_change_password = %(is_given)s::boolean
+ where operator_id = %(operator_id)s::bigint;
 
 -- name: replace_password
 -- Replaces exactly the password that was checked.
-update operator set password_hash = %(password_hash)s::text
+update operator set password_hash = %(password_hash)s::text, must_change_password = false
  where operator_id = %(operator_id)s::bigint and password_hash = %(seen_hash)s::text;
 
 -- name: write_role
@@ -166,11 +172,18 @@ values (%(token_hash)s::bytea, %(operator_id)s::bigint, %(totp_passed)s::boolean
 -- A live session by its token, with the current state of its operator.
 select s.token_hash, s.created_ms, s.seen_ms, s.expires_ms, s.source, s.user_agent,
        o.operator_id, o.name, o.role, o.merchant_id, o.status, o.totp_confirmed_ms is not null, o.language, o.theme,
-       o.created_ms, (select coalesce(max(x.eligible_ms), 0) from operator_wait x where x.person = lower(o.name collate "C"))
+       o.created_ms, (select coalesce(max(x.eligible_ms), 0) from operator_wait x where x.person = lower(o.name collate "C")),
+       o.must_change_password
   from operator_session s
   join operator o on o.operator_id = s.operator_id
  where s.token_hash = %(token_hash)s::bytea and s.totp_passed = %(totp_passed)s::boolean and s.expires_ms > %(at_ms)s::bigint
    and s.seen_ms > %(idle_since_ms)s::bigint and o.status = 'active';
+
+-- name: find_ended
+-- Whose session this was, if it has ended by itself less than a day ago.
+select s.operator_id from operator_session s
+ where s.token_hash = %(token_hash)s::bytea and s.totp_passed
+   and (s.expires_ms <= %(at_ms)s::bigint or s.seen_ms <= %(idle_since_ms)s::bigint);
 
 -- name: touch_session
 -- The session was used.
@@ -196,9 +209,10 @@ delete from operator_session
    and (%(kept_hash)s::bytea is null or token_hash <> %(kept_hash)s::bytea);
 
 -- name: delete_expired_sessions
--- Deletes expired sessions. Rows that another transaction deletes at the moment are skipped.
+-- Deletes sessions that expired a day ago. Until then a form that is sent too late is still known to be its operator's.
+-- Rows that another transaction deletes at the moment are skipped.
 delete from operator_session where token_hash in (
-    select token_hash from operator_session where expires_ms <= %(at_ms)s::bigint limit 100 for update skip locked);
+    select token_hash from operator_session where expires_ms <= %(at_ms)s::bigint - %(kept_ms)s::bigint limit 100 for update skip locked);
 
 -- name: count_attempt
 -- Counts an attempt as failed before it is judged. No row if the attempt came too early.

@@ -4,7 +4,7 @@ Rules:
 - Each change is one transaction, or part of the caller's transaction.
 - At least one active owner always remains: to disable or demote an owner, all owners are locked.
 - Names are compared without regard to case.
-- A generated password is returned once and stored as a hash.
+- A generated password is returned once and stored as a hash. Its owner must change it before anything else.
 """
 
 import re
@@ -84,6 +84,7 @@ async def create(
         "role": role,
         "merchant_id": merchant_id,
         "password_hash": password_hash,
+        "is_given": password is None,
         "created_ms": at_ms,
     }
     try:
@@ -168,7 +169,9 @@ async def reset(conn: Connection, operator_id: int, *, password: str | None = No
     operator = await show_by_id(conn, operator_id)
     chosen, password_hash = await _choose_password(conn, operator.name, operator.merchant_id, password)
     async with conn.transaction():
-        await _run(conn, "write_password", operator_id, password_hash=password_hash)
+        await _run(
+            conn, "write_password", operator_id, password_hash=password_hash, is_given=password is None
+        )
         await _run(conn, "delete_totp", operator_id)
         await _run(conn, "delete_codes", operator_id)
         await _run(conn, "delete_failures_of_operator", operator_id)

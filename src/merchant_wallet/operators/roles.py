@@ -73,6 +73,7 @@ class Operator(msgspec.Struct, frozen=True):
     """One operator. Only the role merchant has a `merchant_id`. `enrolled`: has a second factor.
 
     `eligible_ms`: from then on the operator's approvals count where two people are needed; see `waits`.
+    `must_change_password`: the password was handed over, and its owner has not chosen another one yet.
     """
 
     operator_id: int
@@ -85,6 +86,7 @@ class Operator(msgspec.Struct, frozen=True):
     theme: str | None
     created_ms: int
     eligible_ms: int = 0
+    must_change_password: bool = False
 
     @property
     def actor(self) -> str:

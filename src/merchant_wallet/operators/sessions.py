@@ -21,6 +21,8 @@ from merchant_wallet.operators.roles import Operator
 IDLE_MS: Final = 30 * 60_000
 LIFE_MS: Final = 12 * 3_600_000
 PENDING_MS: Final = 10 * 60_000
+ENDED_MS: Final = 86_400_000
+"""How long the row of an expired session is kept. It opens nothing."""
 TOUCH_MS: Final = 60_000
 TOKEN_BYTES: Final = 32
 MAX_USER_AGENT: Final = 200
@@ -86,7 +88,7 @@ async def open_session(
         if replaced is not None and not await end_session(conn, operator_id, replaced):
             raise SessionOver
         await conn.execute(QUERIES["insert_session"].text, values)
-    await conn.execute(QUERIES["delete_expired_sessions"].text, {"at_ms": at_ms})
+    await conn.execute(QUERIES["delete_expired_sessions"].text, {"at_ms": at_ms, "kept_ms": ENDED_MS})
     await delete_expired(conn, at_ms)
     return token
 
@@ -103,6 +105,13 @@ async def read_session(
     if extends_session and session is not None and at_ms - session.shown.seen_ms >= TOUCH_MS:
         await conn.execute(QUERIES["touch_session"].text, {"token_hash": _hash(token), "at_ms": at_ms})
     return session
+
+
+async def find_ended(conn: Connection, token: str, at_ms: int) -> int | None:
+    """The operator of a session that ended by itself. None if it is live, was ended, or is unknown."""
+    values = {"token_hash": _hash(token), "at_ms": at_ms, "idle_since_ms": at_ms - IDLE_MS}
+    row = await (await conn.execute(QUERIES["find_ended"].text, values)).fetchone()
+    return None if row is None else row[0]
 
 
 async def read_pending(conn: Connection, token: str, at_ms: int) -> Session | None:

@@ -24,6 +24,10 @@ class Forged(Exception):
     """A change was requested by something other than our own page."""
 
 
+class WrongToken(Forged):
+    """The form is not of this session: it is from an earlier one, or from another browser."""
+
+
 def make_token(key: bytes, session_token: str) -> str:
     """The CSRF token of a session's forms."""
     return hmac.digest(key, b"csrf\0" + session_token.encode(), hashlib.sha256).hex()[:_LENGTH]
@@ -54,7 +58,7 @@ def check(request: Request, form: Form | None, expected: str) -> None:
     check_origin(request)
     given = request.headers.get(HEADER) or (form.raw(FIELD) if form is not None else "")
     if not expected or not hmac.compare_digest(_unmask(given), expected):
-        raise Forged("the form's token is not this session's")
+        raise WrongToken("the form's token is not this session's")
 
 
 def check_origin(request: Request) -> None:

@@ -41,6 +41,10 @@ class Form:
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
+    def pairs(self) -> list[tuple[str, str]]:
+        """Every field with each of its values."""
+        return [(name, value) for name, values in self._values.items() for value in values]
+
     def kept(self) -> dict[str, str]:
         """The typed values, to show the form again."""
         return {name: values[0] for name, values in self._values.items()}

@@ -27,6 +27,7 @@ from merchant_wallet.book.errors import Unavailable
 from merchant_wallet.observability.logs import hide_link
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.csrf import Forged
+from merchant_wallet.web.forbidden import Forbidden, explain_forged
 from merchant_wallet.web.forms import BadForm
 from merchant_wallet.web.languages import N_, translate
 from merchant_wallet.web.live import TooManyStreams
@@ -45,7 +46,7 @@ TEXTS: Final[Mapping[int, tuple[str, str]]] = {
     ),
     403: (
         N_("Not allowed"),
-        N_("You may not do this, or the page was open too long. Load it again."),
+        N_("You may not do this."),
     ),
     404: (N_("Nothing here"), N_("There is no such page, or you may not see it.")),
     405: (N_("Not possible here"), N_("This address does not accept such a request.")),
@@ -163,9 +164,11 @@ class Site:
         return self._home
 
     def _error_page(
-        self, request: Request, status: int, headers: Mapping[str, str] | None = None
+        self, request: Request, status: int, headers: Mapping[str, str] | None = None, cause: str = ""
     ) -> Response:
+        """`cause` is a sentence that says more than the status's own text."""
         title, text = TEXTS.get(status, TEXTS[500])
+        text = cause or text
         client = self._context.client(request)
         values = {
             "title": translate(client.language, title),
@@ -200,7 +203,11 @@ class Site:
             if self._home and error.status_code == 405 and request.method == "GET":
                 page = quote(self._find_page(request))
                 return self._context.responses.redirect(page, self._frame_ancestors)
-            return self._error_page(request, error.status_code, error.headers)
+            cause = error.text if isinstance(error, Forbidden) else ""
+            return self._error_page(request, error.status_code, error.headers, cause)
+
+        async def on_forged(request: Request, error: Exception) -> Response:
+            return self._error_page(request, 403, cause=explain_forged(error))
 
         async def on_leaving(request: Request, error: Exception) -> Response:
             # The client has left.
@@ -211,7 +218,7 @@ class Site:
             HTTPException: on_http,
             ClientDisconnect: on_leaving,
             BadForm: on(400),
-            Forged: on(403),
+            Forged: on_forged,
             TransientError: on(503, {"retry-after": "2"}),
             Unavailable: on(503, {"retry-after": "2"}),
             TooManyStreams: on(503, {"retry-after": "10"}),

@@ -18,6 +18,7 @@ from merchant_wallet.web.languages import Language, read_words, translate
 from merchant_wallet.web.live import BEAT_S
 from merchant_wallet.web.refusals import translate_refusal
 from merchant_wallet.web.static import find_url
+from merchant_wallet.web.typed_values import show_percent, show_time
 
 _SHORT_HEAD: Final = 8
 _SHORT_TAIL: Final = 6
@@ -50,6 +51,8 @@ class Templates:
             day=show_day,
             short=shorten,
             group=group_digits,
+            percent=show_percent,
+            span=show_time,
         )
         self._environment.filters.update(refusal=show_refusal, browser=describe_browser)
         self._environment.globals["static"] = find_url

@@ -1,0 +1,82 @@
+"""Percentages and times as people type them, and as the settings have them. Pure.
+
+Rules:
+- A percentage is typed as one: `0.5` or `0.5%` is stored as the share `0.005`, which the command line shows.
+- A share that is typed by old habit must not become a tiny fee: below 0.1 the sign must be typed, too.
+- A time is typed in hours: `1.5` or `1.5 h`. Minutes and seconds are typed with their unit: `30 min`, `90 s`.
+- What is shown can be typed again and gives exactly the same value.
+"""
+
+import re
+from decimal import Decimal
+from typing import Final
+
+from merchant_wallet.web.languages import N_
+
+LEAST_BARE_PERCENT: Final = Decimal("0.1")
+MOST_BARE_HOURS: Final = 720
+NO_PERCENT: Final = N_("A percentage from 0 to 100 with up to 6 decimals, such as 0.5.")
+SMALL_PERCENT: Final = N_(
+    "Percentages are typed here: 0.5 is half a percent. If you mean {typed} percent, type {typed}%."
+)
+NO_TIME: Final = N_("Hours such as 1.5, or 30 min or 90 s. Empty: for good.")
+LONG_TIME: Final = N_(
+    "Hours are typed here. If you mean {typed} hours, type {typed} h; seconds are {typed} s."
+)
+_NUMBER: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?")
+_UNITS_S: Final = {"h": 3600, "min": 60, "s": 1}
+_TIME: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?(h|min|s|)")
+
+
+class TypedWrong(ValueError):
+    """The typed text is no value. `text` is the sentence, `typed` what was typed."""
+
+    def __init__(self, text: str, typed: str) -> None:
+        super().__init__(text)
+        self.text = text
+        self.typed = typed
+
+
+def show_percent(share: str) -> str:
+    """A stored share as a percentage."""
+    return f"{_plain(Decimal(share) * 100)}%"
+
+
+def read_percent(typed: str) -> str:
+    """The share that is stored for a typed percentage. Raises TypedWrong."""
+    text = typed.strip().replace("\uff05", "%")
+    number = text.removesuffix("%").strip()
+    if not _NUMBER.fullmatch(number) or Decimal(number) > 100:
+        raise TypedWrong(NO_PERCENT, typed)
+    percent = Decimal(number)
+    if 0 < percent < LEAST_BARE_PERCENT and not text.endswith("%"):
+        raise TypedWrong(SMALL_PERCENT, number)
+    return _plain(percent / 100)
+
+
+def show_time(age_ms: int) -> str:
+    """A time in the largest unit that shows it exactly."""
+    seconds = Decimal(age_ms) / 1000
+    for unit, in_s in _UNITS_S.items():
+        if seconds >= in_s and (seconds / in_s * 4) % 1 == 0:
+            return f"{_plain(seconds / in_s)} {unit}"
+    return f"{_plain(seconds)} s"
+
+
+def read_time_ms(typed: str, longest_s: int) -> int:
+    """The milliseconds of a typed time, whole seconds above 0. Raises TypedWrong."""
+    found = _TIME.fullmatch(typed.strip().lower())
+    if found is None:
+        raise TypedWrong(NO_TIME, typed)
+    number, unit = found.groups()
+    if not unit and Decimal(number) > MOST_BARE_HOURS:
+        raise TypedWrong(LONG_TIME, number)
+    seconds = Decimal(number) * _UNITS_S[unit or "h"]
+    if seconds % 1 or not 0 < seconds <= longest_s:
+        raise TypedWrong(NO_TIME, typed)
+    return int(seconds) * 1000
+
+
+def _plain(number: Decimal) -> str:
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
