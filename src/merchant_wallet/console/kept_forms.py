@@ -102,7 +102,7 @@ def read(http: Request, keyring: Keyring, at_ms: int) -> KeptForm | None:
 
 
 def give(kept: KeptForm | None, operator: Operator) -> KeptForm | None:
-    """The form that a page shows to an operator: only its sender's, and not before an own password is chosen."""
+    """The form that a page shows to an operator: its sender's, but not before an own password is chosen."""
     if kept is None or kept.operator_id != operator.operator_id or operator.must_change_password:
         return None
     return kept

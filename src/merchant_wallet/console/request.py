@@ -54,7 +54,7 @@ Connection = AsyncConnection[Any]
 OWN_PASSWORD: Final = "/console/account/password"
 SIGN_OUT: Final = "/console/sign-out"
 _BEFORE_OWN_PASSWORD: Final = (OWN_PASSWORD, SIGN_OUT)
-"""What an operator may request before the password that was handed over is changed."""
+"""Allowed before a password that was handed over is changed."""
 GET: Final = "GET"
 POST: Final = "POST"
 _MAX_ID: Final = 2**63 - 1
