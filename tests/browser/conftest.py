@@ -12,7 +12,7 @@ import itertools
 import os
 import re
 import shutil
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -93,10 +93,9 @@ class Visits:
             base_url=url,
             viewport={"width": screen.width, "height": screen.height},
             device_scale_factor=screen.scale,
-            has_touch=screen.touch,
-            is_mobile=screen.touch,
             locale=language,
             color_scheme="dark" if theme == "dark" else "light",
+            **({} if self.is_firefox else {"has_touch": screen.touch, "is_mobile": screen.touch}),
             **options,
         )
         made.set_default_timeout(TIMEOUT_MS)
@@ -105,6 +104,11 @@ class Visits:
         page.on("console", self._note_message)
         page.on("pageerror", lambda error: self.complaints.append(f"error in the page: {error}"))
         return page
+
+    @property
+    def is_firefox(self) -> bool:
+        """Whether the pages are shown by Firefox, which does not emulate phones."""
+        return self.browser.browser_type.name == "firefox"
 
     def allow(self, pattern: str) -> None:
         """Expect an error that matches this regular expression."""
@@ -133,20 +137,20 @@ class Visits:
             self.complaints.append(f"{message.type}: {message.text} ({where})")
 
 
-def find_browser() -> str | None:
-    """The browser's program, or None."""
-    return next((found for name in BROWSERS if (found := shutil.which(name))), None)
+def find_program(names: Sequence[str]) -> str:
+    """The first of these programs that is there. Without one the tests are skipped, but fail in CI."""
+    if found := next((found for name in names if (found := shutil.which(name))), None):
+        return found
+    told = f"no browser: install {names[0]} (scripts/setup --browser says how)"
+    if os.environ.get("CI") == "true":
+        pytest.fail(told)
+    pytest.skip(told)
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The module's browser. Without one the tests are skipped, but fail in CI."""
-    found = find_browser()
-    if found is None:
-        told = "no browser: install chromium (scripts/setup --browser says how)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(told)
-        pytest.skip(told)
+    """The module's browser. `test_firefox` has another."""
+    found = find_program(BROWSERS)
     # Chromium's sandbox does not work for root. Here it shows only our own pages.
     arguments = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with sync_playwright() as playwright:
@@ -203,7 +207,6 @@ def _read_axe() -> str:
 
 
 CheckAxe = Callable[..., None]
-GRAVE: Final = ("serious", "critical")
 # `preload` is needed for rules about audio only, and no page plays audio.
 _JUDGE: Final = """async within => {
     const choices = {resultTypes: ["violations"], preload: false};
@@ -213,17 +216,21 @@ _JUDGE: Final = """async within => {
 
 @pytest.fixture
 def check_axe() -> CheckAxe:
-    """Fails on serious and critical accessibility findings of axe."""
+    """Fails on every accessibility finding of axe, also a minor one."""
     return judge_page
 
 
 def judge_page(page: Page, within: str = "html") -> None:
     """See `check_axe`. `within` selects the part to check."""
+    found = find_barriers(page, within)
+    assert not found, f"{page.url} is hard to use:\n" + "\n".join(found)
+
+
+def find_barriers(page: Page, within: str = "html") -> list[str]:
+    """What axe finds in a page or a part of it, described."""
     if page.evaluate("() => !window.axe"):
         page.evaluate(_read_axe())
-    found = page.evaluate(_JUDGE, within)
-    told = [_describe(violation) for violation in found if violation["impact"] in GRAVE]
-    assert not told, f"{page.url} is hard to use:\n" + "\n".join(told)
+    return [_describe(violation) for violation in page.evaluate(_JUDGE, within)]
 
 
 def _describe(violation: Mapping[str, Any]) -> str:
