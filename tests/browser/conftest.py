@@ -89,13 +89,14 @@ class Visits:
     ) -> Page:
         """A page of a new visitor, still empty. `url` is the base of relative addresses."""
         options: dict[str, Any] = {"reduced_motion": "reduce", "timezone_id": "UTC", **context}
+        if not self.is_firefox:
+            options |= {"has_touch": screen.touch, "is_mobile": screen.touch}
         made = self.browser.new_context(
             base_url=url,
             viewport={"width": screen.width, "height": screen.height},
             device_scale_factor=screen.scale,
             locale=language,
             color_scheme="dark" if theme == "dark" else "light",
-            **({} if self.is_firefox else {"has_touch": screen.touch, "is_mobile": screen.touch}),
             **options,
         )
         made.set_default_timeout(TIMEOUT_MS)
