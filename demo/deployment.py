@@ -68,6 +68,7 @@ class Deployment:
         self.log = self.data / "up.log"
         self.settings: dict[str, str] = {}
         self.sign_in: dict[str, str] = {}
+        self.url = ""
         self._up: subprocess.Popen[str] | None = None
         self._listener: threading.Thread | None = None
         self._heard: queue.Queue[str | None] = queue.Queue()
@@ -91,7 +92,8 @@ class Deployment:
             )
         self._listener = threading.Thread(target=self._listen, args=(self._up,), daemon=True)
         self._listener.start()
-        return self._wait_ready(progress)
+        self.url = self._wait_ready(progress)
+        return self.url
 
     def run(self, *arguments: str) -> str:
         """Run a `merchant-wallet` command and return its output. Raises Failure with its error message."""

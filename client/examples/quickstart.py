@@ -11,11 +11,15 @@ from merchant_wallet_client import BadCallbackError, MerchantWallet, OrderCallba
 from merchant_wallet_client.errors import BalanceInsufficientError
 
 # docs:begin connect
-secret = os.environ["MERCHANT_WALLET_SECRET"]
-wallet = MerchantWallet(os.environ["MERCHANT_WALLET_URL"], os.environ["MERCHANT_WALLET_APP_KEY"], secret)
+wallet = MerchantWallet(
+    os.environ["MERCHANT_WALLET_URL"],
+    os.environ["MERCHANT_WALLET_APP_KEY"],
+    os.environ["MERCHANT_WALLET_SECRET"],
+)
 # docs:end connect
 
 # docs:begin payment
+# Take a payment: look the user up, give a voucher, take the price.
 # An order id is yours, and new for each order. To repeat an order after a failure, use the same one.
 run = uuid.uuid4().hex[:8]
 alice = wallet.get_merchant_customer(ext_user_id="alice")
@@ -38,6 +42,7 @@ except BalanceInsufficientError as refusal:
 # docs:end refusal
 
 # docs:begin callback
+callback_secret = os.environ["MERCHANT_WALLET_CALLBACK_SECRET"]
 callbacks: "queue.Queue[OrderCallback]" = queue.Queue()
 seen: set[str] = set()  # A shop keeps this in its database, with a unique index on event_id.
 
@@ -46,7 +51,7 @@ class Endpoint(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         try:
-            callback = verify_callback(body, dict(self.headers), secret)
+            callback = verify_callback(body, dict(self.headers), callback_secret)
         except BadCallbackError:
             self.answer(400, b"no callback of the service")
             return
@@ -73,16 +78,21 @@ threading.Thread(target=server.serve_forever, daemon=True).start()
 # docs:end callback
 
 # docs:begin payout
+# Pay out to an address on a chain. The callback comes when the payment is final.
+own_url = f"http://127.0.0.1:{server.server_port}/callbacks"
 order = wallet.create_merchant_withdraw_order(
     amount=Decimal("12.50"),
     chain_type="TRC20",
     mc_order_id=f"out-{run}",
     address="TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC",
-    notify_url=f"http://127.0.0.1:{server.server_port}/paid",
+    notify_url=os.environ.get("MERCHANT_WALLET_NOTIFY_URL", own_url),
 )
 print(f"payout: order {order.order_id} has status {order.txn_status}")
-done = callbacks.get(timeout=60)
-print(f"callback: order {done.order_id} has status {done.txn_status}, transaction {done.tx_hash}")
 # docs:end payout
+try:
+    done = callbacks.get(timeout=60)
+except queue.Empty:
+    raise SystemExit(f"no callback came: can the service reach {own_url}?") from None
+print(f"callback: order {done.order_id} has status {done.txn_status}, transaction {done.tx_hash}")
 server.shutdown()
 wallet.close()

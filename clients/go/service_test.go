@@ -12,14 +12,15 @@ import (
 	"time"
 )
 
-// openAccount returns an account of a real service in a sandbox, which the environment names.
+// openAccount returns an account of a real service in a sandbox, which the environment names. The variables of the
+// quick start are not read: these tests move money and expect particular fees.
 func openAccount(t *testing.T) (*MerchantWallet, context.Context) {
 	t.Helper()
-	url := os.Getenv("MERCHANT_WALLET_URL")
+	url := os.Getenv("MERCHANT_WALLET_TEST_URL")
 	if url == "" {
-		t.Skip("MERCHANT_WALLET_URL names no service")
+		t.Skip("MERCHANT_WALLET_TEST_URL names no service")
 	}
-	wallet, err := New(url, os.Getenv("MERCHANT_WALLET_APP_KEY"), os.Getenv("MERCHANT_WALLET_SECRET"), Options{})
+	wallet, err := New(url, os.Getenv("MERCHANT_WALLET_TEST_APP_KEY"), os.Getenv("MERCHANT_WALLET_TEST_SECRET"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestEachRefusalIsAnErrorOfItsCode(t *testing.T) {
 	must[MerchantToUserTransfer](t)(wallet.TransferFromMerchantToUser(ctx, give))
 	give.Amount = "3"
 	_, conflict := wallet.TransferFromMerchantToUser(ctx, give)
-	other, _ := New(os.Getenv("MERCHANT_WALLET_URL"), os.Getenv("MERCHANT_WALLET_APP_KEY"), "another", Options{})
+	other, _ := New(os.Getenv("MERCHANT_WALLET_TEST_URL"), os.Getenv("MERCHANT_WALLET_TEST_APP_KEY"), "another", Options{})
 	_, forged := other.GetMerchantBalance(ctx)
 	for code, err := range map[Code]error{
 		BalanceInsufficient: poor, SubuserNotFound: nobody, OrderNotFound: noOrder, FieldInvalid: noAmount,
@@ -114,7 +115,7 @@ func TestEachRefusalIsAnErrorOfItsCode(t *testing.T) {
 func TestAWithdrawalIsPaidAndItsCallbackIsStored(t *testing.T) {
 	wallet, ctx := openAccount(t)
 	news := make(chan Callback, 8)
-	receiver := NewCallbackReceiver(os.Getenv("MERCHANT_WALLET_CALLBACK_SECRET"), FileCallbackStore{t.TempDir()})
+	receiver := NewCallbackReceiver(os.Getenv("MERCHANT_WALLET_TEST_CALLBACK_SECRET"), FileCallbackStore{t.TempDir()})
 	receiver.OnNew = func(callback Callback) { news <- callback }
 	server := httptest.NewServer(receiver)
 	t.Cleanup(server.Close)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import jieba  # type: ignore[import-untyped]
 from mkdocs.commands.build import build as run_mkdocs
 from mkdocs.config import load_config
-from scripts.site import codes, directives, feed
+from scripts.site import codes, directives, feed, packages
 from scripts.site.links_between import HOMES, IN_BOTH, link, locate, rewrite
 from scripts.site.plan import (
     CODES,
@@ -75,6 +75,9 @@ def write_sources(language: Language, folder: Path) -> None:
     for each in codes.list_codes():
         _write(folder / "codes" / f"{each.code}.md", codes.write_page(each, language))
     shutil.copytree(WRITTEN / "assets", folder / "assets")
+    if language == "en":
+        for name, data in packages.packages().items():
+            (folder / packages.FOLDER / name).write_bytes(data)
     releases = feed.read_releases(read("CHANGELOG.md"), _now())
     _write(folder / feed.FEED, feed.write_feed(releases))
 

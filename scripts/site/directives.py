@@ -34,6 +34,8 @@ def compose(page: Page, language: Language) -> str:
     client = quickstart.find_client(page.path)
     if client is not None:
         return quickstart.write_page(client, language)
+    if language == "en" and (shown := quickstart.find_shown(page.path)) is not None:
+        return quickstart.write_client(shown)
     written = WRITTEN / language / f"{page.path}.md"
     if written.exists():
         return fill(written.read_text(encoding="utf-8"), page.path, language)

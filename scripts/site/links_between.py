@@ -24,6 +24,11 @@ HOMES: Final = {
     "scaling.md": "operating/scaling",
 }
 """The page for a link to a whole document."""
+READMES: Final = {
+    "client": "clients/python",
+    **{f"clients/{name}": f"clients/{name}" for name in ("typescript", "php", "go", "java")},
+}
+"""The page of each client's README, by its folder."""
 IN_BOTH: Final = {INTEGRATING: HOMES[INTEGRATING]}
 """Of these, the one that is in both languages."""
 SECTION: Final = re.compile(r"^<!-- section: ([\w-]+)( own)? -->$", re.MULTILINE)
@@ -77,6 +82,11 @@ def rewrite(text: str, page: str, source: str, homes: Mapping[str, str] = HOMES)
         if found["code"] or target.startswith("https://"):
             return found[0]
         name, _, anchor = target.partition("#")
+        if not name and source not in homes:
+            return found[0]
+        folder = os.path.normpath(f"docs/{os.path.dirname(name)}")
+        if name.endswith("/README.md") and folder in READMES:
+            return f"[{found['words']}]({link(page, READMES[folder], anchor)})"
         document = os.path.normpath(name).removeprefix("docs/") if name else source
         if document not in homes or found["mark"]:
             return found["words"]
@@ -88,6 +98,14 @@ def rewrite(text: str, page: str, source: str, homes: Mapping[str, str] = HOMES)
         return f"[{found['words']}]({link(page, known[anchor] if anchor else homes[document], anchor)})"
 
     return link_codes(_LINK.sub(lead, text), page) if source == INTEGRATING else _LINK.sub(lead, text)
+
+
+def link_readme(text: str, page: str, folder: str) -> str:
+    """Text of a client's README, whose own anchors are those of the client's page, as a page has it."""
+    text = re.sub(r"\]\((?:\.\./)+docs/", "](", text)
+    if page != READMES[folder]:
+        text = text.replace("](#", f"]({link(page, READMES[folder])}#")
+    return link_codes(rewrite(text, page, f"{folder}/README.md"), page)
 
 
 _CODE = re.compile(

@@ -1,8 +1,8 @@
 """The pages of the site, in the order of its navigation. Pure.
 
 Rules:
-- A page is the file `docs/site/LANGUAGE/PATH.md`. Without such a file, an English page is what `sections` of
-  the document `source` say, and the pages of `GENERATED` are made by the build.
+- A page is the file `docs/site/LANGUAGE/PATH.md`. Without such a file, an English page is what `sections`
+  of the document `source` say, a client's page is its README, and the build makes the rest.
 - Both languages have the same paths. A page without a Chinese title is English alone: the operators' pages.
 """
 
@@ -67,7 +67,20 @@ START: Final = Part(
         Page("quick-start/go", "Go", "Go"),
         Page("quick-start/java", "Java", "Java"),
         Page("sandbox", "Sandbox", "沙盒"),
+        Page("command-line", "Command line", "命令行工具"),
         Page("going-live", "Going live", "上线检查清单"),
+    ),
+)
+CLIENTS: Final = Part(
+    "Clients",
+    "客户端",
+    (
+        Page("clients/index", "The clients", "客户端与下载"),
+        Page("clients/python", "Python", "Python"),
+        Page("clients/typescript", "TypeScript", "TypeScript"),
+        Page("clients/php", "PHP", "PHP"),
+        Page("clients/go", "Go", "Go"),
+        Page("clients/java", "Java", "Java"),
     ),
 )
 CONCEPTS: Final = Part(
@@ -137,7 +150,7 @@ OPERATING: Final = Part(
         Page("operating/scaling", "Scaling", "", ("*",), "scaling.md"),
     ),
 )
-PARTS: Final = (START, CONCEPTS, REFERENCE, CODES, RELIABILITY, PROMISES, OPERATING)
+PARTS: Final = (START, CLIENTS, CONCEPTS, REFERENCE, CODES, RELIABILITY, PROMISES, OPERATING)
 INTEGRATING_PAGE: Final = Page("integrating", "The whole reference", "旧版参考文档")
 """Where links to `docs/integrating.md` and its headings lead. It is not in the navigation."""
 

@@ -1,80 +1,45 @@
-"""The quick-start page of each language: the client's own example, cut at its `docs:begin` marks.
+"""The pages of each client: the quick start, which is its own example cut at its `docs:begin` marks, and its
+README.
 
-Rules: nothing here is code that only the page has. The programs are the clients' examples, which the
-clients' tests run against a real service; how to install is what the client's README says. Until a client
-is there, its page has the printed code of the reference.
+Rules: nothing here is code that only the page has. The programs are the clients' examples, how to install
+is what the client's README says. A test types every command of these pages in an empty folder.
 """
 
 import re
 from typing import Final, NamedTuple
 
+from scripts.site.links_between import link_readme
+from scripts.site.packages import check_names, clean
 from scripts.site.plan import Language
-from scripts.site.texts import ROOT, read, read_code
+from scripts.site.reference import find, split
+from scripts.site.texts import WRITTEN, read
+
+_OF_THE_REPOSITORY: Final = ("tests", "developing")
+"""Sections of a README for those who change the client."""
+_BLOCK: Final = re.compile(r"^```\w+\n.*?^```$", re.S | re.M)
 
 
 class Client(NamedTuple):
-    """A client: its folder, its example, the name of its language in a code block, the printed code, and how
-    the example is run in its folder.
-    """
+    """A client: its folder, its example, and the name of its language in a code block."""
 
     page: str
     name: str
     folder: str
     example: str
     fence: str
-    printed: str
-    run: tuple[str, ...]
+
+    @property
+    def readme(self) -> str:
+        """The client's README, which says how to install it and how to run the example."""
+        return f"{self.folder}/README.md"
 
 
 CLIENTS: Final = (
-    Client(
-        "python",
-        "Python",
-        "client",
-        "examples/quickstart.py",
-        "python",
-        "wallet.py",
-        ("python3 -m venv .venv", ".venv/bin/pip install .", ".venv/bin/python examples/quickstart.py"),
-    ),
-    Client(
-        "typescript",
-        "TypeScript",
-        "clients/typescript",
-        "examples/quickstart.mjs",
-        "javascript",
-        "wallet.mjs",
-        ("npm ci", "npm run build", "node examples/quickstart.mjs"),
-    ),
-    Client(
-        "php",
-        "PHP",
-        "clients/php",
-        "examples/quickstart.php",
-        "php",
-        "wallet.php",
-        ("php examples/quickstart.php",),
-    ),
-    Client(
-        "go",
-        "Go",
-        "clients/go",
-        "examples/quickstart/main.go",
-        "go",
-        "wallet.go",
-        ("go run ./examples/quickstart",),
-    ),
-    Client(
-        "java",
-        "Java",
-        "clients/java",
-        "examples/Quickstart.java",
-        "java",
-        "Wallet.java",
-        (
-            "javac -encoding UTF-8 -d build/client src/main/java/merchantwallet/*.java",
-            "java -cp build/client examples/Quickstart.java",
-        ),
-    ),
+    Client("python", "Python", "client", "examples/quickstart.py", "python"),
+    Client("typescript", "TypeScript", "clients/typescript", "examples/quickstart.mjs", "javascript"),
+    Client("php", "PHP", "clients/php", "examples/quickstart.php", "php"),
+    Client("go", "Go", "clients/go", "examples/quickstart/main.go", "go"),
+    Client("java", "Java", "clients/java", "examples/Quickstart.java", "java"),
 )
 PARTS: Final = {
     "connect": (
@@ -86,8 +51,10 @@ PARTS: Final = {
     "payment": (
         "Take a payment",
         "收款",
-        "Look the user up, then debit the wallet. `mcOrderId` is your own id: store it before you send.",
-        "先查询子用户，再从其钱包扣款。`mcOrderId` 是商户自己的编号，发送前先存入数据库。",
+        "Look the user up, then debit the wallet. `mcOrderId` is your own id: store it before you send. "
+        "It has at most 64 characters. `extUserId` has at most 20, so a UUID is too long for it.",
+        "先查询子用户，再从其钱包扣款。`mcOrderId` 是商户自己的编号，发送前先存入数据库，最长 64 个字符。"
+        "`extUserId` 最长 20 个字符，放不下 UUID。",
     ),
     "refusal": (
         "Handle a refusal",
@@ -100,8 +67,14 @@ PARTS: Final = {
     "payout": (
         "Pay out",
         "提现",
-        "The amount is on hold at once. What became of it comes as a callback.",
-        "金额立即冻结，结果通过回调通知。",
+        "The amount is on hold at once. What became of it comes as a callback. Here `mcOrderId` has at most "
+        "20 characters, so a UUID is too long.\n\n"
+        "`127.0.0.1` works only if the sandbox runs on the same machine. Otherwise give any `https://` "
+        "address of yours and let the [command line](../command-line.md#callbacks-on-your-own-machine) "
+        "bring the callbacks to this program.",
+        "金额立即冻结，结果通过回调通知。这里的 `mcOrderId` 最长 20 个字符，放不下 UUID。\n\n"
+        "只有沙盒运行在同一台机器上时，`127.0.0.1` 才能收到回调。否则请填写自己的任意 `https://` 地址，"
+        "再用[命令行工具](../command-line.md#callbacks-on-your-own-machine)把回调带到这个程序。",
     ),
     "callback": (
         "Receive the callback",
@@ -123,72 +96,73 @@ def find_client(path: str) -> Client | None:
 def write_page(client: Client, language: Language) -> str:
     """The page of a client."""
     zh = language == "zh"
-    example = find_example(client)
-    if example is None:
-        note = (
-            "这种语言暂时没有客户端，可以使用下面这段代码。"
-            if zh
-            else "There is no client for this language yet. This code needs none."
-        )
-        return f"# {client.name}\n\n{note}\n\n{read_code(client.printed)}\n"
-    text = read(example)
-    lines = [f"# {client.name}", "", _INTRO[language].format(name=client.name), ""]
+    text = read(f"{client.folder}/{client.example}")
+    lines = [f"# {client.name}", "", _INTRO[language].format(name=client.name, page=client.page), ""]
+    lines += [f"## {'安装' if zh else 'Install'} {{#install}}", "", show_installing(client, language), ""]
     lines += _show_running(client, zh)
     for part, (english, chinese, words, chinese_words) in PARTS.items():
         found = re.search(
             rf"^[^\n]*docs:begin {part}\b[^\n]*\n(.*?)^[^\n]*docs:end {part}\b", text, re.S | re.M
         )
-        if found is not None:
-            lines += [f"## {chinese if zh else english} {{#{part}}}", "", chinese_words if zh else words, ""]
-            lines += [_fence(client.fence, _dedent(found[1])), ""]
-    lines += [
-        f"## {'完整程序' if zh else 'The whole program'} {{#program}}",
-        "",
-        _WHOLE[language].format(path=example),
-        "",
-    ]
-    clean = re.sub(r"^[^\n]*docs:(?:begin|end)[^\n]*\n", "", text, flags=re.M)
-    lines += [_fence(client.fence, clean.strip("\n")), "", *_show_installing(client, zh), _NEXT[language]]
-    return "\n".join(lines)
+        if found is None:
+            raise LookupError(f"{client.folder}/{client.example} has no part {part}")
+        lines += [f"## {chinese if zh else english} {{#{part}}}", "", chinese_words if zh else words, ""]
+        lines += [_fence(client.fence, _dedent(found[1])), ""]
+    head = "完整程序" if zh else "The whole program"
+    lines += [f"## {head} {{#program}}", "", _WHOLE[language], ""]
+    lines += [_fence(client.fence, clean(text).strip("\n")), "", _NEXT[language].format(page=client.page)]
+    page = "\n".join(lines)
+    check_names(page, f"quick-start/{client.page}")
+    return page
 
 
-def find_example(client: Client) -> str | None:
-    """The example's path in the repository, or None while there is none."""
-    path = f"{client.folder}/{client.example}"
-    if (ROOT / path).exists():
-        return path
-    named = sorted((ROOT / client.folder).glob("examples/**/[Qq]uick[Ss]tart*"))
-    files = [each for each in named if each.is_file()]
-    return str(files[0].relative_to(ROOT)) if files else None
+def find_shown(path: str) -> Client | None:
+    """The client whose README a path shows."""
+    return next((client for client in CLIENTS if path == f"clients/{client.page}"), None)
+
+
+def write_client(client: Client) -> str:
+    """The page about everything that a client does: its README, with the program left to the quick start."""
+    page, program = f"clients/{client.page}", f"../quick-start/{client.page}.md"
+    parts = []
+    for section in split(read(client.readme)):
+        body = section.body
+        if section.anchor == "quick-start":
+            body = f"\n[The quick start]({program}) shows and runs a whole program.\n\n"
+        elif section.anchor not in _OF_THE_REPOSITORY:
+            body = link_readme(re.sub(r"^<!-- .*-->\n", "", body, flags=re.M), page, client.folder)
+        else:
+            continue
+        parts.append(section._replace(body=body).write())
+    text = "".join(parts)
+    check_names(text, page)
+    return text
+
+
+def show_installing(client: Client, language: Language) -> str:
+    """The README's section about installing; in Chinese its blocks between Chinese sentences."""
+    [section, *_] = find(split(read(client.readme)), "installing")
+    if language == "en":
+        return link_readme(section.body, f"quick-start/{client.page}", client.folder).strip("\n")
+    blocks = _BLOCK.findall(section.body)
+    words = (WRITTEN / "zh" / "install" / f"{client.page}.md").read_text(encoding="utf-8").strip("\n")
+    places = words.split("<!-- block -->")
+    if len(places) != len(blocks) + 1:
+        raise LookupError(
+            f"docs/site/zh/install/{client.page}.md has {len(places) - 1} blocks, "
+            f"and {client.readme} has {len(blocks)}"
+        )
+    return "".join(place + block for place, block in zip(places, [*blocks, ""], strict=True))
 
 
 def _show_running(client: Client, zh: bool) -> list[str]:
-    """How to run the example in a clone, with the environment of the quick start."""
+    """How to run the example where the client was installed, with the environment of the quick start."""
+    [section, *_] = find(split(read(client.readme)), "quick-start")
+    found = re.search(r"^```sh\n.*?^```$", section.body, re.S | re.M)
+    if found is None:
+        raise LookupError(f"{client.readme} does not say how to run its quick start")
     head = "运行示例" if zh else "Run the example"
-    where = (
-        "在代码仓库的副本中，先按[快速开始](index.md)设置环境变量："
-        if zh
-        else "In a clone of the repository, with the environment of the [quick start](index.md):"
-    )
-    commands = "\n".join((f"cd {client.folder}", *client.run))
-    return [f"## {head} {{#run}}", "", where, "", _fence("sh", commands), ""]
-
-
-def _show_installing(client: Client, zh: bool) -> list[str]:
-    """What the client's README has in its section about installing, without its sentences."""
-    readme = ROOT / client.folder / "README.md"
-    if not readme.exists():
-        return []
-    text = readme.read_text(encoding="utf-8")
-    found = re.search(r"^## (?:Install|Installing|Installation|Set-up)\n(.*?)^## ", text, re.S | re.M)
-    blocks = (
-        re.findall(r"^```(?:sh|bash|console|text|xml|json)\n.*?^```$", found[1], re.S | re.M) if found else []
-    )
-    if not blocks:
-        return []
-    head = "装进自己的项目" if zh else "Install it into your project"
-    more = "更多见客户端的 `README.md`。" if zh else "The client's `README.md` says more."
-    return [f"## {head} {{#install}}", "", "\n\n".join(blocks), "", more, ""]
+    return [f"## {head} {{#run}}", "", _RUN["zh" if zh else "en"], "", found[0], ""]
 
 
 def _fence(language: str, code: str) -> str:
@@ -204,16 +178,23 @@ def _dedent(code: str) -> str:
 
 _INTRO: Final[dict[Language, str]] = {
     "en": "Take a payment, handle a refusal, pay out and receive the callback with the {name} client. "
-    "You need a sandbox key: see [quick start](index.md).",
-    "zh": "用 {name} 客户端完成收款、处理拒绝、提现并接收回调。需要一个沙盒密钥，见[快速开始](index.md)。",
+    "You need a sandbox key, and its values in the environment: see [quick start](index.md). "
+    "Everything else that the client does is on [its own page](../clients/{page}.md).",
+    "zh": "用 {name} 客户端完成收款、处理拒绝、提现并接收回调。需要一个沙盒密钥，并把它的几个值放进环境变量，"
+    "见[快速开始](index.md)。客户端的其他功能见[它自己的页面](../clients/{page}.md)。",
+}
+_RUN: Final[dict[Language, str]] = {
+    "en": "In the same folder, with the environment of the [quick start](index.md):",
+    "zh": "在同一个文件夹中，先按[快速开始](index.md)设置环境变量：",
 }
 _WHOLE: Final[dict[Language, str]] = {
-    "en": "`{path}`. The tests run it against a real service.",
-    "zh": "`{path}`，测试会用真实服务运行它。",
+    "en": "This is the file that you loaded above. The tests run it against a real service.",
+    "zh": "就是上面下载的文件，测试会用真实服务运行它。",
 }
 _NEXT: Final[dict[Language, str]] = {
-    "en": "**Next:** play failures in the [sandbox](../sandbox.md), read [what to do after a timeout]"
+    "en": "**Next:** read [what the client does after a lost answer, and its options](../clients/{page}.md), "
+    "play failures in the [sandbox](../sandbox.md), read [what to do after a timeout]"
     "(../reliability/idempotency.md), then the [check list](../going-live.md).",
-    "zh": "**下一步：**在[沙盒](../sandbox.md)中演练失败，"
-    "阅读[超时之后怎么办](../reliability/idempotency.md)，再过一遍[上线检查清单](../going-live.md)。",
+    "zh": "**下一步：**了解[丢失响应之后客户端会做什么，以及其他选项](../clients/{page}.md)，"
+    "在[沙盒](../sandbox.md)中演练失败，阅读[超时之后怎么办](../reliability/idempotency.md)，再过一遍[上线检查清单](../going-live.md)。",
 }

@@ -5,6 +5,7 @@ from typing import Final
 
 from scripts.site.codes import CHINESE_RETRIES, list_codes
 from scripts.site.links_between import link
+from scripts.site.packages import hash_of, packages
 from scripts.site.plan import OPERATIONS, Language
 from scripts.site.texts import read_block
 
@@ -16,6 +17,7 @@ def make(name: str, language: Language, path: str) -> str:
     makers: dict[str, Callable[[Language, str], str]] = {
         "codes": _show_codes,
         "operations": _show_operations,
+        "packages": _show_packages,
         "sandbox addresses": _show_sandbox_addresses,
     }
     if name not in makers:
@@ -47,6 +49,18 @@ def _show_operations(language: Language, path: str) -> str:
     rows = [
         (f"[{name}]({link(path, f'operations/{name}')})", chinese if zh else english)
         for name, english, chinese in OPERATIONS
+    ]
+    return write_table(heads, rows)
+
+
+def _show_packages(language: Language, path: str) -> str:
+    """The files below `/docs/clients`, which are there once for both languages."""
+    zh = language == "zh"
+    heads = ("文件", "字节数", "SHA-256") if zh else ("File", "Bytes", "SHA-256")
+    folder = "../../clients/" if zh else ""
+    rows = [
+        (f'<a href="{folder}{name}" download>{name}</a>', f"{len(data):,}", f"`{hash_of(data)}`")
+        for name, data in packages().items()
     ]
     return write_table(heads, rows)
 

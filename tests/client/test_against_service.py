@@ -157,6 +157,7 @@ def test_the_quick_start_takes_a_payment_and_pays_out(platform: Platform, shop: 
         "MERCHANT_WALLET_URL": f"http://127.0.0.1:{platform.port}",
         "MERCHANT_WALLET_APP_KEY": shop.client.app_key,
         "MERCHANT_WALLET_SECRET": shop.client.secret,
+        "MERCHANT_WALLET_CALLBACK_SECRET": shop.callback_secret,
     }
     done = subprocess.run(
         [sys.executable, EXAMPLE],

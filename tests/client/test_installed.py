@@ -48,6 +48,7 @@ def keys(platform: Platform) -> Mapping[str, str]:
         "MERCHANT_WALLET_URL": f"http://127.0.0.1:{platform.port}",
         "MERCHANT_WALLET_APP_KEY": shop.client.app_key,
         "MERCHANT_WALLET_SECRET": shop.client.secret,
+        "MERCHANT_WALLET_CALLBACK_SECRET": shop.callback_secret,
     }
 
 

@@ -9,6 +9,8 @@ from demo.deployment import Deployment, find_installed_program
 from tests.ports import find_port
 
 SHOP = "Shop"
+PREFIX = "MERCHANT_WALLET_"
+TEST_PREFIX = "MERCHANT_WALLET_TEST_"
 
 
 class Account(NamedTuple):
@@ -20,20 +22,22 @@ class Account(NamedTuple):
     callback_secret: str
     callback_port: int
 
-    def environment(self) -> dict[str, str]:
-        """The names that all clients know."""
+    def environment(self, prefix: str) -> dict[str, str]:
+        """The names that all clients know: for examples with `PREFIX`, for their tests with `TEST_PREFIX`."""
         return {
-            "MERCHANT_WALLET_URL": self.base_url,
-            "MERCHANT_WALLET_APP_KEY": self.app_key,
-            "MERCHANT_WALLET_SECRET": self.secret,
-            "MERCHANT_WALLET_CALLBACK_SECRET": self.callback_secret,
-            "MERCHANT_WALLET_CALLBACK_PORT": str(self.callback_port),
+            f"{prefix}URL": self.base_url,
+            f"{prefix}APP_KEY": self.app_key,
+            f"{prefix}SECRET": self.secret,
+            f"{prefix}CALLBACK_SECRET": self.callback_secret,
+            f"{prefix}CALLBACK_PORT": str(self.callback_port),
         }
 
 
 @pytest.fixture(scope="package")
 def account() -> Iterator[Account]:
-    """One merchant with 100,000 USDT. A transfer costs 1 %, a withdrawal 0.5 % and at least 1 USDT.
+    """One merchant with 100,000 of each currency.
+
+    A transfer costs 1 %, a withdrawal 0.5 % and at least 1 USDT.
 
     The service starts once for all clients, so each test uses order ids and sub-users of its own.
     """
@@ -54,5 +58,6 @@ def _open_account(deployment: Deployment) -> Account:
     deployment.run("merchant", "set", SHOP, *fees, *notified)
     deployment.run("rates", "set", "USDT:KFB", "7.10")
     deployment.run("rates", "set", "KFB:USDT", "0.14")
-    deployment.run("book", "credit", SHOP, "USDT", "100000", "--reason", "opening funds")
+    for currency in ("USDT", "KFB"):
+        deployment.run("book", "credit", SHOP, currency, "100000", "--reason", "opening funds")
     return Account(base_url, told["appKey"], told["appSecret"], told["callbackSecret"], port)

@@ -56,6 +56,7 @@ LANGUAGES = (
                 "{build}/test",
                 "src/test/java/merchantwallet/*.java",
             ),
+            (*JAVAC, "-cp", "{build}/main", "-d", "{build}/examples", "examples/*.java"),
             (
                 "java",
                 *QUICK,

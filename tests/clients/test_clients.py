@@ -4,12 +4,12 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from glob import glob
 from pathlib import Path
 
 import pytest
-from tests.clients.conftest import Account
+from tests.clients.conftest import PREFIX, TEST_PREFIX, Account
 from tests.clients.languages import LANGUAGES, ROOT, Language
 
 from devnet import programs
@@ -56,8 +56,8 @@ def prepare(language: Language, build: Path) -> tuple[Path, str]:
     return folder, str(programs.find_node())
 
 
-def run(language: Language, steps: Sequence[Sequence[str]], build: Path, account: Account) -> str:
-    """Run each step in the client's folder. The last one's output."""
+def run(language: Language, steps: Sequence[Sequence[str]], build: Path, account: Mapping[str, str]) -> str:
+    """Run each step in the client's folder, with an account in the environment. The last one's output."""
     folder, node = prepare(language, build)
     own = {"MERCHANT_WALLET_VECTORS": str(ROOT / "vectors"), "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod"}
     if "HOME" not in os.environ:
@@ -68,7 +68,7 @@ def run(language: Language, steps: Sequence[Sequence[str]], build: Path, account
         done = subprocess.run(
             [part for word in words for part in expand(word, folder)],
             cwd=folder,
-            env={**os.environ, **account.environment(), **own},
+            env={**os.environ, **account, **own},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -85,8 +85,25 @@ def test_the_tests_of_a_client_pass_against_the_service(
     language: Language, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     skip_without_tools(language)
-    said = run(language, language.tests, tmp_path, request.getfixturevalue("account"))
+    account: Account = request.getfixturevalue("account")
+    said = run(language, language.tests, tmp_path, account.environment(TEST_PREFIX))
     assert not re.search(SKIPPED, said), said
+
+
+@each_language
+def test_no_test_of_a_client_moves_money_in_the_sandbox_of_a_reader(language: Language) -> None:
+    """A reader who has the quick start's variables set and types `mvn install` must lose nothing."""
+    folder, readers = (
+        language.folder,
+        re.compile(r"MERCHANT_WALLET_(?!TEST_|VECTORS)(?:\$\{|[A-Z_]+\b(?!'\s*=>)|\")"),
+    )
+    tests = [
+        path
+        for path in folder.rglob("*")
+        if re.search(r"(?i)[._]?test\.", path.name) and "node_modules" not in path.parts
+    ]
+    assert tests
+    assert [path.name for path in tests if readers.search(path.read_text())] == []
 
 
 @each_language
@@ -94,9 +111,22 @@ def test_the_quick_start_takes_a_payment_a_refusal_and_a_callback(
     language: Language, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     skip_without_tools(language)
-    said = run(language, language.quickstart, tmp_path, request.getfixturevalue("account"))
+    account: Account = request.getfixturevalue("account")
+    said = run(language, language.quickstart, tmp_path, account.environment(PREFIX))
     for part in ("amountArrival", "42200", "txnStatus 2"):
         assert part in said, said
+
+
+def test_what_npm_gets_is_what_the_compiler_makes(tmp_path: Path) -> None:
+    """`clients/typescript/dist` is committed, so that the service hands it out without a compiler."""
+    language = next(each for each in LANGUAGES if each.npm)
+    skip_without_tools(language)
+    run(language, language.tests[1:2], tmp_path, {})
+    made, committed = (
+        {path.name: path.read_bytes() for path in (folder / "dist").iterdir()}
+        for folder in (tmp_path / language.name, language.folder)
+    )
+    assert made == committed, "type `npm run build` in clients/typescript and commit dist/"
 
 
 @each_language

@@ -268,6 +268,14 @@ class Shop:
     client: Client
     counted: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def callback_secret(self) -> str:
+        """What signs its callbacks."""
+        keyring = self.platform.base.keyring
+        merchant = self.platform.operate(lambda conn: store.load(conn, keyring, self.merchant_id))
+        assert merchant is not None
+        return merchant.callback_secret
+
     def with_client(self, **changes: Any) -> Client:
         """The same merchant's client with changes."""
         return replace(self.client, **changes)

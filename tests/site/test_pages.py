@@ -7,10 +7,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from scripts.site import drawings
+from scripts.site import drawings, quickstart
 from scripts.site.codes import CHINESE_RETRIES, list_codes
 from scripts.site.links import find_dead_links
 from scripts.site.plan import INTEGRATING, Page, list_pages
+from scripts.site.quickstart import CLIENTS, Client
 from scripts.site.reference import anchor_of, split
 from scripts.site.texts import read
 
@@ -122,7 +123,21 @@ def test_every_text_of_a_code_is_there() -> None:
         assert sorted(CODE.findall(text.todo_en)) == sorted(CODE.findall(text.todo_zh))
 
 
-@pytest.mark.parametrize("page", BOTH, ids=lambda page: page.path)
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.page)
+def test_a_clients_chinese_page_has_its_errors_and_leads_to_the_whole(site: Path, client: Client) -> None:
+    page = f"clients/{client.page}"
+    english, chinese = (read_article(site, page, language) for language in ("en", "zh"))
+    for name in ("RefusedError", "NoAnswerError", "UnsafeAnswerError", "BadCallbackError", "FakeWallet"):
+        assert (name in english) is (name in chinese), name
+    assert f'href="../../../{page}/"' in chinese
+    assert english.count("<h2") >= chinese.count("<h2") >= 3
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in BOTH if quickstart.find_shown(page.path) is None],
+    ids=lambda page: page.path,
+)
 def test_the_chinese_page_names_what_the_english_page_names(site: Path, page: Page) -> None:
     path = page.path
     english, chinese = (read_article(site, path, language) for language in ("en", "zh"))

@@ -1,78 +1,143 @@
-"""What the quick-start pages tell a reader to type takes a payment and pays out, in each language."""
+"""What the pages tell a reader to type takes a payment and pays out, in each language, from an empty folder.
+
+Every command is read from the built page, and typed where nothing is but what the service hands out. The
+service is a real one with the site built into it.
+"""
 
 import json
-import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from demo.deployment import Deployment, find_installed_program
+from scripts.site.packages import PROGRAMS
 from scripts.site.quickstart import CLIENTS, PARTS, Client
-from scripts.site.texts import ROOT, read
-
-LEFT_OUT = shutil.ignore_patterns("node_modules", "build", "dist", ".venv", "__pycache__", "vendor", "target")
-NEEDS = {"python": "python3", "typescript": "npm", "php": "php", "go": "go", "java": "javac"}
-TIMEOUT_S = 250
+from tests.ports import find_port
+from tests.site.readers import NEEDS, TIMEOUT_S, Reader, read_blocks
 
 each_client = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.page)
+pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
+# The payment, the refusal, and the status that the callback of the payout reports.
+DONE = (r"40\.5", r"42200", r"(?i)callback.*status\D{0,9}2\b")
+NO_NETWORK = r"Could not transfer artifact|Unknown host|No versions available"
+POM = """<project>
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>shop</groupId><artifactId>shop</artifactId><version>1</version>
+  {shown}
+</project>
+"""
 
 
-@pytest.fixture(scope="module")
-def environment() -> Iterator[dict[str, str]]:
-    """The environment that the quick start asks for, after the commands for a sandbox of one's own."""
-    deployment = Deployment(find_installed_program())
-    try:
-        deployment.set({"WALLET_SANDBOX_CONFIRM_MS": "100"})
-        url = deployment.start(0, lambda _: None)
-        told: dict[str, str] = {}
-        for line in read("docs/site/examples/own_sandbox.sh").splitlines():
-            words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', line)[1:]]
-            is_first = words[:2] == ["merchant", "create"]
-            said = deployment.run(*words, *(["--json"] if is_first else []))
-            told = json.loads(said) if is_first else told
-        yield {
-            "MERCHANT_WALLET_URL": url,
-            "MERCHANT_WALLET_APP_KEY": told["appKey"],
-            "MERCHANT_WALLET_SECRET": told["appSecret"],
-            "MERCHANT_WALLET_CALLBACK_SECRET": told["callbackSecret"],
-        }
-    finally:
-        deployment.stop()
+def skip_without(*programs: str) -> None:
+    for program in programs:
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed here; scripts/setup --clients installs most of them")
+
+
+def has_paid(said: str) -> bool:
+    return all(re.search(words, said) for words in DONE)
+
+
+@pytest.mark.parametrize(
+    "client",
+    # The quickest is the short form.
+    [
+        pytest.param(each, id=each.page, marks=[] if each.page == "php" else pytest.mark.long)
+        for each in CLIENTS
+    ],
+)
+def test_what_the_page_says_to_type_pays_and_gets_its_callback(
+    client: Client, reader: Reader, site: Path
+) -> None:
+    skip_without(*NEEDS[client.page])
+    blocks = read_blocks(site, f"quick-start/{client.page}")
+    assert read_blocks(site, f"zh/quick-start/{client.page}") == blocks
+    for block in blocks[:-1]:
+        if not block.startswith("mvn"):
+            reader.type(block)
+    assert has_paid(reader.type(blocks[-1]))
+    reader.type("".join(read_blocks(site, "clients")))
+    says_that_a_port_is_taken(reader, blocks[-1])
+
+
+def says_that_a_port_is_taken(reader: Reader, start: str) -> None:
+    """A program whose port is taken ends at once, and says so."""
+    taken = reader.exported["MERCHANT_WALLET_URL"].rpartition(":")[2]
+    done = reader.run(f"export MERCHANT_WALLET_CALLBACK_PORT={taken}\n{start}")
+    assert done.returncode != 0
+    assert re.search(r"(?i)address already in use|EADDRINUSE", done.stdout + done.stderr), done.stderr
 
 
 @pytest.mark.long
-@pytest.mark.timeout(2 * TIMEOUT_S)
-@each_client
-def test_what_the_page_says_to_type_pays_and_gets_its_callback(
-    client: Client, environment: dict[str, str], tmp_path: Path
-) -> None:
-    program = NEEDS[client.page]
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed here")
-    folder = tmp_path / client.folder
-    shutil.copytree(ROOT / client.folder, folder, ignore=LEFT_OUT)
-    done = subprocess.run(
-        ["sh", "-eu", "-c", "\n".join(client.run)],
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
+def test_a_project_of_maven_finds_the_client_as_the_page_says(reader: Reader, site: Path) -> None:
+    skip_without("mvn", "javac", "curl")
+    load, _, install, start = read_blocks(site, "quick-start/java")
+    reader.type(load)
+    done = reader.run(install)
+    if re.search(NO_NETWORK, done.stdout):
+        pytest.skip("Maven could not load its own plugins: there is no network")
+    assert done.returncode == 0, done.stdout
+    [shown] = read_blocks(site, "quick-start/java", "xml")
+    (reader.folder / "pom.xml").write_text(POM.format(shown=shown))
+    reader.type(start.splitlines()[0])
+    (reader.folder / "src/main/java").mkdir(parents=True)
+    shutil.move(reader.folder / "Quickstart.java", reader.folder / "src/main/java")
+    reader.type("mvn --batch-mode -q compile")
+    jar = next((reader.folder.parent / "m2" / "merchant-wallet").rglob("*.jar"))
+    assert has_paid(reader.type(f"java -cp target/classes:{jar} Quickstart"))
+
+
+@pytest.mark.long
+def test_typescript_with_the_options_of_the_page_finds_every_type(reader: Reader, site: Path) -> None:
+    skip_without("npm")
+    [options] = read_blocks(site, "quick-start/typescript", "json")
+    for block in read_blocks(site, "quick-start/typescript")[:-1]:
+        reader.type(block)
+    (reader.folder / "tsconfig.json").write_text(json.dumps({**json.loads(options), "files": ["shop.mts"]}))
+    (reader.folder / "shop.mts").write_text(
+        'import { createServer } from "node:http";\n'
+        'import { CallbackReceiver, FileCallbackStore, type Callback } from "merchant-wallet-client";\n'
+        'const receiver = new CallbackReceiver("secret", new FileCallbackStore("callbacks"));\n'
+        "createServer(receiver.handler({ onNew: (callback: Callback) => console.log(callback.eventId) }));\n"
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    # The payment, the refusal, and the status that the callback of the payout reports.
-    for said in (r"40\.5", r"42200", r"(?i)status\D{0,9}2\b"):
-        assert re.search(said, done.stdout), done.stdout
+    reader.type("npx tsc --noEmit -p tsconfig.json")
+
+
+@pytest.mark.long
+def test_the_page_of_the_command_line_is_typed_to_its_end(reader: Reader, site: Path) -> None:
+    skip_without("python3", "curl")
+    blocks = read_blocks(site, "command-line")
+    assert read_blocks(site, "zh/command-line") == blocks
+    install, call, listen, exports, *others = blocks
+    port = str(find_port())
+    reader.type(install)
+    paths = install.splitlines()[-1]
+    reader.type(f"{paths}\n{call}")
+    start = read_blocks(site, "quick-start/python")[-1]
+    listener = subprocess.Popen(
+        ["sh", "-euc", f"{paths}\nexec {listen.strip().replace('8099', port)} --limit 1"],
+        cwd=reader.folder,
+        env=reader.environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert has_paid(reader.type(f"{exports.replace('8099', port)}\n{start}"))
+        told, _ = listener.communicate(timeout=TIMEOUT_S)
+    finally:
+        listener.kill()
+    assert json.loads(told)["accepted"] is True
+    for block in others:
+        reader.type(f"{paths}\n{block}")
 
 
 @each_client
 def test_a_page_has_every_part_of_its_example_and_how_to_run_it(client: Client, site: Path) -> None:
     for folder in (site, site / "zh"):
         page = (folder / "quick-start" / client.page / "index.html").read_text(encoding="utf-8")
-        for part in ("run", *PARTS, "program"):
+        for part in ("install", "run", *PARTS, "program"):
             assert f'id="{part}"' in page, part
         assert "docs:begin" not in page
+    [name] = [name for name, path in PROGRAMS.items() if path == f"{client.folder}/{client.example}"]
+    assert "docs:begin" not in (site / "clients" / name).read_text()

@@ -22,7 +22,7 @@ import merchantwallet.WithdrawOrder;
 public final class Quickstart {
     public static void main(String[] arguments) throws Exception {
         // docs:begin connect
-        // A sandbox's values: see the operator's sheet, or what `make demo` prints.
+        // The values of a sandbox. The operator gives them to you.
         MerchantWallet wallet = new MerchantWallet(
                 System.getenv("MERCHANT_WALLET_URL"),
                 System.getenv("MERCHANT_WALLET_APP_KEY"),
@@ -32,18 +32,18 @@ public final class Quickstart {
 
         // docs:begin payment
         // Take a payment: look the user up, give a voucher, take the price.
-        wallet.exchange(new BigDecimal("100.00"), "USDT", "KFB", "exchange-" + run);
         Customer alice = wallet.getMerchantCustomer("alice-" + run);
-        wallet.transferFromMerchantToUser("KFB", new BigDecimal("50"), "voucher-" + run, alice.address());
+        String currency = alice.currency();
+        wallet.transferFromMerchantToUser(currency, new BigDecimal("50"), "voucher-" + run, alice.address());
         UserToMerchantTransfer paid =
-                wallet.transferFromUserToMerchant(alice.extUserId(), "KFB", new BigDecimal("40.5"), "cart-" + run);
-        System.out.println("paid " + paid.amount() + " KFB, amountArrival " + paid.amountArrival());
+                wallet.transferFromUserToMerchant(alice.extUserId(), currency, new BigDecimal("40.5"), "cart-" + run);
+        System.out.println("paid " + paid.amount() + " " + currency + ", amountArrival " + paid.amountArrival());
         // docs:end payment
 
         // docs:begin refusal
         // A refusal says which rule was broken. Nothing was moved, and the mcOrderId can be used again.
         try {
-            wallet.transferFromUserToMerchant(alice.extUserId(), "KFB", new BigDecimal("1000"), "cart-" + run + "-2");
+            wallet.transferFromUserToMerchant(alice.extUserId(), currency, new BigDecimal("1000"), "cart-" + run + "-2");
         } catch (RefusedError refused) {
             if (!refused.is(Code.BALANCE_INSUFFICIENT)) {
                 throw refused;
@@ -67,18 +67,23 @@ public final class Quickstart {
 
         // docs:begin payout
         // Pay out to an address on a chain. The callback comes when the payment is final.
+        String ownUrl = "http://127.0.0.1:" + server.getAddress().getPort() + "/callbacks";
         WithdrawOrder order = wallet.createMerchantWithdrawOrder(
                 new BigDecimal("12.50"), "TRC20", "USDT", "payout-" + run, "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC",
-                "http://127.0.0.1:" + server.getAddress().getPort() + "/callbacks");
+                System.getenv().getOrDefault("MERCHANT_WALLET_NOTIFY_URL", ownUrl));
         System.out.println("order " + order.orderId() + " pays out " + order.amountArrival() + " USDT");
         // docs:end payout
 
-        while (came.poll(60, TimeUnit.SECONDS) instanceof OrderCallback event) {
-            System.out.println("order " + event.mcOrderId() + " has txnStatus " + event.txnStatus());
-            if (event.orderId() == order.orderId()) {
-                break;
-            }
+        Callback callback;
+        do {
+            callback = came.poll(60, TimeUnit.SECONDS);
+        } while (callback != null && !(callback instanceof OrderCallback));
+        if (callback instanceof OrderCallback event) {
+            System.out.println("callback " + event.eventId() + ": order " + event.mcOrderId() + " has txnStatus " + event.txnStatus());
+        } else {
+            System.err.println("no callback came: can the service reach " + ownUrl + "?");
         }
         server.stop(0);
+        System.exit(callback == null ? 1 : 0);
     }
 }

@@ -4,7 +4,8 @@ declare(strict_types=1);
 
 // A shop takes a payment, meets a refusal, pays out and receives the callback.
 // Run it with MERCHANT_WALLET_URL, _APP_KEY, _SECRET and _CALLBACK_SECRET of a sandbox in the environment.
-require __DIR__ . '/../autoload.php'; // with Composer: vendor/autoload.php
+$composers = __DIR__ . '/vendor/autoload.php';
+require is_file($composers) ? $composers : __DIR__ . '/../autoload.php'; // without Composer the client's own
 
 use MerchantWallet\CallbackReceiver;
 use MerchantWallet\CallbackVerifier;
@@ -36,17 +37,16 @@ $run = bin2hex(random_bytes(4)); // your own order ids would come from your data
 
 // docs:begin payment
 // Take a payment: look the user up, give a voucher, take the price. Amounts are texts.
-$wallet->exchange('100.00', sendCurrency: 'USDT', receiveCurrency: 'KFB', mcOrderId: "exchange-$run");
 $alice = $wallet->getMerchantCustomer("alice-$run");
-$wallet->transferFromMerchantToUser('KFB', '50', mcOrderId: "voucher-$run", address: $alice->address);
-$paid = $wallet->transferFromUserToMerchant($alice->extUserId, 'KFB', '40.5', mcOrderId: "cart-$run");
-echo "paid $paid->amount KFB, amountArrival $paid->amountArrival\n";
+$wallet->transferFromMerchantToUser($alice->currency, '50', mcOrderId: "voucher-$run", address: $alice->address);
+$paid = $wallet->transferFromUserToMerchant($alice->extUserId, $alice->currency, '40.5', mcOrderId: "cart-$run");
+echo "paid $paid->amount $alice->currency, amountArrival $paid->amountArrival\n";
 // docs:end payment
 
 // docs:begin refusal
 // A refusal says which rule was broken. Nothing was moved, and the mcOrderId can be used again.
 try {
-    $wallet->transferFromUserToMerchant($alice->extUserId, 'KFB', '1000', mcOrderId: "cart-$run-2");
+    $wallet->transferFromUserToMerchant($alice->extUserId, $alice->currency, '1000', mcOrderId: "cart-$run-2");
 } catch (RefusedError $refused) {
     if (!$refused->is(Code::BALANCE_INSUFFICIENT)) {
         throw $refused;
@@ -56,7 +56,13 @@ try {
 // docs:end refusal
 
 // PHP's own small server runs this file again as the endpoint. In production your web server does that.
-$port = getenv('MERCHANT_WALLET_CALLBACK_PORT') ?: '8099';
+$probe = @stream_socket_server('tcp://127.0.0.1:' . (getenv('MERCHANT_WALLET_CALLBACK_PORT') ?: '0'), $code, $why);
+if ($probe === false) {
+    fwrite(STDERR, "can't listen for callbacks: $why\n");
+    exit(1);
+}
+$port = parse_url('tcp://' . stream_socket_get_name($probe, false), PHP_URL_PORT);
+fclose($probe);
 $folder = sys_get_temp_dir() . "/callbacks-$run";
 $server = proc_open(
     [PHP_BINARY, '-S', "127.0.0.1:$port", __FILE__],
@@ -67,13 +73,14 @@ $server = proc_open(
 
 // docs:begin payout
 // Pay out to an address on a chain. The callback comes when the payment is final.
+$ownUrl = "http://127.0.0.1:$port/callbacks";
 $order = $wallet->createMerchantWithdrawOrder(
     amount: '12.50',
     chainType: 'TRC20',
     currency: 'USDT',
     mcOrderId: "payout-$run",
     address: 'TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC',
-    notifyUrl: "http://127.0.0.1:$port/callbacks",
+    notifyUrl: getenv('MERCHANT_WALLET_NOTIFY_URL') ?: $ownUrl,
 );
 echo "order $order->orderId pays out $order->amountArrival USDT\n";
 // docs:end payout
@@ -83,5 +90,9 @@ for ($waited = 0; $waited < 600 && !($files = glob("$folder/*.json")); $waited++
     usleep(100_000);
 }
 proc_terminate($server);
-$event = json_decode(file_get_contents($files[0] ?? exit("no callback came\n")), true, flags: JSON_THROW_ON_ERROR);
+if (!$files) {
+    fwrite(STDERR, "no callback came: can the service reach $ownUrl?\n");
+    exit(1);
+}
+$event = json_decode(file_get_contents($files[0]), true, flags: JSON_THROW_ON_ERROR);
 echo "callback {$event['eventId']}: order {$event['mcOrderId']} has txnStatus {$event['txnStatus']}\n";

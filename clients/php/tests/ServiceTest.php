@@ -12,7 +12,10 @@ use MerchantWallet\RefusedError;
 use MerchantWallet\TxnStatus;
 use PHPUnit\Framework\TestCase;
 
-/** All operations at a running sandbox, which MERCHANT_WALLET_URL and the names beside it describe. */
+/**
+ * All operations at a running sandbox, which MERCHANT_WALLET_TEST_URL and the names beside it describe.
+ * The variables of the quick start are not read: these tests move money and expect particular fees.
+ */
 final class ServiceTest extends TestCase
 {
     private MerchantWallet $wallet;
@@ -20,8 +23,8 @@ final class ServiceTest extends TestCase
 
     protected function setUp(): void
     {
-        if (getenv('MERCHANT_WALLET_URL') === false) {
-            self::markTestSkipped('set MERCHANT_WALLET_URL, _APP_KEY and _SECRET of a sandbox');
+        if (getenv('MERCHANT_WALLET_TEST_URL') === false) {
+            self::markTestSkipped('set MERCHANT_WALLET_TEST_URL, _APP_KEY and _SECRET of a sandbox for tests');
         }
         $this->wallet = self::connect();
         $this->run = bin2hex(random_bytes(4));
@@ -126,12 +129,15 @@ final class ServiceTest extends TestCase
     public function testADepositIsToldToTheEndpoint(): void
     {
         $folder = sys_get_temp_dir() . "/callbacks-$this->run";
-        $port = getenv('MERCHANT_WALLET_CALLBACK_PORT');
+        $port = getenv('MERCHANT_WALLET_TEST_CALLBACK_PORT');
         $server = proc_open(
             [PHP_BINARY, '-S', "127.0.0.1:$port", dirname(__DIR__) . '/examples/quickstart.php'],
             [['pipe', 'r'], ['file', '/dev/null', 'w'], ['file', '/dev/null', 'w']],
             $pipes,
-            env_vars: ['CALLBACK_FOLDER' => $folder] + getenv(),
+            env_vars: [
+                'CALLBACK_FOLDER' => $folder,
+                'MERCHANT_WALLET_CALLBACK_SECRET' => getenv('MERCHANT_WALLET_TEST_CALLBACK_SECRET'),
+            ] + getenv(),
         );
         try {
             $alice = $this->wallet->getMerchantCustomer("d $this->run");
@@ -157,7 +163,7 @@ final class ServiceTest extends TestCase
         for ($i = 0; $i < 450; $i++) {
             foreach (glob("$folder/*.json") ?: [] as $file) {
                 $body = (string) file_get_contents($file);
-                $callback = MerchantWallet::verifyCallback($body, [], (string) getenv('MERCHANT_WALLET_SECRET'));
+                $callback = MerchantWallet::verifyCallback($body, [], (string) getenv('MERCHANT_WALLET_TEST_SECRET'));
                 if ($callback instanceof DepositCallback && $callback->txHash === $txHash) {
                     return $callback;
                 }
@@ -182,9 +188,9 @@ final class ServiceTest extends TestCase
     private static function connect(?string $appKey = null, ?string $secret = null, int $retries = 3): MerchantWallet
     {
         return new MerchantWallet(
-            (string) getenv('MERCHANT_WALLET_URL'),
-            $appKey ?? (string) getenv('MERCHANT_WALLET_APP_KEY'),
-            $secret ?? (string) getenv('MERCHANT_WALLET_SECRET'),
+            (string) getenv('MERCHANT_WALLET_TEST_URL'),
+            $appKey ?? (string) getenv('MERCHANT_WALLET_TEST_APP_KEY'),
+            $secret ?? (string) getenv('MERCHANT_WALLET_TEST_SECRET'),
             retries: $retries,
             backoffS: 0.1,
         );

@@ -2,6 +2,7 @@
 // A shop takes a payment, meets a refusal, pays out and receives the callback.
 // Run it with MERCHANT_WALLET_URL, _APP_KEY, _SECRET and _CALLBACK_SECRET of a sandbox in the environment.
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,18 +23,11 @@ const run = randomBytes(4).toString("hex"); // your own order ids would come fro
 
 // docs:begin payment
 // Take a payment: look the user up, give a voucher, take the price. Amounts are texts.
-const usdtToKfb = { amount: "100.00", sendCurrency: "USDT", receiveCurrency: "KFB" };
-await wallet.exchange({ ...usdtToKfb, mcOrderId: `exchange-${run}` });
-const { extUserId, address } = await wallet.getMerchantCustomer({ extUserId: `alice-${run}` });
-await wallet.transferFromMerchantToUser({
-  currency: "KFB",
-  amount: "50",
-  mcOrderId: `voucher-${run}`,
-  address,
-});
-const price = { currency: "KFB", amount: "40.5", mcOrderId: `cart-${run}` };
+const { extUserId, currency, address } = await wallet.getMerchantCustomer({ extUserId: `alice-${run}` });
+await wallet.transferFromMerchantToUser({ currency, amount: "50", mcOrderId: `voucher-${run}`, address });
+const price = { currency, amount: "40.5", mcOrderId: `cart-${run}` };
 const paid = await wallet.transferFromUserToMerchant({ extUserId, ...price });
-console.log(`paid ${paid.amount} KFB, amountArrival ${paid.amountArrival}`);
+console.log(`paid ${paid.amount} ${currency}, amountArrival ${paid.amountArrival}`);
 // docs:end payment
 
 // docs:begin refusal
@@ -41,7 +35,7 @@ console.log(`paid ${paid.amount} KFB, amountArrival ${paid.amountArrival}`);
 try {
   await wallet.transferFromUserToMerchant({
     extUserId,
-    currency: "KFB",
+    currency,
     amount: "1000",
     mcOrderId: `cart-${run}-2`,
   });
@@ -66,18 +60,25 @@ const server = createServer(
     },
   }),
 );
-const port = Number(env("CALLBACK_PORT") || "8099");
-server.listen(port, "127.0.0.1");
+server.listen(Number(env("CALLBACK_PORT")), "127.0.0.1"); // without the variable any free port
+await once(server, "listening");
+const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
 // docs:end callback
 
 // docs:begin payout
 // Pay out to an address on a chain. The callback comes when the payment is final.
+const ownUrl = `http://127.0.0.1:${port}/callbacks`;
 const order = await wallet.createMerchantWithdrawOrder({
   amount: "12.50",
   chainType: "TRC20",
   mcOrderId: `payout-${run}`,
   address: "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC",
-  notifyUrl: `http://127.0.0.1:${port}/callbacks`,
+  notifyUrl: env("NOTIFY_URL") || ownUrl,
 });
 console.log(`order ${order.orderId} pays out ${order.amountArrival} USDT`);
 // docs:end payout
+
+setTimeout(() => {
+  console.error(`no callback came: can the service reach ${ownUrl}?`);
+  process.exit(1);
+}, 60_000).unref();

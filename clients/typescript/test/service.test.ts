@@ -1,4 +1,7 @@
-/** Against a real service. Its sandbox and an account come from the environment; without one they are skipped. */
+/**
+ * Against a real service. Its sandbox and an account come from the environment; without one they are skipped.
+ * The variables of the quick start are not read: these tests move money and expect particular fees.
+ */
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -23,8 +26,8 @@ import {
   TxnStatus,
 } from "merchant-wallet-client";
 
-const env = (name: string) => process.env[`MERCHANT_WALLET_${name}`] ?? "";
-const skip = env("URL") ? false : "MERCHANT_WALLET_URL names no service";
+const env = (name: string) => process.env[`MERCHANT_WALLET_TEST_${name}`] ?? "";
+const skip = env("URL") ? false : "MERCHANT_WALLET_TEST_URL names no service";
 const ADDRESS = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC";
 
 function open(secret = env("SECRET")): MerchantWallet {

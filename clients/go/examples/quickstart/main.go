@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -28,18 +29,15 @@ func main() {
 
 	// docs:begin payment
 	// Take a payment: look the user up, give a voucher, take the price. Amounts are texts.
-	must(shop.Exchange(ctx, wallet.ExchangeOrder{
-		Amount: "100.00", SendCurrency: "USDT", ReceiveCurrency: "KFB", McOrderID: "exchange-" + run,
-	}))
 	alice := must(shop.GetMerchantCustomer(ctx, "alice-"+run))
 	must(shop.TransferFromMerchantToUser(ctx, wallet.MerchantToUserOrder{
-		Currency: "KFB", Amount: "50", McOrderID: "voucher-" + run, Address: alice.Address,
+		Currency: alice.Currency, Amount: "50", McOrderID: "voucher-" + run, Address: alice.Address,
 	}))
 	price := wallet.UserToMerchantOrder{
-		ExtUserID: alice.ExtUserID, Currency: "KFB", Amount: "40.5", McOrderID: "cart-" + run,
+		ExtUserID: alice.ExtUserID, Currency: alice.Currency, Amount: "40.5", McOrderID: "cart-" + run,
 	}
 	paid := must(shop.TransferFromUserToMerchant(ctx, price))
-	fmt.Printf("paid %s KFB, amountArrival %s\n", paid.Amount, paid.AmountArrival)
+	fmt.Printf("paid %s %s, amountArrival %s\n", paid.Amount, paid.Currency, paid.AmountArrival)
 	// docs:end payment
 
 	// docs:begin refusal
@@ -58,27 +56,33 @@ func main() {
 	receiver := wallet.NewCallbackReceiver(env("CALLBACK_SECRET"), store)
 	news := make(chan wallet.Callback, 8)
 	receiver.OnNew = func(callback wallet.Callback) { news <- callback }
-	address := "127.0.0.1:" + cmp.Or(env("CALLBACK_PORT"), "8099")
-	server := &http.Server{Addr: address, Handler: receiver, ReadHeaderTimeout: 10 * time.Second}
-	go server.ListenAndServe()
+	listener := must(net.Listen("tcp", "127.0.0.1:"+cmp.Or(env("CALLBACK_PORT"), "0"))) // 0 is any free port
+	server := &http.Server{Handler: receiver, ReadHeaderTimeout: 10 * time.Second}
+	go server.Serve(listener)
 	// docs:end callback
 
 	// docs:begin payout
 	// Pay out to an address on a chain. The callback comes when the payment is final.
+	ownURL := "http://" + listener.Addr().String() + "/callbacks"
 	order := must(shop.CreateMerchantWithdrawOrder(ctx, wallet.NewWithdrawOrder{
 		Amount:    "12.50",
 		ChainType: "TRC20",
 		McOrderID: "payout-" + run,
 		Address:   "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC",
-		NotifyURL: "http://" + address + "/callbacks",
+		NotifyURL: cmp.Or(env("NOTIFY_URL"), ownURL),
 	}))
 	fmt.Printf("order %d pays out %s USDT\n", order.OrderID, order.AmountArrival)
 	// docs:end payout
 
-	for callback := range news {
-		if told, isOrder := callback.(*wallet.OrderCallback); isOrder {
+	for told := (*wallet.OrderCallback)(nil); told == nil; {
+		select {
+		case callback := <-news:
+			told, _ = callback.(*wallet.OrderCallback)
+		case <-ctx.Done():
+			log.Fatalf("no callback came: can the service reach %s?", ownURL)
+		}
+		if told != nil {
 			fmt.Printf("callback %s: order %s has txnStatus %s\n", told.EventID, told.McOrderID, told.TxnStatus)
-			break
 		}
 	}
 	server.Shutdown(ctx) // waits until the callback is answered

@@ -24,8 +24,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIfEnvironmentVariable;
 import org.junit.jupiter.api.io.TempDir;
 
-/** All operations at a running sandbox, which MERCHANT_WALLET_URL and the names beside it describe. */
-@EnabledIfEnvironmentVariable(named = "MERCHANT_WALLET_URL", matches = "http.*", disabledReason = "no sandbox is named")
+/**
+ * All operations at a running sandbox, which MERCHANT_WALLET_TEST_URL and the names beside it describe.
+ * The variables of the quick start are not read: these tests move money and expect particular fees.
+ */
+@EnabledIfEnvironmentVariable(named = "MERCHANT_WALLET_TEST_URL", matches = "http.*", disabledReason = "no sandbox is named")
 class ServiceTest {
     private static final String ADDRESS = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC";
 
@@ -161,6 +164,6 @@ class ServiceTest {
     }
 
     private static String env(String name) {
-        return System.getenv("MERCHANT_WALLET_" + name);
+        return System.getenv("MERCHANT_WALLET_TEST_" + name);
     }
 }

@@ -1,0 +1,107 @@
+import { randomBytes } from "node:crypto";
+import { readAnswer } from "./answers.js";
+import { UnsafeAnswerError } from "./errors.js";
+import * as results from "./results.js";
+import { signRequest } from "./signing.js";
+import { LostAnswer, post, repeat } from "./transport.js";
+/** A client of one merchant. It may be used for any number of calls at once. */
+export class MerchantWallet {
+    #baseUrl;
+    #appKey;
+    #secret;
+    #signMethod;
+    #connection;
+    constructor(baseUrl, appKey, secret, options = {}) {
+        if (!/^https?:\/\//.test(baseUrl))
+            throw new TypeError("baseUrl must begin with https:// or http://");
+        if (!appKey || !secret)
+            throw new TypeError("appKey and secret must not be empty");
+        this.#baseUrl = baseUrl.replace(/\/+$/, "");
+        this.#appKey = appKey;
+        this.#secret = secret;
+        this.#signMethod = options.signMethod ?? "HMAC";
+        const { timeoutMs = 30_000, retries = 3, waitMs = 1000, fetch = globalThis.fetch } = options;
+        this.#connection = { timeoutMs, retries, waitMs, fetch };
+    }
+    /** Takes an amount from a sub-user's wallet. */
+    async transferFromUserToMerchant(order, options) {
+        return results.readUserToMerchantTransfer(await this.#ask("transferFromUserToMerchant", order, options));
+    }
+    /** Gives an amount to the sub-user that an address belongs to. */
+    async transferFromMerchantToUser(order, options) {
+        return results.readMerchantToUserTransfer(await this.#ask("transferFromMerchantToUser", order, options));
+    }
+    /** Creates an order that pays USDT to an address on a chain. */
+    async createMerchantWithdrawOrder(order, options) {
+        const own = { currency: "USDT", ...order };
+        return results.readWithdrawOrder(await this.#ask("createMerchantWithdrawOrder", own, options));
+    }
+    /** Shows a withdrawal order. */
+    async queryOrder(order, options) {
+        return results.readOrder(await this.#ask("queryOrder", order, options));
+    }
+    /** Finds a sub-user. An unknown one is created, unless the operator has switched that off. */
+    async getMerchantCustomer(user, options) {
+        return results.readCustomer(await this.#ask("getMerchantCustomer", user, options));
+    }
+    /** Your balances, without the amounts on hold. */
+    async getMerchantBalance(options) {
+        return results.readBalance(await this.#ask("getMerchantBalance", {}, options));
+    }
+    /** Exchanges one of your currencies for the other. */
+    async exchange(order, options) {
+        if (!order.mcOrderId)
+            throw new TypeError("mcOrderId is required: without it a repeat exchanges again");
+        return results.readExchange(await this.#ask("exchange", order, options));
+    }
+    /** What a withdrawal created now would cost. */
+    async getWithdrawFee(quote, options) {
+        const own = { currency: "USDT", ...quote };
+        return results.readWithdrawFee(await this.#ask("getWithdrawFee", own, options));
+    }
+    /**
+     * Calls any operation and returns all signed fields of `data` as texts, also those that this version does not
+     * know. An operation that moves money must have an order id in `own`.
+     */
+    async call(operation, own, options = {}) {
+        const texts = toTexts(own);
+        const attempt = () => this.#attempt(operation, texts, options.signal);
+        return repeat(this.#connection, attempt, options.signal);
+    }
+    async #ask(operation, own, options) {
+        const data = await this.call(operation, own, options);
+        return new results.FieldReader(data, (message) => new UnsafeAnswerError(`the answer is odd: ${message}`));
+    }
+    async #attempt(operation, own, signal) {
+        const path = `/merchant/${operation}`;
+        const nonceStr = randomBytes(16).toString("hex");
+        const common = { appKey: this.#appKey, timestamp: String(Date.now()), nonceStr };
+        const fields = new Map([...Object.entries(common), ...own]);
+        const [method, secret] = [this.#signMethod, this.#secret];
+        fields.set("sign", signRequest(method, secret, path, fields));
+        const body = JSON.stringify(Object.fromEntries(fields));
+        const lost = (cause) => {
+            throw new LostAnswer("the connection was lost", { cause });
+        };
+        const answer = await post(this.#connection, this.#baseUrl + path, body, signal).catch(lost);
+        return readAnswer({ method, secret, operation, nonceStr }, answer);
+    }
+}
+function toTexts(own) {
+    const texts = new Map();
+    for (const [name, value] of Object.entries(own)) {
+        if (value === null || value === undefined || value === "")
+            continue;
+        if (typeof value === "number" && !Number.isSafeInteger(value)) {
+            throw new TypeError(`${name} must be a text such as "12.50", never a floating-point number`);
+        }
+        if (typeof value !== "string" && typeof value !== "number") {
+            throw new TypeError(`${name} must be a text`);
+        }
+        if (/amount/i.test(name) && typeof value === "number") {
+            throw new TypeError(`${name} must be a text such as "12.50"`);
+        }
+        texts.set(name, String(value));
+    }
+    return texts;
+}

@@ -1,0 +1,11 @@
+/** When the same request may be sent again. */
+export type RetryClass = "no retry" | "never" | "later" | "new timestamp" | "new nonceStr" | "after the sub-user acts" | "after funding" | "after Retry-After" | "same mcOrderId";
+/** A code of the interface: the name of its constant, when to send the request again, and its HTTP status. */
+export interface Code {
+    readonly code: number;
+    readonly name: string;
+    readonly retry: RetryClass;
+    readonly httpStatus: number;
+}
+/** All codes by their number. A code that is not here is treated as "never". */
+export declare const CODES: ReadonlyMap<number, Code>;
