@@ -68,7 +68,31 @@ ROWS = {
     "POST /console/proposals/{change_no:int}/refuse": HANDS,
     "POST /console/proposals/{change_no:int}/withdraw": HANDS,
     "GET /console/search": ALL,
+    "GET /console/finance": ALL,
+    "GET /console/finance/solvency": STAFF,
+    "GET /console/finance/report.pdf": ALL,
+    "GET /console/finance/report.csv": ALL,
+    "GET /console/finance/statement.pdf": ALL,
+    "GET /console/finance/months": STAFF,
+    "GET /console/finance/months/{month}": STAFF,
+    "POST /console/finance/months/{month}/close": HANDS,
+    "GET /console/finance/invoices": ALL,
+    "GET /console/finance/invoices/{invoice}": ALL,
+    "GET /console/finance/files": ALL,
+    "GET /console/finance/files/send": ALL,
 }
+
+
+MONTH = b"""
+insert into month_report (month, figures, books, digest, prepared_ms)
+values ('2024-10', '[]', 0, sha256(''), 1) on conflict do nothing"""
+"""A prepared month."""
+INVOICE = b"""
+insert into invoice
+select 2024, n.last + 1, nullif(n.last, 0), %(merchant_id)s, '2024-10', 'Shop', 'Wallet Ltd',
+       '[{"kind":"settle","currency":"USDT","count":1,"amount":"2"}]', 1
+  from (select coalesce(max(number), 0) as last from invoice where year = 2024) n"""
+"""The merchant's invoice in that month."""
 
 
 def make_records(shop: Shop) -> dict[str, object]:
@@ -105,6 +129,9 @@ def make_records(shop: Shop) -> dict[str, object]:
             conn, "ERC20", None, document, is_sound=False, cause="no node answers", now_ms=1
         )
     )
+    shop.platform.operate(lambda conn: conn.execute(MONTH))
+    shop.platform.operate(lambda conn: conn.execute(INVOICE, {"merchant_id": shop.merchant_id}))
+    [(number,)] = shop.platform.rows("select max(number) from invoice where year = 2024")
     found = shop.platform.rows("select max(reconciliation_no) from reconciliation where chain = 'ERC20'")
     return {
         "order_id:int": order_id,
@@ -117,4 +144,6 @@ def make_records(shop: Shop) -> dict[str, object]:
         "result_no:int": found[0][0],
         "proposal_no:int": proposal.proposal_no,
         "change_no:int": change.proposal_no,
+        "month": "2024-10",
+        "invoice": f"2024-{number:06d}",
     }

@@ -49,6 +49,7 @@ _LINES: Final = (
     _Line("withdrawals", N_("Withdrawals"), "/console/withdrawals", "arrow-out", Right.READ, _MONEY),
     _Line("payouts", N_("Payouts"), "/console/payouts", "send", Right.READ, _MONEY, own=False),
     _Line("deposits", N_("Deposits"), "/console/deposits", "arrow-in", Right.READ, _MONEY),
+    _Line("finance", N_("Finance"), "/console/finance", "chart", Right.READ, _MONEY),
     _Line("books", N_("Books"), "/console/books", "list", Right.READ, _MONEY),
     _Line("rates", N_("Exchange rates"), "/console/rates", "exchange", Right.READ, _MONEY, own=False),
     _Line("adjustments", N_("Adjustments"), "/console/adjustments", "edit", Right.READ, _MONEY, own=False),

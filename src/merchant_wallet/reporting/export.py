@@ -51,11 +51,11 @@ def render_csv(row: StatementRow) -> str:
     it unchanged.
     """
     if row.mc_order_id is not None:
-        row = msgspec.structs.replace(row, mc_order_id=_disarm(row.mc_order_id))
+        row = msgspec.structs.replace(row, mc_order_id=disarm(row.mc_order_id))
     return _render_csv(_cells(row))
 
 
-def _disarm(text: str) -> str:
+def disarm(text: str) -> str:
     """Put an apostrophe before each formula, at the start of the text or after a semicolon.
 
     Where the decimal sign is a comma, spreadsheets split cells at semicolons, even inside quotes that do not

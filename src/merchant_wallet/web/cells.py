@@ -196,6 +196,11 @@ class PageCells(Reach):
         cell = await self.find_cell(merchant_id)
         return partial(self._pools.directory.connect, cell)
 
+    @property
+    def connect_home(self) -> Connect:
+        """How to make a connection of its own to home."""
+        return self._pools.directory.connect_home
+
     async def carry(self, merchant_id: int) -> None:
         """Tell the merchant's cell what the page has just committed in home. If it is away, workers do it."""
         try:

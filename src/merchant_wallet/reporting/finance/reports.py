@@ -150,13 +150,23 @@ def decode_accounts(text: str) -> tuple[AccountReport, ...]:
 def _read_account(one: Mapping[str, Any]) -> AccountReport:
     account, currency = one["account"], one["currency"]
     moved = [
-        Moved(account, currency, each["kind"], _units(each["in"]), _units(each["out"]), each["postings"])
+        Moved(
+            account,
+            currency,
+            each["kind"],
+            parse_signed(each["in"]),
+            parse_signed(each["out"]),
+            each["postings"],
+        )
         for each in one["movements"]
     ]
-    return AccountReport(account, currency, _units(one["opening"]), tuple(moved), _units(one["closing"]))
+    return AccountReport(
+        account, currency, parse_signed(one["opening"]), tuple(moved), parse_signed(one["closing"])
+    )
 
 
-def _units(text: str) -> int:
+def parse_signed(text: str) -> int:
+    """The units of a decimal in a document, which may be negative. Pure."""
     whole, _, fraction = text.removeprefix("-").partition(".")
     units = int(whole + fraction.ljust(6, "0"))
     return -units if text.startswith("-") else units

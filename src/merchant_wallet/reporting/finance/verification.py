@@ -7,21 +7,19 @@ Rules:
 - Entries are read page by page. A fault is a value; it names the month and the book.
 """
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from merchant_wallet.base.cells import Databases
-from merchant_wallet.book.archive.archived_journal import open_journal
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.chart import LAST_FIXED_ID
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys, verify_signature
 from merchant_wallet.book.state import Entry
-from merchant_wallet.book.verification.pages import read_journal_page
 from merchant_wallet.reporting.finance import invoices, months
+from merchant_wallet.reporting.finance.journal import read_entries
 from merchant_wallet.reporting.finance.months import Manifest, MonthReport, format_text_to_sign
 from merchant_wallet.reporting.finance.movements import Moved, name_account
 from merchant_wallet.reporting.finance.periods import Period
@@ -33,7 +31,6 @@ from merchant_wallet.reporting.finance.reports import (
 )
 from merchant_wallet.reporting.older_movements import WALLETS_ID, MovementSums
 from merchant_wallet.reporting.paging import Connection
-from merchant_wallet.reporting.statements import find_moment
 
 
 class Fault(msgspec.Struct, frozen=True, rename="camel"):
@@ -139,31 +136,8 @@ async def _find_cells(databases: Databases) -> dict[int, Connection]:
     return found
 
 
-async def read_entries(
-    cell: Connection, archive: ArchiveFolder, merchant_id: int, period: Period
-) -> AsyncIterator[Entry]:
-    """The entries of a period, in order, from files and tables."""
-    journal = await open_journal(cell, archive, merchant_id)
-    after, ended = 0, False
-    while not ended and (entries := await journal.read_after(after, period.since_ms)):
-        for entry in entries:
-            if entry.at_ms >= period.until_ms:
-                return
-            if entry.at_ms >= period.since_ms:
-                yield entry
-        after = entries[-1].entry_id
-        await asyncio.sleep(0)
-    after = max(await find_moment(cell, merchant_id, period.since_ms, 2**62) - 1, journal.border)
-    while entries := await read_journal_page(cell, merchant_id, after):
-        for entry in entries:
-            if entry.at_ms >= period.until_ms:
-                return
-            yield entry
-        after = entries[-1].entry_id
-
-
 async def _has_entries(cell: Connection, archive: ArchiveFolder, merchant_id: int, period: Period) -> bool:
-    async for _ in read_entries(cell, archive, merchant_id, period):
+    async for _ in read_entries(cell, archive, merchant_id, period.since_ms, period.until_ms):
         return True
     return False
 
@@ -177,7 +151,7 @@ async def _compare(
 ) -> str | None:
     """How the journal differs from the kept report. None: it gives the same."""
     sums, edges = MovementSums(), _Edges()
-    async for entry in read_entries(cell, archive, merchant_id, period):
+    async for entry in read_entries(cell, archive, merchant_id, period.since_ms, period.until_ms):
         sums.add(entry)
         edges.add(entry)
     if _list_moved(sums) != sorted([moved for one in kept for moved in one.moved], key=_key):

@@ -1,0 +1,239 @@
+"""Rows of files for accountants: entries, postings, withdrawals, deposits, callbacks, audit log.
+
+Rules:
+- Every row is a value; `web/accounting_files` writes it. Amounts are units, times are milliseconds.
+- A movement has the change of each account in a column of its own. So each column adds up to closing less
+  opening of the period's report, and each row to 0 in each currency.
+- Rows come oldest first, page by page. One page is in memory.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from merchant_wallet.base.db import Queries
+from merchant_wallet.book.archive.files import ArchiveFolder
+from merchant_wallet.book.chart import CHAIN_OF_KIND, FEES_ID_OF, FIXED_BY_ID, LAST_FIXED_ID, SUBUSER
+from merchant_wallet.book.state import Entry
+from merchant_wallet.reporting.finance.journal import PAST_ALL_IDS, read_entry_pages
+from merchant_wallet.reporting.paging import Connection, Row, fetch
+
+QUERIES: Final = Queries(Path(__file__).with_name("accounting.sql"))
+PAGE_ROWS: Final = 1000
+OUTSIDE: Final = "outside"
+"""The chains' accounts in one column: what came in from outside is below zero."""
+CALLBACK_STATES: Final = ("delivered", "due", "paused", "dead_letter")
+CALLBACK_TYPES: Final = ("withdrawal", "deposit")
+
+
+class PostingRow(msgspec.Struct, frozen=True):
+    """One posting. The accounts are ids; a wallet has its sub-user's name."""
+
+    number: int
+    source_id: int
+    source_user: str | None
+    target_id: int
+    target_user: str | None
+    currency: str
+    amount_units: int
+    source_balance: int
+    target_balance: int
+
+
+class Movement(msgspec.Struct, frozen=True):
+    """One entry. `changes` are by account kind and currency, with `OUTSIDE` for the chains."""
+
+    entry_id: int
+    at_ms: int
+    kind: str
+    mc_order_id: str | None
+    order_id: int | None
+    ext_user_id: str | None
+    chain: str | None
+    tx_hash: str | None
+    rate_e8: int
+    reason: str | None
+    changes: Mapping[tuple[str, str], int]
+    fees: Mapping[str, int]
+    postings: tuple[PostingRow, ...]
+
+
+async def read_movements(
+    cell: Connection, archive: ArchiveFolder, merchant_id: int, since_ms: int, until_ms: int
+) -> AsyncIterator[Movement]:
+    """Every entry of a period that moved something."""
+    async for page in read_entry_pages(cell, archive, merchant_id, since_ms, until_ms):
+        entries = [entry for entry in page if entry.postings]
+        if not entries:
+            continue
+        facts = {entry.entry_id: _read_facts(entry) for entry in entries}
+        names = await _find_names(cell, merchant_id, entries)
+        orders = await _find_orders(cell, merchant_id, facts)
+        for entry in entries:
+            yield _make_movement(entry, facts[entry.entry_id], names, orders)
+
+
+def _read_facts(entry: Entry) -> dict[str, Any]:
+    """The facts of an entry, if they are JSON. Those of a registration are not, and move nothing."""
+    try:
+        found = msgspec.json.decode(entry.facts) if entry.facts else {}
+    except msgspec.DecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+async def _find_names(cell: Connection, merchant_id: int, entries: Sequence[Entry]) -> dict[int, str]:
+    ids = {one for entry in entries for each in entry.postings for one in (each.source_id, each.target_id)}
+    wallets = sorted([one for one in ids if one > LAST_FIXED_ID])
+    values = {"merchant_id": merchant_id, "user_ids": wallets}
+    rows = await fetch(cell, QUERIES["find_sub_users"].text, values) if wallets else []
+    return {row["user_id"]: row["ext_user_id"] for row in rows}
+
+
+async def _find_orders(
+    cell: Connection, merchant_id: int, facts: Mapping[int, Mapping[str, Any]]
+) -> dict[int, Row]:
+    ids = sorted({told["orderId"] for told in facts.values() if isinstance(told.get("orderId"), int)})
+    values = {"merchant_id": merchant_id, "order_ids": ids}
+    rows = await fetch(cell, QUERIES["find_orders"].text, values) if ids else []
+    return {row["order_id"]: row for row in rows}
+
+
+def _make_movement(
+    entry: Entry, facts: Mapping[str, Any], names: Mapping[int, str], orders: Mapping[int, Row]
+) -> Movement:
+    changes: dict[tuple[str, str], int] = {}
+    fees: dict[str, int] = {}
+    for one in entry.postings:
+        for account_id, units in ((one.source_id, -one.amount_units), (one.target_id, one.amount_units)):
+            key = (_column_of(account_id), one.currency)
+            changes[key] = changes.get(key, 0) + units
+        if one.target_id in FEES_ID_OF.values():
+            fees[one.currency] = fees.get(one.currency, 0) + one.amount_units
+    # A withdrawal's entry has the order's own id.
+    order_id = entry.entry_id if entry.kind == "withdraw" else facts.get("orderId")
+    order = orders.get(order_id or 0, {})
+    users = [
+        names[one] for each in entry.postings for one in (each.source_id, each.target_id) if one in names
+    ]
+    return Movement(
+        entry.entry_id,
+        entry.at_ms,
+        entry.kind,
+        entry.mc_order_id or order.get("mc_order_id"),
+        order_id,
+        users[0] if users else None,
+        facts.get("chain") or facts.get("chainType") or order.get("chain"),
+        facts.get("txHash") or order.get("tx_hash"),
+        entry.rate_e8,
+        facts.get("reason"),
+        changes,
+        fees,
+        tuple([_make_posting(number, one, names) for number, one in enumerate(entry.postings, 1)]),
+    )
+
+
+def _column_of(account_id: int) -> str:
+    if account_id > LAST_FIXED_ID:
+        return SUBUSER
+    kind = FIXED_BY_ID[account_id].kind
+    return OUTSIDE if kind in CHAIN_OF_KIND else kind
+
+
+def _make_posting(number: int, one: Any, names: Mapping[int, str]) -> PostingRow:
+    return PostingRow(
+        number,
+        one.source_id,
+        names.get(one.source_id),
+        one.target_id,
+        names.get(one.target_id),
+        one.currency,
+        one.amount_units,
+        one.source_balance,
+        one.target_balance,
+    )
+
+
+async def read_orders(cell: Connection, merchant_id: int, since_ms: int, until_ms: int) -> AsyncIterator[Row]:
+    """The withdrawals that were created in a period."""
+    where = {"merchant_id": merchant_id}
+    after = await _find_moment(cell, "first_order_from", where, since_ms) - 1
+    while True:
+        rows = await fetch(cell, QUERIES["page_orders"].text, {**where, "after": after, "page": PAGE_ROWS})
+        for row in rows:
+            if row["created_ms"] >= until_ms:
+                return
+            yield row
+        if len(rows) < PAGE_ROWS:
+            return
+        after = rows[-1]["order_id"]
+
+
+async def read_deposits(
+    cell: Connection, merchant_id: int, since_ms: int, until_ms: int
+) -> AsyncIterator[Row]:
+    """The deposits that were seen in a period."""
+    key: dict[str, Any] = {"seen_ms": since_ms - 1, "chain": "\uffff", "tx_hash": "", "log_index": 0}
+    while True:
+        values = {"merchant_id": merchant_id, "until_ms": until_ms, "page": PAGE_ROWS, **key}
+        rows = await fetch(cell, QUERIES["page_deposits"].text, values)
+        for row in rows:
+            yield row
+        if len(rows) < PAGE_ROWS:
+            return
+        key = {column: rows[-1][column] for column in key}
+
+
+async def read_callbacks(
+    cell: Connection, merchant_id: int, since_ms: int, until_ms: int
+) -> AsyncIterator[Row]:
+    """The callbacks of a period, by state, then by kind, then oldest first."""
+    for state in CALLBACK_STATES:
+        for event_type in CALLBACK_TYPES:
+            key = {"created_ms": since_ms, "order_id": -1, "status": -1}
+            while True:
+                values = {"merchant_id": merchant_id, "state": state, "event_type": event_type}
+                values |= {"until_ms": until_ms, "page": PAGE_ROWS, **key}
+                rows = await fetch(cell, QUERIES["page_callbacks"].text, values)
+                for row in rows:
+                    yield row
+                if len(rows) < PAGE_ROWS:
+                    break
+                key = {column: rows[-1][column] for column in key}
+
+
+async def page_merchants(home: Connection, after: int, merchant_id: int | None) -> list[tuple[int, str]]:
+    """The next merchants with their names, or the one that is given."""
+    values = {"after": after, "merchant_id": merchant_id, "page": PAGE_ROWS}
+    rows = await fetch(home, QUERIES["page_merchants"].text, values)
+    return [(row["merchant_id"], row["name"]) for row in rows]
+
+
+async def read_audit(home: Connection, since_ms: int, until_ms: int) -> AsyncIterator[Row]:
+    """The audit log of a period."""
+    after = await _find_moment(home, "first_audit_from", {}, since_ms) - 1
+    while True:
+        rows = await fetch(home, QUERIES["page_audit"].text, {"after": after, "page": PAGE_ROWS})
+        for row in rows:
+            if row["at_ms"] >= until_ms:
+                return
+            yield row
+        if len(rows) < PAGE_ROWS:
+            return
+        after = rows[-1]["audit_no"]
+
+
+async def _find_moment(conn: Connection, query: str, where: Mapping[str, Any], at_ms: int) -> int:
+    """The first id whose row is not before a time. A binary search, since times do not go back."""
+    low, high = 0, PAST_ALL_IDS
+    while low < high:
+        middle = (low + high) // 2
+        rows = await fetch(conn, QUERIES[query].text, {**where, "from_id": middle})
+        found = list(rows[0].values()) if rows else None
+        if found and found[1] < at_ms:
+            low = found[0] + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,327 @@
+"""CSV files for accountants, in the reader's language and time zone, sent in pieces.
+
+Rules:
+- A file begins with a byte order mark, so that spreadsheets read Chinese. Times are local, with the offset
+  in a column of its own. Amounts are plain decimals with a minus sign.
+- Text from others is disarmed: no cell begins a formula.
+- One page of rows and one piece are in memory.
+- Who reads may be a merchant's own person: the names of the platform's staff are left out then.
+"""
+
+import csv
+import io
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
+
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.currencies import KFB, USDT
+from merchant_wallet.base.money import format_rate, format_units
+from merchant_wallet.book.archive.files import ArchiveFolder
+from merchant_wallet.book.chart import ADJUSTMENT, EXCHANGE, FEES, HOLD, MERCHANT, SUBUSER
+from merchant_wallet.reporting.export import PIECE_CHARACTERS, disarm
+from merchant_wallet.reporting.finance import accounting_rows
+from merchant_wallet.reporting.finance.accounting_rows import OUTSIDE, Movement
+from merchant_wallet.reporting.paging import Connection, Row
+from merchant_wallet.web.kinds import ORDER_STATUSES, Translate, name_account, name_account_kind, name_kind
+from merchant_wallet.web.languages import N_
+
+BYTE_ORDER_MARK: Final = "\ufeff"
+CONTENT_TYPE: Final = "text/csv; charset=utf-8"
+OUTSIDE_WORD: Final = N_("Chains (outside)")
+MOVEMENTS: Final = "movements"
+POSTINGS: Final = "postings"
+WITHDRAWALS: Final = "withdrawals"
+DEPOSITS: Final = "deposits"
+CALLBACKS: Final = "callbacks"
+AUDIT: Final = "audit"
+
+CHANGES: Final = (
+    (MERCHANT, USDT),
+    (MERCHANT, KFB),
+    (SUBUSER, USDT),
+    (SUBUSER, KFB),
+    (HOLD, USDT),
+    (FEES, USDT),
+    (FEES, KFB),
+    (EXCHANGE, USDT),
+    (EXCHANGE, KFB),
+    (ADJUSTMENT, USDT),
+    (ADJUSTMENT, KFB),
+    (OUTSIDE, USDT),
+)
+"""The columns of changes. Together they are all accounts, so each row adds up to 0 in each currency."""
+
+Cell = str | int | None
+
+
+class ZoneUnknown(ValueError):
+    """There is no time zone of this name."""
+
+
+def find_zone(name: str) -> ZoneInfo:
+    """The time zone with a name such as Asia/Shanghai. Raises ZoneUnknown."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ZoneUnknown(f"{name[:40]!r} is no time zone; give one as UTC or Asia/Shanghai") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """For whom a file is: language and zone, and whether the person belongs to the platform's staff."""
+
+    translate: Translate
+    zone: ZoneInfo
+    is_staff: bool
+
+    def local(self, at_ms: int | None) -> tuple[str, str]:
+        """A time and its offset; two empty cells without one."""
+        if at_ms is None:
+            return "", ""
+        at = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(self.zone)
+        return at.strftime("%Y-%m-%d %H:%M:%S"), at.strftime("%z")[:3] + ":" + at.strftime("%z")[3:5]
+
+    def read_days(self, first: str, last: str) -> tuple[int, int]:
+        """The first moment of a day and the last one of another, in this zone. Raises ValueError."""
+        begin = datetime.strptime(first, "%Y-%m-%d").replace(tzinfo=self.zone)
+        end = datetime.strptime(last, "%Y-%m-%d").toordinal() + 1
+        after = datetime.fromordinal(end).replace(tzinfo=self.zone)
+        return int(begin.timestamp()) * 1000, int(after.timestamp()) * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose rows a file has, and of which time. `merchant` stands in each row."""
+
+    merchant_id: int
+    merchant: str
+    since_ms: int
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class AccountingFile:
+    """One kind of file: its name for people, its columns, and its rows."""
+
+    title: str
+    columns: Callable[[Reader], Sequence[str]]
+    rows: Callable[[Connection, ArchiveFolder, Scope, Reader], AsyncIterator[Sequence[Cell]]]
+
+
+def _time_columns(reader: Reader) -> list[str]:
+    return [reader.translate(N_("Time")), reader.translate(N_("Zone")), reader.translate(N_("Merchant"))]
+
+
+def _name_change(kind: str, currency: str, reader: Reader) -> str:
+    word = reader.translate(OUTSIDE_WORD) if kind == OUTSIDE else name_account_kind(kind, reader.translate)
+    return f"{word} {currency}"
+
+
+def _entry_columns(reader: Reader) -> list[str]:
+    _ = reader.translate
+    ids = [_("Entry"), _("Kind"), "extUserId", "mcOrderId", _("Order id")]
+    return [*ids, _("Chain"), _("Transaction")]
+
+
+def _movement_columns(reader: Reader) -> list[str]:
+    _ = reader.translate
+    changes = [_name_change(kind, currency, reader) for kind, currency in CHANGES]
+    return [*_time_columns(reader), *_entry_columns(reader), _("Rate"), _("Reason"), *changes]
+
+
+def _posting_columns(reader: Reader) -> list[str]:
+    _ = reader.translate
+    moved = [_("From"), _("To"), _("Currency"), _("Amount")]
+    balances = [_("Balance of the first after it"), _("Balance of the second after it")]
+    return [*_time_columns(reader), *_entry_columns(reader), _("Posting"), *moved, *balances]
+
+
+def _order_columns(reader: Reader) -> list[str]:
+    _ = reader.translate
+    amounts = [_("Amount"), _("Fee"), _("Arrives"), _("Currency")]
+    people = [_("First approval by"), _("Approved by")] if reader.is_staff else []
+    times = [_("Approved at"), _("Ended at"), _("Transaction")]
+    head = [_("Order id"), "mcOrderId", _("Status"), _("Chain"), _("Address")]
+    return [*_time_columns(reader), *head, *amounts, *people, *times]
+
+
+def _deposit_columns(reader: Reader) -> list[str]:
+    _ = reader.translate
+    head = [
+        "extUserId",
+        _("Chain"),
+        _("Transaction"),
+        _("Log"),
+        _("Sender"),
+        _("Address"),
+    ]
+    tail = [_("Amount"), _("Currency"), _("Status"), _("Final at"), _("Entry")]
+    return [*_time_columns(reader), *head, *tail]
+
+
+def _callback_columns(reader: Reader) -> list[str]:
+    _ = reader.translate
+    head = [_("Event"), _("Kind"), _("Order id"), _("Status"), _("State")]
+    return [*_time_columns(reader), *head, _("Attempts"), _("Delivered at")]
+
+
+def _audit_columns(reader: Reader) -> list[str]:
+    _ = reader.translate
+    head = [_("Number"), _("Person"), _("Action"), _("Subject"), _("Merchant")]
+    tail = [_("Before"), _("After"), _("Source")]
+    return [_("Time"), _("Zone"), *head, *tail]
+
+
+def _text(value: object) -> str:
+    """A text of others, which must not begin a formula."""
+    return "" if value is None else disarm(str(value))
+
+
+def _start(reader: Reader, scope: Scope, at_ms: int) -> list[Cell]:
+    return [*reader.local(at_ms), _text(scope.merchant)]
+
+
+def _entry_cells(one: Movement, reader: Reader) -> list[Cell]:
+    texts = [one.ext_user_id, one.mc_order_id]
+    kind = name_kind(one.kind, reader.translate)
+    return [one.entry_id, kind, *map(_text, texts), one.order_id, one.chain, one.tx_hash]
+
+
+async def _movement_rows(
+    conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
+) -> AsyncIterator[Sequence[Cell]]:
+    span = (scope.since_ms, scope.until_ms)
+    async for one in accounting_rows.read_movements(conn, archive, scope.merchant_id, *span):
+        changes = [format_units(one.changes.get(key, 0)) for key in CHANGES]
+        rate = format_rate(one.rate_e8) if one.rate_e8 else ""
+        start = _start(reader, scope, one.at_ms)
+        yield [*start, *_entry_cells(one, reader), rate, _text(one.reason), *changes]
+
+
+async def _posting_rows(
+    conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
+) -> AsyncIterator[Sequence[Cell]]:
+    span = (scope.since_ms, scope.until_ms)
+    async for one in accounting_rows.read_movements(conn, archive, scope.merchant_id, *span):
+        head = [*_start(reader, scope, one.at_ms), *_entry_cells(one, reader)]
+        for each in one.postings:
+            source = name_account(each.source_id, each.source_user, reader.translate)
+            target = name_account(each.target_id, each.target_user, reader.translate)
+            units = (each.amount_units, each.source_balance, each.target_balance)
+            amount, *balances = map(format_units, units)
+            yield [*head, each.number, _text(source), _text(target), each.currency, amount, *balances]
+
+
+async def _order_rows(
+    conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
+) -> AsyncIterator[Sequence[Cell]]:
+    span = (scope.since_ms, scope.until_ms)
+    async for row in accounting_rows.read_orders(conn, scope.merchant_id, *span):
+        status = reader.translate(ORDER_STATUSES[row["status"]])
+        head: list[Cell] = [row["order_id"], _text(row["mc_order_id"]), status, row["chain"], row["address"]]
+        amounts = [row["amount"], row["fee"], row["amount"] - row["fee"]]
+        people = [row["first_approved_by"], row["approved_by"]] if reader.is_staff else []
+        times = [reader.local(row["approved_ms"])[0], reader.local(row["finished_ms"])[0]]
+        start = [*_start(reader, scope, row["created_ms"]), *head, *map(format_units, amounts), USDT]
+        yield [*start, *map(_text, people), *times, row["tx_hash"]]
+
+
+async def _deposit_rows(
+    conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
+) -> AsyncIterator[Sequence[Cell]]:
+    span = (scope.since_ms, scope.until_ms)
+    async for row in accounting_rows.read_deposits(conn, scope.merchant_id, *span):
+        chain = row["chain"]
+        ends = [format_address(chain, bytes(row["sender"])), format_address(chain, bytes(row["address"]))]
+        head = [_text(row["ext_user_id"]), chain, row["tx_hash"], row["log_index"], *ends]
+        status = reader.translate(DEPOSIT_WORDS[row["status"]])
+        tail = [format_units(row["amount"]), USDT, status, reader.local(row["final_ms"])[0], row["entry_id"]]
+        yield [*_start(reader, scope, row["seen_ms"]), *head, *tail]
+
+
+async def _callback_rows(
+    conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
+) -> AsyncIterator[Sequence[Cell]]:
+    span = (scope.since_ms, scope.until_ms)
+    async for row in accounting_rows.read_callbacks(conn, scope.merchant_id, *span):
+        is_order = row["event_type"] == "withdrawal"
+        kind = reader.translate(N_("Withdrawal") if is_order else N_("Deposit"))
+        status = reader.translate(ORDER_STATUSES[row["status"]]) if is_order else ""
+        state = reader.translate(CALLBACK_WORDS[row["state"]])
+        head = [row["event_id"], kind, row["order_id"], status, state, row["attempt_no"]]
+        yield [*_start(reader, scope, row["created_ms"]), *head, reader.local(row["delivered_ms"])[0]]
+
+
+async def _audit_rows(
+    conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
+) -> AsyncIterator[Sequence[Cell]]:
+    async for row in accounting_rows.read_audit(conn, scope.since_ms, scope.until_ms):
+        yield [*reader.local(row["at_ms"]), row["audit_no"], *_audit_cells(row)]
+
+
+def _audit_cells(row: Row) -> list[Cell]:
+    def facts(value: Any) -> str:
+        return "" if value is None else msgspec.json.encode(value).decode()
+
+    names = [row["actor"], row["action"], row["subject"]]
+    told = [facts(row["before"]), facts(row["after"]), row["source"]]
+    return [*map(_text, names), row["merchant_id"], *map(_text, told)]
+
+
+DEPOSIT_WORDS: Final = {
+    "seen": N_("Confirming"),
+    "undone": N_("Undone"),
+    "pending": N_("Final, to be credited"),
+    "dust": N_("Too little"),
+    "held": N_("Held"),
+    "dropped": N_("Dropped"),
+    "credited": N_("Credited"),
+}
+CALLBACK_WORDS: Final = {
+    "due": N_("Due"),
+    "delivered": N_("Delivered"),
+    "paused": N_("Paused"),
+    "dead_letter": N_("Given up"),
+}
+
+FILES: Final[dict[str, AccountingFile]] = {
+    MOVEMENTS: AccountingFile(N_("Movements: one row per entry"), _movement_columns, _movement_rows),
+    POSTINGS: AccountingFile(N_("Postings: one row per posting"), _posting_columns, _posting_rows),
+    WITHDRAWALS: AccountingFile(N_("Withdrawals"), _order_columns, _order_rows),
+    DEPOSITS: AccountingFile(N_("Deposits"), _deposit_columns, _deposit_rows),
+    CALLBACKS: AccountingFile(N_("Callbacks"), _callback_columns, _callback_rows),
+    AUDIT: AccountingFile(N_("Audit log"), _audit_columns, _audit_rows),
+}
+"""Every kind of file by the name in URLs and commands."""
+
+
+def render_row(cells: Sequence[Cell]) -> str:
+    """One line of CSV, line end included (RFC 4180)."""
+    text = io.StringIO()
+    csv.writer(text).writerow(["" if cell is None else cell for cell in cells])
+    return text.getvalue()
+
+
+def render_head(name: str, reader: Reader) -> str:
+    """The beginning of a file."""
+    return BYTE_ORDER_MARK + render_row(FILES[name].columns(reader))
+
+
+async def stream_rows(
+    conn: Connection, archive: ArchiveFolder, name: str, scope: Scope, reader: Reader
+) -> AsyncIterator[bytes]:
+    """The rows of one merchant, or of the audit log, in pieces."""
+    piece, size = [], 0
+    async for cells in FILES[name].rows(conn, archive, scope, reader):
+        text = render_row(cells)
+        piece.append(text)
+        size += len(text)
+        if size >= PIECE_CHARACTERS:
+            yield "".join(piece).encode()
+            piece, size = [], 0
+    yield "".join(piece).encode()

@@ -1,0 +1,214 @@
+"""PDF documents of finance: a period's report, a merchant's statement, an invoice of fees.
+
+Rules: the caller passes what was read, and the time. A statement with too many movements says how many there
+are, and that the CSV file has them.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from merchant_wallet.base.currencies import CURRENCIES
+from merchant_wallet.book.chart import FEES, HOLD, MERCHANT, SUBUSER
+from merchant_wallet.reporting.finance.accounting_rows import Movement
+from merchant_wallet.reporting.finance.invoices import Invoice
+from merchant_wallet.reporting.finance.periods import Period
+from merchant_wallet.reporting.finance.reports import AccountReport, Report
+from merchant_wallet.web.kinds import Translate, name_account_kind, name_kind
+from merchant_wallet.web.languages import Language, translate
+from merchant_wallet.web.pdf.document import Column, Document, Facts, Figure, Part, Table, Text
+from merchant_wallet.web.templates import show_money
+
+MAX_MOVEMENTS: Final = 500
+"""A statement lists at most so many movements."""
+OWN_ACCOUNTS: Final = (MERCHANT, SUBUSER, HOLD, FEES)
+"""The accounts of a merchant's statement. The others are the platform's side of its book."""
+
+
+def _moment(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def describe_period(period: Period) -> str:
+    """A period with its first and last day."""
+    if period.first_day == period.last_day:
+        return f"{period.first_day} UTC"
+    return f"{period.first_day} \u2013 {period.last_day} UTC"
+
+
+def _issuer(issuer: str, _: Translate) -> str:
+    return issuer.split(";")[0].strip() or _("Merchant Wallet")
+
+
+def make_report(
+    report: Report, whose: str, language: Language, issuer: str, made_ms: int, notes: Sequence[str] = ()
+) -> Document:
+    """A period's report of one book or of all, with every kind of account."""
+    _ = partial(translate, language)
+    facts = Facts("", ((_("Books"), whose), (_("Period"), describe_period(report.period))))
+    tables = [
+        Table(currency, _account_columns(_), tuple(_list_accounts(report.accounts, currency, _)))
+        for currency in CURRENCIES
+        if any(one.currency == currency for one in report.accounts)
+    ]
+    moved = [_make_moved(one, _) for one in report.accounts if one.moved]
+    parts: list[Part] = [facts, *tables, *moved, *[Text(note, is_quiet=True) for note in notes]]
+    title = _("Month's report") if report.period.is_month else _("Report")
+    footer = _("Made {moment} from the books", moment=_moment(made_ms))
+    return Document(
+        title, report.period.name, _issuer(issuer, _), language, made_ms, tuple(parts), footer=footer
+    )
+
+
+def _account_columns(_: Translate) -> tuple[Column, ...]:
+    return (
+        Column(_("Account"), 2.2),
+        Column(_("Opening balance"), 1.4, is_number=True),
+        Column(_("In"), 1.4, is_number=True),
+        Column(_("Out"), 1.4, is_number=True),
+        Column(_("Closing balance"), 1.4, is_number=True),
+    )
+
+
+def _list_accounts(accounts: Sequence[AccountReport], currency: str, _: Translate) -> list[tuple[str, ...]]:
+    return [
+        (
+            name_account_kind(one.account, _),
+            show_money(one.opening_units),
+            show_money(one.in_units),
+            show_money(one.out_units),
+            show_money(one.closing_units),
+        )
+        for one in accounts
+        if one.currency == currency
+    ]
+
+
+def _make_moved(one: AccountReport, _: Translate) -> Table:
+    columns = (
+        Column(_("Kind"), 2.4),
+        Column(_("Postings"), is_number=True),
+        Column(_("In"), 1.5, is_number=True),
+        Column(_("Out"), 1.5, is_number=True),
+    )
+    rows = [
+        (
+            name_kind(moved.kind, _),
+            f"{moved.postings:,}",
+            show_money(moved.in_units),
+            show_money(moved.out_units),
+        )
+        for moved in one.moved
+    ]
+    count = sum([moved.postings for moved in one.moved])
+    total = (_("Total"), f"{count:,}", show_money(one.in_units), show_money(one.out_units))
+    title = f"{name_account_kind(one.account, _)} {one.currency}"
+    return Table(title, columns, (*rows, total), totals=1)
+
+
+def make_statement(
+    report: Report,
+    merchant: str,
+    movements: Sequence[Movement] | None,
+    language: Language,
+    issuer: str,
+    made_ms: int,
+) -> Document:
+    """A merchant's statement of a period. `movements` is None if there are too many to list."""
+    _ = partial(translate, language)
+    own = tuple([one for one in report.accounts if one.account in OWN_ACCOUNTS])
+    parts: list[Part] = [
+        Facts(
+            "",
+            (
+                (_("Merchant"), f"{merchant} ({report.merchant_id})"),
+                (_("Period"), describe_period(report.period)),
+            ),
+        )
+    ]
+    for currency in CURRENCIES:
+        rows = _list_accounts(own, currency, _)
+        if rows:
+            parts.append(Table(currency, _account_columns(_), tuple(rows)))
+    parts += [_make_moved(one, _) for one in own if one.account == MERCHANT and one.moved]
+    if movements is None:
+        text = _("There are more than {most} movements. The CSV file has each of them.", most=MAX_MOVEMENTS)
+        parts.append(Text(text, is_quiet=True))
+    elif movements:
+        parts.append(_make_movements(movements, _))
+    footer = _("Made {moment} from the books", moment=_moment(made_ms))
+    title = _("Account statement")
+    return Document(
+        title, report.period.name, _issuer(issuer, _), language, made_ms, tuple(parts), footer=footer
+    )
+
+
+def _make_movements(movements: Sequence[Movement], _: Translate) -> Table:
+    columns = (
+        Column(_("Time (UTC)"), 1.7),
+        Column(_("Kind"), 1.7),
+        Column(_("Sub-user or order"), 2),
+        Column(_("Own balance"), 1.6, is_number=True),
+        Column(_("Sub-users"), 1.6, is_number=True),
+    )
+    rows = [
+        (
+            f"{datetime.fromtimestamp(one.at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}",
+            name_kind(one.kind, _),
+            " · ".join([text for text in (one.ext_user_id, one.mc_order_id) if text]),
+            _list_changes(one, MERCHANT),
+            _list_changes(one, SUBUSER),
+        )
+        for one in movements
+    ]
+    return Table(_("Movements"), columns, tuple(rows))
+
+
+def _list_changes(one: Movement, account: str) -> str:
+    found = [(units, code) for (kind, code), units in one.changes.items() if kind == account and units]
+    return ", ".join([f"{show_money(units, signed=True)} {code}" for units, code in found])
+
+
+def make_invoice(invoice: Invoice, language: Language, made_ms: int) -> Document:
+    """An invoice of fees. It has been paid from the merchant's book when the fees were charged."""
+    _ = partial(translate, language)
+    lines = [text.strip() for text in invoice.issuer.split(";") if text.strip()]
+    columns = (
+        Column(_("Fees for"), 3),
+        Column(_("How many"), is_number=True),
+        Column(_("Amount"), 1.6, is_number=True),
+        Column(_("Currency"), 0.9),
+    )
+    rows = [
+        (name_kind(one.kind, _), f"{one.count:,}", show_money(one.amount_units), one.currency)
+        for one in invoice.lines
+    ]
+    totals = [(_("Total"), "", show_money(units), code) for code, units in invoice.totals]
+    figures = [
+        Figure(_("Total in {currency}", currency=code), f"{show_money(units)} {code}")
+        for code, units in invoice.totals
+    ]
+    facts = (
+        (_("Invoice number"), invoice.name),
+        (_("Issued"), _moment(invoice.issued_ms)),
+        (_("Merchant"), f"{invoice.merchant_name} ({invoice.merchant_id})"),
+        (_("Month"), f"{invoice.month} (UTC)"),
+    )
+    paid = _("The fees were charged with each operation, so nothing is to be paid.")
+    parts: list[Part] = [
+        *[Text(text) for text in lines[1:]],
+        Facts("", facts),
+        *figures,
+        Table(_("Fees"), columns, (*rows, *totals), totals=len(totals)),
+        Text(paid, is_quiet=True),
+    ]
+    return Document(
+        _("Invoice"),
+        invoice.name,
+        lines[0] if lines else _("Merchant Wallet"),
+        language,
+        made_ms,
+        tuple(parts),
+        footer=_("Invoice {number}", number=invoice.name),
+    )
