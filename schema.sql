@@ -908,6 +908,22 @@ CREATE TABLE public.month_report (
     CONSTRAINT month_report_problem_check CHECK ((problem <> ''::text))
 );
 
+CREATE TABLE public.network_fee (
+    chain public.chain_code NOT NULL,
+    tx_hash text NOT NULL,
+    purpose text NOT NULL,
+    fee numeric NOT NULL,
+    at_ms bigint NOT NULL,
+    CONSTRAINT network_fee_fee_check CHECK ((fee >= (0)::numeric)),
+    CONSTRAINT network_fee_purpose_check CHECK ((purpose = 'payout'::text))
+);
+
+CREATE TABLE public.network_fee_cursor (
+    chain public.chain_code NOT NULL,
+    ended_no bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT network_fee_cursor_ended_no_check CHECK ((ended_no >= 0))
+);
+
 CREATE TABLE public.nonce (
     merchant_id bigint NOT NULL,
     nonce text NOT NULL COLLATE pg_catalog."C",
@@ -1852,6 +1868,12 @@ ALTER TABLE ONLY public.month_book
 ALTER TABLE ONLY public.month_report
     ADD CONSTRAINT month_report_pkey PRIMARY KEY (month);
 
+ALTER TABLE ONLY public.network_fee_cursor
+    ADD CONSTRAINT network_fee_cursor_pkey PRIMARY KEY (chain);
+
+ALTER TABLE ONLY public.network_fee
+    ADD CONSTRAINT network_fee_pkey PRIMARY KEY (chain, tx_hash);
+
 ALTER TABLE ONLY public.nonce
     ADD CONSTRAINT nonce_pkey PRIMARY KEY (merchant_id, nonce, day);
 
@@ -2109,6 +2131,8 @@ CREATE INDEX merchant_to_carry ON public.merchant USING btree (merchant_id) WHER
 
 CREATE INDEX month_book_month ON public.month_book USING btree (month, merchant_id);
 
+CREATE INDEX network_fee_moment ON public.network_fee USING btree (at_ms);
+
 CREATE INDEX operator_failure_age ON public.operator_failure USING btree (last_ms);
 
 CREATE INDEX operator_known_source_operator ON public.operator_known_source USING btree (operator_id, seen_ms);
@@ -2162,6 +2186,8 @@ CREATE INDEX sub_user_by_ext ON public.sub_user USING btree (merchant_id, ext_us
 CREATE INDEX sub_user_by_name ON public.sub_user USING btree (merchant_id, lower(username) COLLATE "C", user_id);
 
 CREATE INDEX sweep_address ON public.sweep USING btree (chain, address, sweep_id);
+
+CREATE INDEX sweep_ended ON public.sweep USING btree (ended_ms) WHERE (ended_ms IS NOT NULL);
 
 CREATE UNIQUE INDEX sweep_newest ON public.sweep USING btree (sweep_id);
 

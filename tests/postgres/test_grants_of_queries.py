@@ -92,6 +92,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "reporting/entries.sql": WEB,
     "reporting/figures.sql": WEB,
     "reporting/inbox.sql": WEB,
+    "custody/payout_fees.sql": WORKER,
     "reporting/finance/accounting.sql": WEB,
     "reporting/finance/custody.sql": WEB,
     "reporting/finance/desk.sql": WEB,

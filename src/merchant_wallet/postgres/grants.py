@@ -182,6 +182,8 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "daily_figure": Grant(_READ, _CHANGE),
     "daily_movement": Grant(_READ, _CHANGE),
     "figure_cursor": Grant(_READ, _CHANGE),
+    "network_fee": Grant(_READ, _ADD),
+    "network_fee_cursor": Grant("", _CHANGE),
     # Closed months. The web side notes that two people have accepted one; a worker prepares and signs it.
     "month_report": Grant("select, update (accepted_ms, proposal_no, lone_actor)", _CHANGE),
     "month_book": Grant(_READ, _CHANGE),

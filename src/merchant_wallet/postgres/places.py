@@ -44,6 +44,8 @@ HOME: Final = frozenset(
         "merchant_secret",
         "month_book",
         "month_report",
+        "network_fee",
+        "network_fee_cursor",
         "operator",
         "operator_failure",
         "operator_known_source",

@@ -18,6 +18,7 @@ from merchant_wallet.base.workers import Connect, WorkerConnection, repeat_until
 from merchant_wallet.chains.protocol import Chain
 from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.custody.cold.worker import ColdWorker
+from merchant_wallet.custody.payout_fees import PayoutFees
 from merchant_wallet.custody.sweeps.worker import SweepWorker
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.cold import open_cold_worker
@@ -60,6 +61,7 @@ class PayoutWorkers:
         close_chains: Close | None = None,
         make_payer: MakePayer | None = None,
         cold: ColdWorker | None = None,
+        fees: PayoutFees | None = None,
     ) -> None:
         self.checked = asyncio.Event()
         self.wrong: list[str] = []
@@ -69,6 +71,7 @@ class PayoutWorkers:
         self._check = check
         self._sweeps = sweeps
         self._cold = cold
+        self._fees = fees
         self._signer = signer
         self._close_chains = close_chains
 
@@ -87,7 +90,8 @@ class PayoutWorkers:
         await self.check(stop, check_interval_s=check_interval_s)
         sweeping = [] if self._sweeps is None else [self._sweeps.run]
         cold = [] if self._cold is None else [self._cold.run]
-        await run_workers([self.payer.run, self._gaps.run, *sweeping, *cold], stop)
+        fees = [] if self._fees is None else [self._fees.run]
+        await run_workers([self.payer.run, self._gaps.run, *sweeping, *cold, *fees], stop)
 
     async def check(self, stop: asyncio.Event, *, check_interval_s: float = CHECK_INTERVAL_S) -> None:
         """Wait until the chains fit the settings, or `stop` is set."""
@@ -164,7 +168,8 @@ async def open_payout_workers(
     gaps = NonceGapWorker(connect, chains, grace_ms=grace_ms)
     payer = make_payer(DEFAULT_CELL_ID, None)
     cold = open_cold_worker(connect, chains)
-    return PayoutWorkers(payer, gaps, check, sweeps, signer, close_chains, make_payer, cold)
+    fees = None if sweeps is None else PayoutFees(connect, sweeps.sweepers)
+    return PayoutWorkers(payer, gaps, check, sweeps, signer, close_chains, make_payer, cold, fees)
 
 
 async def enter_wallets(connection: AsyncConnection, chains: Mapping[str, Chain]) -> None:

@@ -27,3 +27,9 @@ select chain::text as chain, count(*) filter (where token_fee is not null) as tr
        coalesce(sum(top_up_fee), 0)::numeric as top_up_fees
   from sweep where ended_ms >= %(since_ms)s::bigint and ended_ms < %(until_ms)s::bigint
  group by chain order by chain;
+
+-- name: sum_payout_fees
+-- The fees of payouts whose transactions were signed in a period.
+select chain::text as chain, count(*) as transactions, sum(fee) as fees from network_fee
+ where at_ms >= %(since_ms)s::bigint and at_ms < %(until_ms)s::bigint
+ group by chain order by chain;

@@ -1,6 +1,7 @@
 """Gas and energy: what the chains took as fees for the platform's own transactions, in each chain's coin.
 
-Rules: a fee is known when its transaction is final. Amounts are whole numbers of the coin's smallest unit
+Rules: a fee is known when its transaction is final. Those of payouts are read from the chains behind the
+payments (`custody/payout_fees`). Amounts are whole numbers of the coin's smallest unit
 (wei, sun).
 """
 
@@ -41,7 +42,10 @@ def format_coin(chain: str, amount: int) -> str:
 async def list_network_fees(home: Connection, period: Period) -> list[NetworkFees]:
     """The fees of a period by chain and purpose."""
     values = {"since_ms": period.since_ms, "until_ms": period.until_ms}
-    found = []
+    found = [
+        NetworkFees(row["chain"], "payout", row["transactions"], int(row["fees"]))
+        for row in await fetch(home, QUERIES["sum_payout_fees"].text, values)
+    ]
     for row in await fetch(home, QUERIES["sum_sweep_fees"].text, values):
         found += [
             NetworkFees(row["chain"], "sweep", row["transfers"], int(row["token_fees"])),

@@ -1,0 +1,200 @@
+"""Files for accountants: what a spreadsheet adds up equals the report and the ledger."""
+
+import csv
+import io
+import re
+from collections import Counter
+from decimal import Decimal
+from functools import partial
+from zoneinfo import ZoneInfo
+
+import pytest
+from tests.reporting.conftest import COIN, ReportingScene
+from tests.reporting.finance.conftest import NOVEMBER, OCTOBER, Finance, trade
+
+from merchant_wallet.audit import records as audit
+from merchant_wallet.base.money import format_units
+from merchant_wallet.book.commands import Adjust
+from merchant_wallet.reporting import figures
+from merchant_wallet.reporting.finance.accounting_rows import OUTSIDE
+from merchant_wallet.reporting.finance.reports import read_report
+from merchant_wallet.web import accounting_files
+from merchant_wallet.web.accounting_files import CHANGES, FILES, Reader, Scope, find_zone
+from merchant_wallet.web.finance_tables import render_report
+from merchant_wallet.web.languages import Language, translate
+
+pytestmark = pytest.mark.anyio
+
+ENGLISH = Reader(partial(translate, Language.EN), ZoneInfo("UTC"), True)
+CHINESE = Reader(partial(translate, Language.ZH), ZoneInfo("Asia/Shanghai"), True)
+
+Rows = list[dict[str, str]]
+
+
+async def read_file(
+    finance: Finance, name: str, shop: int, *, reader: Reader = ENGLISH, until_ms: int = NOVEMBER.until_ms
+) -> Rows:
+    """A file as a spreadsheet reads it."""
+    scope = Scope(shop, "Shop", OCTOBER.since_ms, until_ms)
+    text = accounting_files.render_head(name, reader)
+    pieces = accounting_files.stream_rows(finance.scene.conn, finance.archive, name, scope, reader)
+    async for piece in pieces:
+        text += piece.decode()
+    assert text.startswith("\ufeff")
+    return list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"))))
+
+
+def sum_column(rows: Rows, name: str) -> Decimal:
+    return sum([Decimal(row[name]) for row in rows], Decimal())
+
+
+async def live(scene: ReportingScene, finance: Finance) -> int:
+    """A shop that trades in both months."""
+    shop = await scene.open_shop("Shop")
+    await trade(scene, shop)
+    await finance.go_to(NOVEMBER)
+    await trade(scene, shop, "bob")
+    await finance.add_up()
+    return shop
+
+
+async def test_the_columns_of_movements_add_up_to_the_report_and_the_ledger(finance: Finance) -> None:
+    scene = finance.scene
+    shop = await live(scene, finance)
+    rows = await read_file(finance, "movements", shop)
+    october = await read_file(finance, "movements", shop, until_ms=OCTOBER.until_ms)
+    assert 0 < len(october) < len(rows)
+    names = list(rows[0])[-len(CHANGES) :]
+    reports = {
+        len(october): await read_report(scene.cells, OCTOBER, shop),
+        len(rows): await read_report(scene.cells, NOVEMBER, shop),
+    }
+    for (account, currency), name in zip(CHANGES, names, strict=True):
+        for found in (october, rows):
+            closing = sum(
+                [
+                    one.closing_units
+                    for one in reports[len(found)].accounts
+                    if one.currency == currency
+                    and (one.account == account or (account == OUTSIDE and one.account.startswith("chain:")))
+                ]
+            )
+            assert sum_column(found, name) == Decimal(format_units(closing)), name
+    held = {one.currency: one for one in await figures.read_held(scene.cells, shop)}
+    assert sum_column(rows, "Merchant's balance USDT") == Decimal(format_units(held["USDT"].merchant_units))
+    for row in rows:
+        for currency in ("USDT", "KFB"):
+            assert sum(Decimal(row[name]) for name in names if name.endswith(currency)) == 0
+
+
+async def test_the_postings_add_up_to_what_each_account_moved(finance: Finance) -> None:
+    scene = finance.scene
+    shop = await live(scene, finance)
+    rows = await read_file(finance, "postings", shop)
+    fees: Counter[str] = Counter()
+    for row in rows:
+        if row["To"] == "Fees earned":
+            fees[row["Currency"]] += int(Decimal(row["Amount"]) * COIN)
+    held = {one.currency: one.fees_units for one in await figures.read_held(scene.cells, shop)}
+    assert dict(fees) == held
+    last = [row for row in rows if row["To"] == "Merchant's balance" and row["Currency"] == "USDT"][-1]
+    assert last["Balance of the second after it"] != ""
+
+
+async def test_a_movement_has_its_sub_user_order_and_transaction_in_plain_words(finance: Finance) -> None:
+    scene = finance.scene
+    shop = await live(scene, finance)
+    rows = await read_file(finance, "movements", shop)
+    by_kind = {row["Kind"]: row for row in rows}
+    assert by_kind["Sub-user to merchant"]["extUserId"] == "bob"
+    assert by_kind["Sub-user to merchant"]["mcOrderId"].startswith("in-")
+    paid = by_kind["Withdrawal paid"]
+    assert (paid["Transaction"], paid["Chain"]) == (f"hash of {shop} bob", "TRC20")
+    assert paid["mcOrderId"].startswith("w-")
+    created = next(row for row in rows if row["Order id"] == paid["Order id"])
+    assert created["Kind"] == "Withdrawal created"
+    chinese = await read_file(finance, "movements", shop, reader=CHINESE)
+    assert {row["类型"] for row in chinese} >= {"提现已支付", "子用户付给商户"}
+    first, local = rows[0], chinese[0]
+    assert (first["Time"], first["Zone"]) == ("2024-10-04 00:00:01", "+00:00")
+    assert (local["时间"], local["时区"]) == ("2024-10-04 08:00:01", "+08:00")
+
+
+async def test_withdrawals_deposits_callbacks_and_the_audit_log_have_files(finance: Finance) -> None:
+    scene = finance.scene
+    shop = await live(scene, finance)
+    rows = await read_file(finance, "withdrawals", shop)
+    assert [row["Status"] for row in rows] == ["Completed", "Refunded", "Cancelled"] * 2
+    assert sum_column(rows, "Fee") == 6
+    assert len(await read_file(finance, "withdrawals", shop, until_ms=OCTOBER.until_ms)) == 3
+    callbacks = await read_file(finance, "callbacks", shop)
+    assert Counter(row["Status"] for row in callbacks) == {
+        "Completed": 2,
+        "Failed": 2,
+        "Refunded": 2,
+        "Cancelled": 2,
+    }
+    assert await read_file(finance, "deposits", shop) == []
+    async with scene.conn.transaction():
+        await audit.append(
+            scene.conn,
+            actor="cli:=cmd()",
+            action="merchant.set",
+            subject="merchant 1",
+            source="terminal",
+            at_ms=NOVEMBER.since_ms,
+            after={"name": "=1+1"},
+        )
+    logged = (await read_file(finance, "audit", 0))[-1]
+    assert (logged["Person"], logged["After"]) == ("cli:=cmd()", '{"name":"=1+1"}')
+
+
+async def test_no_cell_begins_a_formula(finance: Finance) -> None:
+    scene = finance.scene
+    shop = await scene.open_shop("Shop")
+    await scene.register(shop, "=1+1")
+    for text in ("=HYPERLINK(1)", "\uff0bcmd", "a;@SUM(A1)"):
+        await scene.ask(shop, Adjust("KFB", COIN, text, "test", "=1+1"))
+    for name in ("movements", "postings"):
+        for row in await read_file(finance, name, shop):
+            for column, cell in row.items():
+                is_number = re.fullmatch(r"-?[0-9.]*", cell) is not None
+                is_formula = cell[:1] in ("=", "+", "-", "@", "\uff0b") and not is_number
+                assert not is_formula or column == "Zone", (column, cell)
+    reasons = [row["Reason"] for row in await read_file(finance, "movements", shop)]
+    assert reasons[-3:] == ["'=HYPERLINK(1)", "'\uff0bcmd", "a;'@SUM(A1)"]
+
+
+async def test_a_merchants_own_person_is_not_told_who_approved(finance: Finance) -> None:
+    scene = finance.scene
+    shop = await live(scene, finance)
+    own = Reader(ENGLISH.translate, ENGLISH.zone, False)
+    for reader, is_there in ((ENGLISH, True), (own, False)):
+        rows = await read_file(finance, "withdrawals", shop, reader=reader)
+        assert ("Approved by" in rows[0]) is is_there
+        assert any("operator" in row.values() for row in rows) is is_there
+
+
+async def test_the_report_as_csv_is_the_report(finance: Finance) -> None:
+    scene = finance.scene
+    shop = await live(scene, finance)
+    report = await read_report(scene.cells, NOVEMBER, shop)
+    text = render_report(report, ENGLISH.translate).removeprefix("\ufeff")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    for name in {row["Account"] for row in rows}:
+        for currency in ("USDT", "KFB"):
+            lines = [row for row in rows if (row["Account"], row["Currency"]) == (name, currency)]
+            if not lines:
+                continue
+            moved = sum([Decimal(row["In"]) - Decimal(row["Out"]) for row in lines[1:-1]], Decimal())
+            assert Decimal(lines[0]["Balance"]) + moved == Decimal(lines[-1]["Balance"])
+
+
+def test_days_begin_in_the_chosen_zone_and_an_unknown_zone_is_refused() -> None:
+    since_ms, until_ms = CHINESE.read_days("2024-10-01", "2024-10-31")
+    assert (OCTOBER.since_ms - since_ms, OCTOBER.until_ms - until_ms) == (8 * 3_600_000, 8 * 3_600_000)
+    assert ENGLISH.read_days("2024-10-01", "2024-10-31") == (OCTOBER.since_ms, OCTOBER.until_ms)
+    for name in ("Mars/Base", "../etc/passwd", ""):
+        with pytest.raises(ValueError, match="time zone"):
+            find_zone(name)
+    assert set(FILES) == {"movements", "postings", "withdrawals", "deposits", "callbacks", "audit"}
