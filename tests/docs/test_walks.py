@@ -1,4 +1,4 @@
-"""The walks in docs/walks: every step has its pictures, no picture is left over, and a test does the steps."""
+"""The walks in docs/walks: each step has its pictures, no picture is left over, and a test does the steps."""
 
 import re
 from pathlib import Path
