@@ -780,15 +780,25 @@ CREATE TABLE public.merchant (
     cell_id integer DEFAULT 0 NOT NULL,
     carried_version bigint DEFAULT 1 NOT NULL,
     move_version bigint DEFAULT 0 NOT NULL,
+    payout_limit_units bigint,
+    payout_limit_count integer,
+    payout_window_h integer DEFAULT 24 NOT NULL,
+    first_payout_limit_units bigint,
+    payout_hours text,
     CONSTRAINT merchant_app_key_check CHECK (((length(app_key) >= 1) AND (length(app_key) <= 20))),
     CONSTRAINT merchant_approval_limit_units_check CHECK ((approval_limit_units >= 0)),
     CONSTRAINT merchant_carried CHECK (((carried_version >= 0) AND (carried_version <= settings_version) AND ((cell_id > 0) OR (carried_version = settings_version)))),
     CONSTRAINT merchant_daily_limit_units_check CHECK ((daily_limit_units >= 0)),
     CONSTRAINT merchant_deposit_notify_url_check CHECK (((length(deposit_notify_url) >= 1) AND (length(deposit_notify_url) <= 100))),
+    CONSTRAINT merchant_first_payout_limit CHECK ((first_payout_limit_units >= 0)),
     CONSTRAINT merchant_frame_origins_check CHECK ((array_to_string(frame_origins, ' '::text, '*'::text) ~ '^[]a-z0-9:/.[ -]*$'::text)),
     CONSTRAINT merchant_move_version_check CHECK ((move_version >= 0)),
     CONSTRAINT merchant_name_check CHECK ((name <> ''::text)),
     CONSTRAINT merchant_next_address_index_check CHECK ((next_address_index >= 0)),
+    CONSTRAINT merchant_payout_count CHECK ((payout_limit_count >= 0)),
+    CONSTRAINT merchant_payout_hours CHECK (((length(payout_hours) >= 1) AND (length(payout_hours) <= 100))),
+    CONSTRAINT merchant_payout_limit CHECK ((payout_limit_units >= 0)),
+    CONSTRAINT merchant_payout_window CHECK (((payout_window_h >= 1) AND (payout_window_h <= 168))),
     CONSTRAINT merchant_rate_limit_check CHECK ((rate_limit >= 0)),
     CONSTRAINT merchant_second_approval_limit_units_check CHECK ((second_approval_limit_units >= 0)),
     CONSTRAINT merchant_sign_method_check CHECK ((sign_method = ANY (ARRAY['HMAC'::text, 'MD5'::text]))),
@@ -1408,6 +1418,67 @@ CREATE TABLE public.schema_migration (
     kind text DEFAULT 'offline'::text NOT NULL
 );
 
+CREATE TABLE public.screening (
+    screening_no bigint NOT NULL,
+    merchant_id bigint NOT NULL,
+    order_id bigint,
+    chain public.chain_code NOT NULL,
+    tx_hash text,
+    log_index integer,
+    address bytea NOT NULL,
+    amount bigint NOT NULL,
+    facts text NOT NULL,
+    state text DEFAULT 'open'::text NOT NULL,
+    reasons jsonb DEFAULT '[]'::jsonb NOT NULL,
+    round_no integer DEFAULT 1 NOT NULL,
+    begun_ms bigint NOT NULL,
+    changed_ms bigint NOT NULL,
+    cleared_ms bigint,
+    decided_by text,
+    decided_ms bigint,
+    proposal_no bigint,
+    applied_ms bigint,
+    CONSTRAINT screening_address CHECK ((length(address) = 20)),
+    CONSTRAINT screening_amount CHECK ((amount > 0)),
+    CONSTRAINT screening_cleared CHECK (((cleared_ms IS NULL) = (state <> ALL (ARRAY['passed'::text, 'released'::text])))),
+    CONSTRAINT screening_decided CHECK ((((decided_by IS NULL) = (decided_ms IS NULL)) AND ((state <> 'released'::text) OR (decided_by IS NOT NULL)) AND ((state = ANY (ARRAY['refused'::text, 'released'::text])) OR (decided_by IS NULL)) AND ((proposal_no IS NULL) OR (decided_by IS NOT NULL)) AND ((applied_ms IS NULL) OR (decided_by IS NOT NULL)))),
+    CONSTRAINT screening_decided_by CHECK ((decided_by <> ''::text)),
+    CONSTRAINT screening_reasons CHECK ((jsonb_typeof(reasons) = 'array'::text)),
+    CONSTRAINT screening_round CHECK ((round_no > 0)),
+    CONSTRAINT screening_state CHECK ((state = ANY (ARRAY['open'::text, 'passed'::text, 'held'::text, 'refused'::text, 'released'::text]))),
+    CONSTRAINT screening_subject CHECK (
+CASE
+    WHEN (order_id IS NULL) THEN ((tx_hash IS NOT NULL) AND (log_index IS NOT NULL))
+    ELSE ((tx_hash IS NULL) AND (log_index IS NULL))
+END)
+);
+
+CREATE TABLE public.screening_question (
+    screening_no bigint NOT NULL,
+    round_no integer NOT NULL,
+    request_id text NOT NULL,
+    body text NOT NULL,
+    asked_ms bigint NOT NULL,
+    attempts integer NOT NULL,
+    error text,
+    answered_ms bigint,
+    verdict text,
+    reason text,
+    reference text,
+    CONSTRAINT screening_question_answered CHECK (((answered_ms IS NULL) = (verdict IS NULL))),
+    CONSTRAINT screening_question_attempts CHECK ((attempts > 0)),
+    CONSTRAINT screening_question_verdict CHECK ((verdict = ANY (ARRAY['pass'::text, 'hold'::text, 'refuse'::text])))
+);
+
+ALTER TABLE public.screening ALTER COLUMN screening_no ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.screening_screening_no_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.side_role (
     side text NOT NULL,
     role_name text NOT NULL,
@@ -1973,6 +2044,15 @@ ALTER TABLE ONLY public.sandbox_unconfirmed
 ALTER TABLE ONLY public.schema_migration
     ADD CONSTRAINT schema_migration_pkey PRIMARY KEY (version);
 
+ALTER TABLE ONLY public.screening
+    ADD CONSTRAINT screening_pkey PRIMARY KEY (screening_no);
+
+ALTER TABLE ONLY public.screening_question
+    ADD CONSTRAINT screening_question_pkey PRIMARY KEY (screening_no, round_no);
+
+ALTER TABLE ONLY public.screening_question
+    ADD CONSTRAINT screening_question_request_id UNIQUE (request_id);
+
 ALTER TABLE ONLY public.side_role
     ADD CONSTRAINT side_role_pkey PRIMARY KEY (side);
 
@@ -2180,6 +2260,20 @@ CREATE INDEX request_usage_age ON public.request_usage USING btree (hour_ms);
 CREATE INDEX sandbox_callback_event ON public.sandbox_callback USING btree (merchant_id, event_id, attempt_no);
 
 CREATE INDEX sandbox_transfer_final ON public.sandbox_transfer USING btree (chain, final_ms);
+
+CREATE INDEX screening_cleared_orders ON public.screening USING btree (merchant_id, cleared_ms) INCLUDE (amount) WHERE ((order_id IS NOT NULL) AND (cleared_ms IS NOT NULL));
+
+CREATE UNIQUE INDEX screening_deposit ON public.screening USING btree (chain, tx_hash, log_index) WHERE (tx_hash IS NOT NULL);
+
+CREATE INDEX screening_of_merchant ON public.screening USING btree (merchant_id, screening_no);
+
+CREATE UNIQUE INDEX screening_order ON public.screening USING btree (merchant_id, order_id) WHERE (order_id IS NOT NULL);
+
+CREATE INDEX screening_question_asked ON public.screening_question USING btree (asked_ms);
+
+CREATE INDEX screening_unapplied ON public.screening USING btree (decided_ms) WHERE ((decided_ms IS NOT NULL) AND (applied_ms IS NULL));
+
+CREATE INDEX screening_waiting ON public.screening USING btree (screening_no) WHERE (state = ANY (ARRAY['open'::text, 'held'::text]));
 
 CREATE INDEX sub_user_by_ext ON public.sub_user USING btree (merchant_id, ext_user_id COLLATE "C");
 

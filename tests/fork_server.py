@@ -29,6 +29,7 @@ PROGRAMS: Final = (
     "tests.cli.killable_archive",
     "tests.cold.killable_cold_worker",
     "tests.deposits.killable_watcher",
+    "tests.screening.killable_screener",
     "tests.sweeps.killable_sweeper",
     "tests.withdrawals.killable_payer",
 )
@@ -63,6 +64,10 @@ class ForkedProcess:
     def resume(self) -> None:
         """Resume a stopped process."""
         os.kill(self.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        """Kill it now."""
+        os.kill(self.pid, signal.SIGKILL)
 
     def end(self) -> None:
         """Kill it if it lives, and let it be reaped."""

@@ -8,7 +8,8 @@ import json
 import msgspec
 import pytest
 
-from merchant_wallet.callbacks.payloads import WithdrawalEvent, build_payload, is_accepted, sign_webhook
+from merchant_wallet.base.webhooks import sign_webhook
+from merchant_wallet.callbacks.payloads import WithdrawalEvent, build_payload, is_accepted
 from merchant_wallet.merchants.records import Merchant
 
 NOW_MS = 1_763_712_000_999

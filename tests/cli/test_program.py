@@ -43,6 +43,7 @@ COMMANDS = (
     "merchant show",
     "merchant set",
     "merchant suspend",
+    "merchant payout-rules",
     "merchant resume",
     "merchant rotate-secret",
     "merchant keys",
@@ -90,6 +91,12 @@ COMMANDS = (
     "deposits release",
     "deposits drop",
     "deposits simulate",
+    "screening list",
+    "screening show",
+    "screening release",
+    "screening refuse",
+    "screening ask-again",
+    "screening check-list",
     "sweep plan",
     "sweep run",
     "sweep list",
@@ -170,7 +177,7 @@ def test_every_command_explains_itself_with_an_example(command: str) -> None:
     assert result.exit_code == 0
     assert "Example" in result.stdout
     assert result.stdout.count(f"merchant-wallet {command}") >= 1
-    assert ("--data" in result.stdout) == (command not in ("backup key", *CLIENTS))
+    assert ("--data" in result.stdout) == (command not in ("backup key", "screening check-list", *CLIENTS))
     assert ("--json" in result.stdout) == (command not in ("up", "serve", "work", "signer"))
 
 

@@ -10,6 +10,8 @@ from tests.journeys.orders import withdrawal
 from merchant_wallet.approvals import changes, proposals
 from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.custody import records
+from merchant_wallet.screening import asking
+from merchant_wallet.screening.facts import PayoutFacts
 
 ALL = "owner operator auditor merchant"
 STAFF = "owner operator auditor"
@@ -30,6 +32,11 @@ ROWS = {
     "GET /console/payouts": STAFF,
     "POST /console/payouts/{chain}/stop": HANDS,
     "POST /console/payouts/{chain}/resume": HANDS,
+    "GET /console/screening": STAFF,
+    "GET /console/screening/{screening_no:int}": STAFF,
+    "POST /console/screening/{screening_no:int}/release": HANDS,
+    "POST /console/screening/{screening_no:int}/refuse": HANDS,
+    "POST /console/screening/{screening_no:int}/ask": HANDS,
     "GET /console/books": ALL,
     "GET /console/books/{merchant_id:int}": ALL,
     "GET /console/books/{merchant_id:int}/accounts/{account_id:int}": ALL,
@@ -133,7 +140,10 @@ def make_records(shop: Shop) -> dict[str, object]:
     shop.platform.operate(lambda conn: conn.execute(INVOICE, {"merchant_id": shop.merchant_id}))
     [(number,)] = shop.platform.rows("select max(number) from invoice where year = 2024")
     found = shop.platform.rows("select max(reconciliation_no) from reconciliation where chain = 'ERC20'")
+    facts = PayoutFacts(shop.merchant_id, order_id, "a", "ERC20", bytes(20), 5, 4, 1)
+    screening = shop.platform.operate(lambda conn: asking.begin(conn, facts, 1))
     return {
+        "screening_no:int": screening.screening_no,
         "order_id:int": order_id,
         "account_id:int": 1,
         "entry_id:int": order_id,

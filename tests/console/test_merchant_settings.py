@@ -6,7 +6,7 @@ from tests.console.conftest import People, read_text
 from tests.console.test_merchants import entries, fees_form, marks_of, settings_form, url_of
 from tests.journeys.conftest import Platform, Shop
 
-from merchant_wallet.cli.merchants import describe
+from merchant_wallet.cli.merchant_facts import describe
 from merchant_wallet.console.setting_fields import list_fields
 from merchant_wallet.merchants import records, store
 from merchant_wallet.merchants.audit_facts import list_settings_facts
@@ -87,6 +87,11 @@ def test_every_setting_can_be_changed(platform: Platform, people: People, shop: 
         "approval-limit": "4",
         "second-approval-limit": "5",
         "daily-limit": "6",
+        "payout-limit": "11",
+        "payout-limit-count": "12",
+        "payout-window": "13",
+        "first-payout-limit": "14",
+        "payout-hours": "Mon-Fri 09:00-18:00 Asia/Shanghai",
         "allowed-addresses": "0x" + "7" * 40,
         "sign-method": "MD5",
         "networks": "127.0.0.0/8",

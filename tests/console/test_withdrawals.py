@@ -11,7 +11,7 @@ from tests.journeys.orders import ADDRESSES, withdrawal
 
 from merchant_wallet.book.commands import Approve, Fail, Settle, TakeUp
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.console.screening import UsualAmount
+from merchant_wallet.console.order_notes import UsualAmount
 
 CREATE = "createMerchantWithdrawOrder"
 QUEUE = "/console/withdrawals"

@@ -17,9 +17,9 @@ BY_HAND = """
 unknown   seen>seen final>pending final_small>dust mined_again>held
 seen      seen>seen final>pending final_small>dust mined_again>held undone>undone
 undone    seen>seen final>pending final_small>dust mined_again>held
-pending   mined_again>held orphaned>held credited>credited
+pending   mined_again>held orphaned>held screened>held credited>credited
 dust      mined_again>held orphaned>held added_up>pending
-held      mined_again>held released>pending dropped>dropped
+held      mined_again>held released>pending cleared>pending dropped>dropped
 dropped
 credited
 """
@@ -53,6 +53,7 @@ def test_only_a_final_and_pending_deposit_is_credited_and_that_once_for_good() -
     # Only a person's decision leads out of `held`.
     assert {event for before, event, after in arrows if before is State.HELD and after is not State.HELD} == {
         Event.RELEASED,
+        Event.CLEARED,
         Event.DROPPED,
     }
     assert {State.PENDING, State.DUST, State.HELD} == OPEN
@@ -71,7 +72,7 @@ async def arrive(scene: DepositScene) -> dict[str, Any]:
 async def put(scene: DepositScene, state: State) -> None:
     """Set the deposit's state, whatever it was before."""
     await scene.rows(
-        "update deposit set status = %s, final_ms = case when %s then 1 end, cause = null,"
+        "update deposit set status = %s, final_ms = case when %s then 1 end, cause = 'screening 7: a test',"
         " decided_by = case when %s then 'ann' end, decided_ms = case when %s then 1 end",
         *(state.value, state in SETTLED, state is State.DROPPED, state is State.DROPPED),
     )
@@ -119,6 +120,8 @@ STATEMENTS: list[tuple[Event, Callable[[DepositScene, dict[str, Any]], Any]]] = 
     (Event.ADDED_UP, lambda scene, key: run(scene, "raise_dust", key)),
     (Event.ADDED_UP, lambda scene, key: run(scene, "raise_all_dust", key)),
     (Event.RELEASED, lambda scene, key: run(scene, "release_held", key)),
+    (Event.SCREENED, lambda scene, key: run(scene, "hold_screened", key)),
+    (Event.CLEARED, lambda scene, key: run(scene, "clear_screened", key)),
     (Event.DROPPED, lambda scene, key: run(scene, "drop_held", key)),
     (Event.CREDITED, credit),
 ]

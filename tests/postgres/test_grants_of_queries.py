@@ -116,6 +116,8 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "audit/rollback/signer_record.sql": WORKER,
     "audit/rollback/evidence.sql": BOTH,
     "sandbox/sandbox.sql": BOTH,
+    "screening/asking.sql": WORKER,
+    "screening/screening.sql": BOTH,
     "sub_users/activity.sql": WEB,
     "sub_users/pins.sql": WEB,
     "sub_users/profile.sql": WEB,
@@ -163,7 +165,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "observability/traces.sql": "delete_old",
         "sandbox/sandbox.sql": "record_callback drop_old_callbacks",
         "withdrawals/hot_wallet_store.sql": "open_wallet record_funds lose_nonces read_known_nonce",
-        "withdrawals/payouts.sql": "queue_orders mark_queued claim store_signed mark_broadcast release",
+        "withdrawals/payouts.sql": "queue_orders mark_queued claim store_signed mark_broadcast release wake",
     },
     # Only the web process and commands create and change merchants, sub-users and operators.
     Side.WORKER: {

@@ -95,6 +95,8 @@ PARTIAL_INDEXES = (
     "sweep_open",
     "sweep_under_way",
     "custody_movement_open",
+    "screening_waiting",
+    "screening_unapplied",
 )
 """Indexes of the few rows that are still open."""
 

@@ -21,7 +21,7 @@ from merchant_wallet.base.signing import (
     sign_response,
     verify,
 )
-from merchant_wallet.callbacks.payloads import sign_webhook
+from merchant_wallet.base.webhooks import sign_webhook
 
 Case = dict[str, Any]
 LEAST = {"requests.json": 300, "answers.json": 600, "callbacks.json": 280, "codes.json": 32}

@@ -43,6 +43,15 @@ def load_settings(
     return settings
 
 
+def require_screening_secret(settings: Settings) -> str | None:
+    """The secret of the screening URL, for workers; None without such a URL. Raises ConfigError."""
+    if settings.screening_url is not None and settings.screening_secret is None:
+        raise ConfigError(
+            "WALLET_SCREENING_URL is set, so WALLET_SCREENING_SECRET must be, too: it signs the questions."
+        )
+    return settings.screening_secret if settings.screening_url is not None else None
+
+
 def describe_settings() -> list[tuple[str, str, str]]:
     """Name, default and text of every setting, in the table's order, for the operators' documentation."""
     return [

@@ -130,6 +130,17 @@ def read_origin(value: str) -> str:
     return url
 
 
+def read_hook_url(value: str) -> str:
+    """An https URL, or an http URL of this machine. It may have a query. Raises ValueError."""
+    parts = urlsplit(value)
+    is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_local):
+        raise ValueError(value)
+    if not parts.hostname or parts.fragment or parts.username or parts.password:
+        raise ValueError(value)
+    return value
+
+
 def read_link(value: str) -> str:
     """An http or https URL that contains `{tx}` once, for a transaction's hash. Raises ValueError."""
     parts = urlsplit(value)

@@ -22,6 +22,7 @@ from merchant_wallet.base.setting_types import (
     read_chains,
     read_database_url,
     read_flag,
+    read_hook_url,
     read_networks,
     read_origin,
     read_path,
@@ -32,6 +33,7 @@ from merchant_wallet.base.setting_types import (
     show_plain,
     whole_number,
 )
+from merchant_wallet.base.webhooks import parse_secret
 
 _KEY: Final = "setting"
 
@@ -383,6 +385,37 @@ class Settings:
         "a number from 0 to 1 with at most 8 decimals",
         "The share of requests that is traced, besides those that their callers trace.",
         show=format_rate,
+    )
+    screening_url: str | None = _setting(
+        None,
+        read_hook_url,
+        "an https:// URL (http:// for this machine)",
+        "The URL that is asked before a payout is signed and before a deposit is credited. Without it, none.",
+    )
+    screening_secret: str | None = _setting(
+        None,
+        parse_secret,
+        "Base64 of 24 to 64 bytes, with or without whsec_",
+        "The secret that signs questions to WALLET_SCREENING_URL and its answers. For workers only.",
+        secret=True,
+    )
+    screening_timeout_ms: int = _setting(
+        3000,
+        whole_number(100, 8000),
+        "a whole number of milliseconds from 100 to 8000",
+        "How long an answer of WALLET_SCREENING_URL may take.",
+    )
+    screening_fail_open: bool = _setting(
+        False,
+        read_flag,
+        "true or false",
+        "Pay and credit when WALLET_SCREENING_URL gives no answer. Otherwise orders and deposits wait.",
+    )
+    screening_list: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
+        None,
+        read_path,
+        "a file",
+        "A list of addresses that are held or refused. It is read again when it changes.",
     )
     sweep_share: int = _setting(
         1_000_000,

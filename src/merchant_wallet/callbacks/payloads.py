@@ -5,11 +5,10 @@ Rules:
   signatures change.
 - Values are strings and whole numbers. Money is a string. A missing value is null and not signed.
 - There are two signatures, because receivers know one or the other: `sign` as in a request, and the headers
-  of Standard Webhooks 1.0 (https://www.standardwebhooks.com). The callback secret is the key of the second.
+  of Standard Webhooks 1.0 (`base.webhooks`). The callback secret is the key of the second: 32 letters and
+  digits, which are the Base64 of 24 bytes.
 """
 
-import base64
-import hmac
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -20,6 +19,7 @@ from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.money import format_rate, format_units
 from merchant_wallet.base.signing import CALLBACK_PATH, sign
 from merchant_wallet.base.spans import TRACEPARENT
+from merchant_wallet.base.webhooks import ID, SIGNATURE, TIMESTAMP, sign_webhook
 from merchant_wallet.merchants.records import Merchant
 
 DEPOSIT: Final = "deposit"
@@ -139,20 +139,10 @@ def _headers(secret: str, event_id: str, at_s: int, body: bytes) -> tuple[Header
     return (
         (b"Content-Type", b"application/json; charset=utf-8"),
         (b"User-Agent", b"merchant-wallet"),
-        (b"webhook-id", event_id.encode()),
-        (b"webhook-timestamp", b"%d" % at_s),
-        (b"webhook-signature", sign_webhook(secret, event_id, at_s, body)),
+        (ID.encode(), event_id.encode()),
+        (TIMESTAMP.encode(), b"%d" % at_s),
+        (SIGNATURE.encode(), sign_webhook(secret, event_id, at_s, body)),
     )
-
-
-def sign_webhook(secret: str, event_id: str, at_s: int, body: bytes) -> bytes:
-    """The `webhook-signature` of Standard Webhooks: HMAC-SHA256 with the Base64-decoded secret as key.
-
-    A callback secret has 32 letters and digits, which are the Base64 of 24 bytes. Raises ValueError.
-    """
-    key = base64.b64decode(secret, validate=True)
-    digest = hmac.digest(key, b"%s.%d.%s" % (event_id.encode(), at_s, body), "sha256")
-    return b"v1," + base64.b64encode(digest)
 
 
 def is_accepted(http_status: int, answer: bytes) -> bool:

@@ -105,6 +105,7 @@ ROWS: Final = (
     Row("withdrawals", "withdrawals", "Look at withdrawal orders and decide about them."),
     Row("wallets", "wallets", "Look at the hot wallets, stop them and let them go on."),
     Row("deposits", "deposits", "Look at deposits; let one arrive in the sandbox."),
+    Row("screening", "screening", "Look at what screening holds, release or refuse it."),
     Row("sweep", "sweep", "Bring deposits to the hot wallet, for less than a set share of them."),
     Row("callbacks", "callbacks", "Look at callbacks to merchants, send them again, pause them."),
     Row(

@@ -291,6 +291,8 @@ def _decide(
                 else f"No such deposit of {tx_hash} is held: `deposits show` shows the status of each."
             )
         (one,) = held
+        if is_released:
+            await _refuse_screened(session, one)
         action = "deposits.release" if is_released else "deposits.drop"
         subject = f"deposit {one.chain} {one.tx_hash}:{one.log_index}"
         status = "pending" if is_released else "dropped"
@@ -309,6 +311,15 @@ def _decide(
         return {"chainType": one.chain, "txHash": one.tx_hash, "logIndex": one.log_index, "status": status}
 
     terminal.print_answer(run(data, act), as_json)
+
+
+async def _refuse_screened(session: Session, one: "DepositLine") -> None:
+    """Refuse to release what screening holds: that takes two people."""
+    from merchant_wallet.screening import store
+
+    found = await store.find_hold(session.conn, one.chain, one.tx_hash, one.log_index)
+    if found is not None and (one.cause or "").startswith("screening "):
+        raise Failure(f"Screening holds it: `merchant-wallet screening release {found.screening_no}`.")
 
 
 @app.command()

@@ -139,6 +139,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     from merchant_wallet.cli.backup_checks import check_backup
     from merchant_wallet.cli.cell_checks import check_cells
     from merchant_wallet.cli.merchant_move_checks import check_merchant_moves
+    from merchant_wallet.cli.screening_checks import check_screening
     from merchant_wallet.cli.server_checks import check_disks, check_programs, check_server
     from merchant_wallet.processes.python_build import runs_optimised
 
@@ -164,6 +165,8 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
             yield await _check_nonces(conn)
             yield await _check_checkpoints(conn, settings, url)
             yield await _check_payouts(conn)
+            async for finding in check_screening(conn, settings):
+                yield finding
             yield await check_disks(settings)
             async for finding in check_archive(conn, settings, url):
                 yield finding

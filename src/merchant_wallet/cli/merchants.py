@@ -13,9 +13,11 @@ from merchant_wallet.cli.cells import choose_cell
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.merchant_access import KEPT_ONCE, record_change
 from merchant_wallet.cli.merchant_access import app as access
+from merchant_wallet.cli.merchant_facts import describe
 from merchant_wallet.cli.merchant_keys import app as keys
 from merchant_wallet.cli.merchant_moves import app as moves
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
+from merchant_wallet.cli.payout_rules import app as payout_rules
 from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
 from merchant_wallet.cli.session import Session, describe_changes, run
 
@@ -28,6 +30,7 @@ app = typer.Typer(help="Open merchants, change their settings, keys and secrets.
 app.add_typer(access)
 app.add_typer(keys)
 app.add_typer(moves)
+app.add_typer(payout_rules)
 
 FROM_NOW_ON = "Holds from the next request on."
 LIST_COLUMNS = ("merchantId", "name", "appKey", "status", "currencyMode", "createdMs")
@@ -265,16 +268,10 @@ def set_(
         for origin in " ".join(frame_origin or ()).replace(",", " ").split():
             _require_scheme("frame-origins", origin, sandbox=session.settings.sandbox)
         found = await session.find(merchant)
-        return await _change(session, found.merchant_id, typed, off, on, reason)
+        return await change_settings(session, found.merchant_id, typed, off, on, reason)
 
     change, proposed = run(data, act)
-    if as_json:
-        number = {} if proposed is None else {"proposalNo": proposed.proposal_no}
-        terminal.print_document({**describe(change.after), **number})
-        return
-    _print_change(change, told=proposed is not None)
-    if proposed is not None:
-        print_proposed(proposed, as_json)
+    print_outcome(change, proposed, as_json)
 
 
 def _require_scheme(name: str, url: str, *, sandbox: bool) -> None:
@@ -286,7 +283,7 @@ def _switch(on: bool | None) -> str | None:
     return None if on is None else "on" if on else "off"
 
 
-async def _change(
+async def change_settings(
     session: Session,
     merchant_id: int,
     typed: dict[str, str],
@@ -294,6 +291,7 @@ async def _change(
     on: set[str],
     reason: str | None,
 ) -> "tuple[Change, ProposedChange | None]":
+    """Change settings and switch operations off and on. What needs a second person is proposed."""
     from merchant_wallet.merchants import store
     from merchant_wallet.merchants.records import OPERATIONS, SettingRefused
     from merchant_wallet.merchants.store import Change
@@ -350,6 +348,17 @@ async def _propose(
     return await propose(session, two_person_changes.SET, subject, facts, reason, merchant_id=number)
 
 
+def print_outcome(change: "Change", proposed: "ProposedChange | None", as_json: bool) -> None:
+    """Print what was changed and what was proposed."""
+    if as_json:
+        number = {} if proposed is None else {"proposalNo": proposed.proposal_no}
+        terminal.print_document({**describe(change.after), **number})
+        return
+    _print_change(change, told=proposed is not None)
+    if proposed is not None:
+        print_proposed(proposed, as_json)
+
+
 def _print_change(change: "Change", *, told: bool = False) -> None:
     """Print what was changed. `told`: if nothing was changed, the caller prints something else."""
     from merchant_wallet.merchants.records import show_settings
@@ -360,39 +369,3 @@ def _print_change(change: "Change", *, told: bool = False) -> None:
         typer.echo(f"{name}: {before[name]} -> {after[name]}")
     if changed or not told:
         terminal.note(FROM_NOW_ON if changed else "Nothing changed: that is how it was set.")
-
-
-def describe(merchant: "Merchant") -> dict[str, Any]:
-    """Everything about a merchant that may be shown."""
-    from merchant_wallet.base.addresses import address_of_merchant, to_eip55, to_tron
-    from merchant_wallet.base.chains import EVM, TRON
-    from merchant_wallet.base.money import format_rate, format_units
-
-    xpubs = merchant.account_xpubs
-    daily = merchant.daily_limit_units
-    return {
-        "merchantId": merchant.merchant_id,
-        "name": merchant.name,
-        "appKey": merchant.app_key,
-        "status": merchant.status,
-        "currencyMode": merchant.currency_mode,
-        "signMethod": merchant.sign_method,
-        "transferFeeRate": format_rate(merchant.transfer_fee_rate_e8),
-        "withdrawFeeRate": format_rate(merchant.withdraw_fee_rate_e8),
-        "withdrawFeeMin": format_units(merchant.withdraw_fee_min_units),
-        "approvalLimit": format_units(merchant.approval_limit_units),
-        "secondApprovalLimit": format_units(merchant.second_approval_limit_units),
-        "dailyLimit": None if daily is None else format_units(daily),
-        "rateLimit": merchant.rate_limit,
-        "depositAddress": to_eip55(address_of_merchant(xpubs[EVM.key_name])),
-        "depositTronAddress": to_tron(address_of_merchant(xpubs[TRON.key_name])),
-        "depositNotifyUrl": merchant.deposit_notify_url,
-        "autoRegister": merchant.auto_register,
-        "requirePin": merchant.require_pin,
-        "allowedNetworks": sorted(map(str, merchant.networks)),
-        "allowedAddresses": sorted(merchant.allowed_addresses),
-        "frameOrigins": sorted(merchant.frame_origins),
-        "disabledOperations": sorted(merchant.disabled_operations),
-        "liveSecrets": len(merchant.secrets),
-        "createdMs": merchant.created_ms,
-    }

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.base.addresses import format_address
+from merchant_wallet.console import screening
 from merchant_wallet.console.filter_values import find_scope, open_page, read_day, read_end
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import TableState, read_state
@@ -19,6 +20,7 @@ from merchant_wallet.reporting.callbacks import CallbackLine
 from merchant_wallet.reporting.deposits import DepositFilter, DepositLine
 from merchant_wallet.reporting.paging import Page as Rows
 from merchant_wallet.reporting.sub_users import read_address
+from merchant_wallet.screening import store
 from merchant_wallet.web.languages import N_
 
 DEPOSITS: Final = "/console/deposits"
@@ -41,7 +43,8 @@ MEANINGS: Final = {
     "pending": N_("Its block is final. The book credits it next, or waits for an exchange rate."),
     "dust": N_("It is final, but below the least deposit until more comes to the address."),
     "held": N_(
-        "It is final, but its transaction was settled in another block, or its block has left the chain."
+        "It is final, but its transaction was settled in another block, its block has left the chain, or "
+        "screening holds it."
     ),
     "dropped": N_("A person decided not to credit it."),
     "credited": N_("The book has credited it, once and for good."),
@@ -86,6 +89,7 @@ async def show_deposit(request: ConsoleRequest, conn: Connection) -> Response:
         statuses=STATUSES,
         meaning=MEANINGS[line.status],
         callback=await _find_callback(request, line),
+        **await screening.view_one(request, conn, await store.find_deposit(conn, chain, tx_hash, place)),
         cursor=next((one for one in await deposits.list_cursors(conn) if one.chain == chain), None),
     )
 

@@ -16,11 +16,15 @@ from merchant_wallet.operators.roles import Right, list_roles
 from merchant_wallet.web.languages import N_
 
 SAFETY: Final = "/console/safety"
+SCREENING: Final = "/console/screening"
 
 SERVER: Final = N_("Whoever runs the server")
 ISSUER: Final = N_("The token's issuer")
 STAFF: Final = N_("The platform's staff")
 NOBODY: Final = N_("Nobody needs to")
+RELEASE_OR_REFUSE: Final = N_(
+    "One person proposes to release it, another accepts. Or one person refuses it: then it is refunded."
+)
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -71,6 +75,7 @@ UNCLAIMED: Final = Way(
     href=f"{SAFETY}#workers",
 )
 PLATFORM: Final = Way(N_("You need do nothing. The money stays on hold."), who=STAFF)
+WAITS_FOR_HOURS: Final = Way(N_("It goes on by itself when the hours begin."), who=NOBODY)
 ASK_PLATFORM: Final = Way(N_("Ask the platform why."), who=STAFF)
 
 _NODES: Final = f"{SAFETY}#nodes"
@@ -138,6 +143,33 @@ OBSTACLES: Final[Mapping[str, Way]] = {
     "alert": Way(
         N_("Compare the transfer with the chain. It goes on by itself when the chain's answer is clear."),
         who=STAFF,
+    ),
+    "screening": Way(
+        RELEASE_OR_REFUSE,
+        Right.DECIDE_SCREENING,
+        people=2,
+        command="merchant-wallet screening release",
+        href=SCREENING,
+    ),
+    "screening_away": Way(
+        N_("It goes on by itself when the provider answers and the list can be read."),
+        who=SERVER,
+        command="merchant-wallet doctor",
+        href=SCREENING,
+    ),
+    "payout_rule": Way(
+        RELEASE_OR_REFUSE,
+        Right.DECIDE_SCREENING,
+        people=2,
+        command="merchant-wallet screening release",
+        href=SCREENING,
+    ),
+    "payout_hours": Way(
+        N_("It goes on by itself when the hours begin. Two people may release it before."),
+        Right.DECIDE_SCREENING,
+        people=2,
+        command="merchant-wallet screening release",
+        href=SCREENING,
     ),
 }
 """How each obstacle passes."""

@@ -1,159 +1,256 @@
-"""What to know about an order before approving it: was its address paid before, whose is it, is the amount
-large.
+"""Screening: what waits for a person, what was asked and answered, and what people decide.
 
-Rules: nothing is decided or written here. A merchant's user sees notes about its own merchant's orders and
-wallets only.
+Rules:
+- Only the platform's people see it. A merchant reads that the platform is looking into it.
+- One person proposes to release, another accepts. In the sandbox one is enough. One person refuses, and one
+  may have the sources asked again.
+- Screenings are in home, so no cell is asked.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
-from merchant_wallet.base.addresses import parse_wallet_address
-from merchant_wallet.book.rules.withdrawals import PAID
-from merchant_wallet.book.state import DAY_MS
-from merchant_wallet.console.request import Connection, ConsoleRequest
-from merchant_wallet.reporting import deposits, figures, orders, sub_users
-from merchant_wallet.reporting.orders import AddressHistory, OrderLine
-from merchant_wallet.reporting.paging import fetch
+from merchant_wallet.approvals.changes import ChangeRefused, Facts, ProposedChange
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.console import flash, proposal_forms
+from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
+from merchant_wallet.console.proposal_forms import REASON, Unproposed
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
+from merchant_wallet.console.tables import read_state
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.reporting import merchants
+from merchant_wallet.reporting.paging import read_number, split_page
+from merchant_wallet.screening import decisions, store
+from merchant_wallet.screening.screening_states import Event, State
+from merchant_wallet.screening.store import Screening
+from merchant_wallet.screening.verdicts import Source, Verdict
 from merchant_wallet.web.languages import N_
-from merchant_wallet.withdrawals.hot_wallet_store import list_addresses
 
-USUAL_DAYS: Final = 30
-MIN_USUAL_PAYOUTS: Final = 3
-"""With fewer payouts than this there is no usual amount."""
-LARGE_TIMES: Final = 5
-MAX_SAME_DAY: Final = 20
+SCREENING: Final = "/console/screening"
+ONE: Final = f"{SCREENING}/{{screening_no:int}}"
+PAGE_ROWS: Final = 50
 
-NEW_ADDRESS: Final = N_("Never paid before")
-OF_HOT_WALLET: Final = N_("Our own hot wallet")
-OF_SUB_USER: Final = N_("Wallet of sub-user {name}")
-OF_MERCHANT: Final = N_("Our own deposit address")
-LARGE: Final = N_("{times} times the usual amount")
-SAME_DAY: Final = N_("{count} orders to it today")
-
-
-class ScreeningNote(msgspec.Struct, frozen=True):
-    """One note: the English text with its values, and its tone."""
-
-    tone: str
-    text: str
-    values: Mapping[str, str | int] = {}
-
-
-class ScreenedOrder(msgspec.Struct, frozen=True):
-    """An order with what is known of its address. `paid` counts payments to it."""
-
-    order: OrderLine
-    paid: int
-    paid_units: int
-    first_ms: int | None
-    last_ms: int | None
-    others: int
-    is_complete: bool
-    notes: tuple[ScreeningNote, ...]
+STATES: Final = {
+    State.OPEN: (N_("No answer yet"), "info"),
+    State.PASSED: (N_("Passed"), "good"),
+    State.HELD: (N_("Held"), "bad"),
+    State.REFUSED: (N_("Refused"), "bad"),
+    State.RELEASED: (N_("Released"), "good"),
+}
+"""The states in words, with their colours."""
+SOURCES: Final = {
+    Source.LIST: N_("List"),
+    Source.HOOK: N_("Provider"),
+    Source.AWAY: N_("Provider gave no answer"),
+    Source.AMOUNT: N_("Rule: amount of a window"),
+    Source.COUNT: N_("Rule: payouts of a window"),
+    Source.FIRST: N_("Rule: first payout to an address"),
+}
+VERDICTS: Final = {
+    Verdict.PASS: (N_("pass"), "good"),
+    Verdict.HOLD: (N_("hold"), "warn"),
+    Verdict.REFUSE: (N_("refuse"), "bad"),
+}
+RELEASED: Final = N_("Released. It goes on within a second.")
+REFUSED_ORDER: Final = N_("Refused. The order fails, and the merchant gets the amount back.")
+REFUSED_DEPOSIT: Final = N_("Refused. The deposit stays held and is not credited.")
+ASKED_AGAIN: Final = N_("The sources are asked again at the next attempt.")
 
 
-class UsualAmount(msgspec.Struct, frozen=True):
-    """The number and the sum of a merchant's payouts of the last days."""
+class ScreeningView(msgspec.Struct, frozen=True):
+    """A screening with its address as text, and what a person may do about it."""
 
-    orders: int
-    units: int
+    line: Screening
+    address: str
+    merchant_name: str
+    may_release: bool
+    may_refuse: bool
+    may_ask: bool
 
-    def times(self, amount_units: int) -> int:
-        """How many times the average this amount is; 0 if there is no average."""
-        return (
-            amount_units * self.orders // self.units if self.orders >= MIN_USUAL_PAYOUTS and self.units else 0
-        )
-
-
-class _Known(NamedTuple):
-    """What was read about all orders together: what merchants usually pay, and whose the addresses are."""
-
-    usual: Mapping[int, UsualAmount]
-    histories: Mapping[str, AddressHistory]
-    hot: frozenset[bytes]
-    owners: Mapping[bytes, int]
+    @property
+    def url(self) -> str:
+        """The page of the order or deposit."""
+        line = self.line
+        if line.is_order:
+            return f"/console/withdrawals/{line.order_id}"
+        return f"/console/deposits/{line.chain}/{line.tx_hash}/{line.log_index}"
 
 
-async def screen(
-    request: ConsoleRequest, conn: Connection, lines: Sequence[OrderLine]
-) -> list[ScreenedOrder]:
-    """The orders with their notes, in the same order."""
-    if not lines:
-        return []
-    known = await _read(request, conn, lines)
-    return [await _screen(request, conn, one, known) for one in lines]
-
-
-async def _read(request: ConsoleRequest, conn: Connection, lines: Sequence[OrderLine]) -> _Known:
-    """What is known of all of them. Each cell is asked once for all, not for each order."""
-    today = request.at_ms // DAY_MS
-    merchant_ids = {one.merchant_id for one in lines}
-    paid = await figures.sum_payouts(request.cells, today - USUAL_DAYS, merchant_ids)
-    addresses = {one.address for one in lines}
-    raw = [address for text in addresses if (address := _parse(text)) is not None]
-    rows = await fetch(conn, deposits.QUERIES["find_owners"].text, {"addresses": raw})
-    return _Known(
-        {merchant_id: UsualAmount(*sums) for merchant_id, sums in paid.items()},
-        await orders.show_addresses(request.cells, addresses, request.merchant_id, since_ms=today * DAY_MS),
-        await list_addresses(conn),
-        {bytes(row["address"]): row["merchant_id"] for row in rows},
+async def show_screenings(request: ConsoleRequest, conn: Connection) -> Response:
+    """What waits, and what was decided, newest first."""
+    state = read_state(SCREENING, request.http.query_params, filters=("state",))
+    shown = state.get("state") if state.get("state") in (*State, "all") else ""
+    if shown in ("", State.OPEN, State.HELD):
+        wanted = State.HELD if not shown else State(shown)
+        after_no = (read_number(state.after) if state.after else 0) or 0
+        found = await store.list_waiting(conn, state=wanted, after_no=after_no, limit=PAGE_ROWS + 1)
+    else:
+        before_no = (read_number(state.after) if state.after else None) or store.MAX_NO
+        some = None if shown == "all" else State(shown)
+        found = await store.list_all(conn, state=some, before_no=before_no, limit=PAGE_ROWS + 1)
+    rows, last = split_page(found, PAGE_ROWS)
+    settings = request.context.settings
+    held, held_since_ms = await store.count_held(conn)
+    return request.page(
+        "console/screenings.html",
+        active="screening",
+        state=state,
+        shown=shown,
+        rows=await view(request, conn, rows),
+        next=last and str(last.screening_no),
+        held=held,
+        held_since_ms=held_since_ms,
+        most=store.COUNTED,
+        host=urlsplit(settings.screening_url or "").netloc,
+        fails_open=settings.screening_fail_open,
+        list_name="" if settings.screening_list is None else settings.screening_list.name,
+        last=await store.read_last_question(conn),
+        **_words(),
     )
 
 
-async def _screen(
-    request: ConsoleRequest, conn: Connection, order: OrderLine, known: _Known
-) -> ScreenedOrder:
-    history = known.histories[order.address]
-    paid = [one for one in history.sums if one.status == PAID]
-    notes = [*await _note_owner(request, conn, order, known)]
-    if not paid:
-        notes.append(ScreeningNote("warn", NEW_ADDRESS))
-    if (times := known.usual[order.merchant_id].times(order.amount_units)) >= LARGE_TIMES:
-        notes.append(ScreeningNote("warn", LARGE, {"times": times}))
-    if (count := sum(one.recent for one in history.sums)) > 1:
-        notes.append(ScreeningNote("warn", SAME_DAY, {"count": min(count, MAX_SAME_DAY)}))
-    return ScreenedOrder(
-        order=order,
-        paid=sum(one.orders for one in paid),
-        paid_units=sum(one.amount_units for one in paid),
-        first_ms=min((one.first_ms for one in paid), default=None),
-        last_ms=max((one.last_ms for one in paid), default=None),
-        others=_count_others(history, order),
-        is_complete=history.is_complete,
-        notes=tuple(notes),
-    )
+async def show_screening(request: ConsoleRequest, conn: Connection) -> Response:
+    """One screening."""
+    return await _show(request, conn, await _find(request, conn))
 
 
-def _count_others(history: AddressHistory, order: OrderLine) -> int:
-    """How many other merchants have used the address."""
-    return len({one.merchant_id for one in history.sums} - {order.merchant_id})
-
-
-async def _note_owner(
-    request: ConsoleRequest, conn: Connection, order: OrderLine, known: _Known
-) -> tuple[ScreeningNote, ...]:
-    """Whether the address belongs to the platform: a payout should not go there."""
-    address = _parse(order.address)
-    if address is None:
-        return ()
-    if address in known.hot:
-        return (ScreeningNote("bad", OF_HOT_WALLET),)
-    owner_id = known.owners.get(address)
-    if owner_id is None or request.merchant_id not in (None, owner_id):
-        return ()
-    user = await request.cells.try_one(
-        partial(sub_users.find_by_address, merchant_id=owner_id, address=address), owner_id
-    )
-    return (ScreeningNote("bad", OF_SUB_USER, {"name": user}) if user else ScreeningNote("bad", OF_MERCHANT),)
-
-
-def _parse(text: str) -> bytes | None:
-    """The bytes of a payout address. None for an old order with an invalid one, which none of ours equals."""
+async def release(request: ConsoleRequest, conn: Connection) -> Response:
+    """Release it, or propose that if two people are needed."""
+    found = await _find(request, conn)
+    if errors := proposal_forms.find_reason_error(request):
+        return await _show(request, conn, found, FormState({"release": ""}, {"release": errors[REASON]}))
+    before, after = decisions.describe_release(found)
+    subject = decisions.format_subject(found.screening_no)
     try:
-        return parse_wallet_address(text)[1]
-    except ValueError:
-        return None
+        if request.context.settings.needs_two_people:
+            async with conn.transaction():
+                return proposal_forms.redirect_to(
+                    request,
+                    await proposal_forms.propose(
+                        request, conn, decisions.RELEASE, subject, before, after, found.merchant_id
+                    ),
+                )
+        async with conn.transaction():
+            await decisions.release(conn, found, request.actor, request.at_ms)
+            told = {**after, "reason": request.form.text(REASON)}
+            await _record(request, conn, decisions.RELEASE, found, before, told)
+    except Unproposed as unproposed:
+        typed = FormState({"release": request.form.raw(REASON)}, {"release": unproposed.problem})
+        return await _show(request, conn, found, typed)
+    except ChangeRefused:
+        return request.redirect(url_of(found), proposal_forms.OVER, tone=flash.WARN)
+    return request.redirect(url_of(found), RELEASED)
+
+
+async def refuse(request: ConsoleRequest, conn: Connection) -> Response:
+    """Refuse it, with a reason."""
+    found = await _find(request, conn)
+    if errors := proposal_forms.find_reason_error(request):
+        return await _show(request, conn, found, refill(request.form, (REASON,), errors))
+    try:
+        async with conn.transaction():
+            await decisions.refuse(conn, found, request.actor, request.at_ms)
+            before = {"state": found.state.value, **decisions.describe(found)}
+            told = {**before, "state": "refused", "reason": request.form.text(REASON)}
+            await _record(request, conn, decisions.REFUSE, found, before, told)
+    except ChangeRefused:
+        return request.redirect(url_of(found), proposal_forms.OVER, tone=flash.WARN)
+    return request.redirect(url_of(found), REFUSED_ORDER if found.is_order else REFUSED_DEPOSIT)
+
+
+async def ask_again(request: ConsoleRequest, conn: Connection) -> Response:
+    """Have the sources asked again."""
+    found = await _find(request, conn)
+    try:
+        async with conn.transaction():
+            again = await decisions.ask_again(conn, found, request.at_ms)
+            before = {"state": found.state.value, "round": found.round_no}
+            told = {"state": again.state.value, "round": again.round_no}
+            await _record(request, conn, decisions.ASK_AGAIN, found, before, told)
+    except ChangeRefused:
+        return request.redirect(url_of(found), proposal_forms.OVER, tone=flash.WARN)
+    return request.redirect(url_of(found), ASKED_AGAIN)
+
+
+def url_of(found: Screening) -> str:
+    """The URL of a screening's page."""
+    return f"{SCREENING}/{found.screening_no}"
+
+
+async def view_one(request: ConsoleRequest, conn: Connection, found: Screening | None) -> dict[str, Any]:
+    """The values for the part on an order's or a deposit's page. Merchants see nothing of it."""
+    if found is None or request.merchant_id is not None:
+        return {"screening": None}
+    return {"screening": (await view(request, conn, [found]))[0], **_words()}
+
+
+async def view(request: ConsoleRequest, conn: Connection, found: Sequence[Screening]) -> list[ScreeningView]:
+    """Screenings as pages show them."""
+    names = await merchants.read_names(conn, [one.merchant_id for one in found])
+    may = request.may(Right.DECIDE_SCREENING)
+    return [
+        ScreeningView(
+            one,
+            format_address(one.chain, one.address),
+            names.get(one.merchant_id, str(one.merchant_id)),
+            may and one.allows(Event.RELEASED),
+            may and one.allows(Event.REJECTED),
+            may and one.allows(Event.ASKED_AGAIN),
+        )
+        for one in found
+    ]
+
+
+def _words() -> dict[str, Any]:
+    return {"screening_states": STATES, "sources": SOURCES, "verdicts": VERDICTS}
+
+
+async def _record(
+    request: ConsoleRequest,
+    conn: Connection,
+    action: str,
+    found: Screening,
+    before: Facts,
+    after: Facts,
+) -> None:
+    subject = decisions.format_subject(found.screening_no)
+    await record_change(request, conn, action, subject, found.merchant_id, before=before, after=after)
+
+
+async def _show(
+    request: ConsoleRequest, conn: Connection, found: Screening, form_state: FormState = EMPTY_FORM
+) -> Response:
+    proposed: list[ProposedChange] = await proposal_forms.list_about(
+        request, conn, decisions.format_subject(found.screening_no)
+    )
+    return request.page(
+        "console/screening.html",
+        active="screening",
+        status=200 if form_state.ok else 422,
+        form_state=form_state,
+        shown=(await view(request, conn, [found]))[0],
+        questions=await store.list_questions(conn, found.screening_no),
+        proposed=proposed,
+        **_words(),
+    )
+
+
+async def _find(request: ConsoleRequest, conn: Connection) -> Screening:
+    found = await store.find_one(conn, read_id(request, "screening_no"))
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+ROUTES: Final = (
+    Page(SCREENING, show_screenings, Right.READ),
+    Page(ONE, show_screening, Right.READ),
+    Page(f"{ONE}/release", release, Right.DECIDE_SCREENING, POST),
+    Page(f"{ONE}/refuse", refuse, Right.DECIDE_SCREENING, POST),
+    Page(f"{ONE}/ask", ask_again, Right.DECIDE_SCREENING, POST),
+)

@@ -46,11 +46,20 @@ OBSTACLES: Final[Mapping[str, str]] = {
     "stuck": N_("The transfer on {chain} is stuck and can't be replaced"),
     "fault": N_("An attempt to pay on {chain} failed"),
     "alert": N_("An operator must look at the transfer on {chain}"),
+    "screening": N_("Screening holds it until a person has decided"),
+    "screening_away": N_("Screening gives no answer that can be used"),
+    "payout_rule": N_("The merchant's payout rules hold it until a person has looked"),
+    "payout_hours": N_("It is outside the merchant's payout hours"),
 }
-CHAIN_WIDE: Final = frozenset(OBSTACLES) - {"lapsed", "stuck", "fault", "alert"}
+CHAIN_WIDE: Final = frozenset(OBSTACLES) - {
+    *("lapsed", "stuck", "fault", "alert"),
+    *("screening", "screening_away", "payout_rule", "payout_hours"),
+}
 """Obstacles that affect every order of a chain."""
 THEIR_STOP: Final = N_("The platform has stopped payouts on {chain} for now")
 THEIR_FROZEN: Final = N_("The platform is looking into this payment")
+THEIR_RULE: Final = N_("Your payout rules hold it until the platform has looked")
+THEIR_HOURS: Final = N_("It waits for your payout hours")
 THEIR_SUSPENDED: Final = N_("Your account is suspended")
 THEIR_OBSTACLE: Final = N_("The platform can't pay on {chain} at the moment")
 
@@ -61,8 +70,12 @@ THEIRS: Final[Mapping[str, str]] = {
     STOPPED: THEIR_STOP,
     ROLLED_BACK: THEIR_STOP,
     WALLET_FROZEN: THEIR_STOP,
+    OBSTACLES["screening"]: THEIR_FROZEN,
+    OBSTACLES["screening_away"]: THEIR_FROZEN,
+    OBSTACLES["payout_rule"]: THEIR_RULE,
+    OBSTACLES["payout_hours"]: THEIR_HOURS,
 }
-"""The texts for a merchant's user. Every obstacle is `THEIR_OBSTACLE`."""
+"""The texts for a merchant's user. Every other obstacle is `THEIR_OBSTACLE`."""
 
 
 WAYS: Final[Mapping[str, Way]] = {
@@ -76,6 +89,8 @@ WAYS: Final[Mapping[str, Way]] = {
     **{text: freeing.OBSTACLES[kind] for kind, text in OBSTACLES.items()},
     THEIR_STOP: freeing.PLATFORM,
     THEIR_FROZEN: freeing.PLATFORM,
+    THEIR_RULE: freeing.PLATFORM,
+    THEIR_HOURS: freeing.WAITS_FOR_HOURS,
     THEIR_SUSPENDED: freeing.ASK_PLATFORM,
     THEIR_OBSTACLE: freeing.PLATFORM,
 }

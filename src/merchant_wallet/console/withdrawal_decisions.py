@@ -23,8 +23,8 @@ from merchant_wallet.book.errors import CommandFailed, CommitUnknown, Unavailabl
 from merchant_wallet.book.outcomes import OrderRefusal, Withdrawal
 from merchant_wallet.console import flash
 from merchant_wallet.console.book_commands import ask_book
+from merchant_wallet.console.order_notes import add_notes
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
-from merchant_wallet.console.screening import screen
 from merchant_wallet.console.withdrawal_results import Decided, redirect_to_results
 from merchant_wallet.console.withdrawals import QUEUE, find_order, list_reasons, url_of
 from merchant_wallet.operators.roles import Right
@@ -132,7 +132,7 @@ async def confirm(request: ConsoleRequest, conn: Connection) -> Response:
         "console/withdrawals_confirm.html",
         active="withdrawals",
         what=what,
-        rows=await screen(request, conn, chosen),
+        rows=await add_notes(request, conn, chosen),
         reasons=await list_reasons(request, conn, chosen, if_approved=True),
         total_units=sum(order.amount_units for order in chosen),
     )

@@ -18,11 +18,12 @@ from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.rules.approvals import count_given_approvals, count_needed_approvals
 from merchant_wallet.book.rules.withdrawals import CALLED_BACK, CANCELLED, EXPIRED, FINAL, PAID, REFUNDED
 from merchant_wallet.book.state import Entry
+from merchant_wallet.console import screening
 from merchant_wallet.console.callbacks import AttemptLine, show_attempts
 from merchant_wallet.console.journal_lines import PostingLine, list_posting_lines
+from merchant_wallet.console.order_notes import NotedOrder, add_notes
 from merchant_wallet.console.order_timeline import Timeline, build_timeline
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
-from merchant_wallet.console.screening import ScreenedOrder, screen
 from merchant_wallet.console.wait_reasons import Reason, find_reasons
 from merchant_wallet.console.withdrawal_decisions import ONE
 from merchant_wallet.console.withdrawals import find_order
@@ -32,6 +33,7 @@ from merchant_wallet.reporting.callbacks import Callback
 from merchant_wallet.reporting.entries import EntryFilter
 from merchant_wallet.reporting.orders import OrderLine
 from merchant_wallet.reporting.payout_blockers import list_blockers
+from merchant_wallet.screening import store
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.payouts import PayoutShown
 
@@ -109,7 +111,10 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
         "transfers": transfers if is_staff else [],
         "told": told,
         "postings": await _read_postings(cell, line.merchant_id, order, request.archive),
-        "screened": await _screen(request, conn, line),
+        **await screening.view_one(
+            request, conn, await store.find_order(conn, line.merchant_id, line.order_id)
+        ),
+        "noted": await _note(request, conn, line),
         "is_moving": order.status not in FINAL or any(one.callback.state == "due" for one in told),
         "has_said_yes": _has_said_yes(request, order),
         "approvers": _list_approvers(order, is_staff),
@@ -138,8 +143,8 @@ def _digest(shown: Mapping[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode({**shown, "payout": calm})).hexdigest()[:16]
 
 
-async def _screen(request: ConsoleRequest, conn: Connection, line: OrderLine) -> ScreenedOrder:
-    return (await screen(request, conn, [line]))[0]
+async def _note(request: ConsoleRequest, conn: Connection, line: OrderLine) -> NotedOrder:
+    return (await add_notes(request, conn, [line]))[0]
 
 
 def _format_wallet(order: Withdrawal, payout: PayoutShown | None) -> str:

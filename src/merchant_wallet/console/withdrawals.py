@@ -12,8 +12,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.console.filter_values import find_scope, open_page, read_day, read_end, read_units
+from merchant_wallet.console.order_notes import add_notes
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
-from merchant_wallet.console.screening import screen
 from merchant_wallet.console.tables import AFTER, DESCENDING, TableState, read_state
 from merchant_wallet.console.wait_reasons import Reason, find_reasons
 from merchant_wallet.operators.roles import Right
@@ -69,7 +69,7 @@ async def show_queue(request: ConsoleRequest, conn: Connection) -> Response:
         tab="queue",
         state=state,
         page=page,
-        rows=await screen(request, conn, page.rows),
+        rows=await add_notes(request, conn, page.rows),
         reasons=await list_reasons(request, conn, page.rows, if_approved=True),
     )
 

@@ -6,15 +6,17 @@ Rules:
 - Two commits: home records the block that a transaction is credited from, then the book credits. Home's
   record holds over all cells. It stays if no credit follows, which is stricter and never looser.
 - A deposit from another block than home's record is held, unless a person has released it.
+- Every due deposit is screened first, also one that a person has released: that was for another reason.
 - A refusal is stored with the deposit, which is tried again later for as long as needed.
 - One failed deposit stops no other.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import structlog
+from psycopg import AsyncConnection
 from structlog.contextvars import bind_contextvars
 
 from merchant_wallet.base.clock import now_ms
@@ -28,6 +30,7 @@ from merchant_wallet.deposits.deposit_store import DueDeposit
 POLL_INTERVAL_S: Final = 0.5
 PAGE: Final = 500
 RETRY_DELAY_MS: Final = 15_000
+MAX_SCREENED_AT_ONCE: Final = 16
 
 log = structlog.get_logger(__name__)
 
@@ -39,6 +42,17 @@ class Book(Protocol):
         """Submit a command to the book. The outcome is what the database holds."""
 
 
+class Withheld(NamedTuple):
+    """Screening does not let a deposit be credited: it is held for a person, or only waits."""
+
+    cause: str
+    is_held: bool
+
+
+ScreenDeposit = Callable[[AsyncConnection, DueDeposit], Awaitable[Withheld | None]]
+"""Screens a deposit, with home. None: it may be credited."""
+
+
 class CreditingWorker:
     """The worker that has final deposits credited."""
 
@@ -48,6 +62,7 @@ class CreditingWorker:
         connect_cell: Connect,
         book: Book,
         *,
+        screen_deposit: ScreenDeposit | None = None,
         clock: Callable[[], int] = now_ms,
     ) -> None:
         self.wake = asyncio.Event()
@@ -55,6 +70,7 @@ class CreditingWorker:
         # Home and the default cell are one database, and one connection is enough.
         self._cell = self._home if connect_cell is connect_home else WorkerConnection(connect_cell)
         self._book = book
+        self._screen_deposit = screen_deposit
         self._clock = clock
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
@@ -72,7 +88,7 @@ class CreditingWorker:
     async def credit_due(self) -> int:
         """Submit every deposit that is due now, up to a page. Returns how many were credited."""
         due = await deposit_store.peek_due(await self._cell.get(), self._clock(), limit=PAGE)
-        creditable = await self._record_blocks(due)
+        creditable = await self._record_blocks(await self._screen(due))
         # All must end before a failure is raised, so no turn overlaps the next one.
         results = await asyncio.gather(*map(self._credit, creditable), return_exceptions=True)
         for result in results:
@@ -81,6 +97,36 @@ class CreditingWorker:
         if len(due) == PAGE:
             self.wake.set()
         return results.count(True)
+
+    async def _screen(self, due: Sequence[DueDeposit]) -> Sequence[DueDeposit]:
+        """The deposits that screening lets be credited. The others are held or postponed."""
+        if self._screen_deposit is None or not due:
+            return due
+        turns, screen, home = (
+            asyncio.Semaphore(MAX_SCREENED_AT_ONCE),
+            self._screen_deposit,
+            await self._home.get(),
+        )
+
+        async def take_turn(each: DueDeposit) -> Withheld | None:
+            async with turns:
+                return await screen(home, each)
+
+        # All must end before a failure is raised, so no turn overlaps the next one.
+        results = await asyncio.gather(*map(take_turn, due), return_exceptions=True)
+        cleared: list[DueDeposit] = []
+        for each, result in zip(due, results, strict=True):
+            if isinstance(result, BaseException):
+                log.error("deposit could not be screened", **_make_log_fields(each), error=repr(result))
+                await self._postpone(each, f"it could not be screened: {result!r}")
+            elif result is None:
+                cleared.append(each)
+            elif result.is_held:
+                log.error("deposit held", **_make_log_fields(each), cause=result.cause)
+                await deposit_store.hold_screened(await self._cell.get(), each, result.cause)
+            else:
+                await self._postpone(each, result.cause)
+        return cleared
 
     async def _record_blocks(self, due: Sequence[DueDeposit]) -> list[DueDeposit]:
         """Record in home which block each transaction is credited from. Returns the deposits of those blocks.

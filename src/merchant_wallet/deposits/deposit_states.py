@@ -54,6 +54,10 @@ class Event(Enum):
     RELEASED = auto()
     """A person lets it be credited."""
     DROPPED = auto()
+    SCREENED = auto()
+    """Screening holds or refuses it."""
+    CLEARED = auto()
+    """A person has released it from screening."""
     CREDITED = auto()
 
 
@@ -68,11 +72,12 @@ STEPS: Final[Mapping[State | None, Mapping[Event, State]]] = {
     None: {**_SETTLED, Event.SEEN: State.SEEN},
     State.SEEN: {**_SETTLED, Event.SEEN: State.SEEN, Event.UNDONE: State.UNDONE},
     State.UNDONE: {**_SETTLED, Event.SEEN: State.SEEN},
-    State.PENDING: {**_RECONSIDERED, Event.CREDITED: State.CREDITED},
+    State.PENDING: {**_RECONSIDERED, Event.SCREENED: State.HELD, Event.CREDITED: State.CREDITED},
     State.DUST: {**_RECONSIDERED, Event.ADDED_UP: State.PENDING},
     State.HELD: {
         Event.MINED_AGAIN: State.HELD,
         Event.RELEASED: State.PENDING,
+        Event.CLEARED: State.PENDING,
         Event.DROPPED: State.DROPPED,
     },
     State.DROPPED: {},

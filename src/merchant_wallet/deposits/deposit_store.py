@@ -47,6 +47,7 @@ class DueDeposit(msgspec.Struct, frozen=True, gc=False):
     settings_version: int
     block_hash: str
     is_released: bool
+    sender: bytes
 
 
 async def read_position(cell: AsyncConnection, chain: str) -> Position | None:
@@ -199,15 +200,43 @@ async def decide(
 async def peek_due(cell: AsyncConnection, now_ms: int, *, limit: int) -> list[DueDeposit]:
     """Deposits that can be credited now, the longest waiting first."""
     rows = await cell.execute(_TEXTS["peek_due"], {"now_ms": now_ms, "limit": limit})
-    return [
-        DueDeposit(row[0], DepositKey(*row[1:4]), bytes(row[4]), *row[5:]) for row in await rows.fetchall()
-    ]
+    due = []
+    async for *key, address, amount_units, wants_callback, version, block_hash, is_released, sender in rows:
+        merchant_id, chain, tx_hash, log_index = key
+        due.append(
+            DueDeposit(
+                merchant_id,
+                DepositKey(chain, tx_hash, log_index),
+                bytes(address),
+                amount_units,
+                wants_callback,
+                version,
+                block_hash,
+                is_released,
+                bytes(sender),
+            )
+        )
+    return due
 
 
 async def hold_elsewhere(cell: AsyncConnection, due: DueDeposit, cause: str) -> None:
     """Hold a deposit whose transaction is credited from another block, unless a person released it."""
     values = {"merchant_id": due.merchant_id, **msgspec.structs.asdict(due.key)}
     await cell.execute(_TEXTS["hold_elsewhere"], {**values, "cause": cause})
+
+
+async def hold_screened(cell: AsyncConnection, due: DueDeposit, cause: str) -> None:
+    """Hold a deposit that screening holds or refuses. The cause begins with `screening `."""
+    values = {"merchant_id": due.merchant_id, **msgspec.structs.asdict(due.key)}
+    await cell.execute(_TEXTS["hold_screened"], {**values, "cause": cause})
+
+
+async def clear_screened(cell: AsyncConnection, merchant_id: int, key: DepositKey) -> bool:
+    """Let a deposit be credited that was released from screening. False if its book is not open here."""
+    values = {"merchant_id": merchant_id, **msgspec.structs.asdict(key)}
+    if (await cell.execute(_TEXTS["clear_screened"], values)).rowcount:
+        return True
+    return await (await cell.execute(_TEXTS["is_book_open"], values)).fetchone() == (True,)
 
 
 async def postpone(cell: AsyncConnection, due: DueDeposit, cause: str, next_ms: int) -> None:

@@ -117,6 +117,24 @@ update deposit set status = 'held', cause = %(cause)s::text
  where merchant_id = %(merchant_id)s::bigint and chain = %(chain)s::text and tx_hash = %(tx_hash)s::text
    and log_index = %(log_index)s::int and status = 'pending' and decided_by is null;
 
+-- name: hold_screened
+-- A deposit that screening holds or refuses waits for a person.
+update deposit set status = 'held', cause = %(cause)s::text, decided_by = null, decided_ms = null
+ where merchant_id = %(merchant_id)s::bigint and chain = %(chain)s::text and tx_hash = %(tx_hash)s::text
+   and log_index = %(log_index)s::int and status = 'pending'
+   and exists (select from book b where b.merchant_id = %(merchant_id)s::bigint and b.is_open);
+
+-- name: clear_screened
+-- A deposit that was released from screening is credited next. One that is held for another reason, too, stays held.
+update deposit set status = 'pending', cause = null, next_ms = 0
+ where merchant_id = %(merchant_id)s::bigint and chain = %(chain)s::text and tx_hash = %(tx_hash)s::text
+   and log_index = %(log_index)s::int and status = 'held' and starts_with(cause, 'screening ')
+   and exists (select from book b where b.merchant_id = %(merchant_id)s::bigint and b.is_open);
+
+-- name: is_book_open
+-- Whether the merchant's book is here and open.
+select exists (select from book where merchant_id = %(merchant_id)s::bigint and is_open);
+
 -- name: release_held
 -- A person decided that a held deposit is credited.
 update deposit set status = 'pending', cause = null, next_ms = 0, decided_by = %(actor)s::text, decided_ms = %(now_ms)s::bigint
@@ -166,7 +184,7 @@ update deposit d set status = 'pending'
 -- Deposits that can be credited now, the longest waiting first, and their merchants' settings. Nothing is locked: the
 -- book decides.
 select d.merchant_id, d.chain, d.tx_hash, d.log_index, d.address, d.amount, m.deposit_notify_url is not null, b.settings_version,
-       d.block_hash, d.decided_by is not null
+       d.block_hash, d.decided_by is not null, d.sender
   from deposit d
   join merchant m on m.merchant_id = d.merchant_id
   join book b on b.merchant_id = d.merchant_id and b.is_open

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ from merchant_wallet.base.codes import Refused
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.money import RATE_SCALE, format_rate, format_units, parse_rate, parse_units
 from merchant_wallet.base.notify_url import check_notify_url
+from merchant_wallet.base.opening_hours import canonicalize_hours
 from merchant_wallet.base.signing import HMAC, MD5, Method
 from merchant_wallet.base.user_input import InvalidInput
 from merchant_wallet.book.commands import SECOND_LIMIT_UNITS
@@ -44,10 +45,13 @@ OPERATIONS: Final = (
 )
 """The eight operations, by the last part of their paths (interface 4)."""
 
+_T = TypeVar("_T", int, str)
 _NONE: Final = "none"
 _MAX_NAME: Final = 128
 _MAX_URL: Final = 100
 _MAX_RATE_LIMIT: Final = 1_000_000
+_MAX_COUNT: Final = 1_000_000
+_MAX_WINDOW_H: Final = 168
 _MAX_PORT: Final = 65_535
 _USUAL_PORTS: Final = {"https": 443, "http": 80}
 _LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -106,6 +110,11 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
     key_operations: frozenset[str] = frozenset()
     key_networks: tuple[Network, ...] = ()
     overlap_ends_ms: int | None = None
+    payout_limit_units: int | None = None
+    payout_limit_count: int | None = None
+    payout_window_h: int = 24
+    first_payout_limit_units: int | None = None
+    payout_hours: str | None = None
 
     def __repr__(self) -> str:
         return f"Merchant({self.merchant_id}, {self.name!r}, {self.app_key!r}, {self.status})"
@@ -231,10 +240,13 @@ def _parse_fee_rate(text: str) -> int:
     return parse_rate(text, minimum_e8=0, maximum_e8=RATE_SCALE)
 
 
-def _parse_rate_limit(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or len(text) > 7 or int(text) > _MAX_RATE_LIMIT:
-        raise InvalidInput(text, "is not")
-    return int(text)
+def _parse_whole(lowest: int, highest: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdecimal()) or len(text) > 7 or not lowest <= int(text) <= highest:
+            raise InvalidInput(text, "is not")
+        return int(text)
+
+    return parse
 
 
 def _parse_url(text: str) -> str | None:
@@ -265,7 +277,7 @@ def _parse_origin(text: str) -> str:
     return f"{scheme}://{host}" if is_usual else f"{scheme}://{host}:{int(port)}"
 
 
-def _or_none(parse: Callable[[str], int]) -> Callable[[str], int | None]:
+def _or_none(parse: Callable[[str], _T]) -> Callable[[str], _T | None]:
     return lambda text: None if text.lower() == _NONE else parse(text)
 
 
@@ -277,7 +289,7 @@ def _show_switch(value: bool) -> str:
     return "on" if value else "off"
 
 
-def _show_or_none(show: Callable[[int], str]) -> Callable[[int | None], str]:
+def _show_or_none(show: Callable[[_T], str]) -> Callable[[_T | None], str]:
     return lambda value: _NONE if value is None else show(value)
 
 
@@ -316,6 +328,33 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
             _show_or_none(format_units),
             f"{_AMOUNT_RULE}, or {_NONE}",
         ),
+        "payout-limit": Setting(
+            "payout_limit_units",
+            _or_none(parse_units),
+            _show_or_none(format_units),
+            f"{_AMOUNT_RULE}, or {_NONE}",
+        ),
+        "payout-limit-count": Setting(
+            "payout_limit_count",
+            _or_none(_parse_whole(0, _MAX_COUNT)),
+            _show_or_none(str),
+            f"a whole number up to {_MAX_COUNT}, or {_NONE}",
+        ),
+        "payout-window": Setting(
+            "payout_window_h", _parse_whole(1, _MAX_WINDOW_H), str, f"whole hours from 1 to {_MAX_WINDOW_H}"
+        ),
+        "first-payout-limit": Setting(
+            "first_payout_limit_units",
+            _or_none(parse_units),
+            _show_or_none(format_units),
+            f"{_AMOUNT_RULE}, or {_NONE}",
+        ),
+        "payout-hours": Setting(
+            "payout_hours",
+            _or_none(canonicalize_hours),
+            _show_or_none(str),
+            f"days, times and a time zone such as Mon-Fri 09:00-18:00 Asia/Shanghai, or {_NONE}",
+        ),
         "allowed-addresses": Setting(
             "allowed_addresses",
             _parse_list(_parse_address),
@@ -326,7 +365,7 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
         "require-pin": Setting("require_pin", _parse_switch, _show_switch, "on or off"),
         "rate-limit": Setting(
             "rate_limit",
-            _or_none(_parse_rate_limit),
+            _or_none(_parse_whole(0, _MAX_RATE_LIMIT)),
             _show_or_none(str),
             f"requests a second up to {_MAX_RATE_LIMIT}, 0 for no limit, or {_NONE} for the platform's",
         ),

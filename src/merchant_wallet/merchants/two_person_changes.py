@@ -2,7 +2,8 @@
 
 Rules:
 - Loosened: a higher approval limit or daily limit, a removed daily limit, a new address on the allow-list, a
-  removed allow-list, a fee that moves further than the band within a day.
+  removed allow-list, a fee that moves further than the band within a day. And rules for payouts: a higher or
+  removed limit, a shorter window, other hours.
 - One person may make the opposite changes.
 - A fee is compared with the current fee and with the fee of 24 hours ago from the audit log. So small steps
   do not add up to a large one, and one person can't undo what two people did.
@@ -25,11 +26,18 @@ SET: Final = "merchant.set"
 DAY_MS: Final = 86_400_000
 FEE_RATES: Final = ("transfer-fee-rate", "withdraw-fee-rate")
 FEE_MINIMUM: Final = "withdraw-fee-min"
+WINDOW: Final = "payout-window"
+HOURS: Final = "payout-hours"
 FEES: Final = (*FEE_RATES, FEE_MINIMUM)
 TWO_PERSON_SETTINGS: Final = (
     "approval-limit",
     "second-approval-limit",
     "daily-limit",
+    "payout-limit",
+    "payout-limit-count",
+    WINDOW,
+    "first-payout-limit",
+    HOURS,
     "allowed-addresses",
     *FEES,
 )
@@ -51,6 +59,10 @@ def _loosens(name: str, before: Merchant, after: Merchant, day_old_fees: DayOldF
     was, becomes = getattr(before, column), getattr(after, column)
     if was == becomes:
         return False
+    if name == WINDOW:
+        return bool(becomes < was)
+    if name == HOURS:
+        return was is not None
     if name == "allowed-addresses":
         return bool(was) and (not becomes or bool(becomes - was))
     moved = max(abs(becomes - was), abs(becomes - day_old_fees.get(name, was))) if name in FEES else 0

@@ -44,6 +44,7 @@ class Right(StrEnum):
     SWEEP = "sweep"
     CLOSE_MONTH = "close month"
     RECORD_TREASURY = "record treasury"
+    DECIDE_SCREENING = "decide screening"
     MANAGE_OPERATORS = "manage operators"
 
 

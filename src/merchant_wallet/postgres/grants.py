@@ -159,6 +159,13 @@ GRANTS: Final[Mapping[str, Grant]] = {
         " unsigned_at_block, unsigned_until_ms, tx_hash, obstacle, cause, ended_ms)",
     ),
     "cold_signed": Grant("insert", _ADD),
+    # Screening: workers ask, the web side decides.
+    "screening": Grant(
+        "select, update (round_no, state, reasons, facts, merchant_id, address, amount, changed_ms,"
+        " cleared_ms, decided_by, decided_ms, proposal_no, applied_ms)",
+        _CHANGE,
+    ),
+    "screening_question": Grant(_READ, _CHANGE),
     # Callbacks.
     "callback_attempt": Grant(
         _READ, "select, insert, update (address, http_status, error, answer, latency_ms)"

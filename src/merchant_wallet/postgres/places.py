@@ -74,6 +74,8 @@ HOME: Final = frozenset(
         "sandbox_transfer",
         "sandbox_unconfirmed",
         "schema_migration",
+        "screening",
+        "screening_question",
         "side_role",
         "sweep",
         "sweep_signed",

@@ -40,7 +40,7 @@ from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.callbacks.client import CallbackClient
 from merchant_wallet.callbacks.sender import MAX_CONCURRENT, CallbackSender
 from merchant_wallet.callbacks.target_policy import LOOPBACK, TargetPolicy, make_resolver
-from merchant_wallet.deposits.crediting import CreditingWorker
+from merchant_wallet.deposits.crediting import CreditingWorker, ScreenDeposit
 from merchant_wallet.deposits.intake_worker import IntakeWorker
 from merchant_wallet.merchants.addresses import give_missing_addresses
 from merchant_wallet.merchants.cells.updates import CellUpdates
@@ -49,6 +49,7 @@ from merchant_wallet.merchants.id_ranges import allocate_range, find_books_short
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.maintenance import Maintenance, Task, make_id_range_task
 from merchant_wallet.processes.payout_workers import PayoutWorkers
+from merchant_wallet.processes.screening import DecisionFollower
 from merchant_wallet.reporting import older_movements, rollup
 from merchant_wallet.sub_users.sessions import drop_expired
 from merchant_wallet.withdrawals import freezes
@@ -78,6 +79,7 @@ class Shared:
     ask_comparison: Callable[[], None] = _ask_nobody
     tracing: Tracing | None = None
     sender: type[CallbackSender] = CallbackSender
+    screen_deposit: ScreenDeposit | None = None
 
 
 def make_callback_client(base: Base) -> CallbackClient:
@@ -144,7 +146,8 @@ class CellWorkers:
             IntakeWorker(
                 home, connect, cell.cell_id, settings.open_chains, minimum_units=settings.deposit_minimum
             ).run,
-            CreditingWorker(home, connect, shared.writer).run,
+            CreditingWorker(home, connect, shared.writer, screen_deposit=shared.screen_deposit).run,
+            DecisionFollower(home, connect, cell.cell_id).run,
             shared.sender(
                 connect, base.keyring, shared.callbacks, connect_home=home, tracing=shared.tracing
             ).run,

@@ -26,7 +26,7 @@ from merchant_wallet.processes.nodes import check_chains, open_chains
 from merchant_wallet.processes.signer_metrics import CountingSigner
 from merchant_wallet.processes.signers import open_signer
 from merchant_wallet.processes.sweeps import open_sweep_worker
-from merchant_wallet.withdrawals.attempt import Book, FindRefundRest
+from merchant_wallet.withdrawals.attempt import Book, FindRefundRest, ScreenOrder
 from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
 from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
 from merchant_wallet.withdrawals.payer import CLAIM_MS, Payer
@@ -122,6 +122,7 @@ async def open_payout_workers(
     book: Book,
     worker_connection: WorkerConnection,
     tracing: Tracing | None = None,
+    screen_order: ScreenOrder | None = None,
 ) -> PayoutWorkers:
     """The payout workers of the settings' chains. Raises ConfigError, KeystoreError, SignerAway."""
     settings = base.settings
@@ -163,6 +164,7 @@ async def open_payout_workers(
             claim_ms=claim_ms,
             tracing=tracing,
             find_refund_rest=find_refund_rest,
+            screen_order=screen_order,
         )
 
     gaps = NonceGapWorker(connect, chains, grace_ms=grace_ms)

@@ -22,7 +22,7 @@ from merchant_wallet.audit.checkpointing.keys import open_service_signer
 from merchant_wallet.audit.checkpointing.task import CheckpointTask
 from merchant_wallet.audit.failures import write_failures
 from merchant_wallet.base import db
-from merchant_wallet.base.cells import ReachApart, reach_none
+from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.settings import Settings
@@ -70,6 +70,12 @@ from merchant_wallet.processes.month_reports import MonthReports
 from merchant_wallet.processes.nodes import open_chain_readers
 from merchant_wallet.processes.payout_workers import PayoutWorkers, open_payout_workers
 from merchant_wallet.processes.reconciliation import Reconciler
+from merchant_wallet.processes.screening import (
+    DecisionFollower,
+    make_deposit_screen,
+    make_order_screen,
+    open_screener,
+)
 from merchant_wallet.processes.signers import find_keys_folder
 from merchant_wallet.processes.start_checks import prepare
 from merchant_wallet.processes.worker_reports import WorkerReporter
@@ -128,12 +134,23 @@ async def work(
         await writer.open()
         chain_line = WorkerConnection(connect)
         stack.push_async_callback(chain_line.close)
-        payouts = await open_payout_workers(base, connect, writer, chain_line, tracing)
+        screener = open_screener(base.settings)
+        stack.push_async_callback(screener.close)
+        screen_order = make_order_screen(screener)
+        payouts = await open_payout_workers(base, connect, writer, chain_line, tracing, screen_order)
         stack.push_async_callback(payouts.close)
         apart = _open_apart(base, stack)
         checkpoint_task = await open_checkpoint_task(base, apart.reach_apart) if only is None else None
         sender = find_sender(base.settings)
-        shared = Shared(base, writer, payouts, make_callback_client(base), tracing=tracing, sender=sender)
+        shared = Shared(
+            base,
+            writer,
+            payouts,
+            make_callback_client(base),
+            tracing=tracing,
+            sender=sender,
+            screen_deposit=make_deposit_screen(screener),
+        )
         workers: list[Worker] = [payouts.check]
         if checkpoint_task is not None:
             checkpoints = Maintenance(connect, {"checkpoints": checkpoint_task.run_once})
@@ -205,7 +222,8 @@ def _open_default_cell(
     base, writer = shared.base, shared.writer
     settings, connect = base.settings, base.cells.connect_home
     yield start_after(compared, Expiry(connect, writer).run)
-    yield CreditingWorker(connect, connect, writer).run
+    yield CreditingWorker(connect, connect, writer, screen_deposit=shared.screen_deposit).run
+    yield DecisionFollower(connect, connect, DEFAULT_CELL_ID).run
     yield TestEventSender(connect, base.keyring, shared.callbacks).run
     yield shared.sender(connect, base.keyring, shared.callbacks, tracing=shared.tracing).run
     yield Maintenance(connect, make_cell_tasks(settings.timestamp_tolerance_s)).run

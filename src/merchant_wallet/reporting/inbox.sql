@@ -70,7 +70,10 @@ select m.merchant_id, m.name as merchant_name, count(l.created_ms) as callbacks,
 -- The deposits that a person must decide about.
 select d.merchant_id, m.name as merchant_name, d.chain, d.tx_hash, d.log_index, d.amount as amount_units, d.seen_ms
   from (select * from deposit
-         where status = 'held' and {wanted_merchant} and {open_books} order by seen_ms limit %(limit)s::int) d
+         where status = 'held' and {wanted_merchant} and {open_books}
+           -- What screening holds is listed there. A merchant sees it here.
+           and (%(merchant_id)s::bigint is not null or cause is null or not starts_with(cause, 'screening '))
+         order by seen_ms limit %(limit)s::int) d
   join merchant m on m.merchant_id = d.merchant_id
  order by d.seen_ms;
 
@@ -100,6 +103,15 @@ select p.merchant_id, m.name as merchant_name, p.order_id, p.chain, p.frozen_ms
          where frozen_ms is not null and {wanted_merchant} order by frozen_ms limit %(limit)s::int) p
   join merchant m on m.merchant_id = p.merchant_id
  order by p.frozen_ms;
+
+-- name: list_held_screenings
+-- The orders and deposits that screening holds until a person has decided, oldest first.
+select s.merchant_id, m.name as merchant_name, s.screening_no, s.order_id, s.chain, s.tx_hash, s.log_index,
+       s.amount as amount_units, s.begun_ms
+  from (select * from screening
+         where state in ('open', 'held') and state = 'held' and {wanted_merchant} order by screening_no limit %(limit)s::int) s
+  join merchant m on m.merchant_id = s.merchant_id
+ order by s.screening_no;
 
 -- name: list_last_comparisons
 -- The last comparison of books and chain, for each chain. `since_ms` is the time of the first one after the last sound one.

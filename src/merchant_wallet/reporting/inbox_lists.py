@@ -26,6 +26,8 @@ MAX_COMPARISONS: Final = 1_000
 FAILED: Final = "failed"
 LOW: Final = ("funds", "fuel")
 """Obstacles that end when somebody fills the hot wallet."""
+OF_SCREENING: Final = ("screening", "payout_rule", "payout_hours")
+"""Obstacles that a person releases, which have a kind of their own, or that pass by themselves."""
 LEAST_FAILURES: Final = 10
 """Fewer failed sign-ins in a day are people who mistype."""
 FAILURES_MS: Final = DAY_MS
@@ -92,6 +94,21 @@ async def list_held_deposits(asked: Asked) -> list[Item]:
             log_index=row["log_index"],
         )
         for row in await _ask_cells(asked, "list_held_deposits")
+    ]
+
+
+async def list_held_screenings(asked: Asked) -> list[Item]:
+    """Orders and deposits that screening holds."""
+    return [
+        _item(
+            row,
+            str(row["screening_no"]),
+            row["begun_ms"],
+            screening_no=row["screening_no"],
+            chain=row["chain"],
+            form="" if row["order_id"] is None else "order",
+        )
+        for row in await _ask_home(asked, "list_held_screenings")
     ]
 
 
@@ -182,7 +199,7 @@ async def list_obstacles(asked: Asked) -> list[Item]:
             form=one.kind if one.kind in LOW else "",
         )
         for one in blockers
-        if not one.stops_chain and one.kind != FROZEN
+        if not one.stops_chain and one.kind not in (FROZEN, *OF_SCREENING)
     ]
 
 

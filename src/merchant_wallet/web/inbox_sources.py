@@ -111,6 +111,17 @@ SOURCES: Final[tuple[Source, ...]] = (
         is_shown_to_merchants=True,
     ),
     Source(
+        "screening",
+        N_("Held by screening"),
+        {
+            "": N_("Screening holds a deposit on {chain} until a person decides"),
+            "order": N_("Screening holds a payout on {chain} until a person decides"),
+        },
+        "/console/screening/{screening_no}",
+        Right.DECIDE_SCREENING,
+        inbox_lists.list_held_screenings,
+    ),
+    Source(
         "callback",
         N_("Callbacks given up"),
         {"": N_("{count} callbacks were given up")},

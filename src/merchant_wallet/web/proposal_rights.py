@@ -18,6 +18,7 @@ from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.operators import access
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.finance import closing
+from merchant_wallet.screening import decisions as screening_decisions
 from merchant_wallet.withdrawals import two_person_changes as payout_changes
 
 RIGHTS: Final[Mapping[str, Right]] = {
@@ -25,6 +26,7 @@ RIGHTS: Final[Mapping[str, Right]] = {
     key_changes.SET: Right.CHANGE_SECRET,
     rate_changes.SET: Right.SET_RATE,
     payout_changes.THAW: Right.STOP_PAYOUTS,
+    screening_decisions.RELEASE: Right.DECIDE_SCREENING,
     closing.CLOSE: Right.CLOSE_MONTH,
     cold_changes.ADDRESS: Right.RECORD_TREASURY,
     cold_changes.LIMITS: Right.RECORD_TREASURY,
@@ -51,6 +53,7 @@ def list_acceptable_kinds(settings: Settings, keyring: Keyring) -> Mapping[str, 
         key_changes.SET: key_changes.make_kind(),
         **rate_changes.make_kinds(),
         **payout_changes.make_kinds(),
+        **screening_decisions.make_kinds(),
         **closing.make_kinds(),
         **cold_changes.make_kinds({code: chain.token for code, chain in settings.chains.items()}),
         **access.make_kinds(settings.operator_wait_ms),

@@ -4,16 +4,18 @@ An attempt does this, in this order:
 - It freezes an order that was approved while an approver's word did not count.
 - It has the book take the order up (status 0 to 1).
 - It compares the order with the journal, and freezes one that differs.
-- It lets `Payment` pay the order.
+- It lets `Payment` pay the order. That has it screened before anything is signed.
 - It settles the order when the chain's final record is exactly the order. It fails and refunds the order once
   it is committed that the order can never be paid. It freezes order and hot wallet when the chain's record is
   not the order.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 import structlog
+from psycopg import AsyncConnection
 
 from merchant_wallet.base import spans
 from merchant_wallet.base.workers import WorkerConnection
@@ -21,7 +23,6 @@ from merchant_wallet.book import frozen_orders
 from merchant_wallet.book.commands import Command, Fail, Refund, Settle, Submission, TakeUp
 from merchant_wallet.book.outcomes import Outcome, Stale, Withdrawal
 from merchant_wallet.book.rules.withdrawals import FAILED, PENDING, PROCESSING, STOPPED
-from merchant_wallet.chains.protocol import Payout
 from merchant_wallet.withdrawals import payouts, reservations
 from merchant_wallet.withdrawals.hot_wallet import HotWallet
 from merchant_wallet.withdrawals.payment import RESEND_MS, GivenUp, Payment, Suspect, Waits
@@ -43,6 +44,9 @@ class Book(Protocol):
 FindRefundRest = Callable[[Withdrawal, int], Awaitable[int]]
 """How long the refund of a failed order of a merchant rests, in milliseconds. 0: it is made now."""
 
+ScreenOrder = Callable[[AsyncConnection, AsyncConnection, int, Withdrawal], Awaitable[None]]
+"""Screens a merchant's order, with home and its cell. Raises as `payment.Screen`."""
+
 
 class StepRefused(Exception):
     """The book refused a step although the order's status allows it. The text is the book's sentence."""
@@ -63,8 +67,10 @@ class Attempt:
         max_builds: int,
         clock: Callable[[], int],
         find_refund_rest: FindRefundRest | None = None,
+        screen_order: ScreenOrder | None = None,
     ) -> None:
         self._find_refund_rest = find_refund_rest
+        self._screen_order = screen_order
         self._claim = claim
         self._home = home
         self._cell = cell
@@ -94,7 +100,7 @@ class Attempt:
             return DONE
         if withdrawal.status == FAILED:
             return await self._refund(withdrawal)
-        return await self._pay(order, plan_payout(withdrawal))
+        return await self._pay(order, withdrawal)
 
     async def _read_order(self) -> PayableOrder:
         order = await payouts.read_order(await self._home.get(), await self._cell.get(), self._claim)
@@ -126,13 +132,16 @@ class Attempt:
         )
         return True
 
-    async def _pay(self, order: PayableOrder, payout: Payout) -> Waits:
+    async def _pay(self, order: PayableOrder, withdrawal: Withdrawal) -> Waits:
+        payout = plan_payout(withdrawal)
         chain = payout.transfer.chain
         hot_wallet = self._hot_wallets.get(chain)
         if hot_wallet is None:
             raise LookupError(f"no chain {chain} is configured here")
         asked = (self._claim, self._home, hot_wallet, order, payout)
-        result = await Payment(*asked, max_builds=self._max_builds, clock=self._clock).advance()
+        screen = None if self._screen_order is None else partial(self._screen, self._screen_order, withdrawal)
+        payment = Payment(*asked, max_builds=self._max_builds, clock=self._clock, screen=screen)
+        result = await payment.advance()
         if isinstance(result, Waits):
             return result
         if isinstance(result, GivenUp):
@@ -142,6 +151,10 @@ class Attempt:
         elif await self._step(Settle(self._claim.order_id, result.tx_hash), PROCESSING) is not None:
             log.info("payout settled", **self._name, tx_hash=result.tx_hash)
         return DONE
+
+    async def _screen(self, screen_order: ScreenOrder, withdrawal: Withdrawal) -> None:
+        home, cell = await self._home.get(), await self._cell.get()
+        await screen_order(home, cell, self._claim.merchant_id, withdrawal)
 
     async def _give_up(self, cause: str) -> Waits:
         failed = await self._step(Fail(self._claim.order_id, cause), PROCESSING)

@@ -29,7 +29,7 @@ from merchant_wallet.base.spans import Tracing, work_on_order
 from merchant_wallet.base.workers import Connect, WorkerConnection, compute_retry_pause_s, log_failure, repeat
 from merchant_wallet.chains.protocol import Chain, ChainAway, ChainDisagrees, Obstacle
 from merchant_wallet.withdrawals import payouts
-from merchant_wallet.withdrawals.attempt import Attempt, Book, FindRefundRest
+from merchant_wallet.withdrawals.attempt import Attempt, Book, FindRefundRest, ScreenOrder
 from merchant_wallet.withdrawals.chain_timeout import ChainWithTimeout
 from merchant_wallet.withdrawals.hot_wallet import HotWallet
 from merchant_wallet.withdrawals.payment import Waits
@@ -68,6 +68,7 @@ class Payer:
     `connect` connects to home, `connect_cell` to the cell; without it the cell is home's own.
     `chains` has one `Chain` per chain name. With `hold_refunds` a failed order keeps its hold. An order whose
     transfers expire is signed again until it has `max_builds` transfers. `find_refund_rest` is the sandbox's.
+    `screen_order` screens an order before anything is signed.
     Set `wake` to make it look at the queue at once.
     """
 
@@ -87,6 +88,7 @@ class Payer:
         name: str | None = None,
         tracing: Tracing | None = None,
         find_refund_rest: FindRefundRest | None = None,
+        screen_order: ScreenOrder | None = None,
     ) -> None:
         self.wake = asyncio.Event()
         self._cell_id = cell_id
@@ -105,6 +107,7 @@ class Payer:
             max_builds=max_builds,
             clock=clock,
             find_refund_rest=find_refund_rest,
+            screen_order=screen_order,
         )
         self._tracing = tracing
         self._hold_refunds = hold_refunds

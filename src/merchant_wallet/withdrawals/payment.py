@@ -87,6 +87,9 @@ class Suspect(NamedTuple):
 
 Result = Waits | Paid | GivenUp | Suspect
 
+Screen = Callable[[], Awaitable[None]]
+"""Screens the order before anything is signed. Raises Blocked if it must wait, Unpayable if it is refused."""
+
 
 class Payment:
     """One attempt at one order under a claim. `advance` is called once."""
@@ -101,6 +104,7 @@ class Payment:
         *,
         max_builds: int,
         clock: Callable[[], int],
+        screen: Screen | None = None,
     ) -> None:
         self._claim = claim
         self._worker_connection = worker_connection
@@ -110,6 +114,7 @@ class Payment:
         self._payout = payout
         self._max_builds = max_builds
         self._clock = clock
+        self._screen = screen
         self._reserved = order.reservation
         self._stored: list[StoredTransfer] = []
         self._unstored: SignedTransfer | None = None
@@ -184,6 +189,8 @@ class Payment:
     async def _check_payable(self) -> Event:
         if self._payout.transfer.recipient == self._chain.wallet:
             raise Unpayable("the recipient is the platform's own hot wallet")
+        if self._screen is not None:
+            await self._screen()
         await self._chain.check_payable(self._payout.transfer)
         return Event.PAYABLE
 

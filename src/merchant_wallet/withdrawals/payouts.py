@@ -337,6 +337,12 @@ async def thaw(home: AsyncConnection, merchant_id: int, order_id: int) -> bool:
     return cursor.rowcount == 1
 
 
+async def wake(home: AsyncConnection, merchant_id: int, order_id: int, now_ms: int) -> None:
+    """Make an order that waits for an obstacle due now."""
+    values = {"merchant_id": merchant_id, "order_id": order_id, "now_ms": now_ms}
+    await home.execute(_TEXTS["wake"], values)
+
+
 async def list_frozen(connection: AsyncConnection) -> list[FrozenOrder]:
     """All orders that wait for an operator, the longest waiting first."""
     cursor = await connection.execute(_TEXTS["list_frozen"])

@@ -106,6 +106,8 @@ with held as (
        and p.phase in ('queued', 'taken_up')
        and not exists (select from payout_stop s where s.chain = %(chain)s::text)
        and not exists (select from rollback_evidence)
+       and not exists (select from screening c where c.merchant_id = p.merchant_id and c.order_id = p.order_id
+                          and c.state not in ('passed', 'released'))
        and exists (select from hot_wallet h
                     where h.chain = %(chain)s::text and h.address = %(wallet)s::bytea and h.frozen_ms is null)
     returning p.merchant_id, p.order_id)
@@ -140,6 +142,12 @@ update payout
 -- An operator lets the order go on. The next claim takes a higher token as always.
 update payout set frozen_cause = null, frozen_ms = null
  where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and frozen_ms is not null;
+
+-- name: wake
+-- An order that waits for screening is due now. The next claim takes a higher token as always.
+update payout set claimed_until_ms = %(now_ms)s::bigint
+ where merchant_id = %(merchant_id)s::bigint and order_id = %(order_id)s::bigint and phase <> 'closed'
+   and obstacle_kind is not null and claimed_until_ms > %(now_ms)s::bigint;
 
 -- name: list_frozen
 -- Frozen orders, oldest first.

@@ -1,0 +1,95 @@
+"""What people do about a screening: release it, refuse it, or have it asked again.
+
+Rules:
+- To release takes two people, as an approval above the second limit does: it lets money go. In the sandbox
+  one is enough.
+- To refuse takes one person: the merchant gets an order's amount back, and a deposit stays uncredited.
+- Each change and its entry in the audit log are one transaction, which the caller begins.
+- A worker carries a decision on: it wakes the order's payout, or makes the deposit pending again.
+"""
+
+from typing import Final
+
+from merchant_wallet.approvals.changes import Applied, ChangeRefused, Facts, Kind, ProposedChange
+from merchant_wallet.base.state_table import IllegalStep
+from merchant_wallet.screening import store
+from merchant_wallet.screening.screening_states import Event
+from merchant_wallet.screening.store import Connection, Overtaken, Screening
+
+RELEASE: Final = "screening.release"
+REFUSE: Final = "screening.refuse"
+ASK_AGAIN: Final = "screening.ask_again"
+_SUBJECT: Final = "screening "
+GONE: Final = "There is no such screening any more."
+DECIDED: Final = "It was decided or asked again meanwhile. Look at it again."
+
+
+def format_subject(screening_no: int) -> str:
+    """The name of a screening in proposals and in the audit log."""
+    return f"{_SUBJECT}{screening_no}"
+
+
+def describe_release(found: Screening) -> tuple[Facts, Facts]:
+    """The facts of a release before and after. Pure."""
+    about = {"round": found.round_no, **describe(found)}
+    return {"state": found.state.value, **about}, {"state": "released", **about}
+
+
+def describe(found: Screening) -> Facts:
+    """What a screening is about, for people and for the audit log. Pure."""
+    if found.is_order:
+        return {"orderId": found.order_id, "amountUnits": found.amount_units}
+    place = {"chain": found.chain, "txHash": found.tx_hash, "logIndex": found.log_index}
+    return {**place, "amountUnits": found.amount_units}
+
+
+async def release(
+    home: Connection, found: Screening, actor: str, at_ms: int, proposal_no: int | None = None
+) -> Screening:
+    """Release a screening. Raises ChangeRefused."""
+    return await _move(home, found, Event.RELEASED, actor, at_ms, proposal_no)
+
+
+async def refuse(home: Connection, found: Screening, actor: str, at_ms: int) -> Screening:
+    """Refuse a screening. Raises ChangeRefused."""
+    return await _move(home, found, Event.REJECTED, actor, at_ms, None)
+
+
+async def ask_again(home: Connection, found: Screening, at_ms: int) -> Screening:
+    """Have the sources asked again. Raises ChangeRefused."""
+    try:
+        return await store.ask_again(home, found, at_ms)
+    except (Overtaken, IllegalStep):
+        raise ChangeRefused(DECIDED) from None
+
+
+async def _move(
+    home: Connection, found: Screening, event: Event, actor: str, at_ms: int, proposal_no: int | None
+) -> Screening:
+    try:
+        return await store.move(
+            home, found, event, found.reasons, at_ms, decided_by=actor, proposal_no=proposal_no
+        )
+    except (Overtaken, IllegalStep):
+        raise ChangeRefused(DECIDED) from None
+
+
+def make_kinds() -> dict[str, Kind]:
+    """The kind of proposals to release."""
+    return {RELEASE: Kind(RELEASE, _read, _apply)}
+
+
+async def _read(conn: Connection, change: ProposedChange) -> Facts:
+    return describe_release(await _lock(conn, change))[0]
+
+
+async def _apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
+    await release(conn, await _lock(conn, change), change.proposed_by, at_ms, change.proposal_no)
+    return Applied()
+
+
+async def _lock(conn: Connection, change: ProposedChange) -> Screening:
+    found = await store.find_one(conn, int(change.subject.removeprefix(_SUBJECT)), locked=True)
+    if found is None:
+        raise ChangeRefused(GONE)
+    return found
