@@ -101,6 +101,7 @@ ROWS: Final = (
     Row("sub-users", "subusers", "Find sub-users, pause or limit debits from them, reset a PIN."),
     Row("rates", "rates", "Set, pause and list exchange rates."),
     Row("book", "books", "Credit and debit, read balances and statements, verify."),
+    Row("finance", "finance", "Reports, months, invoices and files for accountants."),
     Row("fees", "fees", "The platform's earned fees."),
     Row("withdrawals", "withdrawals", "Look at withdrawal orders and decide about them."),
     Row("wallets", "wallets", "Look at the hot wallets, stop them and let them go on."),

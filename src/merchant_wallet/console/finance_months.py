@@ -27,7 +27,15 @@ from merchant_wallet.reporting.finance.accounting_rows import page_merchants
 from merchant_wallet.reporting.finance.months import MonthReport
 from merchant_wallet.reporting.paging import split_page
 from merchant_wallet.web import accounting_files
-from merchant_wallet.web.accounting_files import AUDIT, FILES, Reader, Scope, ZoneUnknown, find_zone
+from merchant_wallet.web.accounting_files import (
+    AUDIT,
+    FILES,
+    Reader,
+    Scope,
+    ZoneUnknown,
+    find_zone,
+    read_days,
+)
 from merchant_wallet.web.finance_documents import make_invoice
 from merchant_wallet.web.kinds import name_account_kind, name_kind
 from merchant_wallet.web.languages import N_
@@ -169,6 +177,8 @@ async def send_file(request: ConsoleRequest, conn: Connection) -> Response:
     """A file for accountants, sent in pieces. What the form asks for can't be: the form again."""
     query = request.http.query_params
     name = query.get("file", "")
+    if not query:
+        return request.redirect(FILES_URL)
     if name not in FILES:
         return _show_files(request, request.translate(BAD_FILE))
     if name == AUDIT:
@@ -176,7 +186,7 @@ async def send_file(request: ConsoleRequest, conn: Connection) -> Response:
     try:
         zone = find_zone(query.get("zone") or "UTC")
         reader = Reader(request.translate, zone, request.merchant_id is None)
-        since_ms, until_ms = reader.read_days(query.get("from", ""), query.get("to", ""))
+        since_ms, until_ms = read_days(zone, query.get("from", ""), query.get("to", ""))
     except (ZoneUnknown, ValueError, OverflowError):
         return _show_files(request, request.translate(BAD_FILE))
     if since_ms >= until_ms:

@@ -86,12 +86,13 @@ class Reader:
         at = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(self.zone)
         return at.strftime("%Y-%m-%d %H:%M:%S"), at.strftime("%z")[:3] + ":" + at.strftime("%z")[3:5]
 
-    def read_days(self, first: str, last: str) -> tuple[int, int]:
-        """The first moment of a day and the last one of another, in this zone. Raises ValueError."""
-        begin = datetime.strptime(first, "%Y-%m-%d").replace(tzinfo=self.zone)
-        end = datetime.strptime(last, "%Y-%m-%d").toordinal() + 1
-        after = datetime.fromordinal(end).replace(tzinfo=self.zone)
-        return int(begin.timestamp()) * 1000, int(after.timestamp()) * 1000
+
+def read_days(zone: ZoneInfo, first: str, last: str) -> tuple[int, int]:
+    """The first moment of a day and the first one after another, in a zone. Raises ValueError."""
+    begin = datetime.strptime(first, "%Y-%m-%d").replace(tzinfo=zone)
+    end = datetime.strptime(last, "%Y-%m-%d").toordinal() + 1
+    after = datetime.fromordinal(end).replace(tzinfo=zone)
+    return int(begin.timestamp()) * 1000, int(after.timestamp()) * 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Final
 
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import inbox_lists
+from merchant_wallet.reporting.finance.waiting import list_months_to_close
 from merchant_wallet.reporting.inbox import BAD, INFO, Source
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.proposal_rights import RIGHTS
@@ -66,6 +67,17 @@ SOURCES: Final[tuple[Source, ...]] = (
         Right.RECORD_TREASURY,
         inbox_lists.list_obstacles,
         tone=BAD,
+    ),
+    Source(
+        "month",
+        N_("Months to close"),
+        {
+            "": N_("The month {month} is prepared and waits to be closed"),
+            "wrong": N_("The month {month} does not add up"),
+        },
+        "/console/finance/months/{month}",
+        Right.CLOSE_MONTH,
+        list_months_to_close,
     ),
     Source(
         "approval",

@@ -19,7 +19,7 @@ from merchant_wallet.reporting import figures
 from merchant_wallet.reporting.finance.accounting_rows import OUTSIDE
 from merchant_wallet.reporting.finance.reports import read_report
 from merchant_wallet.web import accounting_files
-from merchant_wallet.web.accounting_files import CHANGES, FILES, Reader, Scope, find_zone
+from merchant_wallet.web.accounting_files import CHANGES, FILES, Reader, Scope, find_zone, read_days
 from merchant_wallet.web.finance_tables import render_report
 from merchant_wallet.web.languages import Language, translate
 
@@ -191,9 +191,9 @@ async def test_the_report_as_csv_is_the_report(finance: Finance) -> None:
 
 
 def test_days_begin_in_the_chosen_zone_and_an_unknown_zone_is_refused() -> None:
-    since_ms, until_ms = CHINESE.read_days("2024-10-01", "2024-10-31")
+    since_ms, until_ms = read_days(CHINESE.zone, "2024-10-01", "2024-10-31")
     assert (OCTOBER.since_ms - since_ms, OCTOBER.until_ms - until_ms) == (8 * 3_600_000, 8 * 3_600_000)
-    assert ENGLISH.read_days("2024-10-01", "2024-10-31") == (OCTOBER.since_ms, OCTOBER.until_ms)
+    assert read_days(ENGLISH.zone, "2024-10-01", "2024-10-31") == (OCTOBER.since_ms, OCTOBER.until_ms)
     for name in ("Mars/Base", "../etc/passwd", ""):
         with pytest.raises(ValueError, match="time zone"):
             find_zone(name)

@@ -65,9 +65,14 @@ select month from month_report where month < %(month)s::text and accepted_ms is 
 -- Accepted months that are not signed, oldest first.
 select month from month_report where accepted_ms is not null and closed_ms is null and problem is null order by month;
 
--- name: count_waiting
--- Months that wait for people, up to a bound.
-select count(*) as months, min(prepared_ms) as oldest_ms from month_report where accepted_ms is null;
+-- name: list_waiting
+-- Months that nobody has proposed to close, or that do not add up, oldest first.
+select r.month, r.prepared_ms, r.problem is not null as is_wrong
+  from month_report r
+ where r.accepted_ms is null
+   and not exists (select from proposal p where p.state = 'open' and p.kind = 'month.close' and p.subject = 'month ' || r.month
+                      and (p.expires_ms is null or p.expires_ms >= %(at_ms)s::bigint))
+ order by r.month limit %(most)s::int;
 
 -- name: find_previous
 -- The closed month before one.

@@ -1,0 +1,171 @@
+"""What `finance` prints and writes: documents of reports and months, and files."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import CANNOT_RUN, Failure
+from merchant_wallet.cli.session import Session
+
+if TYPE_CHECKING:
+    from merchant_wallet.reporting.cells import Reach
+    from merchant_wallet.reporting.finance.months import MonthReport
+    from merchant_wallet.reporting.finance.reports import Report
+    from merchant_wallet.web.languages import Language
+
+ACCOUNT_COLUMNS: Final = ("account", "currency", "opening", "in", "out", "closing")
+KIND_COLUMNS: Final = ("account", "currency", "kind", "in", "out", "postings")
+
+
+class Span(NamedTuple):
+    """The time of a file, and the zone of its times."""
+
+    since_ms: int
+    until_ms: int
+    zone: ZoneInfo
+
+
+def read_zone(zone: str, first: str, last: str) -> Span:
+    """The span of two days in a zone. Raises Failure."""
+    from merchant_wallet.web.accounting_files import ZoneUnknown, find_zone, read_days
+
+    try:
+        found = find_zone(zone)
+        since_ms, until_ms = read_days(found, first, last)
+    except ZoneUnknown as error:
+        raise Failure(f"--zone: {error}.", CANNOT_RUN) from None
+    except (ValueError, OverflowError):
+        raise Failure("--from and --to are days such as 2026-10-01.", CANNOT_RUN) from None
+    if since_ms >= until_ms:
+        raise Failure("--from must not be after --to.", CANNOT_RUN)
+    return Span(since_ms, until_ms, found)
+
+
+def read_language(text: str) -> "Language":
+    """A language by its name. Raises Failure."""
+    from merchant_wallet.web.languages import Language, find_language
+
+    found = find_language(text)
+    if found is None:
+        raise Failure(f"--lang is {' or '.join(Language)}.", CANNOT_RUN)
+    return found
+
+
+def check_output(output: Path | None, as_json: bool) -> None:
+    """With --json a document goes to standard output, so the file needs --output. Raises Failure."""
+    if as_json and output is None:
+        raise Failure("With --json, name the file with --output.", CANNOT_RUN)
+
+
+def write_file(output: Path | None, content: bytes, as_json: bool) -> None:
+    """Write a file, or to standard output. Raises Failure."""
+    check_output(output, as_json)
+    if output is None:
+        typer.get_binary_stream("stdout").write(content)
+        return
+    try:
+        output.write_bytes(content)
+    except OSError as error:
+        raise Failure(f"{output} can't be written: {error.strerror}.", CANNOT_RUN) from None
+    print_written(output, as_json)
+
+
+def print_written(output: Path | None, as_json: bool) -> None:
+    """Say which file was written."""
+    if output is None:
+        return
+    if as_json:
+        terminal.print_document({"file": str(output), "bytes": output.stat().st_size})
+    else:
+        terminal.note(f"Written: {output}")
+
+
+async def describe_report(session: Session, cells: "Reach", report: "Report") -> dict[str, Any]:
+    """A period's report as a document, with the desk of the platform and the network's fees."""
+    from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.base.money import format_units
+    from merchant_wallet.reporting.finance import desk, network_fees, reports
+
+    found = await desk.read_desk(session.conn, report, now_ms())
+    fees = [] if report.merchant_id else await network_fees.list_network_fees(session.conn, report.period)
+
+    def shown(units: int | None) -> str | None:
+        return None if units is None else format_units(units)
+
+    return {
+        "period": report.period.name,
+        "firstDay": report.period.first_day,
+        "lastDay": report.period.last_day,
+        "merchantId": report.merchant_id,
+        "problem": None if cells.away else reports.find_problem(report.accounts),
+        "missingEntries": report.lag.missing if report.lag else 0,
+        "isComplete": report.lag is None or report.lag.is_complete,
+        "accounts": reports.describe_accounts(report.accounts),
+        "desk": {
+            "usdt": format_units(found.closing.usdt_units),
+            "kfb": format_units(found.closing.kfb_units),
+            "value": shown(found.closing.value_units),
+            "result": shown(found.result_units),
+            "fromExchanges": shown(found.trading_units),
+            "fromRates": shown(found.revaluation_units),
+        },
+        "networkFees": [
+            {
+                "chainType": one.chain,
+                "purpose": one.purpose,
+                "transactions": one.transactions,
+                "fee": one.amount,
+                "coin": one.coin,
+            }
+            for one in fees
+        ],
+        "awayCells": list(cells.away),
+    }
+
+
+def print_report(document: dict[str, Any]) -> None:
+    """A report for people: each account, and each kind of movement."""
+    from merchant_wallet.base.money import format_units
+    from merchant_wallet.reporting.finance.reports import parse_signed
+
+    def total(account: dict[str, Any], side: str) -> str:
+        return format_units(sum([parse_signed(moved[side]) for moved in account["movements"]]))
+
+    accounts = document["accounts"]
+    terminal.print_table(
+        ACCOUNT_COLUMNS, [{**one, "in": total(one, "in"), "out": total(one, "out")} for one in accounts]
+    )
+    kinds = [
+        {"account": one["account"], "currency": one["currency"], **moved}
+        for one in accounts
+        for moved in one["movements"]
+    ]
+    terminal.print_table(KIND_COLUMNS, kinds)
+    if not document["isComplete"]:
+        terminal.note(f"Not complete yet: {document['missingEntries']} entries are not added up.")
+    if document["awayCells"]:
+        terminal.note(
+            f"Cells that are away: {', '.join(document['awayCells'])}. Their merchants are missing."
+        )
+    if document["problem"] is not None:
+        terminal.note(f"It does not add up: {document['problem']}.")
+
+
+def describe_month(month: "MonthReport") -> dict[str, Any]:
+    """A month as a document."""
+    return {
+        "month": month.month,
+        "state": month.state,
+        "books": month.books,
+        "digest": month.digest.hex(),
+        "preparedMs": month.prepared_ms,
+        "problem": month.problem,
+        "proposedBy": month.proposed_by,
+        "acceptedBy": month.accepted_by,
+        "closedMs": month.closed_ms,
+        "manifest": month.manifest,
+        "signature": month.signature,
+    }

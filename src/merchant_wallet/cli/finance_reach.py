@@ -1,0 +1,156 @@
+"""What `finance` reads from the cells, and the files that it makes of that."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import typer
+
+from merchant_wallet.cli.failures import CANNOT_RUN, Failure
+from merchant_wallet.cli.finance_output import Span, read_language
+from merchant_wallet.cli.session import Session
+from merchant_wallet.cli.terminal import Progress
+
+if TYPE_CHECKING:
+    from merchant_wallet.book.checkpoint_keys import CheckpointKeys
+    from merchant_wallet.reporting.cells import Reach, Source
+    from merchant_wallet.reporting.finance.periods import Period
+
+
+@asynccontextmanager
+async def reach(session: Session) -> "AsyncIterator[Reach]":
+    """The cells that answer. Those that are away are named."""
+    from merchant_wallet.base.cells import DEFAULT_CELL_ID
+    from merchant_wallet.merchants.cells.placement import is_apart
+    from merchant_wallet.reporting.cells import Reach, Source
+
+    async with session.reach_cells() as reached:
+        sources = {
+            cell.cell_id: Source(cell.name, lambda connection=connection: nullcontext(connection))  # type: ignore[misc]
+            for cell, connection in reached.cells
+        }
+
+        async def find(merchant_id: int) -> "Source":
+            cell_id = DEFAULT_CELL_ID
+            if await is_apart(session.conn, merchant_id):
+                cell_id = (await session.cells.find(merchant_id)).cell_id
+            if cell_id not in sources:
+                raise Failure(f"The cell of merchant {merchant_id} is away.", CANNOT_RUN)
+            return sources[cell_id]
+
+        async def list_all() -> "list[Source]":
+            return list(sources.values())
+
+        made = Reach(find, list_all)
+        for name in reached.away:
+            made.note_away(name)
+        yield made
+
+
+async def make_statement_pdf(session: Session, merchant: str, period: "Period", language: str) -> bytes:
+    """A merchant's statement. Raises Failure."""
+    from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.book.archive.files import ArchiveFolder
+    from merchant_wallet.reporting.finance.accounting_rows import read_movements
+    from merchant_wallet.reporting.finance.reports import read_report
+    from merchant_wallet.web.finance_documents import MAX_MOVEMENTS, make_statement
+    from merchant_wallet.web.pdf.document import build_pdf
+
+    found = await session.find(merchant)
+    archive = ArchiveFolder(session.settings.archive_folder)
+    async with reach(session) as cells:
+        report = await read_report(cells, period, found.merchant_id)
+    movements = []
+    async with session.cell(found.merchant_id) as cell:
+        async for one in read_movements(cell, archive, found.merchant_id, period.since_ms, period.until_ms):
+            movements.append(one)
+            if len(movements) > MAX_MOVEMENTS:
+                break
+    listed = None if len(movements) > MAX_MOVEMENTS else movements
+    issuer = session.settings.invoice_issuer
+    return build_pdf(make_statement(report, found.name, listed, read_language(language), issuer, now_ms()))
+
+
+async def export_rows(
+    session: Session, what: str, merchant: str | None, span: Span, language: str, output: Path | None
+) -> None:
+    """Write a file for accountants row by row. Raises Failure."""
+    from functools import partial
+
+    from merchant_wallet.web import accounting_files
+    from merchant_wallet.web.languages import translate
+
+    reader = accounting_files.Reader(partial(translate, read_language(language)), span.zone, True)
+    merchant_id = None if merchant is None else (await session.find(merchant)).merchant_id
+    stream: BinaryIO = typer.get_binary_stream("stdout")
+    if output is not None:
+        try:
+            stream = output.open("wb")
+        except OSError as error:
+            raise Failure(f"{output} can't be written: {error.strerror}.", CANNOT_RUN) from None
+    try:
+        stream.write(accounting_files.render_head(what, reader).encode())
+        await _write_books(session, what, merchant_id, span, reader, stream)
+        stream.flush()
+    finally:
+        if output is not None:
+            stream.close()
+
+
+async def _write_books(
+    session: Session, what: str, merchant_id: int | None, span: Span, reader: Any, stream: BinaryIO
+) -> None:
+    from merchant_wallet.book.archive.files import ArchiveFolder
+    from merchant_wallet.reporting.finance.accounting_rows import page_merchants
+    from merchant_wallet.web.accounting_files import AUDIT, Scope, stream_rows
+
+    archive = ArchiveFolder(session.settings.archive_folder)
+    if what == AUDIT:
+        scope = Scope(0, "", span.since_ms, span.until_ms)
+        async for piece in stream_rows(session.conn, archive, what, scope, reader):
+            stream.write(piece)
+        return
+    after = 0
+    while page := await page_merchants(session.conn, after, merchant_id):
+        for one_id, name in page:
+            scope = Scope(one_id, name, span.since_ms, span.until_ms)
+            async with session.cell(one_id) as cell:
+                async for piece in stream_rows(cell, archive, what, scope, reader):
+                    stream.write(piece)
+        after = page[-1][0]
+
+
+async def verify_months(session: Session, wanted: str | None) -> dict[str, Any]:
+    """Check closed months: all, or one. Raises Failure."""
+    from merchant_wallet.book.archive.files import ArchiveFolder, ArchiveUnreadable
+    from merchant_wallet.reporting.finance import months, verification
+
+    keys = await _load_keys(session)
+    archive = ArchiveFolder(session.settings.archive_folder)
+    checked, faults, progress = [], [], Progress()
+    async with session.connect_all() as databases:
+        before = months.AFTER_ALL
+        while page := await months.list_months(session.conn, before=before):
+            before = page[-1].month
+            for one in page:
+                if one.closed_ms is None or wanted not in (None, one.month):
+                    continue
+                progress.show(f"Reading the journal of {one.month}")
+                try:
+                    faults += await verification.verify_month(databases, keys, archive, one)
+                except ArchiveUnreadable as error:
+                    raise Failure(str(error)) from None
+                checked.append(one.month)
+    progress.end()
+    if wanted is not None and not checked:
+        raise Failure(f"{wanted} is not closed: `merchant-wallet finance months` lists what is.")
+    described = [{"month": one.month, "merchantId": one.merchant_id, "text": one.text} for one in faults]
+    return {"ok": not faults, "months": checked, "faults": described}
+
+
+async def _load_keys(session: Session) -> "CheckpointKeys":
+    from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
+
+    base = await session.open_base()
+    return await load_keys(session.conn, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
