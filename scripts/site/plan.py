@@ -119,6 +119,12 @@ RELIABILITY: Final = Part(
         Page("reliability/rate-limits", "Rate limits", "请求频率限制"),
         Page("reliability/limits", "Limits of each operation", "各接口的限额"),
         Page("reliability/callback-order", "Callbacks: order and duplicates", "回调的顺序与重复"),
+        Page(
+            "reliability/screening",
+            "Held payouts and deposits",
+            "暂挂的付款与充值",
+            ("held-payouts-and-deposits",),
+        ),
         Page("reliability/security", "Security", "安全"),
     ),
 )

@@ -20,6 +20,7 @@ from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.book.commands import DepositKey
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.chains.protocol import Blocked, Obstacle, Unpayable
+from merchant_wallet.chains.sandbox.recipients import SCREENED_HOLD, SCREENED_REFUSE
 from merchant_wallet.deposits import deposit_store
 from merchant_wallet.deposits.crediting import ScreenDeposit, Withheld
 from merchant_wallet.deposits.deposit_store import DueDeposit
@@ -29,6 +30,7 @@ from merchant_wallet.screening.facts import DepositFacts, PayoutFacts
 from merchant_wallet.screening.hook import ScreeningHook
 from merchant_wallet.screening.screener import Cleared, Decision, Held, Refused, Screener
 from merchant_wallet.screening.store import Screening
+from merchant_wallet.screening.verdicts import Reason, Source, Verdict
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.attempt import ScreenOrder
 
@@ -41,6 +43,13 @@ RULE_KIND: Final = "payout_rule"
 AWAY_KIND: Final = "screening_away"
 HOURS_KIND: Final = "payout_hours"
 
+_TEST: Final = "a test value of the sandbox"
+PLAYED: Final = {
+    SCREENED_HOLD: Reason(Source.LIST, Verdict.HOLD, _TEST),
+    SCREENED_REFUSE: Reason(Source.LIST, Verdict.REFUSE, _TEST),
+}
+"""Recipients that screening plays in the sandbox."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -52,7 +61,8 @@ def open_screener(settings: Settings) -> Screener:
             settings.screening_url, secret, timeout_ms=settings.screening_timeout_ms, clock=now_ms
         )
     address_list = None if settings.screening_list is None else ListFile(settings.screening_list)
-    return Screener(address_list, hook, fails_open=settings.screening_fail_open)
+    played = PLAYED if settings.sandbox else {}
+    return Screener(address_list, hook, fails_open=settings.screening_fail_open, played=played)
 
 
 def make_order_screen(screener: Screener) -> ScreenOrder:

@@ -2,7 +2,7 @@
 
 Rules:
 - A recipient is 20 bytes, the same on all chains. The first 17 are zeros, so nobody has such an address.
-- The last digit of `…57A7N` is the withdrawal status in which an order to it ends or rests.
+- The last digit of `…57A7N` and of `…5C4EEN` is the withdrawal status in which an order to it ends or rests.
 - The chain knows how transfers end. What comes before a transfer, or after it failed, is up to `sandbox`.
 """
 
@@ -41,6 +41,8 @@ def _make_address(status: int) -> bytes:
     return bytes.fromhex(f"{0x57A70 + status:040x}")
 
 
+SCREENED_HOLD, SCREENED_REFUSE = (bytes.fromhex(f"{number:040x}") for number in (0x5C4EE1, 0x5C4EE6))
+"""Their transfers are usual. Screening in the sandbox holds or refuses orders to them."""
 WAITING, PROCESSING, SETTLED, FAILED_HELD, CANCELLED, EXPIRED, REFUNDED = map(_make_address, range(7))
 
 RECIPIENTS: Final = (
@@ -69,6 +71,18 @@ RECIPIENTS: Final = (
         REFUNDED, 6, "the transfer fails for good: the order goes 1, 3, 6 and the money is back", FAILS
     ),
     Recipient(SANDBOX_FAILING, 6, "the same", FAILS),
+    Recipient(
+        SCREENED_HOLD,
+        1,
+        "screening holds the order, and nothing is signed: it stays in 1 until `advance` or `fail`",
+        USUAL,
+    ),
+    Recipient(
+        SCREENED_REFUSE,
+        6,
+        "screening refuses the order before anything is signed: it goes 1, 3, 6 and the money is back",
+        USUAL,
+    ),
     Recipient(SANDBOX_SLOW, 2, "the transfer takes a minute to become final", Behaviour(60_000, PAID)),
 )
 """All special recipients, in the order of the documentation."""

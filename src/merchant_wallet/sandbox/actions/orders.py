@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, NoReturn
 from merchant_wallet.api.operation import OperationContext
 from merchant_wallet.api.operations.withdrawals import QUERY
 from merchant_wallet.api.wire import DataItem, Fields, optional, require_long
+from merchant_wallet.approvals.changes import ChangeRefused
 from merchant_wallet.base.codes import FIELD_INVALID, LIMIT_EXCEEDED, UNAVAILABLE, refuse
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.book.commands import Approve, Cancel, ReadWithdrawal
@@ -31,6 +32,9 @@ from merchant_wallet.chains.sandbox import recipients
 from merchant_wallet.sandbox import store
 from merchant_wallet.sandbox.context import Call
 from merchant_wallet.sandbox.control import Action
+from merchant_wallet.screening import decisions
+from merchant_wallet.screening import store as screenings
+from merchant_wallet.screening.screening_states import State
 
 WAIT_S: Final = 10.0
 LOOK_S: Final = 0.05
@@ -122,6 +126,7 @@ async def _end_transfer(call: Call, order: Withdrawal, status: int) -> None:
                 told = {"verdict": verdict, "txHash": ended[0][0]}
                 await call.record("sandbox.end_transfer", _name(order), after=told)
                 return
+        await _decide_screening(call, order, is_released=status == PAID)
         present = await _read_order(call, order.order_id)
         if present.status not in (PENDING, PROCESSING):
             if present.status != PAID or status == PAID:
@@ -129,6 +134,22 @@ async def _end_transfer(call: Call, order: Withdrawal, status: int) -> None:
             refuse(LIMIT_EXCEEDED, f"orderId: the transfer is final, the order is in {present.status}")
         await _rest(call)
     _refuse_late()
+
+
+async def _decide_screening(call: Call, order: Withdrawal, *, is_released: bool) -> None:
+    """Release or refuse what screening holds, as people would. A worker carries it on."""
+    async with call.home.transaction():
+        found = await screenings.find_order(call.home, call.merchant_id, order.order_id)
+        if found is None or found.state is not State.HELD:
+            return
+        decide = decisions.release if is_released else decisions.refuse
+        try:
+            decided = await decide(call.home, found, call.actor, call.context.clock())
+        except ChangeRefused:
+            # Somebody has decided meanwhile.
+            return
+        told = {"state": decided.state.value}
+        await call.record("sandbox.screening", decisions.format_subject(found.screening_no), after=told)
 
 
 async def _hold_refund(call: Call, order: Withdrawal, *, is_held: bool) -> None:
