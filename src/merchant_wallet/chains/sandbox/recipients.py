@@ -71,6 +71,7 @@ RECIPIENTS: Final = (
         REFUNDED, 6, "the transfer fails for good: the order goes 1, 3, 6 and the money is back", FAILS
     ),
     Recipient(SANDBOX_FAILING, 6, "the same", FAILS),
+    Recipient(SANDBOX_SLOW, 2, "the transfer takes a minute to become final", Behaviour(60_000, PAID)),
     Recipient(
         SCREENED_HOLD,
         1,
@@ -83,7 +84,6 @@ RECIPIENTS: Final = (
         "screening refuses the order before anything is signed: it goes 1, 3, 6 and the money is back",
         USUAL,
     ),
-    Recipient(SANDBOX_SLOW, 2, "the transfer takes a minute to become final", Behaviour(60_000, PAID)),
 )
 """All special recipients, in the order of the documentation."""
 
