@@ -420,6 +420,7 @@ CREATE TABLE public.cold_limit (
     target bigint NOT NULL,
     most bigint NOT NULL,
     changed_ms bigint NOT NULL,
+    outside_ms bigint,
     CONSTRAINT cold_limit_order CHECK (((0 <= "least") AND ("least" <= target) AND (target <= most)))
 );
 

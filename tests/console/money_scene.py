@@ -2,6 +2,7 @@
 every row.
 """
 
+from tests.cold.cold_scene import COLD
 from tests.console.test_callbacks import make_event
 from tests.console.test_deposits import arrive
 from tests.journeys.conftest import Shop
@@ -9,9 +10,13 @@ from tests.journeys.orders import withdrawal
 
 from merchant_wallet.approvals import changes, proposals
 from merchant_wallet.approvals.decisions import Person
+from merchant_wallet.chains.evm import transactions as evm
+from merchant_wallet.chains.evm.transactions import EvmTransaction
 from merchant_wallet.custody import records
 from merchant_wallet.screening import asking
 from merchant_wallet.screening.facts import PayoutFacts
+
+HOT = b"H" * 20
 
 ALL = "owner operator auditor merchant"
 STAFF = "owner operator auditor"
@@ -37,6 +42,14 @@ ROWS = {
     "POST /console/screening/{screening_no:int}/release": HANDS,
     "POST /console/screening/{screening_no:int}/refuse": HANDS,
     "POST /console/screening/{screening_no:int}/ask": HANDS,
+    "GET /console/cold": STAFF,
+    "GET /console/cold/transfers/{transfer_id:int}": STAFF,
+    "GET /console/cold/transfers/{transfer_id:int}/unsigned": HANDS,
+    "POST /console/cold/transfers/{transfer_id:int}/signed": HANDS,
+    "POST /console/cold/transfers/{transfer_id:int}/drop": HANDS,
+    "POST /console/cold/{chain}/move": HANDS,
+    "POST /console/cold/{chain}/limits": HANDS,
+    "POST /console/cold/{chain}/wallet": HANDS,
     "GET /console/books": ALL,
     "GET /console/books/{merchant_id:int}": ALL,
     "GET /console/books/{merchant_id:int}/accounts/{account_id:int}": ALL,
@@ -103,8 +116,8 @@ select 2024, n.last + 1, nullif(n.last, 0), %(merchant_id)s, '2024-10', 'Shop', 
 
 
 def make_records(shop: Shop) -> dict[str, object]:
-    """Values for the routes' parameters: an order, an entry, a deposit, a callback, a reconciliation and
-    proposals.
+    """Values for the routes' parameters: an order, an entry, a deposit, a callback, a reconciliation,
+    proposals and a transfer of cold money.
     """
     shop.fund("USDT", "500")
     shop.change(approval_limit="0")
@@ -156,4 +169,25 @@ def make_records(shop: Shop) -> dict[str, object]:
         "change_no:int": change.proposal_no,
         "month": "2024-10",
         "invoice": f"2024-{number:06d}",
+        "transfer_id:int": begin_cold_transfer(shop),
     }
+
+
+def begin_cold_transfer(shop: Shop) -> int:
+    """A refill whose bytes wait to be signed elsewhere."""
+    rows = shop.platform.rows
+    rows("update cold_transfer set step = 'dropped', ended_ms = 1 where ended_ms is null")
+    rows(
+        "insert into cold_wallet (chain, address, registered_ms) values ('ERC20', %s, 1)"
+        " on conflict do nothing",
+        COLD,
+    )
+    call = evm.encode_transfer_call(HOT, 200_000_000)
+    unsigned = evm.encode_unsigned(EvmTransaction(1, 7, 1, 2, 100_000, b"T" * 20, 0, call))
+    [(number,)] = rows(
+        "insert into cold_transfer (chain, direction, way, hot, cold, amount, approved_by, opened_ms, step,"
+        " unsigned, unsigned_at_block, unsigned_until_ms) values ('ERC20', 'to_hot', 'elsewhere', %s, %s,"
+        " 200000000, 'operator:ann', 1, 'unsigned', %s, 5, 2000000000000) returning transfer_id",
+        *(HOT, COLD, unsigned),
+    )
+    return int(number)

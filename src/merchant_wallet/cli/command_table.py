@@ -108,6 +108,7 @@ ROWS: Final = (
     Row("deposits", "deposits", "Look at deposits; let one arrive in the sandbox."),
     Row("screening", "screening", "Look at what screening holds, release or refuse it."),
     Row("sweep", "sweep", "Bring deposits to the hot wallet, for less than a set share of them."),
+    Row("cold", "cold", "Keep money cold: limits, cold wallets and transfers."),
     Row("callbacks", "callbacks", "Look at callbacks to merchants, send them again, pause them."),
     Row(
         "reconcile",

@@ -10,7 +10,7 @@ Rules:
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import REFUSED, Failure
@@ -19,6 +19,12 @@ from merchant_wallet.cli.session import SOURCE, Session, find_actor
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
     from merchant_wallet.approvals.decisions import Person
+
+
+NOBODY_ELSE: Final = (
+    "Two people are needed for this, and nobody else could accept it now: make another operator with "
+    "`merchant-wallet operator create`."
+)
 
 
 async def find_person(session: Session) -> "Person":
@@ -39,15 +45,19 @@ async def propose(
     *,
     merchant_id: int | None = None,
     about: str = "",
+    may_be_alone: bool = True,
 ) -> "ProposedChange | None":
     """Propose a change that needs a second person. None: this person may make it now.
 
-    `about` is the operator who is changed, and who is not counted as someone who could accept. Raises
-    ProposalRefused, and Failure without a reason.
+    `about` is the operator who is changed, and who is not counted as someone who could accept. Unless
+    `may_be_alone`, nobody makes it alone outside the sandbox. Raises ProposalRefused, and Failure without a
+    reason.
     """
     from merchant_wallet.approvals import changes
     from merchant_wallet.base.clock import now_ms
 
+    if not may_be_alone and session.settings.needs_two_people and not await _has_operators(session):
+        raise Failure(NOBODY_ELSE, REFUSED)
     if not await _needs_two(session):
         return None
     if not reason:
@@ -56,6 +66,8 @@ async def propose(
         )
     person, at_ms = await find_person(session), now_ms()
     if not await _has_decider(session, kind, [person.actor, about], at_ms):
+        if not may_be_alone:
+            raise Failure(NOBODY_ELSE, REFUSED)
         terminal.note("Nobody else could accept it now, so it is done at once; the audit log says that.")
         return None
     return await changes.propose(
@@ -73,9 +85,13 @@ async def propose(
 
 async def _needs_two(session: Session) -> bool:
     """Whether two people are needed. Not for a platform's first operator: nobody could accept."""
+    return session.settings.needs_two_people and await _has_operators(session)
+
+
+async def _has_operators(session: Session) -> bool:
     from merchant_wallet.operators.records import list_operators
 
-    return session.settings.needs_two_people and bool(await list_operators(session.conn, limit=1))
+    return bool(await list_operators(session.conn, limit=1))
 
 
 async def _has_decider(session: Session, kind: str, besides: list[str], at_ms: int) -> bool:

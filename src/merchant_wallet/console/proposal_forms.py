@@ -15,6 +15,7 @@ from merchant_wallet.approvals import changes, decisions
 from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.approvals.decisions import ProposalRefusal, ProposalRefused
 from merchant_wallet.console.request import Connection, ConsoleRequest
+from merchant_wallet.custody.cold.two_person_changes import ColdRefusal
 from merchant_wallet.web.languages import N_
 
 PROPOSALS: Final = "/console/proposals"
@@ -48,6 +49,7 @@ NAMING_REFUSALS: Final[Mapping[ProposalRefusal, str]] = {
 OUTCOMES: Final[Mapping[str, str]] = {
     changes.STALE: STALE,
     ProposalRefusal.PROPOSER_CHANGED.value: REFUSALS[ProposalRefusal.PROPOSER_CHANGED],
+    **{refusal.value: refusal.value for refusal in ColdRefusal},
 }
 """Why a proposal failed without the rule of its kind. What is stored of it is the sentence."""
 

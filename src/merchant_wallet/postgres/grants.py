@@ -152,7 +152,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
         "select, insert, update (retired_ms)",
         "select, update (opening, opening_block, balance, balance_block, balance_ms)",
     ),
-    "cold_limit": Grant(_CHANGE, _READ),
+    "cold_limit": Grant("select, insert, update", "select, update (outside_ms)"),
     "cold_transfer": Grant(
         "select, insert, update (version, step, tx_hash, drop_asked_by, obstacle)",
         "select, update (version, claimed_until_ms, step, nonce, reserved_ms, ended_no, unsigned,"

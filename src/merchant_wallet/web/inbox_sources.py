@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting import inbox_lists
+from merchant_wallet.reporting import inbox_cold, inbox_lists
 from merchant_wallet.reporting.finance.waiting import list_months_to_close
 from merchant_wallet.reporting.inbox import BAD, INFO, Source
 from merchant_wallet.web.languages import N_
@@ -78,6 +78,19 @@ SOURCES: Final[tuple[Source, ...]] = (
         "/console/finance/months/{month}",
         Right.CLOSE_MONTH,
         list_months_to_close,
+    ),
+    Source(
+        "cold",
+        N_("Cold money"),
+        {
+            inbox_cold.ABOVE: N_("More is hot on {chain} than its limit"),
+            inbox_cold.BELOW: N_("The hot wallet on {chain} needs a refill"),
+            inbox_cold.SIGN: N_("Cold transfer {number} on {chain} waits to be signed elsewhere"),
+            inbox_cold.WAITS: N_("Cold transfer {number} on {chain} waits"),
+        },
+        "/console/cold",
+        Right.RECORD_TREASURY,
+        inbox_cold.list_cold,
     ),
     Source(
         "approval",

@@ -150,6 +150,11 @@ async def list_transfers(
     return _read_rows(await _fetch(connection, "list_transfers", values))
 
 
+async def list_open(connection: Connection) -> list[ColdTransfer]:
+    """All transfers under way. There is at most one for each chain."""
+    return _read_rows(await _fetch(connection, "list_open", {}))
+
+
 async def read_transfer(connection: Connection, transfer_id: int) -> ColdTransfer | None:
     """One transfer."""
     rows = await _fetch(connection, "read_transfer", {"transfer_id": min(transfer_id, MAX_ID)})

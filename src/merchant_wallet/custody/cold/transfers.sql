@@ -22,6 +22,10 @@ select {columns} from cold_transfer t
  where t.chain = %(chain)s::text and t.ended_ms is null and t.claimed_until_ms <= %(now_ms)s::bigint
    and not exists (select from rollback_evidence);
 
+-- name: list_open
+-- All transfers under way.
+select {columns} from cold_transfer t where t.ended_ms is null order by t.transfer_id;
+
 -- name: list_transfers
 -- Transfers before an id, newest first.
 select {columns} from cold_transfer t

@@ -99,6 +99,18 @@ async def set_limits(connection: Connection, chain: str, limits: Limits, now_ms:
     await connection.execute(_TEXTS["set_limits"], values)
 
 
+async def read_outside(connection: Connection, chain: str) -> int | None:
+    """Since when a chain's hot wallet is outside its limits. None if it is not, or if nobody has looked."""
+    rows = await _rows(connection, "read_outside", chain=chain)
+    return rows[0][0] if rows else None
+
+
+async def note_outside(connection: Connection, chain: str, *, is_outside: bool, now_ms: int) -> None:
+    """Store whether a chain's hot wallet is outside its limits."""
+    values = {"chain": chain, "is_outside": is_outside, "now_ms": now_ms}
+    await connection.execute(_TEXTS["note_outside"], values)
+
+
 async def lock_chain(connection: Connection, chain: str) -> None:
     """Let nobody else decide about a chain's cold money before this transaction ends."""
     await connection.execute(_TEXTS["lock_limits"], {"chain": chain})

@@ -38,6 +38,15 @@ select least, target, most from cold_limit where chain = %(chain)s::text;
 -- The limits of all chains.
 select chain, least, target, most from cold_limit;
 
+-- name: read_outside
+-- Since when a chain's hot wallet is outside its limits.
+select outside_ms from cold_limit where chain = %(chain)s::text;
+
+-- name: note_outside
+-- From now on the hot wallet is outside its limits, or within them again.
+update cold_limit set outside_ms = case when %(is_outside)s::boolean then coalesce(outside_ms, %(now_ms)s::bigint) end
+ where chain = %(chain)s::text and (outside_ms is not null) <> %(is_outside)s::boolean;
+
 -- name: lock_limits
 -- Proposals about a chain's cold money are decided one after another.
 select pg_advisory_xact_lock(hashtext('cold ' || %(chain)s::text));

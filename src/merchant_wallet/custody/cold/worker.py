@@ -38,14 +38,14 @@ from merchant_wallet.chains.protocol import (
 from merchant_wallet.chains.signer import SigningRefused
 from merchant_wallet.chains.transfer_logs import describe_final
 from merchant_wallet.custody.cold import store
-from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED
+from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED, suggest
 from merchant_wallet.custody.cold.store import (
     BalanceOutdated,
     ColdTransfer,
     Connection,
     TransferMovedOn,
 )
-from merchant_wallet.custody.cold.wallets import list_limits, read_hot
+from merchant_wallet.custody.cold.wallets import list_limits, note_outside, read_hot
 
 POLL_INTERVAL_S: Final = 5.0
 STEP_TIMEOUT_S: Final = 30.0
@@ -114,11 +114,14 @@ class ColdWorker:
 
     async def _refresh(self, connection: Connection, name: str, side: HotSide) -> bool:
         """Keep the hot wallet's balance young where there are limits to compare it with. Make it known."""
-        hot = await read_hot(connection, name)
-        is_known = hot is not None and name not in await list_limits(connection)
-        is_young = hot is not None and hot.at_ms is not None and self._clock() - hot.at_ms < FUNDS_AGE_MS
-        if is_known or is_young:
+        hot, limits = await read_hot(connection, name), (await list_limits(connection)).get(name)
+        if hot is not None and limits is None:
             return True
+        if hot is not None and limits is not None:
+            is_outside = suggest(hot.free_units, limits) is not None
+            await note_outside(connection, name, is_outside=is_outside, now_ms=self._clock())
+            if hot.at_ms is not None and self._clock() - hot.at_ms < FUNDS_AGE_MS:
+                return True
         try:
             async with asyncio.timeout(STEP_TIMEOUT_S):
                 await side.refresh(connection)

@@ -27,6 +27,8 @@ create table if not exists cold_limit (
     target bigint not null,
     most bigint not null,
     changed_ms bigint not null,
+    -- Since when the hot wallet is outside. The worker notes it.
+    outside_ms bigint,
     constraint cold_limit_order check (0 <= least and least <= target and target <= most)
 );
 
