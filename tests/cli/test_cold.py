@@ -65,7 +65,8 @@ def test_what_is_signed_elsewhere_goes_out_as_a_document_and_comes_back(
     call = evm.encode_transfer_call(HOT, 200_000_000)
     unsigned = evm.encode_unsigned(EvmTransaction(1, 7, 1, 2, 100_000, b"T" * 20, 0, call))
     wallet.tamper(INSERT_WAITING, hot=HOT, cold=COLD, unsigned=unsigned)
-    document = json.loads(wallet.run("cold", "unsigned", "1").stdout)
+    document = json.loads(wallet.run("cold", "unsigned", "1", "--json").stdout)
+    assert "to-sign" not in wallet.run("cold", "unsigned", "1").stdout
     assert (document["unsigned"], document["amount"]) == ("0x" + unsigned.hex(), "200")
     signature = COLD_KEY.sign_recoverable(evm.compute_signing_hash(unsigned), hasher=None)
     answer = tmp_path / "signed.txt"

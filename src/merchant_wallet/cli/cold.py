@@ -203,12 +203,12 @@ def move(
 
 
 @app.command()
-def unsigned(number: TransferArgument, data: DataOption = None) -> None:
-    """Print what must be signed elsewhere, as one JSON document for the offline signer.
+def unsigned(number: TransferArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Print what must be signed elsewhere. With --json it is the file for the offline signer.
 
     \b
     Example:
-      merchant-wallet cold unsigned 3 > to-sign.json
+      merchant-wallet cold unsigned 3 --json > to-sign.json
     """
 
     async def act(session: Session) -> dict[str, Any]:
@@ -219,7 +219,11 @@ def unsigned(number: TransferArgument, data: DataOption = None) -> None:
             raise Failure(f"Transfer {number} does not wait for a signature: it is {one.step}.")
         return describe_unsigned(one)
 
-    terminal.print_document(run(data, act))
+    document = run(data, act)
+    if as_json:
+        terminal.print_document(document)
+        return
+    terminal.print_answer({name: text for name, text in document.items() if name != "transaction"}, False)
 
 
 @app.command()
