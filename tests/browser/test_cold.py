@@ -31,7 +31,7 @@ def people(platform: Platform) -> Iterator[People]:
 def hot_wallet(platform: Platform) -> None:
     """The hot wallet holds 1000 USDT, and should hold 300."""
     for statement in ("delete from cold_transfer", "delete from cold_limit", "delete from cold_wallet"):
-        platform.rows(statement)  # type: ignore[arg-type] # A fixed text.
+        platform.rows(statement)
     platform.rows(
         "insert into hot_wallet (chain, address, funds, funds_ended_payouts, checked_ms)"
         " values ('ERC20', %s, 1000000000, 0, %s) on conflict (chain) do update"
