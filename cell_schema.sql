@@ -80,6 +80,10 @@ CREATE FUNCTION cell.person_of(actor text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN lower((substr(actor, (strpos(actor, ':'::text) + 1)) COLLATE "C"));
 
+CREATE FUNCTION cell.search_grams(word text) RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ARRAY(SELECT DISTINCT substr(lower((search_grams.word COLLATE "C")), n.n, 3) AS substr FROM generate_series(1, (length(search_grams.word) - 2)) n(n));
+
 CREATE TABLE cell.account (
     merchant_id bigint NOT NULL,
     account_id bigint NOT NULL,
@@ -693,6 +697,8 @@ CREATE UNIQUE INDEX cell_state_one_row ON cell.cell_state USING btree ((true));
 
 CREATE INDEX deposit_by_address ON cell.deposit USING btree (address, seen_ms, chain, tx_hash, log_index);
 
+CREATE INDEX deposit_by_amount ON cell.deposit USING btree (amount, seen_ms);
+
 CREATE INDEX deposit_by_block ON cell.deposit USING btree (chain, block_number) WHERE (final_ms IS NOT NULL);
 
 CREATE INDEX deposit_by_merchant ON cell.deposit USING btree (merchant_id, seen_ms, chain, tx_hash, log_index);
@@ -728,6 +734,8 @@ CREATE INDEX posting_target ON cell.posting USING btree (merchant_id, target_id,
 CREATE INDEX sub_user_by_ext ON cell.sub_user USING btree (merchant_id, ext_user_id COLLATE "C");
 
 CREATE INDEX sub_user_by_name ON cell.sub_user USING btree (merchant_id, lower(username) COLLATE "C", user_id);
+
+CREATE INDEX sub_user_by_part ON cell.sub_user USING gin (cell.search_grams(ext_user_id));
 
 CREATE INDEX wallet_session_end ON cell.wallet_session USING btree (expires_ms);
 

@@ -80,6 +80,10 @@ CREATE FUNCTION public.person_of(actor text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN lower((substr(actor, (strpos(actor, ':'::text) + 1)) COLLATE "C"));
 
+CREATE FUNCTION public.search_grams(word text) RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ARRAY(SELECT DISTINCT substr(lower((search_grams.word COLLATE "C")), n.n, 3) AS substr FROM generate_series(1, (length(search_grams.word) - 2)) n(n));
+
 CREATE TABLE public.account (
     merchant_id bigint NOT NULL,
     account_id bigint NOT NULL,
@@ -2170,6 +2174,8 @@ CREATE INDEX custody_remainder_of_address ON public.custody_remainder USING btre
 
 CREATE INDEX deposit_by_address ON public.deposit USING btree (address, seen_ms, chain, tx_hash, log_index);
 
+CREATE INDEX deposit_by_amount ON public.deposit USING btree (amount, seen_ms);
+
 CREATE INDEX deposit_by_block ON public.deposit USING btree (chain, block_number) WHERE (final_ms IS NOT NULL);
 
 CREATE INDEX deposit_by_merchant ON public.deposit USING btree (merchant_id, seen_ms, chain, tx_hash, log_index);
@@ -2279,6 +2285,8 @@ CREATE INDEX screening_waiting ON public.screening USING btree (screening_no) WH
 CREATE INDEX sub_user_by_ext ON public.sub_user USING btree (merchant_id, ext_user_id COLLATE "C");
 
 CREATE INDEX sub_user_by_name ON public.sub_user USING btree (merchant_id, lower(username) COLLATE "C", user_id);
+
+CREATE INDEX sub_user_by_part ON public.sub_user USING gin (public.search_grams(ext_user_id));
 
 CREATE INDEX sweep_address ON public.sweep USING btree (chain, address, sweep_id);
 

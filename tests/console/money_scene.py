@@ -100,6 +100,7 @@ ROWS = {
     "GET /console/finance/invoices/{invoice}": ALL,
     "GET /console/finance/files": ALL,
     "GET /console/finance/files/send": ALL,
+    "GET /console/search/suggestions": ALL,
 }
 
 

@@ -103,6 +103,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "reporting/merchants.sql": WEB,
     "reporting/orders.sql": WEB,
     "reporting/rollup.sql": WORKER,
+    "reporting/search_parts.sql": WEB,
     "reporting/search.sql": WEB,
     "reporting/statements.sql": WEB,
     "reporting/sub_users.sql": WEB,

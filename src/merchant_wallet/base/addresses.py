@@ -60,17 +60,23 @@ def encode_base58check(payload: bytes) -> str:
     return "1" * leading_zeros + "".join(reversed(digits))
 
 
-def decode_base58check(text: str) -> bytes:
-    """The payload of a base58check text.
-
-    Raises ValueError. Callers limit the length, since the cost grows with its square.
-    """
+def decode_base58(text: str) -> int:
+    """The number that a base58 text writes. Raises ValueError."""
     number = 0
     for character in text:
         digit = _DIGITS.get(character)
         if digit is None:
             raise InvalidInput(character, "is not a base58 character")
         number = number * 58 + digit
+    return number
+
+
+def decode_base58check(text: str) -> bytes:
+    """The payload of a base58check text.
+
+    Raises ValueError. Callers limit the length, since the cost grows with its square.
+    """
+    number = decode_base58(text)
     leading_zeros = len(text) - len(text.lstrip("1"))
     checked = bytes(leading_zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")
     payload = checked[:-4]

@@ -1,11 +1,16 @@
-"""One search box for any id, address or hash: redirects to the only result, or lists several.
+"""One search box for whatever a page shows: ids, addresses, hashes, names, amounts, also parts of them.
 
-Rules: while a cell is away there may be more results, so nothing is redirected. A merchant's user finds
-nothing of other merchants, and does not learn whether anything exists.
+Rules:
+- What a text names exactly comes first. If that is one thing, its page opens. Then comes what the text is the
+  beginning, a shortened form, a part or the amount of.
+- While a cell is away there may be more results, so nothing is redirected.
+- A merchant's user finds nothing of other merchants, and does not learn whether anything exists.
+- Suggestions while somebody types are a part of the page. Without a script the box is a plain form.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Final
+from urllib.parse import urlencode
 
 import msgspec
 from starlette.responses import Response
@@ -15,7 +20,9 @@ from merchant_wallet.console.deposits import DEPOSITS
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import entries, search
+from merchant_wallet.reporting.merchants import read_names
 from merchant_wallet.reporting.search import Hit
+from merchant_wallet.reporting.search_parts import find_parts
 from merchant_wallet.web.kinds import KINDS
 from merchant_wallet.web.languages import N_
 
@@ -28,6 +35,7 @@ NAMES: Final[Mapping[str, str]] = {
     search.DEPOSIT: N_("Deposit"),
     search.CALLBACK: N_("Callback"),
     search.SWEEP: N_("Sweep"),
+    search.ADDRESS: N_("Payout address"),
 }
 ICONS: Final[Mapping[str, str]] = {
     search.MERCHANT: "bank",
@@ -37,14 +45,17 @@ ICONS: Final[Mapping[str, str]] = {
     search.DEPOSIT: "arrow-in",
     search.CALLBACK: "bell",
     search.SWEEP: "refresh",
+    search.ADDRESS: "send",
 }
 
+MAX_SUGGESTED: Final = 8
+_ORDERS_TO: Final = N_("All withdrawals to it")
 LABELS: Final = {**KINDS, entries.ARCHIVED: N_("Archived")}
 """What an entry that was found is called."""
 
 
 class SearchResult(msgspec.Struct, frozen=True):
-    """A result in the list, with its URL; empty if it has no page."""
+    """A result in the list, with its URL; empty if it has no page. `merchant` is the merchant's name."""
 
     kind: str
     icon: str
@@ -52,24 +63,52 @@ class SearchResult(msgspec.Struct, frozen=True):
     note: str
     url: str
     merchant_id: int
+    merchant: str
 
 
 async def show_search(request: ConsoleRequest, conn: Connection) -> Response:
-    """The results for a word."""
+    """The results for a text."""
     word = request.http.query_params.get("q", "").strip()
-    hits = await search.search(conn, request.cells, word, request.merchant_id)
-    found = [_make_result(request, hit) for hit in drop_duplicates(hits)]
-    if len(found) == 1 and found[0].url and not request.cells.away:
-        return request.context.responses.redirect(found[0].url)
-    return request.page("console/search.html", search=word[: search.MAX_CHARACTERS], found=found)
+    hits = drop_duplicates(await search.search(conn, request.cells, word, request.merchant_id))
+    if len(hits) == 1 and url_of(hits[0]) and not request.cells.away:
+        return request.context.responses.redirect(url_of(hits[0]))
+    parts = await find_parts(conn, request.cells, word, request.merchant_id, limit=search.MAX_OF_A_KIND)
+    return request.page(
+        "console/search.html",
+        search=word[: search.MAX_CHARACTERS],
+        found=await _make_results(request, conn, drop_duplicates([*hits, *parts])),
+    )
+
+
+async def suggest(request: ConsoleRequest, conn: Connection) -> Response:
+    """A few results while somebody types."""
+    word = request.http.query_params.get("q", "").strip()
+    hits = drop_duplicates(await find_parts(conn, request.cells, word, request.merchant_id))
+    shown = [hit for hit in hits if url_of(hit)][:MAX_SUGGESTED]
+    return request.part(
+        "console/search_suggestions.html",
+        word=word[: search.MAX_CHARACTERS],
+        found=await _make_results(request, conn, shown),
+        url=f"{SEARCH}?{urlencode({'q': word})}",
+    )
+
+
+async def _make_results(request: ConsoleRequest, conn: Connection, hits: Sequence[Hit]) -> list[SearchResult]:
+    names = await read_names(conn, [hit.merchant_id for hit in hits])
+    return [_make_result(request, hit, names[hit.merchant_id]) for hit in hits]
 
 
 def drop_duplicates(hits: Sequence[Hit]) -> list[Hit]:
-    """The results without entries that opened an order which is a result too: they have the order's id.
-    Pure.
+    """Each thing once, and without entries that opened an order which is a result too: they have the order's
+    id. Pure.
     """
     orders = {(hit.merchant_id, hit.key) for hit in hits if hit.kind == search.ORDER}
-    return [hit for hit in hits if hit.kind != search.ENTRY or (hit.merchant_id, hit.key) not in orders]
+    once = {(hit.kind, hit.merchant_id, hit.key): hit for hit in reversed(hits)}
+    return [
+        hit
+        for hit in reversed(once.values())
+        if hit.kind != search.ENTRY or (hit.merchant_id, hit.key) not in orders
+    ]
 
 
 def url_of(hit: Hit) -> str:
@@ -81,14 +120,19 @@ def url_of(hit: Hit) -> str:
         search.ENTRY: books.entry_url_of(hit.merchant_id, hit.key),
         search.DEPOSIT: f"{DEPOSITS}/{hit.key}",
         search.CALLBACK: callbacks.url_of(hit.key),
+        search.ADDRESS: f"{withdrawals.ALL}?{urlencode({'address': hit.label})}",
     }
     return urls.get(hit.kind, "")
 
 
-def _make_result(request: ConsoleRequest, hit: Hit) -> SearchResult:
+def _make_result(request: ConsoleRequest, hit: Hit, merchant: str) -> SearchResult:
     # An entry's label is its kind in words. Other labels are names that somebody chose.
     label = request.translate(LABELS.get(hit.label, hit.label)) if hit.kind == search.ENTRY else hit.label
-    return SearchResult(NAMES[hit.kind], ICONS[hit.kind], label, hit.key, url_of(hit), hit.merchant_id)
+    note = request.translate(_ORDERS_TO) if hit.kind == search.ADDRESS else hit.key
+    return SearchResult(NAMES[hit.kind], ICONS[hit.kind], label, note, url_of(hit), hit.merchant_id, merchant)
 
 
-ROUTES: Final = (Page(SEARCH, show_search, Right.READ, own_book=True),)
+ROUTES: Final = (
+    Page(SEARCH, show_search, Right.READ, own_book=True),
+    Page(f"{SEARCH}/suggestions", suggest, Right.READ, own_book=True),
+)

@@ -1,6 +1,6 @@
 """One search box for any id, address or hash, over all books or one merchant's.
 
-Rules: look-ups are exact and use an index. Only merchants are found by a part of their name. With a
+Rules: look-ups are exact and use an index; `search_parts` finds beginnings and parts. With a
 merchant's id nothing of another merchant is found, and nothing tells whether it exists.
 """
 
@@ -26,6 +26,8 @@ ENTRY: Final = "entry"
 DEPOSIT: Final = "deposit"
 CALLBACK: Final = "callback"
 SWEEP: Final = "sweep"
+ADDRESS: Final = "address"
+"""A payout address: its orders are found."""
 
 
 class Hit(msgspec.Struct, frozen=True):
