@@ -245,7 +245,6 @@ def test_an_approval_card_begins_with_its_amount(
     row = page.locator("tr", has_text=name)
     row.locator("[data-one]").check()
     check_axe(page)
-    page.screenshot(path=f"/tmp/m/card-{screen.name}-{language}.png", full_page=False)
     if screen.touch:
         amount, order = row.locator(".amount-cell").bounding_box(), row.locator("th").bounding_box()
         assert amount is not None

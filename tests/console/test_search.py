@@ -1,7 +1,7 @@
 """One search box for any id, address or hash: a single match opens its page, several are listed."""
 
 import pytest
-from tests.console.conftest import People, read_text
+from tests.console.conftest import People
 from tests.console.test_deposits import arrive
 from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import withdrawal

@@ -200,7 +200,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
             insert_operator list_operators read_by_name read_by_id lock_by_id find_any lock_first
             lock_owners read_password lock_password write_password replace_password write_role
             write_status write_preferences delete_totp propose_totp lock_totp use_step delete_codes
-            insert_codes use_code count_codes insert_session read_session touch_session
+            insert_codes use_code count_codes insert_session read_session find_ended touch_session
             list_sessions end_session end_sessions delete_expired_sessions count_attempt
             delete_failures_of_operator
             find_source remember_source delete_old_sources
