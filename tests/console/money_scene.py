@@ -9,6 +9,7 @@ from tests.journeys.conftest import Shop
 from tests.journeys.orders import withdrawal
 
 from merchant_wallet.approvals import changes, proposals
+from merchant_wallet.approvals.acts import asked, kinds
 from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.chains.evm import transactions as evm
 from merchant_wallet.chains.evm.transactions import EvmTransaction
@@ -50,6 +51,18 @@ ROWS = {
     "POST /console/cold/{chain}/move": HANDS,
     "POST /console/cold/{chain}/limits": HANDS,
     "POST /console/cold/{chain}/wallet": HANDS,
+    "GET /console/safety": STAFF,
+    "GET /console/safety/acts": STAFF,
+    "GET /console/safety/acts/{act_no:int}": STAFF,
+    "GET /console/safety/acts/{act_no:int}/state": STAFF,
+    "POST /console/safety/acts/{act_no:int}/cancel": HANDS,
+    "POST /console/safety/stop-all": HANDS,
+    "POST /console/safety/resume-all": HANDS,
+    "POST /console/safety/record": HANDS,
+    "POST /console/safety/{chain}/reconcile": HANDS,
+    "POST /console/safety/{chain}/rescan": HANDS,
+    "POST /console/safety/{chain}/sweep-plan": HANDS,
+    "POST /console/safety/{chain}/sweep": HANDS,
     "GET /console/books": ALL,
     "GET /console/books/{merchant_id:int}": ALL,
     "GET /console/books/{merchant_id:int}/accounts/{account_id:int}": ALL,
@@ -61,6 +74,8 @@ ROWS = {
     "POST /console/books/{merchant_id:int}/verify/cancel": STAFF,
     "GET /console/deposits": ALL,
     "GET /console/deposits/{chain}/{tx_hash}/{log_index:int}": ALL,
+    "POST /console/deposits/{chain}/{tx_hash}/{log_index:int}/release": HANDS,
+    "POST /console/deposits/{chain}/{tx_hash}/{log_index:int}/drop": HANDS,
     "GET /console/callbacks": ALL,
     "GET /console/callbacks/{event}": ALL,
     "POST /console/callbacks/{event}/resend": OWN_HANDS,
@@ -144,6 +159,16 @@ def make_records(shop: Shop) -> dict[str, object]:
             merchant_id=shop.merchant_id,
         )
     )
+    act = shop.platform.operate(
+        lambda conn: asked.ask(
+            conn,
+            kinds.PLAN_SWEEPS,
+            kinds.format_chain("ERC20"),
+            {"chain": "ERC20"},
+            person=Person("cli:somebody-else", "terminal"),
+            at_ms=1,
+        )
+    )
     document = {"cause": "no node answers"}
     shop.platform.operate(
         lambda conn: records.write_result(
@@ -171,6 +196,7 @@ def make_records(shop: Shop) -> dict[str, object]:
         "month": "2024-10",
         "invoice": f"2024-{number:06d}",
         "transfer_id:int": begin_cold_transfer(shop),
+        "act_no:int": act.act.act_no,
     }
 
 

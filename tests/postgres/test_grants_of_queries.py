@@ -102,6 +102,8 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "reporting/payout_blockers.sql": WEB,
     "reporting/merchants.sql": WEB,
     "reporting/orders.sql": WEB,
+    "reporting/payout_pace.sql": WEB,
+    "reporting/platform_status.sql": WEB,
     "reporting/rollup.sql": WORKER,
     "reporting/search_parts.sql": WEB,
     "reporting/search.sql": WEB,
@@ -154,11 +156,9 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
             claim unclaim take_free_nonce take_next_nonce reserve release end_reservation read_signed
             set_unsigned end_transfer mark_for_cancel mark_cancelled""",
         "custody/records.sql": """
-            sum_treasury read_watched find_first_block
-            read_cursor move_cursor insert_addresses
-            list_open_movements insert_movements explain_movements insert_result record_treasury
-            insert_remainders list_remainders list_treasury move_survey read_survey
-            read_survey_place find_signed""",
+            read_watched find_first_block read_cursor move_cursor insert_addresses list_open_movements
+            insert_movements explain_movements insert_result insert_remainders list_remainders
+            move_survey read_survey read_survey_place""",
         "merchants/cells/placement.sql": "write_state",
         "merchants/xpub_pool.sql": "insert_accounts",
         "audit/rollback/evidence.sql": "record_evidence",

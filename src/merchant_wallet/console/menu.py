@@ -59,6 +59,7 @@ _LINES: Final = (
     _Line("sub-users", N_("Sub-users"), "/console/sub-users", "users", Right.READ, _PEOPLE),
     _Line("callbacks", N_("Callbacks"), "/console/callbacks", "bell", Right.READ, _TOOLS),
     _Line("debugger", N_("Signature debugger"), "/console/debugger", "key", Right.READ, _TOOLS),
+    _Line("safety", N_("Safety"), "/console/safety", "shield-check", Right.READ, _PLATFORM, own=False),
     _Line(
         "reconciliation",
         N_("Reconciliation"),

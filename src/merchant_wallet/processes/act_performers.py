@@ -26,10 +26,12 @@ from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.custody_readers import CustodyReaders
 from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.processes.sweep_acts import SweepActs
+from merchant_wallet.screening import store as screening
 
 NO_BLOCK: Final = "no node of the chain has the block before it"
 NOT_READ_YET: Final = "the chain was not read up to that block yet, so no block was skipped there"
 DECIDED: Final = "it is no longer held: look at the deposit"
+SCREENED: Final = "screening holds it: decide there first"
 CELL_AWAY: Final = "the merchant's cell is away, so nothing was changed"
 
 OpenReaders = Callable[[Base, WorkerConnection], Mapping[str, EvmChain | TronReader | SandboxReader]]
@@ -94,11 +96,16 @@ async def _decide_deposit(base: Base, running: Running, *, is_released: bool) ->
     """Credit a held deposit, or never credit it. Asking and outcome are in the audit log already."""
     act, arguments = running.act, running.act.arguments
     assert act.merchant_id is not None, "a deposit has a merchant"
+    place = (arguments["chain"], arguments["txHash"], int(arguments["logIndex"]))
+    if is_released:
+        async with await base.cells.connect_home() as home:
+            if await screening.find_hold(home, *place) is not None:
+                raise ActFailed(SCREENED)
     async with await _connect_to_book(base, act.merchant_id) as cell:
         decided = await deposit_store.decide(
             cell,
-            arguments["chain"],
-            (arguments["txHash"], int(arguments["logIndex"])),
+            place[0],
+            place[1:],
             is_released=is_released,
             actor=act.asked_by,
             now_ms=now_ms(),

@@ -10,7 +10,9 @@ from typing import Final, NamedTuple
 
 from merchant_wallet.approvals.changes import Kind
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.custody import two_person_changes as treasury_changes
 from merchant_wallet.custody.cold import two_person_changes as cold_changes
+from merchant_wallet.deposits import two_person_changes as deposit_changes
 from merchant_wallet.exchange import two_person_changes as rate_changes
 from merchant_wallet.merchants import key_changes
 from merchant_wallet.merchants import two_person_changes as merchant_changes
@@ -27,6 +29,8 @@ RIGHTS: Final[Mapping[str, Right]] = {
     rate_changes.SET: Right.SET_RATE,
     payout_changes.THAW: Right.STOP_PAYOUTS,
     screening_decisions.RELEASE: Right.DECIDE_SCREENING,
+    deposit_changes.RELEASE: Right.RECORD_TREASURY,
+    treasury_changes.RECORD: Right.RECORD_TREASURY,
     closing.CLOSE: Right.CLOSE_MONTH,
     cold_changes.ADDRESS: Right.RECORD_TREASURY,
     cold_changes.LIMITS: Right.RECORD_TREASURY,
@@ -54,6 +58,8 @@ def list_acceptable_kinds(settings: Settings, keyring: Keyring) -> Mapping[str, 
         **rate_changes.make_kinds(),
         **payout_changes.make_kinds(),
         **screening_decisions.make_kinds(),
+        **deposit_changes.make_kinds(),
+        **treasury_changes.make_kinds(),
         **closing.make_kinds(),
         **cold_changes.make_kinds({code: chain.token for code, chain in settings.chains.items()}),
         **access.make_kinds(settings.operator_wait_ms),

@@ -1,0 +1,255 @@
+"""The acts of the page Safety: stop and resume all chains, and what workers are asked for.
+
+Rules:
+- One person stops one chain or all. Two people resume; in the sandbox one is enough.
+- Comparing, rescanning and sweeping are asked acts: a worker carries them out. One person asks.
+- Recording moved USDT takes two people, since it explains a difference away.
+- Each is in the audit log in the same transaction.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from merchant_wallet.approvals.acts import asked, kinds
+from merchant_wallet.approvals.changes import ChangeRefused
+from merchant_wallet.base.chains import is_evm
+from merchant_wallet.base.money import parse_units
+from merchant_wallet.console import flash, proposal_forms
+from merchant_wallet.console.form_state import refill
+from merchant_wallet.console.freeing import SAFETY
+from merchant_wallet.console.payouts import MAX_REASON, NO_REASON
+from merchant_wallet.console.proposal_forms import Unproposed
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
+from merchant_wallet.console.safety import ACTS, show
+from merchant_wallet.custody import two_person_changes as treasury_changes
+from merchant_wallet.operators.roles import Right
+from merchant_wallet.web.languages import N_
+from merchant_wallet.withdrawals import stops, two_person_changes
+
+ALL: Final = "all"
+MAX_BLOCK: Final = 2**53
+
+STOPPED_ALL: Final = N_("Stopped: nothing new is signed on {chains}.")
+STOPPED_BEFORE: Final = N_("You had stopped every chain before; nothing was changed.")
+RESUMED: Final = N_("Payouts go on: {chains}.")
+PROPOSED: Final = N_("Proposed for {chains}. Another person must accept each.")
+NOTHING_STOPPED: Final = N_("Nothing is stopped that two people could resume; nothing was changed.")
+ASKED: Final = N_("Asked. A worker begins within seconds.")
+UNDER_WAY: Final = N_("The same is under way already.")
+NO_BLOCK: Final = N_("Type the number of the first block to read again, 1 or more.")
+CANCELLED: Final = N_("Cancelled before a worker began.")
+BEGUN: Final = N_("It can't be cancelled any more: look at its state.")
+RECORDED: Final = N_("Recorded. The next comparison knows it.")
+RECORDED_BEFORE: Final = N_("The same movement is recorded already; nothing was changed.")
+BAD_RECORD: Final = N_(
+    "Nothing was recorded: it needs a chain, a direction, an amount above 0 and the transaction's hash of 64"
+    " hexadecimal digits."
+)
+
+
+async def stop_all(request: ConsoleRequest, conn: Connection) -> Response:
+    """Stop new payouts on every chain."""
+    reason = _read_reason(request)
+    if reason is None:
+        return request.redirect(SAFETY, NO_REASON, tone=flash.BAD)
+    stopped = []
+    async with conn.transaction():
+        for chain in request.context.settings.shown_chains:
+            if await stops.stop_payouts(conn, chain, request.actor, reason, request.at_ms):
+                stopped.append(chain)
+        for chain in stopped:
+            await record_change(request, conn, "wallet.freeze", f"wallet {chain}", after={"reason": reason})
+    if not stopped:
+        return request.redirect(SAFETY, STOPPED_BEFORE, tone=flash.WARN)
+    return request.redirect(SAFETY, STOPPED_ALL, chains=", ".join(stopped))
+
+
+async def resume_all(request: ConsoleRequest, conn: Connection) -> Response:
+    """Resume every stopped chain, or propose it for each if two people are needed."""
+    done: list[str] = []
+    problem = ""
+    for chain in request.context.settings.shown_chains:
+        try:
+            if await _resume(request, conn, chain):
+                done.append(chain)
+        except Unproposed as unproposed:
+            problem = unproposed.problem
+        except ChangeRefused:
+            problem = request.translate(proposal_forms.OVER)
+    if done:
+        needs_two = request.context.settings.needs_two_people
+        return request.redirect(SAFETY, PROPOSED if needs_two else RESUMED, chains=", ".join(done))
+    return request.redirect(SAFETY, problem or NOTHING_STOPPED, tone=flash.WARN)
+
+
+async def _resume(request: ConsoleRequest, conn: Connection, chain: str) -> bool:
+    """Whether this chain is resumed now, or proposed. Raises Unproposed, ChangeRefused."""
+    async with conn.transaction():
+        before = await stops.read_stopped(conn, chain)
+        if before["stoppedBy"] is None:
+            return False
+        after, subject = two_person_changes.describe_resumed(), two_person_changes.format_subject(chain)
+        if request.context.settings.needs_two_people:
+            await proposal_forms.propose(request, conn, two_person_changes.THAW, subject, before, after)
+            return True
+        if errors := proposal_forms.find_reason_error(request):
+            raise Unproposed(errors, errors[proposal_forms.REASON])
+        await stops.resume_payouts(conn, chain, before)
+        told = {**after, "reason": request.form.text(proposal_forms.REASON)}
+        await record_change(request, conn, two_person_changes.THAW, subject, before=before, after=told)
+    return True
+
+
+async def reconcile(request: ConsoleRequest, conn: Connection) -> Response:
+    """Ask for a comparison of the books with one chain, or with all."""
+    chain = _read_chain(request, or_all=True)
+    arguments = {"chain": chain, "everyAddress": request.form.text("every_address") == "1"}
+    return await _ask(request, conn, kinds.RECONCILE, chain, arguments)
+
+
+async def rescan(request: ConsoleRequest, conn: Connection) -> Response:
+    """Ask to have a chain read again from a block on."""
+    chain, first = _read_chain(request), request.form.text("first_block").replace(",", "")
+    if not (first.isascii() and first.isdigit() and 1 <= int(first) <= MAX_BLOCK):
+        return request.redirect(_place(chain), NO_BLOCK, tone=flash.BAD)
+    return await _ask(request, conn, kinds.RESCAN, chain, {"chain": chain, "firstBlock": int(first)})
+
+
+async def plan_sweeps(request: ConsoleRequest, conn: Connection) -> Response:
+    """Ask what lies at deposit addresses, and what moving it may cost."""
+    chain = _read_chain(request)
+    return await _ask(request, conn, kinds.PLAN_SWEEPS, chain, {"chain": chain, "again": _again(request)})
+
+
+async def run_sweeps(request: ConsoleRequest, conn: Connection) -> Response:
+    """Ask to move what is worth it to the hot wallet."""
+    chain = _read_chain(request)
+    return await _ask(request, conn, kinds.RUN_SWEEPS, chain, {"chain": chain, "again": _again(request)})
+
+
+async def cancel(request: ConsoleRequest, conn: Connection) -> Response:
+    """Cancel an act that no worker has begun."""
+    number = int(request.http.path_params["act_no"])
+    found = await asked.show(conn, number)
+    if found is None:
+        raise HTTPException(404)
+    request.require(RIGHTS.get(found.kind, Right.STOP_PAYOUTS))
+    done = await asked.cancel(conn, number, person=request.person, at_ms=request.at_ms)
+    if done is None:
+        return request.redirect(f"{ACTS}/{number}", BEGUN, tone=flash.WARN)
+    return request.redirect(f"{ACTS}/{number}", CANCELLED)
+
+
+async def record(request: ConsoleRequest, conn: Connection) -> Response:
+    """Record USDT that somebody moved into custody or out of it, or propose it."""
+    after = _read_record(request)
+    if after is None:
+        return await _show_record(request, conn, request.translate(BAD_RECORD))
+    subject = f"{after['direction']} {after['chain']} {after['txHash']}"
+    if request.context.settings.needs_two_people:
+        try:
+            proposed = await proposal_forms.propose(
+                request, conn, treasury_changes.RECORD, subject, treasury_changes.UNRECORDED, after
+            )
+        except Unproposed as unproposed:
+            return await _show_record(request, conn, unproposed.problem)
+        return proposal_forms.redirect_to(request, proposed)
+    reason = _read_reason(request)
+    if reason is None:
+        return await _show_record(request, conn, request.translate(NO_REASON))
+    async with conn.transaction():
+        if await treasury_changes.record(conn, after, reason, request.actor, request.at_ms) is None:
+            return request.redirect(RECORD_PLACE, RECORDED_BEFORE, tone=flash.WARN)
+        told = {**after, "reason": reason}
+        await record_change(request, conn, treasury_changes.RECORD, subject, after=told)
+    return request.redirect(RECORD_PLACE, RECORDED)
+
+
+async def _show_record(request: ConsoleRequest, conn: Connection, problem: str) -> Response:
+    """The page with the form as it was typed."""
+    names = ("chain", "direction", "amount", "tx_hash", "reason")
+    return await show(request, conn, refill(request.form, names, problem=problem))
+
+
+RECORD_PLACE: Final = f"{SAFETY}#record"
+RIGHTS: Final[Mapping[str, Right]] = {
+    kinds.RECONCILE: Right.RECORD_TREASURY,
+    kinds.RESCAN: Right.RECORD_TREASURY,
+    kinds.PLAN_SWEEPS: Right.SWEEP,
+    kinds.RUN_SWEEPS: Right.SWEEP,
+    kinds.RELEASE_DEPOSIT: Right.RECORD_TREASURY,
+    kinds.DROP_DEPOSIT: Right.RECORD_TREASURY,
+}
+"""The right that asking for each kind needs."""
+
+
+async def _ask(
+    request: ConsoleRequest, conn: Connection, kind: str, chain: str | None, arguments: Mapping[str, Any]
+) -> Response:
+    found = await asked.ask(
+        conn,
+        kind,
+        kinds.format_chain(chain),
+        arguments,
+        person=request.person,
+        at_ms=request.at_ms,
+        reason=_read_reason(request) or "",
+    )
+    told, tone = (ASKED, flash.GOOD) if found.is_new else (UNDER_WAY, flash.WARN)
+    return request.redirect(f"{ACTS}/{found.act.act_no}", told, tone=tone)
+
+
+def _read_reason(request: ConsoleRequest) -> str | None:
+    """The typed reason; None if there is none, or if it can't be stored."""
+    reason = request.form.text("reason")
+    return reason if 1 <= len(reason) <= MAX_REASON and reason.isprintable() else None
+
+
+def _read_chain(request: ConsoleRequest, *, or_all: bool = False) -> Any:
+    """The chain in the path. None stands for all."""
+    chain = str(request.http.path_params["chain"])
+    if or_all and chain == ALL:
+        return None
+    if chain not in request.context.settings.shown_chains:
+        raise HTTPException(404)
+    return chain
+
+
+def _read_record(request: ConsoleRequest) -> dict[str, Any] | None:
+    form = request.form
+    chain, direction = form.text("chain"), form.text("direction")
+    digits = form.text("tx_hash").lower().removeprefix("0x")
+    try:
+        units = parse_units(form.text("amount").replace(",", ""))
+    except ValueError:
+        return None
+    is_hash = len(digits) == 64 and all(digit in "0123456789abcdef" for digit in digits)
+    if chain not in request.context.settings.shown_chains or direction not in ("IN", "OUT"):
+        return None
+    if not is_hash or units <= 0:
+        return None
+    tx_hash = f"0x{digits}" if is_evm(chain) else digits
+    return treasury_changes.describe_record(chain, direction, units, tx_hash)
+
+
+def _again(request: ConsoleRequest) -> bool:
+    return request.form.text("again") == "1"
+
+
+def _place(chain: str) -> str:
+    return f"{SAFETY}#chain-{chain}"
+
+
+ROUTES: Final = (
+    Page(f"{SAFETY}/stop-all", stop_all, Right.STOP_PAYOUTS, POST),
+    Page(f"{SAFETY}/resume-all", resume_all, Right.STOP_PAYOUTS, POST),
+    Page(f"{SAFETY}/{{chain}}/reconcile", reconcile, RIGHTS[kinds.RECONCILE], POST),
+    Page(f"{SAFETY}/{{chain}}/rescan", rescan, RIGHTS[kinds.RESCAN], POST),
+    Page(f"{SAFETY}/{{chain}}/sweep-plan", plan_sweeps, RIGHTS[kinds.PLAN_SWEEPS], POST),
+    Page(f"{SAFETY}/{{chain}}/sweep", run_sweeps, RIGHTS[kinds.RUN_SWEEPS], POST),
+    Page(f"{SAFETY}/record", record, Right.RECORD_TREASURY, POST),
+    Page(f"{ACTS}/{{act_no:int}}/cancel", cancel, Right.STOP_PAYOUTS, POST),
+)
