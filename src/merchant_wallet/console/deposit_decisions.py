@@ -1,7 +1,7 @@
 """Decisions about held deposits: two people credit one, one person drops it. A worker carries them out.
 
-Rules: the deposit's page has both. In the sandbox one person is enough. Both need a reason. What screening holds is
-released there.
+Rules: the deposit's page has both. In the sandbox one person is enough. Both need a reason. What screening
+holds is released there.
 """
 
 from typing import Final

@@ -22,6 +22,7 @@ from merchant_wallet.console.holdings import Holding, format_coin, read_holdings
 from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.console.wait_reasons import Reason, describe_blocker
 from merchant_wallet.custody import records as custody
+from merchant_wallet.observability.backup_metrics import find_backup
 from merchant_wallet.reporting import deposits
 from merchant_wallet.reporting.deposits import CursorLine
 from merchant_wallet.reporting.payout_blockers import (
@@ -168,7 +169,7 @@ async def read_safety(request: ConsoleRequest, conn: Connection) -> SafetyView:
         setup=reported.get((reports.CHAIN_SETUP, "all")),
         checkpoints=reported.get((reports.CHECKPOINTS, "all")),
         instances=tuple(await list_instances(conn)),
-        backups=await read_backups(conn),
+        backups=await read_backups(conn, await find_backup(conn)),
         supplies=await read_supplies(conn),
         acts=tuple(await asked.list_last(conn, limit=SHOWN_ACTS)),
     )

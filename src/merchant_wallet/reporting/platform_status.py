@@ -11,7 +11,6 @@ import msgspec
 from merchant_wallet.audit import records as audit
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import MAX_RANGE
-from merchant_wallet.observability.backup_metrics import find_backup
 from merchant_wallet.reporting.paging import Connection, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("platform_status.sql"))
@@ -75,11 +74,11 @@ async def read_supplies(home: Connection) -> Supplies:
     return Supplies(row["accounts"], MAX_RANGE - (row["highest_range"] or 0))
 
 
-async def read_backups(home: Connection) -> Backups:
-    """The last back-ups that are known."""
+async def read_backups(home: Connection, wal_ms: int | None) -> Backups:
+    """The last back-ups that are known. `wal_ms` is what the process that stores WAL says."""
     (archiver,) = await fetch(home, QUERIES["read_archiver"].text, {})
     return Backups(
-        await find_backup(home),
+        wal_ms,
         await _read_last(home, BASE_BACKUP),
         archiver["archived_ms"],
         archiver["failed_ms"],
