@@ -1,0 +1,157 @@
+"""A month's end at the console: the report, two people, the invoice, and a file that adds up to it."""
+
+import csv
+import io
+from decimal import Decimal
+
+import pytest
+from pypdf import PdfReader
+from tests.console.conftest import ConsoleUser, People, read_text
+from tests.console.test_two_people import proposal_of
+from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+
+from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
+from merchant_wallet.base.cells import Databases
+from merchant_wallet.book.commands import MerchantToUser, UserToMerchant
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
+from merchant_wallet.reporting import rollup
+from merchant_wallet.reporting.finance import months
+from merchant_wallet.reporting.finance.periods import month_of, next_month
+
+SETTINGS = {"sandbox_two_people": True, "operator_wait_s": 0, "invoice_issuer": "Wallet Ltd; 1 Harbour Road"}
+COIN = 1_000_000
+CLOCK_MS = 1_790_000_000_000
+FINANCE = "/console/finance"
+SIGNER = CheckpointSigner(bytes(range(32)), b"old")
+
+
+@pytest.fixture(scope="module")
+def traded(platform: Platform, clock: Clock) -> Shop:
+    """A shop that took fees of 5 KFB in a month that has ended."""
+    shop = platform.open_merchant(name="街角小店")
+    shop.fund("KFB", "500")
+    user = shop.client.do("getMerchantCustomer", extUserId="player-7")
+    address = bytes.fromhex(user["address"].removeprefix("0x"))
+    platform.ask_book(shop.merchant_id, MerchantToUser("out-1", address, "KFB", 100 * COIN))
+    platform.ask_book(
+        shop.merchant_id, UserToMerchant("in-1", "player-7", "KFB", 50 * COIN, 10_000_000, False)
+    )
+    ended = month_of(clock())
+    clock.advance(next_month(ended).since_ms - clock() + DAY_MS)
+    platform.operate(lambda conn: ensure_nonce_partitions(conn, clock() // DAY_MS))
+    platform.operate(lambda conn: rollup.advance_all(conn, clock()))
+    platform.operate(lambda conn: months.prepare(Databases(conn), ended, clock()))
+    return shop
+
+
+def last_month(clock: Clock) -> str:
+    return month_of(month_of(clock()).since_ms - 1).name
+
+
+def read_rows(person: ConsoleUser, path: str) -> list[dict[str, str]]:
+    """A CSV file as a spreadsheet reads it."""
+    answer = person.get(path)
+    assert answer.status_code == 200, read_text(answer.text)
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    return list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))))
+
+
+def read_pdf(person: ConsoleUser, path: str) -> str:
+    answer = person.get(path)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/pdf")
+    return "\n".join([page.extract_text() for page in PdfReader(io.BytesIO(answer.content)).pages])
+
+
+def test_a_month_is_closed_by_two_people_signed_and_invoiced(
+    platform: Platform, people: People, clock: Clock, traded: Shop
+) -> None:
+    ann, ben, month = people.signed_in("operator"), people.signed_in("owner"), last_month(clock)
+    url = f"{FINANCE}/months/{month}"
+    assert "Waits for two people" in ann.page(f"{FINANCE}/months")
+    refused = ann.post(f"{url}/close", {"reason": ""})
+    assert refused.status_code == 422
+    proposal = proposal_of(ann.post(f"{url}/close", {"reason": "agrees with the bank"}))
+    assert ann.post(f"{proposal}/accept").status_code in (303, 409, 422)
+    assert "Waits for two people" in ann.page(url)
+    assert ben.post(f"{proposal}/accept").status_code == 303
+    assert "is being signed" in ben.page(url)
+    issuer = SETTINGS["invoice_issuer"]
+    closed = platform.operate(
+        lambda conn: months.close_accepted(Databases(conn), SIGNER.sign_text, str(issuer), clock())
+    )
+    assert closed == [month]
+    page = read_text(ben.page(url))
+    assert "Closed and signed" in page
+    assert ann.name in page
+    assert ben.name in page
+    own = people.signed_in("merchant", traded.merchant_id)
+    [(name,)] = platform.rows(
+        "select year || '-' || lpad(number::text, 6, '0') from invoice where merchant_id = %s",
+        traded.merchant_id,
+    )
+    assert name in own.page(f"{FINANCE}/invoices")
+    text = read_pdf(own, f"{FINANCE}/invoices/{name}")
+    for said in ("Invoice", name, "Wallet Ltd", "1 Harbour Road", "街角小店", "5.00 KFB", month):
+        assert said in text
+    stranger = people.signed_in("merchant", platform.open_merchant().merchant_id)
+    assert stranger.get(f"{FINANCE}/invoices/{name}").status_code == 404
+    assert name not in stranger.page(f"{FINANCE}/invoices")
+
+
+def test_what_a_spreadsheet_adds_up_is_what_the_report_says(
+    platform: Platform, people: People, clock: Clock, traded: Shop
+) -> None:
+    month = month_of(month_of(clock()).since_ms - 1)
+    span = f"from={month.first_day}&to={month.last_day}"
+    own = people.signed_in("merchant", traded.merchant_id)
+    rows = read_rows(own, f"{FINANCE}/files/send?file=movements&{span}")
+    report = read_rows(own, f"{FINANCE}/report.csv?period={month.name}")
+    closing = {
+        (row["Account"], row["Currency"]): row["Balance"]
+        for row in report
+        if row["Line"] == "Closing balance"
+    }
+    assert closing["Fees earned", "KFB"] == "5"
+    for (account, currency), balance in closing.items():
+        column = f"{account} {currency}"
+        assert sum([Decimal(row[column]) for row in rows]) == Decimal(balance), column
+    postings = read_rows(own, f"{FINANCE}/files/send?file=postings&{span}")
+    assert sum([Decimal(row["Amount"]) for row in postings if row["To"] == "Fees earned"]) == 5
+    text = read_pdf(own, f"{FINANCE}/statement.pdf?period={month.name}")
+    for said in ("Account statement", "街角小店", "Sub-user to merchant", "player-7", "in-1"):
+        assert said in text
+
+
+def test_a_merchants_own_person_sees_its_book_alone(
+    platform: Platform, people: People, clock: Clock, traded: Shop
+) -> None:
+    month = last_month(clock)
+    other = people.signed_in("merchant", platform.open_merchant().merchant_id)
+    for query in ("", f"&merchant={traded.merchant_id}"):
+        assert "街角小店" not in other.page(f"{FINANCE}?period={month}{query}")
+        files = f"{FINANCE}/files/send?file=movements&from={month}-01&to={month}-28{query}"
+        assert read_rows(other, files) == []
+    assert other.get(f"{FINANCE}/files/send?file=audit&from={month}-01&to={month}-28").status_code in (
+        403,
+        404,
+    )
+    for path in ("months", f"months/{month}", "solvency"):
+        assert other.get(f"{FINANCE}/{path}").status_code == 404
+
+
+def test_what_is_typed_wrongly_is_told_and_not_an_error(
+    platform: Platform, people: People, traded: Shop
+) -> None:
+    person = people.signed_in("auditor")
+    for query in ("period=2026-13", "period=never", "merchant=nobody-at-all"):
+        answer = person.get(f"{FINANCE}?{query}")
+        assert answer.headers["location"] == FINANCE
+    for query in (
+        "file=movements",
+        "file=x&from=2026-01-01&to=2026-01-02",
+        "file=audit&from=2026-02-01&to=2026-01-01",
+    ):
+        assert person.get(f"{FINANCE}/files/send?{query}").status_code == 422
+    bad_zone = "file=audit&from=2026-01-01&to=2026-01-02&zone=Mars"
+    assert person.get(f"{FINANCE}/files/send?{bad_zone}").status_code == 422
+    assert person.get(f"{FINANCE}/statement.pdf").headers["location"].startswith(FINANCE)
