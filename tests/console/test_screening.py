@@ -21,7 +21,9 @@ SETTINGS = {"sandbox_two_people": True, "screening_url": "https://screen.example
 CLOCK_MS = 1_790_000_000_000
 SCREENING = "/console/screening"
 MIXER = Reason(Source.HOOK, Verdict.HOLD, "2 hops from a mixer")
-RULE = Reason(Source.AMOUNT, Verdict.HOLD, "30 USDT within 2 h, more than 25")
+RULE = Reason(
+    Source.AMOUNT, Verdict.HOLD, "30 USDT within 2 h", {"amount": "30", "hours": "2", "limit": "25"}
+)
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +90,7 @@ def test_two_people_release_what_is_held_and_the_audit_log_has_both(till: Till, 
     assert accept(ann, url).status_code == 422
     assert find(till.platform, known).state is State.HELD
     assert accept(bob, url).status_code == 303
+    assert "Released from screening" in read_text(bob.page(f"/console/withdrawals/{known.order_id}"))
     found = find(till.platform, known)
     assert (found.state, found.proposal_no) == (State.RELEASED, int(url.rsplit("/", 1)[1]))
     subject = f"screening {known.screening_no}"

@@ -184,7 +184,7 @@ def test_the_number_of_orders_of_a_window_is_limited(screened: InScreened) -> No
         assert await shop.pay(payer, await shop.order()) == PAID
         held = await shop.order()
         assert await shop.pay(payer, held) == PROCESSING
-        assert "2 orders within 24 h, more than 1" in (await scene.obstacle(held.order_id))[1]
+        assert "2 payouts within 24 h, more than 1" in (await scene.obstacle(held.order_id))[1]
 
     screened(scenario)
 

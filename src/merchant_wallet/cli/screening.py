@@ -10,7 +10,7 @@ from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import AuditReasonOption, DataOption, JsonOption
 from merchant_wallet.cli.second_person import describe as describe_proposal
 from merchant_wallet.cli.second_person import describe_lone_change, propose
-from merchant_wallet.cli.session import Session, find_actor, run
+from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
     from merchant_wallet.screening.store import Screening
@@ -88,6 +88,7 @@ def release(
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.base.clock import now_ms
+        from merchant_wallet.cli.session import find_actor
         from merchant_wallet.screening import decisions
 
         async with session.conn.transaction():
@@ -127,6 +128,7 @@ def refuse(
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.base.clock import now_ms
+        from merchant_wallet.cli.session import find_actor
         from merchant_wallet.screening import decisions
 
         async with session.conn.transaction():

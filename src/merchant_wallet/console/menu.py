@@ -51,7 +51,7 @@ _LINES: Final = (
     _Line("cold", N_("Cold money"), "/console/cold", "lock", Right.READ, _MONEY, own=False),
     _Line("deposits", N_("Deposits"), "/console/deposits", "arrow-in", Right.READ, _MONEY),
     _Line("finance", N_("Finance"), "/console/finance", "chart", Right.READ, _MONEY),
-    _Line("screening", N_("Screening"), "/console/screening", "search", Right.READ, _MONEY, own=False),
+    _Line("screening", N_("Screening"), "/console/screening", "eye", Right.READ, _MONEY, own=False),
     _Line("books", N_("Books"), "/console/books", "list", Right.READ, _MONEY),
     _Line("rates", N_("Exchange rates"), "/console/rates", "exchange", Right.READ, _MONEY, own=False),
     _Line("adjustments", N_("Adjustments"), "/console/adjustments", "edit", Right.READ, _MONEY, own=False),

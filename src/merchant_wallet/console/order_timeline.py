@@ -24,6 +24,8 @@ from merchant_wallet.book.rules.withdrawals import (
 )
 from merchant_wallet.book.state import Step
 from merchant_wallet.reporting.callbacks import Callback
+from merchant_wallet.screening.screening_states import State
+from merchant_wallet.screening.store import Screening
 from merchant_wallet.web.languages import N_
 
 DONE: Final = "done"
@@ -56,6 +58,11 @@ TELLING: Final = N_("Telling the merchant")
 GIVEN_UP: Final = N_("Merchant not told: given up after {count} attempts")
 PAUSED: Final = N_("Merchant not told: paused")
 TO_BE_REFUNDED: Final = N_("Refund to the merchant")
+SCREENED: Final[Mapping[State, str]] = {
+    State.PASSED: N_("Passed screening"),
+    State.REFUSED: N_("Refused in screening"),
+    State.RELEASED: N_("Released from screening"),
+}
 STATUS_WORDS: Final[Mapping[int, str]] = {
     PAID: N_("paid"),
     FAILED: N_("failed"),
@@ -100,11 +107,13 @@ class Timeline(msgspec.Struct, frozen=True):
     names: bool
     me: str
     waits: str = ""
+    screening: Screening | None = None
 
 
 def build_timeline(timeline: Timeline) -> list[TimelineEvent]:
     """The points of the timeline, what comes next last."""
-    past = sorted([*_list_steps(timeline), *_list_approvals(timeline), *_list_transfers(timeline)], key=_at)
+    parts = (_list_steps, _list_approvals, _list_screening, _list_transfers)
+    past = sorted([moment for part in parts for moment in part(timeline)], key=_at)
     return [*past, *_list_callbacks(timeline), *_list_remaining(timeline)]
 
 
@@ -154,6 +163,15 @@ def _list_approvals(timeline: Timeline) -> list[TimelineEvent]:
         title = APPROVED if first is None else SECOND_YES
         given.append(TimelineEvent(title, order.approved_ms, note=_show_actor(timeline, second or "")))
     return given
+
+
+def _list_screening(timeline: Timeline) -> list[TimelineEvent]:
+    """How screening ended, for the platform's staff. What it holds is said with what happens now."""
+    found = timeline.screening
+    if found is None or not timeline.names or found.state not in SCREENED:
+        return []
+    state = WRONG if found.state is State.REFUSED else DONE
+    return [TimelineEvent(SCREENED[found.state], found.changed_ms, state, note=found.decided_by or "")]
 
 
 def _list_transfers(timeline: Timeline) -> list[TimelineEvent]:

@@ -51,6 +51,11 @@ SOURCES: Final = {
     Source.COUNT: N_("Rule: payouts of a window"),
     Source.FIRST: N_("Rule: first payout to an address"),
 }
+RULES: Final = {
+    Source.AMOUNT: N_("{amount} USDT within {hours} h, more than {limit}"),
+    Source.COUNT: N_("{count} payouts within {hours} h, more than {limit}"),
+    Source.FIRST: N_("never paid before, and more than {limit} USDT"),
+}
 VERDICTS: Final = {
     Verdict.PASS: (N_("pass"), "good"),
     Verdict.HOLD: (N_("hold"), "warn"),
@@ -207,7 +212,7 @@ async def view(request: ConsoleRequest, conn: Connection, found: Sequence[Screen
 
 
 def _words() -> dict[str, Any]:
-    return {"screening_states": STATES, "sources": SOURCES, "verdicts": VERDICTS}
+    return {"screening_states": STATES, "sources": SOURCES, "rules": RULES, "verdicts": VERDICTS}
 
 
 async def _record(

@@ -95,8 +95,18 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
     payout = await payouts.show_payout(conn, line.merchant_id, line.order_id) if is_staff else None
     [reason, later] = await _find_reasons(request, conn, line)
     now = "" if reason is None else request.translate(reason.text, **reason.values)
+    screened = await store.find_order(conn, line.merchant_id, line.order_id)
     timeline = build_timeline(
-        Timeline(order, found.steps, transfers, [one.callback for one in told], is_staff, request.actor, now)
+        Timeline(
+            order,
+            found.steps,
+            transfers,
+            [one.callback for one in told],
+            is_staff,
+            request.actor,
+            now,
+            screened,
+        )
     )
     shown: dict[str, Any] = {
         "line": line,
@@ -111,9 +121,7 @@ async def _read(request: ConsoleRequest, conn: Connection, line: OrderLine) -> d
         "transfers": transfers if is_staff else [],
         "told": told,
         "postings": await _read_postings(cell, line.merchant_id, order, request.archive),
-        **await screening.view_one(
-            request, conn, await store.find_order(conn, line.merchant_id, line.order_id)
-        ),
+        **await screening.view_one(request, conn, screened),
         "noted": await _note(request, conn, line),
         "is_moving": order.status not in FINAL or any(one.callback.state == "due" for one in told),
         "has_said_yes": _has_said_yes(request, order),

@@ -6,7 +6,7 @@ Rules:
 - Outside the hours an order waits, and goes on by itself when they begin.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -16,6 +16,12 @@ from merchant_wallet.base.opening_hours import parse_hours
 from merchant_wallet.screening.verdicts import Reason, Source, Verdict
 
 HOUR_MS: Final = 3_600_000
+TEXTS: Final[Mapping[Source, str]] = {
+    Source.AMOUNT: "{amount} USDT within {hours} h, more than {limit}",
+    Source.COUNT: "{count} payouts within {hours} h, more than {limit}",
+    Source.FIRST: "never paid before, and more than {limit} USDT",
+}
+"""How a rule that holds says so."""
 
 
 class PayoutRules(msgspec.Struct, frozen=True):
@@ -59,15 +65,16 @@ def judge(rules: PayoutRules, amount_units: int, cleared: Cleared, *, was_paid: 
 
 
 def _list_broken(rules: PayoutRules, amount_units: int, cleared: Cleared, was_paid: bool) -> Iterator[Reason]:
-    units, count = cleared.units + amount_units, cleared.count + 1
+    units, count, hours = cleared.units + amount_units, cleared.count + 1, str(rules.window_h)
     if rules.limit_units is not None and units > rules.limit_units:
         limit = format_units(rules.limit_units)
-        text = f"{format_units(units)} USDT within {rules.window_h} h, more than {limit}"
-        yield Reason(Source.AMOUNT, Verdict.HOLD, text)
+        yield _hold(Source.AMOUNT, amount=format_units(units), hours=hours, limit=limit)
     if rules.limit_count is not None and count > rules.limit_count:
-        text = f"{count} orders within {rules.window_h} h, more than {rules.limit_count}"
-        yield Reason(Source.COUNT, Verdict.HOLD, text)
+        yield _hold(Source.COUNT, count=str(count), hours=hours, limit=str(rules.limit_count))
     first = rules.first_limit_units
     if first is not None and amount_units > first and not was_paid:
-        text = f"never paid before, and more than {format_units(first)} USDT"
-        yield Reason(Source.FIRST, Verdict.HOLD, text)
+        yield _hold(Source.FIRST, limit=format_units(first))
+
+
+def _hold(source: Source, **values: str) -> Reason:
+    return Reason(source, Verdict.HOLD, TEXTS[source].format(**values), values)

@@ -103,9 +103,9 @@ async def find_deposit(home: Connection, chain: str, tx_hash: str, log_index: in
 
 
 async def find_hold(home: Connection, chain: str, tx_hash: str, log_index: int) -> Screening | None:
-    """The screening that keeps a deposit from its credit, if one does."""
+    """The screening that holds or refuses a deposit, if one does."""
     found = await find_deposit(home, chain, tx_hash, log_index)
-    return None if found is None or found.is_cleared else found
+    return found if found is not None and found.state in (State.HELD, State.REFUSED) else None
 
 
 async def find_one(home: Connection, screening_no: int, *, locked: bool = False) -> Screening | None:

@@ -37,11 +37,15 @@ RULES: Final = frozenset({Source.AMOUNT, Source.COUNT, Source.FIRST})
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """What one source said, in its own words or those of the rule. Only the platform's staff see it."""
+    """What one source said, in its own words or those of the rule. Only the platform's staff see it.
+
+    `values` are those of a rule, so that a page can say it in other words.
+    """
 
     source: Source
     verdict: Verdict
     text: str = ""
+    values: dict[str, str] = {}
 
 
 def worst(reasons: Iterable[Reason]) -> Verdict:
