@@ -85,8 +85,11 @@ def rewrite(text: str, page: str, source: str, homes: Mapping[str, str] = HOMES)
         if not name and source not in homes:
             return found[0]
         folder = os.path.normpath(f"docs/{os.path.dirname(name)}")
+        if name.endswith("vectors/README.md"):
+            return f"[{found['words']}]({link(page, 'clients/index', 'files')})"
         if name.endswith("/README.md") and folder in READMES:
-            return f"[{found['words']}]({link(page, READMES[folder], anchor)})"
+            home = "command-line" if anchor == "command-line" else READMES[folder]
+            return f"[{found['words']}]({link(page, home, '' if anchor == home else anchor)})"
         document = os.path.normpath(name).removeprefix("docs/") if name else source
         if document not in homes or found["mark"]:
             return found["words"]

@@ -7,7 +7,7 @@ from typer.testing import CliRunner, Result
 
 from merchant_wallet.base import signing
 from merchant_wallet.cli.program import app
-from merchant_wallet.cli.signature import SECRET_VARIABLE
+from merchant_wallet.cli.signature import CLIENTS_VARIABLE, SECRET_VARIABLE
 
 SECRET = "0123456789abcdef0123456789abcdef"
 PATH = "/merchant/createMerchantWithdrawOrder"
@@ -27,7 +27,8 @@ MD5_SIGN = "E288E4BDC300EE1855AC79F4517AAEAF"
 
 
 def sign(*options: str, body: str = json.dumps(BODY), secret: str | None = SECRET) -> Result:
-    env = {SECRET_VARIABLE: secret}
+    # Empty: the tester's environment may have it.
+    env = {SECRET_VARIABLE: secret, CLIENTS_VARIABLE: ""}
     return CliRunner().invoke(app, ["sign", "--path", PATH, *options], input=body, env=env)
 
 
@@ -55,6 +56,18 @@ def test_the_secret_may_be_an_argument_and_must_be_given() -> None:
     missing = sign(secret=None)
     assert missing.exit_code == 2
     assert SECRET_VARIABLE in missing.stderr
+
+
+def test_the_variable_of_the_quick_start_is_enough_unless_a_folder_is_named(wallet: Wallet) -> None:
+    env = {SECRET_VARIABLE: None, CLIENTS_VARIABLE: SECRET}
+    typed = ["sign", "--path", PATH, "--json"]
+    done = CliRunner().invoke(app, typed, input=json.dumps(BODY), env=env)
+    assert json.loads(done.stdout)["sign"] == HMAC_SIGN
+    made = wallet.ask("merchant", "create", "Shop")
+    wallet.variables |= {SECRET_VARIABLE: "", CLIENTS_VARIABLE: SECRET}
+    body = json.dumps({**BODY, "appKey": made["appKey"]})
+    signed = wallet.run(*typed, "--data", wallet.variables["WALLET_DATA"], stdin=body)
+    assert json.loads(signed.stdout)["sign"] == expect("HMAC", made["appSecret"], made["appKey"])
 
 
 def test_the_help_never_shows_a_secret_that_is_set() -> None:
@@ -86,7 +99,7 @@ def test_a_path_that_no_operation_has_is_refused_with_the_nearest() -> None:
 def sign_here(wallet: Wallet, app_key: str, *options: str, status: int = 0) -> Result:
     body = json.dumps({**BODY, "appKey": app_key})
     # Empty: the tester's environment may have this variable.
-    wallet.variables[SECRET_VARIABLE] = ""
+    wallet.variables |= {SECRET_VARIABLE: "", CLIENTS_VARIABLE: ""}
     return wallet.run("sign", "--path", PATH, *options, stdin=body, status=status)
 
 

@@ -137,3 +137,20 @@ def test_every_scenario_plays(keys: Mapping[str, str], platform: Platform) -> No
         assert [step["answer"]["code"] for step in steps] == [200] * len(steps)
     told = trigger(keys, "fund", "currency=EUR", "amount=1", status=1)
     assert (told["ok"], told["code"]) == (False, 40003)
+
+
+def test_a_doubled_callback_comes_twice_if_the_listener_accepts_nothing(
+    keys: Mapping[str, str], platform: Platform
+) -> None:
+    with receiver() as (url, received), listening(keys, "--forward", url, "--no-accept") as program:
+        trigger(keys, "order.paid", "amount=12.50", "mcOrderId=sbx:twice:1")
+        assert program.stdout is not None
+        shown = [json.loads(program.stdout.readline()) for _ in range(2)]
+    assert shown[0]["eventId"] == shown[1]["eventId"]
+    assert [each["eventId"] for each in received] == [each["eventId"] for each in shown]
+
+
+def test_money_goes_only_to_a_sub_user_that_was_looked_up(keys: Mapping[str, str]) -> None:
+    fields = {"fund": ("currency=KFB",), "deposit": ("chainType=ERC20",)}
+    for action, others in fields.items():
+        assert trigger(keys, action, *others, "amount=1", "extUserId=nobody", status=1)["code"] == 40400

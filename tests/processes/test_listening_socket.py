@@ -12,6 +12,7 @@ from merchant_wallet.processes.listening_socket import (
     CannotListen,
     bind,
     drop_new_connections,
+    is_taken,
     let_packets_in,
     take_systemd_socket,
 )
@@ -96,3 +97,13 @@ def test_sockets_that_are_for_another_process_are_not_taken() -> None:
 def test_two_sockets_of_systemd_are_one_too_many() -> None:
     with pytest.raises(CannotListen, match="passed 2 sockets"):
         take_systemd_socket({"LISTEN_FDS": "2", "LISTEN_PID": str(os.getpid())})
+
+
+def test_a_port_that_another_program_has_is_known_before_the_service_starts() -> None:
+    with _listen() as listening:
+        port = listening.getsockname()[1]
+        assert is_taken(LOOPBACK, port)
+        assert is_taken("localhost", port)
+    assert not is_taken(LOOPBACK, port)
+    assert not is_taken(LOOPBACK, 0)
+    assert not is_taken("192.0.2.1", port)

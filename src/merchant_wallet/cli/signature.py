@@ -1,6 +1,7 @@
 """`sign`: print what the service would sign for a request, to help with writing a client."""
 
 import difflib
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
@@ -15,6 +16,8 @@ from merchant_wallet.cli.terminal import note, print_document
 app = typer.Typer()
 
 SECRET_VARIABLE: Final = "MERCHANT_APP_SECRET"
+CLIENTS_VARIABLE: Final = "MERCHANT_WALLET_SECRET"
+"""What integrators have in their environment. With `--data` the merchant's own secret is meant instead."""
 PREFIX: Final = "/merchant/"
 Method = Literal["HMAC", "MD5"]
 
@@ -42,7 +45,8 @@ def sign(
 ) -> None:
     """Print the string to sign and the signature of a request, whose JSON body is read from standard input.
 
-    Without a secret, those of the merchant that the body's appKey names are used: its newest, and its method.
+    The secret is MERCHANT_APP_SECRET, or without --data MERCHANT_WALLET_SECRET. Otherwise those of the
+    merchant that the body's appKey names are used: its newest, and its method.
 
     \b
     Examples:
@@ -58,6 +62,7 @@ def sign(
 
     fields = wire.read_signed_texts(wire.parse_body("application/json", body))
     gate.refuse_callback({**fields})
+    secret = secret or (os.environ.get(CLIENTS_VARIABLE) if data is None else None)
     known = Signer(secret, signing.HMAC) if secret else _find_signer(data, fields.get("appKey"))
     chosen = method or known.method
     is_md5 = chosen == signing.MD5
@@ -89,7 +94,7 @@ class Signer(NamedTuple):
 def _find_signer(data: Path | None, app_key: str | None) -> Signer:
     """The newest secret and the method of the merchant with this key. Raises Failure."""
     if not app_key:
-        raise Failure(f"No secret: the body has no appKey to find it by; set {SECRET_VARIABLE}.")
+        raise Failure(f"No secret: the body has no appKey to find it by; set {CLIENTS_VARIABLE}.")
 
     async def act(session: Session) -> Signer:
         from merchant_wallet.merchants import store
@@ -97,7 +102,9 @@ def _find_signer(data: Path | None, app_key: str | None) -> Signer:
         keyring = (await session.open_base()).keyring
         merchant = await store.load_by_app_key(session.conn, keyring, app_key)
         if merchant is None:
-            raise Failure(f"No merchant has the appKey {app_key!r}.")
+            raise Failure(
+                f"No merchant has the appKey {app_key!r}. To sign with a secret, set {CLIENTS_VARIABLE}."
+            )
         return Signer(merchant.secrets[0], merchant.sign_method)
 
     try:

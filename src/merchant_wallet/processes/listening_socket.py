@@ -9,6 +9,7 @@ Rules:
 """
 
 import asyncio
+import errno
 import os
 import socket
 from collections.abc import MutableMapping
@@ -63,6 +64,17 @@ async def bind(host: str, port: int) -> socket.socket:
         else:
             return made
         await asyncio.sleep(0.2)
+
+
+def is_taken(host: str, port: int) -> bool:
+    """Whether another program has the port now. Port 0 is never taken."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        with _make_socket(found[0][0]) as probe:
+            probe.bind(found[0][4])
+    except OSError as error:
+        return port != 0 and error.errno == errno.EADDRINUSE
+    return False
 
 
 def _make_socket(family: socket.AddressFamily) -> socket.socket:

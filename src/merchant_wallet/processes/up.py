@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -41,6 +41,7 @@ from merchant_wallet.postgres.migrate import migrate
 from merchant_wallet.processes.base import make_base, prepare_master_key, require_supported
 from merchant_wallet.processes.cell_migrations import migrate_cells
 from merchant_wallet.processes.instances import find_contract_limit
+from merchant_wallet.processes.listening_socket import BIND_RETRY_S, is_taken
 from merchant_wallet.processes.own_postgres import OwnPostgres, require_own
 from merchant_wallet.processes.runtime_file import remove_runtime_file, write_runtime_file
 from merchant_wallet.processes.side_users import (
@@ -60,6 +61,7 @@ log = structlog.get_logger("up")
 SIDES: Final = ("serve", "work")
 POLL_S: Final = 0.2
 KILL_MARGIN_S: Final = 10.0
+MANY_MIGRATIONS: Final = 10
 READY_PREFIX: Final = "ready: "
 FAILED_PREFIX: Final = "failed: "
 
@@ -202,10 +204,16 @@ class ProcessSupervisor:
             self._stop()
 
     def _start(self) -> None:
+        settings = self._settings
+        if is_taken(settings.host, settings.port):
+            # It may be the previous server, which is still finishing its requests.
+            self._progress(
+                f"another program has {settings.host} port {settings.port}: trying for {BIND_RETRY_S:g} s. "
+                "Stop it, or choose a free port with --port 0"
+            )
         url = self._find_database()
         limit = find_contract_limit(url).version
-        for name in migrate(url, self._progress, contract_to=limit):
-            log.info("migrated", migration=name)
+        _log_migrations(migrate(url, self._progress, contract_to=limit))
         roles = grant(
             url, {Side.WEB: postgres.WEB_ROLE, Side.WORKER: postgres.WORKER_ROLE} if self._postgres else None
         )
@@ -232,8 +240,7 @@ class ProcessSupervisor:
         """Migrate the apart cells. One that is away does not hinder the start: its merchants wait."""
         cells = migrate_cells(url, dict(self._settings.cell_urls), roles, self._progress, contract_to=limit)
         for cell, names in cells.applied.items():
-            for name in names:
-                log.info("migrated", cell=cell, migration=name)
+            _log_migrations(names, cell=cell)
         for cell, cause in cells.left_out.items():
             log.warning("cell not migrated", cell=cell, cause=cause)
 
@@ -345,6 +352,15 @@ class ProcessSupervisor:
         os.close(self._read_fd)
         if self._postgres is not None:
             self._postgres.stop()
+
+
+def _log_migrations(names: Sequence[str], **where: str) -> None:
+    """Log each migration; all those of a new database in one line, so that a reader sees what follows."""
+    if len(names) > MANY_MIGRATIONS:
+        log.info("migrated", migrations=len(names), first=names[0], last=names[-1], **where)
+        return
+    for name in names:
+        log.info("migrated", migration=name, **where)
 
 
 def run_up(settings: Settings, say: Say, progress: Say) -> int:

@@ -4,7 +4,7 @@ Rules:
 - Each callback is verified before it is shown or forwarded. One that is not genuine is never forwarded.
 - It is forwarded unchanged, with its headers, so that the receiver checks it like any other.
 - What the receiver accepts is reported to the service, which then stops sending it. What it does not accept
-  comes again, as from a real notifyUrl.
+  comes again, as from a real notifyUrl. With `--no-accept` everything does.
 - After a break the stream continues behind the last event that was seen.
 """
 
@@ -246,10 +246,9 @@ def _forward(listener: Listener, came: Came) -> dict[str, Any]:
         return {"forwarded": False, "reason": f"{type(error).__name__}: {error}", "accepted": False}
     took_ms = round((time.monotonic() - began_s) * 1000)
     accepted = answer.status_code == 200 and answer.text.strip().lower() == "success"
-    if accepted:
+    if accepted and listener.accepts:
         listener.accepted.add(came.event_id)
-        if listener.accepts:
-            _report(listener, came.event_id)
+        _report(listener, came.event_id)
     return {
         "forwarded": True,
         "httpStatus": answer.status_code,
