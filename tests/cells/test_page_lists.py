@@ -10,6 +10,7 @@ import pytest
 from tests.cells.layout import Layout
 from tests.reporting.conftest import COIN, EVM_ADDRESS, Clock, ReportingScene
 
+from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
@@ -29,6 +30,9 @@ from merchant_wallet.reporting import (
 from merchant_wallet.reporting.callbacks import CallbackFilter
 from merchant_wallet.reporting.cells import Reach, Source
 from merchant_wallet.reporting.deposits import DepositFilter
+from merchant_wallet.reporting.finance import months, movements
+from merchant_wallet.reporting.finance.periods import parse_month
+from merchant_wallet.reporting.finance.reports import read_report
 from merchant_wallet.reporting.orders import OrderFilter
 from merchant_wallet.reporting.paging import Connection, Page
 
@@ -133,6 +137,10 @@ async def _play(scene: ReportingScene) -> list[int]:
     return shops
 
 
+MONTH = parse_month("2024-10")
+FORGET = ("delete from daily_figure", "delete from daily_movement", "delete from figure_cursor")
+
+
 async def _list_pages(read: Callable[[str | None], Awaitable[Page[Any]]]) -> list[Page[Any]]:
     """The pages of a list to its end, and back to its beginning."""
     pages = [await read(None)]
@@ -174,7 +182,7 @@ def test_look_ups_and_sums_are_the_same_over_two_cells(keeps: bool, layout: Layo
         async with _opened(layout) as moved:
             scene, shops = moved.scene, moved.shops
             home = scene.conn
-            for statement in ("delete from daily_figure", "delete from figure_cursor"):
+            for statement in FORGET:
                 await home.execute(statement.encode())
 
             async def read(cells: Reach) -> dict[str, Any]:
@@ -192,13 +200,18 @@ def test_look_ups_and_sums_are_the_same_over_two_cells(keeps: bool, layout: Layo
                     "sums": [await figures.sum_volume(cells, 0, shop) for shop in (None, *shops)],
                     "payouts": await figures.sum_payouts(cells, 0, shops),
                     "overview": await figures.read_overview(home, cells),
+                    "reports": [await read_report(cells, MONTH, shop) for shop in (None, *shops)],
+                    "fees": [await movements.list_fees(cells, MONTH, shop) for shop in (None, *shops)],
+                    "ranked": await movements.rank_fees(cells, MONTH),
                     "queued": await payout_blockers.count_queued(cells, ["ERC20", "TRC20"]),
                     "entries": await entries.find_entries(cells, order.mc_order_id),
                 }
 
             await rollup.advance_all(home, scene.clock(), pause_s=0)
             before = await read(scene.cells)
-            for statement in ("delete from daily_figure", "delete from figure_cursor"):
+            digest = await months.make_again(Databases(home), MONTH)
+            assert digest[1] is None
+            for statement in FORGET:
                 await home.execute(statement.encode())
             both = await moved.move(keeps=keeps)
             for cell in (home, moved.far):
@@ -206,6 +219,7 @@ def test_look_ups_and_sums_are_the_same_over_two_cells(keeps: bool, layout: Layo
             after = await read(both)
             for name, told in before.items():
                 assert after[name] == told, name
+            assert await months.make_again(Databases(home, {layout.far_id: moved.far}), MONTH) == digest
             assert before["overview"].figures_behind == 0
             assert sum(one.orders for one in before["statuses"][0]) == 15
 

@@ -19,7 +19,14 @@ from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.finance import desk, months, movements, network_fees, solvency
 from merchant_wallet.reporting.finance.accounting_rows import Movement, read_movements
 from merchant_wallet.reporting.finance.movements import Fee
-from merchant_wallet.reporting.finance.periods import Period, format_day, month_of, parse_period
+from merchant_wallet.reporting.finance.periods import (
+    Period,
+    format_day,
+    month_of,
+    next_month,
+    parse_period,
+    previous_month,
+)
 from merchant_wallet.reporting.finance.reports import Report, find_problem, read_report
 from merchant_wallet.web.accounting_files import CONTENT_TYPE
 from merchant_wallet.web.finance_documents import MAX_MOVEMENTS, make_report, make_statement
@@ -54,8 +61,12 @@ class Asked:
     @property
     def query(self) -> str:
         """The same as the query of a URL."""
+        return self.query_of(self.period)
+
+    def query_of(self, period: Period) -> str:
+        """Another period of the same book."""
         merchant = "" if self.merchant_id is None else f"&merchant={self.merchant_id}"
-        return f"period={self.period.name}{merchant}"
+        return f"period={period.name}{merchant}"
 
     @property
     def file_name(self) -> str:
@@ -105,9 +116,18 @@ async def show_finance(request: ConsoleRequest, conn: Connection) -> Response:
         "account_name": lambda kind: name_account_kind(kind, request.translate),
         "kind_name": lambda kind: name_kind(kind, request.translate),
         "day_name": format_day,
+        "earlier": asked.query_of(previous_month(asked.period)) if asked.period.is_month else "",
+        "later": _find_later(asked, request.at_ms),
     }
     values |= await _read_platform(request, conn, asked)
     return request.page("console/finance.html", active="finance", **values)
+
+
+def _find_later(asked: Asked, at_ms: int) -> str:
+    """The query of the month after, if it has begun."""
+    if not asked.period.is_month or asked.period.until_ms > at_ms:
+        return ""
+    return asked.query_of(next_month(asked.period))
 
 
 async def _read_platform(request: ConsoleRequest, conn: Connection, asked: Asked) -> dict[str, Any]:
