@@ -56,6 +56,7 @@ ROWS = {
     "GET /console/merchants/{merchant_id:int}/sub-users/{ext:path}": ALL,
     "GET /console/merchants/{merchant_id:int}/users/{user_id:int}": ALL,
     "POST /console/merchants/{merchant_id:int}/users/{user_id:int}": HANDS,
+    "POST /console/merchants/{merchant_id:int}/users/{user_id:int}/pin": "owner operator merchant",
     "GET /console/operators": STAFF,
     "GET /console/operators/new": "owner",
     "POST /console/operators/new": "owner",

@@ -132,3 +132,25 @@ def test_a_sub_users_former_address_leads_to_the_page(
     assert operator.post(f"{own}/sub-users/player-7", {"do": "pause"}, seen="/console").status_code == 405
     user_id = int(player["userId"])
     assert platform.rows("select paused from sub_user where user_id = %s", user_id) == [(False,)]
+
+
+def test_the_merchants_own_person_resets_a_pin_of_its_own_sub_users_alone(
+    platform: Platform, people: People, shop: Shop, player: dict[str, Any]
+) -> None:
+    platform.rows(
+        "update sub_user set pin_hash = '$argon2id$x', pin_set_ms = 1 where user_id = %s",
+        int(player["userId"]),
+    )
+    url = f"/console/merchants/{shop.merchant_id}/users/{player['userId']}"
+    stranger = people.signed_in("merchant", platform.open_merchant().merchant_id)
+    assert stranger.post(f"{url}/pin", {}).status_code == 404
+    assert people.signed_in("auditor").post(f"{url}/pin", {}).status_code == 403
+    own = people.signed_in("merchant", shop.merchant_id)
+    page = own.page(url)
+    assert "Reset the PIN" in page
+    assert "Save limits" not in page
+    told = read_text(own.follow(own.post(f"{url}/pin", {})).text)
+    assert "The PIN is gone" in told
+    assert "PIN reset 20" in told
+    rows = platform.rows("select actor, subject from audit_entry where action = 'sub_user.reset_pin'")
+    assert [(actor.split(":")[0], subject) for actor, subject in rows] == [("merchant", "sub-user player-7")]

@@ -4,6 +4,8 @@ import pytest
 from tests.journeys.conftest import Clock, Platform, Shop
 from tests.wallet_site.conftest import Browser, texts
 
+from merchant_wallet.sub_users import pins
+
 CLOCK_MS = 1_763_712_000_000
 PAGE = "/wallet/security"
 PIN, OTHER_PIN = "482913", "750264"
@@ -246,3 +248,30 @@ def test_what_a_sub_user_sets_is_in_the_audit_log(shop: Shop, browser: Browser) 
         ("sub_user.set", "127.0.0.1", controls | {"limitDebit": "10"}),
         ("sub_user.change_pin", "127.0.0.1", None),
     ]
+
+
+def test_after_a_reset_the_sub_user_is_told_and_guards_only_tighten_for_a_day(
+    shop: Shop, browser: Browser, clock: Clock
+) -> None:
+    enter(shop, browser)
+    browser.send(LIMITS, limit_debit="10", limit_day="50", pin=PIN)
+    shop.platform.operate(lambda conn: pins.reset(conn, shop.merchant_id, "alice", clock()))
+    clock.advance(1000)
+    page = browser.open(shop.user("alice")["url"])
+    assert "Your PIN was reset" in texts(page)
+    assert "Tell them at once." in texts(browser.get(PAGE))
+    set_pin(browser)
+    assert "Your PIN was reset" in texts(browser.get(PAGE))
+    for limit_debit, limit_day in (("11", "50"), ("10", "")):
+        refused = browser.send(LIMITS, limit_debit=limit_debit, limit_day=limit_day, pin=PIN)
+        assert refused.status_code == 422
+        assert "For 24 h more, limits can only be lowered and debits paused." in texts(refused)
+    assert browser.send(LIMITS, limit_debit="9", limit_day="50", pin=PIN).status_code == 303
+    assert browser.send(DEBITS, debits="pause", pin=PIN).status_code == 303
+    assert browser.send(DEBITS, debits="resume", pin=PIN).status_code == 422
+    shop.platform.rows(
+        "update sub_user set links_void_until_ms = links_void_until_ms - %s where merchant_id = %s",
+        24 * 60 * MINUTE_MS,
+        shop.merchant_id,
+    )
+    assert browser.send(DEBITS, debits="resume", pin=PIN).status_code == 303

@@ -4,7 +4,7 @@ Rules:
 - A merchant's user finds only its own merchant's sub-users.
 - A path names a sub-user by the platform's userId. A merchant's own id may be anything, also `..`, which
   browsers resolve before they send a request.
-- A PIN is never shown here. It can only be removed.
+- A PIN is never shown here. It can only be removed, also by the merchant's own users.
 """
 
 from typing import Final
@@ -94,6 +94,11 @@ def url_of(merchant_id: int, user_id: int | str) -> str:
     return f"{merchants.url_of(merchant_id)}/users/{user_id}"
 
 
+async def reset_pin(request: ConsoleRequest, conn: Connection) -> Response:
+    """Remove the PIN."""
+    return await _reset_pin(request, conn, await _find(request))
+
+
 async def _reset_pin(request: ConsoleRequest, conn: Connection, line: SubUserLine) -> Response:
     merchant_id = read_id(request, "merchant_id")
     cell = await request.cells.of(merchant_id)
@@ -102,7 +107,10 @@ async def _reset_pin(request: ConsoleRequest, conn: Connection, line: SubUserLin
         told.before = {"hadPin": was_set}
     return request.redirect(
         url_of(merchant_id, line.user_id),
-        N_("The PIN is gone. Open wallet pages and links are void. The next new link may set a PIN."),
+        N_(
+            "The PIN is gone. Open wallet pages, links and shared receipts are void. The next new link may"
+            " set a PIN. For 24 hours the sub-user can only lower limits and pause debits."
+        ),
     )
 
 
@@ -188,5 +196,6 @@ ROUTES: Final = (
     Page(SUB_USERS, show_sub_users, Right.READ, own_book=True),
     Page(ONE_SUB_USER, show_sub_user, Right.READ),
     Page(ONE_SUB_USER, change_sub_user, Right.CHANGE_SUB_USER, POST),
+    Page(f"{ONE_SUB_USER}/pin", reset_pin, Right.RESET_PIN, POST),
     Page(FORMER, redirect_former, Right.READ),
 )

@@ -29,6 +29,7 @@ class Right(StrEnum):
     CHANGE_MERCHANT = "change merchant"
     CHANGE_SECRET = "change secret"
     CHANGE_SUB_USER = "change sub-user"
+    RESET_PIN = "reset PIN"
     SET_RATE = "set rate"
     APPROVE_WITHDRAWAL = "approve withdrawal"
     CANCEL_WITHDRAWAL = "cancel withdrawal"
@@ -59,6 +60,7 @@ RIGHTS: Final[Mapping[str, frozenset[Right]]] = {
             Right.CANCEL_WITHDRAWAL,
             Right.RESEND_CALLBACK,
             Right.CHANGE_SECRET,
+            Right.RESET_PIN,
         }
     ),
 }

@@ -40,6 +40,9 @@ QUERIES = Queries(
     },
 )
 MAX_PAGE: Final = 500
+TIGHT_AFTER_RESET_MS: Final = 24 * 60 * 60_000
+"""For so long after a reset of the PIN the sub-user's guards can only be tightened on the wallet page. The
+merchant's own person may reset a PIN, and the guards are there against the merchant's debits."""
 NO_PIN: Final = "Set a PIN first."
 
 _SHOWN_AS: Final = {name: _to_camel_case(name.removesuffix("_units")) for name in CONTROLS}
@@ -57,11 +60,19 @@ class PinMissing(Exception):
         super().__init__(NO_PIN)
 
 
+class ResetTooFresh(Exception):
+    """The PIN was reset so lately that the guards may only be tightened, until `until_ms`."""
+
+    def __init__(self, until_ms: int) -> None:
+        super().__init__("The PIN was reset a short time ago: limits can only be lowered.")
+        self.until_ms = until_ms
+
+
 class SubUserLine(Controls, frozen=True, kw_only=True):
     """A sub-user with its wallet and controls.
 
     `day_debited_units` is the sum of debits on UTC day `day` (days since the epoch).
-    `pin_locked_until_ms` may be in the past.
+    `pin_locked_until_ms` may be in the past. `links_void_until_ms` is when the PIN was last reset, or 0.
     """
 
     user_id: int
@@ -74,6 +85,7 @@ class SubUserLine(Controls, frozen=True, kw_only=True):
     has_pin: bool
     pin_set_ms: int | None
     pin_locked_until_ms: int
+    links_void_until_ms: int
     day: int
     day_debited_units: int
     created_ms: int
@@ -108,7 +120,7 @@ async def set_controls_by_user(
 
     `pins.check` commits by itself, so it can't be called here. The change and the client's address `source`
     are written to the audit log, over `home` if the cell is apart. Raises PinMissing if no PIN is set,
-    SubUserUnknown, and ValueError for a limit that is not an amount.
+    ResetTooFresh, SubUserUnknown, and ValueError for a limit that is not an amount.
     """
     values = {**_check_changes(changes), "merchant_id": merchant_id}
     ext_user_id = (await read_by_user_id(conn, merchant_id, user_id)).ext_user_id
@@ -121,10 +133,20 @@ async def set_controls_by_user(
             raise PinMissing
         await conn.execute(QUERIES["write_controls"].text, {**values, "user_id": user_id})
         after = await read_by_user_id(conn, merchant_id, user_id)
+        if (until_ms := before.links_void_until_ms + TIGHT_AFTER_RESET_MS) > at_ms and loosens(before, after):
+            raise ResetTooFresh(until_ms)
         described = (describe_controls(before), describe_controls(after))
         if described[0] != described[1]:
             told.before, told.after = described
     return after
+
+
+def loosens(before: Controls, after: Controls) -> bool:
+    """Whether a change lets the merchant debit more than before. Pure."""
+    if before.paused and not after.paused:
+        return True
+    pairs = ((getattr(before, name), getattr(after, name)) for name in LIMITS)
+    return any(was is not None and (becomes is None or becomes > was) for was, becomes in pairs)
 
 
 def describe_controls(controls: Controls) -> dict[str, str | bool | None]:

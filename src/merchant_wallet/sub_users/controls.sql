@@ -15,7 +15,7 @@ update sub_user
 -- Sub-users with their balances.
 select s.user_id, s.ext_user_id, s.username, a.currency, a.balance as balance_units, s.evm_address, s.tron_address,
        {controls}, s.pin_hash is not null as has_pin,
-       s.pin_set_ms, s.pin_locked_until_ms, a.day, a.day_debited as day_debited_units, s.created_ms
+       s.pin_set_ms, s.pin_locked_until_ms, s.links_void_until_ms, a.day, a.day_debited as day_debited_units, s.created_ms
   from sub_user s
   join account a on a.merchant_id = s.merchant_id and a.account_id = s.user_id;
 

@@ -16,7 +16,7 @@ from merchant_wallet.base.money import format_units, parse_units
 from merchant_wallet.book.sub_user import LIMITS
 from merchant_wallet.sub_users import controls, pins
 from merchant_wallet.sub_users.activity import read_wallet
-from merchant_wallet.sub_users.controls import PinMissing
+from merchant_wallet.sub_users.controls import PinMissing, ResetTooFresh
 from merchant_wallet.sub_users.pins import PinLocked, PinRefused, PinWrong
 from merchant_wallet.wallet_site.request import Connection, WalletRequest
 from merchant_wallet.web.forms import BadForm
@@ -132,6 +132,8 @@ async def _attempt(
         return {compared: _describe_lock(request, error.until_ms)}
     except PinMissing as error:
         return {compared: request.translate(str(error))}
+    except ResetTooFresh as error:
+        return {compared: _describe_reset(request, error.until_ms)}
     except PinRefused as error:
         return {chosen: request.translate(str(error))}
     return {}
@@ -142,6 +144,14 @@ def _describe_lock(request: WalletRequest, until_ms: int) -> str:
     if minutes < 60:
         return request.translate(N_("Too many wrong PINs. Try again in {count} min."), count=minutes)
     return request.translate(N_("Too many wrong PINs. Try again in {count} h."), count=-(-minutes // 60))
+
+
+def _describe_reset(request: WalletRequest, until_ms: int) -> str:
+    hours = -(-(until_ms - request.at_ms) // (60 * _MINUTE_MS))
+    told = N_(
+        "Your PIN was reset a short time ago. For {count} h more, limits can only be lowered and debits paused."
+    )
+    return request.translate(told, count=hours)
 
 
 async def _refuse(request: WalletRequest, conn: Connection, wrong: str, errors: dict[str, str]) -> Response:
