@@ -152,5 +152,8 @@ def test_the_merchants_own_person_resets_a_pin_of_its_own_sub_users_alone(
     told = read_text(own.follow(own.post(f"{url}/pin", {})).text)
     assert "The PIN is gone" in told
     assert "PIN reset 20" in told
-    rows = platform.rows("select actor, subject from audit_entry where action = 'sub_user.reset_pin'")
+    rows = platform.rows(
+        "select actor, subject from audit_entry where action = 'sub_user.reset_pin' and merchant_id = %s",
+        shop.merchant_id,
+    )
     assert [(actor.split(":")[0], subject) for actor, subject in rows] == [("merchant", "sub-user player-7")]
