@@ -42,6 +42,7 @@ COMMANDS = (
     "merchant move",
     "merchant show",
     "merchant set",
+    "merchant look",
     "merchant suspend",
     "merchant payout-rules",
     "merchant resume",

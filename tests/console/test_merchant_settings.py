@@ -100,6 +100,9 @@ def test_every_setting_can_be_changed(platform: Platform, people: People, shop: 
         "require-pin": "on",
         "frame-origins": "https://shop.example",
         "deposit-notify-url": "http://127.0.0.1:9/deposits",
+        "brand-colour": "#8A1538",
+        "brand-logo": "ab" * 32,
+        "customer-url": "https://shop.example/wallet",
     }
     operator = people.signed_in("operator")
     form = {**settings_form(operator, shop), **typed}

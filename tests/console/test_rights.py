@@ -34,6 +34,8 @@ ROWS = {
     "POST /console/merchants/{merchant_id:int}/status": HANDS,
     "GET /console/merchants/{merchant_id:int}/settings": ALL,
     "POST /console/merchants/{merchant_id:int}/settings": HANDS,
+    "GET /console/merchants/{merchant_id:int}/logo": HANDS,
+    "POST /console/merchants/{merchant_id:int}/logo": HANDS,
     "GET /console/merchants/{merchant_id:int}/rates": ALL,
     "POST /console/merchants/{merchant_id:int}/rates": HANDS,
     "POST /console/merchants/{merchant_id:int}/fees": HANDS,

@@ -75,6 +75,9 @@ async def test_a_new_merchant_has_the_defaults_that_the_interface_promises(conn:
         "rate-limit": "none",
         "deposit-notify-url": "none",
         "frame-origins": "none",
+        "brand-colour": "none",
+        "brand-logo": "none",
+        "customer-url": "none",
     }
     assert (merchant.status, merchant.settings_version, merchant.created_ms) == ("active", 1, NOW_MS)
     assert merchant.secrets == (new.app_secret,)
@@ -197,6 +200,9 @@ async def test_every_setting_can_be_changed_and_read_back(conn: store.Connection
         "rate-limit": "7",
         "deposit-notify-url": "https://shop.example/deposits",
         "frame-origins": "http://localhost:5173 https://shop.example",
+        "brand-colour": "#8a1538",
+        "brand-logo": "ab" * 32,
+        "customer-url": "https://shop.example/wallet",
     }
     await store.change_settings(conn, KEYRING, merchant_id, texts)
     assert show_settings(await load(conn, merchant_id)) == texts

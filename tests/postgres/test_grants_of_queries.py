@@ -65,6 +65,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "merchants/addresses.sql": BOTH,
     "merchants/app_keys.sql": WEB,
     "merchants/books.sql": BOTH,
+    "merchants/brand.sql": WEB,
     "merchants/cells/carrying.sql": BOTH,
     "merchants/cells/copies.sql": (),
     "merchants/cells/fence.sql": WORKER,

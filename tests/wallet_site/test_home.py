@@ -22,7 +22,7 @@ def test_balance_name_and_movements_are_on_the_first_page(platform: Platform, br
     shop.client.do(TOP_UP, mcOrderId="t1", amount="50.5", address=alice["address"], currency="KFB")
     shop.client.do(PAY, mcOrderId="c1", amount="30.25", extUserId="alice", currency="KFB")
     said = texts(browser.open(alice["url"]))
-    assert "Balance live reconnecting not live since 120.25 KFB alice" in said
+    assert re.search(r"Balance .*live .*120\.25 KFB alice", said)
     assert "You paid Harbour Tea 2025-11-21 08:00:00 UTC · Order c1 \u221230.25 KFB" in said
     assert "Harbour Tea paid you 2025-11-21 08:00:00 UTC · Order t1 +50.50 KFB" in said
     assert "Correction by the platform 2025-11-21 08:00:00 UTC +100.00 KFB" in said

@@ -265,7 +265,7 @@ def test_after_a_reset_the_sub_user_is_told_and_guards_only_tighten_for_a_day(
     for limit_debit, limit_day in (("11", "50"), ("10", "")):
         refused = browser.send(LIMITS, limit_debit=limit_debit, limit_day=limit_day, pin=PIN)
         assert refused.status_code == 422
-        assert "For 24 h more, limits can only be lowered and debits paused." in texts(refused)
+        assert "For 24 h more, you can only lower limits and pause debits." in texts(refused)
     assert browser.send(LIMITS, limit_debit="9", limit_day="50", pin=PIN).status_code == 303
     assert browser.send(DEBITS, debits="pause", pin=PIN).status_code == 303
     assert browser.send(DEBITS, debits="resume", pin=PIN).status_code == 422

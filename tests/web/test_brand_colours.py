@@ -54,7 +54,9 @@ def test_contrast_is_that_of_the_standard() -> None:
 def test_the_surfaces_are_those_of_the_pages() -> None:
     found = re.findall(r"--(bg|surface|surface-2|surface-3): (#[0-9a-f]{6});", BASE)
     assert tuple(value for _, value in found[:4]) == LIGHT_SURFACES
-    assert tuple(value for _, value in found[4:8]) == DARK_SURFACES == tuple(value for _, value in found[8:12])
+    assert (
+        tuple(value for _, value in found[4:8]) == DARK_SURFACES == tuple(value for _, value in found[8:12])
+    )
 
 
 def test_the_stylesheet_names_nothing_that_the_pages_do_not_have() -> None:

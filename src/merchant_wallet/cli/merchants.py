@@ -15,6 +15,7 @@ from merchant_wallet.cli.merchant_access import KEPT_ONCE, record_change
 from merchant_wallet.cli.merchant_access import app as access
 from merchant_wallet.cli.merchant_facts import describe
 from merchant_wallet.cli.merchant_keys import app as keys
+from merchant_wallet.cli.merchant_look import app as look
 from merchant_wallet.cli.merchant_moves import app as moves
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
 from merchant_wallet.cli.payout_rules import app as payout_rules
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Open merchants, change their settings, keys and secrets.", no_args_is_help=True)
 app.add_typer(access)
 app.add_typer(keys)
+app.add_typer(look)
 app.add_typer(moves)
 app.add_typer(payout_rules)
 

@@ -40,7 +40,7 @@ _MOVED: Final = N_(
 _SAVED: Final = N_("Saved. It takes effect from the next request on.")
 _SAME: Final = N_("Nothing was changed.")
 _SAVED_AND_PROPOSED: Final = N_("The rest was saved. This takes effect when another person accepts it.")
-_SECURE: Final = ("deposit-notify-url", "frame-origins")
+_SECURE: Final = ("deposit-notify-url", "frame-origins", "customer-url")
 _MARK_LENGTH: Final = 12
 
 

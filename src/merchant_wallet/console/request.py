@@ -205,7 +205,7 @@ class Page:
     that merchant, otherwise for the platform. With `own_book` a merchant's user may open it too, for its own
     book: the handler then shows only `request.merchant_id`. `extends_session` is False for requests that an
     open page makes by itself: they do not keep the session alive. `keeps_form` is False for forms with
-    secrets: they are not given back after a session has ended.
+    secrets: they are not given back after a session has ended. With `max_file_bytes` a form may have a file.
     """
 
     path: str
@@ -215,6 +215,7 @@ class Page:
     own_book: bool = False
     extends_session: bool = True
     keeps_form: bool = True
+    max_file_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,7 @@ def make_route(context: PageContext, page: Page | PublicPage) -> Route:
 
     async def serve(http: Request) -> Response:
         assert isinstance(page, Page)
-        form = await read_form(http) if page.method == POST else Form([])
+        form = await read_form(http, max_file_bytes=page.max_file_bytes) if page.method == POST else Form([])
         async with context.connections.take() as conn:
             request = None
             try:

@@ -21,6 +21,8 @@ CHOICE: Final = "choice"
 SWITCH: Final = "switch"
 CHECKS: Final = "checks"
 PERCENT: Final = "percent"
+COLOUR: Final = "colour"
+LOGO: Final = "logo"
 _NONE: Final = "none"
 
 
@@ -222,6 +224,28 @@ GROUPS: Final = (
                 N_("Origins such as https://shop.example, one a line. Empty: none."),
                 AREA,
                 may_be_empty=True,
+            ),
+        ),
+    ),
+    FieldGroup(
+        "brand",
+        N_("Look of the wallet"),
+        N_("What customers see on their wallet pages and receipts. Texts stay readable with any colour."),
+        (
+            SettingField(
+                "brand-colour",
+                N_("Colour"),
+                N_("Such as #8a1538. Empty: the platform's."),
+                COLOUR,
+                may_be_empty=True,
+            ),
+            SettingField("brand-logo", N_("Logo"), "", LOGO, may_be_empty=True),
+            SettingField(
+                "customer-url",
+                N_("Where customers open their wallets"),
+                N_("Your page with their wallet link. A wallet whose session has ended leads there."),
+                may_be_empty=True,
+                inputmode="url",
             ),
         ),
     ),

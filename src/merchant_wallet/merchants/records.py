@@ -70,7 +70,8 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
 
     `secrets` are the live ones, newest first. Empty `networks` and `allowed_addresses` mean "any". None
     means: no limit for `daily_limit_units`, the platform's limit for `rate_limit` (requests a second, 0 is no
-    limit), no callbacks about deposits for `deposit_notify_url`. Only pages of `frame_origins` may frame the
+    limit), no callbacks about deposits for `deposit_notify_url`, the platform's own look for `brand_colour`
+    and `brand_logo`, no page of the merchant for `customer_url`. Only pages of `frame_origins` may frame the
     wallet page. `settings_version` is the version of these values: the book refuses a command made under an
     older one. `is_carried` says whether the book's cell knows this version.
 
@@ -105,6 +106,9 @@ class Merchant(msgspec.Struct, frozen=True, kw_only=True):
     created_ms: int
     deposit_notify_url: str | None = None
     frame_origins: tuple[str, ...] = ()
+    brand_colour: str | None = None
+    brand_logo: str | None = None
+    customer_url: str | None = None
     second_approval_limit_units: int = SECOND_LIMIT_UNITS
     key_no: int = 1
     key_operations: frozenset[str] = frozenset()
@@ -262,6 +266,17 @@ def _parse_url(text: str) -> str | None:
     return text
 
 
+def _parse_form(form: re.Pattern[str]) -> Callable[[str], str | None]:
+    def parse(text: str) -> str | None:
+        if text.lower() == _NONE:
+            return None
+        if form.fullmatch(text.lower()) is None:
+            raise InvalidInput(text[:_MAX_URL], "is not")
+        return text.lower()
+
+    return parse
+
+
 def _parse_origin(text: str) -> str:
     """An origin as browsers send it. It goes into a header, so nothing else is accepted."""
     form = _ORIGIN.fullmatch(text.lower().removesuffix("/"))
@@ -289,12 +304,19 @@ def _show_switch(value: bool) -> str:
     return "on" if value else "off"
 
 
+def _show_text_or_none(value: str | None) -> str:
+    return _NONE if value is None else value
+
+
 def _show_or_none(show: Callable[[_T], str]) -> Callable[[_T | None], str]:
     return lambda value: _NONE if value is None else show(value)
 
 
 _FEE_RATE_RULE: Final = "a share between 0 and 1, such as 0.005"
 _AMOUNT_RULE: Final = "an amount such as 1000 or 2.5"
+_URL_RULE: Final = f"a URL of at most {_MAX_URL} characters, or {_NONE}"
+_COLOUR: Final = re.compile("#[0-9a-f]{6}")
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
 
 SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
     {
@@ -372,8 +394,8 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
         "deposit-notify-url": Setting(
             "deposit_notify_url",
             _parse_url,
-            lambda url: _NONE if url is None else str(url),
-            f"a URL of at most {_MAX_URL} characters, or {_NONE}",
+            _show_text_or_none,
+            _URL_RULE,
         ),
         "frame-origins": Setting(
             "frame_origins",
@@ -381,6 +403,13 @@ SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
             _show_list,
             f"origins such as https://shop.example (http:// for localhost, in the sandbox), or {_NONE}",
         ),
+        "brand-colour": Setting(
+            "brand_colour", _parse_form(_COLOUR), _show_text_or_none, f"a colour such as #8a1538, or {_NONE}"
+        ),
+        "brand-logo": Setting(
+            "brand_logo", _parse_form(_DIGEST), _show_text_or_none, f"the digest of a stored logo, or {_NONE}"
+        ),
+        "customer-url": Setting("customer_url", _parse_url, _show_text_or_none, _URL_RULE),
     }
 )
 """The settings of a merchant, by the name that is typed."""

@@ -3,7 +3,7 @@
 Rules:
 - Loosened: a higher approval limit or daily limit, a removed daily limit, a new address on the allow-list, a
   removed allow-list, a fee that moves further than the band within a day. And rules for payouts: a higher or
-  removed limit, a shorter window, other hours.
+  removed limit, a shorter window, other hours. And another look of the wallet pages.
 - One person may make the opposite changes.
 - A fee is compared with the current fee and with the fee of 24 hours ago from the audit log. So small steps
   do not add up to a large one, and one person can't undo what two people did.
@@ -29,6 +29,8 @@ FEE_MINIMUM: Final = "withdraw-fee-min"
 WINDOW: Final = "payout-window"
 HOURS: Final = "payout-hours"
 FEES: Final = (*FEE_RATES, FEE_MINIMUM)
+BRAND: Final = ("brand-colour", "brand-logo", "customer-url")
+"""Customers trust what looks like their merchant, and follow its links."""
 TWO_PERSON_SETTINGS: Final = (
     "approval-limit",
     "second-approval-limit",
@@ -40,6 +42,7 @@ TWO_PERSON_SETTINGS: Final = (
     HOURS,
     "allowed-addresses",
     *FEES,
+    *BRAND,
 )
 """The settings whose change may need two people."""
 SAMPLE_UNITS: Final = 100_000_000
@@ -65,6 +68,8 @@ def _loosens(name: str, before: Merchant, after: Merchant, day_old_fees: DayOldF
         return was is not None
     if name == "allowed-addresses":
         return bool(was) and (not becomes or bool(becomes - was))
+    if name in BRAND:
+        return becomes is not None
     moved = max(abs(becomes - was), abs(becomes - day_old_fees.get(name, was))) if name in FEES else 0
     if name in FEE_RATES:
         return bool(moved > band_e8)

@@ -86,6 +86,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "cell_state": Grant(_READ, "select, update (version, is_open, home_no)"),
     # Merchants and sub-users.
     "merchant": Grant(_CHANGE, "select, update (carried_version, move_version)"),
+    "brand_logo": Grant("select, insert"),
     "merchant_secret": Grant("select, insert, update (retired_ms, expires_ms)", _READ),
     "merchant_key": Grant("select, insert, update (name, operations, networks, revoked_ms)", _READ),
     "merchant_key_secret": Grant("select, insert, update (retired_ms, expires_ms)", _READ),

@@ -13,6 +13,7 @@ HOME: Final = frozenset(
         "asked_act",
         "audit_entry",
         "audit_head",
+        "brand_logo",
         "cancel_signed",
         "cell",
         "cell_move",

@@ -12,11 +12,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from merchant_wallet.merchants.brand import Brand, read_brand
 from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import WalletShown, read_wallet
 from merchant_wallet.sub_users.links import LINK_KEY, LinkExpired, read_link_token
 from merchant_wallet.sub_users.sessions import LinkRevoked
 from merchant_wallet.wallet_site.request import COOKIE, HOME, Connection, WalletRequest, show_message
+from merchant_wallet.wallet_site.start import START_AGE_S, START_COOKIE, make_start_token
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.languages import N_
 
@@ -33,8 +35,10 @@ def make_link_route(context: PageContext) -> Route:
         at_ms = context.clock()
         try:
             link = read_link_token(key, request.path_params["token"], at_ms)
-        except LinkExpired:
-            return _refuse(request, context, 410)
+        except LinkExpired as expired:
+            async with context.connections.take() as home:
+                known = await read_brand(home, expired.link.merchant_id)
+            return _refuse(request, context, 410, known)
         except ValueError:
             return _refuse(request, context, 404)
         async with context.connections.take() as home, context.cells.open(home) as cells:
@@ -73,7 +77,8 @@ async def sign_out(request: WalletRequest, conn: Connection) -> Response:
     """End this session, in the database and in the browser."""
     await sessions.end_session(conn, request.token)
     response = request.context.responses.redirect(SIGNED_OUT, request.wallet.frame_origins)
-    _set_cookie(response, "", request.wallet, secure=request.context.responses.secure)
+    for name in (COOKIE, START_COOKIE):
+        _set_cookie(response, name, "", request.wallet, secure=request.context.responses.secure)
     return response
 
 
@@ -89,30 +94,34 @@ async def _open(
     token = await sessions.open_session(
         conn, wallet.merchant_id, wallet.user_id, context.clock(), frame=framed, link_ms=link_ms
     )
-    _set_cookie(response, token, wallet, secure=context.responses.secure)
+    _set_cookie(response, COOKIE, token, wallet, secure=context.responses.secure)
+    start = make_start_token(context, wallet.merchant_id)
+    _set_cookie(response, START_COOKIE, start, wallet, secure=context.responses.secure, age_s=START_AGE_S)
 
 
-def _set_cookie(response: Response, token: str, wallet: WalletShown, *, secure: bool) -> None:
-    """Set the session cookie, which lives until the browser closes. Without a token, delete it.
+def _set_cookie(
+    response: Response, name: str, text: str, wallet: WalletShown, *, secure: bool, age_s: int | None = None
+) -> None:
+    """Set a cookie that lives for `age_s`, or until the browser closes. Without a text, delete it.
 
     A page on another site may frame the wallet only over https. Then the browser keeps a separate cookie for
     each framing site (CHIPS).
     """
-    cookie: SimpleCookie = SimpleCookie({COOKIE: token})
-    morsel = cookie[COOKIE]
+    cookie: SimpleCookie = SimpleCookie({name: text})
+    morsel = cookie[name]
     morsel["path"], morsel["httponly"] = HOME, True
     morsel["samesite"] = "None" if secure and wallet.frame_origins else "Lax"
     if secure:
         morsel["secure"] = True
-    if not token:
-        morsel["max-age"] = 0
-    text = morsel.OutputString()
+    if age_s is not None or not text:
+        morsel["max-age"] = age_s if text and age_s else 0
+    written = morsel.OutputString()
     if morsel["samesite"] == "None":
-        text += "; Partitioned"
-    response.headers.append("set-cookie", text)
+        written += "; Partitioned"
+    response.headers.append("set-cookie", written)
 
 
-def _refuse(request: Request, context: PageContext, status: int) -> Response:
+def _refuse(request: Request, context: PageContext, status: int, brand: Brand | None = None) -> Response:
     expired = status == 410
     return show_message(
         request,
@@ -123,4 +132,5 @@ def _refuse(request: Request, context: PageContext, status: int) -> Response:
         text=N_("For your safety a link opens the wallet for 15 minutes only. Ask for a new one in your app.")
         if expired
         else N_("It may have been cut off on the way. Ask for a new one in the app or site it came from."),
+        brand=brand,
     )

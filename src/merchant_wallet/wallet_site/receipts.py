@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from merchant_wallet.merchants.brand import Brand, read_brand
 from merchant_wallet.sub_users import activity
 from merchant_wallet.sub_users.activity import ActivityLine, WalletShown, read_wallet
 from merchant_wallet.sub_users.receipts import (
@@ -21,6 +22,7 @@ from merchant_wallet.sub_users.receipts import (
     make_receipt_token,
     read_receipt_token,
 )
+from merchant_wallet.wallet_site import brand as look
 from merchant_wallet.wallet_site import sentences
 from merchant_wallet.wallet_site.request import WalletRequest, show_message
 from merchant_wallet.web.context import PageContext
@@ -35,6 +37,7 @@ class Receipt(NamedTuple):
     link: ReceiptLink
     wallet: WalletShown
     line: ActivityLine
+    brand: Brand
 
 
 def path_of(request: WalletRequest, entry_id: int) -> str:
@@ -68,7 +71,8 @@ async def _read(context: PageContext, link: ReceiptLink) -> Receipt | None:
         if wallet is None or link.made_ms <= wallet.links_void_until_ms:
             return None
         line = await activity.show_entry(conn, link.merchant_id, link.user_id, link.entry_id)
-    return None if line is None else Receipt(link, wallet, line)
+        brand = await read_brand(home, link.merchant_id)
+    return None if line is None else Receipt(link, wallet, line, brand)
 
 
 def _show(http: Request, context: PageContext, found: Receipt) -> Response:
@@ -79,6 +83,7 @@ def _show(http: Request, context: PageContext, found: Receipt) -> Response:
 
     shown = {
         "wallet": found.wallet,
+        "look": look.describe(found.brand),
         "line": found.line,
         "until_ms": found.link.until_ms,
         "theme": client.theme,

@@ -17,9 +17,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 from structlog.contextvars import bind_contextvars
 
+from merchant_wallet.merchants.brand import Brand, read_brand
 from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import WalletShown, read_wallet
+from merchant_wallet.wallet_site import brand as look
 from merchant_wallet.wallet_site import sentences
+from merchant_wallet.wallet_site.start import read_start
 from merchant_wallet.web import csrf
 from merchant_wallet.web.cells import PageCells
 from merchant_wallet.web.client import Client
@@ -64,6 +67,7 @@ class WalletRequest:
     context: PageContext
     home: Connection
     wallet: WalletShown
+    brand: Brand
     client: Client
     token: str = field(repr=False)
     csrf: str = field(repr=False)
@@ -90,6 +94,7 @@ class WalletRequest:
         """A page, or a part of one for htmx, from a template of the wallet site."""
         shown = {
             "wallet": self.wallet,
+            "look": look.describe(self.brand),
             "theme": self.client.theme,
             "csrf": self.csrf,
             "here": self.path,
@@ -135,11 +140,11 @@ def make_route(context: PageContext, page: Page) -> Route:
         extends = page.extends_session and NEWEST not in http.query_params
         async with context.connections.take() as home, context.cells.open(home) as cells:
             cell = await find_cell(http, cells)
-            if cell is None:
-                return show_session_ended(http, context)
-            request = await open_request(http, context, home, cell, form, extends_session=extends)
-            if request is None:
-                return show_session_ended(http, context)
+            request = None
+            if cell is not None:
+                request = await open_request(http, context, home, cell, form, extends_session=extends)
+            if request is None or cell is None:
+                return show_session_ended(http, context, await read_start(http, context, home))
             if page.method == POST:
                 csrf.check(http, form, request.csrf)
             return await page.handler(request, cell)
@@ -175,6 +180,7 @@ async def open_request(
         context=context,
         home=home,
         wallet=wallet,
+        brand=await read_brand(home, wallet.merchant_id),
         client=context.client(http, wallet.language),
         token=token,
         csrf=csrf.make_token(context.keyring.derive(CSRF_KEY), token),
@@ -185,8 +191,11 @@ async def open_request(
     )
 
 
-def show_session_ended(http: Request, context: PageContext) -> Response:
-    """The page for a client without a session. A request for a part makes htmx load the whole page."""
+def show_session_ended(http: Request, context: PageContext, brand: Brand | None = None) -> Response:
+    """The page for a client without a session. A request for a part makes htmx load the whole page.
+
+    `brand` is that of the merchant whose wallet was open in this browser, if that is known.
+    """
     headers = {"hx-redirect": HOME} if is_part(http) else {}
     return show_message(
         http,
@@ -196,6 +205,7 @@ def show_session_ended(http: Request, context: PageContext) -> Response:
         title=N_("Your session has ended"),
         text=N_("Open the wallet again from the app or site where you found it. Your money is safe."),
         headers=headers,
+        brand=brand,
     )
 
 
@@ -208,6 +218,7 @@ def show_message(
     title: str,
     text: str,
     headers: dict[str, str] | None = None,
+    brand: Brand | None = None,
 ) -> Response:
     """A page with one message, for clients without a session. `title` and `text` are translated here."""
     client = context.client(http)
@@ -215,6 +226,8 @@ def show_message(
         "theme": client.theme,
         "csrf": "",
         "sign": sign,
+        "look": look.describe(brand or Brand("")),
+        "merchant_name": brand.name if brand else "",
         "title": translate(client.language, title),
         "text": translate(client.language, text),
     }

@@ -1,6 +1,17 @@
 """Every URL of the wallet page, one line each."""
 
-from merchant_wallet.wallet_site import arrivals, events, home, login, profile, receipts, receive, security
+from merchant_wallet.wallet_site import (
+    arrivals,
+    brand,
+    events,
+    home,
+    home_screen,
+    login,
+    profile,
+    receipts,
+    receive,
+    security,
+)
 from merchant_wallet.wallet_site.request import ANYONE, COOKIE, HOME, POST, Page, make_route
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.site import Site
@@ -19,6 +30,7 @@ PAGES = (
     Page("/wallet/profile", profile.show_profile),
     Page("/wallet/profile/name", profile.set_name, POST),
     Page("/wallet/profile/language", profile.set_language, POST),
+    Page("/wallet/manifest.webmanifest", home_screen.show_manifest, extends_session=False),
     Page("/wallet/leave", login.sign_out, POST),
 )
 
@@ -32,6 +44,8 @@ def build_site(context: PageContext) -> Site:
         login.make_signed_out_route(context),
         receipts.make_receipt_route(context),
         events.make_events_route(context, hub),
+        home_screen.make_start_route(context),
+        *brand.make_routes(context),
         *(make_route(context, page) for page in PAGES),
     ]
     return Site(context, ("/w", HOME), HOME, routes, [hub.close], frame_ancestors=ANYONE, cookie=COOKIE)

@@ -149,7 +149,7 @@ def _describe_lock(request: WalletRequest, until_ms: int) -> str:
 def _describe_reset(request: WalletRequest, until_ms: int) -> str:
     hours = -(-(until_ms - request.at_ms) // (60 * _MINUTE_MS))
     told = N_(
-        "Your PIN was reset a short time ago. For {count} h more, limits can only be lowered and debits paused."
+        "Your PIN was reset a short time ago. For {count} h more, you can only lower limits and pause debits."
     )
     return request.translate(told, count=hours)
 

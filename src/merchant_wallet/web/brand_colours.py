@@ -7,6 +7,7 @@ Rules:
 - Lightness, chroma and hue are those of OKLCH (CSS Color 4): equal steps look equal to people.
 """
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from math import atan2, cos, hypot, sin
@@ -19,6 +20,7 @@ LIGHT_SURFACES: Final = ("#f3f6f6", "#ffffff", "#eef2f2", "#e4eaea")
 DARK_SURFACES: Final = ("#091316", "#101d21", "#17272c", "#203339")
 LATE: Final = "#efc069"
 """The colour in which the balance's card says that it is not live."""
+_FORM: Final = re.compile(r"#[0-9a-f]{6}")
 _STEP: Final = 0.005
 _SHADES: Final = (0.16, 0.24)
 """How much white the quiet button on the card has over it, at rest and under a pointer."""
@@ -77,6 +79,13 @@ def make_dark(colour: str) -> dict[str, str]:
     }
 
 
+def list_samples(colour: str) -> list[str]:
+    """The chosen colour, and what it becomes in both themes. Empty for a text that is no colour."""
+    if _FORM.fullmatch(colour) is None:
+        return []
+    return [colour, make_light(colour)["accent"], make_dark(colour)["accent"]]
+
+
 def contrast(one: str, other: str) -> float:
     """The contrast of two colours, from 1 to 21 (WCAG 2.2)."""
     lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
@@ -85,7 +94,7 @@ def contrast(one: str, other: str) -> float:
 
 def lay_over(ground: str, share: float) -> str:
     """White with this share of opacity over a colour."""
-    return _write_hex((part * (1 - share) + share for part in _read_hex(ground)))
+    return _write_hex(part * (1 - share) + share for part in _read_hex(ground))
 
 
 def _make_card(chosen: Oklch) -> dict[str, str]:
@@ -111,7 +120,9 @@ def _ring(card: Oklch) -> Oklch:
 def _carries_texts(card: Oklch, quiet: str) -> bool:
     grounds = (_show(card), _show(_ring(card)))
     texts = all(contrast(text, ground) >= TEXT for ground in grounds for text in (WHITE, LATE, quiet))
-    return texts and all(contrast(WHITE, lay_over(ground, share)) >= TEXT for ground in grounds for share in _SHADES)
+    return texts and all(
+        contrast(WHITE, lay_over(ground, share)) >= TEXT for ground in grounds for share in _SHADES
+    )
 
 
 def _move(chosen: Oklch, step: float, least: float, grounds: tuple[str, ...]) -> str:

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from merchant_wallet.base.money import format_rate, format_units
+from merchant_wallet.web.brand_colours import list_samples
 from merchant_wallet.web.browsers import describe_browser
 from merchant_wallet.web.languages import Language, read_words, translate
 from merchant_wallet.web.live import BEAT_S
@@ -56,6 +57,7 @@ class Templates:
         )
         self._environment.filters.update(refusal=show_refusal, browser=describe_browser)
         self._environment.globals["static"] = find_url
+        self._environment.globals["brand_samples"] = list_samples
         self._environment.globals["sandbox"] = sandbox
         self._environment.globals["live_beat_s"] = f"{BEAT_S:g}"
         self._translators = {language: partial(translate, language) for language in Language}
