@@ -29,7 +29,7 @@ class Right(StrEnum):
     CHANGE_MERCHANT = "change merchant"
     CHANGE_SECRET = "change secret"
     CHANGE_SUB_USER = "change sub-user"
-    RESET_PIN = "reset PIN"
+    RESET_PIN = "reset pin"
     SET_RATE = "set rate"
     APPROVE_WITHDRAWAL = "approve withdrawal"
     CANCEL_WITHDRAWAL = "cancel withdrawal"

@@ -6,6 +6,8 @@ Rules:
 - What can't be shown is answered alike, whether or not there is such a wallet.
 """
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from starlette.requests import Request
@@ -23,10 +25,11 @@ from merchant_wallet.sub_users.receipts import (
     read_receipt_token,
 )
 from merchant_wallet.wallet_site import brand as look
-from merchant_wallet.wallet_site import sentences
+from merchant_wallet.wallet_site import documents, sentences
 from merchant_wallet.wallet_site.request import WalletRequest, show_message
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.languages import N_, translate
+from merchant_wallet.web.pdf.document import make_pdf
 
 PATH: Final = "/w/receipt"
 
@@ -40,6 +43,9 @@ class Receipt(NamedTuple):
     brand: Brand
 
 
+Answer = Callable[[Request, PageContext, Receipt], Awaitable[Response]]
+
+
 def path_of(request: WalletRequest, entry_id: int) -> str:
     """The path of a new link to the receipt of one of the wallet's own entries."""
     key = request.context.keyring.derive(RECEIPT_KEY)
@@ -47,21 +53,35 @@ def path_of(request: WalletRequest, entry_id: int) -> str:
     return f"{PATH}/{token}"
 
 
-def make_receipt_route(context: PageContext) -> Route:
-    """The route of the receipts' links."""
+def make_receipt_routes(context: PageContext) -> list[Route]:
+    """The routes of the receipts' links: the page, and the same as PDF."""
     key = context.keyring.derive(RECEIPT_KEY)
 
-    async def show_receipt(http: Request) -> Response:
-        try:
-            link = read_receipt_token(key, http.path_params["token"], context.clock())
-        except ReceiptExpired:
-            return _refuse(http, context, 410)
-        except ValueError:
-            return _refuse(http, context, 404)
-        found = await _read(context, link)
-        return _refuse(http, context, 404) if found is None else _show(http, context, found)
+    def make_route(path: str, answer: Answer) -> Route:
+        async def show_receipt(http: Request) -> Response:
+            try:
+                link = read_receipt_token(key, http.path_params["token"], context.clock())
+            except ReceiptExpired:
+                return _refuse(http, context, 410)
+            except ValueError:
+                return _refuse(http, context, 404)
+            found = await _read(context, link)
+            return _refuse(http, context, 404) if found is None else await answer(http, context, found)
 
-    return Route(f"{PATH}/{{token}}", show_receipt, methods=["GET"])
+        return Route(path, show_receipt, methods=["GET"])
+
+    return [make_route(f"{PATH}/{{token}}", _show), make_route(f"{PATH}/{{token}}/receipt.pdf", _download)]
+
+
+async def _download(http: Request, context: PageContext, found: Receipt) -> Response:
+    language = context.client(http).language
+    async with context.connections.take() as home:
+        dress = await documents.find_dress(home, found.brand)
+    document = documents.write_receipt(
+        found.line, found.brand, partial(translate, language), language, context.clock(), dress
+    )
+    content = await make_pdf(document)
+    return documents.answer_pdf(context.responses.headers(), content, f"receipt-{found.line.entry_id}.pdf")
 
 
 async def _read(context: PageContext, link: ReceiptLink) -> Receipt | None:
@@ -75,12 +95,8 @@ async def _read(context: PageContext, link: ReceiptLink) -> Receipt | None:
     return None if line is None else Receipt(link, wallet, line, brand)
 
 
-def _show(http: Request, context: PageContext, found: Receipt) -> Response:
+async def _show(http: Request, context: PageContext, found: Receipt) -> Response:
     client = context.client(http)
-
-    def say(text: str, **values: object) -> str:
-        return translate(client.language, text, **values)
-
     shown = {
         "wallet": found.wallet,
         "look": look.describe(found.brand),
@@ -88,7 +104,8 @@ def _show(http: Request, context: PageContext, found: Receipt) -> Response:
         "until_ms": found.link.until_ms,
         "theme": client.theme,
         "csrf": "",
-        **sentences.for_templates(say),
+        "path": http.url.path,
+        **sentences.for_templates(partial(translate, client.language)),
     }
     return context.responses.page("wallet/receipt.html", client.language, shown)
 

@@ -11,6 +11,7 @@ from merchant_wallet.wallet_site import (
     receipts,
     receive,
     security,
+    statements,
 )
 from merchant_wallet.wallet_site.request import ANYONE, COOKIE, HOME, POST, Page, make_route
 from merchant_wallet.web.context import PageContext
@@ -31,6 +32,8 @@ PAGES = (
     Page("/wallet/profile/name", profile.set_name, POST),
     Page("/wallet/profile/language", profile.set_language, POST),
     Page("/wallet/manifest.webmanifest", home_screen.show_manifest, extends_session=False),
+    Page("/wallet/statements", statements.show_statements),
+    Page("/wallet/statements/{month}.pdf", statements.download_statement),
     Page("/wallet/leave", login.sign_out, POST),
 )
 
@@ -42,7 +45,7 @@ def build_site(context: PageContext) -> Site:
     routes = [
         login.make_link_route(context),
         login.make_signed_out_route(context),
-        receipts.make_receipt_route(context),
+        *receipts.make_receipt_routes(context),
         events.make_events_route(context, hub),
         home_screen.make_start_route(context),
         *brand.make_routes(context),

@@ -3,7 +3,7 @@
 Rules:
 - The hue stays. The lightness is moved until every text on these colours has the contrast of WCAG 2.2 AA, in
   both themes: 4.5 to 1 for text, 3 to 1 for outlines. So no colour makes a page unreadable.
-- The surfaces are those of `base.css`. A test compares them.
+- The surfaces are those of the pages. A test compares them with the style sheet.
 - Lightness, chroma and hue are those of OKLCH (CSS Color 4): equal steps look equal to people.
 """
 
@@ -38,7 +38,7 @@ class Oklch(NamedTuple):
 
 @lru_cache(maxsize=256)
 def make_styles(colour: str) -> str:
-    """The stylesheet for a colour `#rrggbb`. The dark values stand twice, as in `base.css`."""
+    """The stylesheet for a colour `#rrggbb`. The dark values stand twice, as in the pages' own."""
     light, dark = _write(make_light(colour)), _write(make_dark(colour))
     return (
         f":root{{{light}}}\n"
@@ -48,7 +48,7 @@ def make_styles(colour: str) -> str:
 
 
 def make_light(colour: str) -> dict[str, str]:
-    """The light theme's colours by their names in `base.css`."""
+    """The light theme's colours by their names in the style sheet."""
     chosen = _read(colour)
     soft = _show(Oklch(0.945, min(chosen.chroma, 0.035), chosen.hue))
     accent = _move(chosen, -_STEP, TEXT, (*LIGHT_SURFACES, soft))

@@ -1,0 +1,141 @@
+"""What a wallet's PDF documents say: statements and receipts.
+
+Rules: times are UTC, which the documents say. A receipt as PDF says what its page says.
+"""
+
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypedDict
+
+from psycopg import AsyncConnection
+from starlette.responses import Response
+
+from merchant_wallet.merchants.brand import Brand, read_logo
+from merchant_wallet.sub_users.activity import ActivityLine, WalletShown
+from merchant_wallet.wallet_site import sentences
+from merchant_wallet.wallet_site.sentences import Translate
+from merchant_wallet.web.brand_colours import make_light
+from merchant_wallet.web.languages import N_, Language
+from merchant_wallet.web.pdf.document import ACCENT, Column, Document, Facts, Figure, Table, Text
+from merchant_wallet.web.templates import show_money
+
+
+class Month(NamedTuple):
+    """A month of UTC, from `start_ms` to before `end_ms`. `name` is as in `2026-11`."""
+
+    name: str
+    start_ms: int
+    end_ms: int
+
+
+class Statement(NamedTuple):
+    """The movements of a month, oldest first, between two balances."""
+
+    month: Month
+    opening_units: int
+    closing_units: int
+    lines: list[ActivityLine]
+
+
+class Dress(TypedDict):
+    """A merchant's logo and colour, as a document takes them."""
+
+    logo: bytes | None
+    accent: str
+
+
+def answer_pdf(headers: dict[str, str], content: bytes, name: str) -> Response:
+    """A PDF file to keep."""
+    shown = {**headers, "content-disposition": f'attachment; filename="{name}"'}
+    return Response(content, headers=shown, media_type="application/pdf")
+
+
+def write_statement(
+    statement: Statement, wallet: WalletShown, say: Translate, language: Language, at_ms: int, dress: Dress
+) -> Document:
+    """The statement of a month. Pure."""
+    columns = (
+        Column(say(N_("When (UTC)")), 1.6),
+        Column(say(N_("What it was")), 3.4),
+        Column(say(N_("Amount")), 1.3, is_number=True),
+        Column(say(N_("Balance")), 1.3, is_number=True),
+    )
+    rows = tuple(_write_row(line, say) for line in statement.lines)
+    begins = _write_moment(statement.month.start_ms)
+    ends = _write_moment(min(statement.month.end_ms - 1, at_ms))
+    facts = (
+        (say(N_("Wallet of")), wallet.username),
+        (say(N_("Wallet id")), str(wallet.user_id)),
+        (say(N_("From")), f"{begins} UTC"),
+        (say(N_("Until")), f"{ends} UTC"),
+        (say(N_("Balance at the start")), _write_money(statement.opening_units, wallet.currency)),
+        (say(N_("In")), _write_money(_sum(statement, "in"), wallet.currency)),
+        (say(N_("Out")), _write_money(_sum(statement, "out"), wallet.currency)),
+        (say(N_("Balance at the end")), _write_money(statement.closing_units, wallet.currency)),
+    )
+    table = (
+        Table(say(N_("Movements")), columns, rows) if rows else Text(say(N_("Nothing moved in this time.")))
+    )
+    return Document(
+        title=say(N_("Statement of a wallet")),
+        subtitle=statement.month.name,
+        issuer=wallet.merchant_name,
+        language=language,
+        made_ms=at_ms,
+        parts=(Facts("", facts), table),
+        **dress,
+    )
+
+
+async def find_dress(home: AsyncConnection[Any], brand: Brand) -> Dress:
+    """The merchant's logo and colour, for a document on white paper."""
+    logo = None if brand.brand_logo is None else await read_logo(home, brand.brand_logo)
+    accent = ACCENT if brand.brand_colour is None else make_light(brand.brand_colour)["accent"]
+    return {"logo": logo, "accent": accent}
+
+
+def write_receipt(
+    line: ActivityLine, brand: Brand, say: Translate, language: Language, at_ms: int, dress: Dress
+) -> Document:
+    """The receipt of a movement. Pure."""
+    facts = [(say(N_("When")), f"{_write_moment(line.at_ms)} UTC")]
+    if line.mc_order_id:
+        facts.append((say(N_("Order")), line.mc_order_id))
+    if line.kind == sentences.DEPOSIT:
+        facts += [
+            (say(N_("Network")), line.chain or ""),
+            (say(N_("Sent by")), line.partner or ""),
+            (say(N_("Sent")), _write_money(line.sent_units or 0, "USDT")),
+            (say(N_("Transaction")), line.tx_hash or ""),
+        ]
+    facts.append((say(N_("Receipt number")), str(line.entry_id)))
+    amount = Figure(say(N_("Amount")), _write_money(line.amount_units, line.currency))
+    return Document(
+        title=say(N_("Receipt")),
+        subtitle=sentences.tell_others(line, say),
+        issuer=brand.name,
+        language=language,
+        made_ms=at_ms,
+        parts=(
+            Figure(say(N_("Amount")), _write_money(line.amount_units, line.currency)),
+            Facts("", tuple(facts)),
+        ),
+        **dress,
+    )
+
+
+def _write_row(line: ActivityLine, say: Translate) -> tuple[str, ...]:
+    amount = show_money(line.signed_units, signed=True)
+    told = sentences.tell_in_one(line, say)
+    return _write_moment(line.at_ms), told, amount, show_money(line.balance_units)
+
+
+def _write_money(units: int, currency: str) -> str:
+    return f"{show_money(units)} {currency}"
+
+
+def _write_moment(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _sum(statement: Statement, direction: str) -> int:
+    return sum(line.amount_units for line in statement.lines if line.direction == direction)
