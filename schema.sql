@@ -225,6 +225,16 @@ CREATE TABLE public.book (
 )
 WITH (fillfactor='20');
 
+CREATE TABLE public.brand_logo (
+    digest text NOT NULL,
+    merchant_id bigint NOT NULL,
+    content bytea NOT NULL,
+    uploaded_ms bigint NOT NULL,
+    uploaded_by text NOT NULL,
+    CONSTRAINT brand_logo_digest CHECK ((digest ~ '^[0-9a-f]{64}$'::text)),
+    CONSTRAINT brand_logo_size CHECK (((length(content) >= 1) AND (length(content) <= 262144)))
+);
+
 CREATE TABLE public.callback (
     merchant_id bigint NOT NULL,
     order_id bigint NOT NULL,
@@ -790,9 +800,15 @@ CREATE TABLE public.merchant (
     payout_window_h integer DEFAULT 24 NOT NULL,
     first_payout_limit_units bigint,
     payout_hours text,
+    brand_colour text,
+    brand_logo text,
+    customer_url text,
     CONSTRAINT merchant_app_key_check CHECK (((length(app_key) >= 1) AND (length(app_key) <= 20))),
     CONSTRAINT merchant_approval_limit_units_check CHECK ((approval_limit_units >= 0)),
+    CONSTRAINT merchant_brand_colour CHECK ((brand_colour ~ '^#[0-9a-f]{6}$'::text)),
+    CONSTRAINT merchant_brand_logo CHECK ((brand_logo ~ '^[0-9a-f]{64}$'::text)),
     CONSTRAINT merchant_carried CHECK (((carried_version >= 0) AND (carried_version <= settings_version) AND ((cell_id > 0) OR (carried_version = settings_version)))),
+    CONSTRAINT merchant_customer_url CHECK (((customer_url ~ '^https?://'::text) AND (length(customer_url) <= 100))),
     CONSTRAINT merchant_daily_limit_units_check CHECK ((daily_limit_units >= 0)),
     CONSTRAINT merchant_deposit_notify_url_check CHECK (((length(deposit_notify_url) >= 1) AND (length(deposit_notify_url) <= 100))),
     CONSTRAINT merchant_first_payout_limit CHECK ((first_payout_limit_units >= 0)),
@@ -1782,6 +1798,9 @@ ALTER TABLE ONLY public.audit_head
 ALTER TABLE ONLY public.book
     ADD CONSTRAINT book_pkey PRIMARY KEY (merchant_id);
 
+ALTER TABLE ONLY public.brand_logo
+    ADD CONSTRAINT brand_logo_pkey PRIMARY KEY (digest);
+
 ALTER TABLE ONLY public.callback_attempt
     ADD CONSTRAINT callback_attempt_pkey PRIMARY KEY (merchant_id, order_id, status, attempt_no);
 
@@ -2141,6 +2160,8 @@ CREATE INDEX audit_entry_actor ON public.audit_entry USING btree (actor, audit_n
 CREATE INDEX audit_entry_merchant ON public.audit_entry USING btree (merchant_id, audit_no);
 
 CREATE INDEX book_closed ON public.book USING btree (merchant_id) WHERE (NOT is_open);
+
+CREATE INDEX brand_logo_of ON public.brand_logo USING btree (merchant_id, uploaded_ms);
 
 CREATE INDEX callback_by_moment ON public.callback USING btree (state, event_type, created_ms, order_id, status);
 

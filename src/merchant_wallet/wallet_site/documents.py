@@ -115,10 +115,7 @@ def write_receipt(
         issuer=brand.name,
         language=language,
         made_ms=at_ms,
-        parts=(
-            Figure(say(N_("Amount")), _write_money(line.amount_units, line.currency)),
-            Facts("", tuple(facts)),
-        ),
+        parts=(amount, Facts("", tuple(facts))),
         **dress,
     )
 
