@@ -4,15 +4,18 @@ import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.console.conftest import People, read_text
+from tests.console.test_merchants import settings_form
 from tests.journeys.conftest import Clock, Platform, Shop
 
 from merchant_wallet.audit import verify as audit_verify
 from merchant_wallet.base import db
 from merchant_wallet.console import audit_log
+from merchant_wallet.console.audit_words import ACTIONS, say_action
 from merchant_wallet.sub_users import pins
 
 pytestmark = pytest.mark.usefixtures("time_passes")
@@ -69,9 +72,9 @@ def test_the_log_is_filtered_by_who_what_whom_and_when(
     today = f"{datetime.fromtimestamp(clock() / 1000, UTC):%Y-%m-%d}"
 
     def found(query: str) -> list[str]:
-        return re.findall(
-            r'<span class="code nowrap">(merchant\.\w+)</span>', auditor.page(f"/console/audit?{query}")
-        )
+        words = re.findall(r"</span> (\w+ a merchant)<span", auditor.page(f"/console/audit?{query}"))
+        codes = {"resumed a merchant": "merchant.resume", "suspended a merchant": "merchant.suspend"}
+        return [codes[one] for one in words if one in codes]
 
     assert found(whom) == ["merchant.resume", "merchant.suspend"]
     assert found(f"{whom}&action=merchant.suspend") == ["merchant.suspend"]
@@ -92,7 +95,7 @@ def test_what_a_sub_user_sets_itself_is_shown_with_who_it_was(
         lambda conn: pins.set_first(conn, shop.merchant_id, user_id, "482913", clock(), source="192.0.2.9")
     )
     shown = read_text(people.signed_in("auditor").page("/console/audit?actor=sub-user:player-7"))
-    for text in ("sub-user:player-7", "sub_user.set_pin", "192.0.2.9", "hasPin"):
+    for text in ("player-7, sub-user set the first PIN", "192.0.2.9", "hasPin No Yes"):
         assert text in shown
     assert "482913" not in shown
 
@@ -104,7 +107,7 @@ def test_the_log_goes_on_page_by_page(people: People, shop: Shop, monkeypatch: p
         operator.post(f"/console/merchants/{shop.merchant_id}/status", {"status": status})
     page, seen = operator.page(f"/console/audit?merchant={shop.merchant_id}"), 0
     for _ in range(5):
-        seen += len(re.findall(r'<span class="code nowrap">merchant\.\w+</span>', page))
+        seen += len(re.findall(r"</span> (?:resumed|suspended) a merchant<span", page))
         link = re.findall(r'rel="next" href="([^"]+)"', page)
         if not link:
             break
@@ -138,3 +141,50 @@ def test_one_entry_shows_all_of_a_change(people: People, shop: Shop, platform: P
     assert "<del>active</del><ins>suspended</ins>" in page
     assert operator.get(f"/console/audit/{number + 1}").status_code == 404
     assert operator.get("/console/audit/" + "9" * 30).status_code == 404
+
+
+def test_the_log_speaks_in_words_with_names_and_the_raw_facts_are_one_click_away(
+    people: People, platform: Platform
+) -> None:
+    shop = platform.open_merchant(name="Quince and Quill")
+    operator = people.signed_in("operator", name="mei.lin")
+    form = settings_form(operator, shop) | {"withdraw-fee-rate": "0.4%", "require-pin": "on"}
+    operator.post(f"/console/merchants/{shop.merchant_id}/settings", form)
+    listed = operator.page(f"/console/audit?merchant={shop.merchant_id}")
+    told = read_text(listed)
+    assert "mei.lin changed a merchant's settings Quince and Quill" in told
+    assert "0.4%" in told
+    assert "Require a PIN No Yes" in told
+    assert "merchant.set" not in told.split("Source")[-1]
+    number = re.findall(r'href="/console/audit/(\d+)"', listed)[0]
+    raw = read_text(operator.page(f"/console/audit/{number}"))
+    subject = f"merchant {shop.merchant_id}"
+    for text in ("The raw facts", "operator:mei.lin", "merchant.set", subject, "0.004"):
+        assert text in raw, text
+    operator.post("/console/account/look", {"language": "zh-CN", "theme": "auto"})
+    chinese = read_text(operator.page(f"/console/audit?merchant={shop.merchant_id}"))
+    assert "mei.lin 更改了商户设置" in chinese
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        ("withdrawal.approve", "approved a withdrawal"),
+        ("withdrawal.approve.asked", "asked for: approved a withdrawal"),
+        ("merchant.set.propose", "proposed: changed a merchant's settings"),
+        ("something.new", "something.new"),
+    ],
+)
+def test_an_action_without_words_is_shown_as_it_is(action: str, words: str) -> None:
+    assert say_action(action, lambda text, **values: text.format(**values)) == words
+
+
+def test_what_is_recorded_has_words() -> None:
+    """Every action that a module names whole has words, or is one of the command line's own."""
+    source, found = Path(audit_log.__file__).parents[1], set()
+    for folder in ("console", "operators", "approvals", "merchants", "exchange", "withdrawals", "screening"):
+        for path in source.joinpath(folder).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            found |= set(re.findall(r'"((?:operator|merchant|rate|withdrawal|screening)\.[a-z_]+)"', text))
+    assert len(found) > 20
+    assert {action for action in found if not action.endswith(".sql")} - set(ACTIONS) == set()

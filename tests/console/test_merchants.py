@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 from tests.console.conftest import ConsoleUser, People, read_text
 from tests.journeys.conftest import Platform, Shop
+from tests.journeys.orders import withdrawal
 
 from merchant_wallet.base.money import parse_units
+from merchant_wallet.book.commands import Cancel
 from merchant_wallet.console.fee_preview import Conditions, preview
 
 HOSTILE = '<b>Shop</b> & "Sons" \''
@@ -313,3 +315,31 @@ def test_a_merchant_nobody_has_is_not_there(people: People) -> None:
         assert operator.get(f"{MERCHANTS}/{number}").status_code == 404
         assert operator.post(f"{MERCHANTS}/{number}/settings").status_code == 404
     assert operator.get(f"{MERCHANTS}/-1").status_code == 404
+
+
+def test_a_new_merchants_page_lists_what_is_left_to_do_until_it_works(
+    platform: Platform, people: People
+) -> None:
+    shop, operator = platform.open_merchant(), people.signed_in("operator")
+    told = read_text(operator.page(url_of(shop)))
+    assert "Until this merchant works 1 of 4 done" in told
+    assert "None has arrived yet." in told
+    assert "None has been accepted yet." in told
+    platform.rows(
+        "insert into merchant_key_use (merchant_id, key_no, used_ms) values (%s, 1, %s)"
+        " on conflict do nothing",
+        shop.merchant_id,
+        platform.clock(),
+    )
+    assert "3 of 4 done" in read_text(operator.page(url_of(shop)))
+    shop.change(approval_limit="0")
+    shop.fund("USDT", "100")
+    fields = withdrawal(shop.next_order(), "60", "ERC20")
+    order = int(shop.client.do("createMerchantWithdrawOrder", **fields)["orderId"])
+    shop.ask_book(Cancel(order, "cli:ann"))
+    platform.rows(
+        "update callback set state = 'delivered', delivered_ms = %s where merchant_id = %s",
+        platform.clock(),
+        shop.merchant_id,
+    )
+    assert "Until this merchant works" not in operator.page(url_of(shop))

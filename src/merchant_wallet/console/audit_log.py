@@ -5,7 +5,8 @@ index. Verification runs in a thread with its own connection, one at a time.
 """
 
 import asyncio
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -15,11 +16,22 @@ from merchant_wallet.audit import records
 from merchant_wallet.audit.records import AuditEntry
 from merchant_wallet.audit.verify import AuditReport, verify
 from merchant_wallet.base import db
+from merchant_wallet.console.audit_words import (
+    ACTIONS,
+    Difference,
+    list_differences,
+    say_action,
+    say_actor,
+    say_differences,
+    say_subject,
+)
 from merchant_wallet.console.filter_values import find_scope, read_day, read_end
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.reporting.merchants import read_names
 from merchant_wallet.reporting.paging import split_page
+from merchant_wallet.web.languages import N_
 
 AUDIT: Final = "/console/audit"
 PAGE_ROWS: Final = 50
@@ -29,18 +41,15 @@ _MAX_DIGITS: Final = 18
 _verifying: Final = asyncio.Lock()
 
 
-class Difference(msgspec.Struct, frozen=True):
-    """One changed fact of an entry. None: the fact did not exist."""
-
-    name: str
-    before: str | None
-    after: str | None
-
-
 class AuditEntryView(msgspec.Struct, frozen=True):
-    """An entry with its changes."""
+    """An entry in words, and its changes as they are stored."""
 
     entry: AuditEntry
+    actor: str
+    action: str
+    subject: str
+    url: str
+    said: list[Difference]
     differences: list[Difference]
 
 
@@ -66,9 +75,16 @@ async def show_log(request: ConsoleRequest, conn: Connection) -> Response:
         "console/audit.html",
         active="audit",
         state=state,
-        rows=[AuditEntryView(row, list_differences(row)) for row in shown],
+        rows=await _say(request, conn, shown),
         next=last and str(last.audit_no),
+        actions=[("", request.translate(N_("Any"))), *_list_actions(request, state.get("action"))],
     )
+
+
+def _list_actions(request: ConsoleRequest, chosen: str) -> list[tuple[str, str]]:
+    """The actions to choose from, in words. One from the URL that is not among them is there, too."""
+    codes = dict.fromkeys([*ACTIONS, *([chosen] if chosen else [])])
+    return sorted(((code, say_action(code, request.translate)) for code in codes), key=lambda one: one[1])
 
 
 async def show_entry(request: ConsoleRequest, conn: Connection) -> Response:
@@ -76,7 +92,7 @@ async def show_entry(request: ConsoleRequest, conn: Connection) -> Response:
     found = await records.show(conn, read_id(request, "audit_no"))
     if found is None:
         raise HTTPException(404)
-    row = AuditEntryView(found, list_differences(found))
+    (row,) = await _say(request, conn, [found])
     return request.page("console/audit_entry.html", active="audit", row=row)
 
 
@@ -108,22 +124,25 @@ async def find_first(conn: Connection, at_ms: int) -> int:
     return low
 
 
-def list_differences(entry: AuditEntry) -> list[Difference]:
-    """The changed facts of an entry. Facts that are the same before and after are left out."""
-    before, after = entry.before or {}, entry.after or {}
-    names = [*before, *(name for name in after if name not in before)]
+async def _say(
+    request: ConsoleRequest, conn: Connection, entries: Sequence[AuditEntry]
+) -> list[AuditEntryView]:
+    """Entries in words, with the names of their merchants."""
+    facts = [one for entry in entries for one in (entry.before or {}, entry.after or {})]
+    numbers = [one.get("merchantId") for one in facts] + [one.merchant_id for one in entries]
+    numbers += [int(word) for one in entries if (word := one.subject.removeprefix("merchant ")).isdecimal()]
+    names = await read_names(conn, [number for number in numbers if isinstance(number, int)])
     return [
-        Difference(name, _format_fact(before, name), _format_fact(after, name))
-        for name in names
-        if name not in before or name not in after or before[name] != after[name]
+        AuditEntryView(
+            entry,
+            say_actor(entry.actor, request.translate),
+            say_action(entry.action, request.translate),
+            *say_subject(entry, names),
+            say_differences(entry, names, request.translate),
+            list_differences(entry),
+        )
+        for entry in entries
     ]
-
-
-def _format_fact(facts: dict[str, Any], name: str) -> str | None:
-    if name not in facts:
-        return None
-    value = facts[name]
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _read_number(text: str | None) -> int | None:

@@ -14,6 +14,7 @@ from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
+from merchant_wallet.console.merchant_checklist import list_steps
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
 from merchant_wallet.merchants import records, store
 from merchant_wallet.merchants.addresses import give_addresses
@@ -223,6 +224,7 @@ async def _show(
         form_state=form_state,
         book=book,
         deposits=await _list_deposits(request, conn, merchant),
+        steps=await list_steps(request, conn, merchant),
     )
 
 

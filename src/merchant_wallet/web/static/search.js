@@ -57,7 +57,8 @@
       });
       // The session may have ended, or the service is busy: the form still works.
       if (answer.status !== 200 || input.value.trim() !== word) return;
-      list.innerHTML = await answer.text();
+      const answered = new DOMParser().parseFromString(await answer.text(), "text/html");
+      list.replaceChildren(...answered.body.childNodes);
       choose(-1);
       if (document.activeElement === input) open();
       window.page?.announce(list.querySelector("[data-told]")?.dataset.told || "");

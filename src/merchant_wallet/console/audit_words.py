@@ -1,0 +1,241 @@
+"""The audit log in words: who, what, on what, and the changed facts. Pure.
+
+Rules: an action, a name or a fact that has no words here is shown as it is stored. The raw facts stay one
+click away. Names of merchants are looked up by the caller.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from merchant_wallet.audit.records import AuditEntry
+from merchant_wallet.base.money import format_units
+from merchant_wallet.console.missing_rights import ROLE_NAMES
+from merchant_wallet.console.setting_fields import PERCENT, list_fields
+from merchant_wallet.merchants.audit_facts import format_fact_name
+from merchant_wallet.web.languages import N_
+from merchant_wallet.web.templates import group_digits
+from merchant_wallet.web.typed_values import show_percent, show_time
+
+ACTIONS: Final[Mapping[str, str]] = {
+    "operator.sign_in": N_("signed in"),
+    "operator.sign_out": N_("signed out"),
+    "operator.sign_in_failed": N_("failed to sign in"),
+    "operator.create": N_("created an operator"),
+    "operator.reset": N_("reset an operator's sign-in"),
+    "operator.disable": N_("disabled an operator"),
+    "operator.enable": N_("enabled an operator"),
+    "operator.set_role": N_("changed an operator's role"),
+    "operator.change_password": N_("changed the own password"),
+    "operator.end_session": N_("ended a session"),
+    "operator.end_sessions": N_("ended sessions"),
+    "operator.renew_codes": N_("made new recovery codes"),
+    "merchant.create": N_("opened a merchant"),
+    "merchant.set": N_("changed a merchant's settings"),
+    "merchant.suspend": N_("suspended a merchant"),
+    "merchant.resume": N_("resumed a merchant"),
+    "merchant.rotate_secret": N_("added a second secret"),
+    "merchant.retire_secret": N_("retired the older secret"),
+    "merchant.end_old_secret": N_("ended the older secret of a key"),
+    "merchant.add_key": N_("added a key"),
+    "merchant.set_key": N_("changed a key's limits"),
+    "merchant.roll_key": N_("rolled a key's secret"),
+    "merchant.revoke_key": N_("revoked a key"),
+    "withdrawal.approve": N_("approved a withdrawal"),
+    "withdrawal.cancel": N_("cancelled a withdrawal"),
+    "withdrawal.refund": N_("refunded a withdrawal"),
+    "withdrawal.thaw": N_("resumed a frozen withdrawal"),
+    "wallet.freeze": N_("stopped payouts"),
+    "wallet.thaw": N_("resumed payouts"),
+    "rate.set": N_("set an exchange rate"),
+    "rate.remove": N_("removed an exchange rate"),
+    "rate.pause": N_("paused exchanges"),
+    "rate.resume": N_("resumed exchanges"),
+    "adjustment.propose": N_("proposed an adjustment"),
+    "adjustment.accept": N_("accepted an adjustment"),
+    "adjustment.refuse": N_("refused an adjustment"),
+    "adjustment.withdraw": N_("withdrew an adjustment"),
+    "adjustment.carry_out": N_("carried out an adjustment"),
+    "book.credit": N_("credited a merchant's balance"),
+    "book.debit": N_("debited a merchant's balance"),
+    "fees.withdraw": N_("took fees out of a book"),
+    "sub_user.set": N_("changed a sub-user's limits"),
+    "sub_user.set_pin": N_("set the first PIN"),
+    "sub_user.change_pin": N_("changed the PIN"),
+    "sub_user.reset_pin": N_("removed a sub-user's PIN"),
+    "sub_user.pin_failed": N_("typed a wrong PIN"),
+    "callback.resend": N_("sent a callback again"),
+    "callback.pause": N_("paused callbacks"),
+    "callback.resume": N_("resumed callbacks"),
+    "callback.test": N_("sent a test callback"),
+    "deposits.release": N_("released a held deposit"),
+    "deposits.drop": N_("dropped a held deposit"),
+    "deposits.rescan": N_("had blocks read again"),
+    "deposits.simulate": N_("simulated a deposit"),
+    "sweep.run": N_("ran a sweep"),
+    "treasury.record": N_("recorded the platform's own money"),
+    "rollback.accept": N_("accepted a restored database"),
+    "month.close": N_("closed a month"),
+    "cold.address": N_("set a cold address"),
+    "cold.limits": N_("set the limits of cold money"),
+    "cold.transfer": N_("moved money to or from cold"),
+    "screening.release": N_("released what screening held"),
+    "screening.refuse": N_("refused what screening held"),
+    "screening.ask_again": N_("had screening asked again"),
+    "archive.write": N_("wrote an archive"),
+    "archive.remove": N_("removed an archived month"),
+    "archive.restore": N_("restored an archived month"),
+    "archive.sign": N_("signed an archive"),
+    "keys.create": N_("created a key of the platform"),
+    "keys.derive": N_("derived addresses"),
+    "keys.import": N_("imported a key of the platform"),
+    "cell.add": N_("added a cell"),
+}
+"""Each action as what its actor did."""
+STAGES: Final[Mapping[str, str]] = {
+    "asked": N_("asked for: {what}"),
+    "propose": N_("proposed: {what}"),
+    "refuse": N_("refused the proposal: {what}"),
+    "withdraw": N_("withdrew the proposal: {what}"),
+    "refused": N_("was refused: {what}"),
+    "cancel": N_("called off: {what}"),
+}
+"""The last part of an action that is not done by itself."""
+SIDES: Final[Mapping[str, str]] = {
+    "cli": N_("{name}, on the command line"),
+    "merchant": N_("{name}, of the merchant"),
+    "sub-user": N_("{name}, sub-user"),
+    "operator": "{name}",
+}
+"""Who acted, by the first part of the actor's name."""
+FACTS: Final[Mapping[str, str]] = {
+    "status": N_("Status"),
+    "role": N_("Role"),
+    "merchantId": N_("Merchant"),
+    "reason": N_("Reason"),
+    "name": N_("Name"),
+    "rate": N_("Rate"),
+    "maxAgeMs": N_("Holds for"),
+    "paused": N_("Paused"),
+    "stopped": N_("Stopped"),
+    "stoppedBy": N_("Stopped by"),
+    "frozen": N_("Frozen"),
+    "second factor": N_("Second factor"),
+    "exists": N_("Exists"),
+    "enrolled": N_("Second factor set up"),
+    "newCredentials": N_("New password and second factor"),
+    "amount": N_("Amount"),
+    "currency": N_("Currency"),
+    "ended": N_("Sessions ended"),
+    "done": N_("Done"),
+    "operations": N_("Operations"),
+    "networks": N_("Source networks"),
+    "chain": N_("Chain"),
+    "address": N_("Address"),
+}
+_LABELS: Final = {name: one.label for one in list_fields() for name in (one.name, format_fact_name(one.name))}
+_PERCENTS: Final = {
+    name for one in list_fields() if one.kind == PERCENT for name in (one.name, format_fact_name(one.name))
+}
+_STATUSES: Final = {"active": N_("Active"), "suspended": N_("Suspended"), "disabled": N_("Disabled")}
+
+Translate = Callable[..., str]
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One changed fact of an entry. None: the fact did not exist."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+def say_action(action: str, translate: Translate) -> str:
+    """What was done, in words."""
+    if action in ACTIONS:
+        return translate(ACTIONS[action])
+    base, _, stage = action.rpartition(".")
+    if base in ACTIONS and stage in STAGES:
+        return translate(STAGES[stage], what=translate(ACTIONS[base]))
+    return action
+
+
+def say_actor(actor: str, translate: Translate) -> str:
+    """Who did it, in words."""
+    side, colon, name = actor.partition(":")
+    return translate(SIDES[side], name=name) if colon and side in SIDES else actor
+
+
+def say_subject(entry: AuditEntry, names: Mapping[int, str]) -> tuple[str, str]:
+    """On what, and the URL of its page; either may be empty. A merchant is named."""
+    kind, _, which = entry.subject.partition(" ")
+    if kind == "merchant" and which.isdecimal():
+        return names.get(int(which), which), f"/console/merchants/{which}"
+    if kind == "order" and which.isdecimal():
+        return which, f"/console/withdrawals/{which}"
+    if kind == "operator":
+        return which, ""
+    return entry.subject, ""
+
+
+def list_differences(entry: AuditEntry) -> list[Difference]:
+    """The changed facts of an entry as they are stored. Those that stayed the same are left out."""
+    before, after = entry.before or {}, entry.after or {}
+    names = [*before, *(name for name in after if name not in before)]
+    return [
+        Difference(name, _format_fact(before, name), _format_fact(after, name))
+        for name in names
+        if name not in before or name not in after or before[name] != after[name]
+    ]
+
+
+def say_differences(entry: AuditEntry, names: Mapping[int, str], translate: Translate) -> list[Difference]:
+    """The same in words: labels of settings, names of merchants, amounts, percentages, times."""
+    before, after = entry.before or {}, entry.after or {}
+    return [
+        Difference(
+            translate(FACTS.get(one.name) or _LABELS.get(one.name) or one.name),
+            _say_value(one.name, before, names, translate),
+            _say_value(one.name, after, names, translate),
+        )
+        for one in list_differences(entry)
+    ]
+
+
+def _say_value(
+    name: str, facts: Mapping[str, Any], names: Mapping[int, str], translate: Translate
+) -> str | None:
+    if name not in facts:
+        return None
+    value = facts[name]
+    if value is None:
+        return translate(N_("none"))
+    if isinstance(value, bool):
+        return translate(N_("Yes")) if value else translate(N_("No"))
+    if name in _PERCENTS and isinstance(value, str):
+        return show_percent(value)
+    if isinstance(value, int):
+        return _say_number(name, value, names)
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or translate(N_("none"))
+    if isinstance(value, str):
+        return translate(ROLE_NAMES.get(value) or _STATUSES.get(value) or value)
+    return _format_fact(facts, name)
+
+
+def _say_number(name: str, value: int, names: Mapping[int, str]) -> str:
+    if name in ("merchantId", "merchant_id"):
+        return names.get(value, str(value))
+    if name.endswith(("_units", "Units")):
+        return group_digits(format_units(value))
+    if name == "maxAgeMs":
+        return show_time(value)
+    return str(value)
+
+
+def _format_fact(facts: Mapping[str, Any], name: str) -> str | None:
+    if name not in facts:
+        return None
+    value = facts[name]
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
