@@ -107,6 +107,7 @@ def _explain_setup(error: Exception) -> Failure | None:
 
 
 def _explain_refusal(error: Exception) -> Failure | None:
+    from merchant_wallet.approvals.changes import ChangeRefused
     from merchant_wallet.approvals.decisions import ProposalRefused
     from merchant_wallet.base.codes import Refused
     from merchant_wallet.exchange.rates import RateRefused
@@ -137,5 +138,6 @@ def _explain_refusal(error: Exception) -> Failure | None:
         | PasswordRefused
         | PoolEmpty
         | ProposalRefused
+        | ChangeRefused
     )
     return Failure(str(error)) if isinstance(error, known) else None

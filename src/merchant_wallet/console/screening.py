@@ -129,9 +129,9 @@ async def release(request: ConsoleRequest, conn: Connection) -> Response:
     found = await _find(request, conn)
     if errors := proposal_forms.find_reason_error(request):
         return await _show(request, conn, found, FormState({"release": ""}, {"release": errors[REASON]}))
-    before, after = decisions.describe_release(found)
     subject = decisions.format_subject(found.screening_no)
     try:
+        before, after = decisions.describe_release(found)
         if request.context.settings.needs_two_people:
             async with conn.transaction():
                 return proposal_forms.redirect_to(

@@ -30,9 +30,16 @@ def format_subject(screening_no: int) -> str:
 
 
 def describe_release(found: Screening) -> tuple[Facts, Facts]:
-    """The facts of a release before and after. Pure."""
-    about = {"round": found.round_no, **describe(found)}
-    return {"state": found.state.value, **about}, {"state": "released", **about}
+    """The facts of a release before and after. Pure. Raises ChangeRefused if it can't be released."""
+    if not found.allows(Event.RELEASED):
+        raise ChangeRefused(DECIDED)
+    before = describe_state(found)
+    return before, {**before, "state": "released"}
+
+
+def describe_state(found: Screening) -> Facts:
+    """A screening and what it is about. Pure."""
+    return {"state": found.state.value, "round": found.round_no, **describe(found)}
 
 
 def describe(found: Screening) -> Facts:
@@ -80,7 +87,7 @@ def make_kinds() -> dict[str, Kind]:
 
 
 async def _read(conn: Connection, change: ProposedChange) -> Facts:
-    return describe_release(await _lock(conn, change))[0]
+    return describe_state(await _lock(conn, change))
 
 
 async def _apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
