@@ -72,6 +72,12 @@ _CHINESE_BEHAVIOUR: Final = {
     "the transfer never becomes final: the order stays in 1 until `advance` or `fail`": (
         "转账始终不会最终确认：订单停在 1，直到 `advance` 或 `fail`"
     ),
+    "screening holds the order, and nothing is signed: it stays in 1 until `advance` or `fail`": (
+        "风险筛查扣住订单，什么都不签名：订单停在 1，直到 `advance` 或 `fail`"
+    ),
+    "screening refuses the order before anything is signed: it goes 1, 3, 6 and the money is back": (
+        "风险筛查在签名之前拒绝订单：订单依次为 1、3、6，资金退回"
+    ),
     "the order is paid, like one to any other address": "正常付款，与其他地址相同",
     "the transfer fails for good, and the order stays in 3 until `advance` lets it be refunded": (
         "转账彻底失败，订单停在 3，直到 `advance` 使其退款"
