@@ -682,6 +682,19 @@ CREATE TABLE public.entry (
 );
 ALTER TABLE ONLY public.entry ALTER COLUMN merchant_id SET (n_distinct=1);
 
+CREATE TABLE public.escalation_step (
+    operator_id bigint NOT NULL,
+    step_no integer NOT NULL,
+    CONSTRAINT escalation_step_step_no_check CHECK ((step_no > 0))
+);
+
+CREATE TABLE public.escalation_time (
+    kind text NOT NULL,
+    after_s integer NOT NULL,
+    CONSTRAINT escalation_time_after CHECK (((after_s >= 60) AND (after_s <= 604800))),
+    CONSTRAINT escalation_time_kind CHECK ((kind ~ '^[a-z-]{1,40}$'::text))
+);
+
 CREATE TABLE public.failed_sign_in (
     merchant_id bigint NOT NULL,
     minute_ms bigint NOT NULL,
@@ -962,6 +975,75 @@ CREATE TABLE public.nonce (
     group_id uuid NOT NULL
 )
 PARTITION BY LIST (day);
+
+CREATE TABLE public.notification (
+    notification_no bigint NOT NULL,
+    operator_id bigint NOT NULL,
+    channel text NOT NULL,
+    target text NOT NULL,
+    is_test boolean NOT NULL,
+    items jsonb NOT NULL,
+    created_ms bigint NOT NULL,
+    state text DEFAULT 'waiting'::text NOT NULL,
+    attempt_no integer DEFAULT 0 NOT NULL,
+    next_ms bigint NOT NULL,
+    claimed_until_ms bigint,
+    is_doubtful boolean DEFAULT false NOT NULL,
+    ended_ms bigint,
+    answer text,
+    CONSTRAINT notification_channel CHECK ((channel = ANY (ARRAY['email'::text, 'webhook'::text]))),
+    CONSTRAINT notification_ended CHECK (((ended_ms IS NULL) = (state = 'waiting'::text))),
+    CONSTRAINT notification_state CHECK ((state = ANY (ARRAY['waiting'::text, 'sent'::text, 'failed'::text, 'dropped'::text])))
+);
+
+CREATE TABLE public.notification_choice (
+    operator_id bigint NOT NULL,
+    kind text NOT NULL,
+    by_email boolean NOT NULL,
+    by_webhook boolean NOT NULL,
+    wakes boolean NOT NULL,
+    CONSTRAINT notification_choice_kind CHECK ((kind ~ '^[a-z-]{1,40}$'::text)),
+    CONSTRAINT notification_choice_some CHECK ((by_email OR by_webhook))
+);
+
+CREATE TABLE public.notification_contact (
+    operator_id bigint NOT NULL,
+    email text,
+    email_asked_ms bigint,
+    email_tries smallint DEFAULT 0 NOT NULL,
+    email_confirmed_ms bigint,
+    webhook_url text,
+    webhook_sealed bytea,
+    time_zone text NOT NULL,
+    quiet_from_min smallint,
+    quiet_to_min smallint,
+    CONSTRAINT notification_contact_code CHECK (((email IS NULL) = (email_asked_ms IS NULL))),
+    CONSTRAINT notification_contact_confirmed CHECK (((email_confirmed_ms IS NULL) OR (email IS NOT NULL))),
+    CONSTRAINT notification_contact_email CHECK (((length(email) >= 3) AND (length(email) <= 254))),
+    CONSTRAINT notification_contact_quiet CHECK ((((quiet_from_min IS NULL) = (quiet_to_min IS NULL)) AND (quiet_from_min <> quiet_to_min) AND ((quiet_from_min >= 0) AND (quiet_from_min <= 1439)) AND ((quiet_to_min >= 0) AND (quiet_to_min <= 1439)))),
+    CONSTRAINT notification_contact_secret CHECK (((webhook_url IS NULL) = (webhook_sealed IS NULL))),
+    CONSTRAINT notification_contact_url CHECK (((length(webhook_url) >= 1) AND (length(webhook_url) <= 500))),
+    CONSTRAINT notification_contact_zone CHECK (((length(time_zone) >= 1) AND (length(time_zone) <= 64)))
+);
+
+ALTER TABLE public.notification ALTER COLUMN notification_no ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.notification_notification_no_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.notification_told (
+    operator_id bigint NOT NULL,
+    channel text NOT NULL,
+    kind text NOT NULL,
+    item_key text NOT NULL,
+    notification_no bigint NOT NULL,
+    told_ms bigint NOT NULL,
+    gone_ms bigint
+);
 
 CREATE TABLE public.operator (
     operator_id bigint NOT NULL,
@@ -1903,6 +1985,15 @@ ALTER TABLE ONLY public.deposit
 ALTER TABLE ONLY public.entry
     ADD CONSTRAINT entry_pkey PRIMARY KEY (merchant_id, entry_id);
 
+ALTER TABLE ONLY public.escalation_step
+    ADD CONSTRAINT escalation_step_no UNIQUE (step_no);
+
+ALTER TABLE ONLY public.escalation_step
+    ADD CONSTRAINT escalation_step_pkey PRIMARY KEY (operator_id);
+
+ALTER TABLE ONLY public.escalation_time
+    ADD CONSTRAINT escalation_time_pkey PRIMARY KEY (kind);
+
 ALTER TABLE ONLY public.failed_sign_in
     ADD CONSTRAINT failed_sign_in_pkey PRIMARY KEY (merchant_id, minute_ms, subject, factor, source);
 
@@ -1971,6 +2062,18 @@ ALTER TABLE ONLY public.network_fee
 
 ALTER TABLE ONLY public.nonce
     ADD CONSTRAINT nonce_pkey PRIMARY KEY (merchant_id, nonce, day);
+
+ALTER TABLE ONLY public.notification_choice
+    ADD CONSTRAINT notification_choice_pkey PRIMARY KEY (operator_id, kind);
+
+ALTER TABLE ONLY public.notification_contact
+    ADD CONSTRAINT notification_contact_pkey PRIMARY KEY (operator_id);
+
+ALTER TABLE ONLY public.notification
+    ADD CONSTRAINT notification_pkey PRIMARY KEY (notification_no);
+
+ALTER TABLE ONLY public.notification_told
+    ADD CONSTRAINT notification_told_pkey PRIMARY KEY (operator_id, channel, kind, item_key);
 
 ALTER TABLE ONLY public.operator_failure
     ADD CONSTRAINT operator_failure_pkey PRIMARY KEY (key);
@@ -2241,6 +2344,16 @@ CREATE INDEX month_book_month ON public.month_book USING btree (month, merchant_
 
 CREATE INDEX network_fee_moment ON public.network_fee USING btree (at_ms);
 
+CREATE INDEX notification_age ON public.notification USING btree (created_ms);
+
+CREATE INDEX notification_failed ON public.notification USING btree (ended_ms) WHERE (state = 'failed'::text);
+
+CREATE INDEX notification_of_operator ON public.notification USING btree (operator_id, notification_no);
+
+CREATE INDEX notification_told_by ON public.notification_told USING btree (notification_no);
+
+CREATE INDEX notification_waiting ON public.notification USING btree (next_ms) WHERE (state = 'waiting'::text);
+
 CREATE INDEX operator_failure_age ON public.operator_failure USING btree (last_ms);
 
 CREATE INDEX operator_known_source_operator ON public.operator_known_source USING btree (operator_id, seen_ms);
@@ -2398,6 +2511,9 @@ ALTER TABLE ONLY public.deposit
 ALTER TABLE ONLY public.deposit
     ADD CONSTRAINT deposit_merchant_id_user_id_fkey FOREIGN KEY (merchant_id, user_id) REFERENCES public.sub_user(merchant_id, user_id);
 
+ALTER TABLE ONLY public.escalation_step
+    ADD CONSTRAINT escalation_step_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES public.operator(operator_id);
+
 ALTER TABLE ONLY public.figure_cursor
     ADD CONSTRAINT figure_cursor_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.book(merchant_id);
 
@@ -2439,6 +2555,21 @@ ALTER TABLE ONLY public.month_book
 
 ALTER TABLE ONLY public.month_report
     ADD CONSTRAINT month_report_proposal_no_fkey FOREIGN KEY (proposal_no) REFERENCES public.proposal(proposal_no);
+
+ALTER TABLE ONLY public.notification_choice
+    ADD CONSTRAINT notification_choice_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES public.operator(operator_id);
+
+ALTER TABLE ONLY public.notification_contact
+    ADD CONSTRAINT notification_contact_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES public.operator(operator_id);
+
+ALTER TABLE ONLY public.notification
+    ADD CONSTRAINT notification_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES public.operator(operator_id);
+
+ALTER TABLE ONLY public.notification_told
+    ADD CONSTRAINT notification_told_notification_no_fkey FOREIGN KEY (notification_no) REFERENCES public.notification(notification_no);
+
+ALTER TABLE ONLY public.notification_told
+    ADD CONSTRAINT notification_told_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES public.operator(operator_id);
 
 ALTER TABLE ONLY public.operator_known_source
     ADD CONSTRAINT operator_known_source_operator_id_fkey FOREIGN KEY (operator_id) REFERENCES public.operator(operator_id);

@@ -30,6 +30,7 @@ PROGRAMS: Final = (
     "tests.cold.killable_cold_worker",
     "tests.deposits.killable_watcher",
     "tests.screening.killable_screener",
+    "tests.notifications.killable_notifier",
     "tests.sweeps.killable_sweeper",
     "tests.withdrawals.killable_payer",
 )

@@ -38,6 +38,7 @@ ALL = [
     "checkpoints",
     "payouts",
     "disk",
+    "notifications",
 ]
 
 

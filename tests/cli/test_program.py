@@ -120,6 +120,9 @@ COMMANDS = (
     "reconcile",
     "reconcile record",
     "reconcile treasury",
+    "inbox",
+    "notifications list",
+    "notifications test",
     "operator create",
     "operator list",
     "operator show",
@@ -156,6 +159,8 @@ COMMANDS = (
 CLIENTS = ("call", "listen", "trigger", "verify", "explain")
 """The commands of the Python client."""
 LISTS = (
+    "inbox",
+    "notifications list",
     "merchant list",
     "rates list",
     "fees list",

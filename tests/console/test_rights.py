@@ -24,6 +24,14 @@ ROWS = {
     "GET /console/state": ALL,
     "GET /console/band": ALL,
     "GET /console/inbox": ALL,
+    "GET /console/inbox/messages/{message_no:int}/{line_no:int}": ALL,
+    "GET /console/account/notifications": ALL,
+    "POST /console/account/notifications": ALL,
+    "GET /console/account/notifications/recent": ALL,
+    "POST /console/account/notifications/code": ALL,
+    "POST /console/account/notifications/test": ALL,
+    "GET /console/operators/escalation": STAFF,
+    "POST /console/operators/escalation": "owner",
     "GET /console/inbox/state": ALL,
     "GET /console/merchants": STAFF,
     "GET /console/merchants/new": HANDS,
@@ -122,6 +130,8 @@ class Scene:
             "operator_id:int": self.other.operator.operator_id,
             "audit_no:int": 1,
             "key_no:int": 1,
+            "message_no:int": 1,
+            "line_no:int": 0,
             **self.money,
         }
         return re.sub(r"\{([^}]+)\}", lambda place: str(places[place[1]]), path)

@@ -139,10 +139,14 @@ def test_a_column_that_a_side_has_no_business_with_stays_as_it_is(
         assert _is_refused(connection, change)
 
 
-def test_the_worker_side_sees_nothing_of_those_who_sign_in(database_url: str) -> None:
+def test_the_worker_side_sees_nothing_that_somebody_signs_in_with(database_url: str) -> None:
     with connect_sync(as_worker(database_url)) as connection:
-        for table in ("operator", "operator_session", "operator_recovery_code"):
+        for table in ("operator_session", "operator_recovery_code"):
             assert _is_refused(connection, sql.SQL("select from {}").format(sql.Identifier(table))), table
+        for column in ("password_hash", "totp_sealed", "totp_last_step", "signed_in_ms"):
+            assert _is_refused(
+                connection, sql.SQL("select {} from operator").format(sql.Identifier(column))
+            ), column
 
 
 def test_the_web_side_drops_no_nonces_and_the_worker_side_no_recent_ones(database_url: str) -> None:

@@ -18,7 +18,7 @@ import merchant_wallet
 from merchant_wallet.web.languages import read_words
 
 SOURCE = Path(merchant_wallet.__file__).parent
-SITES = ("web", "wallet_site", "console")
+SITES = ("web", "wallet_site", "console", "notifications")
 TRANSLATED_MODULES = ("pins", "pin_rules", "profile", "controls")
 """Modules of `sub_users` whose sentences the wallet page translates."""
 

@@ -65,12 +65,14 @@ def describe_settings() -> list[tuple[str, str, str]]:
 
 
 def _require_mode(settings: Settings, *, said: bool) -> None:
-    """Refuse a mode that nobody set, and pages over plain HTTP in production. Raises ConfigError."""
+    """Refuse a mode that nobody set, half a mail server, and plain HTTP in production. Raises ConfigError."""
     if settings.database_url is not None and not said:
         raise ConfigError(
             "WALLET_DATABASE_URL names a database, so WALLET_SANDBOX must say what it is for: "
             "true (a chain of the service's own, no real money) or false (real USDT)."
         )
+    if (settings.smtp_host is None) != (settings.smtp_from is None):
+        raise ConfigError("WALLET_SMTP_HOST and WALLET_SMTP_FROM must be set together.")
     if not settings.sandbox and (settings.public_url or "").startswith("http://"):
         raise ConfigError("WALLET_PUBLIC_URL must begin with https:// outside the sandbox.")
 

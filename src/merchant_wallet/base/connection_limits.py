@@ -2,7 +2,7 @@
 
 from typing import Final
 
-OWN_CONNECTIONS: Final = 350
+OWN_CONNECTIONS: Final = 360
 """`max_connections` of the own PostgreSQL."""
 RESERVED: Final = 3
 """The connections that PostgreSQL keeps for superusers (`superuser_reserved_connections`)."""
@@ -18,7 +18,7 @@ that wait for a silent cell leave half of them to all others.
 """
 SERVE_CONNECTIONS: Final = 60
 """The most that one `serve` opens with the default `WALLET_CONNECTIONS`."""
-WORK_CONNECTIONS: Final = 52
+WORK_CONNECTIONS: Final = 55
 """The most that one `work` opens, under load."""
 
 

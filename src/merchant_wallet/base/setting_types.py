@@ -46,6 +46,14 @@ def read_text(value: str) -> str:
     return value
 
 
+def read_mail_address(value: str) -> str:
+    """An e-mail address in ASCII. Raises ValueError."""
+    name, at, host = value.rpartition("@")
+    if not (at and name and host and value.isascii() and value.isprintable()) or " " in value:
+        raise ValueError(value)
+    return value
+
+
 def read_path(value: str) -> Path:
     """A path; `~` is the home folder."""
     return Path(value).expanduser()

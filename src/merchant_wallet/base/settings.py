@@ -23,6 +23,7 @@ from merchant_wallet.base.setting_types import (
     read_database_url,
     read_flag,
     read_hook_url,
+    read_mail_address,
     read_networks,
     read_origin,
     read_path,
@@ -300,6 +301,39 @@ class Settings:
         read_path,
         "a file",
         "The file with the keys of back-ups: recipients to make them, an identity to restore them.",
+    )
+    smtp_host: str | None = _setting(
+        None,
+        read_text,
+        "a host name or address",
+        "The mail server for notifications to operators. Without it, no mail is sent.",
+    )
+    smtp_port: int = _setting(
+        587, whole_number(1, 65535), "a whole number from 1 to 65535", "The port of the mail server."
+    )
+    smtp_tls: str = _setting(
+        "starttls",
+        one_of("starttls", "tls", "none"),
+        "one of starttls, tls, none",
+        "How the connection is encrypted: after a greeting (port 587), from the start (465), or not at all.",
+    )
+    smtp_user: str | None = _setting(
+        None, read_text, "a text", "The name for the mail server. Without it, nobody signs in there."
+    )
+    smtp_password: str | None = _setting(
+        None, read_text, "a text", "The password for the mail server. Only workers need it.", secret=True
+    )
+    smtp_from: str | None = _setting(
+        None,
+        read_mail_address,
+        "an address such as wallet@example.com",
+        "The address that mail comes from. It is needed with WALLET_SMTP_HOST.",
+    )
+    smtp_ca_file: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
+        None,
+        read_path,
+        "a file",
+        "The certificates that judge the mail server's. Without it, those of the system.",
     )
     deposit_minimum: int = _setting(
         1_000_000,

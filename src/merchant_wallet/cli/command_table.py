@@ -115,6 +115,13 @@ ROWS: Final = (
         "reconcile",
         "Compare what should be in custody with what the chains say, and explain every difference.",
     ),
+    Row(
+        "inbox",
+        "inbox",
+        "List what waits for a person, the most urgent first: at most a hundred of each kind.",
+        is_group=False,
+    ),
+    Row("notifications", "notifications", "Messages to operators about what waits for them."),
     Row("operator", "operators", "Make operators of the console, reset, disable and list them."),
     Row("proposals", "proposals", "List, accept and refuse what one person proposed to change."),
     Row("backup", "backups", "Back up the own PostgreSQL, and restore it to a moment."),

@@ -139,6 +139,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     from merchant_wallet.cli.backup_checks import check_backup
     from merchant_wallet.cli.cell_checks import check_cells
     from merchant_wallet.cli.merchant_move_checks import check_merchant_moves
+    from merchant_wallet.cli.notification_checks import check_notifications
     from merchant_wallet.cli.screening_checks import check_screening
     from merchant_wallet.cli.server_checks import check_disks, check_programs, check_server
     from merchant_wallet.processes.python_build import runs_optimised
@@ -168,6 +169,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
             async for finding in check_screening(conn, settings):
                 yield finding
             yield await check_disks(settings)
+            yield await check_notifications(conn, settings)
             async for finding in check_archive(conn, settings, url):
                 yield finding
             async for finding in check_cells(conn, settings, url):

@@ -78,7 +78,7 @@ async def _read(request: ConsoleRequest, conn: Connection) -> dict[str, Any]:
     inbox = await cache_of(request.context).renew(request.context, conn, request.merchant_id)
     for name in inbox.away:
         request.cells.note_away(name)
-    people = await _list_people(request, conn)
+    people = await list_people(request, conn)
     sections = [_make_section(request, inbox, kind, people) for kind in [one.kind for one in inbox.groups]]
     mine = [_keep_mine(section) for section in sections]
     tab = _read_tab(request, mine)
@@ -105,7 +105,7 @@ def _read_tab(request: ConsoleRequest, mine: Sequence[Section]) -> str:
     return MINE if any(section.lines for section in mine) else ALL
 
 
-async def _list_people(request: ConsoleRequest, conn: Connection) -> list[Operator]:
+async def list_people(request: ConsoleRequest, conn: Connection) -> list[Operator]:
     """The people whose names this user may see."""
     people: list[Operator] = []
     while True:

@@ -109,7 +109,22 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "rate_history": Grant(_ADD, _READ),
     "reference_state": Grant(_READ, _CHANGE),
     # People and what they did.
-    "operator": Grant(_CHANGE),
+    # The worker that notifies knows who the people are. Their passwords and second factors it can't read.
+    "operator": Grant(
+        _CHANGE,
+        "select (operator_id, name, role, merchant_id, status, totp_confirmed_ms, language, theme,"
+        " created_ms)",
+    ),
+    "notification_contact": Grant(_CHANGE, _READ),
+    "notification_choice": Grant("select, insert, delete", _READ),
+    "escalation_step": Grant("select, insert, delete", _READ),
+    "escalation_time": Grant("select, insert, delete", _READ),
+    "notification": Grant(
+        _ADD,
+        "select, insert, delete,"
+        " update (state, attempt_no, next_ms, claimed_until_ms, is_doubtful, ended_ms, answer)",
+    ),
+    "notification_told": Grant("", "select, insert, update (gone_ms), delete"),
     "operator_failure": Grant(_KEEP, "select, update, delete"),
     "operator_known_source": Grant(_KEEP),
     "operator_wait": Grant(_ADD, _READ),

@@ -68,6 +68,7 @@ from merchant_wallet.processes.instances import Presence
 from merchant_wallet.processes.maintenance import Maintenance, Task
 from merchant_wallet.processes.month_reports import MonthReports
 from merchant_wallet.processes.nodes import open_chain_readers
+from merchant_wallet.processes.notifications import open_notifier
 from merchant_wallet.processes.payout_workers import PayoutWorkers, open_payout_workers
 from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.processes.screening import (
@@ -159,6 +160,7 @@ async def work(
             workers = [checkpoints.run, *_open_home(base, writer, compared, payouts)]
             workers += _open_default_cell(shared, compared, chain_line, stack)
             workers += [WorkerReporter(connect, base.settings, payouts, checkpoint_task).run]
+            workers.append(open_notifier(base, shared.callbacks, stack).run)
         workers += [CellSupervisor(shared, only).run, Presence(connect, Side.WORKER).run]
         metrics = Metrics(
             connect,

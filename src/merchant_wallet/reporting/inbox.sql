@@ -138,3 +138,11 @@ select f.merchant_id, f.subject, f.minute_ms / 86400000 as day, sum(f.failures) 
  group by f.merchant_id, f.subject, f.minute_ms / 86400000
 having sum(f.failures) >= %(least)s::int
  order by first_ms limit %(limit)s::int;
+
+-- name: list_unreached
+-- People whom messages could not reach since a time.
+select n.operator_id, o.name, o.merchant_id, n.channel, min(n.ended_ms) as since_ms, count(*) as messages
+  from notification n join operator o on o.operator_id = n.operator_id
+ where n.state = 'failed' and n.ended_ms >= %(since_ms)s::bigint and not n.is_test
+   and (%(merchant_id)s::bigint is null or o.merchant_id = %(merchant_id)s::bigint)
+ group by n.operator_id, o.name, o.merchant_id, n.channel order by since_ms limit %(limit)s::int;

@@ -239,6 +239,25 @@ async def list_failed_sign_ins(asked: Asked) -> list[Item]:
     ]
 
 
+async def list_unreached(asked: Asked) -> list[Item]:
+    """People whom no notification could reach within a day."""
+    values = {
+        "merchant_id": asked.merchant_id,
+        "since_ms": asked.at_ms - DAY_MS,
+        "limit": MAX_ITEMS + 1,
+    }
+    return [
+        Item(
+            f"{row['operator_id']}-{row['channel']}",
+            row["since_ms"],
+            {"name": row["name"], "operator_id": str(row["operator_id"])},
+            form=row["channel"],
+            merchant_id=row["merchant_id"],
+        )
+        for row in await fetch(asked.home, QUERIES["list_unreached"].text, values)
+    ]
+
+
 async def _ask_cells(asked: Asked, name: str) -> list[Row]:
     values = {"merchant_id": asked.merchant_id, "limit": MAX_ITEMS + 1, "most": MAX_COUNTED}
     found = await asked.cells.ask(lambda cell: fetch(cell, QUERIES[name].text, values), asked.merchant_id)

@@ -164,6 +164,17 @@ SOURCES: Final[tuple[Source, ...]] = (
         inbox_lists.list_failed_sign_ins,
     ),
     Source(
+        "unreached",
+        N_("Notifications that can't be delivered"),
+        {
+            "email": N_("Messages to {name} can't be delivered by e-mail"),
+            "webhook": N_("Messages to {name} can't be delivered by webhook"),
+        },
+        "/console/operators/{operator_id}",
+        Right.MANAGE_OPERATORS,
+        inbox_lists.list_unreached,
+    ),
+    Source(
         "dust",
         N_("Deposits too small to credit"),
         {"": N_("{count} deposits on {chain} wait until more arrives")},

@@ -1,0 +1,54 @@
+"""The worker that notifies operators, with this process's connections, cells, mail server and clients."""
+
+from contextlib import AsyncExitStack
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.callbacks.client import CallbackClient
+from merchant_wallet.notifications.contacts import EMAIL, WEBHOOK
+from merchant_wallet.notifications.mail import find_server
+from merchant_wallet.notifications.messages import Site
+from merchant_wallet.notifications.transports import MailTransport, WebhookTransport
+from merchant_wallet.notifications.worker import Notifier, Transport
+from merchant_wallet.processes.base import Base
+from merchant_wallet.reporting.inbox import Asked, Inbox, read_inbox
+from merchant_wallet.web.cells import CellAway, CellPools
+from merchant_wallet.web.inbox_sources import SOURCES
+
+CELL_CONNECTIONS = 1
+"""One to each apart cell: inboxes are read one after the other."""
+
+
+def open_notifier(base: Base, client: CallbackClient, stack: AsyncExitStack) -> Notifier:
+    """The worker. Without a mail server it sends webhooks alone, and mails wait."""
+    pools = CellPools(base.cells, CELL_CONNECTIONS)
+    stack.push_async_callback(pools.close)
+
+    async def read(home: AsyncConnection[Any], merchant_id: int | None) -> Inbox:
+        at_ms = now_ms()
+        try:
+            async with pools.open(home) as cells:
+                asked = Asked(home, cells, merchant_id, at_ms, base.settings.shown_chains)
+                return await read_inbox(asked, SOURCES)
+        except CellAway as away:
+            return Inbox(at_ms, away=(away.name,))
+
+    return Notifier(base.cells.connect_home, read, make_transports(base, client))
+
+
+def make_transports(base: Base, client: CallbackClient) -> dict[str, Transport]:
+    """The channels that the settings allow."""
+    settings, keyring = base.settings, base.keyring
+    site = Site(find_public_url(base), settings.sandbox)
+    transports: dict[str, Transport] = {WEBHOOK: WebhookTransport(client, keyring, site)}
+    if (server := find_server(settings)) is not None:
+        transports[EMAIL] = MailTransport(server, keyring, site)
+    return transports
+
+
+def find_public_url(base: Base) -> str:
+    """The address of the pages, as a worker knows it from the settings."""
+    settings = base.settings
+    return settings.public_url or f"http://{settings.host}:{settings.port}"

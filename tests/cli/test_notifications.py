@@ -1,0 +1,31 @@
+"""`doctor` about notifications, as a table, and the commands about them."""
+
+import pytest
+
+from merchant_wallet.cli.notification_checks import LATE_MS, ChannelState, judge
+
+NOW_MS = 1_790_000_000_000
+
+
+def states(*, oldest_ms: int | None = None, failed: int = 0, wanted: int = 1) -> list[ChannelState]:
+    return [ChannelState("email", oldest_ms, failed, wanted), ChannelState("webhook", None, 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("found", "has_server", "failure", "word", "said"),
+    [
+        (states(wanted=0), False, None, "hint", "nobody is told"),
+        (states(), False, None, "wrong", "no mail server is set"),
+        (states(), True, None, "ok", "the mail server answers"),
+        (states(), True, "535 no", "wrong", "can't be used: 535 no"),
+        (states(failed=2), True, None, "wrong", "within a day: 2"),
+        (states(oldest_ms=NOW_MS - LATE_MS), True, None, "ok", "messages go out"),
+        (states(oldest_ms=NOW_MS - LATE_MS - 1), True, None, "wrong", "wait to be sent by email"),
+    ],
+)
+def test_doctor_says_when_nobody_can_be_told(
+    found: list[ChannelState], has_server: bool, failure: str | None, word: str, said: str
+) -> None:
+    finding = judge(found, NOW_MS, has_server=has_server, failure=failure)
+    assert finding.word == word
+    assert said in finding.text
