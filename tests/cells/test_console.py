@@ -10,6 +10,7 @@ from tests.cells.layout import Layout, far_cluster
 from tests.cells.two_shops import CellShop, open_shops, read_text
 from tests.clusters import Cluster
 from tests.console.conftest import ConsoleUser, People
+from tests.console.test_safety import work
 from tests.journeys.conftest import Platform, running, wait_until
 
 from merchant_wallet.base.db import connect_sync
@@ -31,6 +32,7 @@ LISTS = (
     "/console/sub-users?q=a&by=name",
     "/console/sub-users?q=alice",
     "/console/payouts",
+    "/console/safety",
     "/console/search?q=alice",
     "/console/inbox",
 )
@@ -90,7 +92,7 @@ def test_lists_show_the_merchants_of_all_cells(
     for path in LISTS:
         page = owner.page(path)
         assert AWAY not in page, path
-        if path not in ("/console", "/console/payouts"):
+        if path not in ("/console", "/console/payouts", "/console/safety"):
             assert page.count(f"/{near.merchant_id}") + page.count(str(near.order_id)[:-3]), path
     both = read_text(owner.page("/console"))
     orders = owner.page("/console/withdrawals/all")
@@ -103,6 +105,20 @@ def test_lists_show_the_merchants_of_all_cells(
         assert f"/console/merchants/{one.merchant_id}" in owner.page("/console/merchants")
         assert f"/users/{one.user_id}" in owner.page("/console/sub-users")
     assert both == read_text(owner.page("/console"))
+
+
+def test_held_deposits_of_all_cells_are_decided_by_a_worker_in_their_cell(
+    platform: Platform, layout: Layout, owner: ConsoleUser
+) -> None:
+    for one, decision, status in zip(
+        open_shops(platform, layout), ("drop", "release"), ("dropped", "pending"), strict=True
+    ):
+        one.rows("update deposit set status = 'held', final_ms = 2 where tx_hash = %s", one.tx_hash)
+        assert one.tx_hash in owner.page("/console/safety")
+        asked = owner.post(f"/console/deposits/ERC20/{one.tx_hash}/0/{decision}", {"reason": "looked at it"})
+        assert "/console/safety/acts/" in asked.headers["location"]
+        work(platform)
+        assert one.rows("select status from deposit where tx_hash = %s", one.tx_hash) == [(status,)]
 
 
 Entry = tuple[str, object, object]

@@ -10,9 +10,8 @@ from typing import Any, Final, NamedTuple
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from merchant_wallet.approvals.acts import asked, kinds
+from merchant_wallet.approvals.acts import asked, causes, kinds
 from merchant_wallet.approvals.acts.asked import AskedAct
-from merchant_wallet.approvals.acts.worker import LOST, NOBODY
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.freeing import SAFETY
 from merchant_wallet.console.payouts import MAX_REASON
@@ -55,11 +54,18 @@ STAGES: Final = {
 }
 """How far an act is, in words."""
 CAUSES: Final = {
-    NOBODY: N_("No worker began it in time. Look whether workers run."),
-    LOST: N_("Its worker ended. What it had done stays done: look before you ask again."),
-    "there is nothing to sweep: the sandbox's chains hold no real deposits": N_(
-        "There is nothing to sweep: the sandbox's chains hold no real deposits."
-    ),
+    causes.NOBODY: N_("No worker began it in time. Look whether workers run."),
+    causes.LOST: N_("Its worker ended. What it had done stays done: look before you ask again."),
+    causes.NO_BLOCK: N_("No node of the chain has the block before it."),
+    causes.NOT_READ_YET: N_("The chain was not read up to that block yet, so no block was skipped there."),
+    causes.DECIDED: N_("It is no longer held: look at the deposit."),
+    causes.SCREENED: N_("Screening holds it: decide there first. Nothing was changed."),
+    causes.CELL_AWAY: N_("The merchant's cell is away. Nothing was changed."),
+    causes.NOTHING_IN_SANDBOX: N_("There is nothing to sweep: the sandbox's chains hold no real deposits."),
+    causes.ROLLED_BACK: N_("The database was rolled back, so nothing is swept."),
+    causes.NO_WALLET: N_("No hot wallet is known yet. Workers make theirs known when they begin to pay."),
+    causes.NO_PRICE: N_("The coin's price is not set (WALLET_…_COIN_PRICE), so nothing new is swept."),
+    causes.NOT_SET_UP: N_("The signer has no key for the chain, or the chain has no node."),
 }
 """Known causes of failures in words. Others are shown as they are."""
 

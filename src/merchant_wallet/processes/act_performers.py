@@ -8,12 +8,12 @@ Rules:
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
 
 import psycopg
 from psycopg import AsyncConnection
 
 from merchant_wallet.approvals.acts import kinds
+from merchant_wallet.approvals.acts.causes import CELL_AWAY, DECIDED, NO_BLOCK, NOT_READ_YET, SCREENED
 from merchant_wallet.approvals.acts.worker import ActFailed, Outcome, Performer, Running
 from merchant_wallet.base.cells import CellClosed
 from merchant_wallet.base.clock import now_ms
@@ -27,12 +27,6 @@ from merchant_wallet.processes.custody_readers import CustodyReaders
 from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.processes.sweep_acts import SweepActs
 from merchant_wallet.screening import store as screening
-
-NO_BLOCK: Final = "no node of the chain has the block before it"
-NOT_READ_YET: Final = "the chain was not read up to that block yet, so no block was skipped there"
-DECIDED: Final = "it is no longer held: look at the deposit"
-SCREENED: Final = "screening holds it: decide there first"
-CELL_AWAY: Final = "the merchant's cell is away, so nothing was changed"
 
 OpenReaders = Callable[[Base, WorkerConnection], Mapping[str, EvmChain | TronReader | SandboxReader]]
 """Opens the chains that deposits are read from."""

@@ -13,6 +13,13 @@ from typing import Any, Final
 import structlog
 from psycopg import AsyncConnection
 
+from merchant_wallet.approvals.acts.causes import (
+    NO_PRICE,
+    NO_WALLET,
+    NOT_SET_UP,
+    NOTHING_IN_SANDBOX,
+    ROLLED_BACK,
+)
 from merchant_wallet.approvals.acts.worker import ActFailed, Outcome, Running
 from merchant_wallet.audit.rollback.evidence import list_evidence
 from merchant_wallet.base.addresses import format_address
@@ -35,11 +42,6 @@ from merchant_wallet.processes.sweeps import make_sweep_policy, open_sweep_worke
 FOLLOW_S: Final = 15 * 60
 INTERVAL_S: Final = 3.0
 MAX_ROWS: Final = 200
-NOTHING_IN_SANDBOX: Final = "there is nothing to sweep: the sandbox's chains hold no real deposits"
-ROLLED_BACK: Final = "the database was rolled back, so nothing is swept"
-NO_WALLET: Final = "no hot wallet is known yet: workers make theirs known when they begin to pay"
-NO_PRICE: Final = "the price of the chain's coin is not set in the settings, so nothing new is swept"
-NOT_SET_UP: Final = "the signer has no key for the chain, or the chain has no node"
 
 log = structlog.get_logger(__name__)
 

@@ -10,10 +10,9 @@ from tests.roles import as_web, as_worker
 
 from merchant_wallet.approvals.acts import asked
 from merchant_wallet.approvals.acts.asked import AskedAct
+from merchant_wallet.approvals.acts.causes import LOST, NOBODY
 from merchant_wallet.approvals.acts.worker import (
-    LOST,
     MAX_CLAIMS,
-    NOBODY,
     ActFailed,
     ActWorker,
     Outcome,

@@ -24,6 +24,7 @@ from psycopg.types.json import Jsonb
 
 from merchant_wallet.approvals.acts import asked
 from merchant_wallet.approvals.acts.asked import QUERIES, AskedAct, Facts
+from merchant_wallet.approvals.acts.causes import LOST, NOBODY
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import is_database_away
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
@@ -33,8 +34,6 @@ CLAIM_MS: Final = 60_000
 KEEP_INTERVAL_S: Final = 5.0
 MAX_CLAIMS: Final = 3
 MAX_CONCURRENT: Final = 4
-NOBODY: Final = "no worker began it in time: is a `work` or an `up` running?"
-LOST: Final = "its worker ended. What it had done stays done: look before you ask again."
 
 log = structlog.get_logger(__name__)
 

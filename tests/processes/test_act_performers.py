@@ -1,0 +1,78 @@
+"""What workers do when people ask for it, on development chains: compare, read again, plan and run sweeps."""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from devnet.chains import HOT_KEY, run_devnet
+from tests.processes.test_payout_workers import PASSPHRASE, QUICK_COST, opened
+from tests.roles import as_web, as_worker
+
+from merchant_wallet.approvals.acts import asked, causes, kinds
+from merchant_wallet.approvals.acts.worker import ActWorker
+from merchant_wallet.approvals.decisions import Person
+from merchant_wallet.base import db
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.config import load_settings
+from merchant_wallet.chains.keys.keystore import store_key
+from merchant_wallet.processes.act_performers import make_performers
+from merchant_wallet.processes.base import make_base
+from merchant_wallet.processes.signers import find_keys_folder
+from merchant_wallet.processes.worker import make_readers
+
+ANN = Person("operator:ann", "192.0.2.1")
+
+
+async def carry_out(url: str, environment: dict[str, str], kind: str, **arguments: Any) -> asked.AskedAct:
+    """A page asks and a worker carries out, each with its own role."""
+    chain = arguments["chain"]
+    async with await db.connect(as_web(url)) as web:
+        subject = kinds.format_chain(chain)
+        act = (await asked.ask(web, kind, subject, arguments, person=ANN, at_ms=now_ms())).act
+        base = make_base(load_settings(environment), as_worker(url))
+        connect = partial(db.connect, base.url)
+        worker = ActWorker(connect, make_performers(base, connect, make_readers))
+        await worker.begin_waiting()
+        await worker.finish_under_way()
+        await worker.close()
+        found = await asked.show(web, act.act_no)
+    assert found is not None
+    return found
+
+
+def test_what_people_ask_for_is_done_on_real_chains(database_url: str, tmp_path: Path) -> None:
+    async def scenario(environment: dict[str, str]) -> None:
+        ask = partial(carry_out, database_url, environment)
+        plan = await ask(kinds.PLAN_SWEEPS, chain="TRC20")
+        assert (plan.state, plan.cause) == ("failed", causes.NO_WALLET)
+        async with opened(database_url, environment) as payouts:
+            await asyncio.wait_for(payouts.check(asyncio.Event(), check_interval_s=0.1), 60)
+        for chain in ("ERC20", "TRC20"):
+            plan = await ask(kinds.PLAN_SWEEPS, chain=chain)
+            assert (plan.state, plan.result and plan.result["addresses"]) == ("done", 0), plan.cause
+            run = await ask(kinds.RUN_SWEEPS, chain=chain)
+            assert (run.state, run.result and run.result["opened"]) == ("done", 0), run.cause
+            compared = await ask(kinds.RECONCILE, chain=chain)
+            assert compared.state == "done"
+            assert compared.result is not None
+            assert [one["chainType"] for one in compared.result["chains"]] == [chain]
+        unpriced = {name: value for name, value in environment.items() if not name.endswith("COIN_PRICE")}
+        run = await carry_out(database_url, unpriced, kinds.RUN_SWEEPS, chain="ERC20")
+        assert (run.state, run.cause) == ("failed", causes.NO_PRICE)
+        missing = await ask(kinds.RESCAN, chain="ERC20", firstBlock=10**9)
+        assert (missing.state, missing.cause) == ("failed", causes.NO_BLOCK)
+
+    with run_devnet() as devnet:
+        environment = {
+            **devnet.settings,
+            "WALLET_DATA": str(tmp_path),
+            "WALLET_MASTER_KEY": "11" * 32,
+            "WALLET_KEYSTORE_PASSPHRASE": PASSPHRASE,
+            "WALLET_ERC20_COIN_PRICE": "3000",
+            "WALLET_TRC20_COIN_PRICE": "0.25",
+        }
+        folder = find_keys_folder(load_settings(environment))
+        for chain in ("ERC20", "TRC20"):
+            store_key(folder, chain, HOT_KEY.secret, PASSPHRASE, cost=QUICK_COST)
+        asyncio.run(scenario(environment))
