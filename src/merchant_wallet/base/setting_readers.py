@@ -47,7 +47,7 @@ _OWN: Final = {
     "operator_wait_s": _W,
     "proposal_deadline_s": _W,
     "rate_band": _W,
-    "invoice_issuer": _K,
+    "invoice_issuer": _W | _K,
     "exchange_position_limit": _W,
     "queue_limit": _W | _K,
     "batch_limit": _W | _K,

@@ -34,6 +34,7 @@ class MonthReports:
         self._base = base
         self._connections = CellConnections(base.cells.connect_home, base.cells)
         self._signer: CheckpointSigner | None = None
+        self._told = ""
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = INTERVAL_S) -> None:
         """Work until `stop` is set, then close the connections."""
@@ -59,7 +60,9 @@ class MonthReports:
                 for month in await months.close_accepted(databases, signer.sign_text, issuer, at_ms):
                     log.info("month closed", month=month)
         except NotReady as cause:
-            log.info("month not ready", month=due.name if due else accepted[0], reason=str(cause))
+            if self._told != str(cause):
+                log.info("month not ready", month=due.name if due else accepted[0], reason=str(cause))
+            self._told = str(cause)
 
     async def _open_signer(self, home: Connection) -> CheckpointSigner:
         if self._signer is None:

@@ -10,6 +10,7 @@ from merchant_wallet.book.commands import Adjust, WithdrawFees
 from merchant_wallet.reporting import figures, older_movements, rollup, statements
 from merchant_wallet.reporting.finance import invoices, months
 from merchant_wallet.reporting.finance.months import NotReady
+from merchant_wallet.reporting.finance.periods import previous_month
 from merchant_wallet.reporting.finance.reports import find_problem, read_report
 from merchant_wallet.reporting.paging import fetch
 
@@ -259,3 +260,19 @@ async def test_movements_that_an_older_program_left_out_are_added(finance: Finan
     await rollup.advance_all(scene.conn, scene.clock(), pause_s=0)
     report = await finance.prepare(OCTOBER)
     assert report.problem is None
+
+
+async def test_a_young_platform_has_no_month_to_close(finance: Finance) -> None:
+    scene = finance.scene
+    await scene.open_shop("Shop")
+    await finance.add_up()
+    september = previous_month(OCTOBER)
+    due = await months.find_due(scene.conn, OCTOBER.until_ms - 1)
+    assert due == september
+    with pytest.raises(NotReady, match="No book had an entry"):
+        await months.prepare(finance.databases, september, OCTOBER.until_ms)
+    assert await months.list_months(scene.conn) == []
+    assert await months.find_due(scene.conn, OCTOBER.until_ms + AFTER_MS) == OCTOBER
+    await finance.prepare(OCTOBER)
+    assert await months.find_due(scene.conn, OCTOBER.until_ms + AFTER_MS) is None
+    assert await months.find_due(scene.conn, NOVEMBER.until_ms + AFTER_MS) == NOVEMBER

@@ -170,6 +170,8 @@ async def prepare(databases: Databases, month: Period, now_ms: int) -> MonthRepo
         await _put_month(home, month, made, now_ms, None)
         async for page in _read_books(databases, month, made):
             await _put_books(home, month, page)
+        if not made.books and not await list_months(home, before=month.name, limit=1):
+            raise NotReady(f"No book had an entry before the end of {month.name}.")
         await _put_month(home, month, made, now_ms, made.find_problem())
         found = await read_month(home, month.name)
     assert found is not None, "it was just stored"
