@@ -99,7 +99,14 @@ def test_a_receipt_as_pdf_says_what_its_page_says_and_no_balance(
     link = share(browser, entry_id)
     assert f'href="{link}/receipt.pdf"' in other_browser.get(link).text
     said = read(other_browser, f"{link}/receipt.pdf")
-    for told in ("Receipt", "Payment to Harbour Tea", "30.00 KFB", "cup-7", str(entry_id)):
+    for told in (
+        "Receipt",
+        "No real money moves here",
+        "Payment to Harbour Tea",
+        "30.00 KFB",
+        "cup-7",
+        str(entry_id),
+    ):
         assert told in said
     for hidden in ("70.00", "alice"):
         assert hidden not in said

@@ -37,10 +37,11 @@ class Statement(NamedTuple):
 
 
 class Dress(TypedDict):
-    """A merchant's logo and colour, as a document takes them."""
+    """A merchant's logo and colour, as a document takes them, and what stands at the bottom of its pages."""
 
     logo: bytes | None
     accent: str
+    footer: str
 
 
 def answer_pdf(headers: dict[str, str], content: bytes, name: str) -> Response:
@@ -86,11 +87,12 @@ def write_statement(
     )
 
 
-async def find_dress(home: AsyncConnection[Any], brand: Brand) -> Dress:
-    """The merchant's logo and colour, for a document on white paper."""
+async def find_dress(home: AsyncConnection[Any], brand: Brand, say: Translate, *, sandbox: bool) -> Dress:
+    """The merchant's logo and colour, for white paper. In a sandbox each page says that it is one."""
     logo = None if brand.brand_logo is None else await read_logo(home, brand.brand_logo)
     accent = ACCENT if brand.brand_colour is None else make_light(brand.brand_colour)["accent"]
-    return {"logo": logo, "accent": accent}
+    footer = f"{say(N_('Sandbox'))} · {say(N_('No real money moves here'))}" if sandbox else ""
+    return {"logo": logo, "accent": accent, "footer": footer}
 
 
 def write_receipt(

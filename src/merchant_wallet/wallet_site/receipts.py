@@ -75,11 +75,10 @@ def make_receipt_routes(context: PageContext) -> list[Route]:
 
 async def _download(http: Request, context: PageContext, found: Receipt) -> Response:
     language = context.client(http).language
+    say = partial(translate, language)
     async with context.connections.take() as home:
-        dress = await documents.find_dress(home, found.brand)
-    document = documents.write_receipt(
-        found.line, found.brand, partial(translate, language), language, context.clock(), dress
-    )
+        dress = await documents.find_dress(home, found.brand, say, sandbox=context.settings.sandbox)
+    document = documents.write_receipt(found.line, found.brand, say, language, context.clock(), dress)
     content = await make_pdf(document)
     return documents.answer_pdf(context.responses.headers(), content, f"receipt-{found.line.entry_id}.pdf")
 
