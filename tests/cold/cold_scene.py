@@ -16,6 +16,7 @@ from tests.chains.tron_scene import SOLID_LAG, TronScene, key_of
 from tests.roles import as_worker
 
 from merchant_wallet.base.chains import ERC20, TRC20, is_evm
+from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect
 from merchant_wallet.chains.evm import transactions as evm_transactions
 from merchant_wallet.chains.evm.chain import EvmChain
@@ -63,6 +64,8 @@ class Moved:
     fuel: Callable[[bytes], object]
     pay: Callable[[PrivateKey, bytes, int], object]
     """Sends the token with any key, as somebody outside the service does."""
+    pass_by: Callable[[], object]
+    """The chain goes on for so long that what was signed and not sent is replaced."""
 
     @property
     def hot(self) -> bytes:
@@ -72,18 +75,19 @@ class Moved:
         """Send the token with the hot wallet's key, outside the service."""
         self.pay(PrivateKey(HOT_KEYS[self.chain]), recipient, units)
 
-    def open(self, *, cold: bytes | None = COLD, **rules: Any) -> EvmChain | TronChain:
+    def open(self, *, cold: bytes | None = COLD, signer_ahead_ms: int = 0) -> EvmChain | TronChain:
         """The product's chain, whose signer knows this cold wallet."""
-        return open_real(json.loads(self.file.read_text()), self.file.parent, cold=cold, **rules)[1]
+        where = json.loads(self.file.read_text()) | {"signer_ahead_ms": signer_ahead_ms}
+        return open_real(where, self.file.parent, cold=cold)[1]
 
 
 def open_real(
-    where: dict[str, Any], folder: Path, *, cold: bytes | None = COLD, **rules: Any
+    where: dict[str, Any], folder: Path, *, cold: bytes | None = COLD
 ) -> tuple[str, EvmChain | TronChain]:
     """The chain that a file describes, with a signer that has real keys and rules."""
     name, token = where["chain"], bytes.fromhex(where["token"])
-    evm = EvmRules(chain_id=CHAIN_ID, token=token, **{"stuck_blocks": 5, **(rules if name == ERC20 else {})})
-    tron = TronRules(chain_id=where.get("chain_id", 1), token=token, **(rules if name == TRC20 else {}))
+    evm = EvmRules(chain_id=CHAIN_ID, token=token, stuck_blocks=5)
+    tron = TronRules(chain_id=where.get("chain_id", 1), token=token)
     known = frozenset() if cold is None else frozenset({cold})
     limits = (
         ChainLimits(token, evm.fee_cap_wei, CHAIN_ID, cold=known)
@@ -91,7 +95,9 @@ def open_real(
         else ChainLimits(token, tron.fee_cap_sun, cold=known)
     )
     # The limits of payments are far below what goes to the cold wallet: they do not count there.
-    signer = LocalSigner(Keystore(folder, HOT_KEYS), SigningRules({name: limits}, USDT, USDT))
+    rules_of_signer = SigningRules({name: limits}, USDT, USDT)
+    ahead_ms = int(where.get("signer_ahead_ms", 0))
+    signer = LocalSigner(Keystore(folder, HOT_KEYS), rules_of_signer, lambda: now_ms() + ahead_ms)
     wallet = Keystore(folder, HOT_KEYS).wallets()[name]
     if is_evm(name):
         endpoints = Endpoints(where["urls"], timeout_s=60)
@@ -108,7 +114,17 @@ def make_evm(evm: EvmScene, folder: Path) -> Moved:
         evm.token.give(recipient, units, sender=address_of(key))
 
     token = evm.token
-    return Moved(ERC20, file, evm.node.mine, evm.settle, token.balance, token.give, evm.node.fund, pay)
+    return Moved(
+        ERC20,
+        file,
+        evm.node.mine,
+        evm.settle,
+        token.balance,
+        token.give,
+        evm.node.fund,
+        pay,
+        lambda: evm.node.mine(20),
+    )
 
 
 def make_tron(tron: TronScene, folder: Path) -> Moved:
@@ -126,6 +142,7 @@ def make_tron(tron: TronScene, folder: Path) -> Moved:
         lambda address, units: network.fund(address, units=units),
         lambda address: network.fund(address, sun=1_000_000_000),
         network.pay,
+        tron.let_expire,
     )
 
 

@@ -6,8 +6,11 @@ import pytest
 from coincurve import PrivateKey
 from tests.cold.cold_scene import COLD, HELD, HOT_KEYS, NOW_MS, USDT, ColdScene
 
+from merchant_wallet.audit.rollback.reached_cells import ReachedCells
+from merchant_wallet.audit.rollback.signer_record import find_signer_evidence
 from merchant_wallet.base.chains import is_evm
-from merchant_wallet.chains.protocol import Payout, Transfer
+from merchant_wallet.chains.keys.keystore import JOURNAL
+from merchant_wallet.chains.protocol import ChainAway, Payout, Transfer
 from merchant_wallet.custody.cold import store
 from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED, TO_COLD, TO_HOT
 from merchant_wallet.custody.cold.signatures import SignatureRefused, read_answer
@@ -183,5 +186,56 @@ def test_a_person_gives_up_what_is_not_signed(in_scene: "InScene") -> None:
         assert (await scene.shown(number)).step == "signed"
         assert not await store.ask_drop(scene.connection, await scene.shown(number), "operator:bob")
         assert (await scene.finish(worker, number)).step == "done"
+
+    in_scene(scenario)
+
+
+def test_what_never_reached_the_chain_is_signed_again_and_moves_once(in_scene: "InScene") -> None:
+    """On an EVM chain with a higher fee at the same nonce, on TRON after proof that the first has expired."""
+
+    async def scenario(scene: ColdScene) -> None:
+        # The fake chain has its own time. The signer must know that the first signature has expired.
+        number, chain = await scene.begin(UNITS), scene.moved.open(signer_ahead_ms=5 * 10**12)
+        worker = scene.worker(chain)
+
+        async def lose(raw: bytes) -> None:
+            """No node takes it."""
+            raise ChainAway("every node is away")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(chain, "broadcast", lose)
+            await scene.turn(worker)
+        assert "every node is away" in str((await scene.shown(number)).obstacle)
+        # The chain goes on without it: EVM blocks in which it could have been, on TRON its whole lifetime.
+        scene.moved.pass_by()
+        scene.clock.now_ms += 600_000
+        ended = await scene.finish(worker, number)
+        assert ended.step == "done"
+        assert scene.moved.balance(COLD) == UNITS
+        [(attempts,)] = await scene.rows("select count(*) from cold_signed")
+        assert attempts <= 2
+        assert await scene.rows("select count(*) from cold_signed where tx_hash = %s", ended.tx_hash) == [
+            (1,)
+        ]
+
+    in_scene(scenario)
+
+
+def test_a_signature_that_the_database_does_not_know_is_evidence_of_a_rollback(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        record = scene.moved.file.parent / JOURNAL
+        cells = ReachedCells(scene.connection, {})
+
+        async def look() -> str | None:
+            found = await find_signer_evidence(scene.connection, cells, record, scene.clock())
+            return None if found is None else found.cause
+
+        number = await scene.begin(UNITS)
+        assert (await scene.finish(scene.worker(), number)).step == "done"
+        assert await look() is None
+        # The database of yesterday is restored.
+        await scene.rows("delete from cold_signed")
+        await scene.rows("delete from cold_transfer")
+        assert f"cold transfer {number} was signed at" in str(await look())
 
     in_scene(scenario)
