@@ -284,6 +284,10 @@ def pages_with_content(platform: Platform, till: Till) -> list[str]:
         proposal,
         "/console/search",
         "/console/search?q=harbour+or+nothing",
+        "/console/inbox",
+        "/console/inbox?show=all",
+        "/console/account/notifications",
+        "/console/operators/escalation",
     ]
 
 

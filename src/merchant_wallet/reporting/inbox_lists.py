@@ -212,8 +212,9 @@ async def list_differences(asked: Asked) -> list[Item]:
             row["since_ms"],
             {"chain": row["chain"]},
             form=FAILED if row["is_failed"] else "",
-            amount_units=None if row["is_failed"] else row["unexplained_units"],
-            currency="" if row["is_failed"] else USDT,
+            # A difference may be explained to the last unit and still need a person: a stranger's transfer.
+            amount_units=row["unexplained_units"] or None,
+            currency=USDT if row["unexplained_units"] else "",
         )
         for row in await fetch(asked.home, QUERIES["list_last_comparisons"].text, values)
         if not row["is_sound"]
