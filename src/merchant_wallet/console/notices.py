@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import TransientError
+from merchant_wallet.console.freeing import SAFETY
 from merchant_wallet.console.wait_reasons import describe_blocker, for_merchant
 from merchant_wallet.reporting.cells import Reach
 from merchant_wallet.reporting.payout_blockers import FROZEN as FROZEN_ORDERS
@@ -77,17 +78,23 @@ async def list_payout_notices(home: Connection, cells: Reach, merchant_id: int |
 
 
 def _merge(told: Sequence[Notice]) -> list[Notice]:
-    """Merge notices with the same text into one with all their orders and the earliest time. Pure.
+    """Merge notices that say the same of several chains into one that names them all. Pure.
 
-    For a merchant all stops and all obstacles read the same, and a rollback stops all chains for one cause.
-    An order has at most one obstacle, so no order is counted twice.
+    It has all their orders and the earliest time. An order has at most one obstacle, so no order is counted
+    twice.
     """
     merged: dict[tuple[str, ...], Notice] = {}
     for one in told:
-        key = (one.text.format(**one.values), one.who, one.why)
+        key = (one.text, one.who, one.why)
         first = merged.get(key)
-        merged[key] = one if first is None else replace(first, orders=first.orders + one.orders)
+        merged[key] = one if first is None else _join(first, one)
     return list(merged.values())
+
+
+def _join(first: Notice, other: Notice) -> Notice:
+    chains = [first.values.get("chain", ""), other.values.get("chain", "")]
+    values = {"chain": ", ".join(dict.fromkeys(chains))} if all(chains) else first.values
+    return replace(first, values=values, orders=first.orders + other.orders)
 
 
 def _make_notice(blocker: PayoutBlocker) -> Notice:
@@ -101,9 +108,9 @@ def _make_notice(blocker: PayoutBlocker) -> Notice:
         why=reason.why,
         since_ms=reason.since_ms,
         orders=blocker.orders,
-        href=PAYOUTS,
-        link=N_("Payouts"),
-        leads_to="payouts",
+        href=SAFETY,
+        link=N_("Safety"),
+        leads_to="safety",
         touches=() if blocker.stops_chain else MONEY_PAGES,
     )
 
@@ -132,8 +139,9 @@ class Banner(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...] = ()
 
     def for_page(self, active: str) -> "Banner":
-        """The notices that concern a part of the menu."""
-        return Banner(tuple([one for one in self.notices if not one.touches or active in one.touches]))
+        """The notices that concern a part of the menu. A page that has them all itself has no banner."""
+        told = [one for one in self.notices if not one.touches or active in one.touches]
+        return Banner(tuple([one for one in told if not one.leads_to or active != one.leads_to]))
 
     @property
     def version(self) -> str:
