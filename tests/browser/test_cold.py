@@ -63,7 +63,7 @@ def test_cold_money_is_proposed_at_a_desk_and_accepted_on_a_phone(
     check_axe(desk)
     desk.get_by_role("button", name="Move money").click()
     # What is above the target is filled in.
-    expect(desk.get_by_label("Amount")).to_have_value("700")
+    expect(desk.get_by_label("Amount", exact=True)).to_have_value("700")
     check_axe(desk, "dialog[open]")
     desk.locator("dialog[open]").get_by_label("Reason").fill("a week of payouts stays hot")
     desk.get_by_role("button", name="Propose", exact=True).click()
