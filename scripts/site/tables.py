@@ -66,12 +66,6 @@ def _show_packages(language: Language, path: str) -> str:
 
 
 _CHINESE_BEHAVIOUR: Final = {
-    "screening holds the order, and nothing is signed: it stays in 1 until `advance` or `fail`": (
-        "筛查暂挂订单，不签名：停留在 1，直到 `advance` 或 `fail`"
-    ),
-    "screening refuses the order before anything is signed: it goes 1, 3, 6 and the money is back": (
-        "筛查在签名前拒绝订单：依次进入 1、3、6，金额退回"
-    ),
     "the order waits for approval, whatever its amount, and then for its transfer: `advance` leads it on": (
         "无论金额大小，订单都等待审批，之后等待转账：由 `advance` 推进"
     ),
