@@ -343,6 +343,7 @@ def test_the_pictures_of_the_documents(platform: Platform, visits: Visits, shot:
     shot(page, "wallet-receive")
     page.goto(f"{platform.address}/wallet")
     expect(page.locator("h3.activity-day").first).to_have_text("Today")
+    expect(page.locator("body")).to_have_attribute("data-live-state", "open")
     shot(page, "wallet-home")
 
 
