@@ -33,9 +33,9 @@ def test_a_merchants_user_sees_its_own_books_figures_alone(
     assert "Chains" not in page
     assert "Own balance" in page
     assert "Fees earned" not in page, "what the platform earns is what a merchant pays"
-    assert "Merchants" not in re.findall(r'(?s)<nav[^>]* aria-label="Console pages"[^>]*>.*?</nav>', page)[0].replace(
-        "Merchants</p>", ""
-    )
+    assert "Merchants" not in re.findall(r'(?s)<nav[^>]* aria-label="Console pages"[^>]*>.*?</nav>', page)[
+        0
+    ].replace("Merchants</p>", "")
     assert "Chains" in auditor.page("/console")
 
 
