@@ -85,8 +85,13 @@ def test_a_server_that_is_away_is_said_to_be(tmp_path: Path) -> None:
 def test_a_server_that_says_nothing_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mail, "TIMEOUT_S", 0.2)
 
+    async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+
     async def scenario() -> None:
-        silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+        silent = await asyncio.start_server(stay_silent, "127.0.0.1", 0)
         async with silent:
             port = silent.sockets[0].getsockname()[1]
             with pytest.raises(MailFailed, match=r"no answer within 0\.2 s"):
