@@ -1,6 +1,8 @@
 """A real mail server (aiosmtpd) on loopback, with TLS and a password, which keeps what it gets."""
 
+import gc
 import ssl
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -88,3 +90,8 @@ def open_server(
         yield mailbox, MailServer("127.0.0.1", controller.port, tls, SENDER, USER, password, str(certificate))
     finally:
         controller.stop()
+        del controller
+        with warnings.catch_warnings():
+            # aiosmtpd ends its loop without closing connections whose clients have just left.
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()

@@ -86,9 +86,10 @@ def test_a_server_that_says_nothing_holds_nobody_up(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(mail, "TIMEOUT_S", 0.2)
 
     async def stay_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-        await writer.wait_closed()
+        try:
+            await reader.read()
+        finally:
+            writer.transport.abort()
 
     async def scenario() -> None:
         silent = await asyncio.start_server(stay_silent, "127.0.0.1", 0)
