@@ -246,7 +246,7 @@ def test_a_step_that_hurts_asks_first_and_keys_are_enough(
     expect(dialog).to_be_hidden()
     expect(opener).to_be_focused()
     page.keyboard.press("/")
-    expect(page.get_by_role("searchbox").first).to_be_focused()
+    expect(page.get_by_role("combobox").first).to_be_focused()
     opener.click()
     dialog.get_by_role("button", name="Suspend").click()
     expect(page.locator(".toast")).to_contain_text("is suspended")

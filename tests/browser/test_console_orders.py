@@ -184,7 +184,7 @@ def test_a_merchants_user_sees_nothing_of_another_merchant(
         page.goto(path)
         expect(page.locator("body")).not_to_contain_text("Quayside")
         expect(page.locator("body")).not_to_contain_text("QB-51")
-    page.get_by_role("searchbox").first.fill("QB-51")
+    page.get_by_role("combobox").first.fill("QB-51")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Nothing was found")).to_be_visible()
     page.goto(QUEUE)
