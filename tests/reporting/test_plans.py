@@ -46,7 +46,14 @@ GROWING = (
     "sweep_signed",
     "daily_figure",
 )
-FEW = ("payout_frozen_open", "payout_blocked", "callback_due", "callback_stopped", "withdrawal_unapproved")
+FEW = (
+    "payout_frozen_open",
+    "payout_blocked",
+    "callback_due",
+    "callback_stopped",
+    "withdrawal_unapproved",
+    "deposit_held",
+)
 """Partial indexes of few, unfinished rows. They may be read completely."""
 FILL = Path(__file__).parents[1].joinpath("large_book.sql").read_text()
 
