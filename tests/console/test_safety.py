@@ -71,10 +71,10 @@ def test_one_person_stops_every_chain_and_two_resume_them(till: Till, people: Pe
     told = ann.follow(ann.post(f"{SAFETY}/stop-all", {"reason": WHY}))
     assert "Stopped: nothing new is signed on ERC20, TRC20." in read_text(told.text)
     assert "All stopped" in read_text(told.text)
-    assert "Payouts on ERC20 are stopped" in banner(ben, "/console")
+    assert "Payouts on ERC20, TRC20 are stopped" in banner(ben, "/console")
     told = ann.follow(ann.post(f"{SAFETY}/resume-all", {"reason": "the node was replaced"}))
     assert "Proposed for ERC20, TRC20. Another person must accept each." in read_text(told.text)
-    assert "Payouts on ERC20 are stopped" in banner(ben, "/console"), "a proposal resumes nothing"
+    assert "Payouts on ERC20, TRC20 are stopped" in banner(ben, "/console"), "a proposal resumes nothing"
     proposals = till.platform.rows(
         "select proposal_no from proposal where state = 'open' order by proposal_no"
     )
