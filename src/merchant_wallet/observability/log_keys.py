@@ -34,11 +34,12 @@ ABOUT: Final = {
 }
 """What a line is about. Most searches need only these."""
 DETAILS: Final = """
-address after_block alarming amount_units answer attempt_no away_s back_to_block block blocks_left
-books cell_id certain claimed closed command commands connections count day days difference_units
-dropped evidence factor failures fence freezes_wallet_of group http_status kind latency_ms log_index
-merchants migration needed nonce open pause_s payout pid port purpose refused said side since_ms
-source status step subject task uid under_way unexplained_units user wallet wrong
+act_no address after_block alarming amount_units answer asked_by attempt_no away_s back_to_block block
+blocks_left books cell_id certain channel claimed closed command commands connections count day days
+difference_units digest dropped entries evidence factor failures fence first freezes_wallet_of group
+has_older http_status items kind last latency_ms log_index merchants migration migrations month needed
+nonce notification_no open pause_s payout pid port problem purpose refused said screening_no side
+since_ms source state status step subject task topic uid under_way unexplained_units user wallet wrong
 """
 """Further keys, whose meaning follows from the event."""
 OF_REQUESTS: Final = {
