@@ -17,7 +17,7 @@ import pytest
 from scripts.write_sbom import RUNTIME_LOCK, make_document, read_lock
 
 ROOT = Path(__file__).parents[1]
-ELSEWHERE = {"colorama", "tzdata"}
+ELSEWHERE = {"colorama"}
 """Packages of the lock for other platforms."""
 START_TIMEOUT_S = 120
 LOCKED = list(read_lock(RUNTIME_LOCK.read_text()))

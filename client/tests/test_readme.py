@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from merchant_wallet_client import Retries
+from merchant_wallet_client import MerchantWallet, Retries
 from merchant_wallet_client.cli.program import app
 from merchant_wallet_client.cli.triggering import check_event
 from merchant_wallet_client.testing import FakeWallet
@@ -57,4 +57,4 @@ def test_every_method_option_and_error_of_the_page_exists() -> None:
     for name in re.findall(r"`([A-Z]\w+(?:Error|Callback|Wallet))`", README):
         assert hasattr(package, name) or hasattr(errors, name) or name == "FakeWallet", name
     for name in re.findall(r"`([a-z_]+)\(", README):
-        assert hasattr(FakeWallet, name) or name in OTHERS, name
+        assert hasattr(MerchantWallet, name) or hasattr(FakeWallet, name) or name in OTHERS, name
