@@ -9,14 +9,9 @@ from tests.cli.conftest import Wallet
 from tests.roles import as_web
 
 from merchant_wallet.book.writer import Writer
-from merchant_wallet.cli.doctor import (
-    MAX_SKEW_MS,
-    judge_build,
-    judge_roles,
-    judge_skew,
-    print_findings,
-)
+from merchant_wallet.cli.doctor import judge_build, print_findings
 from merchant_wallet.cli.findings import Finding
+from merchant_wallet.cli.server_checks import MAX_SKEW_MS, judge_roles, judge_skew
 from merchant_wallet.processes.python_build import runs_optimised
 
 ALL = [

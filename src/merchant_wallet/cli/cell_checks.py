@@ -8,8 +8,8 @@ import psycopg
 
 from merchant_wallet.base.cells import Cell
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.cli.doctor import MAX_SKEW_MS, count_skew_ms, judge_roles
 from merchant_wallet.cli.findings import Finding, fetch
+from merchant_wallet.cli.server_checks import MAX_SKEW_MS, count_skew_ms, judge_roles
 
 MAX_MIRROR_AGE_MS: Final = 30_000
 """A worker renews the copies of rates each second. After a minute the cell exchanges nothing."""

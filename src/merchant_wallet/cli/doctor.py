@@ -10,7 +10,7 @@ import asyncio
 import os
 import platform
 import shlex
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -23,13 +23,19 @@ from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.failures import REFUSED, Failure, explain
 from merchant_wallet.cli.findings import Finding, fetch
 from merchant_wallet.cli.options import DataOption, JsonOption
+from merchant_wallet.cli.server_checks import (
+    check_disks,
+    check_programs,
+    check_server,
+    judge_roles,
+    judge_skew,
+)
 from merchant_wallet.cli.session import find_database, has_master_key, read_running
 from merchant_wallet.cli.terminal import print_document, show_value
 
 app = typer.Typer()
 
 MIN_VERSION: Final = 150_000
-MAX_SKEW_MS: Final = 1000
 MIN_FREE_ACCOUNTS: Final = 20
 REBUILD: Final = (
     "use the distribution's Python, or build one with pyenv and"
@@ -38,10 +44,6 @@ REBUILD: Final = (
 ROLLBACK_ADVICE: Final = (
     "enter what was lost into the books (docs/operating.md, Back-up and restore), then run "
     "`merchant-wallet book accept-rollback --reason TEXT`"
-)
-SEPARATE: Final = (
-    "give each side its own role: run `merchant-wallet migrate --web-role ROLE --worker-role ROLE`,"
-    " then name these roles in the URLs of `serve` and `work`"
 )
 
 
@@ -141,7 +143,6 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     from merchant_wallet.cli.merchant_move_checks import check_merchant_moves
     from merchant_wallet.cli.notification_checks import check_notifications
     from merchant_wallet.cli.screening_checks import check_screening
-    from merchant_wallet.cli.server_checks import check_disks, check_programs, check_server
     from merchant_wallet.processes.python_build import runs_optimised
 
     yield judge_build(optimised=runs_optimised())
@@ -228,19 +229,6 @@ async def _check_roles(conn: Any) -> Finding:
     return judge_roles(await fetch(conn, "list_side_roles"))
 
 
-def judge_roles(found: Sequence[tuple[str, str | None, bool]]) -> Finding:
-    """Judge the roles that write to books: each role with its side, and whether it could change entries."""
-    strong = sorted({role for role, _, is_strong in found if is_strong})
-    if strong:
-        return Finding(
-            "roles", f"{', '.join(strong)} writes to books and could change entries", hint=SEPARATE
-        )
-    named = [f"{side} side {role}" for role, side, _ in found if side is not None]
-    if not named:
-        return Finding("roles", "the sides have no database roles of their own", hint=SEPARATE)
-    return Finding("roles", f"{', '.join(named)}; none can change what was written")
-
-
 async def _check_clock(conn: Any) -> Finding:
     from merchant_wallet.base.clock import now_ms
 
@@ -248,20 +236,6 @@ async def _check_clock(conn: Any) -> Finding:
     row = (await fetch(conn, "read_clock"))[0]
     after_ms = now_ms()
     return judge_skew(before_ms, row[0], after_ms)
-
-
-def judge_skew(before_ms: int, theirs_ms: int, after_ms: int) -> Finding:
-    """Judge the database's clock, which was read between two readings of our own."""
-    skew_ms = count_skew_ms(before_ms, theirs_ms, after_ms)
-    text = f"{skew_ms} ms away from the database's"
-    advice = None if skew_ms <= MAX_SKEW_MS else "set both machines' clocks by NTP"
-    return Finding("clock", text, advice)
-
-
-def count_skew_ms(before_ms: int, theirs_ms: int, after_ms: int) -> int:
-    """How far a clock is away that was read between two readings of another one."""
-    # The reading happened between the two others, so only a difference beyond them is skew.
-    return max(before_ms - theirs_ms, theirs_ms - after_ms, 0)
 
 
 async def _check_master_key(conn: Any, settings: Settings) -> Finding:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
+from merchant_wallet.cli.merchant_changes import change_settings, print_outcome
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
 from merchant_wallet.cli.session import Session, find_actor, run
 
@@ -42,9 +43,6 @@ def look(
       merchant-wallet merchant look Shop --logo shop.png --reason "the new house style"
       merchant-wallet merchant look Shop --logo none
     """
-    # That module has this command, so it is imported when the command runs.
-    from merchant_wallet.cli.merchants import change_settings, print_outcome
-
     if colour is None and logo is None and customer_url is None:
         raise Failure("Nothing to change: name a colour, a logo or a customer URL (see --help).", CANNOT_RUN)
 

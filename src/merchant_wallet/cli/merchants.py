@@ -13,18 +13,17 @@ from merchant_wallet.cli.cells import choose_cell
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.merchant_access import KEPT_ONCE, record_change
 from merchant_wallet.cli.merchant_access import app as access
+from merchant_wallet.cli.merchant_changes import change_settings, print_outcome
 from merchant_wallet.cli.merchant_facts import describe
 from merchant_wallet.cli.merchant_keys import app as keys
 from merchant_wallet.cli.merchant_look import app as look
 from merchant_wallet.cli.merchant_moves import app as moves
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
 from merchant_wallet.cli.payout_rules import app as payout_rules
-from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
-from merchant_wallet.cli.session import Session, describe_changes, run
+from merchant_wallet.cli.session import Session, run
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
-    from merchant_wallet.merchants.records import Merchant
     from merchant_wallet.merchants.store import Change
 
 app = typer.Typer(help="Open merchants, change their settings, keys and secrets.", no_args_is_help=True)
@@ -34,7 +33,6 @@ app.add_typer(look)
 app.add_typer(moves)
 app.add_typer(payout_rules)
 
-FROM_NOW_ON = "Holds from the next request on."
 LIST_COLUMNS = ("merchantId", "name", "appKey", "status", "currencyMode", "createdMs")
 
 RateText = Annotated[str | None, typer.Option(metavar="SHARE", help="Share of the amount, such as 0.005.")]
@@ -283,91 +281,3 @@ def _require_scheme(name: str, url: str, *, sandbox: bool) -> None:
 
 def _switch(on: bool | None) -> str | None:
     return None if on is None else "on" if on else "off"
-
-
-async def change_settings(
-    session: Session,
-    merchant_id: int,
-    typed: dict[str, str],
-    off: set[str],
-    on: set[str],
-    reason: str | None,
-) -> "tuple[Change, ProposedChange | None]":
-    """Change settings and switch operations off and on. What needs a second person is proposed."""
-    from merchant_wallet.merchants import store
-    from merchant_wallet.merchants.records import OPERATIONS, SettingRefused
-    from merchant_wallet.merchants.store import Change
-
-    if unknown := sorted((off | on) - set(OPERATIONS)):
-        raise SettingRefused(f"{unknown[0]!r} is no operation; there are {', '.join(OPERATIONS)}.")
-    keyring = (await session.open_base()).keyring
-    async with session.conn.transaction():
-        # Locks the book, so that we add to and remove from the present list.
-        before = (await store.change_settings(session.conn, keyring, merchant_id, {})).before
-        if off or on:
-            disabled = (before.disabled_operations | off) - on
-            typed = {**typed, "disabled-operations": " ".join(sorted(disabled)) or "none"}
-        loosened = await _list_loosened(session, before, typed)
-        proposed = await _propose(session, before, typed, loosened, reason) if loosened else None
-        if proposed is not None:
-            typed = {name: text for name, text in typed.items() if name not in loosened}
-        after = (await store.change_settings(session.conn, keyring, merchant_id, typed)).after
-        was, became = describe_changes(describe(before), describe(after))
-        if became or not proposed:
-            told = (
-                describe_lone_change(session, reason)
-                if loosened and not proposed
-                else describe_reason(reason)
-            )
-            await record_change(session, "set", merchant_id, was, {**became, **told})
-    await session.carry(merchant_id)
-    return Change(before, after), proposed
-
-
-async def _list_loosened(session: Session, before: "Merchant", typed: dict[str, str]) -> list[str]:
-    """The settings whose change needs a second person. None in the sandbox."""
-    from merchant_wallet.base.clock import now_ms
-    from merchant_wallet.merchants import two_person_changes
-
-    if not session.settings.needs_two_people:
-        return []
-    anchors = await two_person_changes.read_day_old_fees(session.conn, before.merchant_id, now_ms())
-    wanted = two_person_changes.with_settings(before, typed)
-    return two_person_changes.list_loosened(before, wanted, anchors, session.settings.rate_band)
-
-
-async def _propose(
-    session: Session, before: "Merchant", typed: dict[str, str], loosened: list[str], reason: str | None
-) -> "ProposedChange | None":
-    from merchant_wallet.merchants import two_person_changes
-
-    facts = (
-        two_person_changes.describe(before, loosened),
-        two_person_changes.describe(two_person_changes.with_settings(before, typed), loosened),
-    )
-    number = before.merchant_id
-    subject = two_person_changes.format_subject(number)
-    return await propose(session, two_person_changes.SET, subject, facts, reason, merchant_id=number)
-
-
-def print_outcome(change: "Change", proposed: "ProposedChange | None", as_json: bool) -> None:
-    """Print what was changed and what was proposed."""
-    if as_json:
-        number = {} if proposed is None else {"proposalNo": proposed.proposal_no}
-        terminal.print_document({**describe(change.after), **number})
-        return
-    _print_change(change, told=proposed is not None)
-    if proposed is not None:
-        print_proposed(proposed, as_json)
-
-
-def _print_change(change: "Change", *, told: bool = False) -> None:
-    """Print what was changed. `told`: if nothing was changed, the caller prints something else."""
-    from merchant_wallet.merchants.records import show_settings
-
-    before, after = show_settings(change.before), show_settings(change.after)
-    changed = [name for name in after if after[name] != before[name]]
-    for name in changed:
-        typer.echo(f"{name}: {before[name]} -> {after[name]}")
-    if changed or not told:
-        terminal.note(FROM_NOW_ON if changed else "Nothing changed: that is how it was set.")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
+from merchant_wallet.cli.merchant_changes import change_settings, print_outcome
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument, ProposalReasonOption
 from merchant_wallet.cli.session import Session, run
 
@@ -48,8 +49,6 @@ def payout_rules(
       merchant-wallet merchant payout-rules Shop --hours "Mon-Fri 09:00-18:00 Asia/Shanghai"
       merchant-wallet merchant payout-rules Shop --limit none --reason "their season begins"
     """
-    from merchant_wallet.cli.merchants import change_settings, print_outcome
-
     texts = {
         "payout-limit": limit,
         "payout-limit-count": count,

@@ -1,4 +1,5 @@
-"""What `doctor` says of the database's server, of the programs that run, and of the disks of this machine.
+"""What `doctor` says of the database's server, its clock and roles, of the programs that run, and of the
+disks of this machine.
 
 Rules: the judges are pure, so that each fault can be tried. In the sandbox, where no money can be lost, most
 faults are hints.
@@ -23,6 +24,11 @@ MIN_FREE_SHARE: Final = 0.05
 GOOD_FREE_SHARE: Final = 0.15
 FULL_SHARE: Final = 0.9
 BACKUP_SECTION: Final = "docs/operating.md, Back-up and restore"
+MAX_SKEW_MS: Final = 1000
+SEPARATE: Final = (
+    "give each side its own role: run `merchant-wallet migrate --web-role ROLE --worker-role ROLE`,"
+    " then name these roles in the URLs of `serve` and `work`"
+)
 
 
 class Standby(NamedTuple):
@@ -145,3 +151,30 @@ def judge_disks(spaces: Mapping[Path, tuple[int, int]]) -> Finding:
         return Finding("disk", text, f"make room on the disk of {', '.join(scarce)}")
     little = any(free < total * GOOD_FREE_SHARE for free, total in spaces.values())
     return Finding("disk", text or "no folder yet", hint="make room before it is urgent" if little else None)
+
+
+def judge_roles(found: Sequence[tuple[str, str | None, bool]]) -> Finding:
+    """Judge the roles that write to books: each role with its side, and whether it could change entries."""
+    strong = sorted({role for role, _, is_strong in found if is_strong})
+    if strong:
+        return Finding(
+            "roles", f"{', '.join(strong)} writes to books and could change entries", hint=SEPARATE
+        )
+    named = [f"{side} side {role}" for role, side, _ in found if side is not None]
+    if not named:
+        return Finding("roles", "the sides have no database roles of their own", hint=SEPARATE)
+    return Finding("roles", f"{', '.join(named)}; none can change what was written")
+
+
+def judge_skew(before_ms: int, theirs_ms: int, after_ms: int) -> Finding:
+    """Judge the database's clock, which was read between two readings of our own."""
+    skew_ms = count_skew_ms(before_ms, theirs_ms, after_ms)
+    text = f"{skew_ms} ms away from the database's"
+    advice = None if skew_ms <= MAX_SKEW_MS else "set both machines' clocks by NTP"
+    return Finding("clock", text, advice)
+
+
+def count_skew_ms(before_ms: int, theirs_ms: int, after_ms: int) -> int:
+    """How far a clock is away that was read between two readings of another one."""
+    # The reading happened between the two others, so only a difference beyond them is skew.
+    return max(before_ms - theirs_ms, theirs_ms - after_ms, 0)

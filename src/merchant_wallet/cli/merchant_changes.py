@@ -1,0 +1,109 @@
+"""Changes of a merchant's settings by commands: made now, or proposed to a second person, and printed.
+
+Rules: `merchants.records` checks values. What was changed is in the audit log in the same transaction.
+"""
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from merchant_wallet.cli import terminal
+from merchant_wallet.cli.merchant_access import record_change
+from merchant_wallet.cli.merchant_facts import describe
+from merchant_wallet.cli.second_person import describe_lone_change, describe_reason, print_proposed, propose
+from merchant_wallet.cli.session import Session, describe_changes
+
+if TYPE_CHECKING:
+    from merchant_wallet.approvals.changes import ProposedChange
+    from merchant_wallet.merchants.records import Merchant
+    from merchant_wallet.merchants.store import Change
+
+FROM_NOW_ON = "Holds from the next request on."
+
+
+async def change_settings(
+    session: Session,
+    merchant_id: int,
+    typed: dict[str, str],
+    off: set[str],
+    on: set[str],
+    reason: str | None,
+) -> "tuple[Change, ProposedChange | None]":
+    """Change settings and switch operations off and on. What needs a second person is proposed."""
+    from merchant_wallet.merchants import store
+    from merchant_wallet.merchants.records import OPERATIONS, SettingRefused
+    from merchant_wallet.merchants.store import Change
+
+    if unknown := sorted((off | on) - set(OPERATIONS)):
+        raise SettingRefused(f"{unknown[0]!r} is no operation; there are {', '.join(OPERATIONS)}.")
+    keyring = (await session.open_base()).keyring
+    async with session.conn.transaction():
+        # Locks the book, so that we add to and remove from the present list.
+        before = (await store.change_settings(session.conn, keyring, merchant_id, {})).before
+        if off or on:
+            disabled = (before.disabled_operations | off) - on
+            typed = {**typed, "disabled-operations": " ".join(sorted(disabled)) or "none"}
+        loosened = await _list_loosened(session, before, typed)
+        proposed = await _propose(session, before, typed, loosened, reason) if loosened else None
+        if proposed is not None:
+            typed = {name: text for name, text in typed.items() if name not in loosened}
+        after = (await store.change_settings(session.conn, keyring, merchant_id, typed)).after
+        was, became = describe_changes(describe(before), describe(after))
+        if became or not proposed:
+            told = (
+                describe_lone_change(session, reason)
+                if loosened and not proposed
+                else describe_reason(reason)
+            )
+            await record_change(session, "set", merchant_id, was, {**became, **told})
+    await session.carry(merchant_id)
+    return Change(before, after), proposed
+
+
+async def _list_loosened(session: Session, before: "Merchant", typed: dict[str, str]) -> list[str]:
+    """The settings whose change needs a second person. None in the sandbox."""
+    from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.merchants import two_person_changes
+
+    if not session.settings.needs_two_people:
+        return []
+    anchors = await two_person_changes.read_day_old_fees(session.conn, before.merchant_id, now_ms())
+    wanted = two_person_changes.with_settings(before, typed)
+    return two_person_changes.list_loosened(before, wanted, anchors, session.settings.rate_band)
+
+
+async def _propose(
+    session: Session, before: "Merchant", typed: dict[str, str], loosened: list[str], reason: str | None
+) -> "ProposedChange | None":
+    from merchant_wallet.merchants import two_person_changes
+
+    facts = (
+        two_person_changes.describe(before, loosened),
+        two_person_changes.describe(two_person_changes.with_settings(before, typed), loosened),
+    )
+    number = before.merchant_id
+    subject = two_person_changes.format_subject(number)
+    return await propose(session, two_person_changes.SET, subject, facts, reason, merchant_id=number)
+
+
+def print_outcome(change: "Change", proposed: "ProposedChange | None", as_json: bool) -> None:
+    """Print what was changed and what was proposed."""
+    if as_json:
+        number = {} if proposed is None else {"proposalNo": proposed.proposal_no}
+        terminal.print_document({**describe(change.after), **number})
+        return
+    _print_change(change, told=proposed is not None)
+    if proposed is not None:
+        print_proposed(proposed, as_json)
+
+
+def _print_change(change: "Change", *, told: bool = False) -> None:
+    """Print what was changed. `told`: if nothing was changed, the caller prints something else."""
+    from merchant_wallet.merchants.records import show_settings
+
+    before, after = show_settings(change.before), show_settings(change.after)
+    changed = [name for name in after if after[name] != before[name]]
+    for name in changed:
+        typer.echo(f"{name}: {before[name]} -> {after[name]}")
+    if changed or not told:
+        terminal.note(FROM_NOW_ON if changed else "Nothing changed: that is how it was set.")
