@@ -94,7 +94,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "reporting/endpoints.sql": WEB,
     "reporting/entries.sql": WEB,
     "reporting/figures.sql": WEB,
-    "custody/payout_fees.sql": WORKER,
+    "custody/network_fees.sql": WORKER,
     "reporting/finance/accounting.sql": WEB,
     "reporting/finance/custody.sql": WEB,
     "reporting/finance/desk.sql": WEB,

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 ACCOUNT_COLUMNS: Final = ("account", "currency", "opening", "in", "out", "closing")
 KIND_COLUMNS: Final = ("account", "currency", "kind", "in", "out", "postings")
+FEE_COLUMNS: Final = ("chainType", "purpose", "transactions", "fee", "coin", "paidBy")
+HOT_COLUMNS: Final = ("chainType", "coin", "fees", "toDepositAddresses", "lost")
 
 
 class Span(NamedTuple):
@@ -90,7 +92,9 @@ async def describe_report(session: Session, cells: "Reach", report: "Report") ->
     from merchant_wallet.reporting.finance import desk, network_fees, reports
 
     found = await desk.read_desk(session.conn, report, now_ms())
-    fees = [] if report.merchant_id else await network_fees.list_network_fees(session.conn, report.period)
+    spent = network_fees.CoinsSpent([], [])
+    if report.merchant_id is None:
+        spent = await network_fees.read_coins_spent(session.conn, report.period)
 
     def shown(units: int | None) -> str | None:
         return None if units is None else format_units(units)
@@ -119,8 +123,19 @@ async def describe_report(session: Session, cells: "Reach", report: "Report") ->
                 "transactions": one.transactions,
                 "fee": one.amount,
                 "coin": one.coin,
+                "paidBy": one.paid_by,
             }
-            for one in fees
+            for one in spent.lines
+        ],
+        "hotWalletCoins": [
+            {
+                "chainType": one.chain,
+                "coin": one.coin,
+                "fees": one.show(one.fees),
+                "toDepositAddresses": one.show(one.given),
+                "lost": one.show(one.lost),
+            }
+            for one in spent.hot_wallets
         ],
         "awayCells": list(cells.away),
     }
@@ -144,6 +159,9 @@ def print_report(document: dict[str, Any]) -> None:
         for moved in one["movements"]
     ]
     terminal.print_table(KIND_COLUMNS, kinds)
+    for columns, name in ((FEE_COLUMNS, "networkFees"), (HOT_COLUMNS, "hotWalletCoins")):
+        if document[name]:
+            terminal.print_table(columns, document[name])
     if not document["isComplete"]:
         terminal.note(f"Not complete yet: {document['missingEntries']} entries are not added up.")
     if document["awayCells"]:

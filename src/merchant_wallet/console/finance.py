@@ -46,7 +46,10 @@ NO_SUCH_MERCHANT: Final = N_("There is no such merchant. Here are all books.")
 PURPOSES: Final = {
     "payout": N_("Payouts"),
     "sweep": N_("Sweeps"),
-    "top_up": N_("Gas sent to deposit addresses"),
+    "top_up": N_("Sending gas to deposit addresses"),
+    "cancel": N_("Cancelled nonces"),
+    "cold": N_("To cold wallets"),
+    "refill": N_("Back from cold wallets"),
 }
 
 
@@ -133,14 +136,14 @@ def _find_later(asked: Asked, at_ms: int) -> str:
 async def _read_platform(request: ConsoleRequest, conn: Connection, asked: Asked) -> dict[str, Any]:
     """What only the platform's staff sees, for all books together."""
     if asked.merchant_id is not None:
-        return {"solvency": (), "ranked": (), "ranked_more": 0, "network_fees": (), "purposes": PURPOSES}
+        return {"solvency": (), "ranked": (), "ranked_more": 0, "spent": None, "purposes": PURPOSES}
     ranked = await movements.rank_fees(request.cells, asked.period)
     chains = request.context.chains
     return {
         "solvency": await solvency.read_solvency(conn, request.cells, chains),
         "ranked": ranked[:MOST_MERCHANTS],
         "ranked_more": max(0, len(ranked) - MOST_MERCHANTS),
-        "network_fees": await network_fees.list_network_fees(conn, asked.period),
+        "spent": await network_fees.read_coins_spent(conn, asked.period),
         "purposes": PURPOSES,
     }
 

@@ -18,7 +18,7 @@ from merchant_wallet.base.workers import Connect, WorkerConnection, repeat_until
 from merchant_wallet.chains.protocol import Chain
 from merchant_wallet.chains.sandbox.chain import SandboxChain
 from merchant_wallet.custody.cold.worker import ColdWorker
-from merchant_wallet.custody.payout_fees import PayoutFees
+from merchant_wallet.custody.network_fees import NetworkFeeWorker
 from merchant_wallet.custody.sweeps.worker import SweepWorker
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.cold import open_cold_worker
@@ -61,7 +61,7 @@ class PayoutWorkers:
         close_chains: Close | None = None,
         make_payer: MakePayer | None = None,
         cold: ColdWorker | None = None,
-        fees: PayoutFees | None = None,
+        fees: NetworkFeeWorker | None = None,
     ) -> None:
         self.checked = asyncio.Event()
         self.wrong: list[str] = []
@@ -170,7 +170,7 @@ async def open_payout_workers(
     gaps = NonceGapWorker(connect, chains, grace_ms=grace_ms)
     payer = make_payer(DEFAULT_CELL_ID, None)
     cold = open_cold_worker(connect, chains)
-    fees = None if sweeps is None else PayoutFees(connect, sweeps.sweepers)
+    fees = None if sweeps is None else NetworkFeeWorker(connect, sweeps.sweepers)
     return PayoutWorkers(payer, gaps, check, sweeps, signer, close_chains, make_payer, cold, fees)
 
 

@@ -6,7 +6,7 @@ from tests.reporting.finance.conftest import NOVEMBER, OCTOBER, Finance, trade
 
 from merchant_wallet.chains.protocol import ChainAway
 from merchant_wallet.custody import records
-from merchant_wallet.custody.payout_fees import read_page
+from merchant_wallet.custody.network_fees import read_fees
 from merchant_wallet.exchange.rates import KFB_TO_USDT, USDT_TO_KFB, set_rate
 from merchant_wallet.reporting.finance import desk, network_fees, solvency
 from merchant_wallet.reporting.finance.desk import DeskResult, Position, find_middle
@@ -124,12 +124,13 @@ async def test_the_fees_of_ended_payouts_are_read_once_from_their_chain(finance:
     chain = Chain({"a2": 27_000_000, "b1": 345_000, "c1": 1})
     chain.is_away = True
     with pytest.raises(ChainAway):
-        await read_page(conn, "TRC20", chain)
+        await read_fees(conn, "TRC20", chain, at_ms)
     chain.is_away = False
-    assert await read_page(conn, "TRC20", chain)
-    assert not await read_page(conn, "TRC20", chain)
-    (found,) = await network_fees.list_network_fees(conn, OCTOBER)
+    for _ in range(2):
+        await read_fees(conn, "TRC20", chain, at_ms)
+    (found,), (hot,) = await network_fees.read_coins_spent(conn, OCTOBER)
     assert (found.chain, found.purpose, found.transactions, found.fee) == ("TRC20", "payout", 2, 27_345_000)
     assert (found.amount, found.coin) == ("27.345", "TRX")
-    assert await network_fees.list_network_fees(conn, NOVEMBER) == []
+    assert (hot.lost, hot.given, hot.show(hot.lost)) == (27_345_000, 0, "27.345")
+    assert await network_fees.read_coins_spent(conn, NOVEMBER) == ([], [])
     assert network_fees.format_coin("ERC20", 10**15) == "0.001"

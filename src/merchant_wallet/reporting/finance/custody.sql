@@ -21,15 +21,16 @@ select c.chain, r.*
         order by reconciliation_no desc limit 1) r;
 
 -- name: sum_sweep_fees
--- The fees of sweeps that ended in a period, in the chain's coin.
+-- The fees of sweeps that ended in a period, and what top-ups gave to deposit addresses, in the chain's coin.
 select chain::text as chain, count(*) filter (where token_fee is not null) as transfers,
        coalesce(sum(token_fee), 0)::numeric as token_fees, count(*) filter (where top_up_fee is not null) as top_ups,
-       coalesce(sum(top_up_fee), 0)::numeric as top_up_fees
+       coalesce(sum(top_up_fee), 0)::numeric as top_up_fees,
+       coalesce(sum(top_up) filter (where top_up_tx_hash is not null), 0)::numeric as given
   from sweep where ended_ms >= %(since_ms)s::bigint and ended_ms < %(until_ms)s::bigint
  group by chain order by chain;
 
--- name: sum_payout_fees
--- The fees of payouts whose transactions were signed in a period.
-select chain::text as chain, count(*) as transactions, sum(fee) as fees from network_fee
+-- name: sum_network_fees
+-- The fees of payouts, cancelled nonces and cold transfers whose transactions were signed in a period.
+select chain::text as chain, purpose, count(*) as transactions, sum(fee) as fees from network_fee
  where at_ms >= %(since_ms)s::bigint and at_ms < %(until_ms)s::bigint
- group by chain order by chain;
+ group by chain, purpose order by chain, purpose;

@@ -1,9 +1,16 @@
 """Gas and energy: what the chains took as fees for the platform's own transactions, in each chain's coin.
 
-Rules: a fee is known when its transaction is final. Those of payouts are read from the chains behind the
-payments (`custody/payout_fees`). Amounts are whole numbers of the coin's smallest unit
-(wei, sun).
+Rules:
+- A fee is known when its transaction is final (`custody/network_fees`). Those of payouts, cancelled nonces
+  and cold transfers count when they were signed, those of a sweep when it ended.
+- Each line says whose coins paid it. The fees of the hot wallet and what it gave to deposit addresses are all
+  that its balance of coins loses.
+- Amounts are whole numbers of the coin's smallest unit (wei, sun).
 """
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -11,6 +18,19 @@ from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.reporting.finance.periods import Period
 from merchant_wallet.reporting.finance.solvency import QUERIES
 from merchant_wallet.reporting.paging import Connection, fetch
+
+HOT: Final = "hot"
+DEPOSIT: Final = "deposit"
+COLD: Final = "cold"
+PAID_BY: Final = {
+    "payout": HOT,
+    "cancel": HOT,
+    "top_up": HOT,
+    "sweep": DEPOSIT,
+    "cold": HOT,
+    "refill": COLD,
+}
+"""Whose coins pay a purpose: the hot wallet's, a deposit address's or a cold wallet's. In the shown order."""
 
 
 class NetworkFees(msgspec.Struct, frozen=True):
@@ -31,6 +51,40 @@ class NetworkFees(msgspec.Struct, frozen=True):
         """The fee in whole coins, as a decimal."""
         return format_coin(self.chain, self.fee)
 
+    @property
+    def paid_by(self) -> str:
+        """Whose coins paid it."""
+        return PAID_BY[self.purpose]
+
+
+class HotWalletCoins(msgspec.Struct, frozen=True):
+    """What the hot wallet of a chain lost of its coins: fees, and what it gave to deposit addresses."""
+
+    chain: str
+    fees: int
+    given: int
+
+    @property
+    def coin(self) -> str:
+        """The chain's coin."""
+        return CHAINS[self.chain].coin
+
+    @property
+    def lost(self) -> int:
+        """Both together."""
+        return self.fees + self.given
+
+    def show(self, units: int) -> str:
+        """An amount of it in whole coins, as a decimal."""
+        return format_coin(self.chain, units)
+
+
+class CoinsSpent(NamedTuple):
+    """The lines of a period, and what the hot wallets lost, each by chain."""
+
+    lines: list[NetworkFees]
+    hot_wallets: list[HotWalletCoins]
+
 
 def format_coin(chain: str, amount: int) -> str:
     """An amount of a chain's coin as a plain decimal. Pure."""
@@ -39,16 +93,33 @@ def format_coin(chain: str, amount: int) -> str:
     return f"{whole}.{rest:0{decimals}d}".rstrip("0").rstrip(".")
 
 
-async def list_network_fees(home: Connection, period: Period) -> list[NetworkFees]:
-    """The fees of a period by chain and purpose."""
+async def read_coins_spent(home: Connection, period: Period) -> CoinsSpent:
+    """The fees of a period by chain and purpose, and what they and top-ups took from the hot wallets."""
     values = {"since_ms": period.since_ms, "until_ms": period.until_ms}
     found = [
-        NetworkFees(row["chain"], "payout", row["transactions"], int(row["fees"]))
-        for row in await fetch(home, QUERIES["sum_payout_fees"].text, values)
+        NetworkFees(row["chain"], row["purpose"], row["transactions"], int(row["fees"]))
+        for row in await fetch(home, QUERIES["sum_network_fees"].text, values)
     ]
+    given: Counter[str] = Counter()
     for row in await fetch(home, QUERIES["sum_sweep_fees"].text, values):
         found += [
             NetworkFees(row["chain"], "sweep", row["transfers"], int(row["token_fees"])),
             NetworkFees(row["chain"], "top_up", row["top_ups"], int(row["top_up_fees"])),
         ]
-    return [one for one in found if one.transactions]
+        given[row["chain"]] += int(row["given"])
+    lines = sorted([one for one in found if one.transactions], key=_rank)
+    return CoinsSpent(lines, add_up_hot(lines, given))
+
+
+def add_up_hot(lines: Sequence[NetworkFees], given: Counter[str]) -> list[HotWalletCoins]:
+    """What the hot wallet of each chain lost. Pure."""
+    fees: Counter[str] = Counter()
+    for one in lines:
+        if one.paid_by == HOT:
+            fees[one.chain] += one.fee
+    chains = [chain for chain in CHAINS if fees[chain] or given[chain]]
+    return [HotWalletCoins(chain, fees[chain], given[chain]) for chain in chains]
+
+
+def _rank(one: NetworkFees) -> tuple[int, int]:
+    return list(CHAINS).index(one.chain), list(PAID_BY).index(one.purpose)
