@@ -959,12 +959,14 @@ CREATE TABLE public.network_fee (
     fee numeric NOT NULL,
     at_ms bigint NOT NULL,
     CONSTRAINT network_fee_fee_check CHECK ((fee >= (0)::numeric)),
-    CONSTRAINT network_fee_purpose_check CHECK ((purpose = 'payout'::text))
+    CONSTRAINT network_fee_purpose_check CHECK ((purpose = ANY (ARRAY['payout'::text, 'cancel'::text, 'cold'::text, 'refill'::text])))
 );
 
 CREATE TABLE public.network_fee_cursor (
     chain public.chain_code NOT NULL,
     ended_no bigint DEFAULT 0 NOT NULL,
+    cold_transfer_id bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT network_fee_cursor_cold CHECK ((cold_transfer_id >= 0)),
     CONSTRAINT network_fee_cursor_ended_no_check CHECK ((ended_no >= 0))
 );
 
@@ -1758,6 +1760,7 @@ CREATE TABLE public.wallet_nonce (
     order_id bigint,
     since_ms bigint NOT NULL,
     cancelled_ms bigint,
+    fee_read_ms bigint,
     CONSTRAINT wallet_nonce_cancelled CHECK (((cancelled_ms IS NULL) OR (purpose = 'cancel'::text))),
     CONSTRAINT wallet_nonce_nonce_check CHECK ((nonce >= 0)),
     CONSTRAINT wallet_nonce_owner CHECK ((((purpose = 'payout'::text) = (order_id IS NOT NULL)) AND ((merchant_id IS NULL) = (order_id IS NULL)))),
@@ -2433,6 +2436,8 @@ CREATE UNIQUE INDEX sweep_open ON public.sweep USING btree (chain, address) WHER
 CREATE INDEX sweep_under_way ON public.sweep USING btree (chain, sweep_id) WHERE (ended_ms IS NULL);
 
 CREATE INDEX test_event_waiting ON public.test_event USING btree (requested_ms) WHERE (claimed_ms IS NULL);
+
+CREATE INDEX wallet_nonce_fee ON public.wallet_nonce USING btree (chain, wallet, nonce) WHERE ((cancelled_ms IS NOT NULL) AND (fee_read_ms IS NULL));
 
 CREATE INDEX wallet_nonce_open ON public.wallet_nonce USING btree (chain, wallet, nonce) WHERE ((purpose = 'free'::text) OR ((purpose = 'cancel'::text) AND (cancelled_ms IS NULL)));
 

@@ -97,6 +97,7 @@ PARTIAL_INDEXES = (
     "custody_movement_open",
     "screening_waiting",
     "screening_unapplied",
+    "wallet_nonce_fee",
 )
 """Indexes of the few rows that are still open."""
 
