@@ -97,7 +97,9 @@ async def read_cancelled(connection: Connection, chain: str, reader: FeeReader, 
     found = await _fetch(connection, "list_cancelled", {"chain": chain})
     if not found:
         return False
-    fees = await _ask(reader, chain, [_Signed(tx_hash, signed_ms, CANCEL) for *_, tx_hash, signed_ms in found])
+    fees = await _ask(
+        reader, chain, [_Signed(tx_hash, signed_ms, CANCEL) for *_, tx_hash, signed_ms in found]
+    )
     nonces = list(dict.fromkeys((bytes(wallet), nonce) for wallet, nonce, *_ in found))
     marks = {
         "chain": chain,
