@@ -9,8 +9,8 @@ from tests.chains.evm_scene import WALLET, EvmScene
 from tests.cold.cold_scene import COLD, ColdScene, make_evm
 from tests.cold.cold_scene import Clock as ColdClock
 from tests.sweeps.evm_steps import coin, finish, pay_in
-from tests.sweeps.sweep_scene import SweepScene, give_account, open_evm
 from tests.sweeps.sweep_scene import Clock as SweepClock
+from tests.sweeps.sweep_scene import SweepScene, give_account, open_evm
 from tests.withdrawals.conftest import START_MS, Shop, open_book
 from tests.withdrawals.conftest import Clock as ShopClock
 
