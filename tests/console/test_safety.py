@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, LiteralString
 
 import pytest
 from psycopg.types.json import Jsonb
@@ -164,6 +164,24 @@ def test_two_people_credit_a_held_deposit_and_a_worker_carries_it_out(till: Till
         (f"operator:{ben.name}", "deposit.release"),
         ("worker", "deposits.release"),
     ]
+
+
+@pytest.mark.parametrize(
+    "change", ["amount = amount * 1000, block_number = block_number + 9", "cause = 'its block has left the chain'"]
+)
+def test_what_two_people_released_is_not_credited_once_it_has_changed(
+    till: Till, people: People, change: LiteralString
+) -> None:
+    tx_hash = arrive(till.shop, "held")
+    ann, ben = people.signed_in("operator"), people.signed_in("operator")
+    proposed = ann.post(f"{DEPOSITS}/ERC20/{tx_hash}/0/release", {"reason": "two transfers"})
+    till.platform.rows("update deposit set " + change + " where tx_hash = %s returning 1", tx_hash)
+    ben.post(f"{proposed.headers['location']}/accept")
+    work(till.platform)
+    assert till.platform.rows("select status from deposit where tx_hash = %s", tx_hash) == [("held",)]
+    ((act_no,),) = till.platform.rows("select act_no from asked_act where state = 'failed'")
+    told = read_text(people.again(ann).page(f"{SAFETY}/acts/{act_no}"))
+    assert "It is no longer held as it was then: look at the deposit." in told
 
 
 def test_one_person_drops_a_held_deposit_with_a_reason(till: Till, people: People) -> None:

@@ -19,7 +19,7 @@ seen      seen>seen final>pending final_small>dust mined_again>held undone>undon
 undone    seen>seen final>pending final_small>dust mined_again>held
 pending   mined_again>held orphaned>held screened>held credited>credited
 dust      mined_again>held orphaned>held added_up>pending
-held      mined_again>held released>pending cleared>pending dropped>dropped
+held      mined_again>held orphaned>held released>pending cleared>pending dropped>dropped
 dropped
 credited
 """
@@ -81,6 +81,7 @@ async def put(scene: DepositScene, state: State) -> None:
 async def run(scene: DepositScene, name: str, key: dict[str, Any], **values: object) -> None:
     """Run one of the watcher's statements."""
     own: dict[str, object] = {"first": 0, "last": 2**31, "cause": "a test", "actor": "ann", "now_ms": 2}
+    own |= {"block": None, "amount": None}
     dust: dict[str, object] = {"addresses": [address("ulla")], "merchant_ids": [1001], "minimum_units": 1}
     text = deposit_store.QUERIES[name].text.encode()
     await scene.connection.execute(text, {**key, **own, **dust, **values})
@@ -172,6 +173,28 @@ def test_a_reading_that_is_noted_or_moved_changes_no_state(in_scene: InScene) ->
                 await run(scene, name, key, **place)
                 found[name, before] = await scene.status_of(key["tx_hash"])
         assert found == {(name, before): before for name, before in found}
+
+    in_scene(scenario)
+
+
+def test_a_decision_about_a_deposit_that_has_changed_since_is_void(in_scene: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        key = await arrive(scene)
+        shown = await scene.deposit(key["tx_hash"])
+        seen = {"block": shown.block_number, "amount": shown.amount_units, "cause": "screening 7: a test"}
+        changes: list[dict[str, object]] = [
+            {"block": shown.block_number + 1},
+            {"amount": shown.amount_units + 1},
+            {"cause": "its block 1 has left the chain"},
+            {"cause": None},
+        ]
+        for name in ("release_held", "drop_held"):
+            for change in changes:
+                await put(scene, State.HELD)
+                await run(scene, name, key, **{**seen, **change})
+                assert await scene.status_of(key["tx_hash"]) == State.HELD, change
+            await run(scene, name, key, **seen)
+            assert await scene.status_of(key["tx_hash"]) != State.HELD
 
     in_scene(scenario)
 

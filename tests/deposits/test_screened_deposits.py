@@ -15,6 +15,7 @@ from tests.deposits.conftest import (
     address,
 )
 from tests.deposits.test_crediting import arrive
+from tests.deposits.test_mined_again import break_finality, rescan
 from tests.screening.provider import SECRET, is_signed, say
 
 from merchant_wallet.base.addresses import format_address
@@ -176,3 +177,30 @@ def test_many_deposits_at_once_are_each_asked_about_once(in_scene: InScene) -> N
             )
 
     in_scene(scenario)
+
+
+def test_a_held_deposit_whose_block_left_the_chain_is_not_credited_by_its_release_from_screening(
+    in_each_layout: InScene,
+) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        async with open_receiver() as provider:
+            provider.behave = say("hold")
+            chain = FakeChainReader()
+            (sent,) = await arrive(scene, chain, ("ulla", 5 * COIN))
+            worker = open_worker(scene, provider)
+            assert await worker.credit_due() == 0
+            # Finality breaks: the transfer is gone, and the operator has the chain read again.
+            await break_finality(chain)
+            chain.mine(blocks=FINAL_DEPTH)
+            await rescan(scene, chain)
+            await rescan(scene, chain)
+            shown = await scene.deposit(sent)
+            assert (shown.status, "has left the chain" in (shown.cause or "")) == ("held", True)
+            # Two people look at the sender alone and release it.
+            await decisions.release(scene.home, await find(scene, sent), "operator:ann", scene.clock())
+            assert await follow(scene) == 1
+            assert await worker.credit_due() == 0
+            assert (await scene.status_of(sent), await scene.balances()) == ("held", {})
+            await scene.expect_sound()
+
+    in_each_layout(scenario)

@@ -296,16 +296,17 @@ def _decide(
         action = "deposits.release" if is_released else "deposits.drop"
         subject = f"deposit {one.chain} {one.tx_hash}:{one.log_index}"
         status = "pending" if is_released else "dropped"
+        seen = deposit_store.SeenDeposit(one.block_number, one.amount_units, one.cause)
         async with (
             session.cell(one.merchant_id) as cell,
             session.change(cell, action, subject, one.merchant_id) as told,
         ):
             key, actor = (one.tx_hash, one.log_index), find_actor()
             decided = await deposit_store.decide(
-                cell, one.chain, key, is_released=is_released, actor=actor, now_ms=now_ms()
+                cell, one.chain, key, is_released=is_released, actor=actor, now_ms=now_ms(), seen=seen
             )
             if decided is None:
-                raise Failure("Somebody else has decided about it meanwhile.")
+                raise Failure("It was decided or has changed meanwhile: look at it again.")
             told.before = {"status": "held", "cause": one.cause, "block": one.block_number}
             told.after = {"status": status, "reason": reason}
         return {"chainType": one.chain, "txHash": one.tx_hash, "logIndex": one.log_index, "status": status}

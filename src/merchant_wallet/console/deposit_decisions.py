@@ -43,7 +43,7 @@ async def release(request: ConsoleRequest, conn: Connection) -> Response:
             conn,
             two_person_changes.RELEASE,
             _subject(line),
-            two_person_changes.HELD,
+            two_person_changes.describe_held(line.block_number, line.cause),
             after,
             line.merchant_id,
         )
@@ -62,7 +62,9 @@ async def _ask(request: ConsoleRequest, conn: Connection, line: DepositLine, kin
         return request.redirect(_url_of(line), NOT_HELD, tone=flash.WARN)
     if errors := proposal_forms.find_reason_error(request):
         return request.redirect(_url_of(line), errors[proposal_forms.REASON], tone=flash.BAD)
-    arguments = {"chain": line.chain, "txHash": line.tx_hash, "logIndex": line.log_index}
+    before = two_person_changes.describe_held(line.block_number, line.cause)
+    after = two_person_changes.describe_released(line.chain, line.tx_hash, line.log_index, line.amount_units)
+    arguments = two_person_changes.make_arguments(before, after)
     found = await asked.ask(
         conn,
         kind,

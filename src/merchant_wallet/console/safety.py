@@ -58,7 +58,7 @@ CAUSES: Final = {
     causes.LOST: N_("Its worker ended. What it had done stays done: look before you ask again."),
     causes.NO_BLOCK: N_("No node of the chain has the block before it."),
     causes.NOT_READ_YET: N_("The chain was not read up to that block yet, so no block was skipped there."),
-    causes.DECIDED: N_("It is no longer held: look at the deposit."),
+    causes.DECIDED: N_("It is no longer held as it was then: look at the deposit."),
     causes.SCREENED: N_("Screening holds it: decide there first. Nothing was changed."),
     causes.CELL_AWAY: N_("The merchant's cell is away. Nothing was changed."),
     causes.NOTHING_IN_SANDBOX: N_("There is nothing to sweep: the sandbox's chains hold no real deposits."),

@@ -7,6 +7,7 @@ Rules that the table holds:
 - Only what is pending is credited, and only a final block makes a deposit pending.
 - A credited or dropped deposit never changes its state.
 - Only a person leads a held deposit to its credit.
+- A held deposit whose block leaves the chain says so. Whoever releases it from screening does not credit it.
 """
 
 from collections.abc import Mapping
@@ -75,7 +76,7 @@ STEPS: Final[Mapping[State | None, Mapping[Event, State]]] = {
     State.PENDING: {**_RECONSIDERED, Event.SCREENED: State.HELD, Event.CREDITED: State.CREDITED},
     State.DUST: {**_RECONSIDERED, Event.ADDED_UP: State.PENDING},
     State.HELD: {
-        Event.MINED_AGAIN: State.HELD,
+        **_RECONSIDERED,
         Event.RELEASED: State.PENDING,
         Event.CLEARED: State.PENDING,
         Event.DROPPED: State.DROPPED,

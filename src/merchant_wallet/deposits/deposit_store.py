@@ -33,6 +33,14 @@ class PositionMoved(Exception):
     """Somebody else has taken in transfers of the chain meanwhile."""
 
 
+class SeenDeposit(NamedTuple):
+    """What a person saw of a held deposit when deciding about it. Any change of it makes the decision void."""
+
+    block: int
+    amount_units: int
+    cause: str | None
+
+
 class DueDeposit(msgspec.Struct, frozen=True, gc=False):
     """A deposit that can be credited. `settings_version` is that of the merchant's settings.
 
@@ -189,9 +197,15 @@ async def decide(
     is_released: bool,
     actor: str,
     now_ms: int,
+    seen: SeenDeposit | None = None,
 ) -> int | None:
-    """Release or drop a held deposit. Returns its merchant's id, or None if there is no such deposit."""
+    """Release or drop a held deposit. Returns its merchant's id.
+
+    None if there is no such deposit, or if it is not as it was `seen`.
+    """
     values = {"chain": chain, "tx_hash": key[0], "log_index": key[1], "actor": actor, "now_ms": now_ms}
+    block, amount_units, cause = seen or (None, None, None)
+    values |= {"block": block, "amount": amount_units, "cause": cause}
     text = _TEXTS["release_held" if is_released else "drop_held"]
     row = await (await cell.execute(text, values)).fetchone()
     return None if row is None else row[0]

@@ -106,10 +106,10 @@ update deposit set cause = %(cause)s::text
    and log_index = %(log_index)s::int;
 
 -- name: hold_settled
--- A deposit whose block has left the chain waits for a person, unless it is credited.
+-- A deposit whose block has left the chain waits for a person, unless it is credited. One that is held says so, too.
 update deposit set status = 'held', cause = %(cause)s::text, decided_by = null, decided_ms = null
  where merchant_id = %(merchant_id)s::bigint and chain = %(chain)s::text and tx_hash = %(tx_hash)s::text
-   and log_index = %(log_index)s::int and status in ('pending', 'dust');
+   and log_index = %(log_index)s::int and status in ('pending', 'dust', 'held');
 
 -- name: hold_elsewhere
 -- A deposit whose transaction is credited from another block waits for a person, unless a person has released it.
@@ -135,10 +135,16 @@ update deposit set status = 'pending', cause = null, next_ms = 0
 -- Whether the merchant's book is here and open.
 select exists (select from book where merchant_id = %(merchant_id)s::bigint and is_open);
 
+-- fragment: as_seen
+-- The deposit is what the person has looked at. Without a block there is nothing to compare.
+(%(block)s::bigint is null
+        or (block_number = %(block)s::bigint and amount = %(amount)s::bigint and cause is not distinct from %(cause)s::text))
+
 -- name: release_held
 -- A person decided that a held deposit is credited.
 update deposit set status = 'pending', cause = null, next_ms = 0, decided_by = %(actor)s::text, decided_ms = %(now_ms)s::bigint
  where chain = %(chain)s::text and tx_hash = %(tx_hash)s::text and log_index = %(log_index)s::int and status = 'held'
+   and {as_seen}
    and merchant_id <> all (array(select merchant_id from book where not is_open))
 returning merchant_id;
 
@@ -146,6 +152,7 @@ returning merchant_id;
 -- A person decided that a held deposit is not credited.
 update deposit set status = 'dropped', decided_by = %(actor)s::text, decided_ms = %(now_ms)s::bigint
  where chain = %(chain)s::text and tx_hash = %(tx_hash)s::text and log_index = %(log_index)s::int and status = 'held'
+   and {as_seen}
    and merchant_id <> all (array(select merchant_id from book where not is_open))
 returning merchant_id;
 

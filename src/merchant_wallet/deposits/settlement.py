@@ -89,7 +89,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """A settled deposit that is not credited and whose block has left the chain."""
+    """A settled deposit that is not credited and whose block has left the chain. It may be held already."""
 
     known: Known
     cause: str
@@ -169,6 +169,6 @@ def _find_gone(owned: Iterable[Owned], known: Iterable[Known], blocks: range) ->
 
 def _take_note(gone: Known) -> list[Change]:
     text = f"its block {gone.block_number} has left the chain"
-    if gone.status is State.CREDITED:
-        return [] if gone.cause == text else [Note(gone, text)]
-    return [Hold(gone, text)]
+    if gone.cause == text:
+        return []
+    return [Note(gone, text)] if gone.status is State.CREDITED else [Hold(gone, text)]

@@ -22,6 +22,7 @@ from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.sandbox.reader import SandboxReader
 from merchant_wallet.chains.tron.chain import TronReader
 from merchant_wallet.deposits import chain_store, deposit_store
+from merchant_wallet.deposits.two_person_changes import read_seen
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.custody_readers import CustodyReaders
 from merchant_wallet.processes.reconciliation import Reconciler
@@ -103,6 +104,7 @@ async def _decide_deposit(base: Base, running: Running, *, is_released: bool) ->
             is_released=is_released,
             actor=act.asked_by,
             now_ms=now_ms(),
+            seen=read_seen(arguments),
         )
     if decided is None:
         raise ActFailed(DECIDED)
