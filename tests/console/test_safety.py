@@ -167,7 +167,8 @@ def test_two_people_credit_a_held_deposit_and_a_worker_carries_it_out(till: Till
 
 
 @pytest.mark.parametrize(
-    "change", ["amount = amount * 1000, block_number = block_number + 9", "cause = 'its block has left the chain'"]
+    "change",
+    ["amount = amount * 1000, block_number = block_number + 9", "cause = 'its block has left the chain'"],
 )
 def test_what_two_people_released_is_not_credited_once_it_has_changed(
     till: Till, people: People, change: LiteralString

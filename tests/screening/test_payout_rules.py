@@ -223,6 +223,31 @@ def test_outside_the_hours_an_order_waits_and_goes_on_by_itself(screened: InScre
     screened(scenario)
 
 
+def test_what_passed_within_the_hours_and_could_not_be_signed_waits_for_the_next_hours(
+    screened: InScreened,
+) -> None:
+    async def scenario(scene: Screened) -> None:
+        shop, told = scene.shop, scene.shop.scripted()
+        payer = scene.payer(told=told)
+        begins = datetime.fromtimestamp(START_MS / 1000, UTC) - timedelta(hours=1)
+        await scene.set_rules(payout_hours=f"Mon-Sun {begins:%H:%M}-{begins + timedelta(hours=2):%H:%M} UTC")
+        told.check_error = ConnectionError("the node is away")
+        order = await shop.order()
+        await shop.turn(payer)
+        assert (await scene.screening(order.order_id)).state is State.PASSED
+        # The node is back at night.
+        told.check_error = None
+        shop.clock.advance(4 * HOUR_MS)
+        await shop.turn(payer)
+        assert (await scene.obstacle(order.order_id))[0] == "payout_hours"
+        assert told.built == []
+        shop.clock.advance(20 * HOUR_MS)
+        await shop.turn(payer)
+        assert len(told.built) == 1
+
+    screened(scenario)
+
+
 def test_a_person_may_release_an_order_before_the_hours(screened: InScreened) -> None:
     async def scenario(scene: Screened) -> None:
         shop, payer = scene.shop, scene.payer()

@@ -5,7 +5,7 @@ import json
 import signal
 
 import pytest
-from tests.callbacks.receiver import Behaviour, Received, hang, raw
+from tests.callbacks.receiver import Behaviour, Received, Writer, hang, raw
 from tests.fork_server import fork_program
 from tests.ports import find_port
 from tests.screening.conftest import InScreened, Screened, open_screened
@@ -15,9 +15,10 @@ from tests.withdrawals.conftest import ERC20_ADDRESS, MERCHANT_ID, TRC20_ADDRESS
 
 from merchant_wallet.base.addresses import format_address, parse_evm
 from merchant_wallet.book.outcomes import Withdrawal
-from merchant_wallet.screening import decisions, store
-from merchant_wallet.screening.hook import REST_S
+from merchant_wallet.screening import asking, decisions, store
+from merchant_wallet.screening.hook import REST_S, Answer
 from merchant_wallet.screening.screening_states import State
+from merchant_wallet.screening.verdicts import Verdict
 
 PAID, REFUNDED, PROCESSING = 2, 6, 1
 
@@ -187,6 +188,35 @@ def test_without_an_answer_an_order_waits_or_passes_as_the_setting_says(
         assert await shop.pay(opened, first) == PAID
         found = await scene.screening(first.order_id)
         assert (found.state, [one.source for one in found.reasons]) == (State.PASSED, ["away"])
+
+    screened(scenario)
+
+
+@pytest.mark.parametrize(
+    "second", [say("pass"), say("pass", status=503)], ids=["answer", "silence, fail open"]
+)
+def test_of_two_answers_to_one_question_the_one_that_was_stored_first_holds_for_both_workers(
+    screened: InScreened, second: Behaviour
+) -> None:
+    async def scenario(scene: Screened) -> None:
+        shop = scene.shop
+        order = await shop.order()
+
+        async def answer_another_worker(request: Received) -> None:
+            found = await scene.screening(order.order_id)
+            refused = Answer(Verdict.REFUSE, "sanctioned")
+            async with await shop.connect() as other:
+                assert await asking.answer_question(other, found, refused, shop.clock())
+
+        async def behave(request: Received, writer: Writer) -> None:
+            await answer_another_worker(request)
+            await second(request, writer)
+
+        scene.provider.behave = behave
+        payer = scene.payer(hook=scene.hook(), fails_open=True)
+        assert await shop.pay(payer, order) == REFUNDED
+        assert (await scene.screening(order.order_id)).state is State.REFUSED
+        assert await count_signed(scene) == 0
 
     screened(scenario)
 

@@ -77,15 +77,17 @@ async def begin_question(home: Connection, found: Screening, now_ms: int) -> Ask
     return None if row is None else Asked(*row)
 
 
-async def answer_question(home: Connection, found: Screening, answer: Answer, now_ms: int) -> None:
-    """Store the answer before anything acts on it."""
+async def answer_question(home: Connection, found: Screening, answer: Answer, now_ms: int) -> bool:
+    """Store the answer before anything acts on it. False if another worker stored one before."""
     values = {**store.make_key(found), **msgspec.structs.asdict(answer), "now_ms": now_ms}
-    await home.execute(QUERIES["answer_question"].text, {**values, "verdict": answer.verdict.value})
+    values["verdict"] = answer.verdict.value
+    return (await home.execute(QUERIES["answer_question"].text, values)).rowcount == 1
 
 
-async def fail_question(home: Connection, found: Screening, error: str) -> None:
-    """Store why there is no answer yet."""
-    await home.execute(QUERIES["fail_question"].text, {**store.make_key(found), "error": error})
+async def fail_question(home: Connection, found: Screening, error: str) -> bool:
+    """Store why there is no answer yet. False if another worker has stored one."""
+    values = {**store.make_key(found), "error": error}
+    return (await home.execute(QUERIES["fail_question"].text, values)).rowcount == 1
 
 
 async def sum_cleared(home: Connection, found: Screening, since_ms: int) -> Cleared:

@@ -3,13 +3,13 @@
 Rules:
 - The list comes first: it costs nothing. What it refuses is asked nowhere.
 - The URL is asked once in a round. Its answer is stored and used again until a person asks anew, or the facts
-  change.
+  change. If two workers ask at the same time, the answer that was stored first holds for both.
 - Without an answer an order or deposit waits, or passes if the setting says so. An answer that can't be used
   never lets anything pass.
 - The rules of the merchant come last. An order is judged and cleared in one transaction, under a lock of the
   merchant's in home. So a limit holds for any number of orders at the same time.
-- What has passed is compared with the list again at each attempt, until it is signed. Who released it is not
-  overruled.
+- What has passed is compared with the list and with the payout hours again at each attempt, until it is
+  signed. Who released it is not overruled.
 - Without a list, a URL and rules nothing is stored.
 """
 
@@ -118,6 +118,8 @@ class Screener:
                 known = await self._look_again(home, known, facts)
         except _NoAnswer as missing:
             return Waits(str(missing))
+        if known.state is State.PASSED and not rules.is_open(self._clock()):
+            return _wait_for_hours(rules)
         return _read_decision(known)
 
     async def screen_deposit(self, home: Connection, facts: DepositFacts) -> Decision:
@@ -160,7 +162,7 @@ class Screener:
             verdict = worst(found)
             if verdict is Verdict.PASS and not rules.is_open(now):
                 await asking.note_reasons(home, known, found, now)
-                return Waits(f"it is outside the payout hours, {rules.hours}", is_closed=True)
+                return _wait_for_hours(rules)
             known = await store.move(home, known, _EVENTS[verdict], found, now)
         return _read_decision(known)
 
@@ -192,13 +194,12 @@ class Screener:
     async def _ask_hook(self, home: Connection, known: Screening, hook: ScreeningHook) -> Reason:
         question = await asking.begin_question(home, known, self._clock())
         if question is None:
-            answered = (await store.list_questions(home, known.screening_no))[0]
-            assert answered.verdict is not None, "a question is answered, or asked again"
-            return Reason(Source.HOOK, answered.verdict, answered.reason or "")
+            return await _read_answer(home, known)
         try:
             answer = await hook.ask(question.request_id, question.body.encode())
         except HookAway as away:
-            await asking.fail_question(home, known, str(away))
+            if not await asking.fail_question(home, known, str(away)):
+                return await _read_answer(home, known)
             if not self._fails_open:
                 raise _NoAnswer(f"the screening URL gives no answer: {away}") from None
             log.warning(
@@ -209,8 +210,21 @@ class Screener:
             await asking.fail_question(home, known, str(unusable))
             log.error("screening answer is unusable", screening_no=known.screening_no, reason=str(unusable))
             raise _NoAnswer(f"the screening URL's answer can't be used: {unusable}") from None
-        await asking.answer_question(home, known, answer, self._clock())
+        if not await asking.answer_question(home, known, answer, self._clock()):
+            return await _read_answer(home, known)
         return Reason(Source.HOOK, answer.verdict, answer.reason)
+
+
+async def _read_answer(home: Connection, known: Screening) -> Reason:
+    """The answer that is stored of this round."""
+    questions = await store.list_questions(home, known.screening_no)
+    answered = next(one for one in questions if one.round_no == known.round_no)
+    assert answered.verdict is not None, "a question is answered, or asked again"
+    return Reason(Source.HOOK, answered.verdict, answered.reason or "")
+
+
+def _wait_for_hours(rules: PayoutRules) -> Waits:
+    return Waits(f"it is outside the payout hours, {rules.hours}", is_closed=True)
 
 
 def _read_decision(known: Screening) -> Decision:
