@@ -34,7 +34,7 @@ class PositionMoved(Exception):
 
 
 class SeenDeposit(NamedTuple):
-    """What a person saw of a held deposit when deciding about it. Any change of it makes the decision void."""
+    """What a person saw of a held deposit when deciding about it. If it has changed, the decision is void."""
 
     block: int
     amount_units: int
