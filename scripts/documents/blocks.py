@@ -28,7 +28,7 @@ from merchant_wallet.callbacks.payloads import Payload
 from merchant_wallet.cli.program import load_all_commands
 from merchant_wallet.console.request import Page
 from merchant_wallet.console.routes import list_pages
-from merchant_wallet.merchants.records import SETTINGS as MERCHANT_SETTINGS
+from merchant_wallet.merchants.settings import SETTINGS as MERCHANT_SETTINGS
 from merchant_wallet.observability.log_keys import ABOUT, ALWAYS, OF_REQUESTS
 from merchant_wallet.operators.roles import RIGHTS, Right, Role
 

@@ -34,7 +34,8 @@ from merchant_wallet.callbacks.test_events import EVENT_TYPE, format_event_id
 from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import APP, CALLBACK
-from merchant_wallet.merchants.records import Merchant, show_settings
+from merchant_wallet.merchants.records import Merchant
+from merchant_wallet.merchants.settings import show_settings
 from merchant_wallet.processes.app import Web, open_web
 from merchant_wallet.processes.base import Base, make_base, make_writer
 from merchant_wallet.sub_users.links import LINK_KEY, make_link_token

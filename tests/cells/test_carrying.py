@@ -24,7 +24,7 @@ from merchant_wallet.merchants.cells import carrying
 from merchant_wallet.merchants.cells.carrying import carry, carry_waiting, find_and_carry, write_settings
 from merchant_wallet.merchants.cells.directory import Directory
 from merchant_wallet.merchants.cells.updates import CellUpdates
-from merchant_wallet.merchants.records import SettingRefused
+from merchant_wallet.merchants.settings import SettingRefused
 
 COPY = b"""select merchant_id, name, status, currency_mode, deposit_notify_url, require_pin, frame_origins
  from merchant order by merchant_id"""

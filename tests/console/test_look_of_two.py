@@ -4,7 +4,8 @@ import re
 
 import pytest
 from tests.console.conftest import People, read_text
-from tests.console.test_merchant_logo import upload
+from tests.console.test_merchant_look import looks, save
+from tests.console.test_merchants import url_of
 from tests.console.test_two_people import WHY, accept, proposal_of, set_
 from tests.journeys.conftest import Platform, Shop
 from tests.merchants.test_brand import draw
@@ -15,20 +16,14 @@ CLOCK_MS = 1_790_000_000_000
 pytestmark = pytest.mark.usefixtures("time_passes")
 
 
-def looks(platform: Platform, shop: Shop) -> tuple[object, ...]:
-    """The present colour, logo and link."""
-    asked = "select brand_colour, brand_logo, customer_url from merchant where merchant_id = %s"
-    return tuple(platform.rows(asked, shop.merchant_id)[0])
-
-
 def test_a_new_logo_waits_for_a_second_person_who_sees_it(
     platform: Platform, people: People, shop: Shop
 ) -> None:
     ann, bob = people.signed_in("operator"), people.signed_in("operator")
-    without = upload(ann, shop, draw())
+    without = save(ann, shop, draw())
     assert without.status_code == 422
     assert "Another person must agree" in read_text(without.text)
-    url = proposal_of(upload(ann, shop, draw(), reason=WHY))
+    url = proposal_of(save(ann, shop, draw(), reason=WHY))
     assert looks(platform, shop) == (None, None, None)
     page = bob.page(url)
     found = re.search(r'src="/wallet/brand/([0-9a-f]{64})\.png"', page)
@@ -36,7 +31,7 @@ def test_a_new_logo_waits_for_a_second_person_who_sees_it(
     bob.follow(accept(bob, url))
     assert looks(platform, shop) == (None, found[1], None)
     # To take it away is one person's right: then the platform's own sign is shown.
-    ann.follow(upload(ann, shop, b"", do="remove"))
+    ann.follow(save(ann, shop, do="remove"))
     assert looks(platform, shop) == (None, None, None)
 
 
@@ -50,3 +45,34 @@ def test_a_colour_and_a_link_wait_for_a_second_person(platform: Platform, people
     assert link in said
     bob.follow(accept(bob, url))
     assert looks(platform, shop) == ("#8a1538", None, link)
+
+
+def test_a_merchants_own_person_proposes_a_look_and_the_platform_accepts_it(
+    platform: Platform, people: People, shop: Shop
+) -> None:
+    mei, lin = (people.signed_in("merchant", shop.merchant_id) for _ in range(2))
+    bob = people.signed_in("operator")
+    without = save(mei, shop, draw(), brand_colour="#8a1538")
+    assert without.status_code == 422
+    assert "needs your reason" in read_text(without.text)
+    assert platform.rows("select count(*) from brand_logo where merchant_id = %s", shop.merchant_id) == [(0,)]
+    page = mei.follow(save(mei, shop, draw(), brand_colour="#8a1538", reason=WHY)).text
+    said = read_text(page)
+    assert "Proposed. It takes effect when another person accepts it." in said
+    assert f"merchant:{mei.name} proposed it: {WHY}" in said
+    assert "/console/proposals/" not in page
+    assert looks(platform, shop) == (None, None, None)
+    ((number,),) = platform.rows(
+        "select proposal_no from proposal where merchant_id = %s and state = 'open'", shop.merchant_id
+    )
+    url = f"/console/proposals/{number}"
+    # Another person of the same merchant decides nothing: the platform must see it.
+    assert (mei.get(url).status_code, accept(lin, url).status_code) == (404, 404)
+    assert f"merchant:{mei.name}" in read_text(bob.page(url))
+    bob.follow(accept(bob, url))
+    colour, logo, link = looks(platform, shop)
+    assert (colour, link) == ("#8a1538", None)
+    assert f"/wallet/brand/{logo}.png" in mei.page(url_of(shop, "/look"))
+    # To take it away, the merchant needs nobody.
+    mei.follow(save(mei, shop, brand_colour="", do="remove"))
+    assert looks(platform, shop) == (None, None, None)

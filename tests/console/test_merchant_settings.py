@@ -8,13 +8,13 @@ from tests.journeys.conftest import Platform, Shop
 
 from merchant_wallet.cli.merchant_facts import describe
 from merchant_wallet.console.setting_fields import list_fields
-from merchant_wallet.merchants import records, store
+from merchant_wallet.merchants import settings, store
 from merchant_wallet.merchants.audit_facts import list_settings_facts
 
 
 def test_every_setting_has_a_field_of_its_own() -> None:
     assert [one.name for one in list_fields() if one.label == one.name] == []
-    assert {one.name for one in list_fields()} == set(records.SETTINGS)
+    assert {one.name for one in list_fields()} == set(settings.SETTINGS)
 
 
 def test_saving_what_stands_there_changes_nothing(platform: Platform, people: People, shop: Shop) -> None:
@@ -74,7 +74,7 @@ def test_the_audit_log_tells_every_setting_as_the_terminal_does(platform: Platfo
     merchant = platform.operate(lambda conn: store.load(conn, platform.base.keyring, shop.merchant_id))
     assert merchant is not None
     told = list_settings_facts(merchant)
-    assert len(told) == len(records.SETTINGS)
+    assert len(told) == len(settings.SETTINGS)
     assert told.items() <= describe(merchant).items()
 
 
@@ -110,7 +110,7 @@ def test_every_setting_can_be_changed(platform: Platform, people: People, shop: 
     answer = operator.post(url_of(shop, "/settings"), form)
     assert "Saved" in read_text(operator.follow(answer).text)
     changed = entries(platform, "merchant.set")[-1][4]
-    assert len(changed) == len(records.SETTINGS) - 1, "the currencies stay"
+    assert len(changed) == len(settings.SETTINGS) - 1, "the currencies stay"
     assert (changed["requirePin"], changed["autoRegister"], changed["rateLimit"]) == (True, False, 8)
 
 

@@ -8,7 +8,8 @@ from merchant_wallet.base.codes import CODES
 from merchant_wallet.base.config import describe_settings
 from merchant_wallet.console.request import Page
 from merchant_wallet.console.routes import list_pages
-from merchant_wallet.merchants.records import OPERATIONS, SETTINGS
+from merchant_wallet.merchants.records import OPERATIONS
+from merchant_wallet.merchants.settings import SETTINGS
 
 STALE = "the generated parts are out of date: run `make docs`"
 

@@ -10,7 +10,7 @@ from merchant_wallet.merchants.key_limits import (
     parse_networks,
     parse_operations,
 )
-from merchant_wallet.merchants.records import SettingRefused
+from merchant_wallet.merchants.settings import SettingRefused
 
 READS = ("getMerchantBalance", "queryOrder")
 

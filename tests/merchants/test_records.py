@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 
 from merchant_wallet.base.addresses import to_eip55, to_tron
 from merchant_wallet.base.money import MAX_BALANCE_UNITS, RATE_SCALE
-from merchant_wallet.merchants.records import (
-    OPERATIONS,
-    SETTINGS,
-    Merchant,
-    SettingRefused,
-    canonicalize_address,
-    parse_setting,
-    show_settings,
-)
+from merchant_wallet.merchants.records import OPERATIONS, Merchant, canonicalize_address
+from merchant_wallet.merchants.settings import SETTINGS, SettingRefused, parse_setting, show_settings
 
 EVM = "0xdAC17F958D2ee523a2206206994597C13D831ec7"
 TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"

@@ -11,7 +11,8 @@ from merchant_wallet.book import chart
 from merchant_wallet.book.journal import FIRST_HASH
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
-from merchant_wallet.merchants.records import Merchant, SettingRefused, show_settings
+from merchant_wallet.merchants.records import Merchant
+from merchant_wallet.merchants.settings import SettingRefused, show_settings
 
 pytestmark = pytest.mark.anyio
 

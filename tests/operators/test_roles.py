@@ -37,6 +37,7 @@ def test_a_merchants_user_acts_in_its_own_book_alone(right: Right) -> None:
         Right.CANCEL_WITHDRAWAL,
         Right.RESEND_CALLBACK,
         Right.CHANGE_SECRET,
+        Right.CHANGE_LOOK,
         Right.RESET_PIN,
     )
     assert may(user, right, SHOP) == own

@@ -31,7 +31,8 @@ async def change_settings(
 ) -> "tuple[Change, ProposedChange | None]":
     """Change settings and switch operations off and on. What needs a second person is proposed."""
     from merchant_wallet.merchants import store
-    from merchant_wallet.merchants.records import OPERATIONS, SettingRefused
+    from merchant_wallet.merchants.records import OPERATIONS
+    from merchant_wallet.merchants.settings import SettingRefused
     from merchant_wallet.merchants.store import Change
 
     if unknown := sorted((off | on) - set(OPERATIONS)):
@@ -99,7 +100,7 @@ def print_outcome(change: "Change", proposed: "ProposedChange | None", as_json: 
 
 def _print_change(change: "Change", *, told: bool = False) -> None:
     """Print what was changed. `told`: if nothing was changed, the caller prints something else."""
-    from merchant_wallet.merchants.records import show_settings
+    from merchant_wallet.merchants.settings import show_settings
 
     before, after = show_settings(change.before), show_settings(change.after)
     changed = [name for name in after if after[name] != before[name]]

@@ -60,9 +60,11 @@ def look(
     print_outcome(changed, proposed, as_json)
 
 
-def _read_picture(logo: str) -> bytes:
+def _read_picture(logo: str, most: int) -> bytes:
+    """The file, but never more than a byte above the limit: a path may name a device."""
     try:
-        return Path(logo).read_bytes()
+        with Path(logo).open("rb") as file:
+            return file.read(most + 1)
     except OSError as error:
         raise Failure(f"{logo} can't be read: {error.strerror}.", CANNOT_RUN) from None
 
@@ -74,7 +76,7 @@ async def _store_logo(session: Session, merchant_id: int, logo: str) -> str:
 
     if logo.lower() == "none":
         return "none"
-    upload = _read_picture(logo)
+    upload = _read_picture(logo, brand.MAX_UPLOAD_BYTES)
     try:
         return await brand.add_logo(session.conn, merchant_id, upload, actor=find_actor(), at_ms=now_ms())
     except brand.LogoRefused as refused:

@@ -28,7 +28,8 @@ from merchant_wallet.merchants.key_limits import (
     parse_name,
     parse_networks,
 )
-from merchant_wallet.merchants.records import OPERATIONS, Merchant, SettingRefused
+from merchant_wallet.merchants.records import OPERATIONS, Merchant
+from merchant_wallet.merchants.settings import SettingRefused
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_
 

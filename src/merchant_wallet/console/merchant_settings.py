@@ -23,7 +23,8 @@ from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
 from merchant_wallet.merchants import store, two_person_changes
 from merchant_wallet.merchants.audit_facts import list_changed_facts
-from merchant_wallet.merchants.records import Merchant, SettingRefused
+from merchant_wallet.merchants.records import Merchant
+from merchant_wallet.merchants.settings import SettingRefused
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_, Language
 
@@ -104,7 +105,9 @@ def redirect_after_change(request: ConsoleRequest, url: str, changed: Changed) -
     """Redirect to a page with a message about what was saved and proposed."""
     if changed.proposed is not None:
         told = _SAVED_AND_PROPOSED if changed.after else proposal_forms.PROPOSED
-        return request.redirect(proposal_forms.url_of(changed.proposed), told)
+        # A merchant's user does not see the pages of proposals.
+        to = proposal_forms.url_of(changed.proposed) if request.may(Right.READ) else url
+        return request.redirect(to, told)
     return request.redirect(url, _SAVED if changed.after else _SAME)
 
 

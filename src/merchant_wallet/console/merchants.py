@@ -1,7 +1,7 @@
 """Merchants: create one; a merchant's page with keys, addresses and status.
 
 Rules: a secret is shown once, in the answer to the request that created it. A merchant's own user sees its
-own merchant and may only change its secrets.
+own merchant and may only change its keys and its look.
 """
 
 from typing import Any, Final
@@ -16,7 +16,7 @@ from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.merchant_checklist import list_steps
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id, record_change
-from merchant_wallet.merchants import records, store
+from merchant_wallet.merchants import records, settings, store
 from merchant_wallet.merchants.addresses import give_addresses
 from merchant_wallet.merchants.cells import placement
 from merchant_wallet.merchants.cells.placement import PlacementRefused
@@ -193,8 +193,8 @@ def show_secrets(
 async def _judge_name(request: ConsoleRequest, conn: Connection, name: str) -> str:
     """The error of a new merchant's name; empty if there is none."""
     try:
-        records.parse_setting("name", name)
-    except records.SettingRefused:
+        settings.parse_setting("name", name)
+    except settings.SettingRefused:
         return request.translate(_NAME_RULE)
     try:
         await store.find(conn, name)

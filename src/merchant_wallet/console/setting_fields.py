@@ -1,7 +1,7 @@
 """A merchant's settings as fields of a form: labels, hints, parsing. Pure.
 
-Rules: every setting of `records.SETTINGS` has a field here; a test checks that. A setting without one would
-be shown as a line of text under its own name. The typed values become the texts that `records` parses: an
+Rules: every setting of `settings.SETTINGS` has a field here; a test checks that. A setting without one would
+be shown as a line of text under its own name. The typed values become the texts that `settings` parses: an
 empty optional field is `none`, a list has one item per line, and a share is typed as a percentage.
 """
 
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from merchant_wallet.console.form_state import FormState
-from merchant_wallet.merchants.records import OPERATIONS, SETTINGS, Merchant, show_settings
+from merchant_wallet.merchants.records import OPERATIONS, Merchant
+from merchant_wallet.merchants.settings import SETTINGS, show_settings
 from merchant_wallet.web.forms import Form
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.typed_values import TypedWrong, read_percent, show_percent
@@ -300,7 +301,7 @@ def read_typed(form: Form) -> dict[str, str]:
 
 
 def to_texts(typed: Mapping[str, str]) -> dict[str, str]:
-    """The typed values as the texts that `records.parse_setting` parses."""
+    """The typed values as the texts that `settings.parse_setting` parses."""
     return {one.name: _to_text(one, typed[one.name]) for one in list_fields() if one.name in typed}
 
 

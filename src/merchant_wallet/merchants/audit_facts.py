@@ -5,7 +5,8 @@ A fact has the name and form that the command line prints: `approvalLimit`, `"10
 
 from typing import Any, Final
 
-from merchant_wallet.merchants.records import SETTINGS, Merchant, Setting
+from merchant_wallet.merchants.records import Merchant
+from merchant_wallet.merchants.settings import SETTINGS, Setting
 
 _OTHER_NAMES: Final = {"networks": "allowedNetworks"}
 """Settings whose facts have another name."""

@@ -22,7 +22,7 @@ from merchant_wallet.merchants.key_limits import (
     parse_networks,
     parse_operations,
 )
-from merchant_wallet.merchants.records import SettingRefused
+from merchant_wallet.merchants.settings import SettingRefused
 from merchant_wallet.merchants.store import Connection, MerchantUnknown
 
 SET: Final = "merchant.set_key"

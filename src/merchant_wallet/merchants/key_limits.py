@@ -11,7 +11,8 @@ from typing import Final
 
 import msgspec
 
-from merchant_wallet.merchants.records import OPERATIONS, SETTINGS, Network, SettingRefused
+from merchant_wallet.merchants.records import OPERATIONS, Network
+from merchant_wallet.merchants.settings import SETTINGS, SettingRefused
 
 ANY: Final = "any"
 """Typed for "no limit"."""

@@ -34,15 +34,8 @@ from merchant_wallet.merchants.keys import (
     generate_app_key,
     generate_secret,
 )
-from merchant_wallet.merchants.records import (
-    ACTIVE,
-    SETTINGS,
-    SUSPENDED,
-    Merchant,
-    SettingRefused,
-    Value,
-    parse_setting,
-)
+from merchant_wallet.merchants.records import ACTIVE, SUSPENDED, Merchant
+from merchant_wallet.merchants.settings import SETTINGS, SettingRefused, Value, parse_setting
 
 Connection = AsyncConnection[Any]
 
@@ -192,7 +185,7 @@ async def find(conn: Connection, text: str) -> MerchantRef:
 async def change_settings(
     conn: Connection, keyring: Keyring, merchant_id: int, texts: Mapping[str, str]
 ) -> Change:
-    """Change settings, all or none. They are typed texts by the names of `records.SETTINGS`.
+    """Change settings, all or none. They are typed texts by the names of `settings.SETTINGS`.
 
     The change holds from the next request on. The currency mode can't change after the book's first entry,
     since wallets and balances are in its currency. Raises SettingRefused, MerchantUnknown.

@@ -19,7 +19,8 @@ from merchant_wallet.base.money import RATE_SCALE
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.audit_facts import format_fact_name, list_changed_facts
 from merchant_wallet.merchants.keys import Keyring
-from merchant_wallet.merchants.records import SETTINGS, Merchant, SettingRefused, parse_setting, show_settings
+from merchant_wallet.merchants.records import Merchant
+from merchant_wallet.merchants.settings import SETTINGS, SettingRefused, parse_setting, show_settings
 from merchant_wallet.merchants.store import Connection, MerchantUnknown
 
 SET: Final = "merchant.set"

@@ -28,6 +28,7 @@ class Right(StrEnum):
     EXPORT = "export"
     CHANGE_MERCHANT = "change merchant"
     CHANGE_SECRET = "change secret"
+    CHANGE_LOOK = "change look"
     CHANGE_SUB_USER = "change sub-user"
     RESET_PIN = "reset pin"
     SET_RATE = "set rate"
@@ -60,6 +61,7 @@ RIGHTS: Final[Mapping[str, frozenset[Right]]] = {
             Right.CANCEL_WITHDRAWAL,
             Right.RESEND_CALLBACK,
             Right.CHANGE_SECRET,
+            Right.CHANGE_LOOK,
             Right.RESET_PIN,
         }
     ),

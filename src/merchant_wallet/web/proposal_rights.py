@@ -2,6 +2,7 @@
 
 Rules:
 - Proposing and deciding a kind need the same right. Nobody decides an own proposal.
+- A merchant's own user may propose some changes of its own merchant, and decides none.
 - A kind that is not in the table can be listed and refused, but not accepted.
 """
 
