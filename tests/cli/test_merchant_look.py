@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from PIL import Image
 from tests.cli.conftest import Wallet
+from tests.cli.test_keys import safe
 from tests.cli.test_proposals import WHY, Terminal, last_entry, terminal
 from tests.merchants.test_brand import draw
 
-__all__ = ["terminal"]
+__all__ = ["safe", "terminal"]
 
 LOOK = ("merchant", "look", "Shop")
 LINK = "https://shop.example/wallet"
@@ -96,12 +97,13 @@ def test_a_wrong_option_is_refused_with_what_would_be_right(
     assert shown(wallet) == PLAIN
 
 
-def test_outside_the_sandbox_customers_are_led_to_a_secure_page_only(wallet: Wallet) -> None:
-    wallet.open_merchant()
-    assert wallet.ask(*LOOK, "--customer-url", "http://localhost:5173/wallet")["customerUrl"]
-    wallet.variables |= {"WALLET_SANDBOX": "false", "WALLET_ERC20_RPC": "http://127.0.0.1:9"}
-    told = wallet.refuse(*LOOK, "--customer-url", "http://shop.example/wallet")
+def test_outside_the_sandbox_customers_are_led_to_a_secure_page_only(safe: Wallet) -> None:
+    safe.variables["WALLET_ERC20_RPC"] = "http://127.0.0.1:9"
+    safe.run("keys", "create", "--count", 1)
+    safe.open_merchant()
+    told = safe.refuse(*LOOK, "--customer-url", "http://shop.example/wallet")
     assert told == "customer-url must begin with https:// outside the sandbox."
+    assert safe.ask(*LOOK, "--customer-url", LINK)["customerUrl"] == LINK
 
 
 def test_a_new_look_waits_for_another_person_and_one_takes_it_away(
@@ -126,7 +128,7 @@ def test_only_so_many_logos_are_uploaded_in_a_day(wallet: Wallet, tmp_path: Path
     merchant_id = wallet.open_merchant()
     wallet.tamper(
         "insert into brand_logo (digest, merchant_id, content, uploaded_ms, uploaded_by)"
-        " select lpad(n::text, 64, '0'), %(merchant_id)s, '\\x00', extract(epoch from now()) * 1000, 'cli:ann'"
+        " select lpad(n::text, 64, '0'), %(merchant_id)s, '\\x00', extract(epoch from now()) * 1000, 'ann'"
         "   from generate_series(1, 50) n",
         merchant_id=merchant_id,
     )

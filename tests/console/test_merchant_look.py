@@ -16,7 +16,9 @@ LINK = "https://shop.example/wallet"
 def save(person: ConsoleUser, shop: Shop, logo: bytes = b"", **changed: str) -> httpx.Response:
     """Send the form of the look as a browser does, with a file or without one."""
     page = person.page(url_of(shop, "/look"))
-    shown = re.findall(r'<input[^>]* name="(csrf|marks|brand-colour|customer-url)"[^>]*? value="([^"]*)"', page)
+    shown = re.findall(
+        r'<input[^>]* name="(csrf|marks|brand-colour|customer-url)"[^>]*? value="([^"]*)"', page
+    )
     form = {name: unescape(value) for name, value in shown}
     form |= {name.replace("_", "-"): text for name, text in changed.items()}
     files = {"logo": ("<x>.png", logo, "image/png")} if logo else {"logo": ("", b"", "")}

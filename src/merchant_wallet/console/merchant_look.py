@@ -15,8 +15,8 @@ from merchant_wallet.approvals.changes import ProposedChange
 from merchant_wallet.console import proposal_forms, setting_fields
 from merchant_wallet.console.form_state import FormState
 from merchant_wallet.console.merchant_settings import (
-    ChangedMeanwhile,
     Changed,
+    ChangedMeanwhile,
     change,
     explain,
     find_errors,

@@ -41,6 +41,7 @@ def parse_name(text: str) -> str:
 
 def parse_list(parse_item: Callable[[str], str]) -> Callable[[str], list[str]]:
     """A parser of items with spaces or commas between them; sorted, each once."""
+
     def parse(text: str) -> list[str]:
         if text.lower() == NONE:
             return []
@@ -77,6 +78,7 @@ def parse_address(text: str) -> str:
 
 def parse_word(*words: str) -> Callable[[str], str]:
     """A parser of one of these words."""
+
     def parse(text: str) -> str:
         if text not in words:
             raise InvalidInput(text, "is neither")
@@ -99,6 +101,7 @@ def parse_fee_rate(text: str) -> int:
 
 def parse_whole(lowest: int, highest: int) -> Callable[[str], int]:
     """A parser of whole numbers in this range."""
+
     def parse(text: str) -> int:
         if not (text.isascii() and text.isdecimal()) or len(text) > 7 or not lowest <= int(text) <= highest:
             raise InvalidInput(text, "is not")
@@ -123,6 +126,7 @@ def parse_url(text: str) -> str | None:
 
 def parse_form(form: re.Pattern[str]) -> Callable[[str], str | None]:
     """A parser of texts of this form in small letters, or None."""
+
     def parse(text: str) -> str | None:
         if text.lower() == NONE:
             return None
