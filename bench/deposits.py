@@ -30,7 +30,8 @@ from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.book.commands import Register
 from merchant_wallet.deposits.crediting import CreditingWorker
-from merchant_wallet.deposits.watcher import Reader, Watcher
+from merchant_wallet.deposits.final_ranges import Reader
+from merchant_wallet.deposits.watcher import Watcher
 from merchant_wallet.merchants.issued_addresses import issue_address
 from merchant_wallet.processes.nodes import open_chain_readers
 

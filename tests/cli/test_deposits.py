@@ -133,6 +133,26 @@ def test_how_far_the_chains_were_read_is_shown_and_can_be_set_back(wallet: Walle
     assert wallet.balance("Shop", "merchant:USDT") == "21"
 
 
+def test_a_range_of_blocks_is_read_again_beside_the_service(wallet: Wallet) -> None:
+    open_shop(wallet)
+    address = wallet.ask("merchant", "show", "Shop")["depositAddress"]
+    for _ in range(3):
+        wallet.run("deposits", "simulate", address, "5")
+    work(wallet)
+    rescan = ("deposits", "rescan", "ERC20", "2", "--last-block")
+    told = {"chainType": "ERC20", "firstBlock": 2, "lastBlock": 3, "changed": 0, "transfers": 2}
+    assert wallet.ask(*rescan, "3") == told
+    assert wallet.ask("deposits", "chains")["chains"][0]["finalBlock"] == 3, "the cursor stays"
+    assert "was not read up to block 4" in wallet.refuse(*rescan, "4")
+    assert "--last-block must be from 2 to 1000001" in wallet.refuse(*rescan, "1")
+    assert "--last-block must be from 2 to 1000001" in wallet.refuse(*rescan, "1000002")
+    last = wallet.ask("audit", "show")["entries"][0]
+    assert last["action"] == "deposits.rescan"
+    assert last["after"] == {"firstBlock": 2, "lastBlock": 3, "changed": 0}
+    work(wallet)
+    assert wallet.balance("Shop", "merchant:USDT") == "16"
+
+
 REFUSED = [
     (("simulate", "0x12", "5"), "ADDRESS", 1),
     (("simulate", "0x742d35cc6634c0532925a3b844bc454e4438f44e", "0"), "AMOUNT", 1),

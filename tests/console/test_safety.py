@@ -126,6 +126,22 @@ def test_blocks_are_read_again_from_a_number_on(till: Till, people: People) -> N
     assert till.platform.rows("select final_number from chain_cursor where chain = 'TRC20'") == [(0,)]
 
 
+def test_a_range_of_blocks_is_read_again_and_says_what_was_missing(till: Till, people: People) -> None:
+    ann, platform = people.signed_in("operator"), till.platform
+    for last in ("4", "0", "x", "1,000,005", "9" * 5000):
+        form = {"first_block": "5", "last_block": last}
+        told = ann.follow(ann.post(f"{SAFETY}/TRC20/rescan", form))
+        assert "Nothing was asked: the last block is a number from the first block on" in read_text(told.text)
+    assert platform.rows("select count(*) from asked_act") == [(0,)]
+    platform.rows("delete from chain_cursor where chain = 'TRC20'")
+    url = ask(people.again(ann), "TRC20/rescan", first_block="1", last_block="1")
+    other = people.again(ann)
+    told = other.follow(other.post(f"{SAFETY}/TRC20/rescan", {"first_block": "1"}))
+    assert "Another one for the same chain is under way" in read_text(told.text)
+    work(platform)
+    assert "The chain was not read up to the last block yet." in read_text(people.again(ann).page(url))
+
+
 def test_a_sweep_in_the_sandbox_fails_with_a_sentence(till: Till, people: People) -> None:
     ann = people.signed_in("operator")
     url = ask(ann, "TRC20/sweep-plan")

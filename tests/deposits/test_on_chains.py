@@ -11,7 +11,8 @@ from tests.deposits.conftest import COIN, MINIMUM, DepositScene, InScene, addres
 
 from merchant_wallet.chains.tron.chain import TronReader
 from merchant_wallet.deposits import chain_store
-from merchant_wallet.deposits.watcher import FinalityBroken, Reader, Watcher
+from merchant_wallet.deposits.final_ranges import FinalityBroken, Reader
+from merchant_wallet.deposits.watcher import Watcher
 from merchant_wallet.reporting.deposits import list_cursors
 
 

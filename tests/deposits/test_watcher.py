@@ -16,7 +16,7 @@ from tests.deposits.conftest import (
 
 from merchant_wallet.deposits import chain_store
 from merchant_wallet.deposits.chain_store import CursorMoved
-from merchant_wallet.deposits.watcher import BlocksMissing, FinalityBroken
+from merchant_wallet.deposits.final_ranges import BlocksMissing, FinalityBroken
 from merchant_wallet.reporting.cells import reach_one
 from merchant_wallet.reporting.deposits import DepositFilter, list_cursors, list_deposits
 

@@ -62,6 +62,8 @@ def test_what_people_ask_for_is_done_on_real_chains(database_url: str, tmp_path:
         assert (run.state, run.cause) == ("failed", causes.NO_PRICE)
         missing = await ask(kinds.RESCAN, chain="ERC20", firstBlock=10**9)
         assert (missing.state, missing.cause) == ("failed", causes.NO_BLOCK)
+        early = await ask(kinds.RESCAN, chain="ERC20", firstBlock=1, lastBlock=2)
+        assert (early.state, early.cause) == ("failed", causes.NOT_READ_SO_FAR)
 
     with run_devnet() as devnet:
         environment = {

@@ -199,43 +199,32 @@ def chains(data: DataOption = None, as_json: JsonOption = False) -> None:
 def rescan(
     chain: ChainArgument,
     first: Annotated[int, typer.Argument(metavar="BLOCK", min=1, help="The first block to be read again.")],
+    last: Annotated[
+        int | None,
+        typer.Option(
+            "--last-block",
+            metavar="BLOCK",
+            min=1,
+            help="Read up to this block, and no further. Default: up to now.",
+            show_default=False,
+        ),
+    ] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the running service read a chain again from a block on. Nothing is credited twice.
+    """Read a range of blocks again, or make the running service read again from a block on.
 
-    A transaction that was credited from another block before is held; see `deposits release`.
+    Nothing is credited twice. A transaction that was credited from another block before is held; see
+    `deposits release`.
 
     \b
-    Example:
+    Examples:
       merchant-wallet deposits rescan ERC20 21000000
+      merchant-wallet deposits rescan ERC20 21000000 --last-block 21000500
     """
+    from merchant_wallet.cli.rescans import rescan_blocks
 
-    async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.base.clock import now_ms
-        from merchant_wallet.base.workers import WorkerConnection
-        from merchant_wallet.deposits import chain_store
-        from merchant_wallet.processes.worker import make_readers
-
-        worker_connection = WorkerConnection(lambda: _connect(session.url))
-        try:
-            readers = make_readers(await session.open_base(), worker_connection)
-            block = await readers[chain].block(first - 1) if chain in readers else None
-            for reader in readers.values():
-                await reader.close()
-        finally:
-            await worker_connection.close()
-        if block is None:
-            raise Failure(f"{chain} has no node in the settings, or that one has no block {first - 1}.")
-        async with session.conn.transaction():
-            if not await chain_store.rewind_cursor(session.conn, chain, block, now_ms()):
-                raise Failure(
-                    f"{chain} was not read up to block {first - 1} yet, so no block was skipped there."
-                )
-            await session.record("deposits.rescan", f"chain {chain}", after={"firstBlock": first})
-        return {"chainType": chain, "firstBlock": first}
-
-    terminal.print_answer(run(data, act), as_json)
+    terminal.print_answer(run(data, lambda session: rescan_blocks(session, chain, first, last)), as_json)
 
 
 @app.command()
@@ -380,9 +369,3 @@ def simulate(
         }
 
     terminal.print_answer(run(data, act), as_json)
-
-
-async def _connect(url: str) -> Any:
-    from merchant_wallet.base import db
-
-    return await db.connect(url)

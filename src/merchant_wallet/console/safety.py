@@ -49,6 +49,7 @@ STATES: Final = {
 """The states of an act in words, with their colours."""
 STAGES: Final = {
     "comparing": N_("Books and chains are compared"),
+    "reading": N_("Blocks read: {done} of {total}"),
     "surveying": N_("Addresses looked at: {done} of {total}"),
     "sweeping": N_("Swept: {done} of {total}"),
 }
@@ -58,6 +59,9 @@ CAUSES: Final = {
     causes.LOST: N_("Its worker ended. What it had done stays done: look before you ask again."),
     causes.NO_BLOCK: N_("No node of the chain has the block before it."),
     causes.NOT_READ_YET: N_("The chain was not read up to that block yet, so no block was skipped there."),
+    causes.NOT_READ_SO_FAR: N_(
+        "The chain was not read up to the last block yet. Ask for an earlier last block, or for none."
+    ),
     causes.DECIDED: N_("It is no longer held as it was then: look at the deposit."),
     causes.SCREENED: N_("Screening holds it: decide there first. Nothing was changed."),
     causes.CELL_AWAY: N_("The merchant's cell is away. Nothing was changed."),

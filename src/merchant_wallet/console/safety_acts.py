@@ -25,6 +25,7 @@ from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
 from merchant_wallet.console.safety import ACTS, show
 from merchant_wallet.custody import two_person_changes as treasury_changes
+from merchant_wallet.deposits.rescan import MAX_BLOCKS
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.languages import N_
 from merchant_wallet.withdrawals import stops, two_person_changes
@@ -39,7 +40,12 @@ PROPOSED: Final = N_("Proposed for {chains}. Another person must accept each.")
 NOTHING_STOPPED: Final = N_("Nothing is stopped that two people could resume; nothing was changed.")
 ASKED: Final = N_("Asked. A worker begins within seconds.")
 UNDER_WAY: Final = N_("The same is under way already.")
+OTHER_UNDER_WAY: Final = N_("Another one for the same chain is under way. Ask again when it has ended.")
 NO_BLOCK: Final = N_("Type the number of the first block to read again, 1 or more.")
+BAD_LAST_BLOCK: Final = N_(
+    "Nothing was asked: the last block is a number from the first block on, at most {count} blocks in all."
+    " Leave it empty to read up to now."
+)
 CANCELLED: Final = N_("Cancelled before a worker began.")
 BEGUN: Final = N_("It can't be cancelled any more: look at its state.")
 RECORDED: Final = N_("Recorded. The next comparison knows it.")
@@ -111,11 +117,25 @@ async def reconcile(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def rescan(request: ConsoleRequest, conn: Connection) -> Response:
-    """Ask to have a chain read again from a block on."""
-    chain, first = _read_chain(request), request.form.text("first_block").replace(",", "")
-    if not (first.isascii() and first.isdigit() and 1 <= int(first) <= MAX_BLOCK):
+    """Ask to have a chain read again from a block on, up to another one or up to now."""
+    chain, typed_last = _read_chain(request), request.form.text("last_block")
+    first, last = _read_block(request, "first_block"), _read_block(request, "last_block")
+    if first is None:
         return request.redirect(_place(chain), NO_BLOCK, tone=flash.BAD)
-    return await _ask(request, conn, kinds.RESCAN, chain, {"chain": chain, "firstBlock": int(first)})
+    arguments = {"chain": chain, "firstBlock": first}
+    if typed_last:
+        if last is None or not first <= last < first + MAX_BLOCKS:
+            told = {"count": f"{MAX_BLOCKS:,}"}
+            return request.redirect(_place(chain), BAD_LAST_BLOCK, tone=flash.BAD, **told)
+        arguments["lastBlock"] = last
+    return await _ask(request, conn, kinds.RESCAN, chain, arguments)
+
+
+def _read_block(request: ConsoleRequest, name: str) -> int | None:
+    """The typed number of a block. None if there is none."""
+    typed = request.form.text(name).replace(",", "")
+    is_number = typed.isascii() and typed.isdigit() and len(typed) <= len(str(MAX_BLOCK))
+    return int(typed) if is_number and 1 <= int(typed) <= MAX_BLOCK else None
 
 
 async def plan_sweeps(request: ConsoleRequest, conn: Connection) -> Response:
@@ -199,6 +219,8 @@ async def _ask(
         reason=_read_reason(request) or "",
     )
     told, tone = (ASKED, flash.GOOD) if found.is_new else (UNDER_WAY, flash.WARN)
+    if found.act.arguments != arguments:
+        told = OTHER_UNDER_WAY
     return request.redirect(f"{ACTS}/{found.act.act_no}", told, tone=tone)
 
 

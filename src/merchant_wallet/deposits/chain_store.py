@@ -97,6 +97,28 @@ async def rewind_cursor(home: AsyncConnection, chain: str, block: Block, now_ms:
     return True
 
 
+async def lock_cursor(home: AsyncConnection, chain: str) -> tuple[int, str] | None:
+    """The cursor's final block, number and hash. It stays until the end of the transaction."""
+    row = await (await home.execute(_TEXTS["lock_cursor"], {"chain": chain})).fetchone()
+    return None if row is None else (row[0], row[1])
+
+
+async def correct_blocks(
+    home: AsyncConnection, chain: str, blocks: range, received: Sequence[Received], now_ms: int
+) -> int:
+    """Store what final blocks below the cursor hold, and have every cell take its transfers in again.
+
+    The caller has locked the cursor. Returns how many transfers were missing or different.
+    """
+    columns = make_columns(received)
+    values = {"chain": chain, "first": blocks.start, "last": blocks.stop - 1}
+    changed = (await home.execute(_TEXTS["write_transfers"], {"chain": chain, **columns})).rowcount
+    changed += (await home.execute(_TEXTS["correct_transfers"], {**values, **columns})).rowcount
+    rewound = {"chain": chain, "number": blocks.start - 1, "now_ms": now_ms}
+    await home.execute(_TEXTS["insert_rewind"], rewound)
+    return changed
+
+
 async def raise_alert(home: AsyncConnection, chain: str, alert: str) -> None:
     """Store what keeps the chain from being read. The next move of the cursor clears it."""
     await home.execute(_TEXTS["raise_alert"], {"chain": chain, "alert": alert})

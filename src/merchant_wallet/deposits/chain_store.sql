@@ -32,8 +32,12 @@ update chain_cursor
  where chain = %(chain)s::text and final_number >= %(number)s::bigint
 returning chain;
 
+-- name: lock_cursor
+-- The final block up to which a chain was read. The cursor does not move before the transaction's end.
+select final_number, final_hash from chain_cursor where chain = %(chain)s::text for update;
+
 -- name: insert_rewind
--- That the cursor was set back. The caller has the cursor's row locked, so the numbers have no gap.
+-- That every cell takes in again what came after this block. The caller has the cursor's row locked, so the numbers have no gap.
 insert into chain_rewind (chain, rewind_no, final_number, rewound_ms)
 select %(chain)s::text, coalesce(max(rewind_no), 0) + 1, %(number)s::bigint, %(now_ms)s::bigint
   from chain_rewind where chain = %(chain)s::text;

@@ -14,7 +14,7 @@ Rules:
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import psycopg
 import structlog
@@ -22,18 +22,20 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, ReachApart, reach_none
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.money import MAX_BALANCE_UNITS
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
-from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, ChainReader, TokenTransfer
+from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees
 from merchant_wallet.chains.transport import NodeRefused
-from merchant_wallet.deposits import chain_store, deposit_store, intake
+from merchant_wallet.deposits import chain_store, deposit_store, final_ranges, intake
 from merchant_wallet.deposits.chain_store import Cursor, CursorMoved, Received
+from merchant_wallet.deposits.final_ranges import (
+    MAX_RANGE_BLOCKS,
+    BlocksMissing,
+    FinalityBroken,
+    RangeSize,
+    Reader,
+)
 
 POLL_INTERVAL_S: Final = 3.0
-FIRST_RANGE_BLOCKS: Final = 16
-MAX_RANGE_BLOCKS: Final = 1000
-FEW_TRANSFERS: Final = 2_000
-MANY_TRANSFERS: Final = 20_000
 MAX_UNCONFIRMED_BLOCKS: Final = 128
 """Unconfirmed blocks that one turn reads."""
 ALERT_AFTER: Final = 8
@@ -46,21 +48,6 @@ MARGIN_MS: Final = 3_600_000
 Check = Callable[[], Awaitable[list[str]]]
 
 log = structlog.get_logger(__name__)
-
-
-class Reader(ChainReader, Protocol):
-    """A chain reader whose connections can be closed."""
-
-    async def close(self) -> None:
-        """Close the connections."""
-
-
-class FinalityBroken(Exception):
-    """A final block has left the chain. Nothing is decided on such a chain until it is repaired."""
-
-
-class BlocksMissing(Exception):
-    """The chain does not show blocks that it has named. They are requested again."""
 
 
 class ChainUnfit(Exception):
@@ -95,8 +82,7 @@ class Watcher:
         self._chain = chain
         self._reader = reader
         self._minimum_units = minimum_units
-        self._range_blocks = min(FIRST_RANGE_BLOCKS, max_range_blocks)
-        self._max_range_blocks = max_range_blocks
+        self._range = RangeSize(max_range_blocks)
         self._check = check
         self._clock = clock
         self._reach_apart = reach_apart
@@ -139,8 +125,7 @@ class Watcher:
             log.info("dropped a range that another watcher has read", chain=self._chain, reason=str(moved))
             return False
         except (ChainAway, NodeRefused, BlocksMissing) as failure:
-            # A node that fails for many blocks may answer for fewer.
-            self._range_blocks = max(1, self._range_blocks // 2)
+            self._range.shrink()
             self._failures += 1
             if self._failures >= ALERT_AFTER:
                 await chain_store.raise_alert(home, self._chain, str(failure))
@@ -207,19 +192,14 @@ class Watcher:
         return before or found
 
     async def _read_final(self, home: AsyncConnection, cursor: Cursor, final: Block) -> Cursor:
-        first, last = cursor.final_number + 1, min(final.number, cursor.final_number + self._range_blocks)
-        begin = await self._block(first)
-        if begin.parent_hash != cursor.final_hash:
-            raise FinalityBroken(
-                f"block {cursor.final_number} of {self._chain} was final as {cursor.final_hash}, "
-                f"block {first} follows {begin.parent_hash}"
-            )
-        end = final if last == final.number else await self._block(last)
-        transfers = await self._transfers(first, last)
-        received = await self._find_received(home, transfers)
-        _expect_block(end, received)
-        moved = await chain_store.move_final(home, self._chain, cursor, end, received, self._clock())
-        self._adapt(len(transfers))
+        last = min(final.number, cursor.final_number + self._range.blocks)
+        after = (cursor.final_number, cursor.final_hash)
+        end = final if last == final.number else last
+        found = await final_ranges.read_range(home, self._reader, self._chain, after, end)
+        moved = await chain_store.move_final(
+            home, self._chain, cursor, found.end, found.received, self._clock()
+        )
+        self._range.adapt(found.transfer_count)
         return moved
 
     async def _read_unconfirmed(
@@ -234,8 +214,9 @@ class Watcher:
             if block is None or block.parent_hash != cursor.head_hash:
                 # The branch changed while it was read. The next turn finds where.
                 return False
-            received = await self._find_received(home, await self._transfers(number, number))
-            _expect_block(block, received)
+            transfers = await final_ranges.read_transfers(self._reader, self._chain, number, number)
+            received = await final_ranges.find_received(home, self._chain, transfers)
+            final_ranges.expect_block(block, received)
             cursor = await chain_store.move_head(home, self._chain, cursor, block, self._clock())
             await self._write_seen(cell, received)
             if received:
@@ -286,52 +267,7 @@ class Watcher:
             home, self._chain, top, max(0, top - cursor.final_number)
         )
         for number, block_hash in held:
-            if (await self._block(number)).hash == block_hash:
+            block = await final_ranges.read_block(self._reader, self._chain, number)
+            if block.hash == block_hash:
                 return number, block_hash
         return cursor.final_number, cursor.final_hash
-
-    async def _block(self, number: int) -> Block:
-        block = await self._reader.block(number)
-        if block is None:
-            raise BlocksMissing(f"{self._chain} has no block {number}")
-        return block
-
-    async def _transfers(self, first: int, last: int) -> list[TokenTransfer]:
-        """The transfers in these blocks. Zero amounts and impossible amounts are left out."""
-        transfers = [each for each in await self._reader.transfers(first, last) if each.amount_units > 0]
-        for each in transfers:
-            if not first <= each.block_number <= last:
-                raise BlocksMissing(f"{self._chain} gave block {each.block_number} for {first} to {last}")
-        return transfers
-
-    async def _find_received(
-        self, home: AsyncConnection, transfers: Sequence[TokenTransfer]
-    ) -> list[Received]:
-        received = await chain_store.find_received(home, transfers)
-        for each in received:
-            if each.transfer.amount_units > MAX_BALANCE_UNITS:
-                log.error(
-                    "deposit of an impossible amount is left out",
-                    chain=self._chain,
-                    tx_hash=each.transfer.tx_hash,
-                    log_index=each.transfer.log_index,
-                    block=each.transfer.block_number,
-                    merchant_id=each.merchant_id,
-                    amount_units=each.transfer.amount_units,
-                )
-        return [each for each in received if each.transfer.amount_units <= MAX_BALANCE_UNITS]
-
-    def _adapt(self, transfers: int) -> None:
-        """Longer ranges if there are few transfers, shorter ones if there are many."""
-        if transfers < FEW_TRANSFERS:
-            self._range_blocks = min(self._max_range_blocks, self._range_blocks * 2)
-        elif transfers > MANY_TRANSFERS:
-            self._range_blocks = max(1, self._range_blocks // 2)
-
-
-def _expect_block(block: Block, received: Sequence[Received]) -> None:
-    """The transfers must be from exactly the block that the node showed. Raises BlocksMissing."""
-    for each in received:
-        transfer = each.transfer
-        if transfer.block_number == block.number and transfer.block_hash != block.hash:
-            raise BlocksMissing(f"{transfer.tx_hash} is in {transfer.block_hash}, not in {block.hash}")

@@ -13,15 +13,26 @@ import psycopg
 from psycopg import AsyncConnection
 
 from merchant_wallet.approvals.acts import kinds
-from merchant_wallet.approvals.acts.causes import CELL_AWAY, DECIDED, NO_BLOCK, NOT_READ_YET, SCREENED
+from merchant_wallet.approvals.acts.causes import (
+    CELL_AWAY,
+    DECIDED,
+    NO_BLOCK,
+    NOT_READ_SO_FAR,
+    NOT_READ_YET,
+    SCREENED,
+)
 from merchant_wallet.approvals.acts.worker import ActFailed, Outcome, Performer, Running
 from merchant_wallet.base.cells import CellClosed
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect, WorkerConnection
 from merchant_wallet.chains.evm.chain import EvmChain
+from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees
 from merchant_wallet.chains.sandbox.reader import SandboxReader
+from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 from merchant_wallet.chains.tron.chain import TronReader
-from merchant_wallet.deposits import chain_store, deposit_store
+from merchant_wallet.deposits import chain_store, deposit_store, rescan
+from merchant_wallet.deposits.final_ranges import BlocksMissing, FinalityBroken
+from merchant_wallet.deposits.rescan import NotReadYet
 from merchant_wallet.deposits.two_person_changes import read_seen
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.custody_readers import CustodyReaders
@@ -29,7 +40,8 @@ from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.processes.sweep_acts import SweepActs
 from merchant_wallet.screening import store as screening
 
-OpenReaders = Callable[[Base, WorkerConnection], Mapping[str, EvmChain | TronReader | SandboxReader]]
+Reader = EvmChain | TronReader | SandboxReader
+OpenReaders = Callable[[Base, WorkerConnection], Mapping[str, Reader]]
 """Opens the chains that deposits are read from."""
 
 
@@ -70,21 +82,48 @@ async def _reconcile(base: Base, connect: Connect, running: Running) -> Outcome:
 
 
 async def _rescan(base: Base, connect: Connect, open_readers: OpenReaders, running: Running) -> Outcome:
-    """Have the watchers read a chain again from a block on."""
-    chain, first = str(running.act.arguments["chain"]), int(running.act.arguments["firstBlock"])
+    """Read a range of blocks again, or have the watchers read again from a block on."""
+    arguments = running.act.arguments
+    chain, first, last = str(arguments["chain"]), int(arguments["firstBlock"]), arguments.get("lastBlock")
     connection = WorkerConnection(connect)
     readers = open_readers(base, connection)
     try:
-        block = await readers[chain].block(first - 1) if chain in readers else None
-        if block is None:
+        before = await readers[chain].block(first - 1) if chain in readers else None
+        if before is None:
             raise ActFailed(NO_BLOCK)
-        if not await chain_store.rewind_cursor(await connection.get(), chain, block, now_ms()):
-            raise ActFailed(NOT_READ_YET)
+        home = await connection.get()
+        if last is None:
+            if not await chain_store.rewind_cursor(home, chain, before, now_ms()):
+                raise ActFailed(NOT_READ_YET)
+            return Outcome({"firstBlock": first}, {"firstBlock": first})
+        told = await _rescan_range(home, readers[chain], running, before, int(last))
+    except (ChainAway, NodeFailed, NodeRefused) as error:
+        raise ActFailed(str(error)) from error
     finally:
         for reader in readers.values():
             await reader.close()
         await connection.close()
-    return Outcome({"firstBlock": first}, {"firstBlock": first})
+    return Outcome(told, told)
+
+
+async def _rescan_range(
+    home: AsyncConnection, reader: Reader, running: Running, before: Block, last: int
+) -> dict[str, int]:
+    """What the blocks after `before` hold for us, and how much of it was missing or different."""
+    chain = str(running.act.arguments["chain"])
+    try:
+        read = await rescan.read_blocks(home, reader, chain, before, last, partial(running.report, "reading"))
+        changed = await rescan.store_blocks(home, chain, read, now_ms())
+    except NotReadYet:
+        raise ActFailed(NOT_READ_SO_FAR) from None
+    except (BlocksMissing, ChainDisagrees, FinalityBroken) as error:
+        raise ActFailed(str(error)) from error
+    return {
+        "firstBlock": before.number + 1,
+        "lastBlock": last,
+        "transfers": len(read.received),
+        "changed": changed,
+    }
 
 
 async def _decide_deposit(base: Base, running: Running, *, is_released: bool) -> Outcome:
