@@ -155,8 +155,8 @@ def test_blocks_of_another_branch_store_nothing(in_scene: InScene) -> None:
         chain.on_transfers = None
         final = (await list_cursors(scene.home))[0].final_number
         found = await read(scene, chain, 30, final)
+        other = found._replace(end=Block(final, "0xother", "0x", honest.time_ms))
         with pytest.raises(FinalityBroken):
-            other = found._replace(end=Block(final, "0xother", "0x", honest.time_ms))
             await rescan.store_blocks(scene.home, "ERC20", other, START_MS)
 
     in_scene(scenario)

@@ -41,7 +41,7 @@ class BlocksMissing(Exception):
 
 
 class RangeRead(NamedTuple):
-    """A range that was read: its last block, the transfers to our addresses, and how many there were in all."""
+    """A range that was read: its last block, the transfers to our addresses, and the number of all."""
 
     end: Block
     received: list[Received]
