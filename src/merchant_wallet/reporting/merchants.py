@@ -115,13 +115,17 @@ async def read_names(conn: Connection, merchant_ids: Iterable[int | None]) -> di
     return {number: str(number) for number in wanted} | {row["merchant_id"]: row["name"] for row in rows}
 
 
-async def find_merchants(conn: Connection, word: str, *, limit: int = 20) -> list[MerchantFound]:
-    """The merchants with this id, app key or part of a name, the best match first."""
+async def find_merchants(
+    conn: Connection, word: str, only_id: int | None = None, *, limit: int = 20
+) -> list[MerchantFound]:
+    """The merchants with this id, app key or part of a name, the best match first. With `only_id` at most that
+    one, however many others match.
+    """
     paging.check_limit(limit)
     word = word.replace("\0", "").strip()
     if not word:
         return []
-    values = {"word": word, "merchant_id": paging.read_number(word), "limit": limit}
+    values = {"word": word, "merchant_id": paging.read_number(word), "only_id": only_id, "limit": limit}
     rows = await fetch(conn, QUERIES["find_merchants"].text, values)
     return [MerchantFound(**{name: row[name] for name in MerchantFound.__struct_fields__}) for row in rows]
 

@@ -42,13 +42,15 @@ select b.merchant_id, b.entry_count, b.last_ms, coalesce(c.sub_users, 0) as sub_
 select merchant_id, name from merchant where merchant_id = any(%(merchant_ids)s::bigint[]);
 
 -- name: find_merchants
--- The merchants with this id, app key or part of a name, the best match first.
+-- The merchants with this id, app key or part of a name, the best match first. All, or at most one: a merchant's own people must not
+-- learn from what is left out how many others there are.
 select {columns},
        case when m.merchant_id = %(merchant_id)s::bigint then 1
             when m.app_key = %(word)s::text or m.merchant_id = k.merchant_id then 2
             when lower(m.name) = lower(%(word)s::text) then 3 else 4 end as how
   from merchant m
   left join merchant_key k on k.app_key = %(word)s::text
- where m.merchant_id = %(merchant_id)s::bigint or m.app_key = %(word)s::text or m.merchant_id = k.merchant_id
-    or strpos(lower(m.name), lower(%(word)s::text)) > 0
+ where (m.merchant_id = %(merchant_id)s::bigint or m.app_key = %(word)s::text or m.merchant_id = k.merchant_id
+        or strpos(lower(m.name), lower(%(word)s::text)) > 0)
+   and (%(only_id)s::bigint is null or m.merchant_id = %(only_id)s::bigint)
  order by how, m.merchant_id limit %(limit)s::int;

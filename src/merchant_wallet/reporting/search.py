@@ -54,9 +54,8 @@ async def search(home: Connection, cells: Reach, word: str, merchant_id: int | N
 async def _merchants(
     home: Connection, cells: Reach, word: str, merchant_id: int | None
 ) -> AsyncIterator[Hit]:
-    for one in await merchants.find_merchants(home, word, limit=MAX_OF_A_KIND):
-        if merchant_id in (None, one.merchant_id):
-            yield Hit(MERCHANT, one.name, one.merchant_id, str(one.merchant_id))
+    for one in await merchants.find_merchants(home, word, merchant_id, limit=MAX_OF_A_KIND):
+        yield Hit(MERCHANT, one.name, one.merchant_id, str(one.merchant_id))
 
 
 async def _sub_users(

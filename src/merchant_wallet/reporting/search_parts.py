@@ -53,9 +53,10 @@ async def find_parts(
 async def _find(
     home: Connection, cells: Reach, word: Word, merchant_id: int | None, limit: int
 ) -> AsyncIterator[Hit]:
-    for one in await merchants.find_merchants(home, word.head, limit=limit) if not word.tail else []:
-        if merchant_id in (None, one.merchant_id):
-            yield Hit(MERCHANT, one.name, one.merchant_id, str(one.merchant_id))
+    for one in (
+        await merchants.find_merchants(home, word.head, merchant_id, limit=limit) if not word.tail else []
+    ):
+        yield Hit(MERCHANT, one.name, one.merchant_id, str(one.merchant_id))
     for row in await _read_payouts(home, word, merchant_id, limit):
         yield Hit(ORDER, row["tx_hash"], row["merchant_id"], str(row["order_id"]))
     issued = await _read_issued(home, word, merchant_id, limit)
