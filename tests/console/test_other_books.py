@@ -1,5 +1,6 @@
-"""What a merchant's people learn of another merchant's book: nothing, whatever they send. Every route that they
-may use is tried with the other's ids in its path, in its query and in its form.
+"""What a merchant's people learn of another merchant's book: nothing, whatever they send.
+
+Every route that they may use is tried with the other's ids in its path, in its query and in its form.
 
 Rules: `test_rights` says which routes there are. What is another's looks exactly like what does not exist.
 """
@@ -98,13 +99,8 @@ def swap(path: str, own: Scene, other: Scene) -> list[tuple[str, str]]:
             continue
         nobodys = re.sub(r"\d{3,}", lambda found: "9" * len(found[0]), theirs)
         nobodys = nobodys if nobodys != theirs else f"9{theirs}"
-        parts = path.split(f"{{{place}}}")
-        made.append(
-            tuple(
-                quote(one, safe="").join(own.fill(part, own.shop) for part in parts)
-                for one in (theirs, nobodys)
-            )
-        )
+        around = [own.fill(part, own.shop) for part in path.split(f"{{{place}}}")]
+        made.append((quote(theirs, safe="").join(around), quote(nobodys, safe="").join(around)))
     return made
 
 

@@ -118,8 +118,9 @@ async def read_names(conn: Connection, merchant_ids: Iterable[int | None]) -> di
 async def find_merchants(
     conn: Connection, word: str, only_id: int | None = None, *, limit: int = 20
 ) -> list[MerchantFound]:
-    """The merchants with this id, app key or part of a name, the best match first. With `only_id` at most that
-    one, however many others match.
+    """The merchants with this id, app key or part of a name, the best match first.
+
+    With `only_id` at most that one, however many others match.
     """
     paging.check_limit(limit)
     word = word.replace("\0", "").strip()
