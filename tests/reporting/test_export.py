@@ -47,6 +47,13 @@ def test_neither_a_semicolon_nor_a_full_width_sign_lets_a_formula_in(order_id: s
     assert json.loads(render_jsonl(row))["mcOrderId"] == order_id
 
 
+@pytest.mark.parametrize("order_id", ['a;"=1+1&";b', ';""=1+1', 'a; "@x";', '";=1+1&"', 'x;"\uff1d1"'])
+def test_a_quotation_mark_does_not_hide_a_formula_where_cells_end_at_semicolons(order_id: str) -> None:
+    row = StatementRow(9, 5, "exchange", order_id, "merchant:KFB", "exchange:KFB", KFB, 1, 20)
+    for cell in next(csv.reader([render_csv(row)], delimiter=";")):
+        assert not cell.lstrip(' "').startswith(("=", "+", "-", "@", "\uff1d")), cell
+
+
 def test_a_statement_is_rendered_as_json_lines() -> None:
     text = render_jsonl(ROW)
     assert text.endswith("}\n")

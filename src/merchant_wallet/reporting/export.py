@@ -30,7 +30,7 @@ COLUMNS: Final = (
     "balance",
 )
 """The columns of a rendered statement, in CSV and in JSON lines."""
-_FORMULA_START: Final = re.compile(r"(^|;)(\s*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])")
+_FORMULA_START: Final = re.compile(r"(^|;)([\s\"]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])")
 
 
 def _cells(row: StatementRow) -> tuple[int | str | None, ...]:
@@ -59,7 +59,8 @@ def disarm(text: str) -> str:
     """Put an apostrophe before each formula, at the start of the text or after a semicolon.
 
     Where the decimal sign is a comma, spreadsheets split cells at semicolons, even inside quotes that do not
-    begin the line. East Asian spreadsheets treat full-width signs like the plain ones.
+    begin the line. Then a quotation mark of the text may begin a cell, and is dropped. East Asian
+    spreadsheets treat full-width signs like the plain ones.
     """
     return _FORMULA_START.sub(r"\1'\2", text)
 
