@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+from datetime import datetime
 from decimal import Decimal
 
 from pypdf import PdfReader
@@ -10,9 +11,16 @@ from tests.archive_scene import MONTHS
 from tests.book.fake_writer import MERCHANT_ID
 from tests.cli.conftest import Wallet
 
+from merchant_wallet.audit.checkpointing.keys import open_service_signer
+from merchant_wallet.audit.checkpointing.signing import CheckpointSigner, write_audit_checkpoint
+from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_settings
+from merchant_wallet.base.db import connect
+from merchant_wallet.book.checkpoint_keys import OLD_KEY
+from merchant_wallet.custody import records
 from merchant_wallet.processes.base import make_base
 from merchant_wallet.processes.month_reports import MonthReports
+from merchant_wallet.reporting.finance.months import format_text_to_sign
 
 
 def sign(wallet: Wallet) -> None:
@@ -45,9 +53,102 @@ def test_closed_months_are_signed_and_verified_also_after_they_were_archived(
         "2025-12": "prepared",
         **dict.fromkeys(MONTHS, "closed"),
     }
-    assert wallet.ask("finance", "verify") == {"ok": True, "months": [*reversed(MONTHS)], "faults": []}
+    assert wallet.ask("finance", "verify") == {
+        "ok": True,
+        "months": [*reversed(MONTHS)],
+        "faults": [],
+        "formerKeys": [],
+        "keyProblem": None,
+    }
     wallet.ask("archive", "run", "--before", "2025-12")
     assert wallet.ask("finance", "verify")["ok"]
+
+
+def replace_key(wallet: Wallet) -> None:
+    """The checkpoint key is lost. Somebody accepts a new one."""
+    (wallet.folder / "checkpoint.key").unlink()
+    wallet.run("book", "accept-rollback", "--new-key", "--reason", "the disk with the key burnt")
+
+
+async def checkpoint_log(wallet: Wallet) -> None:
+    """What the worker does with the audit log each minute."""
+    base = make_base(load_settings(wallet.variables), wallet.url)
+    async with await connect(wallet.url) as conn:
+        signer = await open_service_signer(conn, base.settings, base.keyring.derive(OLD_KEY), now_ms())
+        assert await write_audit_checkpoint(conn, signer, base.checkpoint_dir, now_ms(), interval_ms=0)
+
+
+def test_months_of_a_replaced_checkpoint_key_verify_and_the_next_is_signed_with_the_new_one(
+    wallet: Wallet, named: dict[str, int]
+) -> None:
+    for month in MONTHS[:2]:
+        wallet.ask("finance", "prepare", month)
+        wallet.ask("finance", "close", month)
+    asyncio.run(sign_before_and_after(wallet))
+    # Nothing that the new key signed covers the acceptance yet.
+    document = wallet.ask("finance", "verify", status=1)
+    assert document["months"] == [*reversed(MONTHS)]
+    assert [one["month"] for one in document["faults"]] == ["2025-10", "2025-09"]
+    assert "wait a minute" in document["keyProblem"]
+    asyncio.run(checkpoint_log(wallet))
+    document = wallet.ask("finance", "verify")
+    (former,) = document["formerKeys"]
+    assert (document["ok"], document["keyProblem"]) == (True, None)
+    replace_key(wallet)
+    asyncio.run(checkpoint_log(wallet))
+    document = wallet.ask("finance", "verify")
+    assert (document["ok"], len(document["formerKeys"])) == (True, 2)
+    # Who can write to the database alone can't pass his own key off as a former one.
+    eve = CheckpointSigner(bytes(range(32)), b"old")
+    ((manifest,),) = wallet.read("select manifest from month_report where month = '2025-09'")
+    wallet.tamper(
+        "insert into checkpoint_key (key_no, public_key, since_ms) overriding system value"
+        " values (-1, %(key)s, 1)",
+        key=eve.public_key,
+    )
+    wallet.tamper(
+        "update month_report set signature = %(signature)s where month = '2025-09'",
+        signature=eve.sign_text(format_text_to_sign(manifest)),
+    )
+    document = wallet.ask("finance", "verify", status=1)
+    assert [one["month"] for one in document["faults"]] == ["2025-09"]
+    assert former in document["formerKeys"]
+
+
+async def sign_before_and_after(wallet: Wallet) -> None:
+    """One worker signs two months, and after the key was replaced a third one."""
+    worker, stop = MonthReports(make_base(load_settings(wallet.variables), wallet.url)), asyncio.Event()
+    await worker.run_once()
+    await asyncio.to_thread(replace_key, wallet)
+    await asyncio.to_thread(wallet.ask, "finance", "prepare", MONTHS[2])
+    await asyncio.to_thread(wallet.ask, "finance", "close", MONTHS[2])
+    await worker.run_once()
+    stop.set()
+    await worker.run(stop)
+
+
+def test_a_former_key_that_was_not_kept_can_be_given(wallet: Wallet, named: dict[str, int]) -> None:
+    close_months(wallet)
+    noted = (wallet.folder / "checkpoints" / "checkpoint.pub").read_text()
+    copy = wallet.folder / "noted.pub"
+    copy.write_text(noted)
+    replace_key(wallet)
+    asyncio.run(checkpoint_log(wallet))
+    (wallet.folder / "checkpoints" / "evidence").rename(wallet.folder / "elsewhere")
+    result = wallet.run("finance", "verify", "2025-10", status=1)
+    assert "no accepted checkpoint.pub" in result.output
+    assert "--key" in result.output
+    for given in (copy, noted.strip()):
+        assert wallet.ask("finance", "verify", "--key", "00" * 32, "--key", given)["ok"]
+    assert "64 hexadecimal digits" in wallet.run("finance", "verify", "--key", "key", status=2).output
+    # The old key can't sign what two people did not close, whoever has it now.
+    wallet.tamper(
+        "update audit_entry set after = after || '{\"digest\": \"00\"}' where action = 'month.close'"
+        " and subject = 'month 2025-10'"
+    )
+    document = wallet.ask("finance", "verify", "--key", noted.strip(), status=1)
+    ((month, text),) = [(one["month"], one["text"]) for one in document["faults"]]
+    assert (month, text.partition(",")[0]) == ("2025-10", "a former checkpoint key signed it")
 
 
 def test_a_changed_closed_month_is_an_exit_status_of_1(wallet: Wallet, named: dict[str, int]) -> None:
@@ -83,6 +184,55 @@ def test_an_archived_month_adds_up_in_a_spreadsheet_to_the_report(
             assert sum([Decimal(row[column]) for row in rows]) == change, column
             compared += 1
     assert compared >= 4
+
+
+def note_held(wallet: Wallet, held: str, day: str) -> None:
+    """A comparison of both chains at noon of a day, each with half of it."""
+    at_ms = int(datetime.fromisoformat(f"{day}T12:00:00+00:00").timestamp() * 1000)
+    half = str(Decimal(held) / 2)
+    document = {
+        "hotWallets": half,
+        "unswept": "0",
+        "coldWallets": "0",
+        "underWay": {"count": 0, "amount": "0"},
+        "seen": {"count": 0, "amount": "0"},
+    }
+
+    async def write() -> None:
+        async with await connect(wallet.url) as conn:
+            for chain in ("ERC20", "TRC20"):
+                numbers = (5, 1000, 1000, 0)
+                await records.write_result(
+                    conn, chain, numbers, document, is_sound=True, cause=None, now_ms=at_ms
+                )
+
+    asyncio.run(write())
+
+
+def test_solvency_is_told_day_by_day_and_written_as_a_file(wallet: Wallet, named: dict[str, int]) -> None:
+    note_held(wallet, "12000", "2025-10-30")
+    document = wallet.ask("finance", "solvency", "2025-10")
+    days = [one for one in document["days"] if one["currency"] == "USDT"]
+    assert [one["day"] for one in days] == [f"2025-10-{day:02}" for day in range(1, 32)]
+    assert {one["held"] for one in days[:29]} == {None}
+    (day,) = [one for one in days if one["held"] is not None]
+    assert (day["day"], day["held"]) == ("2025-10-30", "12000")
+    assert Decimal(day["surplus"]) == 12000 - Decimal(day["owed"])
+    report = wallet.ask("finance", "report", "2025-10")["accounts"]
+    closing = {(one["account"], one["currency"]): Decimal(one["closing"]) for one in report}
+    assert Decimal(days[-1]["owed"]) == closing["merchant", "USDT"] + closing.get(("hold", "USDT"), 0)
+    now = {one["currency"]: one for one in document["now"]}
+    assert (now["USDT"]["held"], now["KFB"]["held"], now["USDT"]["missingChains"]) == ("12000", None, [])
+    assert [one["chainType"] for one in now["USDT"]["chains"]] == ["ERC20", "TRC20"]
+    path = wallet.folder / "solvency.csv"
+    said = wallet.run("finance", "solvency", "2025-10", "--output", path, "--lang", "zh-CN").output
+    assert f"Written: {path}" in said.replace("\n", "")
+    rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
+    assert len(rows) == 62
+    written = [(row["持有合计"], row["盈余"]) for row in rows if row["持有合计"]]
+    assert written == [(day["held"], day["surplus"])]
+    assert len(wallet.ask("finance", "solvency")["days"]) == 62
+    assert "has not begun" in wallet.run("finance", "solvency", "2099-01", status=2).output
 
 
 def test_invoices_and_statements_are_written_as_pdf(wallet: Wallet, named: dict[str, int]) -> None:

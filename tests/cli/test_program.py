@@ -142,6 +142,7 @@ COMMANDS = (
     "audit show",
     "audit verify",
     "finance report",
+    "finance solvency",
     "finance months",
     "finance prepare",
     "finance close",

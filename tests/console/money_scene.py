@@ -105,6 +105,7 @@ ROWS = {
     "GET /console/search": ALL,
     "GET /console/finance": ALL,
     "GET /console/finance/solvency": STAFF,
+    "GET /console/finance/solvency.csv": STAFF,
     "GET /console/finance/report.pdf": ALL,
     "GET /console/finance/report.csv": ALL,
     "GET /console/finance/statement.pdf": ALL,

@@ -122,6 +122,32 @@ def test_what_a_spreadsheet_adds_up_is_what_the_report_says(
         assert said in text
 
 
+def test_solvency_of_a_period_is_shown_and_sent(
+    platform: Platform, people: People, clock: Clock, traded: Shop
+) -> None:
+    person, month = people.signed_in("auditor"), month_of(month_of(clock()).since_ms - 1)
+    page = read_text(person.page(f"{FINANCE}/solvency?period={month.name}"))
+    assert month.last_day in page
+    assert "The first row is today" not in page
+    assert "The first row is today" in read_text(person.page(f"{FINANCE}/solvency"))
+    rows = read_rows(person, f"{FINANCE}/solvency.csv?period={month.name}")
+    assert [row["Day's end (UTC)"] for row in rows if row["Currency"] == "KFB"][-1] == month.last_day
+    report = read_rows(person, f"{FINANCE}/report.csv?period={month.name}")
+    owed = [
+        Decimal(row["Balance"])
+        for row in report
+        if row["Line"] == "Closing balance"
+        and row["Currency"] == "KFB"
+        and row["Account"] in ("Merchant's balance", "Sub-users' balances")
+    ]
+    assert Decimal(rows[-1]["Owed in all"]) == sum(owed)
+    assert len(read_rows(person, f"{FINANCE}/solvency.csv")) == 62
+    for period in ("never", "2099-01"):
+        answer = person.get(f"{FINANCE}/solvency?period={period}")
+        assert answer.headers["location"] == f"{FINANCE}/solvency"
+        assert person.get(f"{FINANCE}/solvency.csv?period={period}").status_code == 404
+
+
 def test_a_merchants_own_person_sees_its_book_alone(
     platform: Platform, people: People, clock: Clock, traded: Shop
 ) -> None:
@@ -135,7 +161,7 @@ def test_a_merchants_own_person_sees_its_book_alone(
         403,
         404,
     )
-    for path in ("months", f"months/{month}", "solvency"):
+    for path in ("months", f"months/{month}", "solvency", "solvency.csv"):
         assert other.get(f"{FINANCE}/{path}").status_code == 404
 
 

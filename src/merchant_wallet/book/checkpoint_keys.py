@@ -37,6 +37,13 @@ class CheckpointKeys(msgspec.Struct, frozen=True):
     problem: str | None = None
 
 
+class FormerKey(msgspec.Struct, frozen=True):
+    """A public key that was replaced at `until_ms`. None: a person gave it, and nobody knows when."""
+
+    public_key: bytes
+    until_ms: int | None = None
+
+
 async def load_keys(conn: AsyncConnection[Any], folder: Path, old_key: bytes) -> CheckpointKeys:
     """Load the keys for a folder of checkpoints. Raises OSError, `psycopg.Error`."""
     return join_keys(await read_pinned(conn), read_published(folder), old_key)
@@ -63,6 +70,11 @@ async def read_pinned(conn: AsyncConnection[Any]) -> bytes | None:
     return None if row is None else bytes(row[0])
 
 
+async def list_pinned(conn: AsyncConnection[Any]) -> list[bytes]:
+    """Every public key that the database names, oldest first. By itself that proves nothing."""
+    return [bytes(key) for (key,) in await (await conn.execute(QUERIES["list_keys"].text)).fetchall()]
+
+
 class InvalidPublicKey:
     """The folder's key file has something that is no public key."""
 
@@ -70,12 +82,20 @@ class InvalidPublicKey:
 def read_published(folder: Path) -> bytes | InvalidPublicKey | None:
     """The public key beside the checkpoints; None without a file. Raises OSError."""
     try:
-        found = bytes.fromhex((folder / PUBLIC_KEY_FILE).read_text(encoding="ascii").strip())
+        found = parse_public_key((folder / PUBLIC_KEY_FILE).read_text(encoding="ascii"))
     except FileNotFoundError:
         return None
     except ValueError:
         return InvalidPublicKey()
-    return found if len(found) == PUBLIC_KEY_BYTES else InvalidPublicKey()
+    return found
+
+
+def parse_public_key(text: str) -> bytes:
+    """A public key in hexadecimal digits. Raises ValueError. Pure."""
+    found = bytes.fromhex(text.strip())
+    if len(found) != PUBLIC_KEY_BYTES:
+        raise ValueError(f"a public key has {PUBLIC_KEY_BYTES} bytes")
+    return found
 
 
 def verify_signature(public_key: bytes, signature: str, text: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 
-from merchant_wallet.cli import terminal
+from merchant_wallet.cli import finance_solvency, terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.finance_output import (
     check_output,
@@ -27,10 +27,15 @@ if TYPE_CHECKING:
     from merchant_wallet.reporting.finance.periods import Period
 
 app = typer.Typer(help="Reports, months, invoices and files for accountants.", no_args_is_help=True)
+app.add_typer(finance_solvency.app)
 
 MONTH_COLUMNS: Final = ("month", "state", "books", "preparedMs", "proposedBy", "acceptedBy", "closedMs")
 INVOICE_COLUMNS: Final = ("number", "merchantId", "merchantName", "month", "totals", "issuedMs")
 FAULT_COLUMNS: Final = ("month", "merchantId", "text")
+KEY_ADVICE: Final = (
+    "Give the public key that `doctor` showed then and you noted down, with --key; or bring back"
+    " the checkpoints' folder `evidence`."
+)
 
 PeriodArgument = Annotated[
     str, typer.Argument(metavar="PERIOD", help="2026-10, 2026-10-05 or 2026-10-05..2026-10-12, in UTC.")
@@ -200,24 +205,36 @@ def verify(
         str | None,
         typer.Argument(metavar="[MONTH]", help="One month. Default: every closed one.", show_default=False),
     ] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key",
+            metavar="KEY",
+            help="A former public checkpoint key, or its file. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make closed months again from the journal and its archive, and compare them with what was signed.
 
-    Exit status 1 if a closed month is not what was signed, or the journal no longer gives it.
+    Exit status 1 if a closed month is not what was signed, or the journal no longer gives it. Months that
+    were signed with a checkpoint key that was replaced verify with that key, which the acceptance of the
+    new one has kept. If it is not there, give the public key that you have noted down.
 
     \b
     Examples:
       merchant-wallet finance verify
       merchant-wallet finance verify 2026-10 --json
+      merchant-wallet finance verify --key /backup/checkpoint.pub
     """
     wanted = None if month is None else _read_month(month).name
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.cli.finance_reach import verify_months
 
-        return await verify_months(session, wanted)
+        return await verify_months(session, wanted, keys or ())
 
     document = run(data, act)
     if as_json:
@@ -225,6 +242,8 @@ def verify(
     else:
         terminal.print_table(FAULT_COLUMNS, document["faults"])
         terminal.note(f"Months checked: {len(document['months'])}.")
+    if document["keyProblem"] is not None:
+        terminal.note(f"A former checkpoint key is not known: {document['keyProblem']}. {KEY_ADVICE}")
     if document["faults"]:
         raise typer.Exit(REFUSED)
 

@@ -1,6 +1,6 @@
 """What `finance` reads from the cells, and the files that it makes of that."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -13,9 +13,9 @@ from merchant_wallet.cli.session import Session
 from merchant_wallet.cli.terminal import Progress
 
 if TYPE_CHECKING:
-    from merchant_wallet.book.checkpoint_keys import CheckpointKeys
     from merchant_wallet.reporting.cells import Reach, Source
     from merchant_wallet.reporting.finance.periods import Period
+    from merchant_wallet.reporting.finance.verification import MonthKeys
 
 
 @asynccontextmanager
@@ -121,12 +121,12 @@ async def _write_books(
         after = page[-1][0]
 
 
-async def verify_months(session: Session, wanted: str | None) -> dict[str, Any]:
-    """Check closed months: all, or one. Raises Failure."""
+async def verify_months(session: Session, wanted: str | None, given: Sequence[str]) -> dict[str, Any]:
+    """Check closed months: all, or one. `given` are public keys of a person. Raises Failure."""
     from merchant_wallet.book.archive.files import ArchiveFolder, ArchiveUnreadable
     from merchant_wallet.reporting.finance import months, verification
 
-    keys = await _load_keys(session)
+    keys, problem = await _load_keys(session, list(map(_read_key, given)))
     archive = ArchiveFolder(session.settings.archive_folder)
     checked, faults, progress = [], [], Progress()
     async with session.connect_all() as databases:
@@ -146,11 +146,39 @@ async def verify_months(session: Session, wanted: str | None) -> dict[str, Any]:
     if wanted is not None and not checked:
         raise Failure(f"{wanted} is not closed: `merchant-wallet finance months` lists what is.")
     described = [{"month": one.month, "merchantId": one.merchant_id, "text": one.text} for one in faults]
-    return {"ok": not faults, "months": checked, "faults": described}
+    is_unknown = any(one.text == verification.NOT_SIGNED for one in faults)
+    return {
+        "ok": not faults,
+        "months": checked,
+        "faults": described,
+        "formerKeys": [{"publicKey": one.public_key.hex(), "untilMs": one.until_ms} for one in keys.former],
+        "keyProblem": problem if is_unknown else None,
+    }
 
 
-async def _load_keys(session: Session) -> "CheckpointKeys":
-    from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
+def _read_key(text: str) -> bytes:
+    """A public key as it was typed: hexadecimal digits, or a file with them. Raises Failure."""
+    from merchant_wallet.book.checkpoint_keys import parse_public_key
+
+    try:
+        path = Path(text)
+        return parse_public_key(path.read_text(encoding="ascii") if path.is_file() else text)
+    except (OSError, ValueError):
+        raise Failure(
+            f"--key {text[:80]!r} is neither 64 hexadecimal digits nor a file with them (checkpoint.pub).",
+            CANNOT_RUN,
+        ) from None
+
+
+async def _load_keys(session: Session, given: Sequence[bytes]) -> "tuple[MonthKeys, str | None]":
+    """Today's key, those that it replaced and those that are given; and why some are not known."""
+    from merchant_wallet.audit.checkpointing.former_keys import read_former_keys
+    from merchant_wallet.book.checkpoint_keys import OLD_KEY, FormerKey, load_keys
+    from merchant_wallet.reporting.finance.verification import MonthKeys
 
     base = await session.open_base()
-    return await load_keys(session.conn, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
+    current = await load_keys(session.conn, base.checkpoint_dir, base.keyring.derive(OLD_KEY))
+    former = await read_former_keys(session.conn, base.checkpoint_dir, current)
+    known = {one.public_key for one in former.keys}
+    typed = [FormerKey(key) for key in dict.fromkeys(given) if key not in known]
+    return MonthKeys(current, (*former.keys, *typed)), former.problem

@@ -10,7 +10,6 @@ from typing import Any, Final
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.console import flash
 from merchant_wallet.console.filter_values import find_scope
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
@@ -21,7 +20,9 @@ from merchant_wallet.reporting.finance.accounting_rows import Movement, read_mov
 from merchant_wallet.reporting.finance.movements import Fee
 from merchant_wallet.reporting.finance.periods import (
     Period,
+    cut_future,
     format_day,
+    last_days,
     month_of,
     next_month,
     parse_period,
@@ -30,18 +31,20 @@ from merchant_wallet.reporting.finance.periods import (
 from merchant_wallet.reporting.finance.reports import Report, find_problem, read_report
 from merchant_wallet.web.accounting_files import CONTENT_TYPE
 from merchant_wallet.web.finance_documents import MAX_MOVEMENTS, make_report, make_statement
-from merchant_wallet.web.finance_tables import render_report
+from merchant_wallet.web.finance_tables import render_report, render_solvency
 from merchant_wallet.web.kinds import name_account_kind, name_kind
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.pdf.document import Document, DocumentTooLong, make_pdf
 
 FINANCE: Final = "/console/finance"
+SOLVENCY: Final = f"{FINANCE}/solvency"
 MOST_MERCHANTS: Final = 100
 SOLVENCY_DAYS: Final = 31
 ALL_BOOKS: Final = N_("All books")
 NOT_COMPLETE: Final = N_("Not complete yet: {count} entries are not added up.")
 NO_MERCHANT: Final = N_("Choose a merchant first: a statement is about one book.")
 BAD_PERIOD: Final = N_("That is no period. Here is this month.")
+BAD_DAYS: Final = N_("That is no period that has begun. Here are the last days.")
 NO_SUCH_MERCHANT: Final = N_("There is no such merchant. Here are all books.")
 PURPOSES: Final = {
     "payout": N_("Payouts"),
@@ -176,20 +179,45 @@ def _pair(counted: Sequence[int]) -> tuple[int, int]:
 
 
 async def show_solvency(request: ConsoleRequest, conn: Connection) -> Response:
-    """Owed and held at the end of each of the last days."""
-    today = request.at_ms // DAY_MS
-    period = Period("days", today - SOLVENCY_DAYS + 1, today + 1)
+    """Owed and held at the end of each day, of the last ones or of a period."""
+    try:
+        period = _read_days(request)
+    except ValueError:
+        return request.redirect(SOLVENCY, BAD_DAYS, tone=flash.WARN)
     chains = request.context.chains
     days = await solvency.list_solvency(conn, request.cells, period, chains)
     return request.page(
         "console/finance_solvency.html",
         active="finance",
+        period=period,
+        is_now=period.until_ms > request.at_ms,
         days=[one for one in reversed(days) if one.currency == "USDT"],
         kfb={one.day: one for one in days if one.currency == "KFB"},
         solvency=await solvency.read_solvency(conn, request.cells, chains),
         middle_e8=await desk.read_middle(conn, request.at_ms + 1),
         day_name=format_day,
     )
+
+
+async def send_solvency(request: ConsoleRequest, conn: Connection) -> Response:
+    """The same days as CSV."""
+    try:
+        period = _read_days(request)
+    except ValueError:
+        raise HTTPException(404) from None
+    days = await solvency.list_solvency(conn, request.cells, period, request.context.chains)
+    _check_complete(request)
+    text = render_solvency(days, request.translate)
+    name = f"solvency-{period.name.replace('..', '-')}.csv"
+    return Response(text.encode(), headers=_file_headers(request, name, CONTENT_TYPE))
+
+
+def _read_days(request: ConsoleRequest) -> Period:
+    """The period of the URL, or the last days. Days that have not begun are left out. Raises ValueError."""
+    named = request.http.query_params.get("period", "").strip()
+    if not named:
+        return last_days(request.at_ms, SOLVENCY_DAYS)
+    return cut_future(parse_period(named), request.at_ms)
 
 
 async def send_report(request: ConsoleRequest, conn: Connection) -> Response:
@@ -242,10 +270,14 @@ async def _read_file(request: ConsoleRequest, conn: Connection) -> tuple[Asked, 
     except NotAsked:
         raise HTTPException(404) from None
     report = await read_report(request.cells, asked.period, asked.merchant_id)
-    if request.cells.away:
-        # A file would not say what is missing.
-        raise HTTPException(503, headers={"retry-after": "2"})
+    _check_complete(request)
     return asked, report
+
+
+def _check_complete(request: ConsoleRequest) -> None:
+    """A file would not say which cells are missing. Raises HTTPException."""
+    if request.cells.away:
+        raise HTTPException(503, headers={"retry-after": "2"})
 
 
 async def send_pdf(request: ConsoleRequest, document: Document, name: str) -> Response:
@@ -267,7 +299,8 @@ def _file_headers(request: ConsoleRequest, name: str, content_type: str) -> dict
 
 ROUTES: Final = (
     Page(FINANCE, show_finance, Right.READ, own_book=True),
-    Page(f"{FINANCE}/solvency", show_solvency, Right.READ),
+    Page(SOLVENCY, show_solvency, Right.READ),
+    Page(f"{SOLVENCY}.csv", send_solvency, Right.EXPORT),
     Page(f"{FINANCE}/report.pdf", send_report, Right.EXPORT, own_book=True),
     Page(f"{FINANCE}/report.csv", send_report_csv, Right.EXPORT, own_book=True),
     Page(f"{FINANCE}/statement.pdf", send_statement, Right.EXPORT, own_book=True),

@@ -2,7 +2,7 @@
 
 Rules:
 - A month that can't be prepared yet is tried again each minute.
-- The key is the one of the checkpoints. It is opened when the first month is signed.
+- The key is the one of the checkpoints. It is opened for each signing, since it may have been replaced.
 - Several processes may run this. One at a time does it.
 """
 
@@ -33,7 +33,6 @@ class MonthReports:
     def __init__(self, base: Base) -> None:
         self._base = base
         self._connections = CellConnections(base.cells.connect_home, base.cells)
-        self._signer: CheckpointSigner | None = None
         self._told = ""
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = INTERVAL_S) -> None:
@@ -65,8 +64,5 @@ class MonthReports:
             self._told = str(cause)
 
     async def _open_signer(self, home: Connection) -> CheckpointSigner:
-        if self._signer is None:
-            base = self._base
-            old_key = base.keyring.derive(OLD_KEY)
-            self._signer = await open_service_signer(home, base.settings, old_key, now_ms())
-        return self._signer
+        base = self._base
+        return await open_service_signer(home, base.settings, base.keyring.derive(OLD_KEY), now_ms())

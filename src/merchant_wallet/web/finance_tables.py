@@ -1,13 +1,17 @@
-"""A period's report as CSV: opening balance, each kind of movement and closing balance of each account."""
+"""Tables of finance as CSV: a period's report, and solvency day by day."""
+
+from collections.abc import Sequence
 
 from merchant_wallet.base.money import format_units
+from merchant_wallet.reporting.finance.periods import format_day
 from merchant_wallet.reporting.finance.reports import Report
+from merchant_wallet.reporting.finance.solvency import SolvencyDay
 from merchant_wallet.web.accounting_files import BYTE_ORDER_MARK, render_row
 from merchant_wallet.web.kinds import Translate, name_account_kind, name_kind
 
 
 def render_report(report: Report, translate: Translate) -> str:
-    """The whole file. The column of balances of an account adds up from its first line to its last."""
+    """Opening balance, each kind of movement and closing balance of each account."""
     _ = translate
     head = [_("Account"), _("Currency"), _("Line"), _("Postings")]
     lines = [render_row([*head, _("In"), _("Out"), _("Balance")])]
@@ -19,4 +23,18 @@ def render_report(report: Report, translate: Translate) -> str:
             units = map(format_units, (moved.in_units, moved.out_units))
             lines.append(render_row([*start, name_kind(moved.kind, _), moved.postings, *units, ""]))
         lines.append(render_row([*start, _("Closing balance"), "", "", "", closing]))
+    return BYTE_ORDER_MARK + "".join(lines)
+
+
+def render_solvency(days: Sequence[SolvencyDay], translate: Translate) -> str:
+    """A line for each day and currency. What was not compared on a day is empty, not 0."""
+    _ = translate
+    head = [_("Day's end (UTC)"), _("Currency"), _("Owed in all"), _("Held in all"), _("Surplus")]
+    lines = [render_row([*head, _("Fees not taken out"), _("Exchange desk")])]
+    for one in days:
+        held = ["" if units is None else format_units(units) for units in (one.held_units, one.surplus_units)]
+        rest = map(format_units, (one.fees_units, one.desk_units))
+        lines.append(
+            render_row([format_day(one.day), one.currency, format_units(one.owed_units), *held, *rest])
+        )
     return BYTE_ORDER_MARK + "".join(lines)

@@ -12,6 +12,7 @@ from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.book.archive.files import ArchiveFolder
+from merchant_wallet.book.checkpoint_keys import FormerKey
 from merchant_wallet.book.commands import Exchange
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
@@ -92,10 +93,10 @@ class Finance:
         assert found is not None
         return found
 
-    async def verify(self, month: Period) -> list[str]:
+    async def verify(self, month: Period, *former: FormerKey) -> list[str]:
         """What is wrong with a closed month."""
         report = await self.read(month)
-        keys = self.signer.keys
+        keys = verification.MonthKeys(self.signer.keys, former)
         faults = await verification.verify_month(self.databases, keys, self.archive, report)
         return [fault.text for fault in faults]
 

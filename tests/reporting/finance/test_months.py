@@ -6,9 +6,11 @@ from tests.reporting.conftest import COIN
 from tests.reporting.finance.conftest import AFTER_MS, ANN, NOVEMBER, OCTOBER, Finance, trade
 
 from merchant_wallet.approvals.decisions import ProposalRefused
+from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
+from merchant_wallet.book.checkpoint_keys import FormerKey
 from merchant_wallet.book.commands import Adjust, WithdrawFees
 from merchant_wallet.reporting import figures, older_movements, rollup, statements
-from merchant_wallet.reporting.finance import invoices, months
+from merchant_wallet.reporting.finance import invoices, months, verification
 from merchant_wallet.reporting.finance.months import NotReady
 from merchant_wallet.reporting.finance.periods import previous_month
 from merchant_wallet.reporting.finance.reports import find_problem, read_report
@@ -132,6 +134,21 @@ async def test_a_closed_month_that_somebody_changed_is_found(finance: Finance, c
     cursor = await scene.conn.execute(change.encode())
     assert cursor.rowcount > 0
     assert await finance.verify(OCTOBER) != []
+
+
+async def test_a_former_key_counts_only_for_what_was_closed_before_it_was_replaced(finance: Finance) -> None:
+    await trade(finance.scene, await finance.scene.open_shop("Shop"))
+    await finance.go_to(NOVEMBER)
+    closed = await finance.close(OCTOBER)
+    assert closed.closed_ms is not None
+    former, finance.signer = finance.signer.public_key, CheckpointSigner(bytes(32), b"old")
+    for until_ms, texts in (
+        (closed.closed_ms, []),
+        (None, []),
+        (closed.closed_ms - 1, [verification.REPLACED]),
+    ):
+        assert await finance.verify(OCTOBER, FormerKey(former, until_ms)) == texts
+    assert await finance.verify(OCTOBER) == [verification.NOT_SIGNED]
 
 
 async def test_a_month_is_not_prepared_before_its_end_nor_while_entries_are_not_added_up(

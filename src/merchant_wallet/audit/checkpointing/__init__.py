@@ -6,5 +6,6 @@ The web process never imports this package.
 - keys: where the private key is, and whether it is the service's
 - task: what the worker does each minute
 - acceptance: a person accepts a rollback
+- former_keys: the public keys that were replaced
 - evidence_files: files of checkpoints that are kept as evidence
 """

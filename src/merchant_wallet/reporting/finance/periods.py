@@ -77,6 +77,20 @@ def next_month(period: Period) -> Period:
     return month_of(period.until_ms)
 
 
+def last_days(at_ms: int, days: int = 31) -> Period:
+    """The days up to a moment, its own included."""
+    last = day_of(at_ms)
+    return Period(f"{format_day(last - days + 1)}..{format_day(last)}", last - days + 1, last + 1)
+
+
+def cut_future(period: Period, at_ms: int) -> Period:
+    """The days of a period that have begun. Raises ValueError if none has."""
+    until_day = min(period.until_day, day_of(at_ms) + 1)
+    if until_day <= period.since_day:
+        raise ValueError(f"{period.name} has not begun")
+    return Period(period.name, period.since_day, until_day)
+
+
 def parse_period(text: str) -> Period:
     """A month (2026-10), a day (2026-10-05) or two days with two dots between them. Raises ValueError."""
     first, dots, last = text.partition("..")

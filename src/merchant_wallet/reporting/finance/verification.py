@@ -4,21 +4,25 @@ Rules:
 - The figures are made again from the journal itself: from the tables and the files of the archive, without
   the rollup. So an entry that was added, changed or removed behind the books is found.
 - The manifest's signature, the digests of all books, and the chain of months and invoices are checked, too.
+- A month that a former key signed counts if it was closed before that key was replaced. Its digest and its
+  two people must also be in the audit log, which today's key covers: a stolen old key signs nothing else.
 - Entries are read page by page. A fault is a value; it names the month and the book.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 import msgspec
 
+from merchant_wallet.audit import records as audit
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.chart import LAST_FIXED_ID
-from merchant_wallet.book.checkpoint_keys import CheckpointKeys, verify_signature
+from merchant_wallet.book.checkpoint_keys import CheckpointKeys, FormerKey, verify_signature
 from merchant_wallet.book.state import Entry
-from merchant_wallet.reporting.finance import invoices, months
+from merchant_wallet.reporting.finance import closing, invoices, months
 from merchant_wallet.reporting.finance.journal import read_entries
 from merchant_wallet.reporting.finance.months import Manifest, MonthReport, format_text_to_sign
 from merchant_wallet.reporting.finance.movements import Moved, name_account
@@ -32,6 +36,17 @@ from merchant_wallet.reporting.finance.reports import (
 from merchant_wallet.reporting.older_movements import WALLETS_ID, MovementSums
 from merchant_wallet.reporting.paging import Connection
 
+NOT_SIGNED: Final = "its manifest is not signed with the checkpoint key, nor with a known former one"
+REPLACED: Final = "it is signed with a checkpoint key that had been replaced before"
+NOT_AUDITED: Final = "a former checkpoint key signed it, and the audit log has no such closing"
+
+
+class MonthKeys(NamedTuple):
+    """What verifies months: today's key, and those that were replaced."""
+
+    current: CheckpointKeys
+    former: Sequence[FormerKey] = ()
+
 
 class Fault(msgspec.Struct, frozen=True, rename="camel"):
     """What is wrong with a closed month."""
@@ -42,7 +57,7 @@ class Fault(msgspec.Struct, frozen=True, rename="camel"):
 
 
 async def verify_month(
-    databases: Databases, keys: CheckpointKeys, archive: ArchiveFolder, report: MonthReport
+    databases: Databases, keys: MonthKeys, archive: ArchiveFolder, report: MonthReport
 ) -> list[Fault]:
     """Every fault of one closed month. Raises ArchiveUnreadable, `psycopg.Error`."""
     faults = [Fault(report.month, None, text) for text in await _check_manifest(databases.home, keys, report)]
@@ -87,17 +102,15 @@ class _Seen:
         return months.cover(figures, self.lines)
 
 
-async def _check_manifest(home: Connection, keys: CheckpointKeys, report: MonthReport) -> list[str]:
+async def _check_manifest(home: Connection, keys: MonthKeys, report: MonthReport) -> list[str]:
     """What is wrong with the signature and with what it covers."""
     if report.manifest is None or report.signature is None:
         return ["it is not signed"]
-    if keys.problem is not None:
-        return [keys.problem]
-    if keys.public_key is None or not verify_signature(
-        keys.public_key, report.signature, format_text_to_sign(report.manifest)
-    ):
-        return ["its manifest is not signed with the checkpoint key"]
+    if keys.current.problem is not None:
+        return [keys.current.problem]
     manifest = msgspec.json.decode(report.manifest, type=Manifest)
+    if (problem := await _check_signature(home, keys, report, manifest)) is not None:
+        return [problem]
     texts = []
     if manifest.month != report.month or manifest.digest != report.digest.hex():
         texts.append("its manifest is of other figures")
@@ -111,6 +124,34 @@ async def _check_manifest(home: Connection, keys: CheckpointKeys, report: MonthR
         texts.append("its invoices have other numbers than were signed")
     texts += await _check_invoices(home, report.month, issued)
     return texts
+
+
+async def _check_signature(
+    home: Connection, keys: MonthKeys, report: MonthReport, manifest: Manifest
+) -> str | None:
+    """What is wrong with the key that signed a month."""
+    assert report.manifest is not None, "the caller has looked"
+    assert report.signature is not None, "the caller has looked"
+    text, current = format_text_to_sign(report.manifest), keys.current.public_key
+    if current is not None and verify_signature(current, report.signature, text):
+        return None
+    for former in keys.former:
+        if verify_signature(former.public_key, report.signature, text):
+            if former.until_ms is not None and manifest.closed_ms > former.until_ms:
+                return REPLACED
+            return None if await _is_audited(home, manifest) else NOT_AUDITED
+    return NOT_SIGNED
+
+
+async def _is_audited(home: Connection, manifest: Manifest) -> bool:
+    """Whether the audit log has the closing of a month with these figures by these people."""
+    wanted = (closing.format_subject(manifest.month), manifest.digest)
+    people = (manifest.proposed_by, manifest.accepted_by)
+    for one in await audit.list_entries(home, action=closing.CLOSE, limit=audit.MAX_PAGE):
+        told = one.after or {}
+        if (one.subject, told.get("digest")) == wanted:
+            return (told.get("proposedBy", one.actor), one.actor) == people
+    return False
 
 
 async def _check_invoices(home: Connection, month: str, issued: Sequence[invoices.Invoice]) -> list[str]:
