@@ -100,10 +100,50 @@ MONEY: Final = Dashboard(
                     steps=((0, RED), (20, ORANGE), (50, GREEN)),
                 ),
                 Panel(
+                    "Above and below the limits of cold money, USDT",
+                    (("max by (chain, limit) (wallet_hot_wallet_outside_coins)", "{{chain}} {{limit}}"),),
+                    "0 within the limits. Above: propose a transfer to the cold wallet. Below: refill.",
+                ),
+                Panel(
+                    "How long outside its limits",
+                    (("max by (chain, limit) (wallet_hot_wallet_outside_seconds)", "{{chain}} {{limit}}"),),
+                    "It ends when a transfer between hot and cold wallet is final.",
+                    unit="s",
+                ),
+                Panel(
+                    "Oldest transfer between hot and cold",
+                    (("max by (chain, state) (wallet_cold_transfer_oldest_seconds)", "{{chain}} {{state}}"),),
+                    "`signature` waits for a person. `cold list` says what it waits for.",
+                    unit="s",
+                ),
+                Panel(
                     "Hot wallets frozen",
                     (("max by (chain) (wallet_hot_wallet_frozen)", "{{chain}}"),),
                     "A frozen hot wallet signs nothing. `wallets list` says why.",
                     steps=BAD_ABOVE_0,
+                ),
+            ),
+        ),
+        Row(
+            "Screening",
+            (
+                Panel(
+                    "Kept back by screening",
+                    (("max by (subject, state) (wallet_screenings)", "{{subject}} {{state}}"),),
+                    "`held` waits for a person, `unanswered` for the list or the provider.",
+                    stacks=True,
+                ),
+                Panel(
+                    "Kept back for how long",
+                    (("max by (subject, state) (wallet_screening_oldest_seconds)", "{{subject}} {{state}}"),),
+                    "Somebody waits for this money.",
+                    unit="s",
+                ),
+                Panel(
+                    "Questions to the provider, last hour",
+                    (("max by (outcome) (wallet_screening_questions)", "{{outcome}}"),),
+                    "`unanswered` should be 0.",
+                    stacks=True,
                 ),
             ),
         ),

@@ -3,15 +3,20 @@
 import asyncio
 from pathlib import Path
 
+from tests.callbacks.receiver import Behaviour, Received, Writer, answer, hang, open_receiver
 from tests.cli.conftest import Wallet
 from tests.cli.test_proposals import WHY, Terminal, last_entry, terminal
+from tests.ports import find_port
+from tests.screening.provider import SECRET
 from tests.withdrawals.conftest import ERC20_ADDRESS, TRC20_ADDRESS
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.base.settings import Settings
-from merchant_wallet.cli.screening_checks import judge_hook, judge_list
+from merchant_wallet.cli.findings import Finding
+from merchant_wallet.cli.screening_checks import check_hook, judge_list
 from merchant_wallet.screening import asking, store
 from merchant_wallet.screening.facts import DepositFacts, Facts, PayoutFacts
+from merchant_wallet.screening.hook import Answer
 from merchant_wallet.screening.screening_states import Event
 from merchant_wallet.screening.verdicts import Reason, Source, Verdict
 
@@ -110,13 +115,64 @@ def test_a_list_is_tried_before_it_is_used(wallet: Wallet, tmp_path: Path) -> No
     assert "line 1" in wallet.refuse("screening", "check-list", listed)
 
 
-def test_doctor_reads_the_list_and_misses_the_secret(tmp_path: Path) -> None:
+def examine(wallet: Wallet, behave: Behaviour | None = None) -> Finding:
+    """What `doctor` says of a screening URL. Without `behave` nobody is there."""
+
+    async def run() -> Finding:
+        async with open_receiver() as provider, await connect(wallet.url) as conn:
+            provider.behave = behave or answer()
+            port = find_port() if behave is None else provider.port
+            url = f"http://127.0.0.1:{port}/screen"
+            settings = Settings(screening_url=url, screening_secret=SECRET, screening_timeout_ms=300)
+            return await check_hook(conn, settings, url)
+
+    return asyncio.run(run())
+
+
+def test_doctor_says_whether_the_provider_answers(wallet: Wallet) -> None:
+    for status in (200, 401, 404, 405):
+        found = examine(wallet, answer(status))
+        assert (found.advice, f"HTTP {status} to a GET" in found.text) == (None, True), status
+    for behave in (None, hang, be_slow_to_begin, answer(503), answer(429)):
+        found = examine(wallet, behave)
+        assert "the URL does not answer" in found.text
+        assert "without an answer orders and deposits wait" in (found.advice or "")
+
+
+def test_doctor_says_that_the_last_question_had_no_usable_answer(wallet: Wallet) -> None:
+    async def ask(error: str | None) -> None:
+        async with await connect(wallet.url) as conn:
+            facts = DepositFacts(merchant_id, "TRC20", f"t{error}", 0, b"s" * 20, b"r" * 20, 5_000_000)
+            known = await asking.begin(conn, facts, 1)
+            await asking.begin_question(conn, known, 2 if error else 1)
+            if error:
+                await asking.fail_question(conn, known, error)
+            else:
+                await asking.answer_question(conn, known, Answer(Verdict.PASS), 1)
+
+    merchant_id = wallet.open_merchant()
+    asyncio.run(ask(None))
+    assert examine(wallet, answer(405)).advice is None
+    asyncio.run(ask("the answer is not authentic: the signature is wrong"))
+    found = examine(wallet, answer(405))
+    assert "not authentic" in found.text
+    assert "compare the secrets" in (found.advice or "")
+
+
+async def be_slow_to_begin(request: Received, writer: Writer) -> None:
+    """Says nothing for longer than the time limit."""
+    await asyncio.sleep(5)
+
+
+def test_doctor_reads_the_list_and_misses_the_secret(wallet: Wallet, tmp_path: Path) -> None:
     listed = tmp_path / "list.txt"
     assert judge_list(listed).advice is not None
     listed.write_text(ERC20_ADDRESS)
     assert "1 addresses" in judge_list(listed).text
     without = Settings(screening_url="https://screen.example/ask")
-    assert judge_hook(without).advice is not None
-    assert (
-        judge_hook(Settings(screening_url="https://screen.example/ask", screening_secret="x")).advice is None
-    )
+
+    async def run() -> Finding:
+        async with await connect(wallet.url) as conn:
+            return await check_hook(conn, without, "https://screen.example/ask")
+
+    assert "WALLET_SCREENING_SECRET" in (asyncio.run(run()).advice or "")

@@ -57,6 +57,20 @@ IDLE = 'wallet_watcher_idle_seconds{chain="TRC20",instance="a"}'
 SANDBOX = 'wallet_sandbox{process="web",instance="a"}'
 STARTED = 'process_start_time_seconds{process="web",instance="a"}'
 
+ABOVE = 'wallet_hot_wallet_outside_seconds{chain="ERC20",limit="above",instance="a"}'
+BELOW = 'wallet_hot_wallet_outside_seconds{chain="ERC20",limit="below",instance="a"}'
+SIGN = 'wallet_cold_transfer_oldest_seconds{chain="ERC20",state="signature",instance="a"}'
+MOVING = 'wallet_cold_transfer_oldest_seconds{chain="ERC20",state="moving",instance="a"}'
+TRANSFER = 'wallet_cold_transfers{chain="ERC20",state="moving",instance="a"}'
+TRANSFER_ELSEWHERE = 'wallet_cold_transfers{chain="TRC20",state="moving",instance="a"}'
+HELD = 'wallet_screening_oldest_seconds{subject="order",state="held",instance="a"}'
+UNANSWERED = 'wallet_screening_oldest_seconds{subject="deposit",state="unanswered",instance="a"}'
+ANSWERS = 'wallet_screening_questions{outcome="answered",instance="a"}'
+FAILURES = 'wallet_screening_questions{outcome="unanswered",instance="a"}'
+OBSTACLE = 'wallet_obstacle_oldest_seconds{chain="ERC20",kind="funds",instance="a"}'
+HOURS = 'wallet_obstacle_oldest_seconds{chain="ERC20",kind="payout_hours",instance="a"}'
+SCREENED = 'wallet_obstacle_oldest_seconds{chain="ERC20",kind="screening_away",instance="a"}'
+
 SHIPPING = 'wallet_backup_running{instance="a"}'
 BEHIND = 'wallet_backup_behind_seconds{instance="a"}'
 
@@ -107,6 +121,29 @@ CASES = (
     Case("WalletNotReconciled", {AGE: "0+60x60", INTERVAL: "0x60"}, 40, 0),
     Case("WalletWatcherIdle", {IDLE: "0+60x30", SANDBOX: "0x30"}, 20, 1),
     Case("WalletWatcherIdle", {IDLE: "0+60x30", SANDBOX: "1x30"}, 20, 0),
+    Case("WalletHotWalletAboveLimit", {ABOVE: "0+60x120", BELOW: "0x120"}, 50, 0),
+    Case("WalletHotWalletAboveLimit", {ABOVE: "0+60x120", BELOW: "0x120"}, 70, 1),
+    # What should move is under way; a transfer of another chain helps nobody.
+    Case("WalletHotWalletAboveLimit", {ABOVE: "0+60x120", TRANSFER: "0x60 1x60"}, 70, 0),
+    Case("WalletHotWalletAboveLimit", {ABOVE: "0+60x120", TRANSFER_ELSEWHERE: "1x120"}, 70, 1),
+    Case("WalletHotWalletBelowLimit", {ABOVE: "0x120", BELOW: "0+60x120"}, 10, 0),
+    Case("WalletHotWalletBelowLimit", {ABOVE: "0x120", BELOW: "0+60x120"}, 20, 1),
+    Case("WalletColdTransferWaits", {SIGN: "0+60x60", MOVING: "0x60"}, 25, 0),
+    Case("WalletColdTransferWaits", {SIGN: "0+60x60", MOVING: "0x60"}, 35, 1),
+    Case("WalletColdTransferWaits", {SIGN: "0x60", MOVING: "0+60x60"}, 35, 0),
+    Case("WalletColdTransferSlow", {SIGN: "0x150", MOVING: "0+60x150"}, 110, 0),
+    Case("WalletColdTransferSlow", {SIGN: "0x150", MOVING: "0+60x150"}, 125, 1),
+    Case("WalletScreeningHolds", {HELD: "0+60x90", UNANSWERED: "0x90"}, 55, 0),
+    Case("WalletScreeningHolds", {HELD: "0+60x90", UNANSWERED: "0x90"}, 65, 1),
+    Case("WalletScreeningAway", {HELD: "0x90", UNANSWERED: "0+60x90"}, 8, 0),
+    Case("WalletScreeningAway", {HELD: "0x90", UNANSWERED: "0+60x90"}, 15, 1),
+    Case("WalletScreeningFails", {ANSWERS: "95x30", FAILURES: "5x30"}, 25, 0),
+    Case("WalletScreeningFails", {ANSWERS: "80x30", FAILURES: "20x30"}, 25, 1),
+    Case("WalletScreeningFails", {ANSWERS: "0x30", FAILURES: "0x30"}, 25, 0),
+    Case("WalletPayoutObstacle", {OBSTACLE: "0+60x60"}, 25, 0),
+    Case("WalletPayoutObstacle", {OBSTACLE: "0+60x60"}, 35, 1),
+    # Payouts that wait for the morning are no obstacle, and screening has its own alerts.
+    Case("WalletPayoutObstacle", {HOURS: "0+60x60", SCREENED: "0+60x60"}, 50, 0),
     Case("WalletBackupStopped", {SHIPPING: "1x5 0x15"}, 8, 0),
     Case("WalletBackupStopped", {SHIPPING: "1x5 0x15"}, 15, 1),
     Case("WalletBackupBehind", {BEHIND: "3x20"}, 15, 0),

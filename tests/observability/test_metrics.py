@@ -134,6 +134,9 @@ def test_every_metric_of_the_table_can_be_seen_and_no_other(
         (chain, at_ms, block_number, books_units, chain_units, unexplained_units, is_sound, explanation)
         values ('ERC20', 1, 100, 5, 7000000, -2000000, false,
                 '{"coin": [{"address": "a", "held": "1500000000000000000"}]}');
+        insert into cold_limit values ('TRC20', 1000000, 2000000, 3000000, 1, 1763711940000);
+        insert into screening (merchant_id, order_id, chain, address, amount, facts, begun_ms, changed_ms)
+        values (1, 112, 'ERC20', repeat('a', 20)::bytea, 5, '{}', 1, 1);
         create table nonce_20000 partition of nonce for values in (20000)
         """
     )

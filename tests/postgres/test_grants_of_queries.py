@@ -78,6 +78,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "merchants/xpub_pool.sql": BOTH,
     "observability/backup_metrics.sql": BOTH,
     "observability/metrics.sql": BOTH,
+    "observability/screening_metrics.sql": BOTH,
     "postgres/backups/backups.sql": (),
     "processes/backup_verification.sql": (),
     "observability/cell_figures.sql": BOTH,

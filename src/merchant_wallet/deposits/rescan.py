@@ -64,7 +64,7 @@ async def read_blocks(
             failures += 1
             if failures >= MAX_FAILURES:
                 raise
-            log.info("reads fewer blocks at once", chain=chain, blocks=size.blocks, reason=str(failure))
+            log.info("reads fewer blocks at once", chain=chain, reason=str(failure))
             await asyncio.sleep(PAUSE_S)
             continue
         failures, end = 0, found.end

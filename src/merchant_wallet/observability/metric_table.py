@@ -10,17 +10,20 @@ from typing import Final
 
 from merchant_wallet.observability import process_metrics
 from merchant_wallet.observability.backup_metrics import BACKUPS
+from merchant_wallet.observability.cold_metrics import COLD
 from merchant_wallet.observability.metric_rows import Metric
 from merchant_wallet.observability.platform_metrics import MONEY, PLATFORM
+from merchant_wallet.observability.screening_metrics import SCREENING
 
 COUNTERS: Final = process_metrics.COUNTERS
 HISTOGRAM: Final = process_metrics.HISTOGRAM
 PROCESS: Final = process_metrics.PROCESS
-GAUGES: Final = (*process_metrics.GAUGES, *MONEY, *PLATFORM, *BACKUPS)
+_OF_PLATFORM: Final = (*MONEY, *COLD, *SCREENING, *PLATFORM, *BACKUPS)
+GAUGES: Final = (*process_metrics.GAUGES, *_OF_PLATFORM)
 """Gauges that this program computes: the value at the time of the request."""
 
 METRICS: Final = (*COUNTERS, HISTOGRAM, *GAUGES, *PROCESS)
-SHOWN_ONCE: Final = frozenset(metric.name for metric in (*MONEY, *PLATFORM, *BACKUPS))
+SHOWN_ONCE: Final = frozenset(metric.name for metric in _OF_PLATFORM)
 """The metrics of the platform. One process shows them, however many are scraped."""
 _COUNTED: Final = frozenset({*(metric.name for metric in COUNTERS), "process_cpu_seconds"})
 

@@ -19,6 +19,8 @@ from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import MAX_RANGE
 from merchant_wallet.observability.backup_metrics import read_backup
 from merchant_wallet.observability.cell_figures import MAX_COUNTED, Sample, age, make_coins
+from merchant_wallet.observability.cold_metrics import read_cold
+from merchant_wallet.observability.screening_metrics import read_screening
 
 QUERIES: Final = Queries(Path(__file__).with_name("metrics.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -119,6 +121,8 @@ READERS: Final[tuple[ReadSamples, ...]] = (
     _read_rollback,
     _read_sign_ins,
     read_backup,
+    read_cold,
+    read_screening,
 )
 """The queries, given the present time and whether this is the sandbox."""
 

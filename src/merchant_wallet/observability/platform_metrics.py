@@ -145,8 +145,8 @@ MONEY: Final = (
         (
             Alert(
                 "WalletPayoutObstacle",
-                "above 1800",
-                "max by (chain, kind) (wallet_obstacle_oldest_seconds) > 1800",
+                "above 1800, unless screening or payout hours hold it",
+                'max by (chain, kind) (wallet_obstacle_oldest_seconds{kind!~"screening.*|payout_.*"}) > 1800',
                 "ticket",
             ),
         ),

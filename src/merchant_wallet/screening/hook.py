@@ -15,7 +15,8 @@ Rules:
 import asyncio
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Annotated, Final
 
 import httpx
@@ -36,6 +37,7 @@ MAX_REFERENCE: Final = 100
 REST_S: Final = 5.0
 """After a question without an answer nobody is asked for this long."""
 CONNECTIONS: Final = httpx.Limits(max_connections=32, max_keepalive_connections=8)
+AGENT: Final = "merchant-wallet"
 _BUSY: Final = 429
 
 
@@ -81,16 +83,20 @@ class ScreeningHook:
         """The answer to a question. Raises HookAway, HookUnusable."""
         if self._monotonic() - self._away_s < REST_S:
             raise HookAway("it gave no answer a moment ago")
-        try:
-            async with asyncio.timeout(self._timeout_ms / 1000):
-                response, content = await self._exchange(request_id, body)
-        except (TimeoutError, httpx.TimeoutException):
-            raise self._note_away(f"no complete answer within {self._timeout_ms} ms") from None
-        except (httpx.HTTPError, OSError) as error:
-            raise self._note_away(f"{type(error).__name__}: {tidy(str(error))}") from None
-        if response.status_code == _BUSY or response.status_code >= 500:
-            raise self._note_away(f"it answered HTTP {response.status_code}")
+        async with self._within_time():
+            response, content = await self._exchange(request_id, body)
+        self._require_present(response.status_code)
         return self._read(request_id, response, content)
+
+    async def look(self) -> int:
+        """The HTTP status of a GET, which asks nothing: only whether somebody answers. Raises HookAway."""
+        async with (
+            self._within_time(),
+            self._open().stream("GET", self._url, headers={"user-agent": AGENT}) as response,
+        ):
+            status = response.status_code
+        self._require_present(status)
+        return status
 
     async def close(self) -> None:
         """Close the connections."""
@@ -98,27 +104,45 @@ class ScreeningHook:
         if client is not None:
             await client.aclose()
 
+    @asynccontextmanager
+    async def _within_time(self) -> AsyncIterator[None]:
+        """The time limit of an exchange. Raises HookAway."""
+        try:
+            async with asyncio.timeout(self._timeout_ms / 1000):
+                yield
+        except (TimeoutError, httpx.TimeoutException):
+            raise self._note_away(f"no complete answer within {self._timeout_ms} ms") from None
+        except (httpx.HTTPError, OSError) as error:
+            raise self._note_away(f"{type(error).__name__}: {tidy(str(error))}") from None
+
+    def _require_present(self, status: int) -> None:
+        if status == _BUSY or status >= 500:
+            raise self._note_away(f"it answered HTTP {status}")
+
     def _note_away(self, text: str) -> HookAway:
         self._away_s = self._monotonic()
         return HookAway(text)
 
-    async def _exchange(self, request_id: str, body: bytes) -> tuple[httpx.Response, bytes]:
+    def _open(self) -> httpx.AsyncClient:
         if self._client is None:
             verify = self._tls or httpx.create_ssl_context()
             self._client = httpx.AsyncClient(
                 timeout=None, follow_redirects=False, trust_env=False, limits=CONNECTIONS, verify=verify
             )
+        return self._client
+
+    async def _exchange(self, request_id: str, body: bytes) -> tuple[httpx.Response, bytes]:
         at_s = self._clock() // 1000
         headers = {
             "content-type": "application/json; charset=utf-8",
             "accept-encoding": "identity",
-            "user-agent": "merchant-wallet",
+            "user-agent": AGENT,
             ID: request_id,
             TIMESTAMP: str(at_s),
             SIGNATURE: sign_webhook(self._secret, request_id, at_s, body).decode(),
         }
         content = b""
-        async with self._client.stream("POST", self._url, content=body, headers=headers) as response:
+        async with self._open().stream("POST", self._url, content=body, headers=headers) as response:
             async for piece in response.aiter_raw():
                 content += piece
                 if len(content) > MAX_BYTES:
