@@ -35,7 +35,7 @@ def test_an_incident(screen: Screen, visits: Visits, shot: Shot) -> None:
         order_id = incident.order("tea-88", "250")
         with walk.step("Ann opens Safety, and reads why", page):
             page.goto("/console/safety")
-            expect(page.locator("#chain-ERC20")).to_contain_text("custody holds 1000000 USDT")
+            expect(page.locator("#chain-ERC20")).to_contain_text("custody holds 1,000,000 USDT")
         with walk.step("She stops all chains herself, so that nobody resumes without her", page):
             confirm(page, "Stop all payouts", "Stop all payouts", "a node of ERC20 may lie; I look into it")
             expect(page.locator(".toast").first).to_be_visible()

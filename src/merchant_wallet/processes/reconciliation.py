@@ -13,6 +13,7 @@ Rules:
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from decimal import Decimal
 from functools import partial
 from typing import Final
 
@@ -384,8 +385,8 @@ class Reconciler:
     async def _stop(
         self, connection: AsyncConnection, chain_views: ChainViews, custody: Custody, now: int
     ) -> None:
-        held, owed = format_units(custody.held_units), format_units(custody.owed_units)
-        cause = f"custody holds {held} {USDT}, and {owed} are owed"
+        held, owed = (Decimal(format_units(units)) for units in (custody.held_units, custody.owed_units))
+        cause = f"custody holds {held:,} {USDT}, and {owed:,} {USDT} are owed"
         for name in chain_views.views:
             if await stop_payouts(connection, name, ACTOR, cause, now):
                 log.critical("payouts stopped, an operator must look", chain=name, cause=cause)
