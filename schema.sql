@@ -710,6 +710,17 @@ CREATE TABLE public.failed_sign_in (
     CONSTRAINT failed_sign_in_subject_check CHECK (((length(subject) >= 1) AND (length(subject) <= 400)))
 );
 
+CREATE TABLE public.failed_sign_in_seen (
+    merchant_id bigint NOT NULL,
+    subject text NOT NULL,
+    day bigint NOT NULL,
+    failures bigint NOT NULL,
+    seen_by text NOT NULL,
+    seen_ms bigint NOT NULL,
+    CONSTRAINT failed_sign_in_seen_failures CHECK ((failures > 0)),
+    CONSTRAINT failed_sign_in_seen_subject CHECK (((length(subject) >= 1) AND (length(subject) <= 400)))
+);
+
 CREATE TABLE public.figure_cursor (
     merchant_id bigint NOT NULL,
     entry_id bigint DEFAULT 0 NOT NULL,
@@ -1999,6 +2010,9 @@ ALTER TABLE ONLY public.escalation_time
 
 ALTER TABLE ONLY public.failed_sign_in
     ADD CONSTRAINT failed_sign_in_pkey PRIMARY KEY (merchant_id, minute_ms, subject, factor, source);
+
+ALTER TABLE ONLY public.failed_sign_in_seen
+    ADD CONSTRAINT failed_sign_in_seen_pkey PRIMARY KEY (merchant_id, subject, day);
 
 ALTER TABLE ONLY public.figure_cursor
     ADD CONSTRAINT figure_cursor_pkey PRIMARY KEY (merchant_id);

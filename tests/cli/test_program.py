@@ -132,6 +132,7 @@ COMMANDS = (
     "operator set-role",
     "operator sessions",
     "operator end-sessions",
+    "operator seen-failures",
     "backup create",
     "backup key",
     "backup list",

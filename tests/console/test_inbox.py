@@ -1,6 +1,8 @@
 """The inbox: everything that waits for a person, with exactly the people who may act on it."""
 
 import re
+from datetime import UTC, datetime
+from html import unescape
 
 import pytest
 from tests.console.conftest import ConsoleUser, People, read_text
@@ -23,6 +25,7 @@ SETTINGS = {"sandbox_two_people": True}
 CLOCK_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000
 INBOX = "/console/inbox"
+SEEN = f"{INBOX}/sign-ins/seen"
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +43,8 @@ def _clean(platform: Platform, clock: Clock, monkeypatch: pytest.MonkeyPatch) ->
     platform.rows("delete from reconciliation")
     platform.rows("update deposit set status = 'pending' where status in ('held', 'dust')")
     platform.rows("update callback set state = 'due'")
+    platform.rows("delete from failed_sign_in")
+    platform.rows("delete from failed_sign_in_seen")
 
 
 def enrol(*people: ConsoleUser) -> None:
@@ -164,18 +169,76 @@ def test_whatever_else_waits_is_listed_with_a_link_that_opens(
     expected = (
         "are stopped by cli:ann",
         "is frozen until an operator has looked",
-        "too little coin for the network fee of 1 orders",
+        "too little coin for the network fee of 1 order",
         "Books and chain differ on ERC20",
         "is held until a person decides",
-        "1 callbacks were given up",
+        "1 callback was given up",
         "sign-ins failed within a day",
-        "wait until more arrives",
+        "1 deposit on ERC20 waits until more arrives",
     )
     for text in expected:
         assert [text for one in found if text in one], f"{text}: {found}"
     for link in re.findall(r'<a class="inbox-text" href="([^"]+)"', ann.page(INBOX)):
         ann.page(link.replace("&amp;", "&"))
     assert count(ann) == str(len(found) - 1), "nobody has to act on dust"
+
+
+def seen_form(person: ConsoleUser) -> dict[str, str]:
+    """The form of the inbox that says that failed sign-ins were seen."""
+    form = re.findall(r'(?s)<form class="inbox-act"[^>]*action="([^"]+)".*?</form>', person.page(INBOX))
+    assert form == [SEEN]
+    (text,) = re.findall(r'(?s)<form class="inbox-act".*?</form>', person.page(INBOX))
+    fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', text))
+    return {name: unescape(value) for name, value in fields.items() if name != "csrf"}
+
+
+def note_seen(person: ConsoleUser, form: dict[str, str]) -> str:
+    """Say that they were seen. Returns what the page says then."""
+    return read_text(person.follow(person.post(SEEN, form)).text)
+
+
+def test_failed_sign_ins_are_seen_by_somebody_and_new_ones_are_shown_all_the_same(
+    people: People, platform: Platform, clock: Clock
+) -> None:
+    olga, ben, thief = people.signed_in("owner"), people.signed_in("operator"), people.stranger()
+    fail(thief, ben.name)
+    platform.rows("update failed_sign_in set failures = 11")
+    assert [text for text in items(olga) if "11 sign-ins failed within a day" in text]
+    assert "inbox-act" not in ben.page(f"{INBOX}?show=all"), "only those who may act have the button"
+    form = seen_form(olga)
+    clock.advance(2)
+    # It fails once more between her look and her click.
+    fail(thief, ben.name)
+    assert "Noted as seen." in note_seen(olga, form)
+    assert list(items(olga)) == [f"1 more sign-in failed since operator:{olga.name} looked: operator {ben.name}"]
+    again = seen_form(olga)
+    assert "Somebody has seen these already." in note_seen(olga, form), "the old form hides nothing"
+    assert len(items(olga)) == 1
+    note_seen(olga, again)
+    assert items(olga, "all") == {}
+    (first, second) = platform.rows(
+        "select actor, subject, after from audit_entry where action = 'operator.see_failures'"
+        " order by audit_no desc limit 2"
+    )
+    day = f"{datetime.fromtimestamp(clock() / 1000, UTC):%Y-%m-%d}"
+    assert first == (f"operator:{olga.name}", f"operator {ben.name}", {"failures": 12, "day": day})
+    assert second[2] == {"failures": 11, "day": day}
+    clock.advance(2)
+    fail(thief, ben.name)
+    assert [text for text in items(olga) if text.startswith("1 more sign-in failed")]
+
+
+def test_nobody_can_see_more_failed_sign_ins_than_there_are(people: People, platform: Platform) -> None:
+    olga, ben, thief = people.signed_in("owner"), people.signed_in("operator"), people.stranger()
+    fail(thief, ben.name)
+    platform.rows("update failed_sign_in set failures = 10")
+    form = seen_form(olga)
+    for wrong in ({"failures": "x"}, {"day": "-1"}, {"day": "9" * 18}, {"failures": "9" * 30}):
+        assert olga.post(SEEN, form | wrong).status_code == 400
+    note_seen(olga, form | {"failures": "1000"})
+    fail(thief, ben.name)
+    assert [text for text in items(olga) if text.startswith("1 more sign-in failed")]
+    assert "Somebody has seen these already." in note_seen(olga, form | {"subject": "operator nobody"})
 
 
 def test_a_merchants_person_sees_what_waits_in_its_own_book_alone(
@@ -189,7 +252,7 @@ def test_a_merchants_person_sees_what_waits_in_its_own_book_alone(
     stop(platform)
     own = people.signed_in("merchant", till.shop.merchant_id)
     staff = people.signed_in("operator")
-    assert list(items(own)) == ["1 callbacks were given up"]
+    assert list(items(own)) == ["1 callback was given up"]
     assert count(own) == "1"
     everything = items(own, "all")
     assert sorted(everything) == sorted(

@@ -24,6 +24,7 @@ ROWS = {
     "GET /console/state": ALL,
     "GET /console/band": ALL,
     "GET /console/inbox": ALL,
+    "POST /console/inbox/sign-ins/seen": "owner",
     "GET /console/inbox/messages/{message_no:int}/{line_no:int}": ALL,
     "GET /console/account/notifications": ALL,
     "POST /console/account/notifications": ALL,

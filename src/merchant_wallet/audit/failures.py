@@ -7,8 +7,10 @@ Rules:
   sources share a row for each subject and factor. So strangers can't flood the audit log.
 - A row becomes one entry of the audit log. Rows are kept for 90 days, to be shown at the person's next
   sign-in.
+- A person who has seen a day's failures says how many it saw. Later ones are not seen.
 """
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +28,10 @@ PIN: Final = "pin"
 FACTORS: Final = (PASSWORD, CODE, RECOVERY_CODE, PIN)
 NOBODY: Final = "a name that nobody has"
 MINUTE_MS: Final = 60_000
-KEPT_MS: Final = 90 * 86_400_000
+DAY_MS: Final = 86_400_000
+KEPT_MS: Final = 90 * DAY_MS
+MAX_DAY: Final = 1_000_000
+"""Far beyond any clock."""
 MAX_ROWS_PER_MINUTE: Final = 20
 """At most this many rows a minute have their own source address."""
 PAGE_ROWS: Final = 200
@@ -90,6 +95,37 @@ async def write_failures(conn: Connection, at_ms: int) -> None:
             key |= {"factor": factor, "source": source}
             await conn.execute(QUERIES["note_logged"].text, {**key, "audit_no": audit_no})
     await conn.execute(QUERIES["drop_old"].text, {"before_ms": at_ms - KEPT_MS})
+    await conn.execute(QUERIES["drop_old_seen"].text, {"before_day": (at_ms - KEPT_MS) // DAY_MS})
+
+
+class SeenDay(msgspec.Struct, frozen=True):
+    """The failures of one subject on one day (of 1970) that somebody has seen: `failures` in all."""
+
+    merchant_id: int
+    subject: str
+    day: int
+    failures: int
+
+
+async def note_seen(conn: Connection, seen: SeenDay, *, actor: str, at_ms: int) -> int:
+    """Note that somebody has seen these failures. Returns how many are noted; 0 if that changes nothing.
+
+    Never more are noted than were counted. Call it in the transaction of its audit entry.
+    """
+    values = {
+        **msgspec.structs.asdict(seen),
+        "from_ms": seen.day * DAY_MS,
+        "until_ms": (seen.day + 1) * DAY_MS,
+        "seen_by": actor,
+        "at_ms": at_ms,
+    }
+    row = await (await conn.execute(QUERIES["note_seen"].text, values)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def format_day(day: int) -> str:
+    """A day of 1970 as a date (UTC). Pure."""
+    return f"{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day):%Y-%m-%d}"
 
 
 async def read_since(

@@ -42,3 +42,21 @@ select factor, sum(failures) from failed_sign_in where minute_ms >= %(since_ms)s
 delete from failed_sign_in where (merchant_id, minute_ms, subject, factor, source) in (
     select merchant_id, minute_ms, subject, factor, source from failed_sign_in
      where audit_no is not null and minute_ms < %(before_ms)s::bigint limit 500 for update skip locked);
+
+-- name: note_seen
+-- Notes how many failures of a day somebody has seen, and never more than there are. A smaller number changes nothing.
+insert into failed_sign_in_seen as s (merchant_id, subject, day, failures, seen_by, seen_ms)
+select %(merchant_id)s::bigint, %(subject)s::text, %(day)s::bigint, least(%(failures)s::bigint, f.failures), %(seen_by)s::text,
+       %(at_ms)s::bigint
+  from (select sum(failures) as failures from failed_sign_in
+         where merchant_id = %(merchant_id)s::bigint and subject = %(subject)s::text
+           and minute_ms >= %(from_ms)s::bigint and minute_ms < %(until_ms)s::bigint) f
+ where least(%(failures)s::bigint, f.failures) > 0 and f.failures is not null
+on conflict (merchant_id, subject, day) do update
+   set failures = excluded.failures, seen_by = excluded.seen_by, seen_ms = excluded.seen_ms
+ where s.failures < excluded.failures
+returning failures;
+
+-- name: drop_old_seen
+-- What was seen of days whose failures are not kept any more.
+delete from failed_sign_in_seen where day < %(before_day)s::bigint;

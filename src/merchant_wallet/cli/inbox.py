@@ -32,6 +32,7 @@ async def list_waiting(session: Session) -> dict[str, Any]:
     from merchant_wallet.reporting.inbox import Asked, list_actors, read_inbox
     from merchant_wallet.web.cells import CellPools
     from merchant_wallet.web.inbox_sources import BY_KIND, SOURCES
+    from merchant_wallet.web.languages import Language, translate
 
     at_ms, pools = now_ms(), CellPools(session.cells, 1)
     try:
@@ -50,7 +51,7 @@ async def list_waiting(session: Session) -> dict[str, Any]:
                 {
                     "kind": group.kind,
                     "key": item.key,
-                    "text": source.texts[item.form].format(**item.values),
+                    "text": translate(Language.EN, source.texts[item.form], **item.values),
                     "merchantId": item.merchant_id,
                     "sinceMs": item.since_ms,
                     "mayAct": [one.name for one in list_actors(source, item, people, at_ms)],

@@ -1,12 +1,13 @@
-"""`operator sessions` and `operator end-sessions`: where an operator is signed in."""
+"""`operator sessions`, `end-sessions` and `seen-failures`: where people are signed in, and failed to."""
 
 from typing import Annotated, Any
 
 import typer
 
 from merchant_wallet.cli import terminal
+from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import DataOption, JsonOption
-from merchant_wallet.cli.session import Session, run
+from merchant_wallet.cli.session import Session, find_actor, run
 
 app = typer.Typer()
 
@@ -66,5 +67,45 @@ def end_sessions(name: NameArgument, data: DataOption = None, as_json: JsonOptio
             subject = f"operator {operator.name}"
             await session.record("operator.end_sessions", subject, after={"ended": ended})
         return {"name": operator.name, "ended": ended}
+
+    terminal.print_answer(run(data, act), as_json)
+
+
+@app.command("seen-failures")
+def seen_failures(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The item's `key` in `inbox --json`.")],
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Note failed sign-ins of the inbox as seen. If more fail, they are listed again.
+
+    \b
+    Example:
+      merchant-wallet operator seen-failures "0-operator ann-20778"
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        from merchant_wallet.audit.failures import SeenDay, format_day, note_seen
+        from merchant_wallet.base.clock import now_ms
+        from merchant_wallet.reporting.cells import reach_one
+        from merchant_wallet.reporting.inbox import Asked
+        from merchant_wallet.reporting.inbox_lists import list_failed_sign_ins
+
+        # They are home's, so no other cell is asked.
+        asked = Asked(session.conn, reach_one(session.conn), None, now_ms(), ())
+        items = {item.key: item.values for item in await list_failed_sign_ins(asked)}
+        if key not in items:
+            raise Failure(f"No failed sign-ins wait under the key {key!r}: see `inbox --json`.")
+        found = items[key]
+        merchant_id, day, failures = (int(found[name]) for name in ("merchant", "day", "failures"))
+        seen = SeenDay(merchant_id, found["subject"], day, failures)
+        async with session.conn.transaction():
+            if not await note_seen(session.conn, seen, actor=find_actor(), at_ms=asked.at_ms):
+                raise Failure("Somebody has seen these already, nothing was changed.")
+            told = {"failures": failures, "day": format_day(day)}
+            await session.record(
+                "operator.see_failures", seen.subject, merchant_id=merchant_id or None, after=told
+            )
+        return {"subject": seen.subject, "merchantId": merchant_id or None, **told}
 
     terminal.print_answer(run(data, act), as_json)

@@ -18,6 +18,7 @@ from merchant_wallet.audit.verify import AuditReport, verify
 from merchant_wallet.base import db
 from merchant_wallet.console.audit_words import (
     ACTIONS,
+    SANDBOX_ACTIONS,
     Difference,
     list_differences,
     say_action,
@@ -83,7 +84,8 @@ async def show_log(request: ConsoleRequest, conn: Connection) -> Response:
 
 def _list_actions(request: ConsoleRequest, chosen: str) -> list[tuple[str, str]]:
     """The actions to choose from, in words. One from the URL that is not among them is there, too."""
-    codes = dict.fromkeys([*ACTIONS, *([chosen] if chosen else [])])
+    played = SANDBOX_ACTIONS if request.context.settings.sandbox else ()
+    codes = dict.fromkeys([*ACTIONS, *played, *([chosen] if chosen else [])])
     return sorted(((code, say_action(code, request.translate)) for code in codes), key=lambda one: one[1])
 
 

@@ -34,6 +34,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "operator.confirm_email": N_("confirmed the own e-mail address"),
     "operator.notifications": N_("changed the own notifications"),
     "operator.escalation": N_("changed who is told next"),
+    "operator.see_failures": N_("noted that failed sign-ins were seen"),
     "merchant.create": N_("opened a merchant"),
     "merchant.set": N_("changed a merchant's settings"),
     "merchant.suspend": N_("suspended a merchant"),
@@ -45,6 +46,11 @@ ACTIONS: Final[Mapping[str, str]] = {
     "merchant.set_key": N_("changed a key's limits"),
     "merchant.roll_key": N_("rolled a key's secret"),
     "merchant.revoke_key": N_("revoked a key"),
+    "merchant.move.begin": N_("began to move a merchant to another cell"),
+    "merchant.move.switch": N_("switched a merchant to its new cell"),
+    "merchant.move.take_back": N_("took back the switch of a merchant to its new cell"),
+    "merchant.move.undo": N_("called off the move of a merchant"),
+    "merchant.move.drop_old": N_("deleted the old copy of a moved merchant"),
     "withdrawal.approve": N_("approved a withdrawal"),
     "withdrawal.cancel": N_("cancelled a withdrawal"),
     "withdrawal.refund": N_("refunded a withdrawal"),
@@ -72,17 +78,23 @@ ACTIONS: Final[Mapping[str, str]] = {
     "callback.pause": N_("paused callbacks"),
     "callback.resume": N_("resumed callbacks"),
     "callback.test": N_("sent a test callback"),
+    "deposit.release": N_("let a held deposit go"),
     "deposits.release": N_("released a held deposit"),
     "deposits.drop": N_("dropped a held deposit"),
     "deposits.rescan": N_("had blocks read again"),
     "deposits.simulate": N_("simulated a deposit"),
+    "sweep.plan": N_("made a plan of sweeps"),
     "sweep.run": N_("ran a sweep"),
+    "reconcile.run": N_("had books and chains compared"),
     "treasury.record": N_("recorded the platform's own money"),
     "rollback.accept": N_("accepted a restored database"),
+    "month.prepare": N_("prepared a month to be closed"),
     "month.close": N_("closed a month"),
     "cold.address": N_("set a cold address"),
     "cold.limits": N_("set the limits of cold money"),
     "cold.transfer": N_("moved money to or from cold"),
+    "cold.sign": N_("handed in the signature of a cold transfer"),
+    "cold.drop": N_("called off a cold transfer"),
     "screening.release": N_("released what screening held"),
     "screening.refuse": N_("refused what screening held"),
     "screening.ask_again": N_("had screening asked again"),
@@ -94,14 +106,39 @@ ACTIONS: Final[Mapping[str, str]] = {
     "keys.derive": N_("derived addresses"),
     "keys.import": N_("imported a key of the platform"),
     "cell.add": N_("added a cell"),
+    "cell.drain": N_("changed whether a cell takes new merchants"),
+    "cell.follow": N_("noted where Citus has moved a cell"),
+    "cell.move.begin": N_("began to move a cell to another database"),
+    "cell.move.switch": N_("switched a cell to its new database"),
+    "cell.move.take_back": N_("took back the switch of a cell to its new database"),
+    "cell.move.undo": N_("called off the move of a cell"),
+    "cell.move.drop_old": N_("deleted the old copy of a moved cell"),
+    "backup.created": N_("made a back-up"),
 }
 """Each action as what its actor did."""
+SANDBOX_ACTIONS: Final[Mapping[str, str]] = {
+    "sandbox.accept_callback": N_("played: a callback was accepted"),
+    "sandbox.approve": N_("played: a withdrawal was approved"),
+    "sandbox.cancel": N_("played: a withdrawal was cancelled"),
+    "sandbox.confirm": N_("played: a deposit was confirmed"),
+    "sandbox.deposit": N_("played: a deposit arrived"),
+    "sandbox.end_transfer": N_("played: a transfer ended"),
+    "sandbox.fund": N_("played: test money was added"),
+    "sandbox.hold_refund": N_("played: refunds wait or go on"),
+    "sandbox.reorganise": N_("played: a deposit disappeared from the chain"),
+    "sandbox.resend_callback": N_("played: a callback was sent again"),
+    "sandbox.screening": N_("played: screening decided"),
+}
+"""What merchants play in the sandbox, for their tests."""
 STAGES: Final[Mapping[str, str]] = {
     "asked": N_("asked for: {what}"),
     "propose": N_("proposed: {what}"),
     "refuse": N_("refused the proposal: {what}"),
     "withdraw": N_("withdrew the proposal: {what}"),
     "refused": N_("was refused: {what}"),
+    "fail": N_("accepted, and it failed: {what}"),
+    "failed": N_("failed: {what}"),
+    "lapsed": N_("was not begun in time: {what}"),
     "cancel": N_("called off: {what}"),
 }
 """The last part of an action that is not done by itself."""
@@ -156,12 +193,16 @@ class Difference(msgspec.Struct, frozen=True):
 
 def say_action(action: str, translate: Translate) -> str:
     """What was done, in words."""
-    if action in ACTIONS:
-        return translate(ACTIONS[action])
     base, _, stage = action.rpartition(".")
-    if base in ACTIONS and stage in STAGES:
-        return translate(STAGES[stage], what=translate(ACTIONS[base]))
+    if (words := _find_words(action)) is not None:
+        return translate(words)
+    if (words := _find_words(base)) is not None and stage in STAGES:
+        return translate(STAGES[stage], what=translate(words))
     return action
+
+
+def _find_words(action: str) -> str | None:
+    return ACTIONS.get(action) or SANDBOX_ACTIONS.get(action)
 
 
 def say_actor(actor: str, translate: Translate) -> str:

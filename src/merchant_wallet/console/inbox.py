@@ -4,6 +4,8 @@ Rules:
 - "For you" is what this user may act on now. "All" has the rest too, with the reason why another must act.
 - A merchant's user sees its own book's items. Of the platform's people it learns no names.
 - The page reads everything anew each time. While it is visible, it requests its list again.
+- Failed sign-ins end by nobody's act, so a person says that they were seen. What the page showed is noted, and
+  not what has failed since.
 """
 
 import hashlib
@@ -11,10 +13,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from merchant_wallet.audit.failures import MAX_DAY, SeenDay, format_day, note_seen
+from merchant_wallet.console import flash
 from merchant_wallet.console.inbox_cache import cache_of
-from merchant_wallet.console.request import Connection, ConsoleRequest, Page
+from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
 from merchant_wallet.operators import records
 from merchant_wallet.operators.roles import Operator, Right
 from merchant_wallet.reporting.inbox import Inbox, Item, Source, Verdict, judge, list_actors
@@ -22,12 +27,16 @@ from merchant_wallet.web.inbox_sources import BY_KIND
 from merchant_wallet.web.languages import N_
 
 INBOX: Final = "/console/inbox"
+SEEN: Final = BY_KIND["sign-in"].seen
 MINE: Final = "mine"
 ALL: Final = "all"
 MAX_NAMES: Final = 4
 MINUTE_MS: Final = 60_000
+MAX_DIGITS: Final = 18
 HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
+NOTED: Final = N_("Noted as seen. If more fail, they are shown again.")
+NOTHING_NEW: Final = N_("Somebody has seen these already. Nothing was changed.")
 WHY_NOT: Final = {
     Verdict.OWN: N_("Another person must act: you did the first step."),
     Verdict.NOT_YET: N_("Your approvals do not count yet."),
@@ -39,12 +48,14 @@ WHY_NOT: Final = {
 class ItemLine(msgspec.Struct, frozen=True):
     """One item as it is shown: `text` and `values` to translate, who may act, and why not this user.
 
-    `names` are at most `MAX_NAMES` people, `more` is how many others may act.
+    `names` are at most `MAX_NAMES` people, `more` is how many others may act. `seen_url` is where this user can
+    say that the item was seen, or empty.
     """
 
     item: Item
     text: str
     url: str
+    seen_url: str
     is_mine: bool
     why_not: str
     names: tuple[str, ...]
@@ -130,6 +141,7 @@ def _make_line(request: ConsoleRequest, source: Source, item: Item, people: Sequ
         item,
         source.texts[item.form],
         source.url_of(item),
+        source.seen if verdict is Verdict.MAY else "",
         verdict is Verdict.MAY,
         WHY_NOT.get(verdict, ""),
         tuple(names[:MAX_NAMES]),
@@ -151,7 +163,35 @@ def describe_age(at_ms: int, since_ms: int) -> tuple[str, int]:
     return N_("{count} min"), age_ms // MINUTE_MS
 
 
+async def note_failures_seen(request: ConsoleRequest, conn: Connection) -> Response:
+    """Note that this user has seen the failed sign-ins that its page showed."""
+    subject, (merchant_id, day, failures) = request.form.text("subject"), _read_numbers(request)
+    seen = SeenDay(merchant_id, subject, day, failures)
+    async with conn.transaction():
+        noted = await note_seen(conn, seen, actor=request.actor, at_ms=request.at_ms)
+        if noted:
+            told = {"failures": noted, "day": format_day(day)}
+            await record_change(
+                request, conn, "operator.see_failures", subject, merchant_id or None, after=told
+            )
+    if not noted:
+        return request.redirect(INBOX, NOTHING_NEW, tone=flash.WARN)
+    return request.redirect(INBOX, NOTED)
+
+
+def _read_numbers(request: ConsoleRequest) -> tuple[int, int, int]:
+    """The numbers of the form. Raises HTTPException 400."""
+    texts = [request.form.text(name) for name in ("merchant", "day", "failures")]
+    if not all(text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS for text in texts):
+        raise HTTPException(400)
+    merchant_id, day, failures = map(int, texts)
+    if day > MAX_DAY:
+        raise HTTPException(400)
+    return merchant_id, day, failures
+
+
 ROUTES: Final = (
     Page(INBOX, show_inbox, Right.READ, own_book=True),
+    Page(SEEN, note_failures_seen, Right.MANAGE_OPERATORS, POST),
     Page(f"{INBOX}/state", show_state, Right.READ, own_book=True, extends_session=False),
 )

@@ -80,7 +80,7 @@ _ARRIVALS: Final = {
     ),
     (True, True): N_(
         "You signed in with a recovery code; {left} are left. A lost phone stays your second factor until an "
-        "owner resets your sign-in. {count} failed attempts since your last sign-in, the last on {when} from "
+        "owner resets your sign-in. Failed attempts since your last sign-in: {count}, the last on {when} from "
         "{source}."
     ),
 }

@@ -131,6 +131,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "failed_sign_in": Grant(
         "select, insert, update (failures, last_ms)", "select, update (audit_no), delete"
     ),
+    "failed_sign_in_seen": Grant("select, insert, update (failures, seen_by, seen_ms)", "select, delete"),
     "operator_recovery_code": Grant("select, insert, update (used_ms), delete"),
     "operator_session": Grant(_KEEP),
     "audit_entry": Grant(_ADD, _ADD),

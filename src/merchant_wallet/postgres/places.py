@@ -34,6 +34,7 @@ HOME: Final = frozenset(
         "escalation_step",
         "escalation_time",
         "failed_sign_in",
+        "failed_sign_in_seen",
         "hot_wallet",
         "id_range",
         "instance",

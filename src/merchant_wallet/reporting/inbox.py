@@ -76,7 +76,8 @@ class Source:
     placeholders. `right` is what the platform's people need to act, `own_right` what the merchant's own
     people need. Without `own_right` and `is_shown_to_merchants` a merchant's person does not see the kind.
     `counts_waits`: a person whose approvals do not count yet can't act. `tone` is `bad` if money or the
-    service is at stake now. An `info` is not counted in the menu: nobody has to act.
+    service is at stake now. An `info` is not counted in the menu: nobody has to act. `seen` is where a person
+    sends an item's values to say that it was seen; empty for items that end by an act.
     """
 
     kind: str
@@ -89,6 +90,7 @@ class Source:
     is_shown_to_merchants: bool = False
     counts_waits: bool = False
     tone: str = WARN
+    seen: str = ""
 
     def is_for(self, merchant_id: int | None) -> bool:
         """Whether people of this merchant, or with None of the platform, see the kind."""

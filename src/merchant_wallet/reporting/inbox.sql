@@ -130,14 +130,21 @@ select c.chain, r.at_ms, r.is_sound, r.cause is not null as is_failed, r.unexpla
         order by reconciliation_no limit 1) f;
 
 -- name: list_failed_sign_ins
--- Who many sign-ins failed for since a time, by day.
-select f.merchant_id, f.subject, f.minute_ms / 86400000 as day, sum(f.failures) as failures, min(f.minute_ms) as first_ms
-  from failed_sign_in f
- where f.minute_ms >= %(since_ms)s::bigint
-   and (%(merchant_id)s::bigint is null or f.merchant_id = %(merchant_id)s::bigint)
- group by f.merchant_id, f.subject, f.minute_ms / 86400000
-having sum(f.failures) >= %(least)s::int
- order by first_ms limit %(limit)s::int;
+-- Who many sign-ins failed for since a time, by day. A day that somebody has seen comes back as soon as one more fails.
+select f.merchant_id, f.subject, f.day, f.failures, coalesce(s.failures, 0) as seen, s.seen_by,
+       case when s.seen_ms is null then f.first_ms
+            else coalesce((select min(greatest(x.minute_ms, s.seen_ms)) from failed_sign_in x
+                            where x.merchant_id = f.merchant_id and x.subject = f.subject and x.last_ms > s.seen_ms),
+                          s.seen_ms) end as since_ms
+  from (select merchant_id, subject, minute_ms / 86400000 as day, sum(failures) as failures, min(minute_ms) as first_ms
+          from failed_sign_in
+         where minute_ms >= %(since_ms)s::bigint
+           and (%(merchant_id)s::bigint is null or merchant_id = %(merchant_id)s::bigint)
+         group by merchant_id, subject, minute_ms / 86400000
+        having sum(failures) >= %(least)s::int) f
+  left join failed_sign_in_seen s on s.merchant_id = f.merchant_id and s.subject = f.subject and s.day = f.day
+ where f.failures > coalesce(s.failures, 0)
+ order by since_ms limit %(limit)s::int;
 
 -- name: list_unreached
 -- People whom messages could not reach since a time.

@@ -24,6 +24,7 @@ MAX_COUNTED: Final = 1_000
 MAX_COMPARISONS: Final = 1_000
 """The last sound comparison is searched among so many."""
 FAILED: Final = "failed"
+AGAIN: Final = "again"
 LOW: Final = ("funds", "fuel")
 """Obstacles that end when somebody fills the hot wallet."""
 OF_SCREENING: Final = ("screening", "payout_rule", "payout_hours")
@@ -222,7 +223,7 @@ async def list_differences(asked: Asked) -> list[Item]:
 
 
 async def list_failed_sign_ins(asked: Asked) -> list[Item]:
-    """People for whom many sign-ins failed within a day."""
+    """People for whom many sign-ins failed within a day, beyond those that somebody has seen."""
     values = {
         "merchant_id": asked.merchant_id,
         "since_ms": asked.at_ms - asked.at_ms % DAY_MS - FAILURES_MS,
@@ -231,9 +232,18 @@ async def list_failed_sign_ins(asked: Asked) -> list[Item]:
     }
     return [
         Item(
-            f"{row['merchant_id']}-{row['subject']}-{row['day']}",
-            row["first_ms"],
-            {"subject": row["subject"], "count": str(row["failures"])},
+            # With other numbers it is another item: people are told again.
+            f"{row['merchant_id']}-{row['subject']}-{row['day']}" + (f"-{row['seen']}" if row["seen"] else ""),
+            row["since_ms"],
+            {
+                "subject": row["subject"],
+                "count": str(row["failures"] - row["seen"]),
+                "who": row["seen_by"] or "",
+                "merchant": str(row["merchant_id"]),
+                "day": str(row["day"]),
+                "failures": str(row["failures"]),
+            },
+            form=AGAIN if row["seen"] else "",
             merchant_id=row["merchant_id"] or None,
         )
         for row in await fetch(asked.home, QUERIES["list_failed_sign_ins"].text, values)

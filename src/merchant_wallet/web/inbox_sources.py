@@ -158,10 +158,14 @@ SOURCES: Final[tuple[Source, ...]] = (
     Source(
         "sign-in",
         N_("Failed sign-ins"),
-        {"": N_("{count} sign-ins failed within a day: {subject}")},
+        {
+            "": N_("{count} sign-ins failed within a day: {subject}"),
+            inbox_lists.AGAIN: N_("{count} more sign-ins failed since {who} looked: {subject}"),
+        },
         "/console/audit?action=operator.sign_in_failed",
         Right.MANAGE_OPERATORS,
         inbox_lists.list_failed_sign_ins,
+        seen="/console/inbox/sign-ins/seen",
     ),
     Source(
         "unreached",

@@ -2,7 +2,7 @@
 
 Rules: the English text in the template is the key. The Chinese is in TOML files in `words/`, one per part of
 the pages. A test finds texts without Chinese; until then they are shown in English. Placeholders are
-`{name}`.
+`{name}`. What English says of one thing alone is in `plurals`.
 """
 
 import tomllib
@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
+
+from merchant_wallet.web.plurals import choose_form
 
 WORDS_DIR: Final = Path(__file__).with_name("words")
 _MAX_HEADER: Final = 200
@@ -39,7 +41,7 @@ def read_words() -> Mapping[str, str]:
 
 def translate(language: Language, text: str, **values: object) -> str:
     """A text in a language, with its placeholders filled."""
-    said = read_words().get(text, text) if language is Language.ZH else text
+    said = read_words().get(text, text) if language is Language.ZH else choose_form(text, values)
     return said.format(**values) if values else said
 
 
