@@ -242,7 +242,7 @@ def test_doctor_says_of_each_cell_whether_it_is_well(wallet: Wallet) -> None:
         wallet.open_merchant("Near", "--cell", "main")
         wallet.credit("Near", "USDT", "100")
         wallet.open_merchant("Shop", "--cell", "east")
-        assert check(wallet, "east")["text"].startswith("answers; all migrations applied; 1 merchants")
+        assert check(wallet, "east")["text"].startswith("answers; all migrations applied; 1 merchant,")
         cluster.kill()
         west = check(wallet, "west", status=1)
         assert west["text"].startswith("away: ")
@@ -257,7 +257,7 @@ def test_doctor_says_of_each_cell_whether_it_is_well(wallet: Wallet) -> None:
         ("east", "update cell_state set is_open = false", "closed, or it has moved", "WALLET_CELL_URLS"),
         ("east", "delete from schema_migration where version > 40", "missing migrations", "migrate"),
         ("east", "update reference_state set checked_ms = 0", "copies of rates are", "start `work`"),
-        ("public", "update merchant set settings_version = 9", "1 merchants' changes wait", "start `work`"),
+        ("public", "update merchant set settings_version = 9", "changes of 1 merchant wait", "start `work`"),
     ],
 )
 def test_doctor_names_what_is_wrong_with_a_cell(

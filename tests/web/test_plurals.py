@@ -8,11 +8,27 @@ from tests.web.test_words import find_placeholders, list_texts
 from merchant_wallet.web.languages import Language, read_words, translate
 from merchant_wallet.web.plurals import ONE, choose_form
 
-COUNTING = frozenset("books count days hours left length minutes most orders seconds times typed".split())
+COUNTING = frozenset(
+    (
+        "books",
+        "count",
+        "days",
+        "hours",
+        "left",
+        "length",
+        "minutes",
+        "most",
+        "orders",
+        "seconds",
+        "times",
+        "typed",
+    )
+)
 """The placeholders of numbers of things. A number that is a name, such as `{number}`, is not among them."""
 NAMES_NOTHING = re.compile(
     r"\{(count|hours)\} (min|h|d|ms|compared|chosen|accepted|failed|refused|for you|more|a second|since)\b"
-    r"|[:,] \{count\}\.?$|\{\w+\} of \{count\}|^the newest \{count\}$|^The last \{count\}\.|At most \{most\}\."
+    r"|[:,] \{count\}\.?$|\{\w+\} of \{count\}|^the newest \{count\}$|^The last \{count\}\."
+    r"|At most \{most\}\."
 )
 """Forms in which the counted things are not named, or do not follow the number."""
 SAME = {
@@ -31,8 +47,8 @@ SAME = {
     "You have asked for {count} tests within the hour. Try again later.": "the limit is six",
     "Counted are the attempts of the newest {count} callbacks.": "the limit is a constant",
     "There are more than {most} movements. The CSV file has each of them.": "the limit is a constant",
-    "Hours are typed here. If you mean {typed} hours, type {typed} h; seconds are {typed} s.": "far more than one",
-    "Percentages are typed here: 0.5 is half a percent. If you mean {typed} percent, type {typed}%.": "no plural",
+    "Hours are typed here. If you mean {typed} hours, type {typed} h; seconds are {typed} s.": "far more",
+    "Percentages are typed here: 0.5 is half a percent. If you mean {typed} percent, type {typed}%.": "no form",
     "You have {left} of 10 recovery codes left.": "the ten are counted",
 }
 """Texts that never stand with one, and why."""

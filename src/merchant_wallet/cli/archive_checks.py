@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.cli.findings import Finding, fetch
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ def judge_archive(folder: "ArchiveFolder", months: Sequence[tuple[int, str]]) ->
             "bring them back from their copy, or correct WALLET_ARCHIVE_DIR: nothing else has these entries"
         )
         return Finding(NAME, text, advice)
-    return Finding(NAME, f"{len(months)} months in {folder.path}; `archive verify` reads them")
+    return Finding(
+        NAME, f"{count_of(len(months), 'month')} in {folder.path}; `archive verify` reads the files"
+    )
 
 
 def _files(folder: "ArchiveFolder", merchant_id: int, month: str) -> tuple[Path, Path]:

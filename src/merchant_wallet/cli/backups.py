@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.journals import read_moment
@@ -213,7 +214,8 @@ def _spell_losses(document: dict[str, Any]) -> dict[str, Any]:
     spelt = {
         name: "nothing is missing"
         if not loss["lostEntries"]
-        else f"{loss['lostEntries']} entries of {loss['lostBooks']} books missing, {loss['lostSeconds']} s"
+        else f"{count_of(loss['lostEntries'], 'entry', 'entries')} of {count_of(loss['lostBooks'], 'book')}"
+        f" missing, {loss['lostSeconds']} s"
         for name, loss in document.items()
         if name.startswith("comparedWith") and loss is not None
     }

@@ -7,6 +7,7 @@ from typing import Any, Final
 import psycopg
 
 from merchant_wallet.base.cells import Cell
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.findings import Finding, fetch
 from merchant_wallet.cli.server_checks import MAX_SKEW_MS, count_skew_ms, judge_roles
@@ -106,7 +107,7 @@ async def _check_state(home: Any, conn: Any, cell: Cell) -> str:
         raise CellWrong(f"no partition for {days} nonces", "start `work`: it creates them")
     if state.waiting:
         raise CellWrong(
-            f"{state.waiting} merchants' changes wait to be carried there",
+            f"changes of {count_of(state.waiting, 'merchant')} wait to be carried there",
             "start `work`: it carries them each second",
         )
     if state.mirror_age_ms > MAX_MIRROR_AGE_MS:
@@ -114,4 +115,5 @@ async def _check_state(home: Any, conn: Any, cell: Cell) -> str:
             f"its copies of rates are {state.mirror_age_ms} ms old; a minute old, they are not used",
             "start `work`: it renews them each second",
         )
-    return f"{state.merchants} merchants, copies of rates {state.mirror_age_ms} ms old, no change waits"
+    merchants = count_of(state.merchants, "merchant")
+    return f"{merchants}, copies of rates {state.mirror_age_ms} ms old, no change waits"

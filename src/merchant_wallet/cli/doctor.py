@@ -19,6 +19,7 @@ import typer
 
 from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.config import NODE_SETTINGS
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.failures import REFUSED, Failure, explain
 from merchant_wallet.cli.findings import Finding, fetch
@@ -277,7 +278,8 @@ async def _check_keys(conn: Any, settings: Settings) -> Finding:
         return Finding("keys", text, "use a new database for real money, and create them again there")
     free = (await xpub_pool.read_size(conn)).free
     paying = ", ".join(format_address(chain, address) for chain, address in wallets.items())
-    text = f"the hot wallets are {paying}; {free} accounts are free for future merchants"
+    left = count_of(free, "account is", "accounts are")
+    text = f"the hot wallets are {paying}; {left} free for future merchants"
     return Finding("keys", text, None if free >= MIN_FREE_ACCOUNTS else "run `merchant-wallet keys derive`")
 
 

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.session import Session
@@ -163,7 +164,8 @@ def print_report(document: dict[str, Any]) -> None:
         if document[name]:
             terminal.print_table(columns, document[name])
     if not document["isComplete"]:
-        terminal.note(f"Not complete yet: {document['missingEntries']} entries are not added up.")
+        missing = count_of(document["missingEntries"], "entry is", "entries are")
+        terminal.note(f"Not complete yet: {missing} not added up.")
     if document["awayCells"]:
         terminal.note(
             f"Cells that are away: {', '.join(document['awayCells'])}. Their merchants are missing."

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final
 
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.cli.findings import Finding
 
 if TYPE_CHECKING:
@@ -75,4 +76,4 @@ def judge_list(path: "Path") -> Finding:
         return Finding(
             NAME, f"the list can't be read: {unreadable}", "correct WALLET_SCREENING_LIST or the file"
         )
-    return Finding(NAME, f"a list of {len(found.entries)} addresses in {path}")
+    return Finding(NAME, f"a list of {count_of(len(found.entries), 'address', 'addresses')} in {path}")

@@ -4,8 +4,8 @@ Rules:
 - "For you" is what this user may act on now. "All" has the rest too, with the reason why another must act.
 - A merchant's user sees its own book's items. Of the platform's people it learns no names.
 - The page reads everything anew each time. While it is visible, it requests its list again.
-- Failed sign-ins end by nobody's act, so a person says that they were seen. What the page showed is noted, and
-  not what has failed since.
+- Failed sign-ins end by nobody's act, so a person says that they were seen. What the page showed is noted,
+  and not what has failed since.
 """
 
 import hashlib
@@ -48,8 +48,8 @@ WHY_NOT: Final = {
 class ItemLine(msgspec.Struct, frozen=True):
     """One item as it is shown: `text` and `values` to translate, who may act, and why not this user.
 
-    `names` are at most `MAX_NAMES` people, `more` is how many others may act. `seen_url` is where this user can
-    say that the item was seen, or empty.
+    `names` are at most `MAX_NAMES` people, `more` is how many others may act. `seen_url` is where this user
+    can say that the item was seen, or empty.
     """
 
     item: Item

@@ -80,8 +80,8 @@ _ARRIVALS: Final = {
     ),
     (True, True): N_(
         "You signed in with a recovery code; {left} are left. A lost phone stays your second factor until an "
-        "owner resets your sign-in. Failed attempts since your last sign-in: {count}, the last on {when} from "
-        "{source}."
+        "owner resets your sign-in. Failed attempts since your last sign-in: {count}, the last on {when} "
+        "from {source}."
     ),
 }
 """By whether a recovery code was used, and whether attempts failed."""

@@ -22,6 +22,7 @@ import psycopg
 from psycopg import sql
 
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.db import HOME_SCHEMA, Queries, connect_sync, place
 from merchant_wallet.postgres.migration_files import (
     MIGRATIONS,
@@ -210,7 +211,7 @@ def _run_step(
         total += changed
         if time.monotonic() - noted_s > NOTE_INTERVAL_S:
             noted_s = time.monotonic()
-            progress(f"  {total} rows so far")
+            progress(f"  {count_of(total, 'row')} so far")
 
 
 def _run_concurrently(connection: psycopg.Connection, step: Step) -> None:

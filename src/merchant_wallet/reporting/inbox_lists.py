@@ -233,7 +233,8 @@ async def list_failed_sign_ins(asked: Asked) -> list[Item]:
     return [
         Item(
             # With other numbers it is another item: people are told again.
-            f"{row['merchant_id']}-{row['subject']}-{row['day']}" + (f"-{row['seen']}" if row["seen"] else ""),
+            f"{row['merchant_id']}-{row['subject']}-{row['day']}"
+            + (f"-{row['seen']}" if row["seen"] else ""),
             row["since_ms"],
             {
                 "subject": row["subject"],

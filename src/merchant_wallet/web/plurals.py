@@ -32,16 +32,16 @@ ONE: Final[Mapping[str, One]] = {
     "{days} days": One("days", "{days} day"),
     "about {days} days": One("days", "about {days} day"),
     "about {hours} hours": One("hours", "about {hours} hour"),
-    "{count} entries: each hash was computed again and chained to the one before, up to the end of the log.": One(
-        "count", "{count} entry: its hash was computed again, up to the end of the log."
-    ),
+    "{count} entries: each hash was computed again and chained to the one before, up to the end of the"
+    " log.": One("count", "{count} entry: its hash was computed again, up to the end of the log."),
     "{count} entries before it are sound. Keep the database as it is and compare it with a backup.": One(
         "count", "{count} entry before it is sound. Keep the database as it is and compare it with a backup."
     ),
     "sign has {length} characters. It must have 32.": One(
         "length", "sign has {length} character. It must have 32."
     ),
-    "Volumes, fees by day and sub-users lack the newest {count} entries; the workers are adding them up.": One(
+    "Volumes, fees by day and sub-users lack the newest {count} entries; the workers are adding them"
+    " up.": One(
         "count", "Volumes, fees by day and sub-users lack the newest entry; the workers are adding it up."
     ),
     "{count} entries were replayed, and everything agrees with them.": One(
@@ -78,7 +78,8 @@ ONE: Final[Mapping[str, One]] = {
     ),
     "{count} things": One("count", "{count} thing"),
     "{count} adjustments to decide": One("count", "{count} adjustment to decide"),
-    "{count} failed attempts to sign in as you since your last sign-in, the last on {when} from {source}.": One(
+    "{count} failed attempts to sign in as you since your last sign-in, the last on {when} from"
+    " {source}.": One(
         "count", "{count} failed attempt to sign in as you since your last sign-in, on {when} from {source}."
     ),
     "at the last week's pace: {amount} USDT and {count} payouts a day": One(
@@ -90,19 +91,19 @@ ONE: Final[Mapping[str, One]] = {
     "{count} payouts within {hours} h, more than {limit}": One(
         "count", "{count} payout within {hours} h, more than {limit}"
     ),
-    "You signed in with a recovery code; {left} are left. A lost phone stays your second factor until an owner"
-    " resets your sign-in. Make new codes on your account page.": One(
+    "You signed in with a recovery code; {left} are left. A lost phone stays your second factor until an"
+    " owner resets your sign-in. Make new codes on your account page.": One(
         "left",
         "You signed in with a recovery code; {left} is left. A lost phone stays your second factor until an"
         " owner resets your sign-in. Make new codes on your account page.",
     ),
-    "You signed in with a recovery code; {left} are left. A lost phone stays your second factor until an owner"
-    " resets your sign-in. Failed attempts since your last sign-in: {count}, the last on {when} from"
+    "You signed in with a recovery code; {left} are left. A lost phone stays your second factor until an"
+    " owner resets your sign-in. Failed attempts since your last sign-in: {count}, the last on {when} from"
     " {source}.": One(
         "left",
         "You signed in with a recovery code; {left} is left. A lost phone stays your second factor until an"
-        " owner resets your sign-in. Failed attempts since your last sign-in: {count}, the last on {when} from"
-        " {source}.",
+        " owner resets your sign-in. Failed attempts since your last sign-in: {count}, the last on {when}"
+        " from {source}.",
     ),
     "{count} suggestions": One("count", "{count} suggestion"),
     "Not complete yet: {count} entries are not added up.": One(

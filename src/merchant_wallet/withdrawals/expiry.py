@@ -14,6 +14,7 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.book.commands import Expire, Submission
 from merchant_wallet.book.outcomes import Withdrawal
@@ -62,7 +63,7 @@ class Expiry:
             expired += results.count(True)
             failed += results.count(None)
         if failed:
-            raise NotExpired(f"{failed} overdue orders could not expire")
+            raise NotExpired(f"{count_of(failed, 'overdue order')} could not expire")
         return expired
 
     async def _expire(self, key: OrderKey) -> bool | None:

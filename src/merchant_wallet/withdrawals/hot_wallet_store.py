@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.db import Queries
 
 QUERIES: Final = Queries(Path(__file__).with_name("hot_wallet_store.sql"))
@@ -109,8 +110,8 @@ async def record_chain_state(
         if before is None or given_out is None or (nonce <= given_out and not lost):
             return None
         cause = (
-            f"the chain knows {nonce} transactions of the hot wallet, of which some are not ours: "
-            f"{given_out} nonces were given out, {lost} of them given back"
+            f"the chain knows {count_of(nonce, 'transaction')} of the hot wallet, of which some are not"
+            f" ours: {count_of(given_out, 'nonce was', 'nonces were')} given out, {lost} of them given back"
         )
         await freeze_wallet(connection, chain, cause, now_ms)
         return cause

@@ -18,6 +18,7 @@ from psycopg import AsyncConnection
 
 from merchant_wallet.audit.rollback.evidence import has_open_evidence
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.chains.protocol import Blocked, Chain, SignedTransfer
@@ -79,7 +80,7 @@ class NonceGapWorker:
                     left += 1
                     log.error("nonce gap not cancelled", chain=name, nonce=nonce, error=repr(error))
         if left:
-            raise GapsLeft(f"{left} nonce gaps could not be cancelled")
+            raise GapsLeft(f"{count_of(left, 'nonce gap')} could not be cancelled")
         return count
 
     async def _find_gaps(self, name: str, chain: Chain) -> list[int]:

@@ -29,6 +29,7 @@ from merchant_wallet.audit.rollback.evidence import (
     format_moment,
 )
 from merchant_wallet.audit.rollback.reached_cells import ReachedCells
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys, load_keys
 from merchant_wallet.book.checkpoints import Checkpoint, Tail, read_tail
@@ -202,7 +203,8 @@ def compare_journal(
     The journal has `count` entries; None without a book. `entry_hash` is the current hash of the entry that
     the checkpoint saw last.
     """
-    saw = f"the checkpoint of {format_moment(seen.at_ms)} saw {seen.entry_count} entries"
+    entries = count_of(seen.entry_count, "entry", "entries")
+    saw = f"the checkpoint of {format_moment(seen.at_ms)} saw {entries}"
     if count is None:
         return "behind", f"{saw}, and the database has no such book"
     if count < seen.entry_count:

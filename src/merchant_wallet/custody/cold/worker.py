@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.money import format_units
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.chains.cold import ColdChain, read_moved
@@ -109,7 +110,8 @@ class ColdWorker:
                 count += 1
                 left += not await self._try(side, one)
         if left:
-            raise TransfersFailed(f"{left} cold transfers or balances could not be advanced")
+            failed = count_of(left, "cold transfer or balance", "cold transfers or balances")
+            raise TransfersFailed(f"{failed} could not be advanced")
         return count
 
     async def _refresh(self, connection: Connection, name: str, side: HotSide) -> bool:

@@ -17,6 +17,7 @@ from typing import Final
 import structlog
 
 from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
 from merchant_wallet.chains.protocol import (
     Blocked,
@@ -121,7 +122,7 @@ class SweepWorker:
                     count += 1
                     left += not await self._try(sweeper, sweep)
         if left:
-            raise SweepsFailed(f"{left} sweeps could not be advanced")
+            raise SweepsFailed(f"{count_of(left, 'sweep')} could not be advanced")
         return count
 
     async def _try(self, sweeper: Sweeper, sweep: Sweep) -> bool:

@@ -22,6 +22,7 @@ from typing import Any, Final, LiteralString
 import psycopg
 from psycopg import AsyncConnection, sql
 
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.db import Queries
 from merchant_wallet.merchants.cells.moves import CellMove, MoveRefused
 
@@ -158,7 +159,11 @@ class Replication:
     async def describe_errors(self) -> str:
         """How often the new place has failed to apply changes, and where to look."""
         (count,) = await _fetch(self._new, "count_errors", name=self.name)
-        return f"{count} errors; if they grow, see the log of its PostgreSQL" if count else "no errors"
+        return (
+            f"{count_of(count, 'error')}; if they grow, see the log of its PostgreSQL"
+            if count
+            else "no errors"
+        )
 
     async def disable(self) -> None:
         """Stop applying."""

@@ -26,6 +26,7 @@ from typing import IO, Final
 
 from merchant_wallet.base.atomic_files import sync_folder
 from merchant_wallet.base.config import DATA_DIR_MODE
+from merchant_wallet.base.counted import count_of
 from merchant_wallet.postgres.backups import catalogue
 from merchant_wallet.postgres.backups.catalogue import BaseBackup, Catalogue, StoredWal
 from merchant_wallet.postgres.backups.encryption import BackupKey
@@ -173,7 +174,7 @@ class Fetcher:
             with tarfile.open(fileobj=stream, mode="r|gz") as archive:
                 for done, member in enumerate(archive):
                     self._unpack(archive, member, target)
-                    self._say(f"unpacking the back-up: {done} files")
+                    self._say(f"unpacking the back-up: {count_of(done, 'file')}")
             # Only the end of the stream shows that nothing was cut.
             while stream.read(COPY_BYTES):
                 pass
