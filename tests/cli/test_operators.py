@@ -142,3 +142,25 @@ def test_an_operator_is_signed_out_everywhere(wallet: Wallet) -> None:
     assert wallet.ask("operator", "end-sessions", "Ann") == {"name": "ann", "ended": 3}
     assert wallet.ask("operator", "sessions", "ann") == {"sessions": []}
     assert logged(wallet)[-1] == ("operator.end_sessions", "operator ann", None, {"ended": 3})
+
+
+def test_failed_sign_ins_are_noted_as_seen_and_one_more_is_listed_again(wallet: Wallet) -> None:
+    wallet.run("operator", "create", "ann", "--role", "owner")
+
+    def waiting() -> list[dict[str, Any]]:
+        return [one for one in wallet.ask("inbox")["items"] if one["kind"] == "sign-in"]
+
+    assert sign_in(wallet, "ann", "wrong") == Wrong()
+    wallet.tamper("update failed_sign_in set failures = 10")
+    (item,) = waiting()
+    assert item["text"] == "10 sign-ins failed within a day: operator ann"
+    seen = wallet.ask("operator", "seen-failures", item["key"])
+    assert (seen["subject"], seen["merchantId"], seen["failures"]) == ("operator ann", None, 10)
+    told = {"day": seen["day"], "failures": 10}
+    assert logged(wallet)[-1] == ("operator.see_failures", "operator ann", None, told)
+    assert waiting() == []
+    assert "No failed sign-ins wait under the key" in wallet.refuse("operator", "seen-failures", item["key"])
+    wallet.tamper("update failed_sign_in set failures = 11")
+    (again,) = waiting()
+    assert again["text"].startswith("1 more sign-in failed since cli:")
+    assert again["key"] != item["key"]

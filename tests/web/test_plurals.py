@@ -48,7 +48,7 @@ SAME = {
     "Counted are the attempts of the newest {count} callbacks.": "the limit is a constant",
     "There are more than {most} movements. The CSV file has each of them.": "the limit is a constant",
     "Hours are typed here. If you mean {typed} hours, type {typed} h; seconds are {typed} s.": "far more",
-    "Percentages are typed here: 0.5 is half a percent. If you mean {typed} percent, type {typed}%.": "no form",
+    "Percentages are typed here: 0.5 is half a percent. If you mean {typed} percent, type {typed}%.": "no",
     "You have {left} of 10 recovery codes left.": "the ten are counted",
 }
 """Texts that never stand with one, and why."""
