@@ -197,7 +197,8 @@ Scenario = Callable[[CallbackScene], Awaitable[None]]
 InScene = Callable[[Scenario], None]
 
 
-async def _with_scene(url: str, scenario: Scenario) -> None:
+async def run_scene(url: str, scenario: Scenario) -> None:
+    """Run a scenario in a fresh scene on this database."""
     async with AsyncExitStack() as closing:
         connection = await closing.enter_async_context(await connect(url))
         await ensure_nonce_partitions(connection, START_MS // DAY_MS)
@@ -214,6 +215,6 @@ def in_scene(database_url: str) -> InScene:
     """Runs a scenario in a fresh scene."""
 
     def run(scenario: Scenario) -> None:
-        asyncio.run(_with_scene(database_url, scenario))
+        asyncio.run(run_scene(database_url, scenario))
 
     return run

@@ -152,7 +152,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "approvals/acts/asked.sql": "lapse claim keep give_back finish",
         "approvals/acts/reports.sql": "store drop_others",
         "api/request_log/request_log.sql": "delete_old_usage delete_old_minutes",
-        "audit/failures.sql": "note_logged drop_old",
+        "audit/failures.sql": "note_logged drop_old drop_old_seen",
         "book/book.sql": "insert_credited_transactions insert_credits update_deposits",
         "callbacks/outbox.sql": "claim insert_attempts record_success note_order record_answer",
         "callbacks/test_events.sql": "claim record",
@@ -168,8 +168,8 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "audit/rollback/evidence.sql": "record_evidence",
         "book/nonce_partitions.sql": "drop_nonce_day",
         "notifications/outbox.sql": """
-            list_told insert_told mark_gone mark_back forget_gone claim is_waiting record_result
-            delete_old""",
+            list_told insert_told mark_gone mark_back forget claim is_waiting record_result
+            delete_old delete_old_items""",
         "observability/traces.sql": "delete_old",
         "sandbox/sandbox.sql": "record_callback drop_old_callbacks",
         "withdrawals/hot_wallet_store.sql": "open_wallet record_funds lose_nonces read_known_nonce",
@@ -178,7 +178,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
     # Only the web process and commands create and change merchants, sub-users and operators.
     Side.WORKER: {
         "approvals/acts/asked.sql": "ask",
-        "audit/failures.sql": "count_failure",
+        "audit/failures.sql": "count_failure note_seen",
         "approvals/proposals.sql": "insert_proposal decide",
         "book/book.sql": "insert_sub_users insert_wallet_addresses insert_withdrawals",
         "callbacks/outbox.sql": "pause_merchant resume_merchant",

@@ -171,7 +171,7 @@ async def _insert(
 
 
 async def mark(conn: Connection, name: str, told: Sequence[Told], at_ms: int) -> None:
-    """Note that items are gone (`mark_gone`) or wait again (`mark_back`)."""
+    """Note that items are gone (`mark_gone`), wait again (`mark_back`), or are forgotten (`forget`)."""
     if not told:
         return
     values = {
@@ -185,8 +185,8 @@ async def mark(conn: Connection, name: str, told: Sequence[Told], at_ms: int) ->
 
 
 async def delete_old(conn: Connection, at_ms: int) -> None:
-    """Forget items that have been gone for some time, and old messages."""
-    await conn.execute(QUERIES["forget_gone"].text, {"before_ms": at_ms - FORGET_MS})
+    """Delete old messages, and items of people who do not want to be told any more."""
+    await conn.execute(QUERIES["delete_old_items"].text, {"before_ms": at_ms - KEPT_MS})
     await conn.execute(QUERIES["delete_old"].text, {"before_ms": at_ms - KEPT_MS})
 
 

@@ -45,8 +45,15 @@ update notification_told t set gone_ms = null
  where t.operator_id = g.operator_id and t.channel = g.channel and t.kind = g.kind and t.item_key = g.item_key
    and t.gone_ms is not null;
 
--- name: forget_gone
--- Items that have been gone for some time. If they come back, people are told again.
+-- name: forget
+-- These items have been gone for some time. If they come back, people are told again.
+delete from notification_told t
+ using unnest(%(operator_ids)s::bigint[], %(channels)s::text[], %(kinds)s::text[], %(keys)s::text[]) g (operator_id, channel, kind, item_key)
+ where t.operator_id = g.operator_id and t.channel = g.channel and t.kind = g.kind and t.item_key = g.item_key
+   and t.gone_ms is not null;
+
+-- name: delete_old_items
+-- What has been gone for very long. Of people who are not asked any more, nobody looks whether it comes back.
 delete from notification_told where ctid = any (array(
     select ctid from notification_told where gone_ms < %(before_ms)s::bigint limit 1000));
 

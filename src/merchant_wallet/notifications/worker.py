@@ -3,7 +3,9 @@
 Rules:
 - Without anybody who wants to be told, it reads no inbox.
 - Any number of workers may run. One at a time decides; a message has one claim at a time.
-- A cell that is away, or a kind that could not be read, makes nothing count as gone.
+- While a cell is away, nothing of the kinds that it has counts as gone, or is forgotten. The same holds for a
+  kind that could not be read. Nobody is told twice of an item because its cell was away.
+- The time of the order of people goes on while a cell is away. Nobody is told of what can't be opened.
 - A failed attempt is repeated after longer and longer pauses. Then the message has failed, which the inbox
   shows.
 """
@@ -19,7 +21,15 @@ from psycopg import AsyncConnection
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
 from merchant_wallet.notifications import escalation, outbox
-from merchant_wallet.notifications.outbox import DROPPED, FAILED, SENT, WAITING, Message, Recipient
+from merchant_wallet.notifications.outbox import (
+    DROPPED,
+    FAILED,
+    FORGET_MS,
+    SENT,
+    WAITING,
+    Message,
+    Recipient,
+)
 from merchant_wallet.notifications.planning import Reader, Told, plan
 from merchant_wallet.reporting.inbox import Inbox
 from merchant_wallet.web.inbox_sources import BY_KIND
@@ -117,6 +127,7 @@ class Notifier:
             told = await outbox.list_told(conn, merchant_id)
             await outbox.mark(conn, "mark_gone", list_gone(inbox, told), at_ms)
             await outbox.mark(conn, "mark_back", list_back(inbox, told), at_ms)
+            await outbox.mark(conn, "forget", list_forgotten(inbox, told, at_ms), at_ms)
             times_s = await escalation.list_times(conn)
             last = await outbox.list_last(conn, readers)
             due = plan(inbox, BY_KIND, readers, times_s, told, last, at_ms)
@@ -186,10 +197,7 @@ class Notifier:
 
 def list_gone(inbox: Inbox, told: Sequence[Told]) -> list[Told]:
     """What people were told of and what certainly waits no more. Pure."""
-    if inbox.away:
-        return []
-    listed = {(group.kind, item.key) for group in inbox.groups for item in group.items}
-    unknown = {group.kind for group in inbox.groups if group.has_more} | set(inbox.unread)
+    listed, unknown = _list_items(inbox), inbox.unknown
     return [
         one
         for one in told
@@ -199,5 +207,22 @@ def list_gone(inbox: Inbox, told: Sequence[Told]) -> list[Told]:
 
 def list_back(inbox: Inbox, told: Sequence[Told]) -> list[Told]:
     """What was gone and waits again. Pure."""
-    listed = {(group.kind, item.key) for group in inbox.groups for item in group.items}
+    listed = _list_items(inbox)
     return [one for one in told if one.gone_ms is not None and (one.kind, one.key) in listed]
+
+
+def list_forgotten(inbox: Inbox, told: Sequence[Told], at_ms: int) -> list[Told]:
+    """What has certainly been gone for so long that people are told again if it comes back. Pure."""
+    listed, unknown, before_ms = _list_items(inbox), inbox.unknown, at_ms - FORGET_MS
+    return [
+        one
+        for one in told
+        if one.gone_ms is not None
+        and one.gone_ms < before_ms
+        and one.kind not in unknown
+        and (one.kind, one.key) not in listed
+    ]
+
+
+def _list_items(inbox: Inbox) -> set[tuple[str, str]]:
+    return {(group.kind, item.key) for group in inbox.groups for item in group.items}

@@ -1,5 +1,6 @@
 """The worker that notifies operators, with this process's connections, cells, mail server and clients."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -25,17 +26,24 @@ def open_notifier(base: Base, client: CallbackClient, stack: AsyncExitStack) -> 
     """The worker. Without a mail server it sends webhooks alone, and mails wait."""
     pools = CellPools(base.cells, CELL_CONNECTIONS)
     stack.push_async_callback(pools.close)
+    read = make_reader(pools, base.settings.shown_chains)
+    return Notifier(base.cells.connect_home, read, make_transports(base, client))
+
+
+def make_reader(
+    pools: CellPools, chains: Sequence[str], clock: Callable[[], int] = now_ms
+) -> Callable[[AsyncConnection[Any], int | None], Awaitable[Inbox]]:
+    """Reads the inbox of one merchant's people, or with None of the platform's, from every cell."""
 
     async def read(home: AsyncConnection[Any], merchant_id: int | None) -> Inbox:
-        at_ms = now_ms()
+        at_ms = clock()
         try:
             async with pools.open(home) as cells:
-                asked = Asked(home, cells, merchant_id, at_ms, base.settings.shown_chains)
-                return await read_inbox(asked, SOURCES)
+                return await read_inbox(Asked(home, cells, merchant_id, at_ms, chains), SOURCES)
         except CellAway as away:
-            return Inbox(at_ms, away=(away.name,))
+            return Inbox(at_ms, away=(away.name,), unread=tuple(source.kind for source in SOURCES))
 
-    return Notifier(base.cells.connect_home, read, make_transports(base, client))
+    return read
 
 
 def make_transports(base: Base, client: CallbackClient) -> dict[str, Transport]:

@@ -126,6 +126,12 @@ class Reach:
         self._find = find
         self._list_all = list_all
         self._away: dict[str, None] = {}
+        self._misses = 0
+
+    @property
+    def misses(self) -> int:
+        """How often a cell was missed. A caller of several reads sees which of them lack something."""
+        return self._misses
 
     @property
     def away(self) -> tuple[str, ...]:
@@ -135,6 +141,7 @@ class Reach:
     def note_away(self, name: str) -> None:
         """Note that a cell's merchants are missing."""
         self._away[name] = None
+        self._misses += 1
 
     async def ask(
         self, ask: Callable[[Connection], Awaitable[T]], merchant_id: int | None = None

@@ -122,12 +122,22 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Inbox(msgspec.Struct, frozen=True):
-    """What waits at one moment, without the cells that are `away` and the kinds that are `unread`."""
+    """What waits at one moment, without the cells that are `away` and the kinds that are `unread`.
+
+    `partial` are the kinds that lack the items of cells that are away. Kinds of home alone are not among them.
+    """
 
     at_ms: int
     groups: tuple[Group, ...] = ()
     away: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    partial: tuple[str, ...] = ()
+
+    @property
+    def unknown(self) -> frozenset[str]:
+        """The kinds of which an item may wait without being listed."""
+        cut = {group.kind for group in self.groups if group.has_more}
+        return frozenset(cut.union(self.unread, self.partial))
 
     @property
     def is_complete(self) -> bool:
@@ -193,17 +203,20 @@ def count_for(inbox: Inbox, sources: Mapping[str, Source], person: Operator, at_
 
 async def read_inbox(asked: Asked, sources: Iterable[Source]) -> Inbox:
     """Everything that waits, by kind, in the order of the sources."""
-    groups, unread = [], []
+    groups, unread, partial = [], [], []
     for source in sources:
         if not source.is_for(asked.merchant_id):
             continue
+        misses = asked.cells.misses
         found = await _read(source, asked)
+        if asked.cells.misses > misses:
+            partial.append(source.kind)
         if found is None:
             unread.append(source.kind)
         elif found:
             oldest = sorted(found, key=lambda item: (item.since_ms, item.key))
             groups.append(Group(source.kind, tuple(oldest[:MAX_ITEMS]), len(oldest) > MAX_ITEMS))
-    return Inbox(asked.at_ms, tuple(groups), asked.cells.away, tuple(unread))
+    return Inbox(asked.at_ms, tuple(groups), asked.cells.away, tuple(unread), tuple(partial))
 
 
 async def _read(source: Source, asked: Asked) -> Sequence[Item] | None:
