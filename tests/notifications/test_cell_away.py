@@ -135,7 +135,9 @@ def test_nobody_is_told_twice_or_forgotten_because_a_cell_was_away(database_url:
             assert await pass_(HOUR_S) == {"ann": [[APPROVAL.format(other.mc_order_id)]]}
             assert await pass_(HOUR_S) == {"ben": [[APPROVAL.format(other.mc_order_id)]]}
         await scene.until_back()
-        assert await pass_(10 * MINUTE_S) == {"ben": [[waits]]}, "nobody has acted: it is the next person's turn"
+        assert await pass_(10 * MINUTE_S) == {"ben": [[waits]]}, (
+            "nobody has acted: it is the next person's turn"
+        )
         assert await pass_(HOUR_S) == {}
         scene.far("update withdrawal set approved_ms = 1, approved_by = 'test' where status = 0")
         scene.far("update callback set state = 'due'")
