@@ -124,7 +124,7 @@ class Group(msgspec.Struct, frozen=True):
 class Inbox(msgspec.Struct, frozen=True):
     """What waits at one moment, without the cells that are `away` and the kinds that are `unread`.
 
-    `partial` are the kinds that lack the items of cells that are away. Kinds of home alone are not among them.
+    `partial` are the kinds that lack the items of cells that are away: not those of home alone.
     """
 
     at_ms: int
