@@ -15,7 +15,7 @@ from merchant_wallet.base.cells import Databases
 from merchant_wallet.book.commands import MerchantToUser, UserToMerchant
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.reporting import rollup
-from merchant_wallet.reporting.finance import months
+from merchant_wallet.reporting.finance import months, signing
 from merchant_wallet.reporting.finance.periods import month_of, next_month
 
 SETTINGS = {"sandbox_two_people": True, "operator_wait_s": 0, "invoice_issuer": "Wallet Ltd; 1 Harbour Road"}
@@ -77,7 +77,7 @@ def test_a_month_is_closed_by_two_people_signed_and_invoiced(
     assert "is being signed" in ben.page(url)
     issuer = SETTINGS["invoice_issuer"]
     closed = platform.operate(
-        lambda conn: months.close_accepted(Databases(conn), SIGNER.sign_text, str(issuer), clock())
+        lambda conn: signing.close_accepted(Databases(conn), SIGNER.sign_text, str(issuer), clock())
     )
     assert closed == [month]
     page = read_text(ben.page(url))

@@ -148,7 +148,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
     # Only the worker pays, credits, delivers and compares.
     Side.WEB: {
         "reporting/finance/invoices.sql": "add_invoices",
-        "reporting/finance/months.sql": "put_month put_books note_problem close_month",
+        "reporting/finance/months.sql": "put_month put_books withdraw_acceptance close_month",
         "approvals/acts/asked.sql": "lapse claim keep give_back finish",
         "approvals/acts/reports.sql": "store drop_others",
         "api/request_log/request_log.sql": "delete_old_usage delete_old_minutes",

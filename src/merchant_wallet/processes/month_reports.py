@@ -18,7 +18,7 @@ from merchant_wallet.base.workers import repeat
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.cell_connections import CellConnections
-from merchant_wallet.reporting.finance import months
+from merchant_wallet.reporting.finance import months, signing
 from merchant_wallet.reporting.finance.months import NotReady
 from merchant_wallet.reporting.paging import Connection
 
@@ -46,7 +46,7 @@ class MonthReports:
         """Prepare and sign what is due. Raises CellAway, ConfigError, `psycopg.Error`."""
         home, at_ms = await self._connections.get_home(), now_ms()
         due = await months.find_due(home, at_ms)
-        accepted = await months.list_accepted(home)
+        accepted = await signing.list_accepted(home)
         if due is None and not accepted:
             return
         databases = await self._connections.get()
@@ -56,7 +56,7 @@ class MonthReports:
                 log.info("month prepared", month=report.month, books=report.books, problem=report.problem)
             if accepted:
                 signer, issuer = await self._open_signer(home), self._base.settings.invoice_issuer
-                for month in await months.close_accepted(databases, signer.sign_text, issuer, at_ms):
+                for month in await signing.close_accepted(databases, signer.sign_text, issuer, at_ms):
                     log.info("month closed", month=month)
         except NotReady as cause:
             if self._told != str(cause):

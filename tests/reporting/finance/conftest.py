@@ -18,7 +18,7 @@ from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.exchange.rates import KFB_TO_USDT, USDT_TO_KFB, set_rate
 from merchant_wallet.reporting import rollup
-from merchant_wallet.reporting.finance import closing, months, verification
+from merchant_wallet.reporting.finance import closing, months, signing, verification
 from merchant_wallet.reporting.finance.months import MonthReport
 from merchant_wallet.reporting.finance.periods import Period, parse_month
 
@@ -78,7 +78,7 @@ class Finance:
 
     async def sign(self, at_ms: int) -> list[str]:
         """What the worker does with accepted months."""
-        return await months.close_accepted(self.databases, self.signer.sign_text, "Wallet Ltd", at_ms)
+        return await signing.close_accepted(self.databases, self.signer.sign_text, "Wallet Ltd", at_ms)
 
     async def close(self, month: Period) -> MonthReport:
         """Prepare, propose, accept and sign a month."""

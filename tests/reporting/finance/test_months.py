@@ -7,12 +7,13 @@ from tests.reporting.finance.conftest import AFTER_MS, ANN, NOVEMBER, OCTOBER, F
 
 from merchant_wallet.approvals.decisions import ProposalRefused
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
+from merchant_wallet.audit.records import list_entries
 from merchant_wallet.book.checkpoint_keys import FormerKey
 from merchant_wallet.book.commands import Adjust, WithdrawFees
 from merchant_wallet.reporting import figures, older_movements, rollup, statements
 from merchant_wallet.reporting.finance import invoices, months, verification
 from merchant_wallet.reporting.finance.months import NotReady
-from merchant_wallet.reporting.finance.periods import previous_month
+from merchant_wallet.reporting.finance.periods import next_month, previous_month
 from merchant_wallet.reporting.finance.reports import find_problem, read_report
 from merchant_wallet.reporting.paging import fetch
 
@@ -123,6 +124,12 @@ async def test_later_entries_do_not_change_a_closed_month_and_a_correction_stand
         "delete from month_book",
         "update invoice set lines = replace(lines, '\"5\"', '\"4\"')",
         "delete from invoice",
+        "update invoice set merchant_name = 'Another'",
+        "update invoice set issuer = 'Eve Ltd'",
+        "update invoice set issued_ms = issued_ms + 1",
+        "update proposal set decided_by = 'operator:eve'",
+        "update month_report set accepted_ms = accepted_ms - 1",
+        "update month_report set proposal_no = null, lone_actor = 'operator:ann'",
     ],
 )
 async def test_a_closed_month_that_somebody_changed_is_found(finance: Finance, change: str) -> None:
@@ -188,15 +195,48 @@ async def test_a_month_whose_movements_are_not_what_the_books_hold_can_not_be_cl
     assert (failed.state, failed.outcome) == ("failed", "This month has a problem, so it can't be closed.")
 
 
-async def test_figures_that_change_after_they_were_accepted_are_not_signed(finance: Finance) -> None:
+async def test_figures_that_change_after_they_were_accepted_are_not_signed_but_accepted_anew(
+    finance: Finance,
+) -> None:
     scene = finance.scene
     shop = await scene.open_shop("Shop")
     await trade(scene, shop)
-    report = await finance.prepare(OCTOBER)
-    await finance.accept(await finance.propose(report), report.prepared_ms + 1)
-    await scene.conn.execute("update daily_movement set postings = postings + 1 where merchant_id > 0")
-    assert await finance.sign(report.prepared_ms + 2) == []
-    assert (await finance.read(OCTOBER)).state == "wrong"
+    await finance.go_to(NOVEMBER)
+    report, later = await finance.prepare(OCTOBER), await finance.prepare(NOVEMBER)
+    for one in (report, later):
+        await finance.accept(await finance.propose(one), later.prepared_ms + 1)
+    change = "update daily_movement set postings = postings {} 1 where merchant_id > 0"
+    await scene.conn.execute(change.format("+").encode())
+    # A later month is not signed before it: the chain of months would leave it out.
+    assert await finance.sign(later.prepared_ms + 2) == []
+    wrong = await finance.read(OCTOBER)
+    assert (wrong.state, wrong.accepted_ms, wrong.proposal_no) == ("wrong", None, None)
+    assert (await finance.read(NOVEMBER)).state == "accepted"
+    told = next(one for one in await list_entries(scene.conn) if one.action == "month.close.failed")
+    assert (told.subject, told.after) == ("month 2024-10", {"problem": wrong.problem})
+    assert await finance.sign(later.prepared_ms + 3) == []
+    # What was wrong is put right. The month is prepared again, and two people accept what they see now.
+    await scene.conn.execute(change.format("-").encode())
+    again = await months.prepare(finance.databases, OCTOBER, later.prepared_ms + 4)
+    assert (again.state, again.problem) == ("prepared", None)
+    await finance.accept(await finance.propose(again), later.prepared_ms + 5)
+    assert await finance.sign(later.prepared_ms + 6) == ["2024-10", "2024-11"]
+    assert await finance.verify(OCTOBER) == await finance.verify(NOVEMBER) == []
+
+
+async def test_no_month_is_left_out_and_none_comes_before_the_first(finance: Finance) -> None:
+    scene = finance.scene
+    shop = await scene.open_shop("Shop")
+    await trade(scene, shop)
+    await finance.close(OCTOBER)
+    await finance.go_to(NOVEMBER)
+    await finance.add_up()
+    december, september = next_month(NOVEMBER), previous_month(OCTOBER)
+    for month in (december, september):
+        with pytest.raises(NotReady, match="the next one to prepare is 2024-11"):
+            await months.prepare(finance.databases, month, december.until_ms + AFTER_MS)
+    await finance.close(NOVEMBER)
+    assert await finance.verify(OCTOBER) == await finance.verify(NOVEMBER) == []
 
 
 async def test_months_are_closed_in_order(finance: Finance) -> None:

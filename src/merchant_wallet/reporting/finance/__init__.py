@@ -12,7 +12,8 @@ Modules:
 - periods: days and months
 - movements: reads the movements of a period
 - reports: opening and closing balances of a period
-- months: prepares months, closes and signs them
+- months: prepares months, and keeps them
+- signing: signs the months that were accepted, and makes their invoices
 - closing: the proposal to close a month
 - invoices: invoices of fees, numbered without gaps
 - verification: finds a closed month that the journal no longer gives

@@ -6,6 +6,7 @@ Rules:
 - It has the merchant's name and the issuer as they were then.
 """
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -126,6 +127,11 @@ async def list_invoices(
 async def list_of_month(home: Connection, month: str) -> list[Invoice]:
     """All invoices of a month in order."""
     return [_read(row) for row in await fetch(home, QUERIES["list_of_month"].text, {"month": month})]
+
+
+def cover(issued: Sequence[Invoice]) -> str:
+    """The hex digest over everything that these invoices say, in their order. Pure."""
+    return hashlib.sha256(msgspec.json.encode([msgspec.to_builtins(one) for one in issued])).hexdigest()
 
 
 async def find_invoice(home: Connection, name: str) -> Invoice | None:

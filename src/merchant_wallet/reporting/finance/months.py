@@ -3,10 +3,8 @@
 Rules:
 - A month is prepared some minutes after its end, when the movements of all books contain all of its entries,
   agree with the books' balances, and add up. Otherwise it is not prepared, or has a `problem`.
-- Two people accept exactly the figures with this digest. Before the month is signed, the figures are made
-  again and compared.
-- Closing, invoices and signature are one transaction. The signature covers the manifest: digest, people,
-  time, invoices and the digest of the closed month before.
+- Two people accept exactly the figures with this digest. `signing` makes them again, compares, and signs.
+- Months follow each other without a gap.
 - Times never go back in a journal, so no later entry belongs to a closed month. A correction stands in the
   month in which it is made.
 - Every cell must be there. Books are read page by page, so memory does not grow with them.
@@ -14,17 +12,16 @@ Rules:
 
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.chart import LAST_FIXED_ID
-from merchant_wallet.reporting.finance import invoices, movements
-from merchant_wallet.reporting.finance.invoices import InvoicedBook
+from merchant_wallet.reporting.finance import movements
 from merchant_wallet.reporting.finance.movements import BOOKS_A_PAGE, Balances, Moved
 from merchant_wallet.reporting.finance.periods import (
     Period,
@@ -48,9 +45,6 @@ READY_AFTER_MS: Final = 10 * 60_000
 """A month is prepared so long after its end: an entry of its last moment may still be on its way."""
 FORMAT: Final = 1
 AFTER_ALL: Final = "9999-99"
-
-Sign = Callable[[str], str]
-"""Gives the hex signature of a text."""
 
 
 class NotReady(Exception):
@@ -103,7 +97,10 @@ class BookReport(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, rename="camel"):
-    """What is signed of a closed month. Digests are hex; `previous` is that of the closed month before."""
+    """What is signed of a closed month. Digests are hex; `previous` is that of the closed month before.
+
+    `invoices_digest` covers every invoice. It is None in the oldest manifests.
+    """
 
     format: int
     month: str
@@ -116,6 +113,7 @@ class Manifest(msgspec.Struct, frozen=True, rename="camel"):
     accepted_ms: int
     closed_ms: int
     invoices: tuple[str, str] | None
+    invoices_digest: str | None = None
 
 
 def format_text_to_sign(manifest: str) -> str:
@@ -165,8 +163,9 @@ async def prepare(databases: Databases, month: Period, now_ms: int) -> MonthRepo
         known = await read_month(home, month.name)
         if known is not None and known.accepted_ms is not None:
             return known
+        await _check_order(home, month, known)
         made = _Figures()
-        # The month's row comes first, since its books refer to it.
+        # The month's row comes first, since its books refer to it. From here on nobody accepts it.
         await _put_month(home, month, made, now_ms, None)
         async for page in _read_books(databases, month, made):
             await _put_books(home, month, page)
@@ -176,6 +175,16 @@ async def prepare(databases: Databases, month: Period, now_ms: int) -> MonthRepo
         found = await read_month(home, month.name)
     assert found is not None, "it was just stored"
     return found
+
+
+async def _check_order(home: Connection, month: Period, known: MonthReport | None) -> None:
+    """Months are prepared one after the other, so that none is left out. Raises NotReady."""
+    found = await list_months(home, limit=1)
+    if known is not None or not found:
+        return
+    due = next_month(found[0].period).name
+    if month.name != due:
+        raise NotReady(f"Months follow each other: the next one to prepare is {due}.")
 
 
 class _Figures:
@@ -308,7 +317,8 @@ async def _put_month(
         "prepared_ms": now_ms,
         "problem": problem,
     }
-    await home.execute(QUERIES["put_month"].text, values)
+    if (await home.execute(QUERIES["put_month"].text, values)).rowcount != 1:
+        raise NotReady(f"{month.name} was accepted meanwhile.")
 
 
 async def _put_books(home: Connection, month: Period, books: Sequence[BookReport]) -> None:
@@ -329,75 +339,10 @@ async def make_again(databases: Databases, month: Period) -> tuple[bytes, str | 
     return figures.digest, figures.find_problem()
 
 
-async def list_accepted(home: Connection) -> list[str]:
-    """The months that two people have accepted and nobody has signed, oldest first."""
-    return [row["month"] for row in await fetch(home, QUERIES["list_accepted"].text, {})]
-
-
-async def close_accepted(databases: Databases, sign: Sign, issuer: str, now_ms: int) -> list[str]:
-    """Sign the months that two people have accepted, oldest first. Returns which were closed.
-
-    Raises NotReady, `psycopg.Error`.
-    """
-    home = databases.home
-    closed = []
-    for name in await list_accepted(home):
-        month = parse_month(name)
-        async with home.transaction():
-            await home.execute(QUERIES["lock_months"].text)
-            if await _close(databases, month, sign, issuer, now_ms):
-                closed.append(month.name)
-    return closed
-
-
-async def _close(databases: Databases, month: Period, sign: Sign, issuer: str, now_ms: int) -> bool:
-    home = databases.home
-    report = await read_month(home, month.name)
-    if report is None or report.state != "accepted":
-        return False
-    digest, problem = await make_again(databases, month)
-    if problem is None and digest != report.digest:
-        problem = "the books give other figures than those that were accepted"
-    if problem is not None:
-        await home.execute(QUERIES["note_problem"].text, {"month": month.name, "problem": problem})
-        return False
-    numbers = await invoices.issue(home, month, await _list_invoiced(home, month), issuer, now_ms)
-    previous = await find_previous(home, month.name)
-    assert report.accepted_ms is not None, "its state says so"
-    manifest = Manifest(
-        FORMAT,
-        month.name,
-        "UTC",
-        report.digest.hex(),
-        None if previous is None else previous.hex(),
-        report.books,
-        report.proposed_by,
-        report.accepted_by,
-        report.accepted_ms,
-        now_ms,
-        numbers,
-    )
-    text = msgspec.json.encode(manifest).decode()
-    values: dict[str, Any] = {"month": month.name, "closed_ms": now_ms, "manifest": text}
-    values["signature"] = sign(format_text_to_sign(text))
-    await home.execute(QUERIES["close_month"].text, values)
-    return True
-
-
 async def find_previous(home: Connection, month: str) -> bytes | None:
     """The digest of the closed month before one."""
     rows = await fetch(home, QUERIES["find_previous"].text, {"month": month})
     return rows[0]["digest"] if rows else None
-
-
-async def _list_invoiced(home: Connection, month: Period) -> list[InvoicedBook]:
-    """The books with fees in a month."""
-    found = []
-    async for row in page_books(home, month.name):
-        lines = invoices.list_lines(decode_accounts(row["figures"]))
-        if lines:
-            found.append(InvoicedBook(row["merchant_id"], row["name"], lines))
-    return found
 
 
 async def page_books(home: Connection, month: str) -> AsyncIterator[Row]:

@@ -46,9 +46,10 @@ select u.merchant_id, %(month)s::text, u.figures, u.digest
  order by u.merchant_id
 on conflict (merchant_id, month) do update set figures = excluded.figures, digest = excluded.digest;
 
--- name: note_problem
--- Why a month can't be closed.
-update month_report set problem = %(problem)s::text where month = %(month)s::text and closed_ms is null;
+-- name: withdraw_acceptance
+-- Why a month that was accepted can't be signed. Two people must accept it anew, when it was prepared again.
+update month_report set problem = %(problem)s::text, accepted_ms = null, proposal_no = null, lone_actor = null
+ where month = %(month)s::text and closed_ms is null;
 
 -- name: accept_month
 -- Two people have accepted the month, or one in the sandbox.
@@ -60,6 +61,10 @@ returning month;
 -- name: find_earlier_open
 -- A month before one that nobody has accepted.
 select month from month_report where month < %(month)s::text and accepted_ms is null order by month limit 1;
+
+-- name: find_earlier_unsigned
+-- A month before one that is not signed.
+select month from month_report where month < %(month)s::text and closed_ms is null order by month limit 1;
 
 -- name: list_accepted
 -- Accepted months that are not signed, oldest first.

@@ -114,6 +114,16 @@ async def _check_manifest(home: Connection, keys: MonthKeys, report: MonthReport
     texts = []
     if manifest.month != report.month or manifest.digest != report.digest.hex():
         texts.append("its manifest is of other figures")
+    shown = (report.books, report.proposed_by, report.accepted_by, report.accepted_ms, report.closed_ms)
+    signed = (
+        manifest.books,
+        manifest.proposed_by,
+        manifest.accepted_by,
+        manifest.accepted_ms,
+        manifest.closed_ms,
+    )
+    if shown != signed:
+        texts.append("its manifest names other people, times or numbers than the month does")
     if (problem := find_problem(report.accounts)) is not None:
         texts.append(problem)
     previous = await months.find_previous(home, report.month)
@@ -122,6 +132,8 @@ async def _check_manifest(home: Connection, keys: MonthKeys, report: MonthReport
     issued = await invoices.list_of_month(home, report.month)
     if manifest.invoices != ((issued[0].name, issued[-1].name) if issued else None):
         texts.append("its invoices have other numbers than were signed")
+    if manifest.invoices_digest not in (None, invoices.cover(issued)):
+        texts.append("its invoices say something else than was signed")
     texts += await _check_invoices(home, report.month, issued)
     return texts
 
