@@ -24,7 +24,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "approvals/acts/reports.sql": BOTH,
     "approvals/changes.sql": WEB,
     "approvals/proposals.sql": BOTH,
-    "approvals/proposers.sql": WEB,
+    "approvals/proposers.sql": BOTH,
     "audit/audit.sql": BOTH,
     "audit/failures.sql": BOTH,
     "book/archive/closing.sql": (),

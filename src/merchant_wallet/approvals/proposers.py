@@ -1,8 +1,8 @@
-"""Whether the proposer of an open proposal could still propose it.
+"""Whether the person who proposed something, or asked for an act, still could.
 
 Rules:
-- A proposer who was disabled meanwhile, or whose waiting period began again, could not.
-- An operator at the console needs a role that may propose it. At the terminal no role is needed.
+- Who was disabled meanwhile, or whose waiting period began again, could not.
+- An operator at the console needs a role that may. At the terminal no role is needed.
 - A person without an operator's account exists only at the terminal, and always could.
 """
 
@@ -21,10 +21,15 @@ _CONSOLE: Final = "operator:"
 
 async def may_still_propose(conn: AsyncConnection[Any], proposal: Decidable, roles: Collection[str]) -> bool:
     """Whether the proposer could still propose it. `roles` are the roles that may."""
-    values = {"actor": proposal.proposed_by, "proposed_ms": proposal.proposed_ms}
+    return await may_still_ask(conn, proposal.proposed_by, proposal.proposed_ms, roles)
+
+
+async def may_still_ask(conn: AsyncConnection[Any], actor: str, at_ms: int, roles: Collection[str]) -> bool:
+    """Whether a person who asked for something at a time still could. `roles` are the roles that may."""
+    values = {"actor": actor, "proposed_ms": at_ms}
     row = await (await conn.execute(QUERIES["read_proposer"].text, values)).fetchone()
     if row is None:
         return True
     is_active, role, waits_anew = row
-    is_from_console = proposal.proposed_by.startswith(_CONSOLE)
+    is_from_console = actor.startswith(_CONSOLE)
     return is_active and not waits_anew and (role in roles or not is_from_console)

@@ -56,6 +56,7 @@ STAGES: Final = {
 """How far an act is, in words."""
 CAUSES: Final = {
     causes.NOBODY: N_("No worker began it in time. Look whether workers run."),
+    causes.NOT_ALLOWED: N_("Who asked for it was disabled or reset, or has lost the right. Ask again."),
     causes.LOST: N_("Its worker ended. What it had done stays done: look before you ask again."),
     causes.NO_BLOCK: N_("No node of the chain has the block before it."),
     causes.NOT_READ_YET: N_("The chain was not read up to that block yet, so no block was skipped there."),

@@ -27,6 +27,7 @@ from merchant_wallet.console.safety import ACTS, show
 from merchant_wallet.custody import two_person_changes as treasury_changes
 from merchant_wallet.deposits.rescan import MAX_BLOCKS
 from merchant_wallet.operators.roles import Right
+from merchant_wallet.web.act_rights import ACT_RIGHTS
 from merchant_wallet.web.languages import N_
 from merchant_wallet.withdrawals import stops, two_person_changes
 
@@ -156,7 +157,7 @@ async def cancel(request: ConsoleRequest, conn: Connection) -> Response:
     found = await asked.show(conn, number)
     if found is None:
         raise HTTPException(404)
-    request.require(RIGHTS.get(found.kind, Right.STOP_PAYOUTS))
+    request.require(ACT_RIGHTS.get(found.kind, Right.STOP_PAYOUTS))
     done = await asked.cancel(conn, number, person=request.person, at_ms=request.at_ms)
     if done is None:
         return request.redirect(f"{ACTS}/{number}", BEGUN, tone=flash.WARN)
@@ -195,15 +196,6 @@ async def _show_record(request: ConsoleRequest, conn: Connection, problem: str) 
 
 
 RECORD_PLACE: Final = f"{SAFETY}#record"
-RIGHTS: Final[Mapping[str, Right]] = {
-    kinds.RECONCILE: Right.RECORD_TREASURY,
-    kinds.RESCAN: Right.RECORD_TREASURY,
-    kinds.PLAN_SWEEPS: Right.SWEEP,
-    kinds.RUN_SWEEPS: Right.SWEEP,
-    kinds.RELEASE_DEPOSIT: Right.RECORD_TREASURY,
-    kinds.DROP_DEPOSIT: Right.RECORD_TREASURY,
-}
-"""The right that asking for each kind needs."""
 
 
 async def _ask(
@@ -268,10 +260,10 @@ def _place(chain: str) -> str:
 ROUTES: Final = (
     Page(f"{SAFETY}/stop-all", stop_all, Right.STOP_PAYOUTS, POST),
     Page(f"{SAFETY}/resume-all", resume_all, Right.STOP_PAYOUTS, POST),
-    Page(f"{SAFETY}/{{chain}}/reconcile", reconcile, RIGHTS[kinds.RECONCILE], POST),
-    Page(f"{SAFETY}/{{chain}}/rescan", rescan, RIGHTS[kinds.RESCAN], POST),
-    Page(f"{SAFETY}/{{chain}}/sweep-plan", plan_sweeps, RIGHTS[kinds.PLAN_SWEEPS], POST),
-    Page(f"{SAFETY}/{{chain}}/sweep", run_sweeps, RIGHTS[kinds.RUN_SWEEPS], POST),
+    Page(f"{SAFETY}/{{chain}}/reconcile", reconcile, ACT_RIGHTS[kinds.RECONCILE], POST),
+    Page(f"{SAFETY}/{{chain}}/rescan", rescan, ACT_RIGHTS[kinds.RESCAN], POST),
+    Page(f"{SAFETY}/{{chain}}/sweep-plan", plan_sweeps, ACT_RIGHTS[kinds.PLAN_SWEEPS], POST),
+    Page(f"{SAFETY}/{{chain}}/sweep", run_sweeps, ACT_RIGHTS[kinds.RUN_SWEEPS], POST),
     Page(f"{SAFETY}/record", record, Right.RECORD_TREASURY, POST),
     Page(f"{ACTS}/{{act_no:int}}/cancel", cancel, Right.STOP_PAYOUTS, POST),
 )

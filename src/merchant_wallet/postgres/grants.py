@@ -226,8 +226,8 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "worker_report": Grant(_READ, _KEEP),
     "asked_act": Grant(
         "select, insert, update (state, ended_ms)",
-        "select, update (state, fence, worker, begun_ms, claimed_until_ms, progress, result, cause,"
-        " ended_ms)",
+        "select, update (state, fence, worker, begun_ms, claimed_until_ms, expires_ms, progress, result,"
+        " cause, ended_ms)",
     ),
     # The schema itself.
     "schema_migration": Grant(_READ, _READ),

@@ -6,7 +6,7 @@ Rules:
 - A result has what the page shows, at most `MAX_ROWS` rows of a list.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 import psycopg
@@ -34,11 +34,13 @@ from merchant_wallet.deposits import chain_store, deposit_store, rescan
 from merchant_wallet.deposits.final_ranges import BlocksMissing, FinalityBroken
 from merchant_wallet.deposits.rescan import NotReadYet
 from merchant_wallet.deposits.two_person_changes import read_seen
+from merchant_wallet.operators.roles import list_roles
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.custody_readers import CustodyReaders
 from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.processes.sweep_acts import SweepActs
 from merchant_wallet.screening import store as screening
+from merchant_wallet.web.act_rights import ACT_RIGHTS
 
 Reader = EvmChain | TronReader | SandboxReader
 OpenReaders = Callable[[Base, WorkerConnection], Mapping[str, Reader]]
@@ -48,13 +50,16 @@ OpenReaders = Callable[[Base, WorkerConnection], Mapping[str, Reader]]
 def make_performers(base: Base, connect: Connect, open_readers: OpenReaders) -> Mapping[str, Performer]:
     """Every kind of act that the workers of home carry out."""
     sweeps = SweepActs(base, connect)
+    performs: Mapping[str, Callable[[Running], Awaitable[Outcome]]] = {
+        kinds.RECONCILE: partial(_reconcile, base, connect),
+        kinds.RESCAN: partial(_rescan, base, connect, open_readers),
+        kinds.RELEASE_DEPOSIT: partial(_decide_deposit, base, is_released=True),
+        kinds.DROP_DEPOSIT: partial(_decide_deposit, base, is_released=False),
+        kinds.PLAN_SWEEPS: sweeps.plan,
+        kinds.RUN_SWEEPS: sweeps.run,
+    }
     return {
-        kinds.RECONCILE: Performer(partial(_reconcile, base, connect)),
-        kinds.RESCAN: Performer(partial(_rescan, base, connect, open_readers)),
-        kinds.RELEASE_DEPOSIT: Performer(partial(_decide_deposit, base, is_released=True)),
-        kinds.DROP_DEPOSIT: Performer(partial(_decide_deposit, base, is_released=False)),
-        kinds.PLAN_SWEEPS: Performer(sweeps.plan),
-        kinds.RUN_SWEEPS: Performer(sweeps.run),
+        kind: Performer(perform, roles=list_roles(ACT_RIGHTS[kind])) for kind, perform in performs.items()
     }
 
 

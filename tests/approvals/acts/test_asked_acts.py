@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection, errors
+from tests.approvals.proposer_changes import PROPOSER_CHANGES
 from tests.roles import as_web, as_worker
 
 from merchant_wallet.approvals.acts import asked
 from merchant_wallet.approvals.acts.asked import AskedAct
-from merchant_wallet.approvals.acts.causes import LOST, NOBODY
+from merchant_wallet.approvals.acts.causes import LOST, NOBODY, NOT_ALLOWED
 from merchant_wallet.approvals.acts.worker import (
     MAX_CLAIMS,
     ActFailed,
@@ -22,6 +23,7 @@ from merchant_wallet.approvals.acts.worker import (
 from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.audit.records import list_entries
 from merchant_wallet.base.db import connect
+from merchant_wallet.operators.records import create
 
 ANN, BEN = Person("operator:ann", "192.0.2.1"), Person("operator:ben", "192.0.2.2")
 KIND, SUBJECT = "sweep.run", "chain TRC20"
@@ -245,6 +247,64 @@ def test_a_worker_that_stops_gives_its_acts_back(in_scene: InScene) -> None:
         assert (await scene.show(act.act_no)).state == "waiting"
         await scene.work(scene.worker())
         assert scene.done == [act.act_no]
+
+    in_scene(scenario)
+
+
+def test_an_act_that_was_given_back_lapses_as_one_that_was_begun_and_is_not_called_off(
+    in_scene: InScene,
+) -> None:
+    async def scenario(scene: Scene) -> None:
+        act = (await scene.ask()).act
+
+        async def sleep(running: Running) -> Outcome:
+            await asyncio.sleep(3600)
+            raise AssertionError
+
+        stopping = scene.worker(sleep)
+        await stopping.begin_waiting()
+        scene.now_ms += asked.LASTS_MS - 1
+        await stopping.close()
+        scene.now_ms += 2
+        assert await asked.cancel(scene.web, act.act_no, person=ANN, at_ms=scene.now_ms) is None
+        # It goes on with the next worker, if one comes soon. Hours later nobody expects it.
+        scene.now_ms += asked.LASTS_MS
+        await scene.work(scene.worker())
+        ended = await scene.show(act.act_no)
+        assert (ended.state, ended.cause, scene.done) == ("lapsed", LOST, [])
+
+    in_scene(scenario)
+
+
+def test_an_act_whose_worker_died_does_not_begin_again_hours_later(in_scene: InScene) -> None:
+    async def scenario(scene: Scene) -> None:
+        act = (await scene.ask()).act
+        async with await connect(as_worker(scene.url)) as dying:
+            until_ms = scene.now_ms + MINUTE_MS
+            values = {"now_ms": scene.now_ms, "until_ms": until_ms, "worker": "w", "kinds": [KIND]}
+            await dying.execute(asked.QUERIES["claim"].text, values)
+        scene.now_ms += MINUTE_MS + asked.LASTS_MS + 1
+        await scene.work(scene.worker())
+        ended = await scene.show(act.act_no)
+        assert (ended.state, ended.cause, scene.done) == ("lapsed", LOST, [])
+        assert (await scene.log())[-1] == ("worker", "sweep.run.lapsed")
+
+    in_scene(scenario)
+
+
+@pytest.mark.parametrize("change", PROPOSER_CHANGES)
+def test_an_act_fails_if_the_one_who_asked_lost_the_right_before_it_began(
+    in_scene: InScene, change: LiteralString
+) -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.now_ms = 1000
+        async with await connect(scene.url) as owner:
+            await create(owner, "ann", "operator", at_ms=1)
+            act = (await scene.ask()).act
+            await owner.execute(change)
+        await scene.work(scene.worker(roles=("owner", "operator")))
+        ended = await scene.show(act.act_no)
+        assert (ended.state, ended.cause, scene.done) == ("failed", NOT_ALLOWED, [])
 
     in_scene(scenario)
 

@@ -4,7 +4,8 @@ Rules:
 - Asking writes the audit entry `KIND.asked` in the same transaction. The outcome has an entry of its own,
   `KIND` or `KIND.failed`, in the transaction that ends the act.
 - Of one kind and subject only one act is under way. Who asks again gets that one.
-- An act that no worker has begun can be cancelled, and lapses after `expires_ms`.
+- An act that no worker has begun can be cancelled, and lapses after `expires_ms`. One that was begun lapses
+  when its worker has been away for as long: nobody expects it any more.
 - The caller checks the right. Where two people are needed, accepting a proposal asks for the act: the
   `apply` of its kind calls `ask` (see `approvals.changes`).
 - Functions take a connection to home. They raise `psycopg.Error`.
@@ -35,7 +36,7 @@ CANCELLED: Final = "cancelled"
 LAPSED: Final = "lapsed"
 
 LASTS_MS: Final = 15 * 60_000
-"""An act that no worker began within this time lapses: it was asked for a moment that is gone."""
+"""An act that no worker had within this time lapses: it was asked for a moment that is gone."""
 MAX_PAGE: Final = 200
 MAX_NO: Final = 2**63 - 1
 

@@ -36,13 +36,17 @@ select {columns} from asked_act where subject = %(subject)s::text order by act_n
 -- name: cancel
 -- Ends an act that no worker has begun.
 update asked_act set state = 'cancelled', ended_ms = %(now_ms)s::bigint
- where act_no = %(act_no)s::bigint and state = 'waiting'
+ where act_no = %(act_no)s::bigint and state = 'waiting' and begun_ms is null
 returning {columns};
 
 -- name: lapse
--- Ends an act that nobody began in time.
-update asked_act set state = 'lapsed', ended_ms = %(now_ms)s::bigint, cause = %(cause)s::text
- where act_no in (select act_no from asked_act where ended_ms is null and state = 'waiting' and expires_ms < %(now_ms)s::bigint
+-- Ends an act that nobody began in time, or whose worker has been away for as long.
+update asked_act
+   set state = 'lapsed', ended_ms = %(now_ms)s::bigint, cause = case when begun_ms is null then %(nobody)s::text else %(lost)s::text end
+ where act_no in (select act_no from asked_act
+                   where ended_ms is null
+                     and (state = 'waiting' and expires_ms < %(now_ms)s::bigint
+                          or state = 'running' and claimed_until_ms < %(now_ms)s::bigint - %(lasts_ms)s::bigint)
                    for update skip locked)
 returning {columns};
 
@@ -65,8 +69,9 @@ update asked_act set claimed_until_ms = %(until_ms)s::bigint, progress = coalesc
  where act_no = %(act_no)s::bigint and fence = %(fence)s::int and state = 'running';
 
 -- name: give_back
--- The worker stops: another may take the act at once.
-update asked_act set state = 'waiting', worker = null, claimed_until_ms = null
+-- The worker stops: another may take the act at once, but not long after.
+update asked_act
+   set state = 'waiting', worker = null, claimed_until_ms = null, expires_ms = greatest(expires_ms, %(until_ms)s::bigint)
  where act_no = %(act_no)s::bigint and fence = %(fence)s::int and state = 'running';
 
 -- name: finish

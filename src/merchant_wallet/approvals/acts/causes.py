@@ -3,6 +3,7 @@
 from typing import Final
 
 NOBODY: Final = "no worker began it in time: is a `work` or an `up` running?"
+NOT_ALLOWED: Final = "who asked for it was disabled or reset, or has lost the right: ask again"
 LOST: Final = "its worker ended. What it had done stays done: look before you ask again."
 NO_BLOCK: Final = "no node of the chain has the block before it"
 NOT_READ_YET: Final = "the chain was not read up to that block yet, so no block was skipped there"

@@ -5,6 +5,7 @@ Rules:
 - While a worker carries an act out, it keeps the claim. If it dies, another takes the act when the claim has
   lapsed. So each act must be safe to begin again, or say that it is not (`is_repeatable`).
 - An act that was begun `MAX_CLAIMS` times fails.
+- An act fails if the person who asked for it could not ask for it any more. That is looked up at each begin.
 - The outcome and its audit entry are one transaction.
 - A worker that stops gives its acts back.
 """
@@ -12,7 +13,7 @@ Rules:
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,7 +25,8 @@ from psycopg.types.json import Jsonb
 
 from merchant_wallet.approvals.acts import asked
 from merchant_wallet.approvals.acts.asked import QUERIES, AskedAct, Facts
-from merchant_wallet.approvals.acts.causes import LOST, NOBODY
+from merchant_wallet.approvals.acts.causes import LOST, NOBODY, NOT_ALLOWED
+from merchant_wallet.approvals.proposers import may_still_ask
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import is_database_away
 from merchant_wallet.base.workers import Connect, WorkerConnection, log_failure, repeat
@@ -71,11 +73,12 @@ class Running:
 class Performer:
     """Carries out one kind of acts. `perform` raises ActFailed if it can't be done.
 
-    `is_repeatable`: it may begin again if its worker died in the middle.
+    `is_repeatable`: it may begin again if its worker died in the middle. `roles` may ask for it.
     """
 
     perform: Callable[[Running], Awaitable[Outcome]]
     is_repeatable: bool = True
+    roles: Collection[str] = ()
 
 
 class ActWorker:
@@ -125,12 +128,12 @@ class ActWorker:
             task.add_done_callback(self._under_way.discard)
 
     async def _lapse(self) -> None:
-        values = {"now_ms": self._clock(), "cause": NOBODY}
+        values = {"now_ms": self._clock(), "nobody": NOBODY, "lost": LOST, "lasts_ms": asked.LASTS_MS}
         async with self._turn:
             connection = await self._connection.get()
             async with connection.transaction():
                 for act in await _fetch(connection, "lapse", values):
-                    await asked.record_outcome(connection, act, {"cause": NOBODY}, self._clock())
+                    await asked.record_outcome(connection, act, {"cause": act.cause}, self._clock())
 
     async def _claim(self) -> AskedAct | None:
         now = self._clock()
@@ -151,7 +154,7 @@ class ActWorker:
             return
         running = Running(act)
         keeping = asyncio.create_task(self._keep(running))
-        performing = asyncio.ensure_future(performer.perform(running))
+        performing = asyncio.ensure_future(self._perform(performer, running))
         try:
             await asyncio.wait({keeping, performing}, return_when=asyncio.FIRST_COMPLETED)
             if not performing.done():
@@ -166,6 +169,15 @@ class ActWorker:
             for task in (keeping, performing):
                 task.cancel()
             await asyncio.gather(keeping, performing, return_exceptions=True)
+
+    async def _perform(self, performer: Performer, running: Running) -> Outcome:
+        act = running.act
+        async with self._turn:
+            connection = await self._connection.get()
+            may_ask = await may_still_ask(connection, act.asked_by, act.asked_ms, performer.roles)
+        if not may_ask:
+            raise ActFailed(NOT_ALLOWED)
+        return await performer.perform(running)
 
     async def _conclude(self, act: AskedAct, performing: "asyncio.Future[Outcome]") -> None:
         error = performing.exception()
@@ -214,7 +226,9 @@ class ActWorker:
             return
         async with self._turn:
             connection = await self._connection.get()
-            await connection.execute(QUERIES["give_back"].text, {"act_no": act.act_no, "fence": act.fence})
+            until_ms = self._clock() + asked.LASTS_MS
+            values = {"act_no": act.act_no, "fence": act.fence, "until_ms": until_ms}
+            await connection.execute(QUERIES["give_back"].text, values)
 
     async def _end(self, act: AskedAct, state: str, result: dict[str, Any] | None, told: Facts) -> None:
         """The outcome and its audit entry, unless another worker has the act."""
