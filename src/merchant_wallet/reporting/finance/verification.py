@@ -36,6 +36,8 @@ from merchant_wallet.reporting.finance.reports import (
 from merchant_wallet.reporting.older_movements import WALLETS_ID, MovementSums
 from merchant_wallet.reporting.paging import Connection
 
+CHANGED: Final = "its kept figures were changed"
+UNREADABLE: Final = "its manifest can't be read"
 NOT_SIGNED: Final = "its manifest is not signed with the checkpoint key, nor with a known former one"
 REPLACED: Final = "it is signed with a checkpoint key that had been replaced before"
 NOT_AUDITED: Final = "a former checkpoint key signed it, and the audit log has no such closing"
@@ -67,7 +69,8 @@ async def verify_month(
         merchant_id = row["merchant_id"]
         seen.note(merchant_id, row["digest"])
         if make_digest(row["figures"]) != row["digest"]:
-            faults.append(Fault(report.month, merchant_id, "its kept figures were changed"))
+            faults.append(Fault(report.month, merchant_id, CHANGED))
+            continue
         cell = cells.get(merchant_id)
         if cell is None:
             faults.append(Fault(report.month, merchant_id, "its book is open in no cell"))
@@ -108,7 +111,10 @@ async def _check_manifest(home: Connection, keys: MonthKeys, report: MonthReport
         return ["it is not signed"]
     if keys.current.problem is not None:
         return [keys.current.problem]
-    manifest = msgspec.json.decode(report.manifest, type=Manifest)
+    try:
+        manifest = msgspec.json.decode(report.manifest, type=Manifest)
+    except msgspec.MsgspecError:
+        return [UNREADABLE]
     if (problem := await _check_signature(home, keys, report, manifest)) is not None:
         return [problem]
     texts = []
@@ -124,7 +130,11 @@ async def _check_manifest(home: Connection, keys: MonthKeys, report: MonthReport
     )
     if shown != signed:
         texts.append("its manifest names other people, times or numbers than the month does")
-    if (problem := find_problem(report.accounts)) is not None:
+    try:
+        problem = find_problem(report.accounts)
+    except msgspec.MsgspecError:
+        problem = CHANGED
+    if problem is not None:
         texts.append(problem)
     previous = await months.find_previous(home, report.month)
     if manifest.previous != (None if previous is None else previous.hex()):
@@ -171,6 +181,8 @@ async def _check_invoices(home: Connection, month: str, issued: Sequence[invoice
     by_merchant = {invoice.merchant_id: invoice for invoice in issued}
     texts = []
     async for row in months.page_books(home, month):
+        if make_digest(row["figures"]) != row["digest"]:
+            continue
         lines = invoices.list_lines(decode_accounts(row["figures"]))
         found = by_merchant.pop(row["merchant_id"], None)
         if lines != (() if found is None else found.lines):
