@@ -11,8 +11,16 @@ from tests.chains.evm_liars import play
 from tests.chains.evm_scene import WALLET, EvmScene, payout, send
 from tests.chains.node_proxy import Behaviour, Forward, NodeProxy, Raw, Refusal
 
+from merchant_wallet.chains.cold import read_moved
 from merchant_wallet.chains.evm.chain import EvmChain
-from merchant_wallet.chains.protocol import ChainAway, FinalRecord, Pending, ProvenUnpaid, SignedTransfer
+from merchant_wallet.chains.protocol import (
+    ChainAway,
+    ChainDisagrees,
+    FinalRecord,
+    Pending,
+    ProvenUnpaid,
+    SignedTransfer,
+)
 
 ORDERED = payout()
 RECEIPT = "eth_getTransactionReceipt"
@@ -375,3 +383,31 @@ def test_a_real_transaction_of_another_sender_or_nonce_is_no_proof(evm: EvmScene
         assert "shows no transaction that spent it" in seen.alert
 
     play(evm, 2, story)
+
+
+def test_no_single_node_says_where_a_transaction_is_and_so_that_it_moved_nothing(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        signed = await pay(evm, chain)
+        # It names an earlier block, in which nothing of the kind was moved.
+        proxies[0].behaviours[RECEIPT] = falsify(RECEIPT, blockNumber="0x1")
+        with pytest.raises(ChainDisagrees, match="in different blocks"):
+            await read_moved(chain, signed.tx_hash)
+        proxies[0].always(RECEIPT, None)
+        assert await read_moved(chain, signed.tx_hash) is None
+        proxies[0].mend()
+        moved = await read_moved(chain, signed.tx_hash)
+        assert moved is not None
+        assert [each.tx_hash for each in moved] == [signed.tx_hash]
+
+    play(evm, 2, story)
+
+
+def test_two_nodes_of_three_say_where_a_transaction_is(evm: EvmScene) -> None:
+    async def story(chain: EvmChain, proxies: list[NodeProxy]) -> None:
+        signed = await pay(evm, chain)
+        proxies[1].behaviours[RECEIPT] = falsify(RECEIPT, blockNumber="0x1")
+        moved = await read_moved(chain, signed.tx_hash)
+        assert moved is not None
+        assert [each.tx_hash for each in moved] == [signed.tx_hash]
+
+    play(evm, 3, story)

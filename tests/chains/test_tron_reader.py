@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 from coincurve import PrivateKey
 from devnet.tron_network import address_of
+from tests.chains.tron_faults import without_records
 from tests.chains.tron_scene import OTHER, RECIPIENT, WALLET_SUN, WALLET_UNITS, TronScene, key_of
 
 from merchant_wallet.base.chains import TRC20
+from merchant_wallet.chains.cold import read_moved
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.tron.chain import TronReader
 
@@ -153,6 +155,24 @@ def test_nodes_that_tell_of_different_transfers_disagree(tron: TronScene) -> Non
         with pytest.raises(ChainDisagrees):
             scan(tron, first)
         server.switches.edit = None
+
+
+def test_no_single_node_says_where_a_transaction_is_and_so_that_it_moved_nothing(tron: TronScene) -> None:
+    def displace(path: str, question: dict[str, Any], answer: Any) -> Any:
+        is_record = path.endswith("gettransactioninfobyid") and isinstance(answer, dict) and "id" in answer
+        return {**answer, "blockNumber": 1} if is_record else answer
+
+    payer = payer_of(tron)
+    tx_hash = tron.network.pay(payer, RECIPIENT, 5)
+    tron.network.settle()
+    for server in tron.network.servers:
+        server.switches.edit = displace
+        with pytest.raises(ChainDisagrees, match="in different blocks"):
+            tron.play(read_moved(tron.chain, tx_hash))
+        server.switches.edit = without_records
+        assert tron.play(read_moved(tron.chain, tx_hash)) is None
+        server.switches.edit = None
+    assert [each.amount_units for each in tron.play(read_moved(tron.chain, tx_hash)) or ()] == [5]
 
 
 def test_a_node_that_has_thrown_the_records_away_is_no_source(tron: TronScene) -> None:

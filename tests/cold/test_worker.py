@@ -10,7 +10,7 @@ from merchant_wallet.audit.rollback.reached_cells import ReachedCells
 from merchant_wallet.audit.rollback.signer_record import find_signer_evidence
 from merchant_wallet.base.chains import is_evm
 from merchant_wallet.chains.keys.keystore import JOURNAL
-from merchant_wallet.chains.protocol import ChainAway, Payout, Transfer
+from merchant_wallet.chains.protocol import Blocked, ChainAway, Payout, Transfer
 from merchant_wallet.custody.cold import store
 from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED, TO_COLD, TO_HOT
 from merchant_wallet.custody.cold.signatures import SignatureRefused, read_answer
@@ -63,6 +63,31 @@ def test_a_stop_of_payouts_stops_cold_money_too(in_scene: "InScene") -> None:
         assert "ann stopped payouts: a node lies" in str((await scene.shown(number)).obstacle)
         assert await scene.rows("select count(*) from cold_signed") == [(0,)]
         await scene.rows("delete from payout_stop")
+        assert (await scene.finish(worker, number)).step == "done"
+
+    in_scene(scenario)
+
+
+def test_a_signature_from_elsewhere_is_not_taken_for_the_hot_wallet_while_payouts_are_stopped(
+    in_scene: "InScene",
+) -> None:
+    async def scenario(scene: ColdScene) -> None:
+        chain, worker = scene.moved.chain, scene.worker()
+        number = await scene.begin(UNITS, TO_COLD, ELSEWHERE)
+        await scene.turn(worker)
+        waiting = await scene.shown(number)
+        key = PrivateKey(HOT_KEYS[chain])
+        signed = read_answer(waiting, await scene.sign_elsewhere(number, key))
+        await scene.rows("insert into payout_stop values (%s, 'ann', 'a node lies', %s)", chain, NOW_MS)
+        with pytest.raises(Blocked, match="ann stopped payouts: a node lies"):
+            await store.take_signature(scene.connection, waiting, signed, scene.clock())
+        assert await scene.rows("select count(*) from cold_signed") == [(0,)]
+        await scene.rows("delete from payout_stop")
+        await scene.rows("update hot_wallet set frozen_cause = 'odd', frozen_ms = 1")
+        with pytest.raises(Blocked, match="the wallet is frozen: odd"):
+            await store.take_signature(scene.connection, waiting, signed, scene.clock())
+        await scene.rows("update hot_wallet set frozen_cause = null, frozen_ms = null")
+        assert await store.take_signature(scene.connection, waiting, signed, scene.clock())
         assert (await scene.finish(worker, number)).step == "done"
 
     in_scene(scenario)

@@ -5,8 +5,11 @@ Rules:
 - With three or more nodes one outlier on that side is ignored.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
+
+from merchant_wallet.chains.protocol import ChainDisagrees
 
 _ENOUGH: Final = 3
 
@@ -19,6 +22,21 @@ def cautious_low(said: Sequence[int]) -> int:
 def cautious_high(said: Sequence[int]) -> int:
     """The highest answer, or the second highest of three or more. Raises ValueError without answers."""
     return sorted(said, reverse=True)[_place(said)]
+
+
+def agree_on_block(numbers: Sequence[int], quorum: int, what: str) -> int | None:
+    """The block that enough nodes name. None if too few name one.
+
+    `numbers` are of the nodes that know the thing. Raises ChainDisagrees if they name different blocks.
+    """
+    if not numbers:
+        return None
+    [(number, votes)] = Counter(numbers).most_common(1)
+    if votes >= quorum:
+        return number
+    if len(set(numbers)) > 1:
+        raise ChainDisagrees(f"nodes show {what} in different blocks: {', '.join(map(str, sorted(numbers)))}")
+    return None
 
 
 def _place(said: Sequence[int]) -> int:

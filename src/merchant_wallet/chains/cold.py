@@ -2,7 +2,8 @@
 
 Rules:
 - An unsigned transfer moves nothing. Its signature is made elsewhere, so it is checked like anybody's.
-- Only the token's Transfer logs in a final block say what a transaction moved. Two nodes must agree on them.
+- Only the token's Transfer logs in a final block say what a transaction moved. Two nodes must agree on them,
+  and on the block. Otherwise one node could name another block, in which the transaction moved nothing.
 """
 
 from collections.abc import Sequence
@@ -36,7 +37,10 @@ class ColdChain(Protocol):
         """
 
     async def find_block(self, tx_hash: str) -> int | None:
-        """The number of the block that has a transaction, by any node. It proves nothing."""
+        """The number of the block in which two nodes show a transaction. None until they do.
+
+        Raises ChainDisagrees.
+        """
 
     async def broadcast(self, raw: bytes) -> None:
         """Send the bytes to the chain. May be repeated. An error proves nothing."""

@@ -249,6 +249,7 @@ def signed(
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.base.clock import now_ms
+        from merchant_wallet.chains.protocol import Blocked
         from merchant_wallet.custody.cold import store
         from merchant_wallet.custody.cold.signatures import SignatureRefused, read_answer
         from merchant_wallet.custody.cold.two_person_changes import format_subject
@@ -259,7 +260,11 @@ def signed(
         except SignatureRefused as refused:
             raise Failure(str(refused)) from None
         async with session.conn.transaction():
-            if not await store.take_signature(session.conn, one, made, now_ms()):
+            try:
+                is_taken = await store.take_signature(session.conn, one, made, now_ms())
+            except Blocked as blocked:
+                raise Failure(f"Nothing may leave the hot wallet now: {blocked}.") from None
+            if not is_taken:
                 raise Failure(f"Transfer {number} does not wait for a signature any more.")
             told = {"transferId": number, "txHash": made.tx_hash}
             await session.record("cold.sign", format_subject(one.chain), after=told)

@@ -18,6 +18,7 @@ from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.chains import CODES
 from merchant_wallet.base.money import format_units, parse_units
+from merchant_wallet.chains.protocol import Blocked
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.proposal_forms import Unproposed
@@ -55,6 +56,7 @@ SIGNED: Final = N_("The signature is right. The workers send the transaction now
 DROPPED: Final = N_("The workers give it up within seconds.")
 NOT_DROPPED: Final = N_("It can't be given up any more: it was sent, or it has ended.")
 NOT_WAITING: Final = N_("This transfer does not wait for a signature any more.")
+STOPPED: Final = N_("Nothing may leave the hot wallet now, so the signature was not taken: {why}")
 BAD_SIGNATURE: Final = N_("That is not the signature: {why}")
 BAD_AMOUNT: Final = N_("An amount with at most 6 decimals, for example 5000 or 0.5.")
 REFUSALS: Final[Mapping[ColdRefusal, str]] = {
@@ -221,7 +223,11 @@ async def take_signature(request: ConsoleRequest, conn: Connection) -> Response:
         state = FormState({"signed": request.form.raw("signed")}, {"signed": error})
         return await _show_transfer(request, one, state)
     async with conn.transaction():
-        if not await store.take_signature(conn, one, signed, request.at_ms):
+        try:
+            is_taken = await store.take_signature(conn, one, signed, request.at_ms)
+        except Blocked as blocked:
+            return request.redirect(url, STOPPED, tone=flash.BAD, why=str(blocked))
+        if not is_taken:
             return request.redirect(url, NOT_WAITING, tone=flash.WARN)
         told = {"transferId": one.transfer_id, "txHash": signed.tx_hash}
         subject = two_person_changes.format_subject(one.chain)

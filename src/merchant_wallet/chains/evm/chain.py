@@ -13,7 +13,7 @@ from typing import Final
 
 from merchant_wallet.base import clock as system_clock
 from merchant_wallet.base.addresses import keccak256
-from merchant_wallet.chains.agreement import cautious_low
+from merchant_wallet.chains.agreement import agree_on_block, cautious_low
 from merchant_wallet.chains.cold import UnsignedTransfer
 from merchant_wallet.chains.evm import verdict as evm_verdict
 from merchant_wallet.chains.evm.conditions import ChainConditions, read_conditions
@@ -161,9 +161,10 @@ class EvmChain:
         return await build_unsigned(self._nodes, self.rules, sender, transfer, nonce)
 
     async def find_block(self, tx_hash: str) -> int | None:
-        """See `cold.ColdChain`. Raises ChainAway."""
+        """See `cold.ColdChain`. Raises ChainAway, ChainDisagrees."""
         receipts = await self._nodes.answers(lambda node: node.receipt(tx_hash))
-        return next((receipt.block_number for receipt in receipts if receipt is not None), None)
+        numbers = [receipt.block_number for receipt in receipts if receipt is not None]
+        return agree_on_block(numbers, self._nodes.quorum, f"{self.rules.name} {tx_hash}")
 
     # For the watcher and reconciliation.
 

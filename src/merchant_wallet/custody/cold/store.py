@@ -254,7 +254,12 @@ async def store_unsigned(
 async def take_signature(
     connection: Connection, one: ColdTransfer, signed: SignedTransfer, now_ms: int
 ) -> bool:
-    """Store bytes that were signed elsewhere, in the caller's transaction. False if nothing waits for it."""
+    """Store bytes that were signed elsewhere, in the caller's transaction. False if nothing waits for it.
+
+    Raises Blocked if they spend from the hot wallet and its chain's payouts are stopped.
+    """
+    if one.leaves_hot:
+        await _check_stops(connection, one)
     values = {"tx_hash": signed.tx_hash, "unsigned": one.unsigned}
     if (await connection.execute(_TEXTS["take_signature"], _params(one) | values)).rowcount != 1:
         return False
