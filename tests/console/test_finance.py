@@ -2,13 +2,15 @@
 
 import csv
 import io
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import pytest
 from pypdf import PdfReader
 from tests.console.conftest import ConsoleUser, People, read_text
 from tests.console.test_two_people import proposal_of
-from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+from tests.held_builder import held_builder
+from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop, wait_until
 
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.base.cells import Databases
@@ -17,6 +19,7 @@ from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.reporting import rollup
 from merchant_wallet.reporting.finance import months, signing
 from merchant_wallet.reporting.finance.periods import month_of, next_month
+from merchant_wallet.web.pdf.download import MAX_OF_ONE
 
 SETTINGS = {"sandbox_two_people": True, "operator_wait_s": 0, "invoice_issuer": "Wallet Ltd; 1 Harbour Road"}
 COIN = 1_000_000
@@ -163,6 +166,18 @@ def test_a_merchants_own_person_sees_its_book_alone(
     )
     for path in ("months", f"months/{month}", "solvency", "solvency.csv"):
         assert other.get(f"{FINANCE}/{path}").status_code == 404
+
+
+def test_a_merchants_statements_that_wait_to_be_built_keep_no_operator_waiting(
+    people: People, traded: Shop
+) -> None:
+    theirs, operator = people.signed_in("merchant", traded.merchant_id), people.signed_in("operator")
+    with ThreadPoolExecutor(8) as pool, held_builder():
+        asked = [pool.submit(theirs.get, f"{FINANCE}/statement.pdf") for _ in range(8)]
+        wait_until(lambda: sum(one.done() for one in asked) == 8 - MAX_OF_ONE, "the others are refused")
+        assert operator.get("/console/safety").status_code == 200
+    statuses = sorted(one.result().status_code for one in asked)
+    assert statuses == [200] * MAX_OF_ONE + [503] * (8 - MAX_OF_ONE)
 
 
 def test_what_is_typed_wrongly_is_told_and_not_an_error(

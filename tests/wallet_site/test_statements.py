@@ -2,16 +2,19 @@
 
 import io
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from pypdf import PdfReader
-from tests.journeys.conftest import Clock, Platform, Shop
+from tests.held_builder import held_builder
+from tests.journeys.conftest import Clock, Platform, Shop, wait_until
 from tests.wallet_site.conftest import Browser, NewBrowser, texts
 from tests.wallet_site.test_home import entries
 from tests.wallet_site.test_receipts import share
 
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.wallet_site.statements import list_months
+from merchant_wallet.web.pdf.download import MAX_OF_ONE
 
 PAY, TOP_UP = "transferFromUserToMerchant", "transferFromMerchantToUser"
 CLOCK_MS = 1_763_712_000_000
@@ -111,6 +114,24 @@ def test_a_receipt_as_pdf_says_what_its_page_says_and_no_balance(
     for hidden in ("70.00", "alice"):
         assert hidden not in said
     assert other_browser.get("/w/receipt/unknown/receipt.pdf").status_code == 404
+
+
+def test_statements_that_wait_to_be_built_keep_nobody_else_waiting(
+    shop: Shop, new_browser: NewBrowser
+) -> None:
+    alice, bob = new_browser(), new_browser()
+    alice.open(shop.user("alice", "1")["url"])
+    bob.open(shop.user("bob", "1")["url"])
+    path = f"/wallet/statements/{list_months(shop.platform.clock())[0].name}.pdf"
+    with ThreadPoolExecutor(8) as pool, held_builder():
+        asked = [pool.submit(alice.get, path) for _ in range(8)]
+        wait_until(lambda: sum(one.done() for one in asked) == 8 - MAX_OF_ONE, "the others are refused")
+        assert bob.get("/wallet").status_code == 200
+    statuses = [one.result().status_code for one in asked]
+    assert sorted(statuses) == [200] * MAX_OF_ONE + [503] * (8 - MAX_OF_ONE)
+    refused = next(one.result() for one in asked if one.result().status_code == 503)
+    assert refused.headers["retry-after"] == "5"
+    assert alice.get(path).status_code == 200
 
 
 def test_months_are_those_of_utc_and_the_newest_comes_first() -> None:

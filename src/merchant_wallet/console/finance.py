@@ -34,7 +34,8 @@ from merchant_wallet.web.finance_documents import MAX_MOVEMENTS, make_report, ma
 from merchant_wallet.web.finance_tables import render_report, render_solvency
 from merchant_wallet.web.kinds import name_account_kind, name_kind
 from merchant_wallet.web.languages import N_
-from merchant_wallet.web.pdf.document import Document, DocumentTooLong, make_pdf
+from merchant_wallet.web.pdf.document import Document, DocumentTooLong
+from merchant_wallet.web.pdf.download import PdfDownload
 
 FINANCE: Final = "/console/finance"
 SOLVENCY: Final = f"{FINANCE}/solvency"
@@ -228,7 +229,7 @@ async def send_report(request: ConsoleRequest, conn: Connection) -> Response:
     document = make_report(
         report, asked.name, request.client.language, settings.invoice_issuer, request.at_ms, notes
     )
-    return await send_pdf(request, document, f"report-{asked.file_name}")
+    return send_pdf(request, document, f"report-{asked.file_name}")
 
 
 def _list_notes(request: ConsoleRequest, report: Report) -> list[str]:
@@ -261,7 +262,7 @@ async def send_statement(request: ConsoleRequest, conn: Connection) -> Response:
     listed = None if len(found) > MAX_MOVEMENTS else found
     issuer = request.context.settings.invoice_issuer
     document = make_statement(report, asked.name, listed, request.client.language, issuer, request.at_ms)
-    return await send_pdf(request, document, f"statement-{asked.file_name}")
+    return send_pdf(request, document, f"statement-{asked.file_name}")
 
 
 async def _read_file(request: ConsoleRequest, conn: Connection) -> tuple[Asked, Report]:
@@ -280,13 +281,12 @@ def _check_complete(request: ConsoleRequest) -> None:
         raise HTTPException(503, headers={"retry-after": "2"})
 
 
-async def send_pdf(request: ConsoleRequest, document: Document, name: str) -> Response:
+def send_pdf(request: ConsoleRequest, document: Document, name: str) -> Response:
     """A document as a download."""
     try:
-        content = await make_pdf(document)
+        return PdfDownload(request.operator.operator_id, document, name, request.context.responses.headers())
     except DocumentTooLong as refused:
         raise HTTPException(413, str(refused)) from None
-    return Response(content, headers=_file_headers(request, f"{name}.pdf", "application/pdf"))
 
 
 def _file_headers(request: ConsoleRequest, name: str, content_type: str) -> dict[str, str]:

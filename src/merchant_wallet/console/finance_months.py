@@ -145,7 +145,7 @@ async def send_invoice(request: ConsoleRequest, conn: Connection) -> Response:
     if found is None or request.merchant_id not in (None, found.merchant_id):
         raise HTTPException(404)
     document = make_invoice(found, request.client.language, found.issued_ms)
-    return await send_pdf(request, document, f"invoice-{found.name}")
+    return send_pdf(request, document, f"invoice-{found.name}")
 
 
 async def show_files(request: ConsoleRequest, conn: Connection) -> Response:

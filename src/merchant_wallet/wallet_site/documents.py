@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypedDict
 
 from psycopg import AsyncConnection
-from starlette.responses import Response
 
 from merchant_wallet.merchants.brand import Brand, read_logo
 from merchant_wallet.sub_users.activity import ActivityLine, WalletShown
@@ -42,12 +41,6 @@ class Dress(TypedDict):
     logo: bytes | None
     accent: str
     footer: str
-
-
-def answer_pdf(headers: dict[str, str], content: bytes, name: str) -> Response:
-    """A PDF file to keep."""
-    shown = {**headers, "content-disposition": f'attachment; filename="{name}"'}
-    return Response(content, headers=shown, media_type="application/pdf")
 
 
 def write_statement(

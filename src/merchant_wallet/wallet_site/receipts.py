@@ -29,7 +29,7 @@ from merchant_wallet.wallet_site import documents, sentences
 from merchant_wallet.wallet_site.request import WalletRequest, show_message
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.languages import N_, translate
-from merchant_wallet.web.pdf.document import make_pdf
+from merchant_wallet.web.pdf.download import PdfDownload
 
 PATH: Final = "/w/receipt"
 
@@ -79,8 +79,8 @@ async def _download(http: Request, context: PageContext, found: Receipt) -> Resp
     async with context.connections.take() as home:
         dress = await documents.find_dress(home, found.brand, say, sandbox=context.settings.sandbox)
     document = documents.write_receipt(found.line, found.brand, say, language, context.clock(), dress)
-    content = await make_pdf(document)
-    return documents.answer_pdf(context.responses.headers(), content, f"receipt-{found.line.entry_id}.pdf")
+    whose = (found.link.merchant_id, found.link.user_id)
+    return PdfDownload(whose, document, f"receipt-{found.line.entry_id}", context.responses.headers())
 
 
 async def _read(context: PageContext, link: ReceiptLink) -> Receipt | None:

@@ -20,7 +20,8 @@ from merchant_wallet.sub_users.activity import MAX_PAGE, ActivityLine
 from merchant_wallet.wallet_site import documents
 from merchant_wallet.wallet_site.documents import Month, Statement
 from merchant_wallet.wallet_site.request import Connection, WalletRequest
-from merchant_wallet.web.pdf.document import MAX_ROWS, DocumentTooLong, make_pdf
+from merchant_wallet.web.pdf.document import MAX_ROWS, DocumentTooLong
+from merchant_wallet.web.pdf.download import PdfDownload
 
 MONTHS_SHOWN: Final = 12
 
@@ -49,7 +50,8 @@ async def download_statement(request: WalletRequest, conn: Connection) -> Respon
         document = documents.write_statement(
             statement, request.wallet, request.translate, request.client.language, request.at_ms, dress
         )
-        made = await make_pdf(document)
+        whose, name = (request.merchant_id, request.user_id), f"statement-{month.name}"
+        return PdfDownload(whose, document, name, request.context.responses.headers())
     except DocumentTooLong as error:
         problem = request.translate(str(error))
         months = list_months(request.at_ms)
@@ -61,7 +63,6 @@ async def download_statement(request: WalletRequest, conn: Connection) -> Respon
             archived_ms=None,
             problem=problem,
         )
-    return documents.answer_pdf(request.context.responses.headers(), made, f"statement-{month.name}.pdf")
 
 
 def list_months(at_ms: int) -> list[Month]:

@@ -89,21 +89,25 @@ class Document(msgspec.Struct, frozen=True):
         return sum([len(part.rows) for part in self.parts if isinstance(part, Table | Facts)])
 
 
-_BUILDER: Final = ThreadPoolExecutor(1, thread_name_prefix="pdf")
+BUILDER: Final = ThreadPoolExecutor(1, thread_name_prefix="pdf")
 """One thread builds all documents of a process, so that they leave the others' threads alone."""
+
+
+def check_length(document: Document) -> None:
+    """Raise DocumentTooLong if a document has too many rows."""
+    if document.row_count > MAX_ROWS:
+        raise DocumentTooLong
 
 
 async def make_pdf(document: Document) -> bytes:
     """The bytes of a document. Raises DocumentTooLong."""
-    if document.row_count > MAX_ROWS:
-        raise DocumentTooLong
-    return await asyncio.get_running_loop().run_in_executor(_BUILDER, build_pdf, document)
+    check_length(document)
+    return await asyncio.get_running_loop().run_in_executor(BUILDER, build_pdf, document)
 
 
 def build_pdf(document: Document) -> bytes:
     """The same, here and now. Raises DocumentTooLong."""
-    if document.row_count > MAX_ROWS:
-        raise DocumentTooLong
+    check_length(document)
     # The library takes a third of a second to import, and most processes never make a document.
     from merchant_wallet.web.pdf.layout import lay_out
 
