@@ -5,6 +5,7 @@ from tests.reporting.conftest import ReportingScene, evm_of
 from tests.reporting.test_search import HASH, sign_payout
 
 from merchant_wallet.base.addresses import to_eip55, to_tron
+from merchant_wallet.reporting import search_parts
 from merchant_wallet.reporting.search_parts import MAX_OF_A_KIND, find_parts
 from merchant_wallet.web.templates import shorten
 
@@ -82,6 +83,25 @@ async def test_of_each_kind_there_are_only_so_many(scene: ReportingScene) -> Non
 async def test_odd_texts_find_nothing_and_break_nothing(scene: ReportingScene, text: str) -> None:
     await scene.open_shop("Shop")
     assert await find_parts(scene.conn, scene.cells, text) == []
+
+
+async def test_of_ids_that_begin_alike_only_so_many_are_compared_with_an_end(
+    scene: ReportingScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_parts, "MAX_LOOKED", 3)
+    shop = await scene.open_shop("Shop")
+    users = [await scene.register(shop, f"player-{number}") for number in range(5)]
+    for user in users:
+        await scene.pay_out(shop, user, 1)
+    orders = [await scene.order(shop) for _ in range(5)]
+    names = [order.mc_order_id for order in orders]
+    paid = [f"out-{int(names[0].removeprefix('w-')) - 5 + number}" for number in range(5)]
+    for looked_at, beyond in (("player-…2", "player-…4"), (f"w-…{names[0][-1]}", f"w-…{names[4][-1]}")):
+        assert len(await find(scene, looked_at)) == 1, looked_at
+        assert await find(scene, beyond) == set(), beyond
+    assert await find(scene, f"out-…{paid[0][-1]}") == {("entry", shop)}
+    assert await find(scene, f"out-…{paid[3][-1]}") == set()
+    assert await find(scene, names[4]) == {("order", shop)}, "what is typed completely is found"
 
 
 def test_what_pages_shorten_is_found_by_its_shortened_form() -> None:

@@ -3,6 +3,8 @@
 Rules:
 - Every look-up reads a few rows of an index, in each cell by itself. With a merchant's id nothing of another
   merchant is found.
+- A merchant's ids often begin alike. Of a shortened one only the first `MAX_LOOKED` ids with its beginning are
+  compared with its end.
 - The beginnings of texts are found by indexes in the database's own order. A database whose order is not by
   characters (not C) may find fewer of them. What is typed completely is always found.
 """
@@ -32,6 +34,8 @@ from merchant_wallet.reporting.search_words import LAST_TEXT, LEAST_NAME, LEAST_
 
 QUERIES: Final = Queries(Path(__file__).with_name("search_parts.sql"))
 MAX_OF_A_KIND: Final = 8
+MAX_LOOKED: Final = 20_000
+"""The most texts with one beginning that are compared with a shortened text's end."""
 MAX_RANGES: Final = 500
 """The most ranges of ids that are looked into. A longer beginning leaves fewer."""
 _WITHDRAW: Final = "withdraw"
@@ -190,6 +194,7 @@ async def _fetch(
         "beyond": word.beyond,
         "tail": word.tail,
         "last": LAST_TEXT,
+        "looked": MAX_LOOKED,
         "merchant_id": merchant_id,
         "limit": limit,
         **values,

@@ -13,15 +13,16 @@ merchant_id <> all (array(select merchant_id from book where not is_open))
 (x.merchant_id = %(merchant_id)s::bigint or (%(merchant_id)s::bigint is null and x.{open_books}))
 
 -- name: find_users_by_ext
--- Sub-users whose extUserId begins so.
+-- Sub-users whose extUserId begins so. For an end, only the first so many with the beginning are looked at.
 select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id
   from merchant m
  cross join lateral (
-       select * from sub_user u
-        where u.merchant_id = m.merchant_id
-          and u.ext_user_id collate "C" >= %(head)s::text and u.ext_user_id collate "C" < %(beyond)s::text
-          and right(u.ext_user_id, length(%(tail)s::text)) = %(tail)s::text
-        order by u.ext_user_id collate "C" limit %(limit)s::int) u
+       select * from (
+           select * from sub_user u
+            where u.merchant_id = m.merchant_id
+              and u.ext_user_id collate "C" >= %(head)s::text and u.ext_user_id collate "C" < %(beyond)s::text
+            order by u.ext_user_id collate "C" limit %(looked)s::int) u
+        where right(u.ext_user_id, length(%(tail)s::text)) = %(tail)s::text limit %(limit)s::int) u
  where {wanted_books}
  order by u.ext_user_id collate "C", u.merchant_id limit %(limit)s::int;
 
@@ -77,26 +78,32 @@ select min(merchant_id) as merchant_id, low, min(address) as address, count(dist
  group by low order by low limit %(limit)s::int;
 
 -- name: find_orders_by_name
--- Orders whose mcOrderId begins so.
+-- Orders whose mcOrderId begins so. For an end, only the first so many with the beginning are looked at.
 select w.merchant_id, m.name as merchant_name, w.order_id, w.mc_order_id, w.amount as units
   from merchant m
- cross join lateral (select * from withdrawal w
-                      where w.merchant_id = m.merchant_id and w.mc_order_id >= %(head)s::text and w.mc_order_id < %(beyond)s::text
-                        and starts_with(w.mc_order_id, %(head)s::text)
+ cross join lateral (select * from (
+                        select * from withdrawal w
+                         where w.merchant_id = m.merchant_id and w.mc_order_id >= %(head)s::text
+                           and w.mc_order_id < %(beyond)s::text
+                         order by w.mc_order_id limit %(looked)s::int) w
+                      where starts_with(w.mc_order_id, %(head)s::text)
                         and right(w.mc_order_id, length(%(tail)s::text)) = %(tail)s::text
-                      order by w.mc_order_id limit %(limit)s::int) w
+                      limit %(limit)s::int) w
  where {wanted_books}
  order by w.mc_order_id, w.merchant_id limit %(limit)s::int;
 
 -- name: find_entries_by_name
--- Entries, apart from orders, whose mcOrderId begins so.
+-- Entries, apart from orders, whose mcOrderId begins so, among the first so many with the beginning.
 select e.merchant_id, m.name as merchant_name, e.entry_id, e.kind::text as kind, e.mc_order_id::text as mc_order_id
   from merchant m
- cross join lateral (select * from entry e
-                      where e.merchant_id = m.merchant_id and e.mc_order_id >= %(head)s::text and e.mc_order_id < %(beyond)s::text
-                        and starts_with(e.mc_order_id, %(head)s::text) and e.kind <> 'withdraw'
+ cross join lateral (select * from (
+                        select * from entry e
+                         where e.merchant_id = m.merchant_id and e.mc_order_id >= %(head)s::text
+                           and e.mc_order_id < %(beyond)s::text
+                         order by e.mc_order_id limit %(looked)s::int) e
+                      where starts_with(e.mc_order_id, %(head)s::text) and e.kind <> 'withdraw'
                         and right(e.mc_order_id, length(%(tail)s::text)) = %(tail)s::text
-                      order by e.mc_order_id limit %(limit)s::int) e
+                      limit %(limit)s::int) e
  where {wanted_books}
  order by e.mc_order_id::text, e.merchant_id limit %(limit)s::int;
 
