@@ -100,6 +100,19 @@ def test_what_is_no_picture_of_a_fair_size_is_refused(upload: bytes, told: str) 
         encode_logo(upload)
 
 
+def repeat_last_scan(jpeg: bytes, times: int) -> bytes:
+    """A progressive JPEG whose last scan comes again and again: each time all pixels are worked through."""
+    last = jpeg.rindex(b"\xff\xda")
+    return jpeg[:-2] + jpeg[last:-2] * times + jpeg[-2:]
+
+
+def test_a_picture_in_a_thousand_scans_is_refused_before_it_is_decoded() -> None:
+    jpeg = draw("JPEG", progressive=True)
+    assert encode_logo(repeat_last_scan(jpeg, 10))
+    with pytest.raises(LogoRefused, match="Save it again as PNG"):
+        encode_logo(repeat_last_scan(jpeg, 1000))
+
+
 def test_an_icon_is_square_and_leaves_room_to_be_cut_round() -> None:
     with Image.open(io.BytesIO(draw_icon(encode_logo(draw()), 192, "#ffffff"))) as icon:
         assert icon.size == (192, 192)

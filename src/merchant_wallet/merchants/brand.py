@@ -28,15 +28,20 @@ QUERIES: Final = Queries(Path(__file__).with_name("brand.sql"))
 MAX_UPLOAD_BYTES: Final = 1_048_576
 MAX_FILE_BYTES: Final = 262_144
 MAX_PIXELS: Final = 16_000_000
+MAX_SCANS: Final = 100
+"""A JPEG is a number of scans, and each costs time for all of its pixels. Usual ones have at most a dozen."""
 MIN_SIDE: Final = 48
 SIDES: Final = (512, 384, 256, 128)
 """The longest side of the stored picture: the first that keeps the file below its limit."""
 MAX_UPLOADS_A_DAY: Final = 50
 DAY_MS: Final = 86_400_000
 FORMATS: Final = ("PNG", "JPEG")
+_JPEG_START: Final = b"\xff\xd8"
+_JPEG_SCAN: Final = b"\xff\xda"
 
 NO_PICTURE: Final = "This is not a PNG or JPEG picture."
 TOO_LARGE: Final = "This picture is too large: at most 1 MB and 16 million pixels."
+TOO_MANY_SCANS: Final = "This picture takes too long to read. Save it again as PNG."
 TOO_SMALL: Final = "This picture is too small: each side needs at least 48 pixels."
 TOO_MANY: Final = "Too many logos were uploaded today. Try again tomorrow."
 
@@ -90,6 +95,8 @@ def encode_logo(upload: bytes) -> bytes:
 
     if len(upload) > MAX_UPLOAD_BYTES:
         raise LogoRefused(TOO_LARGE)
+    if upload.startswith(_JPEG_START) and upload.count(_JPEG_SCAN) > MAX_SCANS:
+        raise LogoRefused(TOO_MANY_SCANS)
     try:
         with Image.open(BytesIO(upload), formats=FORMATS) as opened:
             # Only the head was read so far. A small file may be a huge picture.

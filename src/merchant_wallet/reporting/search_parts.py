@@ -3,8 +3,8 @@
 Rules:
 - Every look-up reads a few rows of an index, in each cell by itself. With a merchant's id nothing of another
   merchant is found.
-- A merchant's ids often begin alike. Of a shortened one only the first `MAX_LOOKED` ids with its beginning are
-  compared with its end.
+- A merchant's ids often begin alike. Of a shortened one, only the first `MAX_LOOKED` ids with its beginning
+  are compared with its end.
 - The beginnings of texts are found by indexes in the database's own order. A database whose order is not by
   characters (not C) may find fewer of them. What is typed completely is always found.
 """
