@@ -191,8 +191,11 @@ def test_what_is_typed_wrongly_is_told_and_not_an_error(
         "file=movements",
         "file=x&from=2026-01-01&to=2026-01-02",
         "file=audit&from=2026-02-01&to=2026-01-01",
+        "file=audit&from=２０２６-０１-０１&to=2026-01-02",
     ):
         assert person.get(f"{FINANCE}/files/send?{query}").status_code == 422
     bad_zone = "file=audit&from=2026-01-01&to=2026-01-02&zone=Mars"
     assert person.get(f"{FINANCE}/files/send?{bad_zone}").status_code == 422
     assert person.get(f"{FINANCE}/statement.pdf").headers["location"].startswith(FINANCE)
+    for place in ("9999999999-1", "2026-99999999", "x"):
+        assert person.get(f"{FINANCE}/invoices?after={place}").status_code == 200

@@ -135,7 +135,7 @@ async def show_invoices(request: ConsoleRequest, conn: Connection) -> Response:
 
 def _read_before(text: str) -> tuple[int, int]:
     year, _, number = text.partition("-")
-    is_name = year.isdecimal() and number.isdecimal() and len(text) < 15
+    is_name = year.isdecimal() and number.isdecimal() and len(year) == 4 and len(number) <= 9
     return (int(year), int(number)) if is_name else invoices.LAST
 
 
