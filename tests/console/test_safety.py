@@ -214,6 +214,33 @@ def test_one_person_drops_a_held_deposit_with_a_reason(till: Till, people: Peopl
     assert "not held any more" in read_text(told.follow(told.post(f"{url}/drop", {"reason": "x"})).text)
 
 
+def test_what_screening_holds_is_refused_there_before_it_is_dropped(till: Till, people: People) -> None:
+    tx_hash, platform = arrive(till.shop, "held"), till.platform
+    platform.rows(
+        "insert into screening (merchant_id, chain, tx_hash, log_index, address, amount, facts, state, begun_ms,"
+        " changed_ms) values (%s, 'ERC20', %s, 0, %s, 5, '{}', 'held', 1, 1)",
+        *(till.shop.merchant_id, tx_hash, b"a" * 20),
+    )
+    ann = people.signed_in("operator")
+    url, why = f"{DEPOSITS}/ERC20/{tx_hash}/0", {"reason": "stolen"}
+    told = ann.follow(ann.post(f"{url}/drop", why))
+    assert "Screening holds it: decide there first." in read_text(told.text)
+    assert platform.rows("select count(*) from asked_act") == [(0,)]
+    # The worker looks, too: it may have been held meanwhile.
+    platform.rows("update screening set state = 'open'")
+    asked = people.again(ann).post(f"{url}/drop", why).headers["location"]
+    platform.rows("update screening set state = 'held'")
+    work(platform)
+    assert "Screening holds it" in read_text(people.again(ann).page(asked))
+    platform.rows("update screening set state = 'refused'")
+    page = people.again(ann).page(url)
+    assert "Screening refused it: it is not credited" in page
+    assert f'action="{url}/drop"' in page
+    people.again(ann).post(f"{url}/drop", why)
+    work(platform)
+    assert platform.rows("select status from deposit where tx_hash = %s", tx_hash) == [("dropped",)]
+
+
 def test_two_people_record_what_was_moved_by_hand(till: Till, people: People) -> None:
     ann, ben = people.signed_in("operator"), people.signed_in("operator")
     form = {"chain": "TRC20", "direction": "IN", "amount": "5,000.5", "tx_hash": "AB" * 32, "reason": "float"}

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from psycopg import AsyncConnection
 from tests.callbacks.receiver import Receiver, open_receiver
 from tests.deposits.conftest import (
     COIN,
@@ -21,7 +22,8 @@ from tests.screening.provider import SECRET, is_signed, say
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.deposits import deposit_store
-from merchant_wallet.deposits.crediting import RETRY_DELAY_MS, CreditingWorker
+from merchant_wallet.deposits.crediting import RETRY_DELAY_MS, CreditingWorker, Withheld
+from merchant_wallet.deposits.deposit_store import DueDeposit
 from merchant_wallet.processes.screening import DecisionFollower, make_deposit_screen
 from merchant_wallet.screening import decisions, store
 from merchant_wallet.screening.address_list import ListFile
@@ -116,6 +118,38 @@ def test_a_held_or_refused_deposit_is_credited_only_after_its_release(
             assert await follow(scene) == 1
             assert await worker.credit_due() == 1
             assert (await scene.status_of(sent), len(provider.received)) == ("credited", 1)
+            await scene.expect_sound()
+
+    in_each_layout(scenario)
+
+
+def test_a_release_before_the_deposit_is_noted_as_held_is_not_lost(in_each_layout: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        async with open_receiver() as provider:
+            provider.behave = say("hold")
+            (sent,) = await arrive(scene, FakeChainReader(), ("ulla", 5 * COIN))
+            hook = ScreeningHook(
+                f"http://127.0.0.1:{provider.port}/screen", SECRET, timeout_ms=5000, clock=scene.clock
+            )
+            scene.closing.push_async_callback(hook.close)
+            inner = make_deposit_screen(Screener(hook=hook, clock=scene.clock))
+
+            async def screen(home: AsyncConnection, due: DueDeposit) -> Withheld | None:
+                withheld = await inner(home, due)
+                found = await find(scene, sent)
+                if withheld is not None and found.decided_ms is None:
+                    # Home knows that it is held, its cell does not know it yet.
+                    await decisions.release(scene.home, found, "operator:ann", scene.clock())
+                    assert await follow(scene) == 1
+                return withheld
+
+            worker = CreditingWorker(
+                scene.connect_home, scene.connect, scene.book, screen_deposit=screen, clock=scene.clock
+            )
+            scene.closing.push_async_callback(worker.close)
+            assert await worker.credit_due() == 0
+            assert await worker.credit_due() == 1
+            assert await scene.status_of(sent) == "credited"
             await scene.expect_sound()
 
     in_each_layout(scenario)

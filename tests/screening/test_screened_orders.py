@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+from typing import Any
 
 import pytest
 from tests.callbacks.receiver import Behaviour, Received, Writer, hang, raw
@@ -15,8 +16,11 @@ from tests.withdrawals.conftest import ERC20_ADDRESS, MERCHANT_ID, TRC20_ADDRESS
 
 from merchant_wallet.base.addresses import format_address, parse_evm
 from merchant_wallet.book.outcomes import Withdrawal
+from merchant_wallet.chains.protocol import Blocked
+from merchant_wallet.processes.screening import make_order_screen
 from merchant_wallet.screening import asking, decisions, store
 from merchant_wallet.screening.hook import REST_S, Answer
+from merchant_wallet.screening.screener import Screener
 from merchant_wallet.screening.screening_states import State
 from merchant_wallet.screening.verdicts import Verdict
 
@@ -84,6 +88,35 @@ def test_a_held_order_waits_and_is_paid_when_a_person_releases_it(in_each_layout
             assert await count_signed(scene) == 1
             assert await shop.pay(payer, order) == PAID
             assert len(scene.provider.received) == 1
+
+    in_each_layout(scenario)
+
+
+@pytest.mark.parametrize("is_refused", [False, True], ids=["released", "refused"])
+def test_what_a_person_decides_while_an_attempt_ends_is_carried_out_at_once(
+    in_each_layout: InShop, is_refused: bool
+) -> None:
+    async def scenario(shop: Shop) -> None:
+        async with open_screened(shop) as scene:
+            scene.provider.behave = say("hold")
+            inner = make_order_screen(Screener(hook=scene.hook(), clock=shop.clock))
+
+            async def screen(home: Any, cell: Any, merchant_id: int, withdrawal: Withdrawal) -> None:
+                try:
+                    await inner(home, cell, merchant_id, withdrawal)
+                except Blocked:
+                    # The attempt knows that the order is held, and has not let it rest yet.
+                    found = await scene.screening(withdrawal.order_id)
+                    decide = decisions.refuse if is_refused else decisions.release
+                    await decide(shop.connection, found, "operator:ann", shop.clock())
+                    assert await scene.follow() == 1
+                    raise
+
+            payer = shop.payer(screen_order=screen)
+            order = await shop.order()
+            assert await shop.turn(payer) == 1
+            assert await shop.turn(payer) == 1, "no time has passed"
+            assert await shop.pay(payer, order) == (REFUNDED if is_refused else PAID)
 
     in_each_layout(scenario)
 

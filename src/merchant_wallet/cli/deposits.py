@@ -280,8 +280,7 @@ def _decide(
                 else f"No such deposit of {tx_hash} is held: `deposits show` shows the status of each."
             )
         (one,) = held
-        if is_released:
-            await _refuse_screened(session, one)
+        await _refuse_screened(session, one, is_released=is_released)
         action = "deposits.release" if is_released else "deposits.drop"
         subject = f"deposit {one.chain} {one.tx_hash}:{one.log_index}"
         status = "pending" if is_released else "dropped"
@@ -303,12 +302,14 @@ def _decide(
     terminal.print_answer(run(data, act), as_json)
 
 
-async def _refuse_screened(session: Session, one: "DepositLine") -> None:
-    """Refuse to release what screening holds: that takes two people."""
+async def _refuse_screened(session: Session, one: "DepositLine", *, is_released: bool) -> None:
+    """Refuse what is decided in screening: two people release there, one refuses."""
     from merchant_wallet.screening import store
 
     found = await store.find_hold(session.conn, one.chain, one.tx_hash, one.log_index)
-    if found is not None and (one.cause or "").startswith("screening "):
+    if not is_released and found is not None and found.waits_for_person:
+        raise Failure(f"Screening holds it: first `merchant-wallet screening refuse {found.screening_no}`.")
+    if is_released and found is not None and (one.cause or "").startswith("screening "):
         raise Failure(f"Screening holds it: `merchant-wallet screening release {found.screening_no}`.")
 
 

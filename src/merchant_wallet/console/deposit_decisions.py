@@ -1,7 +1,7 @@
 """Decisions about held deposits: two people credit one, one person drops it. A worker carries them out.
 
 Rules: the deposit's page has both. In the sandbox one person is enough. Both need a reason. What screening
-holds is released there.
+holds is released or refused there. What it refused may be dropped.
 """
 
 from typing import Final
@@ -54,7 +54,11 @@ async def release(request: ConsoleRequest, conn: Connection) -> Response:
 
 async def drop(request: ConsoleRequest, conn: Connection) -> Response:
     """Never credit a held deposit."""
-    return await _ask(request, conn, await _find(request, conn), kinds.DROP_DEPOSIT)
+    line = await _find(request, conn)
+    hold = await store.find_hold(conn, line.chain, line.tx_hash, line.log_index)
+    if hold is not None and hold.waits_for_person:
+        return request.redirect(_url_of(line), SCREENED, tone=flash.WARN)
+    return await _ask(request, conn, line, kinds.DROP_DEPOSIT)
 
 
 async def _ask(request: ConsoleRequest, conn: Connection, line: DepositLine, kind: str) -> Response:

@@ -122,11 +122,18 @@ class CreditingWorker:
             elif result is None:
                 cleared.append(each)
             elif result.is_held:
-                log.error("deposit held", **_make_log_fields(each), cause=result.cause)
-                await deposit_store.hold_screened(await self._cell.get(), each, result.cause)
+                await self._hold_screened(screen, each, result.cause)
             else:
                 await self._postpone(each, result.cause)
         return cleared
+
+    async def _hold_screened(self, screen: ScreenDeposit, due: DueDeposit, cause: str) -> None:
+        log.error("deposit held", **_make_log_fields(due), cause=cause)
+        cell = await self._cell.get()
+        await deposit_store.hold_screened(cell, due, cause)
+        # A person may have released it before the cell knew that it is held.
+        if await screen(await self._home.get(), due) is None:
+            await deposit_store.clear_screened(cell, due.merchant_id, due.key)
 
     async def _record_blocks(self, due: Sequence[DueDeposit]) -> list[DueDeposit]:
         """Record in home which block each transaction is credited from. Returns the deposits of those blocks.

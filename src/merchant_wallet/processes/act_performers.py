@@ -136,10 +136,10 @@ async def _decide_deposit(base: Base, running: Running, *, is_released: bool) ->
     act, arguments = running.act, running.act.arguments
     assert act.merchant_id is not None, "a deposit has a merchant"
     place = (arguments["chain"], arguments["txHash"], int(arguments["logIndex"]))
-    if is_released:
-        async with await base.cells.connect_home() as home:
-            if await screening.find_hold(home, *place) is not None:
-                raise ActFailed(SCREENED)
+    async with await base.cells.connect_home() as home:
+        hold = await screening.find_hold(home, *place)
+    if hold is not None and (is_released or hold.waits_for_person):
+        raise ActFailed(SCREENED)
     async with await _connect_to_book(base, act.merchant_id) as cell:
         decided = await deposit_store.decide(
             cell,

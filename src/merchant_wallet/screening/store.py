@@ -64,6 +64,11 @@ class Screening(msgspec.Struct, frozen=True):
         """Whether it may be paid or credited."""
         return self.state in CLEARED
 
+    @property
+    def waits_for_person(self) -> bool:
+        """Whether a person must release or refuse it."""
+        return self.state is State.HELD
+
     def allows(self, event: Event) -> bool:
         """Whether an event is possible now."""
         return allows(self.state, event, is_order=self.is_order)

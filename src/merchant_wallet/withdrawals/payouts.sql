@@ -129,9 +129,14 @@ update payout_signed set broadcast_ms = %(now_ms)s::bigint
 
 -- name: release
 -- Releases the claim, with what is to be done next. The order rests until the given moment. An unchanged obstacle keeps the time
--- when it began.
+-- when it began. An order that waits for screening does not rest if a person has decided about it meanwhile.
 update payout
-   set claimed_until_ms = %(until_ms)s::bigint, failures = %(failures)s::int, phase = coalesce(%(phase)s::text, phase),
+   set claimed_until_ms = case when %(obstacle_kind)s::text in ('screening', 'screening_away', 'payout_rule', 'payout_hours')
+                                and exists (select from screening c
+                                             where c.merchant_id = %(merchant_id)s::bigint and c.order_id = %(order_id)s::bigint
+                                               and c.decided_ms is not null)
+                               then %(now_ms)s::bigint else %(until_ms)s::bigint end,
+       failures = %(failures)s::int, phase = coalesce(%(phase)s::text, phase),
        obstacle_kind = %(obstacle_kind)s::text, obstacle_cause = %(obstacle_cause)s::text,
        obstacle_ms = case when %(obstacle_kind)s::text is null then null
                           when obstacle_kind = %(obstacle_kind)s::text then obstacle_ms
