@@ -217,8 +217,8 @@ def test_one_person_drops_a_held_deposit_with_a_reason(till: Till, people: Peopl
 def test_what_screening_holds_is_refused_there_before_it_is_dropped(till: Till, people: People) -> None:
     tx_hash, platform = arrive(till.shop, "held"), till.platform
     platform.rows(
-        "insert into screening (merchant_id, chain, tx_hash, log_index, address, amount, facts, state, begun_ms,"
-        " changed_ms) values (%s, 'ERC20', %s, 0, %s, 5, '{}', 'held', 1, 1)",
+        "insert into screening (merchant_id, chain, tx_hash, log_index, address, amount, facts, state,"
+        " begun_ms, changed_ms) values (%s, 'ERC20', %s, 0, %s, 5, '{}', 'held', 1, 1)",
         *(till.shop.merchant_id, tx_hash, b"a" * 20),
     )
     ann = people.signed_in("operator")
