@@ -121,7 +121,7 @@ def test_an_operator_stops_payouts_and_an_approved_order_says_that_it_waits(
     dialog.get_by_label("Reason").fill(CAUSE)
     dialog.get_by_role("button", name="Stop payouts").click()
     expect(page.locator(".toast")).to_contain_text("nothing new is signed on TRC20")
-    expect(page.locator(".banner")).to_contain_text("operator:mei.stops")
+    expect(page.locator(".banner")).to_contain_text("mei.stops")
     page.goto(f"{QUEUE}/{order}")
     page.get_by_role("button", name="Approve").click()
     dialog = page.get_by_role("dialog", name="Approve this order?")

@@ -73,7 +73,7 @@ def test_every_page_shows_a_stop_with_its_actor_cause_and_time(till: Till, peopl
     ):
         told = banner(owner, path)
         assert "Payouts on TRC20 are stopped" in told, path
-        assert f"cli:ann · {CAUSE} · since " in told, path
+        assert f"ann, on the command line · {CAUSE} · since " in told, path
 
 
 def test_a_frozen_wallet_is_shown_like_a_stop(till: Till, people: People) -> None:
@@ -146,7 +146,7 @@ def test_an_approval_says_that_nothing_is_paid_while_the_chain_is_stopped(till: 
     assert "Approved, and not paid yet: Payouts on TRC20 are stopped." in decide(operator, "approve", order)
     page = read_text(operator.page(f"{QUEUE}/{order}"))
     assert "Payment on the chain Payouts on TRC20 are stopped" in page, "the order's life"
-    assert f"Payouts on TRC20 are stopped cli:ann: {CAUSE}" in page, "the notice"
+    assert f"Payouts on TRC20 are stopped ann, on the command line: {CAUSE}" in page, "the notice"
     listed = read_text(operator.page(f"{QUEUE}/all?merchant={till.shop.merchant_id}"))
     assert "Pending Payouts on TRC20 are stopped" in listed
 
@@ -240,7 +240,7 @@ def test_one_person_stops_payouts_with_a_reason_that_the_audit_log_keeps(till: T
     assert banner(operator, "/console") == ""
     told = operator.follow(operator.post(f"{PAYOUTS}/TRC20/stop", {"reason": CAUSE}))
     assert "Stopped: nothing new is signed on TRC20." in read_text(told.text)
-    assert f"operator:{operator.name} · {CAUSE} · since" in banner(operator, "/console")
+    assert f"{operator.name} · {CAUSE} · since" in banner(operator, "/console")
     again = operator.follow(operator.post(f"{PAYOUTS}/TRC20/stop", {"reason": "more"}))
     assert "You had stopped it before" in read_text(again.text)
     assert audit(till.platform, "wallet TRC20")[subject_before:] == [

@@ -133,11 +133,12 @@ def test_a_proposal_waits_for_another_person_with_its_right(shop: Shop, people: 
     assert items(ann) == {}
     assert len(items(ben)) == 1
     assert f'href="{url}"' in ben.page(INBOX)
+    assert [one for one in items(ben) if f"{ann.name} proposes other settings of a merchant" in one]
     made = owner.post("/console/operators/new", {"name": "zoe", "role": "operator", "reason": "she is new"})
     proposal_of(made)
     assert len(items(ben)) == 1, "only an owner decides about operators"
     assert len(items(owner)) == 1, "its own proposal is not the owner's"
-    assert len(items(people.signed_in("owner"))) == 2
+    assert list(items(people.signed_in("owner")))[-1] == f"{owner.name} proposes a new operator: zoe"
     ben.post(f"{url}/refuse", {"reason": "no"})
     assert items(ben) == {}
 
@@ -167,7 +168,7 @@ def test_whatever_else_waits_is_listed_with_a_link_that_opens(
     platform.rows("update failed_sign_in set failures = 10")
     found = items(ann)
     expected = (
-        "are stopped by cli:ann",
+        "are stopped by ann, on the command line",
         "is frozen until an operator has looked",
         "too little coin for the network fee of 1 order",
         "Books and chain differ on ERC20",

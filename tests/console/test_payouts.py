@@ -24,7 +24,7 @@ def test_resuming_takes_a_second_person_and_a_reason(till: Till, people: People)
     proposal = proposed.headers["location"]
     assert "Proposed. It takes effect when another person accepts it." in read_text(ann.follow(proposed).text)
     assert "Payouts on TRC20 are stopped" in banner(ann, "/console"), "a proposal resumes nothing"
-    assert f"operator:{ann.name} proposed it: {WHY}" in read_text(ben.page(PAYOUTS))
+    assert f"{ann.name} proposed it: {WHY}" in read_text(ben.page(PAYOUTS))
     told = read_text(ben.page(proposal))
     # Both stops may be of the same millisecond.
     assert all(cause in told for cause in ("reconciliation: 12 USDT are missing", f"operator:carol: {CAUSE}"))
@@ -61,7 +61,7 @@ def test_what_is_not_stopped_can_not_be_resumed(till: Till, people: People) -> N
 def test_an_auditor_reads_who_stopped_what_and_is_offered_nothing(till: Till, people: People) -> None:
     stop(till.platform)
     page = people.signed_in("auditor").page(PAYOUTS)
-    assert f"Stopped by cli:ann {CAUSE}" in read_text(page)
+    assert f"Stopped by ann, on the command line {CAUSE}" in read_text(page)
     assert "data-opens" not in page.split('<div class="console-page"')[1]
 
 

@@ -31,7 +31,7 @@ def test_what_waits_is_told_once_by_a_signed_webhook_with_a_link(tells: Run) -> 
         (told,) = scene.told("ann")
         (item,) = told["data"]["items"]
         assert (told["type"], item["kind"], item["isEscalated"]) == ("inbox.items", "stop", False)
-        assert item["text"] == "Payouts on TRC20 are stopped by cli:zoe"
+        assert item["text"] == "Payouts on TRC20 are stopped by zoe, on the command line"
         (sent,) = await scene.sent_to(ann)
         assert (sent.state, sent.attempt_no, sent.is_doubtful) == (SENT, 1, False)
         assert item["url"] == f"{SITE.url}/console/inbox/messages/{sent.notification_no}/0"
@@ -75,7 +75,7 @@ def test_people_read_in_their_own_language(tells: Run, tmp_path: Path) -> None:
             await scene.stop()
             await scene.turn(scene.notifier())
         assert mailbox.mails[0]["Subject"] == "有一项待办等您处理：生效中的停付"
-        assert scene.texts("ann") == [["cli:zoe 已停止 TRC20 上的付款"]]
+        assert scene.texts("ann") == [["zoe（命令行） 已停止 TRC20 上的付款"]]
 
     tells(scenario)
 
@@ -100,7 +100,7 @@ def test_only_those_who_may_act_are_told(tells: Run) -> None:
         await scene.turn(scene.notifier())
         assert scene.told("ann") == [], "nobody accepts an own proposal"
         assert scene.told("kim") == [], "an auditor changes nothing"
-        assert scene.texts("ben") == [["operator:ann proposes a change of wallet TRC20"]]
+        assert scene.texts("ben") == [["ann proposes to resume payouts on TRC20"]]
 
     tells(scenario)
 

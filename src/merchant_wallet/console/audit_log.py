@@ -22,7 +22,6 @@ from merchant_wallet.console.audit_words import (
     Difference,
     list_differences,
     say_action,
-    say_actor,
     say_differences,
     say_subject,
 )
@@ -32,6 +31,7 @@ from merchant_wallet.console.tables import read_state
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.merchants import read_names
 from merchant_wallet.reporting.paging import split_page
+from merchant_wallet.web.actors import say_actor
 from merchant_wallet.web.languages import N_
 
 AUDIT: Final = "/console/audit"

@@ -142,13 +142,6 @@ STAGES: Final[Mapping[str, str]] = {
     "cancel": N_("called off: {what}"),
 }
 """The last part of an action that is not done by itself."""
-SIDES: Final[Mapping[str, str]] = {
-    "cli": N_("{name}, on the command line"),
-    "merchant": N_("{name}, of the merchant"),
-    "sub-user": N_("{name}, sub-user"),
-    "operator": "{name}",
-}
-"""Who acted, by the first part of the actor's name."""
 FACTS: Final[Mapping[str, str]] = {
     "status": N_("Status"),
     "role": N_("Role"),
@@ -203,12 +196,6 @@ def say_action(action: str, translate: Translate) -> str:
 
 def _find_words(action: str) -> str | None:
     return ACTIONS.get(action) or SANDBOX_ACTIONS.get(action)
-
-
-def say_actor(actor: str, translate: Translate) -> str:
-    """Who did it, in words."""
-    side, colon, name = actor.partition(":")
-    return translate(SIDES[side], name=name) if colon and side in SIDES else actor
 
 
 def say_subject(entry: AuditEntry, names: Mapping[int, str]) -> tuple[str, str]:

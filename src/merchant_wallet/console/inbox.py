@@ -23,6 +23,7 @@ from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Pa
 from merchant_wallet.operators import records
 from merchant_wallet.operators.roles import Operator, Right
 from merchant_wallet.reporting.inbox import Inbox, Item, Source, Verdict, judge, list_actors
+from merchant_wallet.web.actors import name_actors
 from merchant_wallet.web.inbox_sources import BY_KIND
 from merchant_wallet.web.languages import N_
 
@@ -54,6 +55,7 @@ class ItemLine(msgspec.Struct, frozen=True):
 
     item: Item
     text: str
+    values: dict[str, str]
     url: str
     seen_url: str
     is_mine: bool
@@ -140,6 +142,7 @@ def _make_line(request: ConsoleRequest, source: Source, item: Item, people: Sequ
     return ItemLine(
         item,
         source.texts[item.form],
+        name_actors(item.values, request.translate),
         source.url_of(item),
         source.seen if verdict is Verdict.MAY else "",
         verdict is Verdict.MAY,

@@ -46,6 +46,7 @@ _TOOLS: Final = N_("Developers")
 _LINES: Final = (
     _Line("overview", N_("Overview"), "/console", "home", Right.READ, ""),
     _Line(INBOX, N_("Inbox"), "/console/inbox", "inbox", Right.READ, ""),
+    _Line("safety", N_("Safety"), "/console/safety", "shield-check", Right.READ, "", own=False),
     _Line("withdrawals", N_("Withdrawals"), "/console/withdrawals", "arrow-out", Right.READ, _MONEY),
     _Line("payouts", N_("Payouts"), "/console/payouts", "send", Right.READ, _MONEY, own=False),
     _Line("cold", N_("Cold money"), "/console/cold", "lock", Right.READ, _MONEY, own=False),
@@ -59,7 +60,6 @@ _LINES: Final = (
     _Line("sub-users", N_("Sub-users"), "/console/sub-users", "users", Right.READ, _PEOPLE),
     _Line("callbacks", N_("Callbacks"), "/console/callbacks", "bell", Right.READ, _TOOLS),
     _Line("debugger", N_("Signature debugger"), "/console/debugger", "key", Right.READ, _TOOLS),
-    _Line("safety", N_("Safety"), "/console/safety", "shield-check", Right.READ, _PLATFORM, own=False),
     _Line(
         "reconciliation",
         N_("Reconciliation"),

@@ -13,6 +13,7 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +23,7 @@ from merchant_wallet.callbacks.payloads import Payload
 from merchant_wallet.notifications.contacts import SECRET_PREFIX, find_zone
 from merchant_wallet.notifications.outbox import Message
 from merchant_wallet.notifications.planning import Line
+from merchant_wallet.web.actors import name_actors
 from merchant_wallet.web.inbox_sources import BY_KIND
 from merchant_wallet.web.languages import N_, Language, translate
 
@@ -140,10 +142,11 @@ def build_webhook(message: Message, site: Site, language: Language, secret: str,
 def _show(message: Message, site: Site, language: Language, number: int, line: Line) -> dict[str, Any]:
     source = BY_KIND.get(line.kind)
     text = line.kind if source is None else source.texts.get(line.form, source.title)
+    say = partial(translate, language)
     return {
         "kind": line.kind,
         "title": translate(language, _title_of(line.kind)),
-        "text": translate(language, text, **line.values),
+        "text": say(text, **name_actors(line.values, say)),
         "since": _write_moment(line.since_ms),
         "isEscalated": line.is_escalated,
         "url": _link(site, message, number),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from merchant_wallet.approvals import changes, proposals
+from merchant_wallet.approvals.changes import ProposedChange
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.state import DAY_MS
@@ -153,6 +154,11 @@ async def list_adjustments(asked: Asked) -> list[Item]:
     ]
 
 
+def name_subject(change: ProposedChange) -> str:
+    """What a proposal is about, without the first word, which the text of its kind says. Pure."""
+    return change.subject.partition(" ")[2] or change.subject
+
+
 def make_proposals(right_of: Callable[[str], Right | None]) -> Callable[[Asked], Awaitable[list[Item]]]:
     """A source of proposed changes. A kind that this version does not know can only be refused."""
 
@@ -162,7 +168,8 @@ def make_proposals(right_of: Callable[[str], Right | None]) -> Callable[[Asked],
             Item(
                 str(one.proposal_no),
                 one.proposed_ms,
-                {"number": str(one.proposal_no), "subject": one.subject, "who": one.proposed_by},
+                {"number": str(one.proposal_no), "subject": name_subject(one), "who": one.proposed_by},
+                form="" if right_of(one.kind) is None else one.kind,
                 merchant_id=one.merchant_id,
                 done_by=(one.proposed_by,),
                 right=right_of(one.kind),

@@ -10,12 +10,42 @@ Rules:
 from collections.abc import Mapping
 from typing import Final
 
+from merchant_wallet.custody import two_person_changes as treasury_changes
+from merchant_wallet.custody.cold import two_person_changes as cold_changes
+from merchant_wallet.deposits import two_person_changes as deposit_changes
+from merchant_wallet.exchange import two_person_changes as rate_changes
+from merchant_wallet.merchants import key_changes
+from merchant_wallet.merchants import two_person_changes as merchant_changes
+from merchant_wallet.operators import access
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import inbox_cold, inbox_lists
+from merchant_wallet.reporting.finance import closing
 from merchant_wallet.reporting.finance.waiting import list_months_to_close
 from merchant_wallet.reporting.inbox import BAD, INFO, Source
+from merchant_wallet.screening import decisions as screening_decisions
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.proposal_rights import RIGHTS
+from merchant_wallet.withdrawals import two_person_changes as payout_changes
+
+PROPOSED: Final[Mapping[str, str]] = {
+    "": N_("{who} proposes a change of {subject}"),
+    payout_changes.THAW: N_("{who} proposes to resume payouts on {subject}"),
+    closing.CLOSE: N_("{who} proposes to close the month {subject}"),
+    rate_changes.SET: N_("{who} proposes another rate: {subject}"),
+    merchant_changes.SET: N_("{who} proposes other settings of a merchant"),
+    key_changes.SET: N_("{who} proposes other limits of a merchant's key"),
+    screening_decisions.RELEASE: N_("{who} proposes to release what screening holds"),
+    deposit_changes.RELEASE: N_("{who} proposes to credit a held deposit"),
+    treasury_changes.RECORD: N_("{who} proposes to record USDT that was moved"),
+    cold_changes.ADDRESS: N_("{who} proposes a cold wallet for {subject}"),
+    cold_changes.LIMITS: N_("{who} proposes limits of hot money on {subject}"),
+    cold_changes.TRANSFER: N_("{who} proposes a cold transfer on {subject}"),
+    access.CREATE: N_("{who} proposes a new operator: {subject}"),
+    access.RESET: N_("{who} proposes to reset the sign-in of {subject}"),
+    access.ENABLE: N_("{who} proposes to enable {subject} again"),
+    access.SET_ROLE: N_("{who} proposes another role for {subject}"),
+}
+"""Each kind of proposal in words. The first is for a kind that this version does not know."""
 
 SOURCES: Final[tuple[Source, ...]] = (
     Source(
@@ -69,15 +99,13 @@ SOURCES: Final[tuple[Source, ...]] = (
         tone=BAD,
     ),
     Source(
-        "month",
-        N_("Months to close"),
-        {
-            "": N_("The month {month} is prepared and waits to be closed"),
-            "wrong": N_("The month {month} does not add up"),
-        },
-        "/console/finance/months/{month}",
-        Right.CLOSE_MONTH,
-        list_months_to_close,
+        "proposal",
+        N_("Proposed changes"),
+        PROPOSED,
+        "/console/proposals/{number}",
+        Right.DECIDE_PROPOSAL,
+        inbox_lists.make_proposals(RIGHTS.get),
+        counts_waits=True,
     ),
     Source(
         "cold",
@@ -103,15 +131,6 @@ SOURCES: Final[tuple[Source, ...]] = (
         Right.APPROVE_WITHDRAWAL,
         inbox_lists.list_approvals,
         is_shown_to_merchants=True,
-        counts_waits=True,
-    ),
-    Source(
-        "proposal",
-        N_("Proposed changes"),
-        {"": N_("{who} proposes a change of {subject}")},
-        "/console/proposals/{number}",
-        Right.DECIDE_PROPOSAL,
-        inbox_lists.make_proposals(RIGHTS.get),
         counts_waits=True,
     ),
     Source(
@@ -145,6 +164,17 @@ SOURCES: Final[tuple[Source, ...]] = (
         "/console/screening/{screening_no}",
         Right.DECIDE_SCREENING,
         inbox_lists.list_held_screenings,
+    ),
+    Source(
+        "month",
+        N_("Months to close"),
+        {
+            "": N_("The month {month} is prepared and waits to be closed"),
+            "wrong": N_("The month {month} does not add up"),
+        },
+        "/console/finance/months/{month}",
+        Right.CLOSE_MONTH,
+        list_months_to_close,
     ),
     Source(
         "callback",

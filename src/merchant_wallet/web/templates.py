@@ -9,10 +9,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from merchant_wallet.base.money import format_rate, format_units
+from merchant_wallet.web.actors import say_actor
 from merchant_wallet.web.brand_colours import list_samples
 from merchant_wallet.web.browsers import describe_browser
 from merchant_wallet.web.languages import Language, read_words, translate
@@ -54,6 +56,7 @@ class Templates:
             group=group_digits,
             percent=show_percent,
             span=show_time,
+            actor=show_actor,
         )
         self._environment.filters.update(refusal=show_refusal, browser=describe_browser)
         self._environment.globals["static"] = find_url
@@ -116,6 +119,12 @@ def show_day(at_ms: int) -> str:
 def show_refusal(msg: str, lang: str) -> str:
     """A refusal of the interface in the page's language."""
     return translate_refusal(Language(lang), msg)
+
+
+@pass_context
+def show_actor(context: Context, actor: str) -> str:
+    """An actor in words of the page's language: "ann" for `operator:ann`."""
+    return say_actor(actor, context["_"])
 
 
 def shorten(text: str, head: int = _SHORT_HEAD, tail: int = _SHORT_TAIL) -> Markup:
