@@ -211,9 +211,7 @@ def test_failed_sign_ins_are_seen_by_somebody_and_new_ones_are_shown_all_the_sam
     # It fails once more between her look and her click.
     fail(thief, ben.name)
     assert "Noted as seen." in note_seen(olga, form)
-    assert list(items(olga)) == [
-        f"1 more sign-in failed since operator:{olga.name} looked: operator {ben.name}"
-    ]
+    assert list(items(olga)) == [f"1 more sign-in failed since {olga.name} looked: operator {ben.name}"]
     again = seen_form(olga)
     assert "Somebody has seen these already." in note_seen(olga, form), "the old form hides nothing"
     assert len(items(olga)) == 1

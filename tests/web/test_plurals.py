@@ -49,6 +49,9 @@ SAME = {
     "There are more than {most} movements. The CSV file has each of them.": "the limit is a constant",
     "Hours are typed here. If you mean {typed} hours, type {typed} h; seconds are {typed} s.": "far more",
     "Percentages are typed here: 0.5 is half a percent. If you mean {typed} percent, type {typed}%.": "no",
+    "Missing or different before: {count}. Cells take them in within seconds.": "nothing is named",
+    "Nothing was asked: the last block is a number from the first block on, at most {count} blocks in all."
+    " Leave it empty to read up to now.": "the limit is a constant",
     "You have {left} of 10 recovery codes left.": "the ten are counted",
 }
 """Texts that never stand with one, and why."""
