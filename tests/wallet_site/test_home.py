@@ -25,7 +25,7 @@ def test_balance_name_and_movements_are_on_the_first_page(platform: Platform, br
     assert re.search(r"Balance .*live .*120\.25 KFB alice", said)
     assert "You paid Harbour Tea 2025-11-21 08:00:00 UTC · Order c1 \u221230.25 KFB" in said
     assert "Harbour Tea paid you 2025-11-21 08:00:00 UTC · Order t1 +50.50 KFB" in said
-    assert "Correction by the platform 2025-11-21 08:00:00 UTC +100.00 KFB" in said
+    assert "Credit by the platform 2025-11-21 08:00:00 UTC +100.00 KFB" in said
 
 
 def test_an_empty_wallet_says_what_to_do(shop: Shop, browser: Browser) -> None:
@@ -148,7 +148,7 @@ def test_a_deposit_on_its_way_is_shown_and_is_no_movement_yet(shop: Shop, browse
     let_arrive(shop, alice["tronAddress"], 25_000_000)
     said = texts(browser.open(alice["url"]))
     assert "On the way" in said
-    assert "Deposit · TRC20 12 confirmations so far 25.00 USDT Confirming" in said
+    assert "Deposit from TRON 12 confirmations so far 25.00 USDT Confirming" in said
     assert "No movements yet" in said
 
 
@@ -157,6 +157,7 @@ def test_a_deposit_on_its_way_is_shown_and_is_no_movement_yet(shop: Shop, browse
     [
         ("pending", None, "Confirmed; is being credited"),
         ("pending", "no rate", "Confirmed; waits for an exchange rate"),
+        ("held", "screening", "Confirmed; is checked before it is credited"),
         ("dust", None, "Below the minimum; small ones are credited once they add up to it"),
         ("undone", None, "Its network took this payment back"),
     ],

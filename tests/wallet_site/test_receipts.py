@@ -75,7 +75,7 @@ def test_a_reset_of_the_pin_takes_shared_receipts_back(shop: Shop, browser: Brow
 def test_a_receipt_speaks_the_language_of_its_reader(language: str, shop: Shop, browser: Browser) -> None:
     link = share(browser, entries(browser.open(shop.user("alice", "5")["url"]))[0])
     said = texts(browser.get(link, accept_language=language))
-    assert ("平台调账" in said) is (language == "zh-CN")
+    assert ("平台入账" in said) is (language == "zh-CN")
 
 
 def test_a_receipts_link_is_not_in_the_log(shop: Shop) -> None:

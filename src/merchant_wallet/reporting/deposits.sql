@@ -105,7 +105,7 @@ select {own_columns}
         where x.merchant_id = w.merchant_id and x.user_id = w.user_id
         order by x.seen_ms desc, x.chain desc, x.tx_hash desc, x.log_index desc
         limit %(limit)s::int) d
- where d.status not in ('credited', 'held', 'dropped')
+ where d.status not in ('credited', 'dropped')
  order by d.merchant_id, d.user_id, d.seen_ms desc, d.chain desc, d.tx_hash desc, d.log_index desc;
 
 -- name: find_by_transaction

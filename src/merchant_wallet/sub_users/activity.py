@@ -34,14 +34,16 @@ COMPLETED: Final = "completed"
 
 _ADJUST: Final = "adjust"
 _DEPOSIT: Final = "deposit"
+_SANDBOX: Final = "sandbox:"
+"""How the actor begins that gives test money."""
 
 
 class ActivityLine(msgspec.Struct, frozen=True, kw_only=True):
     """One entry, shown as a change of one wallet. `amount_units` is always above 0.
 
     `partner` is the merchant's name, or for a deposit the sender's address on `chain`, or None for an
-    adjustment by an operator, which has a `reason`. A deposit also has `sent_units` of USDT and, if it was
-    exchanged, its rate in 10**-8.
+    adjustment by an operator, which has a `reason`. `is_test`: the sandbox gave this money. A deposit
+    also has `sent_units` of USDT and, if it was exchanged, its rate in 10**-8.
     """
 
     entry_id: int
@@ -58,6 +60,7 @@ class ActivityLine(msgspec.Struct, frozen=True, kw_only=True):
     sent_units: int | None = None
     rate_e8: int | None = None
     reason: str | None = None
+    is_test: bool = False
 
     @property
     def signed_units(self) -> int:
@@ -182,6 +185,7 @@ def _make_wallet(*, frame_origins: list[str], **values: Any) -> WalletShown:
 
 
 def _make_line(row: _Row) -> ActivityLine:
+    facts = msgspec.json.decode(row.facts, type=OperatorFacts) if row.kind == _ADJUST else None
     return ActivityLine(
         entry_id=row.entry_id,
         kind=row.kind,
@@ -198,7 +202,8 @@ def _make_line(row: _Row) -> ActivityLine:
         sent_units=row.sent_units,
         # For a transfer this is the rate of the merchant's fee, which the sub-user must not see.
         rate_e8=row.rate_e8 or None if row.kind == _DEPOSIT else None,
-        reason=msgspec.json.decode(row.facts, type=OperatorFacts).reason if row.kind == _ADJUST else None,
+        reason=None if facts is None else facts.reason,
+        is_test=facts is not None and facts.actor.startswith(_SANDBOX),
     )
 
 

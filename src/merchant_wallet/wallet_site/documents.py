@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.money import format_rate
 from merchant_wallet.merchants.brand import Brand, read_logo
 from merchant_wallet.sub_users.activity import ActivityLine, WalletShown
 from merchant_wallet.wallet_site import sentences
@@ -97,11 +98,15 @@ def write_receipt(
         facts.append((say(N_("Order")), line.mc_order_id))
     if line.kind == sentences.DEPOSIT:
         facts += [
-            (say(N_("Network")), line.chain or ""),
+            (say(N_("Network")), sentences.tell_network(line)),
             (say(N_("Sent by")), line.partner or ""),
             (say(N_("Sent")), _write_money(line.sent_units or 0, "USDT")),
-            (say(N_("Transaction")), line.tx_hash or ""),
         ]
+        if line.rate_e8:
+            facts.append((say(N_("Rate")), f"1 USDT = {format_rate(line.rate_e8)} {line.currency}"))
+        facts.append((say(N_("Transaction")), line.tx_hash or ""))
+    elif line.partner:
+        facts.append((say(N_("From") if line.direction == "in" else N_("To")), line.partner))
     facts.append((say(N_("Receipt number")), str(line.entry_id)))
     amount = Figure(say(N_("Amount")), _write_money(line.amount_units, line.currency))
     return Document(

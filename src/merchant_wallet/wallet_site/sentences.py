@@ -22,12 +22,17 @@ ADJUST: Final = "adjust"
 def tell(line: ActivityLine, say: Translate) -> str:
     """Who did what: the title of a movement."""
     if line.kind == DEPOSIT and line.chain is not None:
-        return say(N_("Deposit from {network}"), network=CHAINS[line.chain].network)
+        return tell_deposit(line.chain, say)
     if line.kind == ADJUST:
-        return say(N_("Correction by the platform"))
+        return _tell_adjustment(line, say)
     if line.direction == "in":
         return say(N_("{name} paid you"), name=line.partner)
     return say(N_("You paid {name}"), name=line.partner)
+
+
+def tell_deposit(chain: str, say: Translate) -> str:
+    """The title of a deposit, also of one that is not credited yet."""
+    return say(N_("Deposit from {network}"), network=CHAINS[chain].network)
 
 
 def tell_more(line: ActivityLine, say: Translate) -> str:
@@ -53,16 +58,33 @@ def tell_others(line: ActivityLine, say: Translate) -> str:
     return say(N_("Payment to {name}"), name=line.partner)
 
 
+def tell_network(line: ActivityLine) -> str:
+    """The network of a deposit, as people call it and as it is chosen: "TRON (TRC20)"."""
+    assert line.chain is not None
+    return f"{CHAINS[line.chain].network} ({line.chain})"
+
+
+def _tell_adjustment(line: ActivityLine, say: Translate) -> str:
+    """The operator's reason is for operators, so the sub-user is told who did it and which way."""
+    if line.is_test:
+        return say(N_("Test money from the sandbox"))
+    if line.direction == "in":
+        return say(N_("Credit by the platform"))
+    return say(N_("Debit by the platform"))
+
+
 def tell_in_one(line: ActivityLine, say: Translate) -> str:
     """The whole sentence: "You paid Harbour Tea · Order 1234"."""
     return " · ".join(part for part in (tell(line, say), tell_more(line, say)) if part)
 
 
-def for_templates(say: Translate) -> dict[str, Callable[[ActivityLine], str]]:
-    """The sentences as functions of a line, for templates."""
+def for_templates(say: Translate) -> dict[str, Callable[..., str]]:
+    """The sentences as functions of a line (`tell_deposit`: of a chain), for templates."""
     return {
         "tell": partial(tell, say=say),
         "tell_others": partial(tell_others, say=say),
         "tell_more": partial(tell_more, say=say),
         "tell_in_one": partial(tell_in_one, say=say),
+        "tell_network": tell_network,
+        "tell_deposit": partial(tell_deposit, say=say),
     }
