@@ -17,6 +17,7 @@ from merchant_wallet.merchants import brand
 from merchant_wallet.merchants.brand import Brand
 from merchant_wallet.web.brand_colours import make_light, make_styles
 from merchant_wallet.web.context import PageContext
+from merchant_wallet.web.static import find_url
 
 PATH: Final = "/wallet/brand"
 ICON_SIDES: Final = (180, 192, 512)
@@ -89,8 +90,11 @@ def find_logo_url(shown: Brand) -> str:
 
 
 def find_icon_url(shown: Brand, side: int) -> str:
-    """The URL of an icon with a merchant's logo; empty without one."""
-    return f"{PATH}/{shown.brand_logo}/{side}.png" if shown.brand_logo else ""
+    """The URL of a square icon with a merchant's logo; without one, of the platform's own icon.
+
+    Phones without an icon take a picture of the page, which would keep the balance on the start screen.
+    """
+    return f"{PATH}/{shown.brand_logo}/{side}.png" if shown.brand_logo else find_url(f"icon-{side}.png")
 
 
 def find_theme_colour(shown: Brand) -> str:

@@ -27,7 +27,6 @@ from merchant_wallet.wallet_site.request import (
 from merchant_wallet.wallet_site.start import make_start_token, read_start
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.forms import Form
-from merchant_wallet.web.static import find_url
 
 START: Final = "/wallet/start"
 _SHORT_NAME: Final = 12
@@ -73,8 +72,6 @@ def make_start_route(context: PageContext) -> Route:
 
 
 def _list_icons(request: WalletRequest) -> list[dict[str, Any]]:
-    if request.brand.brand_logo is None:
-        return [{"src": find_url("icon.svg"), "sizes": "any", "type": "image/svg+xml"}]
     return [
         {
             "src": find_icon_url(request.brand, side),
