@@ -105,7 +105,7 @@ def test_a_sub_users_day(screen: Screen, platform: Platform, visits: Visits, sho
     with walk.step("She saves the month as a statement", page):
         page.get_by_role("link", name="Profile").last.click()
         page.get_by_role("link", name="Statements").click()
-        said = read_statement(page)
+        statement = read_statement(page)
         for told in (
             "Balance at the start 0.00 KFB",
             "In 177.50 KFB",
@@ -114,7 +114,7 @@ def test_a_sub_users_day(screen: Screen, platform: Platform, visits: Visits, sho
             "You paid Harbour Tea · Order tea-17",
             "Deposit from TRON · Exchanged 25.00 USDT into 177.50 KFB",
         ):
-            assert told in said, said
+            assert told in statement, statement
     with walk.step("She keeps the wallet on her start screen", page):
         manifest = read_manifest(page)
         assert (manifest["name"], manifest["display"]) == ("Harbour Tea", "standalone")
