@@ -6,6 +6,7 @@ from typing import Any, LiteralString
 
 import pytest
 from tests.cli.conftest import Wallet
+from tests.cli.test_deposits import hold, watch_only
 
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.cli import second_person, session
@@ -58,6 +59,29 @@ def test_while_nobody_else_can_decide_the_shell_is_the_second_person(wallet: Wal
     entry = last_entry(wallet)
     assert (entry["action"], entry["after"]["alone"]) == ("operator.create", True)
     assert entry["after"]["reason"] == "contract of 3 March"
+
+
+def test_a_held_deposit_is_credited_and_moved_money_recorded_only_by_two_people(terminal: Terminal) -> None:
+    wallet = terminal.of("root")
+    wallet.variables["WALLET_SANDBOX_CONFIRM_MS"] = "0"
+    wallet.open_merchant()
+    address = wallet.ask("merchant", "show", "Shop")["depositAddress"]
+    sent = wallet.ask("deposits", "simulate", address, "25")["txHash"]
+    watch_only(wallet)
+    hold(wallet, sent)
+    released = wallet.ask("deposits", "release", sent, *WHY)
+    assert released["before"] == {"status": "held", "block": 1, "cause": "its block 1 has left the chain"}
+    recorded = wallet.ask("reconcile", "record", "OUT", "ERC20", "5", "--tx", "ab" * 32, *WHY)
+    for made in (released, recorded):
+        assert "your own" in wallet.refuse("proposals", "accept", made["proposalNo"])
+    assert wallet.read("select status from deposit") == [("held",)]
+    assert wallet.read("select count(*) from treasury_movement") == [(0,)]
+    for made in (released, recorded):
+        terminal.of("bob").ask("proposals", "accept", made["proposalNo"])
+    assert wallet.read("select kind, arguments->>'amount' from asked_act") == [("deposits.release", "25")]
+    assert wallet.read("select amount, actor from treasury_movement") == [(5_000_000, "cli:root")]
+    # Not to credit it moves nothing: one person does it.
+    assert terminal.of("root").ask("deposits", "drop", sent, *WHY)["status"] == "dropped"
 
 
 def test_payouts_go_on_once_another_person_has_accepted_it(terminal: Terminal) -> None:

@@ -23,6 +23,7 @@ from merchant_wallet.cli.session import Session, run
 from merchant_wallet.deposits.deposit_states import State
 
 if TYPE_CHECKING:
+    from merchant_wallet.approvals.changes import ProposedChange
     from merchant_wallet.reporting.deposits import DepositLine
 
 app = typer.Typer(help="Look at deposits; let one arrive in the sandbox.", no_args_is_help=True)
@@ -237,6 +238,8 @@ def release(
 ) -> None:
     """Credit a held deposit. First make sure on the chain that no book was credited for it.
 
+    Outside the sandbox this is only proposed, and another person accepts it.
+
     \b
     Example:
       merchant-wallet deposits release 0x5f1c… --reason "two transfers, block 21000000, one was credited"
@@ -266,8 +269,9 @@ def _decide(
 ) -> None:
     tx_hash, log_index = wanted
 
-    async def act(session: Session) -> dict[str, Any]:
+    async def act(session: Session) -> "tuple[dict[str, Any], ProposedChange | None]":
         from merchant_wallet.base.clock import now_ms
+        from merchant_wallet.cli.second_person import describe_lone_change
         from merchant_wallet.cli.session import find_actor
         from merchant_wallet.deposits import deposit_store
 
@@ -281,6 +285,11 @@ def _decide(
             )
         (one,) = held
         await _refuse_screened(session, one, is_released=is_released)
+        lone: dict[str, Any] = {"reason": reason}
+        if is_released:
+            if (proposed := await _propose_release(session, one, reason)) is not None:
+                return {}, proposed
+            lone = describe_lone_change(session, reason)
         action = "deposits.release" if is_released else "deposits.drop"
         subject = f"deposit {one.chain} {one.tx_hash}:{one.log_index}"
         status = "pending" if is_released else "dropped"
@@ -296,10 +305,30 @@ def _decide(
             if decided is None:
                 raise Failure("It was decided or has changed meanwhile: look at it again.")
             told.before = {"status": "held", "cause": one.cause, "block": one.block_number}
-            told.after = {"status": status, "reason": reason}
-        return {"chainType": one.chain, "txHash": one.tx_hash, "logIndex": one.log_index, "status": status}
+            told.after = {"status": status, **lone}
+        place = {"chainType": one.chain, "txHash": one.tx_hash, "logIndex": one.log_index}
+        return {**place, "status": status}, None
 
-    terminal.print_answer(run(data, act), as_json)
+    document, proposed = run(data, act)
+    if proposed is not None:
+        from merchant_wallet.cli.second_person import print_proposed
+
+        print_proposed(proposed, as_json)
+    else:
+        terminal.print_answer(document, as_json)
+
+
+async def _propose_release(session: Session, one: "DepositLine", reason: str) -> "ProposedChange | None":
+    """Propose to credit a held deposit. None: this person may do it alone."""
+    from merchant_wallet.approvals.acts.kinds import format_deposit
+    from merchant_wallet.cli.second_person import propose
+    from merchant_wallet.deposits import two_person_changes as changes
+
+    before = changes.describe_held(one.block_number, one.cause)
+    after = changes.describe_released(one.chain, one.tx_hash, one.log_index, one.amount_units)
+    subject = format_deposit(one.chain, one.tx_hash, one.log_index)
+    facts = before, after
+    return await propose(session, changes.RELEASE, subject, facts, reason, merchant_id=one.merchant_id)
 
 
 async def _refuse_screened(session: Session, one: "DepositLine", *, is_released: bool) -> None:

@@ -1,6 +1,6 @@
 """`reconcile`: compare the books with the chains, and record what operators moved themselves."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -16,6 +16,9 @@ from merchant_wallet.cli.options import (
     read_amount,
 )
 from merchant_wallet.cli.session import Session, find_actor, run
+
+if TYPE_CHECKING:
+    from merchant_wallet.approvals.changes import ProposedChange
 
 app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
 
@@ -157,7 +160,7 @@ def record(
     """Record USDT that you moved yourself, into a hot wallet or out of it. No book changes.
 
     Record it when it is final, with everything that the transaction moved. Correct a mistake with a record in
-    the other direction.
+    the other direction. Outside the sandbox a record is only proposed, and another person accepts it.
 
     \b
     Example:
@@ -167,12 +170,18 @@ def record(
     if units == 0 or not reason.strip():
         raise Failure("AMOUNT must be more than 0, and --reason must say why.")
 
-    async def act(session: Session) -> dict[str, Any]:
+    async def act(session: Session) -> "tuple[dict[str, Any], ProposedChange | None]":
         from merchant_wallet.base.clock import now_ms
+        from merchant_wallet.cli.second_person import describe_lone_change, propose
         from merchant_wallet.custody import records
+        from merchant_wallet.custody import two_person_changes as changes
 
         await _insist_on_chain(session, chain)
         actor = find_actor()
+        facts = changes.UNRECORDED, changes.describe_record(chain, direction, units, name)
+        subject = f"{direction} {chain} {name}"
+        if (proposed := await propose(session, changes.RECORD, subject, facts, reason)) is not None:
+            return {}, proposed
         async with session.conn.transaction():
             number = await records.record_treasury(
                 session.conn,
@@ -187,10 +196,17 @@ def record(
             if number is None:
                 raise Failure("The same movement is recorded already, nothing was changed.")
             movement = {"no": number, "direction": direction, "amount": amount, "txHash": name}
-            await session.record("treasury.record", f"chain {chain}", after={**movement, "reason": reason})
-        return {"chainType": chain, **movement}
+            told = {**movement, **describe_lone_change(session, reason)}
+            await session.record("treasury.record", f"chain {chain}", after=told)
+        return {"chainType": chain, **movement}, None
 
-    terminal.print_answer(run(data, act), as_json)
+    document, proposed = run(data, act)
+    if proposed is not None:
+        from merchant_wallet.cli.second_person import print_proposed
+
+        print_proposed(proposed, as_json)
+    else:
+        terminal.print_answer(document, as_json)
 
 
 @app.command()
