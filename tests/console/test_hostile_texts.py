@@ -15,6 +15,7 @@ from tests.console.test_rights import PAGES, ROWS, Scene, name
 from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import withdrawal
 
+from merchant_wallet.sub_users.links import LINK_KEY, make_link_token
 from merchant_wallet.wallet_site.routes import PAGES as WALLET_PAGES
 
 MARK = "pwned"
@@ -152,8 +153,9 @@ def test_what_is_typed_into_a_form_comes_back_as_a_text(people: People, hostile:
 
 def test_in_a_wallet_too_a_text_that_is_markup_is_a_text(platform: Platform, hostile: Scene) -> None:
     with httpx.Client(base_url=platform.address, verify=False, trust_env=False) as browser:
-        url = httpx.URL(str(hostile.user["url"]))
-        check(browser.get(url.path), "the link")
+        key, user_id = platform.base.keyring.derive(LINK_KEY), int(hostile.user["userId"])
+        link = make_link_token(key, hostile.shop.merchant_id, user_id, platform.clock() + 1)
+        check(browser.get(f"/w/{link}"), "the link")
         assert f"&lt;script&gt;{MARK}" in browser.get("/wallet").text
         [(paid,)] = platform.rows("select max(entry_id) from entry where mc_order_id = %s", SCRIPT)
         for page in WALLET_PAGES:
