@@ -2,14 +2,16 @@
 
 Rules:
 - A file begins with a byte order mark, so that spreadsheets read Chinese. Times are local, with the offset
-  in a column of its own. Amounts are plain decimals with a minus sign.
-- Text from others is disarmed: no cell begins a formula.
+  in a column of its own, as UTC+08:00. Amounts are plain decimals with a minus sign.
+- Text from others is disarmed: no cell begins a formula. What a spreadsheet would read as a number or a
+  date, and change, has an apostrophe before it: an id of 20 digits would lose the last ones, 0012 its zeros.
 - One page of rows and one piece are in memory.
 - Who reads may be a merchant's own person: the names of the platform's staff are left out then.
 """
 
 import csv
 import io
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -56,6 +58,11 @@ CHANGES: Final = (
 )
 """The columns of changes. Together they are all accounts, so each row adds up to 0 in each currency."""
 
+_CHANGED_BY_SHEETS: Final = re.compile(
+    r"0\d+|\d{16,}|\d+(\.\d+)?[eE]\d+|\d{1,4}([-/:.]\d{1,4}){1,2}", re.ASCII
+)
+"""Leading zeros, more digits than a double has, an exponent, a date or a time."""
+
 Cell = str | int | None
 
 
@@ -84,7 +91,8 @@ class Reader:
         if at_ms is None:
             return "", ""
         at = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(self.zone)
-        return at.strftime("%Y-%m-%d %H:%M:%S"), at.strftime("%z")[:3] + ":" + at.strftime("%z")[3:5]
+        offset = at.strftime("%z")
+        return at.strftime("%Y-%m-%d %H:%M:%S"), f"UTC{offset[:3]}:{offset[3:5]}"
 
 
 def read_days(zone: ZoneInfo, first: str, last: str) -> tuple[int, int]:
@@ -179,8 +187,9 @@ def _audit_columns(reader: Reader) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """A text of others, which must not begin a formula."""
-    return "" if value is None else disarm(str(value))
+    """A text of others, which must not begin a formula, and is kept as it is."""
+    text = "" if value is None else disarm(str(value))
+    return f"'{text}" if _CHANGED_BY_SHEETS.fullmatch(text) else text
 
 
 def _start(reader: Reader, scope: Scope, at_ms: int) -> list[Cell]:
