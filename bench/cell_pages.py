@@ -7,6 +7,7 @@ requested one after the other on one connection with a session, while the servic
 
 import asyncio
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,11 +22,16 @@ from bench.service import CONSOLE_SCRIPT, RunningService, open_service
 from merchant_wallet.base import db
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_or_create_master_key
+from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.cells import adding
 from merchant_wallet.merchants.cells.carrying import find_and_carry
 from merchant_wallet.merchants.cells.directory import Directory
 from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.processes.cell_connections import CellConnections
+from merchant_wallet.reporting import older_movements
+from merchant_wallet.reporting.finance import months
+from merchant_wallet.reporting.finance.periods import month_of, previous_month
 
 QUERIES: Final = db.Queries(Path(__file__).with_name("cell_pages.sql"))
 MERCHANTS: Final = 5
@@ -77,8 +83,29 @@ PAGES: Final = (
     "/console/callbacks/evt_{paid_id}_2",
     "/console/adjustments",
     "/console/audit",
+    "/console/finance",
+    "/console/finance?period={month}",
+    "/console/finance?period={month}&merchant={merchant_id}",
+    "/console/finance/solvency",
+    "/console/finance/solvency.csv?period={month}",
+    "/console/finance/report.csv?period={month}",
+    "/console/finance/report.pdf?period={month}",
+    "/console/finance/months",
+    "/console/finance/months/{month}",
+    "/console/finance/invoices",
+    "/console/finance/files",
 )
-"""The requested pages. The merchant is of the last cell."""
+"""The requested pages. The merchant is of the last cell. Finance is about the last month that has ended."""
+FILES: Final = (
+    "/console/finance/statement.pdf?period={month}&merchant={merchant_id}",
+    "/console/finance/files/send?file=movements&merchant={merchant_id}&from={month}-10&to={month}-10",
+    "/console/finance/files/send?file=postings&merchant={merchant_id}&from={month}-10&to={month}-10",
+    "/console/finance/files/send?file=withdrawals&merchant={merchant_id}&from={month}-01&to={month}-28",
+    "/console/finance/files/send?file=deposits&merchant={merchant_id}&from={month}-01&to={month}-28",
+    "/console/finance/files/send?file=callbacks&merchant={merchant_id}&from={month}-01&to={month}-28",
+    "/console/finance/files/send?file=audit&from={month}-01&to={month}-28",
+)
+"""Files, whose time is that of their rows. They have no goal."""
 GOAL_MS: Final = 100.0
 
 Say = Callable[[str], None]
@@ -102,7 +129,7 @@ class Size(msgspec.Struct, frozen=True):
         return self.of_merchant // 50
 
 
-async def prepare(url: str, keyring: Keyring, size: Size, say: Say) -> dict[str, int]:
+async def prepare(url: str, keyring: Keyring, size: Size, say: Say) -> dict[str, int | str]:
     """Add the cells and their merchants, and fill the books. What the pages' addresses are made of."""
     async with await db.connect(url) as home:
         cells = [await _add_cell(home, url, f"cell{number + 1}") for number in range(size.cells)]
@@ -113,8 +140,33 @@ async def prepare(url: str, keyring: Keyring, size: Size, say: Say) -> dict[str,
     say(f"{size.cells} cells with {MERCHANTS} merchants each")
     places = asyncio.Semaphore(2)
     await asyncio.gather(*[_fill_cell(directory, places, ids, size, say) for ids in made.values()])
+    month = await _add_up(directory, say)
     await large.tidy(url)
-    return await _choose(directory, made[cells[-1]][0], size)
+    return {**await _choose(directory, made[cells[-1]][0], size), "month": month}
+
+
+async def _add_up(directory: Directory, say: Say) -> str:
+    """Add all entries up, as the worker does, and prepare the month that has ended. Its name."""
+    connections = CellConnections(directory.connect_home, directory)
+    try:
+        databases = await connections.get()
+        began_s = time.perf_counter()
+        for cell in databases.cells:
+            await _add_up_cell(cell)
+        say(f"movements of all entries added up in {time.perf_counter() - began_s:.1f} s")
+        month = previous_month(month_of(now_ms()))
+        began_s = time.perf_counter()
+        made = await months.prepare(databases, month, now_ms())
+        say(f"{made.month} of {made.books} books prepared in {time.perf_counter() - began_s:.2f} s")
+        return month.name
+    finally:
+        await connections.close()
+
+
+async def _add_up_cell(cell: store.Connection) -> None:
+    nothing_archived = ArchiveFolder(Path("nowhere"))
+    while await older_movements.catch_up(cell, nothing_archived):
+        pass
 
 
 async def _add_cell(home: store.Connection, url: str, name: str) -> int:
@@ -196,10 +248,11 @@ def measure(service: RunningService, keyring: Keyring, size: Size, say: Say) -> 
     token = asyncio.run(sign_in(url))
     day = "2026-01-01"
     times = []
-    for path in PAGES:
+    for path in (*PAGES, *FILES):
         one = time_page(service, token, path.format(**places, day=day), size.requests)
         say(one.describe())
-        times.append(one)
+        if path in PAGES:
+            times.append(one)
     return times
 
 

@@ -76,6 +76,14 @@ PAGES: Final = (
     "/console/account",
     "/console/audit",
     "/console/debugger",
+    "/console/finance",
+    "/console/finance?merchant={merchant_id}",
+    "/console/finance/solvency",
+    "/console/finance/report.pdf?merchant={merchant_id}",
+    "/console/finance/statement.pdf?merchant={merchant_id}",
+    "/console/finance/months",
+    "/console/finance/invoices",
+    "/console/finance/files",
 )
 """The requested pages. `{merchant_id}` is the large book's, `{account_id}` its busiest account."""
 COOKIE: Final = "console_session"
