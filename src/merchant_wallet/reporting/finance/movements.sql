@@ -1,9 +1,5 @@
 -- What moved on the accounts, from the rollup. Merchant 0 stands for all merchants of the cell, account 0 for all wallets.
 
--- fragment: open_books
--- The old copy of a book that has moved to another cell, and one that is being moved, are left out.
-merchant_id <> all (array(select merchant_id from book where not is_open))
-
 -- name: sum_movements
 -- What moved in a period, by account and kind.
 select account_id, currency::text as currency, kind::text as kind, sum(in_units) as in_units, sum(out_units) as out_units,
@@ -34,12 +30,17 @@ select day, currency::text as currency, kind::text as kind, sum(in_units) as uni
  group by day, currency, kind;
 
 -- name: rank_fees
--- The merchants with the most fees in a period.
-select d.merchant_id, m.name, d.currency::text as currency, sum(d.in_units) as units, sum(d.postings)::bigint as postings
-  from daily_movement d join merchant m on m.merchant_id = d.merchant_id
- where d.merchant_id > 0 and d.day >= %(since_day)s::int and d.day < %(until_day)s::int
-   and d.account_id = any(%(fees_ids)s::int[]) and d.in_units > 0 and d.{open_books}
- group by d.merchant_id, m.name, d.currency;
+-- The merchants with the most fees in a period. Each book's days are looked up by themselves, so years of other days cost
+-- nothing.
+select b.merchant_id, m.name, d.currency, sum(d.in_units) as units, sum(d.postings)::bigint as postings
+  from book b
+  join merchant m on m.merchant_id = b.merchant_id
+ cross join lateral (
+       select currency::text as currency, in_units, postings from daily_movement
+        where merchant_id = b.merchant_id and day >= %(since_day)s::int and day < %(until_day)s::int
+          and account_id = any(%(fees_ids)s::int[]) and in_units > 0 offset 0) d
+ where b.is_open
+ group by b.merchant_id, m.name, d.currency;
 
 -- name: list_books
 -- The next open books of the cell.
