@@ -12,13 +12,17 @@ from tests.console.test_two_people import proposal_of
 from tests.held_builder import held_builder
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop, wait_until
 
+from merchant_wallet.audit import records
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.book.commands import MerchantToUser, UserToMerchant
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
+from merchant_wallet.console import audit_words
 from merchant_wallet.reporting import rollup
 from merchant_wallet.reporting.finance import months, signing
 from merchant_wallet.reporting.finance.periods import month_of, next_month
+from merchant_wallet.reporting.paging import Connection
+from merchant_wallet.web import own_audit
 from merchant_wallet.web.pdf.download import MAX_OF_ONE
 
 SETTINGS = {"sandbox_two_people": True, "operator_wait_s": 0, "invoice_issuer": "Wallet Ltd; 1 Harbour Road"}
@@ -160,10 +164,6 @@ def test_a_merchants_own_person_sees_its_book_alone(
         assert "街角小店" not in other.page(f"{FINANCE}?period={month}{query}")
         files = f"{FINANCE}/files/send?file=movements&from={month}-01&to={month}-28{query}"
         assert read_rows(other, files) == []
-    assert other.get(f"{FINANCE}/files/send?file=audit&from={month}-01&to={month}-28").status_code in (
-        403,
-        404,
-    )
     for path in ("months", f"months/{month}", "solvency", "solvency.csv"):
         assert other.get(f"{FINANCE}/{path}").status_code == 404
 
@@ -178,6 +178,64 @@ def test_a_merchants_statements_that_wait_to_be_built_keep_no_operator_waiting(
         assert operator.get("/console/safety").status_code == 200
     statuses = sorted(one.result().status_code for one in asked)
     assert statuses == [200] * MAX_OF_ONE + [503] * (8 - MAX_OF_ONE)
+
+
+def test_a_merchants_own_person_has_the_part_of_the_audit_log_that_is_its_own(
+    platform: Platform, people: People, clock: Clock, traded: Shop
+) -> None:
+    own, ann = people.signed_in("merchant", traded.merchant_id), people.signed_in("operator")
+    other = platform.open_merchant(name="Stall")
+    facts = {"approvalLimit": "1000", "reason": "they look like launderers", "proposedBy": "operator:bob"}
+    happened = [
+        (f"operator:{ann.name}", "merchant.set", traded.merchant_id, facts),
+        (f"merchant:{own.name}", "merchant.roll_key", traded.merchant_id, {"overlapMs": 5}),
+        ("cli:root", "merchant.set.propose", traded.merchant_id, facts),
+        ("operator:bob", "screening.refuse", traded.merchant_id, {"reason": "sanctioned"}),
+        ("operator:bob", "withdrawal.thaw", traded.merchant_id, {"frozen": False}),
+        ("operator:bob", "merchant.set", other.merchant_id, facts),
+        ("operator:bob", "keys.create", None, {}),
+    ]
+
+    async def happen(conn: Connection) -> None:
+        for actor, action, merchant_id, after in happened:
+            async with conn.transaction():
+                await records.append(
+                    conn,
+                    actor=actor,
+                    action=action,
+                    subject=f"merchant {merchant_id}",
+                    merchant_id=merchant_id,
+                    after=after,
+                    source="192.0.2.7",
+                    at_ms=clock(),
+                )
+
+    platform.operate(happen)
+    today = month_of(clock())
+    query = f"file=audit&from={today.first_day}&to={today.last_day}"
+    assert "Audit log" in own.page(f"{FINANCE}/files")
+    for more in ("", f"&merchant={other.merchant_id}"):
+        rows = read_rows(own, f"{FINANCE}/files/send?{query}{more}")
+        assert {row["Merchant"] for row in rows} == {"街角小店"}
+        told = [(row["Person"], row["Action"], row["After"], row["Source"]) for row in rows]
+        assert ("The platform", "changed a merchant's settings", '{"approvalLimit":"1000"}', "") in told
+        assert (
+            f"{own.name}, of the merchant",
+            "rolled a key's secret",
+            '{"overlapMs":5}',
+            "192.0.2.7",
+        ) in told
+        text = str(rows)
+        for hidden in ("launderers", "sanctioned", "bob", ann.name, "thaw", "frozen", "Stall", "proposed"):
+            assert hidden not in text
+    whole = read_rows(ann, f"{FINANCE}/files/send?{query}&merchant={traded.merchant_id}")
+    assert {row["Merchant"] for row in whole} == {str(traded.merchant_id)}
+    assert {"screening.refuse", "merchant.set.propose"} <= {row["Action"] for row in whole}
+    assert "keys.create" in {row["Action"] for row in read_rows(ann, f"{FINANCE}/files/send?{query}")}
+
+
+def test_every_action_that_a_merchant_is_told_has_words() -> None:
+    assert set(own_audit.ACTIONS) <= set(audit_words.ACTIONS)
 
 
 def test_what_is_typed_wrongly_is_told_and_not_an_error(

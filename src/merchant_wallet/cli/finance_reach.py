@@ -107,7 +107,7 @@ async def _write_books(
 
     archive = ArchiveFolder(session.settings.archive_folder)
     if what == AUDIT:
-        scope = Scope(0, "", span.since_ms, span.until_ms)
+        scope = Scope(merchant_id or 0, "", span.since_ms, span.until_ms)
         async for piece in stream_rows(session.conn, archive, what, scope, reader):
             stream.write(piece)
         return

@@ -7,6 +7,7 @@ of a merchant are for its own person, too.
 from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import UTC, datetime
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -14,6 +15,7 @@ from starlette.responses import Response
 from merchant_wallet.approvals.changes import ChangeRefused
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.console import flash, proposal_forms
+from merchant_wallet.console.audit_words import say_action
 from merchant_wallet.console.book_export import Download
 from merchant_wallet.console.filter_values import NOBODY, find_scope
 from merchant_wallet.console.finance import FINANCE, send_pdf
@@ -156,7 +158,7 @@ async def show_files(request: ConsoleRequest, conn: Connection) -> Response:
 def _show_files(request: ConsoleRequest, problem: str = "") -> Response:
     today = f"{datetime.fromtimestamp(request.at_ms / 1000, UTC):%Y-%m-%d}"
     query = request.http.query_params
-    names = [name for name in FILES if name != AUDIT or request.may(Right.READ_AUDIT)]
+    names = [name for name in FILES if name != AUDIT or _may_read_audit(request)]
     return request.page(
         "console/finance_files.html",
         active="finance",
@@ -181,11 +183,11 @@ async def send_file(request: ConsoleRequest, conn: Connection) -> Response:
         return request.redirect(FILES_URL)
     if name not in FILES:
         return _show_files(request, request.translate(BAD_FILE))
-    if name == AUDIT:
+    if name == AUDIT and not _may_read_audit(request):
         request.require(Right.READ_AUDIT)
     try:
         zone = find_zone(query.get("zone") or "UTC")
-        reader = Reader(request.translate, zone, request.merchant_id is None)
+        reader = _make_reader(request, zone)
         since_ms, until_ms = read_days(zone, query.get("from", ""), query.get("to", ""))
     except (ZoneUnknown, ValueError, OverflowError):
         return _show_files(request, request.translate(BAD_FILE))
@@ -207,6 +209,17 @@ async def send_file(request: ConsoleRequest, conn: Connection) -> Response:
     return Download(request.operator.operator_id, pieces, headers)
 
 
+def _may_read_audit(request: ConsoleRequest) -> bool:
+    """A merchant's person has the part about its own merchant (`web/own_audit`)."""
+    return request.merchant_id is not None or request.may(Right.READ_AUDIT)
+
+
+def _make_reader(request: ConsoleRequest, zone: ZoneInfo) -> Reader:
+    if request.merchant_id is None:
+        return Reader(request.translate, zone, True)
+    return Reader(request.translate, zone, False, lambda action: say_action(action, request.translate))
+
+
 Source = tuple[int, str, Connect]
 
 
@@ -214,14 +227,16 @@ async def _list_sources(
     request: ConsoleRequest, conn: Connection, name: str, merchant_id: int | None
 ) -> AsyncIterator[Source]:
     """The books that a file is made of, each with its name and how to connect to its cell."""
-    if name == AUDIT:
+    if name == AUDIT and merchant_id is None:
         yield 0, "", request.cells.connect_home
         return
     after = 0
     while True:
         page = await page_merchants(conn, after, merchant_id)
         for one_id, one_name in page:
-            yield one_id, one_name, await request.cells.find_connect(one_id)
+            is_home = name == AUDIT
+            connect = request.cells.connect_home if is_home else await request.cells.find_connect(one_id)
+            yield one_id, one_name, connect
         if merchant_id is not None or not page:
             return
         after = page[-1][0]

@@ -6,7 +6,8 @@ Rules:
 - Text from others is disarmed: no cell begins a formula. What a spreadsheet would read as a number or a
   date, and change, has an apostrophe before it: an id of 20 digits would lose the last ones, 0012 its zeros.
 - One page of rows and one piece are in memory.
-- Who reads may be a merchant's own person: the names of the platform's staff are left out then.
+- Who reads may be a merchant's own person: the names of the platform's staff are left out then, and of the
+  audit log it gets what `own_audit` lets through.
 """
 
 import csv
@@ -29,6 +30,7 @@ from merchant_wallet.reporting.export import PIECE_CHARACTERS, disarm
 from merchant_wallet.reporting.finance import accounting_rows
 from merchant_wallet.reporting.finance.accounting_rows import OUTSIDE, Movement
 from merchant_wallet.reporting.paging import Connection, Row
+from merchant_wallet.web import own_audit
 from merchant_wallet.web.kinds import ORDER_STATUSES, Translate, name_account, name_account_kind, name_kind
 from merchant_wallet.web.languages import N_
 
@@ -80,11 +82,15 @@ def find_zone(name: str) -> ZoneInfo:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """For whom a file is: language and zone, and whether the person belongs to the platform's staff."""
+    """For whom a file is: language and zone, and whether the person belongs to the platform's staff.
+
+    `say_action` gives the words of an action of the audit log.
+    """
 
     translate: Translate
     zone: ZoneInfo
     is_staff: bool
+    say_action: Callable[[str], str] = str
 
     def local(self, at_ms: int | None) -> tuple[str, str]:
         """A time and its offset; two empty cells without one."""
@@ -181,9 +187,12 @@ def _callback_columns(reader: Reader) -> list[str]:
 
 def _audit_columns(reader: Reader) -> list[str]:
     _ = reader.translate
-    head = [_("Number"), _("Person"), _("Action"), _("Subject"), _("Merchant")]
+    told = [_("Person"), _("Action"), _("Subject")]
     tail = [_("Before"), _("After"), _("Source")]
-    return [_("Time"), _("Zone"), *head, *tail]
+    if not reader.is_staff:
+        # The log's numbers would tell how much the platform does.
+        return [*_time_columns(reader), *told, *tail]
+    return [_("Time"), _("Zone"), _("Number"), *told, _("Merchant"), *tail]
 
 
 def _text(value: object) -> str:
@@ -270,17 +279,30 @@ async def _callback_rows(
 async def _audit_rows(
     conn: Connection, archive: ArchiveFolder, scope: Scope, reader: Reader
 ) -> AsyncIterator[Sequence[Cell]]:
-    async for row in accounting_rows.read_audit(conn, scope.since_ms, scope.until_ms):
-        yield [*reader.local(row["at_ms"]), row["audit_no"], *_audit_cells(row)]
+    span = (scope.since_ms, scope.until_ms)
+    if not reader.is_staff:
+        own = accounting_rows.read_audit(
+            conn, *span, merchant_id=scope.merchant_id, actions=own_audit.ACTIONS
+        )
+        async for row in own:
+            yield [*_start(reader, scope, row["at_ms"]), *_own_audit_cells(row, reader)]
+        return
+    async for row in accounting_rows.read_audit(conn, *span, merchant_id=scope.merchant_id or None):
+        names = [row["actor"], row["action"], row["subject"]]
+        told = [_show_facts(row["before"]), _show_facts(row["after"]), row["source"]]
+        head = [*reader.local(row["at_ms"]), row["audit_no"], *map(_text, names), row["merchant_id"]]
+        yield [*head, *map(_text, told)]
 
 
-def _audit_cells(row: Row) -> list[Cell]:
-    def facts(value: Any) -> str:
-        return "" if value is None else msgspec.json.encode(value).decode()
+def _own_audit_cells(row: Row, reader: Reader) -> list[Cell]:
+    person = own_audit.say_person(row["actor"], reader.translate)
+    facts = [_show_facts(own_audit.pick_facts(row[side])) for side in ("before", "after")]
+    source = row["source"] if own_audit.is_own(row["actor"]) else ""
+    return [*map(_text, (person, reader.say_action(row["action"]), row["subject"], *facts, source))]
 
-    names = [row["actor"], row["action"], row["subject"]]
-    told = [facts(row["before"]), facts(row["after"]), row["source"]]
-    return [*map(_text, names), row["merchant_id"], *map(_text, told)]
+
+def _show_facts(value: Any) -> str:
+    return "" if value is None else msgspec.json.encode(value).decode()
 
 
 DEPOSIT_WORDS: Final = {

@@ -51,6 +51,14 @@ select audit_no, at_ms from audit_entry where audit_no >= %(from_id)s::bigint or
 select audit_no, at_ms, actor, action, subject, merchant_id, before, after, source
   from audit_entry where audit_no > %(after)s::bigint order by audit_no limit %(page)s::int;
 
+-- name: page_audit_of_merchant
+-- The next entries about one merchant: all, or those of some actions.
+select audit_no, at_ms, actor, action, subject, merchant_id, before, after, source
+  from audit_entry
+ where merchant_id = %(merchant_id)s::bigint and audit_no > %(after)s::bigint
+   and (%(actions)s::text[] is null or action = any(%(actions)s::text[]))
+ order by audit_no limit %(page)s::int;
+
 -- name: page_merchants
 -- The next merchants, or one, with their names. Home has all of them.
 select merchant_id, name from merchant

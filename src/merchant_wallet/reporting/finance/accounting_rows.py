@@ -211,11 +211,20 @@ async def page_merchants(home: Connection, after: int, merchant_id: int | None) 
     return [(row["merchant_id"], row["name"]) for row in rows]
 
 
-async def read_audit(home: Connection, since_ms: int, until_ms: int) -> AsyncIterator[Row]:
-    """The audit log of a period."""
+async def read_audit(
+    home: Connection,
+    since_ms: int,
+    until_ms: int,
+    *,
+    merchant_id: int | None = None,
+    actions: Sequence[str] | None = None,
+) -> AsyncIterator[Row]:
+    """The audit log of a period; with a merchant what is about it, with actions those alone."""
     after = await _find_moment(home, "first_audit_from", {}, since_ms) - 1
+    query = "page_audit" if merchant_id is None else "page_audit_of_merchant"
+    where = {"merchant_id": merchant_id, "actions": None if actions is None else list(actions)}
     while True:
-        rows = await fetch(home, QUERIES["page_audit"].text, {"after": after, "page": PAGE_ROWS})
+        rows = await fetch(home, QUERIES[query].text, {**where, "after": after, "page": PAGE_ROWS})
         for row in rows:
             if row["at_ms"] >= until_ms:
                 return
