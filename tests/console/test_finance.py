@@ -4,6 +4,7 @@ import csv
 import io
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from pypdf import PdfReader
@@ -186,7 +187,7 @@ def test_a_merchants_own_person_has_the_part_of_the_audit_log_that_is_its_own(
     own, ann = people.signed_in("merchant", traded.merchant_id), people.signed_in("operator")
     other = platform.open_merchant(name="Stall")
     facts = {"approvalLimit": "1000", "reason": "they look like launderers", "proposedBy": "operator:bob"}
-    happened = [
+    happened: list[tuple[str, str, int | None, dict[str, Any]]] = [
         (f"operator:{ann.name}", "merchant.set", traded.merchant_id, facts),
         (f"merchant:{own.name}", "merchant.roll_key", traded.merchant_id, {"overlapMs": 5}),
         ("cli:root", "merchant.set.propose", traded.merchant_id, facts),
