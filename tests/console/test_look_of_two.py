@@ -59,7 +59,7 @@ def test_a_merchants_own_person_proposes_a_look_and_the_platform_accepts_it(
     page = mei.follow(save(mei, shop, draw(), brand_colour="#8a1538", reason=WHY)).text
     said = read_text(page)
     assert "Proposed. It takes effect when another person accepts it." in said
-    assert f"merchant:{mei.name} proposed it: {WHY}" in said
+    assert f"{mei.name}, of the merchant proposed it: {WHY}" in said
     assert "/console/proposals/" not in page
     assert looks(platform, shop) == (None, None, None)
     ((number,),) = platform.rows(
@@ -68,7 +68,7 @@ def test_a_merchants_own_person_proposes_a_look_and_the_platform_accepts_it(
     url = f"/console/proposals/{number}"
     # Another person of the same merchant decides nothing: the platform must see it.
     assert (mei.get(url).status_code, accept(lin, url).status_code) == (404, 404)
-    assert f"merchant:{mei.name}" in read_text(bob.page(url))
+    assert f"{mei.name}, of the merchant" in read_text(bob.page(url))
     bob.follow(accept(bob, url))
     colour, logo, link = looks(platform, shop)
     assert (colour, link) == ("#8a1538", None)

@@ -106,3 +106,33 @@ def test_why_a_proposal_failed_is_told_with_its_rules_own_words(platform: Platfo
     assert "loop of exchanges" in outcome
     assert f"The change is not allowed now: {outcome}" in read_text(bob.page(url))
     assert f"此更改目前不被允许：{outcome}" in read_text(in_chinese(bob).page(url))
+
+
+def test_the_second_person_reads_the_reason_first_and_what_accepting_does(
+    platform: Platform, people: People
+) -> None:
+    ann, bob = people.signed_in("operator"), people.signed_in("operator")
+    for chain in ("ERC20", "TRC20"):
+        ann.post(f"/console/payouts/{chain}/stop", {"reason": "a node lies"})
+    ann.post("/console/safety/resume-all", {"reason": "the node was replaced"})
+    rows = (
+        "select proposal_no from proposal where state = 'open' and kind = 'wallet.thaw' order by proposal_no"
+    )
+    first, second = [f"/console/proposals/{number}" for (number,) in platform.rows(rows)]
+    page = bob.page(first)
+    said = read_text(page)
+    assert said.index(f"{ann.name} proposed it: the node was replaced") < said.index("Accept")
+    assert "Resume payouts on ERC20?" in said
+    assert "approved orders are paid at once" in said
+    assert f"Stopped by {ann.name}: a node lies nobody" in said
+    assert 'href="/console/safety"' in page.partition("<main")[2]
+    chinese = read_text(in_chinese(bob).page(first))
+    assert f"由 {ann.name} 提议：the node was replaced" in chinese
+    assert "该链的所有停付都会解除，已批准的订单将立即付款。" in chinese
+    accept(bob, first)
+    del bob.http.headers["accept-language"]
+    assert f"Next: proposal {second.rpartition('/')[2]}" in read_text(bob.page(first))
+    assert second in bob.page(first)
+    accept(bob, second)
+    table = bob.page("/console/proposals").partition("<main")[2]
+    assert f'<a href="{first}">Resuming payouts</a>' in table, "the words are the link, not a number alone"

@@ -161,8 +161,24 @@ async def _show(
         waits=request.at_ms < request.person.eligible_ms,
         deciders=[] if right is None else _list_deciders(people, right, found, request.at_ms),
         names=await read_merchant_names(conn, [found]),
+        waiting=await _list_next(request, conn, found),
         outcome=describe_outcome(request, found),
     )
+
+
+async def _list_next(
+    request: ConsoleRequest, conn: Connection, found: ProposedChange
+) -> list[ProposedChange]:
+    """The open proposals that this user may decide too, after a decision."""
+    if found.is_open(request.at_ms):
+        return []
+    waiting = await changes.list_open(conn, at_ms=request.at_ms, limit=decisions.MAX_PAGE)
+    return [
+        one
+        for one in waiting
+        if request.may(RIGHTS.get(one.kind, Right.DECIDE_PROPOSAL))
+        and not decisions.is_own(one, request.actor)
+    ]
 
 
 def _list_deciders(people: list[Operator], right: Right, change: ProposedChange, at_ms: int) -> list[Decider]:

@@ -88,8 +88,14 @@ class ChainView(msgspec.Struct, frozen=True):
 
     @property
     def reasons(self) -> list[tuple[PayoutBlocker, Reason]]:
-        """Everything that blocks payouts, in words, with who can free it."""
-        return [(blocker, describe_blocker(blocker)) for blocker in self.blockers]
+        """Everything that blocks payouts, in words, with who can free it. A stop of the chain comes first."""
+        serious = sorted(self.blockers, key=lambda blocker: not blocker.stops_chain)
+        return [(blocker, describe_blocker(blocker)) for blocker in serious]
+
+    @property
+    def resume(self) -> ProposedChange | None:
+        """The open proposal to resume its payouts."""
+        return next((one for one in self.proposed if one.kind == two_person_changes.THAW), None)
 
     @property
     def can_resume(self) -> bool:
@@ -151,9 +157,14 @@ class SafetyView(msgspec.Struct, frozen=True):
         return [one.chain for one in self.chains if one.stops]
 
     @property
-    def can_resume(self) -> list[str]:
-        """The chains that two people can resume."""
-        return [one.chain for one in self.chains if one.can_resume]
+    def to_propose(self) -> list[str]:
+        """The chains that two people can resume, and nobody has proposed it yet."""
+        return [one.chain for one in self.chains if one.can_resume and one.resume is None]
+
+    @property
+    def behind_stops(self) -> list[ChainView]:
+        """The stopped chains for which approved orders wait."""
+        return [one for one in self.chains if one.stops and one.queued.orders]
 
 
 async def read_safety(request: ConsoleRequest, conn: Connection) -> SafetyView:
