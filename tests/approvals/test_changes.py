@@ -319,6 +319,37 @@ def test_a_proposal_fails_when_its_proposer_may_no_longer_propose(
     run_story(database_url, story)
 
 
+@pytest.mark.parametrize(
+    "since",
+    [
+        "update operator set status = 'disabled' where name = 'bob'",
+        "update operator set role = 'auditor' where name = 'bob'",
+        "insert into operator_wait values ('bob', 2001, 5000, 'reset')",
+    ],
+)
+def test_who_lost_the_right_while_waiting_for_the_lock_accepts_nothing(
+    database_url: str, since: LiteralString
+) -> None:
+    async def story(scene: ChangeScene) -> None:
+        await scene.hire("bob")
+        number = (await scene.propose()).proposal_no
+        # The page looked at the rights of Bob before, and his account was changed since.
+        async with await connect(database_url) as holder:
+            await holder.execute("begin")
+            await holder.execute("select from proposal for update")
+            accepting = asyncio.create_task(scene.accept(RENAME, number, person=BOB, at_ms=2000))
+            await asyncio.sleep(0.2)
+            await holder.execute(since)
+            await holder.execute("commit")
+        with pytest.raises(ProposalRefused, match="has lost the right"):
+            await accepting
+        assert await scene.name() == "Shop"
+        assert await changes.show(scene.conn, number) is not None
+        assert (await scene.log())[0] == ("operator:ann", "merchant.rename.propose")
+
+    run_story(database_url, story)
+
+
 def test_a_proposal_outlives_the_wait_that_its_proposer_had_before_it(database_url: str) -> None:
     async def story(scene: ChangeScene) -> None:
         await scene.hire("ann")

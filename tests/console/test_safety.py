@@ -201,6 +201,30 @@ def test_what_two_people_released_is_not_credited_once_it_has_changed(
     assert "It is no longer held as it was then: look at the deposit." in told
 
 
+@pytest.mark.parametrize("status", ["dropped", "pending"])
+def test_a_decision_whose_worker_died_before_it_could_say_so_is_told_as_done(
+    till: Till, people: People, status: str
+) -> None:
+    tx_hash = arrive(till.shop, "held")
+    ann = people.signed_in("operator")
+    ann.post(f"{DEPOSITS}/ERC20/{tx_hash}/0/drop", {"reason": "mined again"})
+    # A worker began, decided, and was killed.
+    till.platform.rows(
+        "update asked_act set state = 'running', fence = 1, worker = 'w', begun_ms = asked_ms,"
+        " claimed_until_ms = asked_ms - 1 returning 1"
+    )
+    till.platform.rows(
+        "update deposit set status = %s, decided_by = %s, decided_ms = (select begun_ms from asked_act)"
+        " where tx_hash = %s returning 1",
+        status,
+        f"operator:{ann.name}",
+        tx_hash,
+    )
+    work(till.platform)
+    state = "done" if status == "dropped" else "failed"
+    assert till.platform.rows("select state, fence from asked_act") == [(state, 2)]
+
+
 def test_one_person_drops_a_held_deposit_with_a_reason(till: Till, people: People) -> None:
     tx_hash = arrive(till.shop, "held")
     ann = people.signed_in("operator")

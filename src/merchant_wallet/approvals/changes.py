@@ -36,7 +36,7 @@ from merchant_wallet.approvals.decisions import (
     check_reason,
     is_expired,
 )
-from merchant_wallet.approvals.proposers import may_still_propose
+from merchant_wallet.approvals.proposers import may_still_ask, may_still_propose
 from merchant_wallet.audit import records as audit
 from merchant_wallet.base.db import Queries
 
@@ -156,15 +156,18 @@ async def accept(
 ) -> Decided:
     """Accept an open proposal of this kind and carry it out, in one transaction.
 
-    `roles` are the roles that may propose it. Returns the proposal with its result. It is `failed` if the
-    value has changed, the rule refuses, or the proposer could not propose it any more. Raises ProposalRefused
-    if this person can't accept it.
+    `roles` are the roles that may propose and accept it. Returns the proposal with its result. It is `failed`
+    if the value has changed, the rule refuses, or the proposer could not propose it any more. Raises
+    ProposalRefused if this person can't accept it.
     """
     async with conn.transaction():
         change = await _lock(conn, proposal_no)
         if change.kind != kind.name:
             raise ProposalRefused(ProposalRefusal.OTHER_KIND, number=proposal_no, kind=change.kind)
         check_decision(change, ACCEPTED, person.actor, person.eligible_ms, at_ms)
+        # Under the lock, for which this may have waited. Rights may be gone since the caller looked.
+        if not await may_still_ask(conn, person.actor, at_ms, roles):
+            raise ProposalRefused(ProposalRefusal.DECIDER_CHANGED)
         try:
             applied = await _carry_out(conn, kind, change, at_ms, roles)
         except ChangeRefused as refused:

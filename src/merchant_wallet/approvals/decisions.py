@@ -36,6 +36,7 @@ class ProposalRefusal(Enum):
     PROPOSER_CHANGED = (
         "The proposer's account was disabled, reset or changed after this was proposed. Propose it again."
     )
+    DECIDER_CHANGED = "Your account was disabled or reset, or has lost the right."
     OWN = "Another person must accept it: this proposal is your own."
     DECIDED_ALREADY = "Proposal {number} was decided already: {state} by {name}."
     NOT_ITS_PROPOSER = "Only {name} can withdraw it. You can refuse it."

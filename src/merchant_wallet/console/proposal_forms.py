@@ -37,6 +37,7 @@ REFUSALS: Final[Mapping[ProposalRefusal, str]] = {
     ProposalRefusal.PROPOSER_CHANGED: N_(
         "The proposer's account was disabled, reset or changed after this was proposed. Propose it again."
     ),
+    ProposalRefusal.DECIDER_CHANGED: N_("Your account was disabled or reset, or has lost the right."),
     ProposalRefusal.OWN: N_("It is your own proposal: another person must accept it."),
     ProposalRefusal.NOTHING_TO_PROPOSE: N_("The value is already set."),
 }

@@ -211,6 +211,17 @@ async def decide(
     return None if row is None else row[0]
 
 
+async def was_decided(
+    cell: AsyncConnection, chain: str, key: tuple[str, int], *, is_released: bool, actor: str, since_ms: int
+) -> bool:
+    """Whether this person has released or dropped the deposit since then."""
+    values = {"chain": chain, "tx_hash": key[0], "log_index": key[1]}
+    row = await (await cell.execute(_TEXTS["read_decision"], values)).fetchone()
+    if row is None or row[1] != actor or row[2] < since_ms:
+        return False
+    return row[0] in ((State.PENDING, State.CREDITED) if is_released else (State.DROPPED,))
+
+
 async def peek_due(cell: AsyncConnection, now_ms: int, *, limit: int) -> list[DueDeposit]:
     """Deposits that can be credited now, the longest waiting first."""
     rows = await cell.execute(_TEXTS["peek_due"], {"now_ms": now_ms, "limit": limit})

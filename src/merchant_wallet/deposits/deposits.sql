@@ -156,6 +156,12 @@ update deposit set status = 'dropped', decided_by = %(actor)s::text, decided_ms 
    and merchant_id <> all (array(select merchant_id from book where not is_open))
 returning merchant_id;
 
+-- name: read_decision
+-- What became of a deposit, and who decided about it, and when.
+select status, decided_by, decided_ms from deposit
+ where chain = %(chain)s::text and tx_hash = %(tx_hash)s::text and log_index = %(log_index)s::int
+   and merchant_id <> all (array(select merchant_id from book where not is_open));
+
 -- name: undo_seen
 -- Transfers whose blocks have left the chain, or that the final blocks do not have.
 update deposit set status = 'undone'

@@ -150,8 +150,16 @@ async def _decide_deposit(base: Base, running: Running, *, is_released: bool) ->
             now_ms=now_ms(),
             seen=read_seen(arguments),
         )
-    if decided is None:
-        raise ActFailed(DECIDED)
+        # A worker that died may have decided already, and could not say so.
+        if decided is None and not await deposit_store.was_decided(
+            cell,
+            place[0],
+            place[1:],
+            is_released=is_released,
+            actor=act.asked_by,
+            since_ms=act.begun_ms or act.asked_ms,
+        ):
+            raise ActFailed(DECIDED)
     told = {"status": "pending" if is_released else "dropped"}
     return Outcome(told, told)
 
