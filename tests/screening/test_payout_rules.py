@@ -223,6 +223,27 @@ def test_outside_the_hours_an_order_waits_and_goes_on_by_itself(screened: InScre
     screened(scenario)
 
 
+def test_what_waits_to_be_signed_counts_in_the_window_in_which_it_is_paid(screened: InScreened) -> None:
+    async def scenario(scene: Screened) -> None:
+        shop, told = scene.shop, scene.shop.scripted()
+        payer = scene.payer(told=told)
+        await scene.set_rules(payout_limit_units=10 * COIN, payout_window_h=2)
+        told.check_error = ConnectionError("payouts wait")
+        orders = []
+        for _ in range(3):
+            orders.append(await shop.order())
+            await shop.turn(payer)
+            shop.clock.advance(2 * HOUR_MS + 1)
+        # Now what passed in three windows could be signed at once.
+        told.check_error = None
+        await shop.turn(payer)
+        states = sorted([(await scene.screening(order.order_id)).state for order in orders])
+        assert states == [State.HELD, State.HELD, State.PASSED]
+        assert len(told.built) == 1
+
+    screened(scenario)
+
+
 def test_what_passed_within_the_hours_and_could_not_be_signed_waits_for_the_next_hours(
     screened: InScreened,
 ) -> None:

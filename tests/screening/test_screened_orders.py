@@ -20,7 +20,7 @@ from merchant_wallet.chains.protocol import Blocked
 from merchant_wallet.processes.screening import make_order_screen
 from merchant_wallet.screening import asking, decisions, store
 from merchant_wallet.screening.hook import REST_S, Answer
-from merchant_wallet.screening.screener import Screener
+from merchant_wallet.screening.screener import PASS_LASTS_MS, Screener
 from merchant_wallet.screening.screening_states import State
 from merchant_wallet.screening.verdicts import Verdict
 
@@ -274,6 +274,29 @@ def test_a_list_that_changes_holds_what_has_passed_until_it_is_signed(screened: 
         await rest(scene)
         await shop.turn(payer)
         assert len(told.built) == 1
+
+    screened(scenario)
+
+
+def test_what_passed_and_could_not_be_signed_for_a_day_is_asked_about_again(screened: InScreened) -> None:
+    async def scenario(scene: Screened) -> None:
+        shop, told = scene.shop, scene.shop.scripted()
+        payer = scene.payer(hook=scene.hook(), told=told)
+        told.check_error = ConnectionError("the node is away")
+        order = await shop.order()
+        await shop.turn(payer)
+        scene.provider.behave = say("refuse", "sanctioned since Monday")
+        await rest(scene, PASS_LASTS_MS - 60_000)
+        await shop.turn(payer)
+        assert ((await scene.screening(order.order_id)).state, len(scene.provider.received)) == (
+            State.PASSED,
+            1,
+        )
+        told.check_error = None
+        await rest(scene, 120_000)
+        assert await shop.pay(payer, order) == REFUNDED
+        found = await scene.screening(order.order_id)
+        assert (found.state, found.round_no, told.built) == (State.REFUSED, 2, [])
 
     screened(scenario)
 

@@ -47,7 +47,7 @@ async def begin(home: Connection, facts: Facts, now_ms: int) -> Screening:
     """Begin a screening, or another round if the facts are others than before. Raises Overtaken."""
     found = await store.find(home, facts)
     if found is not None:
-        return found if found.facts == facts.text() else await _begin_round(home, found, facts, now_ms)
+        return found if found.facts == facts.text() else await begin_round(home, found, facts, now_ms)
     subject: dict[str, object] = {"order_id": None, "tx_hash": None, "log_index": None}
     if isinstance(facts, PayoutFacts):
         subject["order_id"] = facts.order_id
@@ -57,7 +57,8 @@ async def begin(home: Connection, facts: Facts, now_ms: int) -> Screening:
     return store.require(await store.fetch_one(home, "begin", values, QUERIES))
 
 
-async def _begin_round(home: Connection, found: Screening, facts: Facts, now_ms: int) -> Screening:
+async def begin_round(home: Connection, found: Screening, facts: Facts, now_ms: int) -> Screening:
+    """Begin another round. Raises Overtaken."""
     values = {**_make_values(facts, now_ms), **store.make_key(found)}
     return store.require(await store.fetch_one(home, "begin_round", values))
 

@@ -9,7 +9,8 @@ Rules:
 - The rules of the merchant come last. An order is judged and cleared in one transaction, under a lock of the
   merchant's in home. So a limit holds for any number of orders at the same time.
 - What has passed is compared with the list and with the payout hours again at each attempt, until it is
-  signed. Who released it is not overruled.
+  signed. If it could not be signed for a day, or for the window of the merchant's limits, it is screened
+  anew. Who released it is not overruled.
 - Without a list, a URL and rules nothing is stored.
 """
 
@@ -35,6 +36,9 @@ _EVENTS: Final[Mapping[Verdict, Event]] = {
     Verdict.HOLD: Event.HELD,
     Verdict.REFUSE: Event.REFUSED,
 }
+
+PASS_LASTS_MS: Final = 86_400_000
+"""What passed so long ago, and could not be signed or credited since, is asked again."""
 
 log = structlog.get_logger(__name__)
 
@@ -108,6 +112,7 @@ class Screener:
         if known is None and rules.is_empty and not self.has_sources and not is_played:
             return Cleared()
         known = await asking.begin(home, facts, self._clock())
+        known = await self._renew(home, known, facts, rules)
         try:
             if known.state is State.OPEN:
                 reasons = await self._ask_sources(home, known, facts)
@@ -131,6 +136,7 @@ class Screener:
         if known is None and not self.has_sources:
             return Cleared()
         known = await asking.begin(home, facts, self._clock())
+        known = await self._renew(home, known, facts, PayoutRules())
         try:
             if known.state is State.OPEN:
                 reasons = await self._ask_sources(home, known, facts)
@@ -165,6 +171,16 @@ class Screener:
                 return _wait_for_hours(rules)
             known = await store.move(home, known, _EVENTS[verdict], found, now)
         return _read_decision(known)
+
+    async def _renew(self, home: Connection, known: Screening, facts: Facts, rules: PayoutRules) -> Screening:
+        """Begin another round of what passed too long ago."""
+        now, lasts_ms = self._clock(), PASS_LASTS_MS
+        if rules.has_limits:
+            lasts_ms = min(lasts_ms, now - rules.begin_window(now))
+        is_asked = self._hook is not None or rules.has_limits
+        if known.state is not State.PASSED or not is_asked or now - known.changed_ms <= lasts_ms:
+            return known
+        return await asking.begin_round(home, known, facts, now)
 
     async def _look_again(self, home: Connection, known: Screening, facts: Facts) -> Screening:
         """Compare what has passed with the list as it is now. Raises _NoAnswer."""
