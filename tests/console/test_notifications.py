@@ -9,6 +9,7 @@ import pytest
 from tests.console.conftest import ConsoleUser, People, read_text
 from tests.journeys.conftest import Clock, Platform, Shop
 
+from merchant_wallet.console import notifications
 from merchant_wallet.notifications import contacts
 from merchant_wallet.notifications.outbox import MAX_TESTS
 
@@ -93,6 +94,10 @@ def test_an_address_is_confirmed_by_the_code_that_was_sent_to_it(
     ("field", "text", "said"),
     [
         ("email", "ann at home", "An address such as"),
+        ("email", "ann..lee@example.com", "An address such as"),
+        ("email", ".ann@example.com", "An address such as"),
+        ("email", "ann.@example.com", "An address such as"),
+        ("email", "ann@example-.com", "An address such as"),
         ("email", "ann@example.com\r\nBcc: all@example.com", "An address such as"),
         ("url", "ftp://hooks.example.com", "An https:// address"),
         ("url", "https://ann:secret@hooks.example.com", "An https:// address"),
@@ -124,6 +129,24 @@ def test_an_operator_chooses_among_what_its_role_acts_on(people: People, shop: S
     assert "sign-in" not in kinds(people.signed_in("operator"))
     assert own.post(PATH, {**FORM, "webhook.approval": "1"}).status_code == 303
     assert not re.search(r'name="webhook\.[a-z-]+" value="1" checked', own.page(PATH))
+
+
+def test_an_address_is_not_confirmed_without_its_entry_in_the_audit_log(
+    people: People, platform: Platform, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise OSError("the log can't be written")
+
+    ann = people.signed_in("operator")
+    ann.follow(ann.post(PATH, {**FORM, "email": "ann@example.com"}))
+    assert ann.operator is not None
+    number = ann.operator.operator_id
+    code = contacts.make_code(platform.base.keyring, number, "ann@example.com", clock())
+    with monkeypatch.context() as patch:
+        patch.setattr(notifications, "record_change", fail)
+        assert ann.post(f"{PATH}/code", {"code": code}).status_code == 500
+    assert "Confirm ann@example.com" in read_text(ann.page(PATH))
+    assert ann.post(f"{PATH}/code", {"code": code}).status_code == 303
 
 
 def test_tests_are_limited(people: People, platform: Platform, clock: Clock) -> None:

@@ -97,18 +97,24 @@ async def save(request: ConsoleRequest, conn: Connection) -> Response:
 async def confirm(request: ConsoleRequest, conn: Connection) -> Response:
     """Confirm the e-mail address with the code."""
     number, code = request.operator.operator_id, request.form.text("code")
-    try:
-        found = await contacts.confirm_email(conn, request.context.keyring, number, code, request.at_ms)
-    except ContactRefused as refused:
+    refused: ContactRefused | None = None
+    async with conn.transaction():
+        try:
+            found = await contacts.confirm_email(conn, request.context.keyring, number, code, request.at_ms)
+        except ContactRefused as error:
+            # Committed too: a wrong try stays counted.
+            refused = error
+        else:
+            await record_change(
+                request,
+                conn,
+                "operator.confirm_email",
+                f"operator {request.operator.name}",
+                request.merchant_id,
+                after={"email": found.email},
+            )
+    if refused is not None:
         return await _show(request, conn, FormState(errors={refused.field: request.translate(str(refused))}))
-    await record_change(
-        request,
-        conn,
-        "operator.confirm_email",
-        f"operator {request.operator.name}",
-        request.merchant_id,
-        after={"email": found.email},
-    )
     return request.redirect(PATH, CONFIRMED)
 
 

@@ -42,9 +42,10 @@ MAX_TRIES: Final = 5
 MAX_URL: Final = 500
 MAX_EMAIL: Final = 254
 _CODE_KEY: Final = "email code"
-_match_email = re.compile(
-    r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.)*[A-Za-z0-9-]{1,63}"
-).fullmatch
+_ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+# A dot-atom and the labels of a host (RFC 5321 section 4.1.2). No mail can be built for any other address.
+_match_email = re.compile(rf"(?=[^@]{{1,64}}@){_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*").fullmatch
 _match_time = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])").fullmatch
 
 BAD_EMAIL: Final = N_("An address such as ann@example.com, in ASCII.")
@@ -216,7 +217,7 @@ async def confirm_email(
 ) -> Contact:
     """Confirm the address with the code of the last mail.
 
-    Don't call it in a transaction: a wrong try must stay counted. Raises ContactRefused.
+    The caller commits after a refusal too: a wrong try must stay counted. Raises ContactRefused.
     """
     async with conn.transaction():
         contact = await lock_contact(conn, operator_id)
