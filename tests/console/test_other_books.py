@@ -18,6 +18,8 @@ from tests.console.test_rights import PAGES, ROWS, Scene, name
 from tests.journeys.conftest import Platform
 from tests.journeys.orders import withdrawal
 
+from merchant_wallet.approvals import changes
+from merchant_wallet.approvals.decisions import Person
 from merchant_wallet.base.addresses import to_eip55
 
 MORE_QUERIES = (
@@ -228,6 +230,14 @@ def test_a_merchants_person_learns_no_name_of_the_platforms_people(
     ]
     staff.post("/console/withdrawals/cancel", {"order": str(orders[0]), "confirmed": "1"})
     staff.post("/console/withdrawals/approve", {"order": str(orders[1]), "confirmed": "1"})
+    about = f"merchant {shop.merchant_id}"
+    look = ({"brand-colour": "none"}, {"brand-colour": "#0a3a3f"})
+    ben = Person("cli:somebody-else", "terminal")
+    shop.platform.operate(
+        lambda conn: changes.propose(
+            conn, "merchant.set", about, *look, "as asked", person=ben, at_ms=1, lasts_ms=4 * 10**12
+        )
+    )
     staff.post("/console/payouts/ERC20/stop", {"reason": "a node lies, says nobody"})
     try:
         for page in OPEN_TO_MERCHANTS:

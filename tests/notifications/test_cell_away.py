@@ -24,7 +24,7 @@ from merchant_wallet.web.cells import CellPools
 
 TRIES = 60
 APPROVAL = "Withdrawal {} on TRC20 waits for approval"
-STOP = "Payouts on TRC20 are stopped by cli:zoe"
+STOP = "Payouts on TRC20 are stopped by zoe, on the command line"
 GAS = "The hot wallet on TRC20 holds too little coin for the network fee of 1 order"
 
 
