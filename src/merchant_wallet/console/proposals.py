@@ -169,16 +169,17 @@ async def _show(
 async def _list_next(
     request: ConsoleRequest, conn: Connection, found: ProposedChange
 ) -> list[ProposedChange]:
-    """The open proposals that this user may decide too, after a decision."""
+    """After a decision, the open proposals that this user may decide. Those of the same kind come first."""
     if found.is_open(request.at_ms):
         return []
     waiting = await changes.list_open(conn, at_ms=request.at_ms, limit=decisions.MAX_PAGE)
-    return [
+    mine = [
         one
         for one in waiting
         if request.may(RIGHTS.get(one.kind, Right.DECIDE_PROPOSAL))
         and not decisions.is_own(one, request.actor)
     ]
+    return sorted(mine, key=lambda one: one.kind != found.kind)
 
 
 def _list_deciders(people: list[Operator], right: Right, change: ProposedChange, at_ms: int) -> list[Decider]:
