@@ -79,6 +79,9 @@ def test_a_sub_user_without_scripts_reads_shares_and_leaves(platform: Platform, 
     page.get_by_role("link", name="Share the receipt").click()
     expect(page).to_have_url(re.compile("/w/receipt/"))
     expect(page.get_by_role("heading", name="Payment from Harbour Tea")).to_be_visible()
+    with page.expect_download() as started:
+        page.get_by_role("link", name="Save as PDF").click()
+    assert started.value.path().read_bytes().startswith(b"%PDF-")
     page.go_back()
     page.get_by_role("link", name="Back").click()
 
@@ -90,6 +93,11 @@ def test_a_sub_user_without_scripts_reads_shares_and_leaves(platform: Platform, 
     expect(page.get_by_text("177.50 KFB arrived")).to_be_visible()
 
     page.get_by_role("link", name="Profile").click()
+    page.get_by_role("link", name="Statements").click()
+    with page.expect_download() as started:
+        page.locator("a[href$='.pdf']").first.click()
+    assert started.value.path().read_bytes().startswith(b"%PDF-")
+    page.get_by_role("link", name="Profile").first.click()
     page.get_by_label("Name").fill("Lin Xiaoyu")
     press(page, "Save")
     expect(page.get_by_text("Your name is saved.")).to_be_visible()
@@ -97,6 +105,17 @@ def test_a_sub_user_without_scripts_reads_shares_and_leaves(platform: Platform, 
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     press(page, "中文")
     expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
+    # The same choices are in the menu at the top of the other pages.
+    page.get_by_role("link", name="首页").click()
+    page.get_by_label("语言与主题").click()
+    press(page, "English")
+    expect(page.locator("html")).to_have_attribute("lang", "en")
+    page.get_by_label("Language and theme").click()
+    press(page, "Light")
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    page.get_by_label("Language and theme").click()
+    press(page, "中文")
+    page.get_by_role("link", name="我的").click()
     press(page, "退出登录")
     expect(page.get_by_text("您已退出")).to_be_visible()
 

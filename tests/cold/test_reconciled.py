@@ -16,7 +16,7 @@ from merchant_wallet.custody.cold.balances import read_cold_balances
 from merchant_wallet.custody.cold.limits import ELSEWHERE, TO_HOT
 from merchant_wallet.custody.cold.signatures import read_answer
 from merchant_wallet.custody.cold.store import take_signature
-from merchant_wallet.custody.records import record_treasury
+from merchant_wallet.custody.treasury import record_treasury
 from merchant_wallet.processes.reconciliation import Reconciler
 
 if TYPE_CHECKING:

@@ -56,6 +56,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "merchants/cells/placement.sql": WEB,
     "cli/doctor.sql": (),
     "custody/records.sql": BOTH,
+    "custody/treasury.sql": BOTH,
     "custody/still_snapshots.sql": WORKER,
     "custody/sandbox.sql": WORKER,
     "deposits/chain_store.sql": WORKER,
@@ -184,7 +185,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "callbacks/outbox.sql": "pause_merchant resume_merchant",
         "custody/cold/transfers.sql": "open_transfer ask_drop",
         "custody/cold/wallets.sql": "retire register restore set_limits",
-        "custody/records.sql": "record_treasury",
+        "custody/treasury.sql": "record_treasury",
         "notifications/contacts.sql": """
             lock_contact write_contact delete_choices insert_choices lock_escalation delete_steps
             delete_times insert_steps insert_times""",

@@ -13,7 +13,7 @@ from merchant_wallet.book.commands import Adjust, CreateWithdrawal, Settle, Subm
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.chains.protocol import Block, ChainAway, TokenTransfer
 from merchant_wallet.custody.balances import SURVEY_SIZE, CustodyReader
-from merchant_wallet.custody.records import record_treasury
+from merchant_wallet.custody.treasury import record_treasury
 from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
 

@@ -18,7 +18,7 @@ from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.protocol import Block
 from merchant_wallet.chains.transport import Endpoints
 from merchant_wallet.custody.balances import BalanceMoved, CustodyReader, read_balances
-from merchant_wallet.custody.records import record_treasury
+from merchant_wallet.custody.treasury import record_treasury
 from merchant_wallet.deposits import chain_store
 from merchant_wallet.deposits.watcher import Watcher
 from merchant_wallet.processes.reconciliation import Reconciler

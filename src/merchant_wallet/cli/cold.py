@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from merchant_wallet.cli import terminal
+from merchant_wallet.cli.cold_output import (
+    CHAIN_COLUMNS,
+    TRANSFER_COLUMNS,
+    describe_transfer,
+    list_chains,
+)
 from merchant_wallet.cli.failures import Failure
 from merchant_wallet.cli.options import (
     AmountArgument,
@@ -27,20 +33,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Keep money cold: limits, cold wallets and transfers.", no_args_is_help=True)
 
-CHAIN_COLUMNS: Final = (
-    "chainType",
-    "hot",
-    "hotMs",
-    "reserved",
-    "coldWallet",
-    "cold",
-    "coldMs",
-    "refillBelow",
-    "target",
-    "mostHot",
-    "suggestion",
-)
-TRANSFER_COLUMNS: Final = ("transferId", "chainType", "direction", "amount", "way", "step", "txHash", "why")
 MAX_SIGNED_CHARS: Final = 20_000
 
 TransferArgument = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="The transfer's number.")]
@@ -57,7 +49,7 @@ def show(data: DataOption = None, as_json: JsonOption = False) -> None:
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        return {"chains": await _list_chains(session)}
+        return {"chains": await list_chains(session)}
 
     terminal.print_list(run(data, act), "chains", CHAIN_COLUMNS, as_json)
 
@@ -75,7 +67,7 @@ def list_all(limit: LimitOption = 50, data: DataOption = None, as_json: JsonOpti
         from merchant_wallet.custody.cold import store
 
         found = await store.list_transfers(session.conn, limit=limit)
-        return {"transfers": [_describe(one) for one in found]}
+        return {"transfers": [describe_transfer(one) for one in found]}
 
     terminal.print_list(run(data, act), "transfers", TRANSFER_COLUMNS, as_json)
 
@@ -268,7 +260,7 @@ def signed(
                 raise Failure(f"Transfer {number} does not wait for a signature any more.")
             told = {"transferId": number, "txHash": made.tx_hash}
             await session.record("cold.sign", format_subject(one.chain), after=told)
-        return _describe(await _find(session, number))
+        return describe_transfer(await _find(session, number))
 
     terminal.print_answer(run(data, act), as_json)
 
@@ -291,7 +283,7 @@ def drop(number: TransferArgument, data: DataOption = None, as_json: JsonOption 
             if not await store.ask_drop(session.conn, one, find_actor()):
                 raise Failure(f"Transfer {number} can't be given up: it is {one.step}.")
             await session.record("cold.drop", format_subject(one.chain), after={"transferId": number})
-        return _describe(await _find(session, number))
+        return describe_transfer(await _find(session, number))
 
     terminal.print_answer(run(data, act), as_json)
 
@@ -360,62 +352,4 @@ async def _find(session: Session, number: int) -> "ColdTransfer":
     found = await store.read_transfer(session.conn, number)
     if found is None:
         raise Failure(f"There is no transfer {number}.")
-    return found
-
-
-def _describe(one: "ColdTransfer") -> dict[str, Any]:
-    from merchant_wallet.base.addresses import format_address
-    from merchant_wallet.base.money import format_units
-
-    return {
-        "transferId": one.transfer_id,
-        "chainType": one.chain,
-        "direction": one.direction,
-        "way": one.way,
-        "amount": format_units(one.amount_units),
-        "from": format_address(one.chain, one.sender),
-        "to": format_address(one.chain, one.transfer.recipient),
-        "step": one.step,
-        "txHash": one.tx_hash,
-        "nonce": one.nonce,
-        "why": one.cause or one.obstacle,
-        "approvedBy": one.approved_by,
-        "proposalNo": one.proposal_no,
-        "openedMs": one.opened_ms,
-        "endedMs": one.ended_ms,
-    }
-
-
-async def _list_chains(session: Session) -> list[dict[str, Any]]:
-    from merchant_wallet.base.addresses import format_address
-    from merchant_wallet.base.money import format_units
-    from merchant_wallet.custody.cold import wallets
-    from merchant_wallet.custody.cold.limits import suggest
-
-    def show_units(units: int | None) -> str | None:
-        return None if units is None else format_units(units)
-
-    cold = {one.chain: one for one in await wallets.list_wallets(session.conn) if one.is_current}
-    limits = await wallets.list_limits(session.conn)
-    found = []
-    for chain in sorted({*session.settings.shown_chains, *cold, *limits}):
-        hot, one, limit = await wallets.read_hot(session.conn, chain), cold.get(chain), limits.get(chain)
-        suggestion = suggest(None if hot is None else hot.free_units, limit)
-        found.append(
-            {
-                "chainType": chain,
-                "hot": show_units(None if hot is None else hot.held_units),
-                "hotMs": None if hot is None else hot.at_ms,
-                "reserved": show_units(None if hot is None else hot.reserved_units),
-                "coldWallet": None if one is None else format_address(chain, one.address),
-                "cold": show_units(None if one is None else one.balance_units),
-                "coldMs": None if one is None else one.at_ms,
-                "refillBelow": show_units(None if limit is None else limit.least_units),
-                "target": show_units(None if limit is None else limit.target_units),
-                "mostHot": show_units(None if limit is None else limit.most_units),
-                "suggestion": None
-                if suggestion is None
-                else f"{suggestion.direction} {format_units(suggestion.amount_units)}",
-            }
-        )
     return found

@@ -173,7 +173,7 @@ def record(
     async def act(session: Session) -> "tuple[dict[str, Any], ProposedChange | None]":
         from merchant_wallet.base.clock import now_ms
         from merchant_wallet.cli.second_person import describe_lone_change, propose
-        from merchant_wallet.custody import records
+        from merchant_wallet.custody import treasury
         from merchant_wallet.custody import two_person_changes as changes
 
         await _insist_on_chain(session, chain)
@@ -183,7 +183,7 @@ def record(
         if (proposed := await propose(session, changes.RECORD, subject, facts, reason)) is not None:
             return {}, proposed
         async with session.conn.transaction():
-            number = await records.record_treasury(
+            number = await treasury.record_treasury(
                 session.conn,
                 chain,
                 direction,
@@ -224,9 +224,9 @@ def treasury(
 
     async def act(session: Session) -> dict[str, Any]:
         from merchant_wallet.base.money import format_units
-        from merchant_wallet.custody import records
+        from merchant_wallet.custody import treasury
 
-        shown = await records.list_treasury(session.conn, limit)
+        shown = await treasury.list_treasury(session.conn, limit)
         return {
             "treasury": [
                 {

@@ -71,19 +71,6 @@ class Addresses(msgspec.Struct, frozen=True):
         return self.hot | self.cold
 
 
-class TreasuryShown(msgspec.Struct, frozen=True):
-    """One movement that an operator recorded."""
-
-    chain: str
-    movement_no: int
-    direction: str
-    amount_units: int
-    tx_hash: str
-    reason: str
-    actor: str
-    recorded_ms: int
-
-
 async def begin_snapshot(databases: Databases) -> Balances:
     """Fix the snapshots of these transactions, each at one moment. Returns the balances of all books.
 
@@ -340,37 +327,6 @@ async def read_last_explanation(connection: AsyncConnection, chain: str) -> dict
     """The document of the last comparison that succeeded."""
     rows = await _rows(connection, "read_last_explanation", chain=chain)
     return rows[0][0] if rows else None
-
-
-async def record_treasury(
-    connection: AsyncConnection,
-    chain: str,
-    direction: str,
-    amount_units: int,
-    *,
-    tx_hash: str,
-    reason: str,
-    actor: str,
-    now_ms: int,
-) -> int | None:
-    """Store an operator's movement, IN or OUT of custody. None if it is stored already."""
-    rows = await _rows(
-        connection,
-        "record_treasury",
-        chain=chain,
-        direction=direction,
-        amount_units=amount_units,
-        tx_hash=tx_hash,
-        reason=reason,
-        actor=actor,
-        now_ms=now_ms,
-    )
-    return rows[0][0] if rows else None
-
-
-async def list_treasury(connection: AsyncConnection, limit: int) -> list[TreasuryShown]:
-    """Movements that operators recorded, newest first."""
-    return [TreasuryShown(*row) for row in await _rows(connection, "list_treasury", limit=limit)]
 
 
 async def list_results(

@@ -202,19 +202,6 @@ values (%(chain)s::text, %(at_ms)s::bigint, %(block_number)s::bigint, %(books_un
 select explanation from reconciliation
  where chain = %(chain)s::text and cause is null order by reconciliation_no desc limit 1;
 
--- name: record_treasury
--- An operator's own movement. Repeating it changes nothing.
-insert into treasury_movement (chain, direction, amount, tx_hash, reason, actor, recorded_ms)
-values (%(chain)s::text, %(direction)s::text, %(amount_units)s::bigint, %(tx_hash)s::text, %(reason)s::text, %(actor)s::text,
-        %(now_ms)s::bigint)
-on conflict (chain, tx_hash, direction, amount) do nothing
-returning movement_no;
-
--- name: list_treasury
--- Movements that operators recorded, newest first.
-select chain, movement_no, direction, amount::bigint, tx_hash, reason, actor, recorded_ms
-  from treasury_movement order by recorded_ms desc, chain, movement_no desc limit %(limit)s::int;
-
 -- name: list_results
 -- The last comparisons of a chain, newest first.
 select chain, at_ms, is_sound, explanation from reconciliation

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Connection, Facts, Kind, ProposedChange
 from merchant_wallet.base.money import format_units, parse_units
-from merchant_wallet.custody import records
+from merchant_wallet.custody import treasury
 
 RECORD: Final = "treasury.record"
 UNRECORDED: Final[Facts] = {"recorded": False}
@@ -44,7 +44,7 @@ async def _apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applie
 
 async def record(conn: Connection, after: Facts, reason: str, actor: str, at_ms: int) -> int | None:
     """Store the movement. None if it is stored already."""
-    return await records.record_treasury(
+    return await treasury.record_treasury(
         conn,
         after["chain"],
         after["direction"],
