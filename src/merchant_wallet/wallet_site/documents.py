@@ -3,6 +3,7 @@
 Rules: times are UTC, which the documents say. A receipt as PDF says what its page says.
 """
 
+from calendar import month_name
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypedDict
 
@@ -25,6 +26,13 @@ class Month(NamedTuple):
     name: str
     start_ms: int
     end_ms: int
+
+    def show(self, language: str) -> str:
+        """The month as people write it: "November 2026"."""
+        first = datetime.fromtimestamp(self.start_ms / 1000, UTC)
+        if language == Language.ZH:
+            return f"{first.year}年{first.month}月"
+        return f"{month_name[first.month]} {first.year}"
 
 
 class Statement(NamedTuple):
@@ -60,8 +68,8 @@ def write_statement(
     facts = (
         (say(N_("Wallet of")), wallet.username),
         (say(N_("Wallet id")), str(wallet.user_id)),
-        (say(N_("From")), f"{begins} UTC"),
-        (say(N_("Until")), f"{ends} UTC"),
+        (say(N_("Begins")), f"{begins} UTC"),
+        (say(N_("Ends")), f"{ends} UTC"),
         (say(N_("Balance at the start")), _write_money(statement.opening_units, wallet.currency)),
         (say(N_("In")), _write_money(_sum(statement, "in"), wallet.currency)),
         (say(N_("Out")), _write_money(_sum(statement, "out"), wallet.currency)),
@@ -72,7 +80,7 @@ def write_statement(
     )
     return Document(
         title=say(N_("Statement of a wallet")),
-        subtitle=statement.month.name,
+        subtitle=statement.month.show(language),
         issuer=wallet.merchant_name,
         language=language,
         made_ms=at_ms,
