@@ -79,6 +79,7 @@ class Deployment:
 
     def start(self, port: int, progress: Callable[[str], None], *options: str) -> str:
         """Start everything and return the base URL. `progress` gets messages meanwhile. Raises Failure."""
+        signals.check()
         with signals.delay_signals():
             self._up = subprocess.Popen(
                 [self.program, "up", "--port", str(port), *options],
@@ -97,6 +98,7 @@ class Deployment:
 
     def run(self, *arguments: str) -> str:
         """Run a `merchant-wallet` command and return its output. Raises Failure with its error message."""
+        signals.check()
         try:
             done = subprocess.run(
                 [self.program, *arguments],

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
+from demo import signals
 from demo.deployment import Failure
 from merchant_wallet_client import MerchantWallet
 
@@ -27,6 +28,7 @@ CONNECTIONS: Final = 2
 SOME: Final = 10
 """By then each connection has its answers again."""
 ANSWER_TIMEOUT_S: Final = 30.0
+END_TIMEOUT_S: Final = ANSWER_TIMEOUT_S + 10.0
 
 
 class Done(NamedTuple):
@@ -85,7 +87,8 @@ class Load:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended.set()
-        self._thread.join()
+        # An interrupt may leave a lock of the standard library behind that the thread waits for.
+        self._thread.join(END_TIMEOUT_S)
 
     def begin(self) -> None:
         """From now on is what `look` tells."""
@@ -100,6 +103,7 @@ class Load:
 
     def look(self) -> list[Seen]:
         """What was seen since `begin`. Raises Failure if a client got a wrong answer."""
+        signals.check()
         if self._fault is not None:
             raise Failure(f"a client was not answered as expected: {self._fault}") from self._fault
         return [self._look_at(shop) for shop in self.shops]
@@ -131,17 +135,21 @@ class Load:
             time.sleep(0.02)
 
     def wait_until_answered(self, shop: Shop, timeout_s: float) -> float:
-        """How long it takes until a transfer of this shop is answered again. Waits until some more are.
+        """How long it takes until a transfer of this shop is answered again.
 
+        Waits until some more are answered in a row: one connection may be served before the other.
         Raises Failure.
         """
-        began_s, count = time.monotonic(), len(shop.done)
+        began_s, first = time.monotonic(), len(shop.done)
+        count, refusals = first, shop.refusals
         while len(shop.done) < count + SOME:
             self.look()
             if time.monotonic() - began_s > timeout_s:
                 raise Failure(f"{shop.name} got no answer for {timeout_s:g} s")
+            if shop.refusals != refusals:
+                count, refusals = len(shop.done), shop.refusals
             time.sleep(0.02)
-        return max(0.0, shop.done[count].at_s - began_s)
+        return max(0.0, shop.done[first].at_s - began_s)
 
     def _run(self) -> None:
         try:

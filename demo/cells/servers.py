@@ -30,7 +30,7 @@ QUIET: Final = ("unix_socket_directories=", "shared_buffers=64MB")
 
 
 class Server:
-    """One PostgreSQL server with an empty database `wallet`."""
+    """One PostgreSQL server with an empty database `wallet`, once it is created."""
 
     def __init__(self, root: Path, name: str, password: str) -> None:
         self.name = name
@@ -38,10 +38,6 @@ class Server:
         self._password = password
         self._folder = DataFolder(root / name)
         self._process: subprocess.Popen[bytes] | None = None
-        try:
-            self._create()
-        except PostgresError as error:
-            raise Failure(str(error)) from error
 
     @property
     def address(self) -> str:
@@ -53,6 +49,16 @@ class Server:
         """Its URL with user and password."""
         return f"postgresql://{OWNER}:{self._password}@127.0.0.1:{self.port}/{OWNER}"
 
+    def create(self) -> None:
+        """Make its folder, start it, and make the database. Raises Failure."""
+        try:
+            self._make_folder()
+        except PostgresError as error:
+            raise Failure(str(error)) from error
+        self.start()
+        with psycopg.connect(self.url.rpartition("/")[0] + "/postgres", autocommit=True) as connection:
+            connection.execute(f"create database {OWNER}".encode())
+
     def start(self) -> None:
         """Start it and wait until it answers. Raises Failure."""
         chosen = [part for setting in (*SETTINGS, *QUIET, f"port={self.port}") for part in ("-c", setting)]
@@ -61,6 +67,7 @@ class Server:
             self._process = self._programs.popen("postgres", arguments, output, subprocess.DEVNULL)
         ends_s = time.monotonic() + START_TIMEOUT_S
         while not self._answers():
+            signals.check()
             if self._process.poll() is not None or time.monotonic() > ends_s:
                 raise Failure(f"the server {self.name} did not start:\n{self._folder.log_since(0)[-2000:]}")
             time.sleep(0.05)
@@ -83,7 +90,7 @@ class Server:
             self._process.kill()
             self._process.wait()
 
-    def _create(self) -> None:
+    def _make_folder(self) -> None:
         self._folder.root.mkdir(mode=0o711)
         # `choose_programs` tries whether the server's user can read this file.
         self._folder.lock.touch(mode=0o644)
@@ -97,11 +104,10 @@ class Server:
         choices = [f"--username={OWNER}", "--auth=scram-sha-256", f"--pwfile={pwfile}", "--encoding=UTF8"]
         sorting = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
         arguments = [*choices, *sorting, "--no-instructions", f"--pgdata={self._folder.cluster}"]
-        self._programs.run("initdb", arguments, self._folder)
+        # A signal would leave initdb behind, which writes into a folder that is being deleted.
+        with signals.delay_signals():
+            self._programs.run("initdb", arguments, self._folder)
         pwfile.unlink()
-        self.start()
-        with psycopg.connect(self.url.rpartition("/")[0] + "/postgres", autocommit=True) as connection:
-            connection.execute(f"create database {OWNER}".encode())
 
     def _answers(self) -> bool:
         try:
@@ -124,7 +130,9 @@ class Servers:
     def add(self, name: str) -> Server:
         """Make a server and start it. Raises Failure."""
         server = Server(self.folder, name, self._password)
+        # Before it is created: an interrupt may come between its start and its first answer.
         self._made.append(server)
+        server.create()
         return server
 
     def remove(self) -> None:

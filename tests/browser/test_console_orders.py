@@ -20,6 +20,7 @@ from tests.console.test_reconciliation import COIN, keep
 from tests.console.test_withdrawals import OTHER_ADDRESS, Till
 from tests.journeys.conftest import Platform
 
+from merchant_wallet.console import inbox_cache
 from merchant_wallet.custody.comparison import JudgedMovement, Movement
 
 __all__ = ["people"]
@@ -158,6 +159,49 @@ def test_on_a_phone_the_question_before_an_approval_is_a_line_and_not_a_column(
     title = page.get_by_role("heading", name="Approve this order?")
     expect(title).to_be_visible()
     assert title.bounding_box()["height"] < 40  # type: ignore[index]  # it is visible, so it has a box
+
+
+@each_look((PHONE, "en", "light"))
+def test_on_a_phone_all_orders_can_be_chosen_and_the_menu_says_how_much_waits(
+    visits: Visits,
+    people: People,
+    till: Till,
+    check_axe: CheckAxe,
+    screen: Screen,
+    language: str,
+    theme: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(inbox_cache, "KEPT_S", 0.0)
+    till.order("62")
+    till.order("63")
+    person = people.signed_in("operator")
+    page = open_signed_in(visits, person, screen, language=language, theme=theme)
+    page.goto(QUEUE)
+    boxes = page.locator("tbody input[type=checkbox]")
+    everything = page.get_by_role("checkbox", name="Choose all" if language == "en" else "全选")
+    expect(everything).to_have_count(1)
+    everything.check()
+    expect(page.locator("tbody input:checked")).to_have_count(boxes.count())
+    boxes.first.uncheck()
+    assert everything.evaluate("box => box.indeterminate")
+    everything.check()
+    everything.uncheck()
+    expect(page.locator("tbody input:checked")).to_have_count(0)
+    menu = page.get_by_role("button", name="Menu" if language == "en" else "菜单")
+    shown = page.locator("#menu-count")
+    if screen.name == "phone":
+        waits = page.locator("#inbox-count > [aria-hidden]").text_content()
+        expect(shown).to_be_visible()
+        name = f"Menu {waits} for you" if language == "en" else f"菜单 {waits} 项待您处理"
+        expect(menu).to_have_accessible_name(name)
+        before = int(waits or 0)
+        till.order("64")
+        page.evaluate("document.querySelector('#banner').dispatchEvent(new Event('seen'))")
+        expect(shown.locator("[aria-hidden]")).to_have_text(str(before + 1))
+    else:
+        expect(menu).to_be_hidden()
+    check_axe(page)
 
 
 def test_an_auditor_finds_nothing_to_press(visits: Visits, people: People, till: Till) -> None:

@@ -89,7 +89,7 @@ class NotifierScene:
         """A worker as the service has it, with the worker side's database role."""
         callbacks = self.callbacks
         found: dict[str, Transport] = {
-            WEBHOOK: WebhookTransport(make_client(2.0), callbacks.keyring, SITE),
+            WEBHOOK: WebhookTransport(make_client(30.0), callbacks.keyring, SITE),
         }
         if self.mail is not None:
             found[EMAIL] = MailTransport(self.mail, callbacks.keyring, SITE)

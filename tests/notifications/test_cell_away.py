@@ -54,7 +54,7 @@ class AwayScene(NotifierScene):
         self.pools = CellPools(self.layout.make_directory(), 1)
         self.callbacks.closing.push_async_callback(self.pools.close)
         self.read = make_reader(self.pools, CODES, self.callbacks.clock)
-        transport = WebhookTransport(make_client(2.0), self.callbacks.keyring, SITE)
+        transport = WebhookTransport(make_client(30.0), self.callbacks.keyring, SITE)
         clock = self.callbacks.clock
         made = Notifier(self.callbacks.connect, self.read, {WEBHOOK: transport}, clock=clock)
         self.callbacks.closing.push_async_callback(made.close)

@@ -9,18 +9,21 @@
   }
 
   for (const form of document.querySelectorAll("[data-choices]")) {
-    const all = form.querySelector("[data-all]");
+    // One is in the head of the table, the other above the cards of a phone.
+    const alls = [...form.querySelectorAll("[data-all]")];
     const ones = [...form.querySelectorAll("[data-one]")];
     const bar = form.querySelector("[data-bar]");
     const count = form.querySelector("[data-count]");
     const total = form.querySelector("[data-total]");
-    if (!all || !bar || !count) continue;
+    if (!alls.length || !bar || !count) continue;
 
     const tell = () => {
       const checked = ones.filter((one) => one.checked);
       const chosen = checked.length;
-      all.checked = chosen === ones.length;
-      all.indeterminate = chosen > 0 && chosen < ones.length;
+      for (const all of alls) {
+        all.checked = chosen === ones.length;
+        all.indeterminate = chosen > 0 && chosen < ones.length;
+      }
       bar.toggleAttribute("data-chosen", chosen > 0);
       count.textContent = chosen ? count.dataset.some.replace("#", String(chosen)) : count.dataset.none;
       if (total) {
@@ -30,10 +33,12 @@
       for (const button of form.querySelectorAll("[data-acts]")) button.disabled = chosen === 0;
     };
 
-    all.addEventListener("change", () => {
-      for (const one of ones) one.checked = all.checked;
-      tell();
-    });
+    for (const all of alls) {
+      all.addEventListener("change", () => {
+        for (const one of ones) one.checked = all.checked;
+        tell();
+      });
+    }
     form.addEventListener("change", tell);
     // After "back" the browser has restored the selection.
     window.addEventListener("pageshow", tell);
