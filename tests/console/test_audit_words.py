@@ -22,7 +22,21 @@ has_gaps = re.compile(r"([a-z_]+|\{\})(\.([a-z_]+|\{\}))+").fullmatch
 is_word = re.compile(r"[a-z_]+(\.[a-z_]+)?").fullmatch
 OTHER_ENDS: Final = frozenset(
     {
-        *("age", "bki", "gz", "history", "html", "json", "jsonl", "key", "lock", "log", "new", "password"),
+        *(
+            "age",
+            "bki",
+            "csv",
+            "gz",
+            "history",
+            "html",
+            "json",
+            "jsonl",
+            "key",
+            "lock",
+            "log",
+            "new",
+            "password",
+        ),
         *("pdf", "pid", "pub", "restoring", "signal", "sql", "svg", "ttf", "wal", "zip", "book"),
     }
 )
