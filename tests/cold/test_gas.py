@@ -22,7 +22,7 @@ from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.protocol import Payout, SignedTransfer, Unpayable
 from merchant_wallet.chains.transport import Endpoints
 from merchant_wallet.custody.cold import wallets
-from merchant_wallet.custody.cold.limits import ELSEWHERE, TO_HOT
+from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED, TO_HOT
 from merchant_wallet.custody.cold.signatures import read_answer
 from merchant_wallet.custody.cold.store import take_signature
 from merchant_wallet.custody.network_fees import NetworkFeeWorker
@@ -76,7 +76,7 @@ async def pay_past_a_gap(shop: Shop, evm: EvmScene, chain: GivesOneUp) -> None:
 
 
 async def move_cold(scene: ColdScene, evm: EvmScene) -> None:
-    """100 USDT to the cold wallet, 40 back with a signature from elsewhere, and one that nobody signs."""
+    """100 USDT to the cold wallet, 40 back with a signature from elsewhere, and two that come to nothing."""
     worker = scene.worker()
     assert (await scene.finish(worker, await scene.begin(100 * USDT))).step == "done"
     evm.node.fund(COLD)
@@ -90,6 +90,11 @@ async def move_cold(scene: ColdScene, evm: EvmScene) -> None:
     await scene.turn(worker)
     scene.clock.now_ms += 13 * 3_600_000
     assert (await scene.finish(worker, unsigned)).step == "dropped"
+    # A transaction of somebody else, recorded by mistake.
+    receipt = evm.token.give(b"E" * 20, 5 * USDT)
+    evm.settle()
+    stranger = await scene.begin(5 * USDT, TO_HOT, RECORDED, tx_hash=receipt["transactionHash"])
+    assert (await scene.finish(worker, stranger)).step == "failed"
 
 
 async def sweep(scene: SweepScene, evm: EvmScene, folder: Path) -> bytes:

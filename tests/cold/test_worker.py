@@ -8,7 +8,7 @@ from tests.cold.cold_scene import COLD, HELD, HOT_KEYS, NOW_MS, USDT, ColdScene
 
 from merchant_wallet.audit.rollback.reached_cells import ReachedCells
 from merchant_wallet.audit.rollback.signer_record import find_signer_evidence
-from merchant_wallet.base.chains import is_evm
+from merchant_wallet.base.chains import ERC20, is_evm
 from merchant_wallet.chains.keys.keystore import JOURNAL
 from merchant_wallet.chains.protocol import Blocked, ChainAway, Payout, Transfer
 from merchant_wallet.custody.cold import store
@@ -242,6 +242,41 @@ def test_what_never_reached_the_chain_is_signed_again_and_moves_once(in_scene: "
         assert await scene.rows("select count(*) from cold_signed where tx_hash = %s", ended.tx_hash) == [
             (1,)
         ]
+
+    in_scene(scenario)
+
+
+@pytest.mark.parametrize("moved", [ERC20], indirect=True)
+def test_what_was_signed_elsewhere_and_is_stuck_is_replaced_at_its_nonce_and_stops_no_payout(
+    in_scene: "InScene",
+) -> None:
+    async def scenario(scene: ColdScene) -> None:
+        moved = scene.moved
+        number, chain = await scene.begin(UNITS, TO_COLD, ELSEWHERE), moved.open()
+        worker = scene.worker(chain)
+        await scene.turn(worker)
+        waiting = await scene.shown(number)
+        signed = read_answer(waiting, await scene.sign_elsewhere(number, PrivateKey(HOT_KEYS[moved.chain])))
+        assert await store.take_signature(scene.connection, waiting, signed, scene.clock())
+        take = chain.broadcast
+
+        async def refuse_first(raw: bytes) -> None:
+            """Its fee is too low by now, so no block has it."""
+            if raw != signed.raw:
+                await take(raw)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(chain, "broadcast", refuse_first)
+            await scene.turn(worker)
+            moved.pass_by()
+            ignorant = moved.open(cold=None)
+            patch.setattr(ignorant, "broadcast", refuse_first)
+            await scene.turn(scene.worker(ignorant))
+            assert "name it in its WALLET_ERC20_COLD" in str((await scene.shown(number)).obstacle)
+            ended = await scene.finish(worker, number)
+        assert (ended.step, ended.tx_hash == signed.tx_hash) == ("done", False)
+        assert moved.balance(COLD) == UNITS
+        assert await scene.rows("select nonce, purpose from wallet_nonce") == [(0, "cold")]
 
     in_scene(scenario)
 

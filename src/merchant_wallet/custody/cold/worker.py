@@ -3,7 +3,8 @@
 Rules:
 - A transfer of the hot wallet follows the rules of payouts: funds and nonce are reserved first, the signed
   bytes are stored before they are sent, and the same bytes are sent until the chain's record is final.
-  Others are signed only for the same nonce, or if all earlier ones have expired.
+  Others are signed only for the same nonce, or if all earlier ones have expired. The signer replaces a stuck
+  one that was signed elsewhere, too.
 - Any number of these workers may run beside each other and the payer. Each may be killed at any moment.
 - A transfer whose bytes are signed elsewhere is built here, sent, and judged by its Transfer log. One that
   was made elsewhere is only judged.
@@ -233,13 +234,30 @@ class ColdWorker:
             case Expired(cause=cause) if one.way == ELSEWHERE or len(signed) >= MAX_BUILDS:
                 await store.end(connection, one, store.FAILED, now, cause=cause)
                 log.error("cold transfer expired", **_id(one), cause=cause)
-            case Expired() | Pending(stuck=True) if one.way != ELSEWHERE:
+            case Expired():
                 await self._sign(side, one, signed)
+            case Pending(stuck=True):
+                await self._replace(side, one, signed)
             case Pending(alert=alert):
                 refused = await self._send(side.chain.broadcast(signed[-1].raw), one)
                 await self._note(one, alert or refused)
             case _:
                 raise AssertionError(f"no step follows {verdict}")
+
+    async def _replace(self, side: HotSide, one: ColdTransfer, signed: list[SignedTransfer]) -> None:
+        """Sign it again for the same nonce with a higher fee, also what was signed elsewhere.
+
+        Payouts wait for that nonce. If it is impossible now, what is signed is sent again.
+        """
+        try:
+            await self._sign(side, one, signed)
+        except (Blocked, Unpayable) as error:
+            if one.way != ELSEWHERE:
+                raise
+            refused = await self._send(side.chain.broadcast(signed[-1].raw), one)
+            await self._note(
+                one, f"it is stuck and can't be replaced here: {error}" if refused is None else refused
+            )
 
     async def _end_final(self, one: ColdTransfer, final: FinalRecord, signed: list[SignedTransfer]) -> None:
         connection, now = await self._worker_connection.get(), self._clock()
