@@ -142,6 +142,20 @@ def test_a_kept_form_is_never_given_to_another_person(people: People, shop: Shop
     assert KEPT not in ben.http.cookies, "it is taken from the browser, too"
 
 
+def test_a_form_that_packs_small_and_is_too_long_is_not_kept_and_breaks_no_page(
+    people: People, shop: Shop, clock: Clock
+) -> None:
+    ann = people.signed_in("operator")
+    quotes = '"' * 60_000
+    body = f"csrf={ann.token()}&reason={quotes}".encode()
+    clock.advance(IDLE_MS)
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    sent = ann.http.post(settings_of(shop), content=body, headers=kind)
+    assert sent.headers["location"].endswith("ended=long")
+    people.give_session(ann)
+    assert ann.get(settings_of(shop)).status_code == 200
+
+
 def test_a_session_that_its_operator_ended_keeps_no_form(people: People, shop: Shop) -> None:
     ann = people.signed_in("operator")
     url, token = settings_of(shop), ann.token()

@@ -70,7 +70,10 @@ def _find_page(http: Request) -> str:
 
 def write(response: Response, kept: KeptForm, context: PageContext) -> bool:
     """Store a form in the browser. False if it is too long."""
-    text = base64.b85encode(zlib.compress(msgspec.json.encode(kept), 9)).decode()
+    plain = msgspec.json.encode(kept)
+    if len(plain) > _MAX_PLAIN:
+        return False
+    text = base64.b85encode(zlib.compress(plain, 9)).decode()
     packed = base64.urlsafe_b64encode(context.keyring.seal_at(text, PLACE)).decode()
     if len(packed) > MAX_COOKIE:
         return False
