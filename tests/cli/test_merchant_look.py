@@ -124,14 +124,31 @@ def test_a_new_look_waits_for_another_person_and_one_takes_it_away(
     assert shown(wallet) == PLAIN
 
 
-def test_only_so_many_logos_are_uploaded_in_a_day(wallet: Wallet, tmp_path: Path) -> None:
-    merchant_id = wallet.open_merchant()
+def upload_many(wallet: Wallet, merchant_id: int, count: int) -> None:
+    """Let a merchant have had so many logos today."""
     wallet.tamper(
         "insert into brand_logo (digest, merchant_id, content, uploaded_ms, uploaded_by)"
         " select lpad(n::text, 64, '0'), %(merchant_id)s, '\\x00', extract(epoch from now()) * 1000, 'ann'"
-        "   from generate_series(1, 50) n",
+        "   from generate_series(1, %(count)s) n",
         merchant_id=merchant_id,
+        count=count,
     )
+
+
+def test_only_so_many_logos_are_uploaded_in_a_day(wallet: Wallet, tmp_path: Path) -> None:
+    upload_many(wallet, wallet.open_merchant(), 50)
     assert "Try again tomorrow" in wallet.refuse(*LOOK, "--logo", keep(tmp_path, draw()))
     wallet.tamper("update brand_logo set uploaded_ms = uploaded_ms - 86400001")
     assert wallet.ask(*LOOK, "--logo", keep(tmp_path, draw()))["brandLogo"]
+
+
+def test_logos_are_kept_so_their_number_ends_and_an_earlier_file_is_taken_again(
+    wallet: Wallet, tmp_path: Path
+) -> None:
+    merchant_id = wallet.open_merchant()
+    first = wallet.ask(*LOOK, "--logo", keep(tmp_path, draw()))["brandLogo"]
+    upload_many(wallet, merchant_id, 500)
+    wallet.tamper("update brand_logo set uploaded_ms = uploaded_ms - 86400001")
+    wallet.run(*LOOK, "--logo", "none")
+    assert "500 logos" in wallet.refuse(*LOOK, "--logo", keep(tmp_path, draw(size=(300, 300))))
+    assert wallet.ask(*LOOK, "--logo", keep(tmp_path, draw()))["brandLogo"] == first

@@ -34,6 +34,8 @@ MIN_SIDE: Final = 48
 SIDES: Final = (512, 384, 256, 128)
 """The longest side of the stored picture: the first that keeps the file below its limit."""
 MAX_UPLOADS_A_DAY: Final = 50
+MAX_UPLOADS_EVER: Final = 500
+"""A logo is kept as long as a proposal or the audit log may show it, so their number is limited."""
 DAY_MS: Final = 86_400_000
 FORMATS: Final = ("PNG", "JPEG")
 _JPEG_START: Final = b"\xff\xd8"
@@ -44,6 +46,7 @@ TOO_LARGE: Final = "This picture is too large: at most 1 MB and 16 million pixel
 TOO_MANY_SCANS: Final = "This picture takes too long to read. Save it again as PNG."
 TOO_SMALL: Final = "This picture is too small: each side needs at least 48 pixels."
 TOO_MANY: Final = "Too many logos were uploaded today. Try again tomorrow."
+TOO_MANY_EVER: Final = "This merchant has had 500 logos. Only an earlier file can be uploaded again."
 
 _THREAD: Final = ThreadPoolExecutor(1, thread_name_prefix="pictures")
 
@@ -70,17 +73,25 @@ async def read_brand(conn: Connection, merchant_id: int) -> Brand:
 
 async def add_logo(conn: Connection, merchant_id: int, upload: bytes, *, actor: str, at_ms: int) -> str:
     """Store an uploaded picture. Returns the digest, the value of the setting. Raises LogoRefused."""
-    counted = await conn.execute(
-        QUERIES["count_logos"].text, {"merchant_id": merchant_id, "since_ms": at_ms - DAY_MS}
-    )
-    row = await counted.fetchone()
-    if row is not None and row[0] >= MAX_UPLOADS_A_DAY:
-        raise LogoRefused(TOO_MANY)
     content = await asyncio.get_running_loop().run_in_executor(_THREAD, encode_logo, upload)
     digest = hashlib.sha256(content).hexdigest()
+    if await read_logo(conn, digest) is not None:
+        return digest
+    await _check_count(conn, merchant_id, at_ms)
     values = {"digest": digest, "merchant_id": merchant_id, "content": content, "at_ms": at_ms}
     await conn.execute(QUERIES["insert_logo"].text, {**values, "actor": actor})
     return digest
+
+
+async def _check_count(conn: Connection, merchant_id: int, at_ms: int) -> None:
+    values = {"merchant_id": merchant_id, "since_ms": at_ms - DAY_MS}
+    row = await (await conn.execute(QUERIES["count_logos"].text, values)).fetchone()
+    assert row is not None
+    of_today, ever = row
+    if of_today >= MAX_UPLOADS_A_DAY:
+        raise LogoRefused(TOO_MANY)
+    if ever >= MAX_UPLOADS_EVER:
+        raise LogoRefused(TOO_MANY_EVER)
 
 
 async def read_logo(conn: Connection, digest: str) -> bytes | None:

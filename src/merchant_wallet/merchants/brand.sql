@@ -11,8 +11,9 @@ values (%(digest)s::text, %(merchant_id)s::bigint, %(content)s::bytea, %(at_ms)s
 on conflict (digest) do nothing;
 
 -- name: count_logos
--- How many logos were uploaded for a merchant since a time.
-select count(*) from brand_logo where merchant_id = %(merchant_id)s::bigint and uploaded_ms > %(since_ms)s::bigint;
+-- How many logos were uploaded for a merchant since a time, and how many ever.
+select count(*) filter (where uploaded_ms > %(since_ms)s::bigint), count(*)
+  from brand_logo where merchant_id = %(merchant_id)s::bigint;
 
 -- name: read_logo
 -- The file of a logo.
