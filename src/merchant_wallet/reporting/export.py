@@ -1,9 +1,10 @@
 """Statements as files: rows in CSV and JSON lines, and a file of any length, sent in pieces.
 
 Rules: only one page of the statement and one piece are in memory. No transaction stays open between pages.
-The file ends at the entry that was the last when it began.
+The file ends at the entry that was the last when it began. After some rows others have their turn.
 """
 
+import asyncio
 import csv
 import io
 import re
@@ -18,6 +19,8 @@ from merchant_wallet.reporting.paging import Connection
 from merchant_wallet.reporting.statements import StatementRow, read_statement
 
 PIECE_CHARACTERS: Final = 64 * 1024
+ROWS_A_TURN: Final = 25
+"""Merchants' requests, which the same process answers, wait for so many rows at most."""
 COLUMNS: Final = (
     "entryId",
     "atMs",
@@ -106,6 +109,8 @@ async def stream_statement(
         text = render(row)
         piece.append(text)
         size += len(text)
+        if not len(piece) % ROWS_A_TURN:
+            await asyncio.sleep(0)
         if size >= PIECE_CHARACTERS:
             yield "".join(piece).encode()
             piece, size = [], 0

@@ -5,11 +5,13 @@ Rules:
   in a column of its own, as UTC+08:00. Amounts are plain decimals with a minus sign.
 - Text from others is disarmed: no cell begins a formula. What a spreadsheet would read as a number or a
   date, and change, has an apostrophe before it: an id of 20 digits would lose the last ones, 0012 its zeros.
-- One page of rows and one piece are in memory.
+- One page of rows and one piece are in memory. After some rows others have their turn: a file of a year is
+  written beside merchants' requests.
 - Who reads may be a merchant's own person: the names of the platform's staff are left out then, and of the
   audit log it gets what `own_audit` lets through.
 """
 
+import asyncio
 import csv
 import io
 import re
@@ -26,7 +28,7 @@ from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.money import format_rate, format_units
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.chart import ADJUSTMENT, EXCHANGE, FEES, HOLD, MERCHANT, SUBUSER
-from merchant_wallet.reporting.export import PIECE_CHARACTERS, disarm
+from merchant_wallet.reporting.export import PIECE_CHARACTERS, ROWS_A_TURN, disarm
 from merchant_wallet.reporting.finance import accounting_rows
 from merchant_wallet.reporting.finance.accounting_rows import OUTSIDE, Movement
 from merchant_wallet.reporting.paging import Connection, Row
@@ -353,6 +355,8 @@ async def stream_rows(
         text = render_row(cells)
         piece.append(text)
         size += len(text)
+        if not len(piece) % ROWS_A_TURN:
+            await asyncio.sleep(0)
         if size >= PIECE_CHARACTERS:
             yield "".join(piece).encode()
             piece, size = [], 0

@@ -1,9 +1,11 @@
 """Files for accountants: what a spreadsheet adds up equals the report and the ledger."""
 
+import asyncio
 import csv
 import io
 import re
 from collections import Counter
+from collections.abc import AsyncIterator
 from decimal import Decimal
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -16,10 +18,19 @@ from merchant_wallet.audit import records as audit
 from merchant_wallet.base.money import format_units
 from merchant_wallet.book.commands import Adjust
 from merchant_wallet.reporting import figures
+from merchant_wallet.reporting.export import ROWS_A_TURN
 from merchant_wallet.reporting.finance.accounting_rows import OUTSIDE
 from merchant_wallet.reporting.finance.reports import read_report
 from merchant_wallet.web import accounting_files
-from merchant_wallet.web.accounting_files import CHANGES, FILES, Reader, Scope, find_zone, read_days
+from merchant_wallet.web.accounting_files import (
+    CHANGES,
+    FILES,
+    AccountingFile,
+    Reader,
+    Scope,
+    find_zone,
+    read_days,
+)
 from merchant_wallet.web.finance_tables import render_report
 from merchant_wallet.web.languages import Language, translate
 
@@ -174,6 +185,28 @@ async def test_ids_that_a_spreadsheet_would_change_stay_as_they_are(finance: Fin
         await scene.ask(shop, Adjust("KFB", COIN, text, "test", None))
     reasons = [row["Reason"] for row in await read_file(finance, "movements", shop)]
     assert reasons[-len(changed) - len(same) :] == [*[f"'{text}" for text in changed], *same]
+
+
+async def test_others_have_their_turn_while_a_file_is_written(
+    finance: Finance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def rows(*_: object) -> AsyncIterator[list[str]]:
+        for number in range(100):
+            yield [str(number)]
+
+    monkeypatch.setitem(FILES, "numbers", AccountingFile("Numbers", lambda _: ["Number"], rows))
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(count())
+    assert len(await read_file(finance, "numbers", 0)) == 100
+    other.cancel()
+    assert turns >= 100 // ROWS_A_TURN
 
 
 async def test_a_merchants_own_person_is_not_told_who_approved(finance: Finance) -> None:

@@ -103,10 +103,12 @@ def fill_entries(
     page.stray_postings = set(postings)
 
 
-async def read_journal_page(cell: AsyncConnection[Any], merchant_id: int, after: int) -> list[Entry]:
+async def read_journal_page(
+    cell: AsyncConnection[Any], merchant_id: int, after: int, page_rows: int = PAGE_ROWS
+) -> list[Entry]:
     """The next entries of the tables with their postings. Raises ViolationFound for stray postings."""
     cursor = cell.cursor(binary=True)
-    bounds = {"merchant_id": merchant_id, "after": after, "page": PAGE_ROWS}
+    bounds = {"merchant_id": merchant_id, "after": after, "page": page_rows}
     entry_rows = await (await cursor.execute(QUERIES["page_entries"].text, bounds)).fetchall()
     if not entry_rows:
         return []

@@ -22,6 +22,8 @@ from merchant_wallet.reporting.paging import Connection, Row, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("accounting.sql"))
 PAGE_ROWS: Final = 1000
+ENTRIES_A_PAGE: Final = 250
+"""Few, since a page is decoded in one piece, and merchants' requests wait that long."""
 OUTSIDE: Final = "outside"
 """The chains' accounts in one column: what came in from outside is below zero."""
 CALLBACK_STATES: Final = ("delivered", "due", "paused", "dead_letter")
@@ -64,7 +66,8 @@ async def read_movements(
     cell: Connection, archive: ArchiveFolder, merchant_id: int, since_ms: int, until_ms: int
 ) -> AsyncIterator[Movement]:
     """Every entry of a period that moved something."""
-    async for page in read_entry_pages(cell, archive, merchant_id, since_ms, until_ms):
+    pages = read_entry_pages(cell, archive, merchant_id, since_ms, until_ms, ENTRIES_A_PAGE)
+    async for page in pages:
         entries = [entry for entry in page if entry.postings]
         if not entries:
             continue

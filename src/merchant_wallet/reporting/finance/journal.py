@@ -9,7 +9,7 @@ from typing import Final
 from merchant_wallet.book.archive.archived_journal import open_journal
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.state import Entry
-from merchant_wallet.book.verification.pages import read_journal_page
+from merchant_wallet.book.verification.pages import PAGE_ROWS, read_journal_page
 from merchant_wallet.reporting.paging import Connection
 from merchant_wallet.reporting.statements import find_moment
 
@@ -17,7 +17,12 @@ PAST_ALL_IDS: Final = 2**62
 
 
 async def read_entry_pages(
-    cell: Connection, archive: ArchiveFolder, merchant_id: int, since_ms: int, until_ms: int
+    cell: Connection,
+    archive: ArchiveFolder,
+    merchant_id: int,
+    since_ms: int,
+    until_ms: int,
+    page_rows: int = PAGE_ROWS,
 ) -> AsyncIterator[list[Entry]]:
     """The entries from a moment on and before another one, oldest first, in pages."""
     journal = await open_journal(cell, archive, merchant_id)
@@ -29,7 +34,7 @@ async def read_entry_pages(
         after = entries[-1].entry_id
     after = max(await find_moment(cell, merchant_id, since_ms, PAST_ALL_IDS) - 1, journal.border)
     while True:
-        entries = await read_journal_page(cell, merchant_id, after)
+        entries = await read_journal_page(cell, merchant_id, after, page_rows)
         now = await open_journal(cell, archive, merchant_id)
         if now.border > max(after, journal.border):
             # Rows were archived meanwhile, perhaps some of these: they are read again from their file.
