@@ -5,11 +5,13 @@ not.
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from devnet.tron_network import address_of
 from tests.chains.tron_scene import key_of
 from tests.cold.cold_scene import COLD, COLD_KEY, HELD, NOW_MS, USDT, ColdScene
 
 from merchant_wallet.base.chains import is_evm
+from merchant_wallet.chains.protocol import Block
 from merchant_wallet.custody.balances import CustodyReader
 from merchant_wallet.custody.cold import wallets
 from merchant_wallet.custody.cold.balances import read_cold_balances
@@ -136,5 +138,31 @@ def test_a_cold_wallet_counts_with_what_it_held_before_and_still_when_it_is_reti
         assert (found["coldWallets"], found["coldOpening"]) == ("400", "400")
         await wallets.set_current(scene.connection, moved.chain, None, NOW_MS)
         assert await seen.read() == (True, "0", "600", "400", {})
+
+    in_scene(scenario)
+
+
+def test_money_that_moves_right_after_the_registration_is_explained_also_by_nodes_without_old_state(
+    in_scene: "InScene",
+) -> None:
+    async def scenario(scene: ColdScene) -> None:
+        seen = Comparisons(scene)
+        chain, ask = seen.chain, seen.chain.balance
+
+        async def forget(address: bytes, block: Block | None = None) -> int:
+            """A node that keeps the state of the newest final block on, and answers for now instead."""
+            is_kept = block is None or block.number >= (await chain.final()).number
+            return await ask(address, block if is_kept else None)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(chain, "balance", forget)
+            await scene.rows("delete from cold_wallet")
+            await fill(scene)
+            assert (await seen.read())[0]
+            await wallets.set_current(scene.connection, scene.moved.chain, COLD, NOW_MS)
+            assert (await scene.finish(scene.worker(), await scene.begin(UNITS))).step == "done"
+            found = await seen.compare()
+            assert (found["sound"], found["unexplained"]) == (True, "0")
+            assert (found["coldOpening"], found["coldWallets"]) == ("0", "700")
 
     in_scene(scenario)

@@ -170,7 +170,7 @@ class Reconciler:
             after = final.number if first is None else min(first, final.number)
         else:
             after = scanned.block_number
-        await count_new_wallets(home, name, custody_reader, after, now)
+        await count_new_wallets(home, name, custody_reader, after, final, now)
         async for last, transfers in read_block_ranges(custody_reader, after, final.number):
             await self._store_transfers(databases, name, transfers, last)
             if last < final.number:
