@@ -199,6 +199,22 @@ def test_a_client_that_guesses_tokens_waits(name: str, path: str, own_platform: 
         ask_until_refused(thief, path)
 
 
+def test_the_files_of_a_merchants_look_are_no_guesses_of_a_token(own_platform: RunPlatform) -> None:
+    style, networks = "/wallet/brand/8a1538.css", SETTINGS["trusted_proxies"]
+    with own_platform(page_rate_limit=1, failed_auth_limit=3, trusted_proxies=networks) as platform:
+        shop = platform.open_merchant(brand_colour="#8a1538")
+        link = httpx.URL(shop.user("alice")["url"]).path
+        with visit(platform, "203.0.113.1") as alice:
+            alice.get(link)
+            assert style in alice.get("/wallet").text
+            for _ in range(2 * BURST):
+                assert alice.get(style).status_code == 200
+            for _ in range(3 * BURST):
+                assert alice.get("/wallet").status_code == 200
+        with visit(platform, "203.0.113.2", wallet_session="not-a-token") as thief:
+            ask_until_refused(thief, style)
+
+
 def test_a_client_that_loads_static_files_too_often_waits(own_platform: RunPlatform) -> None:
     with own_platform(page_rate_limit=1) as platform, visit(platform, "") as person:
         refused = ask_until_refused(person, static.find_url("base.css"))

@@ -1,7 +1,7 @@
 """The files of a merchant's look: its colours as a stylesheet, its logo, and icons for phones.
 
 Rules: a URL names the content, so browsers keep it for ever. It names no merchant and no wallet. Nothing that
-was uploaded is served: `merchants.brand` has encoded it again.
+was uploaded is served: `merchants.brand` has encoded it again. Clients that request too much have to wait.
 """
 
 import re
@@ -17,6 +17,7 @@ from merchant_wallet.merchants import brand
 from merchant_wallet.merchants.brand import Brand
 from merchant_wallet.web.brand_colours import make_light, make_styles
 from merchant_wallet.web.context import PageContext
+from merchant_wallet.web.rate_limiter import FILE
 from merchant_wallet.web.static import find_url
 
 PATH: Final = "/wallet/brand"
@@ -106,18 +107,26 @@ def make_routes(context: PageContext) -> list[Route]:
     """The routes of all files."""
     logos = Logos(context)
 
+    def admit(http: Request) -> None:
+        http.scope[FILE] = True
+        if wait_s := context.rate_limiter.admit_file(context.client(http).source):
+            raise HTTPException(429, headers={"retry-after": str(wait_s)})
+
     async def show_styles(http: Request) -> Response:
+        admit(http)
         colour = http.path_params["colour"]
         if _HEX.fullmatch(colour) is None:
             raise HTTPException(404)
         return Response(make_styles(f"#{colour}"), headers=_HEADERS, media_type="text/css")
 
     async def show_logo(http: Request) -> Response:
+        admit(http)
         return Response(
             await logos.read(http.path_params["digest"]), headers=_HEADERS, media_type="image/png"
         )
 
     async def show_icon(http: Request) -> Response:
+        admit(http)
         if (side := int(http.path_params["side"])) not in ICON_SIDES:
             raise HTTPException(404)
         logo = await logos.read(http.path_params["digest"])

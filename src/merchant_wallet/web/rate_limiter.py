@@ -17,6 +17,8 @@ from merchant_wallet.base.siblings import Siblings, limits_of
 
 AUTHENTICATED: Final = "merchant_wallet.authenticated"
 """Marks, in its scope, a request with a valid session."""
+FILE: Final = "merchant_wallet.file"
+"""Marks, in its scope, a request of a file. Its token is not looked up, so it does not count as invalid."""
 
 BURST: Final = 5
 """The requests of this many seconds may come at once."""

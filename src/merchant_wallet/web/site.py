@@ -31,7 +31,7 @@ from merchant_wallet.web.forbidden import Forbidden, explain_forged
 from merchant_wallet.web.forms import BadForm
 from merchant_wallet.web.languages import N_, translate
 from merchant_wallet.web.live import TooManyStreams
-from merchant_wallet.web.rate_limiter import AUTHENTICATED
+from merchant_wallet.web.rate_limiter import AUTHENTICATED, FILE
 
 log = structlog.get_logger("pages")
 
@@ -121,7 +121,7 @@ class Site:
             answer, looks_up = self._admit(scope, source)
             await answer(scope, receive, send_noted)
             # While the database is away, an unknown token says nothing about the client.
-            if looks_up and AUTHENTICATED not in scope and status != 503:
+            if looks_up and not {AUTHENTICATED, FILE} & scope.keys() and status != 503:
                 self._context.rate_limiter.note_invalid_token(source)
         except Exception as error:
             log.error("page failed", path=hide_link(scope["path"]), exc_info=error)
