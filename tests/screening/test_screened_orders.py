@@ -278,6 +278,38 @@ def test_a_list_that_changes_holds_what_has_passed_until_it_is_signed(screened: 
     screened(scenario)
 
 
+@pytest.mark.parametrize("verdict", ["hold", "refuse"])
+def test_who_released_an_order_before_its_address_was_listed_did_not_release_that(
+    screened: InScreened, verdict: str
+) -> None:
+    async def scenario(scene: Screened) -> None:
+        shop = scene.shop
+        scene.write_list()
+        await scene.set_rules(payout_limit_count=0)
+        payer = scene.payer(scene.list_file())
+        order = await shop.order()
+        assert await shop.pay(payer, order) == PROCESSING
+        assert (await scene.obstacle(order.order_id))[0] == "payout_rule"
+        # The address is listed while two people look at the rule alone.
+        scene.write_list(f"{ERC20_ADDRESS} {verdict} stolen funds")
+        await decisions.release(shop.connection, await scene.screening(order.order_id), "ann", shop.clock())
+        await scene.follow()
+        ended = await shop.pay(payer, order)
+        found = await scene.screening(order.order_id)
+        assert await count_signed(scene) == 0
+        if verdict == "refuse":
+            assert (ended, found.state) == (REFUNDED, State.REFUSED)
+            return
+        assert (ended, found.state, found.round_no) == (PROCESSING, State.HELD, 2)
+        assert {one.source for one in found.reasons} == {"list", "payout-limit-count"}
+        # Who releases it now knows of the list.
+        await decisions.release(shop.connection, found, "ann", shop.clock())
+        await scene.follow()
+        assert await shop.pay(payer, order) == PAID
+
+    screened(scenario)
+
+
 def test_what_passed_and_could_not_be_signed_for_a_day_is_asked_about_again(screened: InScreened) -> None:
     async def scenario(scene: Screened) -> None:
         shop, told = scene.shop, scene.shop.scripted()

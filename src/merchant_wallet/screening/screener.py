@@ -10,7 +10,7 @@ Rules:
   merchant's in home. So a limit holds for any number of orders at the same time.
 - What has passed is compared with the list and with the payout hours again at each attempt, until it is
   signed. If it could not be signed for a day, or for the window of the merchant's limits, it is screened
-  anew. Who released it is not overruled.
+  anew. Who released it is not overruled, unless the list says something that they could not know.
 - Without a list, a URL and rules nothing is stored.
 """
 
@@ -112,8 +112,8 @@ class Screener:
         if known is None and rules.is_empty and not self.has_sources and not is_played:
             return Cleared()
         known = await asking.begin(home, facts, self._clock())
-        known = await self._renew(home, known, facts, rules)
         try:
+            known = await self._renew(home, known, facts, rules)
             if known.state is State.OPEN:
                 reasons = await self._ask_sources(home, known, facts)
                 if worst(reasons) is not Verdict.REFUSE:
@@ -136,8 +136,8 @@ class Screener:
         if known is None and not self.has_sources:
             return Cleared()
         known = await asking.begin(home, facts, self._clock())
-        known = await self._renew(home, known, facts, PayoutRules())
         try:
+            known = await self._renew(home, known, facts, PayoutRules())
             if known.state is State.OPEN:
                 reasons = await self._ask_sources(home, known, facts)
                 event = _EVENTS[worst(reasons)]
@@ -173,8 +173,15 @@ class Screener:
         return _read_decision(known)
 
     async def _renew(self, home: Connection, known: Screening, facts: Facts, rules: PayoutRules) -> Screening:
-        """Begin another round of what passed too long ago."""
+        """Begin another round of what passed too long ago, or was released before the list had it.
+
+        Raises _NoAnswer.
+        """
         now, lasts_ms = self._clock(), PASS_LASTS_MS
+        if known.state is State.RELEASED:
+            listed = await self._find_listed(facts)
+            is_new = listed is not None and not _is_told(listed, known.reasons)
+            return await asking.begin_round(home, known, facts, now) if is_new else known
         if rules.has_limits:
             lasts_ms = min(lasts_ms, now - rules.begin_window(now))
         is_asked = self._hook is not None or rules.has_limits
@@ -237,6 +244,12 @@ async def _read_answer(home: Connection, known: Screening) -> Reason:
     answered = next(one for one in questions if one.round_no == known.round_no)
     assert answered.verdict is not None, "a question is answered, or asked again"
     return Reason(Source.HOOK, answered.verdict, answered.reason or "")
+
+
+def _is_told(listed: Reason, reasons: Sequence[Reason]) -> bool:
+    """Whether people who read these reasons knew of the list's verdict."""
+    told = {one.verdict for one in reasons if one.source is listed.source}
+    return listed.verdict in told or Verdict.REFUSE in told
 
 
 def _wait_for_hours(rules: PayoutRules) -> Waits:

@@ -2,7 +2,8 @@
 
 Rules that the table holds:
 - An order is paid, and a deposit credited, only when its screening is passed or released.
-- What is held is released by a person alone. What is released stays released.
+- What is held is released by a person alone. What is released stays released, unless a new round begins: the
+  list has an address now that it did not have then.
 - A list that changes can still hold or refuse what has passed. The statements see to it that an order is not
   signed yet.
 - A refused order is failed, so its screening never changes again. A refused deposit is held, and a person may
