@@ -76,6 +76,10 @@ begin
 end
 $$;
 
+CREATE FUNCTION cell.name_grams(word text) RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ARRAY(SELECT DISTINCT substr(lower((name_grams.word COLLATE "C")), n.n, size.size) AS substr FROM (generate_series(1, 3) size(size) CROSS JOIN LATERAL generate_series(1, ((length(name_grams.word) - size.size) + 1)) n(n)) WHERE ((size.size = 3) OR (octet_length(substr(name_grams.word, n.n, size.size)) > size.size)));
+
 CREATE FUNCTION cell.person_of(actor text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN lower((substr(actor, (strpos(actor, ':'::text) + 1)) COLLATE "C"));
@@ -734,6 +738,8 @@ CREATE INDEX posting_target ON cell.posting USING btree (merchant_id, target_id,
 CREATE INDEX sub_user_by_ext ON cell.sub_user USING btree (merchant_id, ext_user_id COLLATE "C");
 
 CREATE INDEX sub_user_by_name ON cell.sub_user USING btree (merchant_id, lower(username) COLLATE "C", user_id);
+
+CREATE INDEX sub_user_by_name_part ON cell.sub_user USING gin (cell.name_grams(username));
 
 CREATE INDEX sub_user_by_part ON cell.sub_user USING gin (cell.search_grams(ext_user_id));
 

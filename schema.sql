@@ -76,6 +76,10 @@ begin
 end
 $$;
 
+CREATE FUNCTION public.name_grams(word text) RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ARRAY(SELECT DISTINCT substr(lower((name_grams.word COLLATE "C")), n.n, size.size) AS substr FROM (generate_series(1, 3) size(size) CROSS JOIN LATERAL generate_series(1, ((length(name_grams.word) - size.size) + 1)) n(n)) WHERE ((size.size = 3) OR (octet_length(substr(name_grams.word, n.n, size.size)) > size.size)));
+
 CREATE FUNCTION public.person_of(actor text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN lower((substr(actor, (strpos(actor, ':'::text) + 1)) COLLATE "C"));
@@ -2436,6 +2440,8 @@ CREATE INDEX screening_waiting ON public.screening USING btree (screening_no) WH
 CREATE INDEX sub_user_by_ext ON public.sub_user USING btree (merchant_id, ext_user_id COLLATE "C");
 
 CREATE INDEX sub_user_by_name ON public.sub_user USING btree (merchant_id, lower(username) COLLATE "C", user_id);
+
+CREATE INDEX sub_user_by_name_part ON public.sub_user USING gin (public.name_grams(username));
 
 CREATE INDEX sub_user_by_part ON public.sub_user USING gin (public.search_grams(ext_user_id));
 

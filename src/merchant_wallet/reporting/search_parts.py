@@ -30,7 +30,7 @@ from merchant_wallet.reporting.search import (
     SUB_USER,
     Hit,
 )
-from merchant_wallet.reporting.search_words import LAST_TEXT, LEAST_NAME, LEAST_PART, Word, read_word
+from merchant_wallet.reporting.search_words import LAST_TEXT, LEAST_PART, Word, read_word
 
 QUERIES: Final = Queries(Path(__file__).with_name("search_parts.sql"))
 MAX_OF_A_KIND: Final = 8
@@ -117,13 +117,20 @@ async def _read_cell(
 
 async def _read_names(cell: Connection, word: Word, merchant_id: int | None, limit: int) -> list[Hit]:
     """By the texts that merchants chose: extUserId, name, order id."""
-    if len(word.head) < LEAST_NAME:
+    if not word.is_name:
         return []
     users = await _fetch(cell, "find_users_by_ext", word, merchant_id, limit)
-    if not word.tail and len(users) < limit:
-        users += await _fetch(cell, "find_users_by_name", word, merchant_id, limit)
-    if not word.tail and len(users) < limit and len(word.head) >= LEAST_PART:
-        users += await _fetch(cell, "find_users_by_part", word, merchant_id, limit)
+    names = ["find_users_by_name"] if not word.tail else []
+    if not word.tail and len(word.head) >= LEAST_PART:
+        names.append("find_users_by_part")
+    if word.is_part_of_name:
+        names.append("find_users_by_name_part")
+    for name in names:
+        if len(users) < limit:
+            users += await _fetch(cell, name, word, merchant_id, limit)
+            users = list({(row["merchant_id"], row["user_id"]): row for row in reversed(users)}.values())[
+                ::-1
+            ]
     orders = await _fetch(cell, "find_orders_by_name", word, merchant_id, limit)
     entries = await _fetch(cell, "find_entries_by_name", word, merchant_id, limit)
     return [*map(_sub_user, users[:limit]), *map(_order, orders), *map(_entry, entries)]
@@ -203,7 +210,10 @@ async def _fetch(
 
 
 def _sub_user(row: Row) -> Hit:
-    return Hit(SUB_USER, row["ext_user_id"], row["merchant_id"], str(row["user_id"]))
+    """A sub-user, with its name if the name was found. At first the name is the extUserId."""
+    ext, name = row["ext_user_id"], row.get("username")
+    label = ext if name in (None, ext) else f"{name} · {ext}"
+    return Hit(SUB_USER, label, row["merchant_id"], str(row["user_id"]))
 
 
 def _order(row: Row) -> Hit:

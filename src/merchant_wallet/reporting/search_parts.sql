@@ -28,7 +28,7 @@ select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id
 
 -- name: find_users_by_name
 -- Sub-users whose name begins so, in any case.
-select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id
+select u.merchant_id, m.name as merchant_name, u.user_id, u.ext_user_id, u.username
   from merchant m
  cross join lateral (
        select * from sub_user u
@@ -44,6 +44,15 @@ select x.merchant_id, m.name as merchant_name, x.user_id, x.ext_user_id
   from sub_user x join merchant m on m.merchant_id = x.merchant_id
  where search_grams(x.ext_user_id) @> search_grams(%(head)s::text)
    and strpos(lower(x.ext_user_id collate "C"), lower(%(head)s::text collate "C")) > 0
+   and {wanted_rows}
+ limit %(limit)s::int;
+
+-- name: find_users_by_name_part
+-- Sub-users whose name has this part, in any case of its ASCII letters. The index has the pieces of each name.
+select x.merchant_id, m.name as merchant_name, x.user_id, x.ext_user_id, x.username
+  from sub_user x join merchant m on m.merchant_id = x.merchant_id
+ where name_grams(x.username) @> name_grams(%(head)s::text)
+   and strpos(lower(x.username collate "C"), lower(%(head)s::text collate "C")) > 0
    and {wanted_rows}
  limit %(limit)s::int;
 

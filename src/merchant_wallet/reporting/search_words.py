@@ -17,9 +17,9 @@ from merchant_wallet.base.money import parse_units
 
 MAX_CHARACTERS: Final = 128
 LEAST_NAME: Final = 2
-"""The shortest beginning of an extUserId, a name or a merchant's order id."""
+"""The shortest beginning of an extUserId, a name or an order id. Beyond ASCII it is one character."""
 LEAST_PART: Final = 3
-"""The shortest part from the middle of an extUserId."""
+"""The shortest part from the middle of an extUserId or a name. Of a name beyond ASCII it is one character."""
 LEAST_HASH: Final = 4
 """The shortest beginning of a hash or an address, without 0x."""
 LEAST_ID: Final = 5
@@ -47,6 +47,16 @@ class Word(msgspec.Struct, frozen=True):
     def beyond(self) -> str:
         """The least text after every text that begins with `head`."""
         return self.head + LAST_TEXT
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it is long enough for the beginning of a name. One Chinese character says much."""
+        return len(self.head) >= LEAST_NAME or not self.head.isascii()
+
+    @property
+    def is_part_of_name(self) -> bool:
+        """Whether it can be looked up as a part from the middle of a name."""
+        return not self.tail and (len(self.head) >= LEAST_PART or not self.head.isascii())
 
     def ends(self, text: str) -> bool:
         """Whether a text has the end. Letters of hashes may be large or small."""
