@@ -76,3 +76,13 @@ def test_a_merchants_own_person_proposes_a_look_and_the_platform_accepts_it(
     # To take it away, the merchant needs nobody.
     mei.follow(save(mei, shop, brand_colour="", do="remove"))
     assert looks(platform, shop) == (None, None, None)
+
+
+def test_the_look_says_what_waits_about_it_and_nothing_of_other_settings(people: People, shop: Shop) -> None:
+    mei, ann = people.signed_in("merchant", shop.merchant_id), people.signed_in("operator")
+    proposal_of(set_(ann, shop, brand_colour="#8a1538", approval_limit="54321", reason=WHY))
+    said = read_text(mei.page(url_of(shop, "/look")))
+    assert "A change waits for a second person" in said
+    assert "#8a1538" in said
+    for hidden in ("54321", WHY, ann.name):
+        assert hidden not in said

@@ -9,6 +9,7 @@ Rules:
 
 from typing import Final
 
+import msgspec
 from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import ProposedChange
@@ -98,13 +99,17 @@ async def _show(
         tab="settings",
         form_state=form_state,
         marks=marks or mark_texts(merchant),
-        proposed=[one for one in open_changes if _is_about_look(one)],
+        proposed=[look for one in open_changes if (look := _take_look(one)).after],
         names={merchant.merchant_id: merchant.name},
     )
 
 
-def _is_about_look(one: ProposedChange) -> bool:
-    return not set(one.after).isdisjoint(BRAND)
+def _take_look(one: ProposedChange) -> ProposedChange:
+    """A proposal with the facts about the look alone: it may be about other settings, too."""
+    before, after = (
+        {name: value for name, value in facts.items() if name in BRAND} for facts in (one.before, one.after)
+    )
+    return msgspec.structs.replace(one, before=before, after=after)
 
 
 ROUTES: Final = (
