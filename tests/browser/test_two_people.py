@@ -44,7 +44,7 @@ def test_a_higher_limit_is_proposed_at_a_desk_and_accepted_on_a_phone(
     phone.goto("/console/proposals")
     expect(phone.get_by_text("Another owner or operator")).to_be_visible()
     check_axe(phone)
-    phone.get_by_role("link", name="1", exact=True).click()
+    phone.get_by_role("link", name="Settings of a merchant").click()
     phone.get_by_role("button", name="Accept", exact=True).click()
     check_axe(phone, "dialog[open]")
     phone.get_by_role("button", name="Accept and carry out").click()

@@ -36,8 +36,8 @@ def test_an_incident(screen: Screen, visits: Visits, shot: Shot) -> None:
         with walk.step("Ann opens Safety, and reads why", page):
             page.goto("/console/safety")
             expect(page.locator("#chain-ERC20")).to_contain_text("custody holds 1,000,000 USDT")
-        with walk.step("She stops all chains herself, so that nobody resumes without her", page):
-            confirm(page, "Stop all payouts", "Stop all payouts", "a node of ERC20 may lie; I look into it")
+        with walk.step("She stops all chains herself, with her reason", page):
+            confirm(page, "Stop all as well", "Stop all payouts", "a node of ERC20 may lie; I look into it")
             expect(page.locator(".toast").first).to_be_visible()
             expect(page.locator("#chain-TRC20")).to_contain_text("ann.lee")
         with walk.step("The shop's order waits, and says why and for whom", page):
@@ -57,7 +57,7 @@ def test_an_incident(screen: Screen, visits: Visits, shot: Shot) -> None:
         with walk.step("Bob reads the proposals on his phone, and accepts them", phone):
             for _ in range(2):
                 phone.goto("/console/proposals")
-                phone.locator("main").get_by_role("link", name=re.compile(r"^\d+$")).first.click()
+                phone.locator("main").get_by_role("link", name="Resuming payouts").first.click()
                 phone.get_by_role("button", name="Accept", exact=True).click()
                 phone.get_by_role("button", name="Accept and carry out").click()
                 expect(phone.get_by_text("Accepted and carried out.")).to_be_visible()

@@ -36,9 +36,10 @@ def test_when_all_is_stopped_nothing_offers_to_stop_it_and_a_proposal_leads_to_i
     till: Till, people: People
 ) -> None:
     ann, ben = people.signed_in("operator"), people.signed_in("operator")
-    assert STOP_ALL in ann.page(SAFETY)
+    assert "Stop all payouts" in read_text(ann.page(SAFETY))
     ann.post(STOP_ALL, {"reason": WHY})
-    assert STOP_ALL not in ben.page(SAFETY)
+    assert STOP_ALL not in ann.page(SAFETY), "hers are on every chain"
+    assert "an open proposal to resume fails" in read_text(ben.page(SAFETY)), "another stop vetoes"
     assert PROPOSE_ALL in ben.page(SAFETY)
     ann.post(PROPOSE_ALL, {"reason": "the node was replaced"})
     assert PROPOSE_ALL not in ben.page(SAFETY), "it is proposed already"

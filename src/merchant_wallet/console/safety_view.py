@@ -156,6 +156,10 @@ class SafetyView(msgspec.Struct, frozen=True):
         """The chains on which nothing new is signed."""
         return [one.chain for one in self.chains if one.stops]
 
+    def are_all_stopped_by(self, actor: str) -> bool:
+        """Whether somebody has a stop of his own on every chain."""
+        return all(any(blocker.actor == actor for blocker in one.stops) for one in self.chains)
+
     @property
     def to_propose(self) -> list[str]:
         """The chains that two people can resume, and nobody has proposed it yet."""
