@@ -2,7 +2,6 @@
 
 import csv
 import io
-import re
 from decimal import Decimal
 from pathlib import Path
 
