@@ -7,6 +7,7 @@ Rules:
 - The proposal also fails if the same change was accepted meanwhile, or if its proposer could not propose it
   any more.
 - The rule of the kind is checked again too. If it refuses, the proposal fails, and `outcome` says why.
+- A merchant's own people have few open proposals at a time: theirs must not hide others'.
 - Proposing, refusing and withdrawing write their audit entry in the same transaction.
 - The caller passes the time, and checks the right to propose and to decide.
 """
@@ -45,6 +46,10 @@ Facts = Mapping[str, Any]
 """Plain values by name, in the form of the audit log."""
 
 QUERIES: Final = Queries(Path(__file__).with_name("changes.sql"))
+MAX_OPEN_OF_MERCHANT: Final = 10
+"""So many proposals of one merchant's own people wait at most. Inbox and lists show the oldest hundred."""
+_OF_MERCHANT: Final = "merchant:"
+"""How the actor of a merchant's own person begins."""
 STALE: Final = "The value was changed after this was proposed. Propose it again."
 
 
@@ -227,6 +232,10 @@ async def _insert(conn: Connection, values: dict[str, Any]) -> ProposedChange:
     await conn.execute(QUERIES["lock_proposing"].text, values)
     if await _fetch(conn, "find_same_open", values):
         raise ProposalRefused(ProposalRefusal.PROPOSED_ALREADY)
+    if values["proposed_by"].startswith(_OF_MERCHANT):
+        row = await (await conn.execute(QUERIES["count_open_of_merchant"].text, values)).fetchone()
+        if row is not None and row[0] >= MAX_OPEN_OF_MERCHANT:
+            raise ProposalRefused(ProposalRefusal.TOO_MANY, most=MAX_OPEN_OF_MERCHANT)
     return (await _fetch(conn, "insert_change", values))[0]
 
 

@@ -23,6 +23,12 @@ select proposal_no, kind, subject, merchant_id, before, after, reason, proposed_
    and (expires_ms is null or expires_ms >= %(proposed_ms)s::bigint)
  limit 1;
 
+-- name: count_open_of_merchant
+-- How many proposals of a merchant's own people wait. More of them would hide what others propose.
+select count(*) from proposal
+ where state = 'open' and (merchant_id = %(merchant_id)s::bigint or proposed_by = %(proposed_by)s::text)
+   and starts_with(proposed_by, 'merchant:') and (expires_ms is null or expires_ms >= %(proposed_ms)s::bigint);
+
 -- name: find_same_accepted
 -- An accepted proposal that set the same value after this one was made.
 select o.proposal_no, o.kind, o.subject, o.merchant_id, o.before, o.after, o.reason, o.proposed_by, o.proposed_ms,

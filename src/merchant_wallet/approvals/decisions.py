@@ -41,6 +41,7 @@ class ProposalRefusal(Enum):
     DECIDED_ALREADY = "Proposal {number} was decided already: {state} by {name}."
     NOT_ITS_PROPOSER = "Only {name} can withdraw it. You can refuse it."
     EXPIRED = "Proposal {number} has expired: propose it again."
+    TOO_MANY = "{most} proposals of this merchant's own people wait already. Wait until some are decided."
     NOTHING_TO_PROPOSE = "The value is already set."
     UNKNOWN = "There is no proposal {number}."
     OTHER_KIND = "Proposal {number} is of another kind: {kind}."

@@ -44,6 +44,9 @@ REFUSALS: Final[Mapping[ProposalRefusal, str]] = {
 NAMING_REFUSALS: Final[Mapping[ProposalRefusal, str]] = {
     ProposalRefusal.DECIDED_ALREADY: N_("{name} has already decided it. Look at it again."),
     ProposalRefusal.NOT_ITS_PROPOSER: N_("Only {name} can withdraw it. You can refuse it."),
+    ProposalRefusal.TOO_MANY: N_(
+        "{most} proposals of this merchant's own people wait already. Wait until some are decided."
+    ),
     ProposalRefusal.EXPIRED: N_("It has expired. Propose it again."),
 }
 """How a page words the refusals that name a person or a thing."""
