@@ -1,4 +1,4 @@
-"""Gas on a real EVM chain: what the lines add up to is what each balance of coins has lost."""
+"""Gas on a real EVM chain, energy on TRON: the lines add up to what each balance of coins has lost."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,15 +6,16 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from tests.chains.evm_scene import WALLET, EvmScene
-from tests.cold.cold_scene import COLD, ColdScene, make_evm
+from tests.chains.tron_scene import TronScene
+from tests.cold.cold_scene import COLD, ColdScene, make_evm, make_tron, open_cold_scene
 from tests.cold.cold_scene import Clock as ColdClock
 from tests.sweeps.evm_steps import coin, finish, pay_in
 from tests.sweeps.sweep_scene import Clock as SweepClock
-from tests.sweeps.sweep_scene import SweepScene, give_account, open_evm
+from tests.sweeps.sweep_scene import SweepScene, give_account, open_evm, open_tron
 from tests.withdrawals.conftest import START_MS, Shop, open_book
 from tests.withdrawals.conftest import Clock as ShopClock
 
-from merchant_wallet.base.chains import ERC20
+from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.commands import Adjust
 from merchant_wallet.book.writer import Writer
@@ -75,11 +76,11 @@ async def pay_past_a_gap(shop: Shop, evm: EvmScene, chain: GivesOneUp) -> None:
     assert await shop.status(second) == 2
 
 
-async def move_cold(scene: ColdScene, evm: EvmScene) -> None:
-    """100 USDT to the cold wallet, 40 back with a signature from elsewhere, and two that come to nothing."""
+async def move_cold(scene: ColdScene) -> None:
+    """100 USDT to the cold wallet, 40 back with a signature from elsewhere, and one that nobody signs."""
     worker = scene.worker()
     assert (await scene.finish(worker, await scene.begin(100 * USDT))).step == "done"
-    evm.node.fund(COLD)
+    scene.moved.fuel(COLD)
     number = await scene.begin(40 * USDT, TO_HOT, ELSEWHERE)
     await scene.turn(worker)
     waiting = await scene.shown(number)
@@ -90,7 +91,11 @@ async def move_cold(scene: ColdScene, evm: EvmScene) -> None:
     await scene.turn(worker)
     scene.clock.now_ms += 13 * 3_600_000
     assert (await scene.finish(worker, unsigned)).step == "dropped"
-    # A transaction of somebody else, recorded by mistake.
+
+
+async def record_stranger(scene: ColdScene, evm: EvmScene) -> None:
+    """A transaction of somebody else, recorded by mistake."""
+    worker = scene.worker()
     receipt = evm.token.give(b"E" * 20, 5 * USDT)
     evm.settle()
     stranger = await scene.begin(5 * USDT, TO_HOT, RECORDED, tx_hash=receipt["transactionHash"])
@@ -143,7 +148,9 @@ async def play(url: str, evm: EvmScene, folder: Path) -> None:
         await pay_past_a_gap(shop, evm, chain)
         await wallets.set_current(connection, ERC20, COLD, START_MS)
         moved = make_evm(evm, folder_of(folder, "cold"))
-        await move_cold(ColdScene(url, connection, closing, moved, ColdClock(START_MS)), evm)
+        cold = ColdScene(url, connection, closing, moved, ColdClock(START_MS))
+        await move_cold(cold)
+        await record_stranger(cold, evm)
         conn = await closing.enter_async_context(await connect(url))
         sweeps = folder_of(folder, "sweeps")
         address = await sweep(SweepScene(url, conn, closing, SweepClock(START_MS)), evm, sweeps)
@@ -164,6 +171,29 @@ async def play(url: str, evm: EvmScene, folder: Path) -> None:
         assert hot.given - lines["sweep"].fee == coin(evm, address)
         assert all(one.fee > 0 for one in spent.lines)
         assert await shop.rows("select count(*) from wallet_nonce where fee_read_ms is not null") == [(1,)]
+
+
+async def play_on_tron(url: str, tron: TronScene, folder: Path) -> None:
+    async with AsyncExitStack() as closing:
+        coins = tron.network.fake.coins
+        scene = await open_cold_scene(url, closing, make_tron(tron, folder_of(folder, "cold")))
+        held, held_cold = coins[scene.moved.hot], 1_000_000_000
+        await move_cold(scene)
+        sweeper = open_tron(folder_of(folder, "sweeps"), tron.network.urls, tron.rules)
+        worker, over = NetworkFeeWorker(scene.connect, {TRC20: sweeper}, clock=scene.clock), asyncio.Event()
+        await worker.run_once()
+        over.set()
+        await worker.run(over)
+        spent = await read_coins_spent(scene.connection, DAYS)
+        lines = {one.purpose: one for one in spent.lines}
+        assert set(lines) == {"cold", "refill"}
+        (hot,) = spent.hot_wallets
+        assert hot.lost == hot.fees == lines["cold"].fee == held - coins[scene.moved.hot] > 0
+        assert lines["refill"].fee == held_cold - coins[COLD] > 0
+
+
+def test_energy_adds_up_on_tron(database_url: str, tron: TronScene, tmp_path: Path) -> None:
+    asyncio.run(play_on_tron(database_url, tron, tmp_path))
 
 
 def test_gas_adds_up_to_what_the_hot_wallets_balance_of_coins_has_lost(
