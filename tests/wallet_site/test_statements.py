@@ -52,7 +52,7 @@ def test_a_months_movements_lead_from_its_first_balance_to_its_last(
     shop.client.do(PAY, mcOrderId="cup-7", amount="0.5", extUserId="alice", currency="KFB")
     browser.open(shop.user("alice")["url"])
     page = browser.get("/wallet/statements")
-    assert re.findall(r"/wallet/statements/([0-9-]+)\.pdf", page.text)[:2] == ["2025-12", "2025-11"]
+    assert re.findall(r"/wallet/statements/([0-9-]+)\.pdf", page.text) == ["2025-12", "2025-11"]
     assert "November 2025" in page.text
     assert "2025年11月" in browser.get("/wallet/statements", accept_language="zh-CN").text
     first = read(browser, "/wallet/statements/2025-11.pdf")

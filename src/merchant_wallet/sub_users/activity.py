@@ -171,6 +171,13 @@ async def list_activity(
         return [_make_line(row) for row in await cursor.fetchall()]
 
 
+async def find_first_ms(conn: Connection, merchant_id: int, user_id: int) -> int | None:
+    """When the first entry of a wallet was made, or None."""
+    values = {"merchant_id": merchant_id, "user_id": user_id}
+    row = await (await conn.execute(QUERIES["find_first_entry"].text, values)).fetchone()
+    return None if row is None else int(row[0])
+
+
 async def show_entry(conn: Connection, merchant_id: int, user_id: int, entry_id: int) -> ActivityLine | None:
     """One entry of a wallet, or None if the entry does not exist or does not touch the wallet."""
     if not 1 <= entry_id <= MAX_ID:

@@ -35,6 +35,21 @@ select e.entry_id, e.kind, e.at_ms, m.is_in, m.amount_units, m.currency, m.balan
         where c.merchant_id = %(merchant_id)s::bigint and c.entry_id = f.entry_id limit 1) d on true
  order by e.entry_id desc;
 
+-- name: find_first_entry
+-- When the first entry of a wallet was made. No row: there is none.
+select e.at_ms
+  from ((select p.entry_id from posting p
+          where p.merchant_id = %(merchant_id)s::bigint and p.target_id = %(user_id)s::bigint
+          order by p.entry_id limit 1)
+        union all
+        (select p.entry_id from posting p
+          where p.merchant_id = %(merchant_id)s::bigint and p.source_id = %(user_id)s::bigint
+          order by p.entry_id limit 1)
+        order by entry_id limit 1) f
+ cross join lateral (
+       select x.at_ms from entry x
+        where x.merchant_id = %(merchant_id)s::bigint and x.entry_id = f.entry_id limit 1) e;
+
 -- name: read_wallet
 -- The summary: the sub-user, the balance, the controls, and the id of the latest entry.
 select s.merchant_id, s.user_id, s.ext_user_id, s.username, s.language, a.currency, a.balance as balance_units, s.evm_address,

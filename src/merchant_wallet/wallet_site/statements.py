@@ -4,6 +4,7 @@ Rules:
 - A statement begins with a balance and ends with one; its movements lead from the first to the second.
 - A month is one of UTC, which the document says. The present month ends now.
 - A month that is partly in the archive has no statement here: the merchant has it.
+- The list begins with the month of the first movement.
 """
 
 from datetime import UTC, datetime
@@ -28,11 +29,7 @@ MONTHS_SHOWN: Final = 12
 
 async def show_statements(request: WalletRequest, conn: Connection) -> Response:
     """The months that have a statement."""
-    archived_ms = await find_archived_ms(conn, request.merchant_id)
-    months = [one for one in list_months(request.at_ms) if archived_ms is None or one.start_ms > archived_ms]
-    return request.page(
-        "wallet/statements.html", active="profile", months=months, archived_ms=archived_ms, problem=""
-    )
+    return await _show(request, conn)
 
 
 async def download_statement(request: WalletRequest, conn: Connection) -> Response:
@@ -53,16 +50,24 @@ async def download_statement(request: WalletRequest, conn: Connection) -> Respon
         whose, name = (request.merchant_id, request.user_id), f"statement-{month.name}"
         return PdfDownload(whose, document, name, request.context.responses.headers())
     except DocumentTooLong as error:
-        problem = request.translate(str(error))
-        months = list_months(request.at_ms)
-        return request.page(
-            "wallet/statements.html",
-            active="profile",
-            status=422,
-            months=months,
-            archived_ms=None,
-            problem=problem,
-        )
+        return await _show(request, conn, request.translate(str(error)))
+
+
+async def _show(request: WalletRequest, conn: Connection, problem: str = "") -> Response:
+    archived_ms = await find_archived_ms(conn, request.merchant_id)
+    first_ms = await activity.find_first_ms(conn, request.merchant_id, request.user_id)
+    present, *earlier = list_months(request.at_ms)
+    had = [one for one in earlier if first_ms is not None and one.end_ms > first_ms]
+    months = [one for one in (present, *had) if archived_ms is None or one.start_ms > archived_ms]
+    status = 422 if problem else 200
+    return request.page(
+        "wallet/statements.html",
+        active="profile",
+        status=status,
+        months=months,
+        archived_ms=archived_ms,
+        problem=problem,
+    )
 
 
 def list_months(at_ms: int) -> list[Month]:
