@@ -7,9 +7,10 @@ is there.
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from demo.deployment import Deployment, find_installed_program
@@ -32,10 +33,12 @@ SETTINGS: Final = {"WALLET_OPERATOR_WAIT_S": "0", "WALLET_RECONCILE_INTERVAL_S":
 
 @dataclass
 class Incident:
-    """The service, the node and the merchant."""
+    """The service, the chains, ERC20's node as the service sees it, its hot wallet, and the merchant."""
 
     deployment: Deployment
+    devnet: Devnet
     node: NodeProxy
+    hot: str
     url: str
     client: MerchantWallet
 
@@ -92,8 +95,8 @@ class Person:
 
 
 @contextmanager
-def open_incident() -> Iterator[Incident]:
-    """The service with a merchant and funded wallets. All is well at first."""
+def open_incident(settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[Incident]:
+    """The service with a merchant and funded wallets. All is well at first. `settings` are added."""
     deployment = Deployment(find_installed_program())
     devnet = Devnet(deployment.data / "devnet.log")
     loop = asyncio.new_event_loop()
@@ -104,7 +107,7 @@ def open_incident() -> Iterator[Incident]:
         node = NodeProxy(devnet.settings["WALLET_ERC20_RPC"])
         asyncio.run_coroutine_threadsafe(node.__aenter__(), loop).result()
         try:
-            incident = _prepare(deployment, devnet, node)
+            incident = _prepare(deployment, devnet, node, settings)
             with incident.client:
                 yield incident
         finally:
@@ -117,12 +120,14 @@ def open_incident() -> Iterator[Incident]:
         loop.close()
 
 
-def _prepare(deployment: Deployment, devnet: Devnet, node: NodeProxy) -> Incident:
+def _prepare(
+    deployment: Deployment, devnet: Devnet, node: NodeProxy, settings: Mapping[str, str]
+) -> Incident:
     passphrase = deployment.data / "passphrase"
     passphrase.touch(0o600)
     passphrase.write_text("the passphrase of a walk")
     files = {"WALLET_KEYSTORE_PASSPHRASE_FILE": str(passphrase)}
-    deployment.set({**devnet.settings, "WALLET_ERC20_RPC": node.url, **SETTINGS, **files})
+    deployment.set({**devnet.settings, "WALLET_ERC20_RPC": node.url, **SETTINGS, **files, **settings})
     wallets = json.loads(deployment.run("keys", "create", "--json"))
     filled = {chain: devnet.fund(str(wallets[chain])) for chain in ("ERC20", "TRC20")}
     url = deployment.start(0, lambda _: None)
@@ -131,4 +136,5 @@ def _prepare(deployment: Deployment, devnet: Devnet, node: NodeProxy) -> Inciden
         deployment.run("reconcile", "record", "IN", chain, FLOAT, "--tx", tx_hash, "--reason", "the float")
     made = json.loads(deployment.run("merchant", "create", SHOP, "--json"))
     deployment.run("book", "credit", SHOP, "USDT", OWED, "--reason", "brought over from the old system")
-    return Incident(deployment, node, url, MerchantWallet(url, made["appKey"], made["appSecret"]))
+    client = MerchantWallet(url, made["appKey"], made["appSecret"])
+    return Incident(deployment, devnet, node, str(wallets["ERC20"]), url, client)

@@ -284,6 +284,9 @@ def test_a_dead_cell_is_named_on_every_list_and_the_others_are_shown(
         for path in LISTS:
             assert AWAY in owner.page(path), path
             assert AWAY not in neighbour.get(path).text, path
+        safety = read_text(owner.page("/console/safety"))
+        assert "without far" in safety, "what waits for payouts lacks the cell's orders"
+        assert "Every order goes on" not in safety
         for path in near.list_pages().values():
             answer = owner.get(path)
             assert answer.status_code in (200, 303), path

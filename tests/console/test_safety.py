@@ -161,6 +161,50 @@ def test_an_act_that_no_worker_has_begun_is_cancelled(till: Till, people: People
     assert again.post(f"{SAFETY}/acts/987654/cancel").status_code == 404
 
 
+def run_worker(platform: Platform) -> None:
+    """A worker that was seen a moment ago."""
+    platform.rows(
+        "insert into instance (instance_id, side, version, schema_version, host, pid, started_ms, seen_ms)"
+        " select gen_random_uuid(), 'worker', '1', 1, 'h', 7, t, t"
+        " from (select (extract(epoch from clock_timestamp()) * 1000)::bigint as t) now"
+    )
+
+
+def test_without_a_worker_nothing_is_called_going_on(till: Till, people: People) -> None:
+    ann, platform = people.signed_in("operator"), till.platform
+    platform.rows("delete from instance where side = 'worker'")
+    platform.rows(
+        "insert into worker_report values ('signer', 'signer', %s, 'w', %s),"
+        " ('chain set-up', 'all', %s, 'w', %s)",
+        *(Jsonb({"answers": True}), platform.clock() - 90_000),
+        *(Jsonb({"fits": True, "wrong": []}), platform.clock() - 90_000),
+    )
+    page = read_text(ann.page(SAFETY))
+    assert "Nothing is paid, no deposit is read, and asked acts wait." in page
+    assert "Going on" not in page
+    assert "Every order goes on" not in page
+    assert "not known now" in page, "the report is old"
+    told = people.again(ann)
+    answer = told.post(f"{SAFETY}/TRC20/sweep-plan")
+    page = read_text(told.follow(answer).text)
+    assert "no worker runs now, so nothing happens until one is started" in page
+    assert "It waits until one is started" in page
+    run_worker(platform)
+    page = read_text(people.again(ann).page(SAFETY))
+    assert "No worker runs" not in page
+    assert "Going on" in page
+    assert "It waits until one is started" not in read_text(
+        people.again(ann).page(answer.headers["location"])
+    )
+    platform.rows("delete from instance where side = 'worker'")
+
+
+def test_each_act_has_its_fields_on_the_page(till: Till, people: People) -> None:
+    page = people.signed_in("operator").page(SAFETY)
+    for name in ("first_block", "last_block", "every_address", "again"):
+        assert f'name="{name}"' in page, name
+
+
 def test_two_people_credit_a_held_deposit_and_a_worker_carries_it_out(till: Till, people: People) -> None:
     tx_hash = arrive(till.shop, "held")
     ann, ben = people.signed_in("operator"), people.signed_in("operator")
@@ -294,24 +338,26 @@ def test_what_workers_report_is_shown_with_its_age_and_old_reports_as_old(till: 
     }
     slow = {**node, "name": "node-b:443", "head": 850}
     dead = {**node, "name": "node-c:443", "head": None, "headMs": None, "final": None, "failure": "timed out"}
-    for place, report in enumerate((node, slow, dead), 1):
+    old = {**node, "name": "node-d:443", "head": 700}
+    for place, report in enumerate((node, slow, dead, old), 1):
         till.platform.rows(
             "insert into worker_report values ('node', %s, %s, 'w', %s)",
             f"TRC20 {place}",
             Jsonb(report),
-            now_ms - (120_000 if report is slow else 1_000),
+            now_ms - (120_000 if report is old else 1_000),
         )
     page = (
         read_text(people.signed_in("auditor").page(SAFETY))
         .split("As workers saw them.")[1]
         .split("Programs")[0]
     )
-    first, second, third = page.split("node-")[1:]
+    first, second, third, fourth = page.split("node-")[1:]
     assert "900" in first
     assert "old" not in first
     assert " 50 " in second, "50 blocks behind the best"
-    assert "old" in second
     assert "timed out" in third
+    assert "old" in fourth
+    assert " 200 " not in fourth, "where it is now is not known"
 
 
 def test_frozen_orders_have_their_act_and_each_blocker_says_who_frees_it(till: Till, people: People) -> None:

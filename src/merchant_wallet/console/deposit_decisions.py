@@ -15,7 +15,7 @@ from merchant_wallet.console.deposits import ONE
 from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.safety import ACTS
-from merchant_wallet.console.safety_acts import ASKED, UNDER_WAY
+from merchant_wallet.console.safety_acts import UNDER_WAY, say_asked
 from merchant_wallet.deposits import two_person_changes
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import deposits
@@ -79,7 +79,8 @@ async def _ask(request: ConsoleRequest, conn: Connection, line: DepositLine, kin
         reason=request.form.text(proposal_forms.REASON),
         merchant_id=line.merchant_id,
     )
-    return request.redirect(f"{ACTS}/{found.act.act_no}", ASKED if found.is_new else UNDER_WAY)
+    told, tone = await say_asked(conn) if found.is_new else (UNDER_WAY, flash.WARN)
+    return request.redirect(f"{ACTS}/{found.act.act_no}", told, tone=tone)
 
 
 async def _find(request: ConsoleRequest, conn: Connection) -> DepositLine:

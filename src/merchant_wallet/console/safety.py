@@ -23,6 +23,7 @@ from merchant_wallet.reporting import deposits, orders
 from merchant_wallet.reporting.deposits import DepositFilter
 from merchant_wallet.reporting.paging import read_number, split_page
 from merchant_wallet.reporting.payout_blockers import list_blockers
+from merchant_wallet.reporting.platform_status import WORKER, list_instances
 from merchant_wallet.web.languages import N_
 
 ACTS: Final = f"{SAFETY}/acts"
@@ -137,18 +138,27 @@ async def show_acts(request: ConsoleRequest, conn: Connection) -> Response:
 async def show_act(request: ConsoleRequest, conn: Connection) -> Response:
     """One act: what was asked, how far it is, and what became of it."""
     act = await _find(request, conn)
-    return request.page("console/safety_act.html", active="safety", act=act, **describe_acts())
+    has_worker = await is_any_alive(conn)
+    return request.page(
+        "console/safety_act.html", active="safety", act=act, has_worker=has_worker, **describe_acts()
+    )
 
 
 async def show_act_state(request: ConsoleRequest, conn: Connection) -> Response:
     """The part of an act's page that changes."""
     act = await _find(request, conn)
-    return request.part("console/safety_act_state.html", act=act, **describe_acts())
+    has_worker = await is_any_alive(conn)
+    return request.part("console/safety_act_state.html", act=act, has_worker=has_worker, **describe_acts())
 
 
 def describe_acts() -> dict[str, Any]:
     """What templates need to show acts in words."""
     return {"kinds": KINDS, "states": STATES, "stages": STAGES, "causes": CAUSES}
+
+
+async def is_any_alive(conn: Connection) -> bool:
+    """Whether a worker runs that could carry an act out."""
+    return any(one.is_alive and one.side == WORKER for one in await list_instances(conn))
 
 
 async def _find(request: ConsoleRequest, conn: Connection) -> AskedAct:

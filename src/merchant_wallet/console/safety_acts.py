@@ -23,7 +23,7 @@ from merchant_wallet.console.freeing import SAFETY
 from merchant_wallet.console.payouts import MAX_REASON, NO_REASON
 from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
-from merchant_wallet.console.safety import ACTS, show
+from merchant_wallet.console.safety import ACTS, is_any_alive, show
 from merchant_wallet.custody import two_person_changes as treasury_changes
 from merchant_wallet.deposits.rescan import MAX_BLOCKS
 from merchant_wallet.operators.roles import Right
@@ -40,6 +40,7 @@ RESUMED: Final = N_("Payouts go on: {chains}.")
 PROPOSED: Final = N_("Proposed for {chains}. Another person must accept each.")
 NOTHING_STOPPED: Final = N_("Nothing is stopped that two people could resume; nothing was changed.")
 ASKED: Final = N_("Asked. A worker begins within seconds.")
+ASKED_NOBODY: Final = N_("Asked. But no worker runs now, so nothing happens until one is started.")
 UNDER_WAY: Final = N_("The same is under way already.")
 OTHER_UNDER_WAY: Final = N_("Another one for the same chain is under way. Ask again when it has ended.")
 NO_BLOCK: Final = N_("Type the number of the first block to read again, 1 or more.")
@@ -210,10 +211,15 @@ async def _ask(
         at_ms=request.at_ms,
         reason=_read_reason(request) or "",
     )
-    told, tone = (ASKED, flash.GOOD) if found.is_new else (UNDER_WAY, flash.WARN)
+    told, tone = await say_asked(conn) if found.is_new else (UNDER_WAY, flash.WARN)
     if found.act.arguments != arguments:
         told = OTHER_UNDER_WAY
     return request.redirect(f"{ACTS}/{found.act.act_no}", told, tone=tone)
+
+
+async def say_asked(conn: Connection) -> tuple[str, str]:
+    """What follows for a new act, and its tone."""
+    return (ASKED, flash.GOOD) if await is_any_alive(conn) else (ASKED_NOBODY, flash.WARN)
 
 
 def _read_reason(request: ConsoleRequest) -> str | None:

@@ -34,6 +34,7 @@ from merchant_wallet.reporting.payout_blockers import (
 )
 from merchant_wallet.reporting.payout_pace import Pace, read_paces
 from merchant_wallet.reporting.platform_status import (
+    WORKER,
     Backups,
     Instance,
     Supplies,
@@ -149,7 +150,7 @@ class SafetyView(msgspec.Struct, frozen=True):
     @property
     def workers_alive(self) -> int:
         """How many worker sides run."""
-        return sum(one.is_alive for one in self.instances if one.side == "worker")
+        return sum(one.is_alive for one in self.instances if one.side == WORKER)
 
     @property
     def stopped(self) -> list[str]:

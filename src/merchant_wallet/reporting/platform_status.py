@@ -14,6 +14,8 @@ from merchant_wallet.base.ids import MAX_RANGE
 from merchant_wallet.reporting.paging import Connection, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("platform_status.sql"))
+WORKER: Final = "worker"
+"""The side that carries out what pages ask for."""
 LIVE_MS: Final = 60_000
 MAX_INSTANCES: Final = 50
 MAX_ACCOUNTS: Final = 1_000
