@@ -196,6 +196,16 @@ def test_only_so_many_downloads_run_at_once(
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "30")
 
 
+def test_merchants_people_leave_the_platforms_people_a_place(
+    shop: Shop, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator, theirs = people.signed_in("operator"), people.signed_in("merchant", shop.merchant_id)
+    assert theirs.get(f"{url_of(shop)}/export").status_code == 200
+    monkeypatch.setattr(book_export, "MAX_OF_MERCHANTS", 0)
+    assert theirs.get(f"{url_of(shop)}/export").status_code == 503
+    assert operator.get(f"{url_of(shop)}/export").status_code == 200
+
+
 def test_a_download_that_nobody_reads_ends_and_frees_its_connection(
     platform: Platform, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -206,7 +206,7 @@ async def send_file(request: ConsoleRequest, conn: Connection) -> Response:
         "content-type": accounting_files.CONTENT_TYPE,
         "content-disposition": f'attachment; filename="{file_name}"',
     }
-    return Download(request.operator.operator_id, pieces, headers)
+    return Download(request.operator, pieces, headers)
 
 
 def _may_read_audit(request: ConsoleRequest) -> bool:
