@@ -82,7 +82,8 @@ def test_a_month_is_closed_by_two_people_signed_and_invoiced(
     assert ann.post(f"{proposal}/accept").status_code in (303, 409, 422)
     assert "Waits for two people" in ann.page(url)
     assert ben.post(f"{proposal}/accept").status_code == 303
-    assert "is being signed" in ben.page(url)
+    assert "a worker signs it within a minute" in ben.page(url)
+    assert "/console/finance/files?file=movements&amp;from=" in ben.page(url)
     issuer = SETTINGS["invoice_issuer"]
     closed = platform.operate(
         lambda conn: signing.close_accepted(Databases(conn), SIGNER.sign_text, str(issuer), clock())

@@ -149,7 +149,7 @@ def test_the_page_of_an_order_shows_staff_its_screening_and_merchants_neutral_wo
     )
     path = f"/console/withdrawals/{known.order_id}"
     staff = read_text(people.signed_in("operator").page(path))
-    assert "Screening holds it until a person has decided" in staff
+    assert "Held by screening until a person has decided" in staff
     assert "Rule: amount of a window 30 USDT within 2 h, more than 25" in staff
     merchant = people.signed_in("merchant", merchant_id=till.shop.merchant_id)
     theirs = read_text(merchant.page(path))

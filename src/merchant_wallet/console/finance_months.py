@@ -50,7 +50,7 @@ MAX_REASON: Final = 500
 STATES: Final = {
     "prepared": (N_("Waits for two people"), "warn"),
     "wrong": (N_("Does not add up"), "bad"),
-    "accepted": (N_("Accepted, is being signed"), "info"),
+    "accepted": (N_("Accepted: a worker signs it within a minute"), "info"),
     "closed": (N_("Closed and signed"), "good"),
 }
 """The states of a month in words, with their colours."""

@@ -46,10 +46,10 @@ OBSTACLES: Final[Mapping[str, str]] = {
     "stuck": N_("The transfer on {chain} is stuck and can't be replaced"),
     "fault": N_("An attempt to pay on {chain} failed"),
     "alert": N_("An operator must look at the transfer on {chain}"),
-    "screening": N_("Screening holds it until a person has decided"),
+    "screening": N_("Held by screening until a person has decided"),
     "screening_away": N_("Screening gives no answer that can be used"),
-    "payout_rule": N_("The merchant's payout rules hold it until a person has looked"),
-    "payout_hours": N_("It is outside the merchant's payout hours"),
+    "payout_rule": N_("Held by the merchant's payout rules until a person has looked"),
+    "payout_hours": N_("Outside the merchant's payout hours"),
 }
 CHAIN_WIDE: Final = frozenset(OBSTACLES) - {
     *("lapsed", "stuck", "fault", "alert"),
