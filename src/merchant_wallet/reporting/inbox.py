@@ -223,7 +223,10 @@ async def _read(source: Source, asked: Asked) -> Sequence[Item] | None:
     """A source's items. None if it fails: then the others are shown all the same."""
     try:
         return await source.read(asked)
-    except (TransientError, psycopg.OperationalError) as error:
+    except TransientError as error:
+        # A cell that is away is logged once by whoever finds out, and not for each kind and each merchant.
+        log.debug("inbox source could not be read", kind=source.kind, reason=str(error))
+    except psycopg.OperationalError as error:
         log.warning("inbox source could not be read", kind=source.kind, reason=str(error))
     except Exception:
         log.exception("inbox source could not be read", kind=source.kind)
