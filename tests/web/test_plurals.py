@@ -47,6 +47,7 @@ SAME = {
     "You have asked for {count} tests within the hour. Try again later.": "the limit is six",
     "Counted are the attempts of the newest {count} callbacks.": "the limit is a constant",
     "There are more than {most} movements. The CSV file has each of them.": "the limit is a constant",
+    "{most} proposals of this merchant's own people wait already. Wait until some are decided.": "a constant",
     "Hours are typed here. If you mean {typed} hours, type {typed} h; seconds are {typed} s.": "far more",
     "Percentages are typed here: 0.5 is half a percent. If you mean {typed} percent, type {typed}%.": "no",
     "Missing or different before: {count}. Cells take them in within seconds.": "nothing is named",
