@@ -168,7 +168,7 @@ def test_doctor_reads_the_list_and_misses_the_secret(wallet: Wallet, tmp_path: P
     listed = tmp_path / "list.txt"
     assert judge_list(listed).advice is not None
     listed.write_text(ERC20_ADDRESS)
-    assert "1 addresses" in judge_list(listed).text
+    assert "a list of 1 address in" in judge_list(listed).text
     without = Settings(screening_url="https://screen.example/ask")
 
     async def run() -> Finding:
