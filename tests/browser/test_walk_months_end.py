@@ -111,7 +111,7 @@ def test_a_months_end(
             expect(page.get_by_text("Adds up")).to_be_visible()
         with walk.step("She looks at what is owed and what is held", page):
             page.locator("main").get_by_role("link", name="Solvency", exact=True).click()
-            expect(page.locator("main")).to_contain_text("Owed in all")
+            expect(page.locator("main")).to_contain_text("Total owed")
         with walk.step("She proposes to close the month", page):
             page.goto("/console/finance/months/2026-10")
             page.get_by_label("Reason").fill("report and solvency read; no open differences")

@@ -175,7 +175,7 @@ def test_an_archived_month_adds_up_in_a_spreadsheet_to_the_report(
     )
     assert written == {"file": str(path), "bytes": path.stat().st_size}
     rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
-    words = {"merchant": "Merchant's balance", "subuser": "Sub-users' balances", "fees": "Fees earned"}
+    words = {"merchant": "Merchant's balance", "subuser": "Sub-users' balances", "fees": "Fees"}
     compared = 0
     for one in report["accounts"]:
         if one["account"] in words:

@@ -120,12 +120,12 @@ def test_what_a_spreadsheet_adds_up_is_what_the_report_says(
         for row in report
         if row["Line"] == "Closing balance"
     }
-    assert closing["Fees earned", "KFB"] == "5"
+    assert closing["Fees", "KFB"] == "5"
     for (account, currency), balance in closing.items():
         column = f"{account} {currency}"
         assert sum([Decimal(row[column]) for row in rows]) == Decimal(balance), column
     postings = read_rows(own, f"{FINANCE}/files/send?file=postings&{span}")
-    assert sum([Decimal(row["Amount"]) for row in postings if row["To"] == "Fees earned"]) == 5
+    assert sum([Decimal(row["Amount"]) for row in postings if row["To"] == "Fees"]) == 5
     text = read_pdf(own, f"{FINANCE}/statement.pdf?period={month.name}")
     for said in ("Account statement", "街角小店", "Sub-user to merchant", "player-7", "in-1"):
         assert said in text
@@ -149,7 +149,7 @@ def test_solvency_of_a_period_is_shown_and_sent(
         and row["Currency"] == "KFB"
         and row["Account"] in ("Merchant's balance", "Sub-users' balances")
     ]
-    assert Decimal(rows[-1]["Owed in all"]) == sum(owed)
+    assert Decimal(rows[-1]["Total owed"]) == sum(owed)
     assert len(read_rows(person, f"{FINANCE}/solvency.csv")) == 62
     for period in ("never", "2099-01"):
         answer = person.get(f"{FINANCE}/solvency?period={period}")

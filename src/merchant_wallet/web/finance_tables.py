@@ -29,7 +29,7 @@ def render_report(report: Report, translate: Translate) -> str:
 def render_solvency(days: Sequence[SolvencyDay], translate: Translate) -> str:
     """A line for each day and currency. What was not compared on a day is empty, not 0."""
     _ = translate
-    head = [_("Day's end (UTC)"), _("Currency"), _("Owed in all"), _("Held in all"), _("Surplus")]
+    head = [_("Day's end (UTC)"), _("Currency"), _("Total owed"), _("Total held"), _("Surplus")]
     lines = [render_row([*head, _("Fees not taken out"), _("Exchange desk")])]
     for one in days:
         held = ["" if units is None else format_units(units) for units in (one.held_units, one.surplus_units)]

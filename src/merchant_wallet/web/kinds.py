@@ -42,9 +42,9 @@ ACCOUNTS: Final[Mapping[str, str]] = {
     MERCHANT: N_("Merchant's balance"),
     SUBUSER: N_("Sub-users' balances"),
     HOLD: N_("Held for withdrawals"),
-    FEES: N_("Fees earned"),
+    FEES: N_("Fees"),
     EXCHANGE: N_("Exchange desk"),
-    ADJUSTMENT: N_("Corrections and fees taken out"),
+    ADJUSTMENT: N_("Platform adjustments"),
 }
 """Every kind of account in words, apart from those of the chains."""
 

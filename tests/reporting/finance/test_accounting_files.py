@@ -104,7 +104,7 @@ async def test_the_postings_add_up_to_what_each_account_moved(finance: Finance) 
     rows = await read_file(finance, "postings", shop)
     fees: Counter[str] = Counter()
     for row in rows:
-        if row["To"] == "Fees earned":
+        if row["To"] == "Fees":
             fees[row["Currency"]] += int(Decimal(row["Amount"]) * COIN)
     held = {one.currency: one.fees_units for one in await figures.read_held(scene.cells, shop)}
     assert dict(fees) == held
