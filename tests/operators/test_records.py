@@ -10,6 +10,7 @@ from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.verify import verify
 from merchant_wallet.base.db import connect
 from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.notifications.contacts import Contact, read_contact, write_contact
 from merchant_wallet.operators import authentication, records, totp
 from merchant_wallet.operators.authentication import MustEnrol, Passed, Wait, Wrong
 from merchant_wallet.operators.bootstrap import ensure_first
@@ -225,6 +226,24 @@ async def test_a_reset_takes_password_second_factor_codes_and_sessions(
         await authentication.confirm_totp(
             conn, keyring, ann, code, source="192.0.2.1", at_ms=NOW_MS, wait_ms=0
         )
+
+
+async def test_after_a_reset_nothing_is_told_to_addresses_that_a_thief_may_have_set(conn: Connection) -> None:
+    ann = await make(conn)
+    thiefs = Contact(
+        email="ann@example.net",
+        email_asked_ms=NOW_MS,
+        email_confirmed_ms=NOW_MS,
+        webhook_url="https://example.net/hook",
+        webhook_sealed=b"sealed",
+        quiet_from_min=60,
+        quiet_to_min=120,
+    )
+    await write_contact(conn, ann, thiefs)
+    await records.reset(conn, ann)
+    left = await read_contact(conn, ann)
+    assert left.targets == {}
+    assert left == Contact(quiet_from_min=60, quiet_to_min=120)
 
 
 async def test_the_pages_language_and_theme_are_kept(conn: Connection) -> None:

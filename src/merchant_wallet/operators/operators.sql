@@ -147,6 +147,12 @@ returning operator_id;
 -- Deletes the recovery codes of the old second factor.
 delete from operator_recovery_code where operator_id = %(operator_id)s::bigint;
 
+-- name: forget_addresses
+-- Forgets where notifications go: whoever had the password may have set it. Kinds and quiet hours stay.
+update notification_contact
+   set email = null, email_asked_ms = null, email_tries = 0, email_confirmed_ms = null, webhook_url = null, webhook_sealed = null
+ where operator_id = %(operator_id)s::bigint;
+
 -- name: insert_codes
 -- The recovery codes of a new second factor.
 insert into operator_recovery_code (operator_id, code_hash)

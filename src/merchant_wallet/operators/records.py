@@ -161,7 +161,8 @@ async def change_password(
 
 
 async def reset(conn: Connection, operator_id: int, *, password: str | None = None) -> NewOperator:
-    """Set a new password, require a new second factor, and end all sessions.
+    """Set a new password, require a new second factor, and end all sessions. Notifications go nowhere until
+    the operator names addresses anew.
 
     Also ends the wait after failed attempts at this name, which anybody may have caused. Raises
     OperatorUnknown, PasswordRefused.
@@ -174,6 +175,7 @@ async def reset(conn: Connection, operator_id: int, *, password: str | None = No
         )
         await _run(conn, "delete_totp", operator_id)
         await _run(conn, "delete_codes", operator_id)
+        await _run(conn, "forget_addresses", operator_id)
         await _run(conn, "delete_failures_of_operator", operator_id)
         await _run(conn, "end_sessions", operator_id, kept_hash=None)
         return NewOperator(await show_by_id(conn, operator_id), chosen)
