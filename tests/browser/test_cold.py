@@ -70,7 +70,7 @@ def test_cold_money_is_proposed_at_a_desk_and_accepted_on_a_phone(
     expect(desk.get_by_text("Another person must accept it.").first).to_be_visible()
     phone = open_signed_in(visits, bob, PHONE, theme="dark")
     phone.goto("/console/proposals")
-    phone.get_by_role("link", name="1", exact=True).click()
+    phone.get_by_role("link", name="Transfer of cold money").click()
     expect(phone.get_by_role("table").get_by_text(ADDRESS)).to_be_visible()
     check_axe(phone)
     phone.get_by_role("button", name="Accept", exact=True).click()
