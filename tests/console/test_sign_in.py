@@ -232,7 +232,7 @@ def test_after_several_wrong_attempts_there_is_a_wait_and_the_page_says_how_long
     answers = [mei.show_password() for _ in range(7)]
     waiting = next(answer for answer in answers if answer.status_code == 429)
     wait_s = int(waiting.headers["retry-after"])
-    assert f"Try again in {wait_s} seconds" in read_text(waiting.text)
+    assert f"Try again in {wait_s} second{'' if wait_s == 1 else 's'}" in read_text(waiting.text)
     mei.password = right
     assert mei.show_password().status_code == 429, "the right one has to wait as well"
     clock.advance(wait_s * 1000)

@@ -138,7 +138,7 @@ def test_a_large_order_takes_two_different_people(till: Till, people: People) ->
     assert till.approvers(order) == (f"operator:{ann.name}", None)
     page = ben.page(f"{QUEUE}?merchant={till.shop.merchant_id}")
     assert "1 of 2" in read_text(page)
-    assert f"operator:{ann.name}" in read_text(page)
+    assert ann.name in read_text(page)
     assert "You have approved it already" in decide(ann, "approve", order)
     assert till.approvers(order) == (f"operator:{ann.name}", None)
     assert "You have approved it. Another person must, too." in read_text(ann.page(f"{QUEUE}/{order}"))
