@@ -114,14 +114,14 @@ async def sweep(scene: SweepScene, evm: EvmScene, folder: Path) -> bytes:
 
 async def read_all(shop: Shop, evm: EvmScene, folder: Path) -> CoinsSpent:
     """The lines after the worker has read what there is, twice."""
-    worker = NetworkFeeWorker(
-        shop.connect, {ERC20: open_evm(folder, evm.node.url, evm.token.address)}, clock=shop.clock
-    )
+    sweeper = open_evm(folder, evm.node.url, evm.token.address)
+    worker = NetworkFeeWorker(shop.connect, {ERC20: sweeper}, clock=shop.clock)
     for _ in range(2):
         await worker.run_once()
     over = asyncio.Event()
     over.set()
     await worker.run(over)
+    await sweeper.close()
     return await read_coins_spent(shop.connection, DAYS)
 
 
@@ -180,6 +180,7 @@ async def play_on_tron(url: str, tron: TronScene, folder: Path) -> None:
         held, held_cold = coins[scene.moved.hot], 1_000_000_000
         await move_cold(scene)
         sweeper = open_tron(folder_of(folder, "sweeps"), tron.network.urls, tron.rules)
+        closing.push_async_callback(sweeper.close)
         worker, over = NetworkFeeWorker(scene.connect, {TRC20: sweeper}, clock=scene.clock), asyncio.Event()
         await worker.run_once()
         over.set()
