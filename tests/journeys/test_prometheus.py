@@ -33,6 +33,9 @@ EMPTY_WHEN_NEW = (
     "wallet_deposits",
     "wallet_deposit_oldest",
     "wallet_payout_stops",
+    "wallet_hot_wallet_outside",
+    "wallet_cold_transfer",
+    "wallet_screening",
 )
 
 
