@@ -23,6 +23,7 @@ from typing import Any
 import hypothesis
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 import structlog
 from argon2 import PasswordHasher
 from jinja2 import BytecodeCache, Environment
@@ -124,6 +125,20 @@ class SharedPostgres:
     def drop(self, name: str) -> None:
         """Drop a database and end its sessions."""
         self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    @contextmanager
+    def closing(self, url: str) -> Iterator[None]:
+        """Let nobody connect to a database, and end its sessions, as if its server was away."""
+        name = conninfo_to_dict(url)["dbname"]
+        self.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        try:
+            self.execute(
+                f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+                " AND backend_type = 'client backend'"
+            )
+            yield
+        finally:
+            self.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
 
     def prepare_template(self) -> None:
         """Migrate the template database, once per run."""

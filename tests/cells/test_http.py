@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.cells.layout import Layout, far_cluster
 from tests.clusters import Cluster
+from tests.conftest import SharedPostgres
 from tests.journeys.conftest import Platform, Shop, running, wait_until
 from tests.journeys.orders import credit, debit, exchange, quote, withdrawal
 
@@ -122,3 +123,16 @@ def test_an_order_id_that_was_refused_while_the_cell_was_away_may_be_sent_again(
         for _ in range(2):
             away.client.do(DEBIT, **debit("again", "10"))
         assert away.balances()[1] == "510"
+
+
+def test_a_known_merchant_of_another_cell_needs_no_home_whatever_its_nonces_look_like(
+    cells: tuple[Layout, Cluster], postgres: SharedPostgres, database_url: str, tmp_path: Path
+) -> None:
+    """These bytes may be a test value of the sandbox. Nonces and signatures have them by chance."""
+    layout, _ = cells
+    with running(layout.url, tmp_path) as platform:
+        away = open_shop(platform, layout, away=True)
+        with postgres.closing(database_url):
+            for number, nonce in enumerate(("plain", "9004", "9005", "sbx", "57a7")):
+                away.client.do(DEBIT, **debit(f"{number}", "10"), nonceStr=nonce)
+        assert away.balances()[1] == "550"

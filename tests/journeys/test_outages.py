@@ -58,22 +58,14 @@ def test_a_full_queue_of_one_merchant_hinders_no_other(shop: Shop, platform: Pla
 def test_while_the_database_is_away_requests_are_answered_50300_and_are_good_again_after(
     own_platform: RunPlatform, postgres: SharedPostgres, database_url: str
 ) -> None:
-    name = database_url.partition("?")[0].rpartition("/")[2]
     with own_platform() as platform:
         shop = platform.open_merchant()
         shop.fund("USDT", "100")
         shop.client.do(CREATE, **withdrawal("1"))
-        postgres.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-        try:
-            postgres.execute(
-                f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
-                " AND backend_type = 'client backend'"
-            )
+        with postgres.closing(database_url):
             answer = shop.client.expect(50300, CREATE, **withdrawal("2"))
             assert answer.headers["retry-after"] == "1"
             shop.client.expect(50300, "getMerchantBalance", appKey="nobody")
-        finally:
-            postgres.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
         shop.client.do(CREATE, **withdrawal("2"))
         assert shop.balances() == ("80", "0")
 

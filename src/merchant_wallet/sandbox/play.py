@@ -70,13 +70,21 @@ class SandboxEndpoint(Endpoint):
             self._plain._begin(request)
             return
         fields = parse_body(request.content_type, request.body)
+        if self._find_plan(fields) is None:
+            # A nonce or a signature may have these bytes, too.
+            super()._begin(request)
+            return
         request.app_key = require_app_key(fields)
         refuse_callback(fields)
         self._start_task(request, self._load_and_execute(request, fields))
 
+    def _find_plan(self, fields: Fields) -> Plan | None:
+        return find_plan(
+            self._operation.name, {name: text for name, text in fields.items() if isinstance(text, str)}
+        )
+
     async def _execute(self, request: OperationRequest, merchant: Merchant | None, fields: Fields) -> bytes:
-        texts = {name: text for name, text in fields.items() if isinstance(text, str)}
-        plan = find_plan(self._operation.name, texts)
+        plan = self._find_plan(fields)
         caller = None if plan is None or merchant is None else self._try_check(request, merchant, fields)
         if plan is None or caller is None or not await self._is_due(plan, caller.merchant):
             return await super()._execute(request, merchant, fields)
