@@ -23,11 +23,11 @@ from typing import Any
 import hypothesis
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 import structlog
 from argon2 import PasswordHasher
 from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
+from psycopg.conninfo import conninfo_to_dict
 from tests import other_postgres, roles
 from tests.folders import find_base
 

@@ -1,6 +1,7 @@
 """A real mail server (aiosmtpd) on loopback, with TLS and a password, which keeps what it gets."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ SENDER = "wallet@example.com"
 READY_S = 60.0
 """A machine that many tests share may be slow to start a thread. The server's own limit is 5 s."""
 END_S = 30.0
-TURNS = 5
+LOOK_S = 0.01
 
 
 @dataclass
@@ -36,6 +37,7 @@ class Mailbox:
     encrypted: list[bool] = field(default_factory=list)
     answers: dict[str, str] = field(default_factory=dict)
     transports: list[asyncio.Transport] = field(default_factory=list)
+    sockets: list[socket.socket] = field(default_factory=list)
 
     async def handle_RCPT(
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
@@ -60,11 +62,12 @@ class Mailbox:
 
 
 class MailSession(SMTP):
-    """One connection, whose transports the mailbox knows."""
+    """One connection, whose transports and sockets the mailbox knows."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self.event_handler.transports.append(transport)
+        self.event_handler.sockets.append(transport.get_extra_info("socket"))
 
 
 class MailController(Controller):
@@ -84,9 +87,10 @@ class MailController(Controller):
             # A closed transport of TLS can't be aborted.
             if not transport.is_closing():
                 transport.abort()
-        # A socket is closed in the next turns of the loop: the one below TLS after the one above.
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
+        # A socket is closed some turns of the loop later, and below TLS once the client has closed its own.
+        async with asyncio.timeout(END_S):
+            while any(one.fileno() != -1 for one in self.handler.sockets):  # noqa: ASYNC110
+                await asyncio.sleep(LOOK_S)
 
 
 def _judge(server: SMTP, session: Session, envelope: Envelope, mechanism: str, data: object) -> AuthResult:

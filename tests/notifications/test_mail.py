@@ -1,13 +1,16 @@
 """Mail to a real server: encrypted, signed in, and told truly what became of it."""
 
 import asyncio
+import selectors
+from collections.abc import Coroutine
 from email.message import EmailMessage
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
 from tests.callbacks.test_client import make_certificate
-from tests.notifications.mail_server import SENDER, open_server
+from tests.notifications.mail_server import LOOK_S, SENDER, open_server
 
 from merchant_wallet.notifications import mail
 from merchant_wallet.notifications.mail import NO_TLS, STARTTLS, TLS, MailFailed, MailServer
@@ -16,6 +19,7 @@ from merchant_wallet.notifications.mail import NO_TLS, STARTTLS, TLS, MailFailed
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")
 
 ANN = "ann@example.com"
+T = TypeVar("T")
 
 
 def write(text: str = "Something waits.") -> EmailMessage:
@@ -26,14 +30,27 @@ def write(text: str = "Something waits.") -> EmailMessage:
 
 
 def send(server: MailServer) -> str:
-    return asyncio.run(mail.send(server, write(), ANN))
+    return run(mail.send(server, write(), ANN))
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """As `asyncio.run`, until the loop has no socket but its own: TLS ends after the answer."""
+    selector = selectors.DefaultSelector()
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
+        try:
+            return runner.run(work)
+        finally:
+            while len(selector.get_map()) > 1:
+                runner.run(asyncio.sleep(LOOK_S))
+            # The last socket left the selector, and is closed in a later turn.
+            runner.run(asyncio.sleep(LOOK_S))
 
 
 @pytest.mark.parametrize("tls", [STARTTLS, TLS])
 def test_a_mail_arrives_encrypted_and_signed_in(tmp_path: Path, tls: str) -> None:
     with open_server(tmp_path, tls) as (mailbox, server):
         assert send(server) == "kept"
-        asyncio.run(mail.check(server))
+        run(mail.check(server))
     assert mailbox.encrypted == [True]
     assert mailbox.mails[0]["Subject"] == "待办"
     assert mailbox.texts == ["Something waits.\n"]
@@ -57,7 +74,7 @@ def test_a_server_with_a_strangers_certificate_gets_nothing(tmp_path: Path) -> N
 
 def test_a_wrong_password_is_said_without_the_password(tmp_path: Path) -> None:
     with open_server(tmp_path, password="wrong horse") as (mailbox, server):
-        for attempt in (send, lambda one: asyncio.run(mail.check(one))):
+        for attempt in (send, lambda one: run(mail.check(one))):
             with pytest.raises(MailFailed, match="refuses our name and password: 535") as failed:
                 attempt(server)
             assert not failed.value.is_final
@@ -98,4 +115,4 @@ def test_a_server_that_says_nothing_holds_nobody_up(tmp_path: Path, monkeypatch:
             with pytest.raises(MailFailed, match=r"no answer within 0\.2 s"):
                 await mail.send(MailServer("127.0.0.1", port, STARTTLS, SENDER), write(), ANN)
 
-    asyncio.run(scenario())
+    run(scenario())
