@@ -109,7 +109,7 @@ class Connection(psycopg.AsyncConnection[Any]):
         self.read_only_errors = ReadOnlyErrors(self.pgconn)
 
     async def __aexit__(self, *error: Any) -> None:
-        """As in psycopg, but closed in every case. A task that is being cancelled can't wait for a rollback."""
+        """As in psycopg, but closed in every case. A task that is cancelled can't wait for a rollback."""
         try:
             await super().__aexit__(*error)
         finally:
