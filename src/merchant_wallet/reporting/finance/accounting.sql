@@ -5,9 +5,12 @@
 select user_id, ext_user_id from sub_user where merchant_id = %(merchant_id)s::bigint and user_id = any(%(user_ids)s::bigint[]);
 
 -- name: find_orders
--- Some orders, for entries that release their holds.
-select order_id, mc_order_id, chain::text as chain, tx_hash from withdrawal
- where merchant_id = %(merchant_id)s::bigint and order_id = any(%(order_ids)s::bigint[]);
+-- Some orders, for entries that release their holds. Each is looked up by its key: in a young database, PostgreSQL 15
+-- and 16 would read all orders of the merchant and filter them.
+select w.order_id, w.mc_order_id, w.chain::text as chain, w.tx_hash
+  from unnest(%(order_ids)s::bigint[]) k (order_id)
+ cross join lateral (select * from withdrawal
+                      where merchant_id = %(merchant_id)s::bigint and order_id = k.order_id limit 1) w;
 
 -- name: first_order_from
 -- The first order at or after an id. Orders' times never go back, so a binary search finds a moment.
