@@ -19,6 +19,7 @@ ALL = [
     "configuration",
     "database",
     "tls",
+    "texts",
     "durability",
     "standbys",
     "migrations",

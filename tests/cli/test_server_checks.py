@@ -17,6 +17,7 @@ from merchant_wallet.cli.server_checks import (
     judge_durability,
     judge_programs,
     judge_standbys,
+    judge_texts,
     judge_tls,
 )
 
@@ -39,6 +40,21 @@ def test_books_cross_a_network_only_encrypted_and_to_a_proven_server(
     host: str, is_encrypted: bool, mode: str, is_live: bool, word: str
 ) -> None:
     assert judge_tls(host, is_encrypted, mode, is_live=is_live).word == word
+
+
+@pytest.mark.parametrize(
+    ("encoding", "order", "word"),
+    [
+        ("UTF8", "C", "ok"),
+        ("UTF8", "C.UTF-8", "ok"),
+        ("UTF8", "en_US.UTF-8", "hint"),
+        ("UTF8", "ICU", "hint"),
+        ("LATIN1", "C", "wrong"),
+        ("SQL_ASCII", "C", "wrong"),
+    ],
+)
+def test_the_database_stores_every_script_and_finds_a_beginning(encoding: str, order: str, word: str) -> None:
+    assert judge_texts(encoding, order).word == word
 
 
 @pytest.mark.parametrize(

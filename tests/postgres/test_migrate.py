@@ -4,14 +4,16 @@ import re
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
+from tests.conftest import SharedPostgres
 
 from merchant_wallet.base.db import connect_sync
-from merchant_wallet.postgres.migrate import list_pending, migrate
+from merchant_wallet.postgres.migrate import QUERIES, list_pending, migrate
 from merchant_wallet.postgres.migration_files import MigrationError, read_migrations
 from merchant_wallet.postgres.schema_dump import dump_schema
 
@@ -47,6 +49,35 @@ def test_migrations_are_applied_in_order_and_once(empty_database_url: str, two_s
     assert migrate(empty_database_url, said.append, two_steps) == []
     with connect_sync(empty_database_url) as connection:
         assert connection.execute("SELECT id, name FROM coin").fetchall() == [(1, None)]
+
+
+@pytest.fixture
+def latin_url(postgres: SharedPostgres) -> Iterator[str]:
+    """An empty database whose encoding has no Chinese characters."""
+    name = f"latin_{postgres.worker}"
+    postgres.execute(
+        f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C'"
+    )
+    try:
+        yield postgres.url_of(name)
+    finally:
+        postgres.drop(name)
+
+
+def test_a_database_that_can_not_store_every_name_gets_no_table(latin_url: str, two_steps: Path) -> None:
+    with pytest.raises(MigrationError, match=r"LATIN1.*encoding 'UTF8'"):
+        migrate(latin_url, _quiet, two_steps)
+
+    assert list_pending(latin_url, two_steps) == ["0001_coins", "0002_names"]
+
+
+def test_a_database_of_another_encoding_that_is_in_use_is_still_migrated(
+    latin_url: str, two_steps: Path
+) -> None:
+    with connect_sync(latin_url) as connection:
+        connection.execute(QUERIES["create_table"].text)
+
+    assert migrate(latin_url, _quiet, two_steps) == ["0001_coins", "0002_names"]
 
 
 def test_only_what_is_missing_is_applied(empty_database_url: str, two_steps: Path) -> None:

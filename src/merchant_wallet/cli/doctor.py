@@ -111,6 +111,7 @@ _ORDER: Final = (
     "configuration",
     "database",
     "tls",
+    "texts",
     "durability",
     "standbys",
     "migrations",

@@ -23,6 +23,11 @@ select r.rolname, s.side, has_table_privilege(r.oid, 'entry', 'update, delete, t
 select name, setting from pg_settings
  where name in ('fsync', 'full_page_writes', 'data_checksums', 'synchronous_standby_names');
 
+-- name: read_texts
+-- How the database stores texts, and in which order it sorts them. ICU has orders of its own.
+select pg_encoding_to_char(encoding), case datlocprovider when 'i' then 'ICU' else datcollate end
+  from pg_database where datname = current_database();
+
 -- name: list_standbys
 -- The physical standbys that are connected. The readers of logical slots belong to a cell's move.
 select r.application_name, r.sync_state, (extract(epoch from r.replay_lag) * 1000)::bigint

@@ -16,6 +16,7 @@ from merchant_wallet.base.connection_limits import COMMANDS, SERVE_CONNECTIONS, 
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.version import read_version
 from merchant_wallet.cli.findings import Finding, fetch
+from merchant_wallet.postgres.migrate import ENCODING
 
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost", "")
 CHECKED_MODES: Final = ("verify-ca", "verify-full")
@@ -25,6 +26,8 @@ GOOD_FREE_SHARE: Final = 0.15
 FULL_SHARE: Final = 0.9
 BACKUP_SECTION: Final = "docs/operating.md, Back-up and restore"
 MAX_SKEW_MS: Final = 1000
+BYTE_ORDERS: Final = ("C", "POSIX", "C.UTF-8", "C.utf8")
+"""Collations that compare the bytes of texts."""
 SEPARATE: Final = (
     "give each side its own role: run `merchant-wallet migrate --web-role ROLE --worker-role ROLE`,"
     " then name these roles in the URLs of `serve` and `work`"
@@ -40,10 +43,12 @@ class Standby(NamedTuple):
 
 
 async def check_server(conn: Any, settings: Settings) -> AsyncIterator[Finding]:
-    """The connection, what the server promises, its standbys, and how many sessions it has."""
+    """The connection, how texts are stored, what the server promises, and its standbys."""
     parameters = conn.info.get_parameters()
     mode = parameters.get("sslmode", "prefer")
     yield judge_tls(conn.info.host, conn.pgconn.ssl_in_use, mode, is_live=not settings.sandbox)
+    (encoding, order) = (await fetch(conn, "read_texts"))[0]
+    yield judge_texts(encoding, order)
     told = dict(await fetch(conn, "list_server_settings"))
     yield judge_durability(told, is_live=not settings.sandbox)
     standbys = [Standby(*row) for row in await fetch(conn, "list_standbys")]
@@ -80,6 +85,16 @@ def judge_tls(host: str, is_encrypted: bool, mode: str, *, is_live: bool) -> Fin
         hint = "add sslmode=verify-full and sslrootcert=FILE to WALLET_DATABASE_URL"
         return Finding("tls", text, hint=hint)
     return Finding("tls", f"the connection to {host} is encrypted, and its certificate was checked")
+
+
+def judge_texts(encoding: str, order: str) -> Finding:
+    """Judge whether the database can store every name, and whether a beginning is a range of its indexes."""
+    text = f"{encoding}, in the order of {order}"
+    if encoding != ENCODING:
+        advice = f"dump the database, create it anew with `encoding '{ENCODING}' template template0`, restore"
+        return Finding("texts", f"{text}: a name in another script fails with 50000", advice)
+    hint = "create new databases with `lc_collate 'C'`: a search for a beginning may find less here"
+    return Finding("texts", text, hint=None if order in BYTE_ORDERS else hint)
 
 
 def judge_durability(told: Mapping[str, str], *, is_live: bool) -> Finding:

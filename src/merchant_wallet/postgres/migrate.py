@@ -44,6 +44,7 @@ LAST_PAUSE_S: Final = 5.0
 PATIENCE_S: Final = 600.0
 """After this time without a lock the migration gives up, and names who has it."""
 NOTE_INTERVAL_S: Final = 5.0
+ENCODING: Final = "UTF8"
 
 _BUILT_INDEX: Final = re.compile(
     r"\bcreate\s+(?:unique\s+)?index\s+concurrently\s+if\s+not\s+exists\s+(\w+)", re.I
@@ -68,11 +69,13 @@ def migrate(
     """Apply the missing migrations of a schema in order, and return their names.
 
     It stops before the first contraction after `contract_to`; None applies all. The schema of an apart cell
-    is created if it is missing. Any number of processes may call this at once. Raises `MigrationError`, and
-    `psycopg.Error` if the SQL of a file fails. The files before it stay applied.
+    is created if it is missing. Any number of processes may call this at once. Raises `MigrationError`, also
+    for a new database that is not UTF-8, and `psycopg.Error` if the SQL of a file fails. The files before it
+    stay applied.
     """
     migrations = read_for(schema, folder)
     with connect_sync(place(url, None, schema)) as connection:
+        _require_encoding(connection)
         _create_table(connection, schema)
         with _alone(connection, schema, progress):
             applied = _read_applied(connection)
@@ -123,6 +126,16 @@ async def require_schema(
         raise MigrationError(
             f"The database's schema is older than this program, {max(applied, default=0)} of {required}: "
             "run `merchant-wallet migrate`."
+        )
+
+
+def _require_encoding(connection: psycopg.Connection) -> None:
+    """Refuse a database without tables if it can't store every name. One that is in use is migrated."""
+    found = connection.info.parameter_status("server_encoding")
+    if found != ENCODING and connection.execute(QUERIES["has_table"].text).fetchone() != (True,):
+        raise MigrationError(
+            f"The database's encoding is {found}, and names can be in any script: create the database anew "
+            f"with `encoding '{ENCODING}' template template0`."
         )
 
 
