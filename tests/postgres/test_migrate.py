@@ -88,6 +88,16 @@ def test_only_what_is_missing_is_applied(empty_database_url: str, two_steps: Pat
     assert migrate(empty_database_url, _quiet, two_steps) == ["0003_more"]
 
 
+def test_the_many_migrations_of_a_new_database_are_told_in_one_line(
+    empty_database_url: str, tmp_path: Path
+) -> None:
+    files = {f"m{number:04}_t": f"create table t{number} (id int)" for number in range(1, 12)}
+    said: list[str] = []
+
+    migrate(empty_database_url, said.append, _write(tmp_path, **files))
+    assert said == ["11 migrations, from 0001_t to 0011_t"]
+
+
 def test_asking_what_is_pending_changes_nothing(empty_database_url: str, two_steps: Path) -> None:
     list_pending(empty_database_url, two_steps)
 

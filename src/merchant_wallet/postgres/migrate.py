@@ -45,6 +45,8 @@ PATIENCE_S: Final = 600.0
 """After this time without a lock the migration gives up, and names who has it."""
 NOTE_INTERVAL_S: Final = 5.0
 ENCODING: Final = "UTF8"
+MANY_MIGRATIONS: Final = 10
+"""More than these, as in a new database, are told in one line, so that a reader sees what follows."""
 
 _BUILT_INDEX: Final = re.compile(
     r"\bcreate\s+(?:unique\s+)?index\s+concurrently\s+if\s+not\s+exists\s+(\w+)", re.I
@@ -82,8 +84,12 @@ def migrate(
             _check(applied, migrations)
             pending = [migration for migration in migrations if migration.version not in applied]
             allowed = list(_take_allowed(pending, contract_to))
+            is_many = len(allowed) > MANY_MIGRATIONS
+            if is_many:
+                progress(f"{len(allowed)} migrations, from {allowed[0].name} to {allowed[-1].name}")
             for migration in allowed:
-                progress(f"migration {migration.name}")
+                if not is_many:
+                    progress(f"migration {migration.name}")
                 _apply(connection, migration, progress, schema)
     return [migration.name for migration in allowed]
 

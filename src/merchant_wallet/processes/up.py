@@ -37,7 +37,7 @@ from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.observability import logs
 from merchant_wallet.operators.bootstrap import ensure_first
 from merchant_wallet.postgres.grants import Side, grant
-from merchant_wallet.postgres.migrate import migrate
+from merchant_wallet.postgres.migrate import MANY_MIGRATIONS, migrate
 from merchant_wallet.processes.base import make_base, prepare_master_key, require_supported
 from merchant_wallet.processes.cell_migrations import migrate_cells
 from merchant_wallet.processes.instances import find_contract_limit
@@ -61,7 +61,6 @@ log = structlog.get_logger("up")
 SIDES: Final = ("serve", "work")
 POLL_S: Final = 0.2
 KILL_MARGIN_S: Final = 10.0
-MANY_MIGRATIONS: Final = 10
 READY_PREFIX: Final = "ready: "
 FAILED_PREFIX: Final = "failed: "
 
