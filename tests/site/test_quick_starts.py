@@ -69,6 +69,15 @@ def says_that_a_port_is_taken(reader: Reader, start: str) -> None:
     assert re.search(r"(?i)address already in use|EADDRINUSE", done.stdout + done.stderr), done.stderr
 
 
+def test_without_composer_the_program_finds_the_client_that_was_unpacked_beside_it(
+    reader: Reader, site: Path
+) -> None:
+    skip_without("php", "curl")
+    blocks = read_blocks(site, "quick-start/php")
+    reader.type(blocks[0])
+    assert has_paid(reader.type(blocks[-1]))
+
+
 @pytest.mark.long
 def test_a_project_of_maven_finds_the_client_as_the_page_says(reader: Reader, site: Path) -> None:
     skip_without("mvn", "javac", "curl")

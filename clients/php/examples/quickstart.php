@@ -4,8 +4,9 @@ declare(strict_types=1);
 
 // A shop takes a payment, meets a refusal, pays out and receives the callback.
 // Run it with MERCHANT_WALLET_URL, _APP_KEY, _SECRET and _CALLBACK_SECRET of a sandbox in the environment.
-$composers = __DIR__ . '/vendor/autoload.php';
-require is_file($composers) ? $composers : __DIR__ . '/../autoload.php'; // without Composer the client's own
+$unpacked = glob(__DIR__ . '/merchant-wallet-php-*/autoload.php'); // without Composer
+$loaders = [__DIR__ . '/vendor/autoload.php', ...$unpacked, __DIR__ . '/../autoload.php'];
+require current(array_filter($loaders, 'is_file'));
 
 use MerchantWallet\CallbackReceiver;
 use MerchantWallet\CallbackVerifier;
