@@ -106,6 +106,7 @@ def test_less_than_the_least_arrival_is_refused(shop: Shop) -> None:
     shop.client.expect(42203, "exchange", **exchange("10", minAmountArrival="71.000001"))
     shop.client.do("exchange", **exchange("10", minAmountArrival="71"))
     shop.client.do("exchange", **exchange("10", minAmountArrival="0"))
+    shop.client.expect(42203, "exchange", **exchange("10", minAmountArrival="999999999999.999999"))
     shop.client.do("exchange", **exchange("10", minAmountArrival=""))
 
 

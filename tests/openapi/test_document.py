@@ -192,6 +192,15 @@ def test_the_schema_refuses_exactly_what_the_code_calls_malformed(
     check_texts(operation, reference, draw)
 
 
+@pytest.mark.parametrize("text", ["999999999999.999999", "1000000000000", "0"])
+def test_the_highest_minimum_to_arrive_is_the_same_in_schema_and_code(text: str) -> None:
+    operation = next(one for one in OPERATIONS if one.name == "exchange")
+    fields = {**sent(operation), "minAmountArrival": text}
+    body = {**read_examples()["operations"]["exchange"]["request"], **fields}
+    is_described = find_errors(request_schema("exchange"), body) == []
+    assert is_described != (judge(operation, fields) in MALFORMED)
+
+
 @pytest.mark.long
 @with_request
 @settings(max_examples=3000, suppress_health_check=SLOW)

@@ -5,6 +5,8 @@ from merchant_wallet.base.money import parse_amount
 
 MAX_AMOUNT_UNITS = 100_000_000 * 1_000_000
 CENT_UNITS = 10_000
+MAX_ARRIVAL_UNITS = 10**18 - 1
+"""12 digits before the point: a bound that the description's pattern can say exactly."""
 
 
 def require_transfer_amount(fields: Fields) -> int:
@@ -34,4 +36,6 @@ def optional_arrival(fields: Fields, name: str) -> int | None:
     text = optional(fields, name, 20)
     if text is None:
         return None
-    return parse_amount(text, name, max_length=20, max_decimals=6, minimum_units=0, maximum_units=2**62)
+    return parse_amount(
+        text, name, max_length=20, max_decimals=6, minimum_units=0, maximum_units=MAX_ARRIVAL_UNITS
+    )

@@ -38,7 +38,7 @@ TRANSFER_AMOUNT: Final = (
 )
 """More than 0 and up to 100000000, at most 6 decimals."""
 ARRIVAL: Final = r"^(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,6})?$"
-"""0 or more, at most 6 decimals. The service accepts up to 2^62 millionths."""
+"""0 or more, at most 12 digits before the point and 6 after it."""
 NOTIFY_URL: Final = (
     r"^https?://(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
     r"(?:[/?#][!#-;=?-\[\]_a-z~]*)?$"
