@@ -11,7 +11,10 @@ from tests.crash.shop import run
 from tests.handover.load import Load
 from tests.handover.platform import PROGRAM, WebProcess, furnish
 
-SYSTEMD = """#!{python}
+SYSTEMD = """#!/bin/sh
+''':'
+exec "{python}" "$0" "$@"
+'''
 import os, sys
 os.dup2({fd}, 3)
 os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))

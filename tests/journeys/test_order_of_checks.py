@@ -198,7 +198,10 @@ BROKEN: dict[str, list[tuple[str, list[tuple[Any, int]]]]] = {
         ("sendCurrency", [(None, 40001), ("x" * 21, 40001), ("EUR", 40003)]),
         ("receiveCurrency", [(None, 40001), ("x" * 21, 40001), ("EUR", 40003), ("USDT", 40003)]),
         ("mcOrderId", [(LONG, 40001)]),
-        ("minAmountArrival", [("x", 40001), ("1" * 21, 40001), ("0.0000001", 40002), ("1" + "0" * 12, 40002)]),
+        (
+            "minAmountArrival",
+            [("x", 40001), ("1" * 21, 40001), ("0.0000001", 40002), ("1" + "0" * 12, 40002)],
+        ),
     ],
     "getWithdrawFee": [
         ("amount", [(None, 40001), ("1" * 16, 40001), ("x", 40001), ("0", 40002)]),

@@ -24,6 +24,7 @@ from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
 from merchant_wallet.merchants.cells import book_fence, placement
+from merchant_wallet.merchants.cells.mover_locks import take_lock
 from merchant_wallet.merchants.cells.moves import Auditor, MoveLost, MoveRefused, lock_moves
 
 Connection = AsyncConnection[Any]
@@ -60,8 +61,7 @@ class BookMove(NamedTuple):
 
 async def lock_mover(home: Connection, merchant_id: int) -> None:
     """Be the only mover of a book, as long as the connection lives. Raises MoveRefused."""
-    row = await (await home.execute(QUERIES["lock_mover"].text, {"merchant_id": merchant_id})).fetchone()
-    if row != (True,):
+    if not await take_lock(home, QUERIES["lock_mover"].text, {"merchant_id": merchant_id}):
         raise MoveRefused("Another command is moving this book now.")
 
 

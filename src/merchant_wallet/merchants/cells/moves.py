@@ -21,6 +21,7 @@ from psycopg.rows import class_row
 from merchant_wallet.audit import records as audit
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
+from merchant_wallet.merchants.cells.mover_locks import take_lock
 
 Connection = AsyncConnection[Any]
 
@@ -90,8 +91,7 @@ class Auditor(NamedTuple):
 
 async def lock_mover(home: Connection, cell_id: int) -> None:
     """Be the only mover of a cell, as long as the connection lives. Raises MoveRefused."""
-    row = await (await home.execute(QUERIES["lock_mover"].text, {"cell_id": cell_id})).fetchone()
-    if row != (True,):
+    if not await take_lock(home, QUERIES["lock_mover"].text, {"cell_id": cell_id}):
         raise MoveRefused("Another command is moving this cell now.")
 
 
