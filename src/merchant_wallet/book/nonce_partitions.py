@@ -108,6 +108,11 @@ async def _drop_day(connection: AsyncConnection, day: int) -> bool:
     except (errors.LockNotAvailable, errors.DeadlockDetected):
         log.info("a past day's nonce partition is in use, it is dropped later", day=day)
         return False
+    except errors.InternalError_:
+        # PostgreSQL looks up the partition, then its parent. Between the two another process dropped it.
+        if day in await list_nonce_days(connection):
+            raise
+        return False
     return True
 
 

@@ -16,7 +16,6 @@ from merchant_wallet.base.connection_limits import COMMANDS, SERVE_CONNECTIONS, 
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.version import read_version
 from merchant_wallet.cli.findings import Finding, fetch
-from merchant_wallet.postgres.migrate import ENCODING
 
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost", "")
 CHECKED_MODES: Final = ("verify-ca", "verify-full")
@@ -89,6 +88,9 @@ def judge_tls(host: str, is_encrypted: bool, mode: str, *, is_live: bool) -> Fin
 
 def judge_texts(encoding: str, order: str) -> Finding:
     """Judge whether the database can store every name, and whether a beginning is a range of its indexes."""
+    # `--help` must not load the driver.
+    from merchant_wallet.postgres.migrate import ENCODING
+
     text = f"{encoding}, in the order of {order}"
     if encoding != ENCODING:
         advice = f"dump the database, create it anew with `encoding '{ENCODING}' template template0`, restore"
