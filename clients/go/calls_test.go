@@ -178,6 +178,22 @@ func TestAfterAnInternalFaultWhatHappenedIsUnknownAndTheRefusalIsTheCause(t *tes
 	}
 }
 
+func TestAnExchangeWithoutAnOrderIDIsNeverSentTwice(t *testing.T) {
+	service := serve(t, disconnect, unavailable)
+	wallet := open(t, service.url, Options{Retries: 1})
+	own := Fields{"amount": "10", "sendCurrency": "USDT", "receiveCurrency": "KFB"}
+	for call, sent := range []int{1, 2, 4} {
+		if call == 2 {
+			own["mcOrderId"] = "fx-1"
+		}
+		_, err := wallet.Call(context.Background(), "exchange", own)
+		var unknown *NoAnswerError
+		if !errors.As(err, &unknown) || service.count() != sent {
+			t.Error(call, service.count(), err)
+		}
+	}
+}
+
 func TestABusinessRefusalIsAnErrorOfItsCodeAtOnce(t *testing.T) {
 	service := serve(t, refuseWith(42200, 200, ""))
 	_, err := transfer(t, service, Options{})

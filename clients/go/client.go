@@ -186,9 +186,14 @@ func (w *MerchantWallet) GetWithdrawFee(ctx context.Context, amount Amount) (Wit
 }
 
 // Call calls any operation and returns all signed fields of `data` as texts, also those that this version does not
-// know. An operation that moves money must have an order id in own.
+// know. An operation that moves money must have an order id in own. An exchange without one is sent once: a repeat would
+// be another exchange.
 func (w *MerchantWallet) Call(ctx context.Context, operation string, own Fields) (Fields, error) {
-	return w.connection.repeat(ctx, func() (Fields, error) { return w.attempt(ctx, operation, own) })
+	link := w.connection
+	if operation == "exchange" && own["mcOrderId"] == "" {
+		link.retries = 0
+	}
+	return link.repeat(ctx, func() (Fields, error) { return w.attempt(ctx, operation, own) })
 }
 
 func (w *MerchantWallet) attempt(ctx context.Context, operation string, own Fields) (Fields, error) {

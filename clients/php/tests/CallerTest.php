@@ -65,6 +65,26 @@ final class CallerTest extends TestCase
         self::assertCount(3, $transport->requests);
     }
 
+    public function testWhatWouldHappenAgainWithoutAnOrderIdIsNeverSentTwice(): void
+    {
+        $own = ['amount' => '10', 'sendCurrency' => 'USDT', 'receiveCurrency' => 'KFB'];
+        $calls = [
+            static fn (MerchantWallet $wallet) => $wallet->call('exchange', $own),
+            static fn (MerchantWallet $wallet) => $wallet->call('exchange', $own + ['mcOrderId' => '']),
+            static fn (MerchantWallet $wallet) => $wallet->sandbox('fund', ['currency' => 'USDT', 'amount' => '10']),
+            static fn (MerchantWallet $wallet) => $wallet->sandbox('deposit', ['chainType' => 'TRC20', 'amount' => '10']),
+        ];
+        foreach ($calls as $call) {
+            $transport = new FixedTransport(new \RuntimeException('connection lost'));
+            self::catch(NoAnswerError::class, static fn () => $call(self::wallet($transport)));
+            self::assertCount(1, $transport->requests);
+        }
+        $transport = new FixedTransport(...array_fill(0, 4, self::refusal(50300, 503)));
+        $named = $own + ['mcOrderId' => 'fx-1'];
+        self::catch(NoAnswerError::class, static fn () => self::wallet($transport)->call('exchange', $named));
+        self::assertCount(4, $transport->requests);
+    }
+
     public function testARefusalIsToldWithItsCodeAndIsNotRepeated(): void
     {
         $transport = new FixedTransport(self::refusal(42200, 200, ['x-request-id' => 'r1']));
@@ -130,9 +150,9 @@ final class CallerTest extends TestCase
         self::assertSame(CURLE_OPERATION_TIMEDOUT, $error->getCode());
     }
 
-    private static function transfer(FixedTransport $transport, mixed $amount = '12.50', int $retries = 3): mixed
+    private static function wallet(FixedTransport $transport, int $retries = 3): MerchantWallet
     {
-        $wallet = new MerchantWallet(
+        return new MerchantWallet(
             'https://wallet.example',
             'demo',
             self::SECRET,
@@ -140,6 +160,11 @@ final class CallerTest extends TestCase
             backoffS: 0.001,
             transport: $transport,
         );
+    }
+
+    private static function transfer(FixedTransport $transport, mixed $amount = '12.50', int $retries = 3): mixed
+    {
+        $wallet = self::wallet($transport, $retries);
         return $wallet->transferFromMerchantToUser('KFB', $amount, 'order-1', 'TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC');
     }
 

@@ -124,6 +124,20 @@ test("after 50000 to the end what happened is unknown, and the refusal is the ca
   assert.equal(sent.length, 4);
 });
 
+test("an exchange without an order id is never sent twice", async (context) => {
+  const { url, sent } = await serve(context, disconnect, unavailable);
+  const own = { amount: "10", sendCurrency: "USDT", receiveCurrency: "KFB" };
+  await assert.rejects(open(url).call("exchange", own), NoAnswerError);
+  assert.equal(sent.length, 1);
+  await assert.rejects(open(url).call("exchange", { ...own, mcOrderId: "" }), NoAnswerError);
+  assert.equal(sent.length, 2);
+  await assert.rejects(
+    open(url, { retries: 1 }).call("exchange", { ...own, mcOrderId: "fx-1" }),
+    NoAnswerError,
+  );
+  assert.equal(sent.length, 4);
+});
+
 test("a business refusal is an error of its code at once", async (context) => {
   const { url, sent } = await serve(context, refuse(42200));
   await assert.rejects(open(url).transferFromUserToMerchant(TRANSFER), (error: Error) => {

@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
@@ -22,6 +23,9 @@ final class Caller {
     private static final Duration MAX_WAIT = Duration.ofSeconds(60);
     /** Codes below this one are judged before the service looks for a known mcOrderId. */
     private static final int FIRST_CODE_AFTER_LOOKUP = 40302;
+
+    /** What happens again at a repeat without an mcOrderId. */
+    private static final Set<String> ONCE = Set.of("/merchant/exchange", "/sandbox/fund", "/sandbox/deposit");
 
     private final String baseUrl;
     private final String appKey;
@@ -40,6 +44,8 @@ final class Caller {
 
     /** The verified fields of {@code data}. */
     Fields call(String path, Map<String, String> own) {
+        String orderId = own.get("mcOrderId");
+        int retries = ONCE.contains(path) && (orderId == null || orderId.isEmpty()) ? 0 : options.retries();
         boolean mayHaveHappened = false;
         boolean clockRepeated = false;
         for (int attempt = 0; ; attempt++) {
@@ -58,7 +64,7 @@ final class Caller {
             }
             // Nonces are random, so a used one was used by this request: something on the way sent it twice.
             mayHaveHappened |= retry == Retry.SAME_ORDER_ID || retry == Retry.NEW_NONCE;
-            boolean isOver = attempt >= options.retries() || retry == Retry.NEW_TIMESTAMP && clockRepeated;
+            boolean isOver = attempt >= retries || retry == Retry.NEW_TIMESTAMP && clockRepeated;
             if (isOver || !retry.isRepeated()) {
                 throw conclude(last, mayHaveHappened, attempt + 1);
             }

@@ -17,6 +17,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 
 /** What is sent again, what is not, and what the caller is told. */
@@ -67,6 +68,24 @@ class CallerTest {
         assertTrue(error.getMessage().contains("same mcOrderId"), error.getMessage());
         assertTrue(assertInstanceOf(RefusedError.class, error.getCause()).is(Code.UNAVAILABLE));
         assertEquals(3, transport.requests.size());
+    }
+
+    @Test
+    void whatWouldHappenAgainWithoutAnOrderIdIsNeverSentTwice() {
+        Map<String, String> own = new HashMap<>(Map.of("amount", "10", "sendCurrency", "USDT", "receiveCurrency", "KFB"));
+        List<Consumer<MerchantWallet>> calls = List.of(
+                wallet -> wallet.call("exchange", own),
+                wallet -> wallet.sandbox("fund", Map.of("currency", "USDT", "amount", "10")),
+                wallet -> wallet.sandbox("deposit", Map.of("chainType", "TRC20", "amount", "10")));
+        for (Consumer<MerchantWallet> call : calls) {
+            FixedTransport transport = new FixedTransport(LOST);
+            assertThrows(NoAnswerError.class, () -> call.accept(wallet(transport, 3)));
+            assertEquals(1, transport.requests.size());
+        }
+        own.put("mcOrderId", "fx-1");
+        FixedTransport named = new FixedTransport(LOST, LOST);
+        assertThrows(NoAnswerError.class, () -> wallet(named, 1).call("exchange", own));
+        assertEquals(2, named.requests.size());
     }
 
     @Test
