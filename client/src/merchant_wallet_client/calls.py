@@ -39,6 +39,7 @@ from merchant_wallet_client.operations import is_repeatable, sign_length_of
 from merchant_wallet_client.signing import (
     HMAC,
     MD5,
+    NEVER_IN_ANSWERS,
     Method,
     is_answer_signed,
     search_control,
@@ -153,6 +154,8 @@ def _find_doubt(credentials: Credentials, request: SignedRequest, answer: Answer
         return "it has a control character"
     if credentials.method == MD5 and any(search_hidden(value) for value in answer.data.values() if value):
         return "a value looks like another field to the method MD5"
+    if credentials.method == MD5 and any(name in answer.data for name in NEVER_IN_ANSWERS):
+        return "it has a field of a request or a callback, whose MD5 signature would hold here"
     signed = is_answer_signed(
         answer.data,
         credentials.method,
