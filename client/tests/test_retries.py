@@ -87,9 +87,35 @@ def test_a_used_nonce_is_replaced(fake: FakeWallet, call: Caller) -> None:
     fake.refuse("getMerchantBalance", 40103, times=2)
     call("get_merchant_balance")
     fake.refuse("getMerchantBalance", 40103, times=9)
-    with pytest.raises(NonceRepeatedError):
+    with pytest.raises(NoAnswerError) as caught:
         call("get_merchant_balance")
+    assert isinstance(caught.value.refusal, NonceRepeatedError)
     assert len(fake.requests) == 3 + 4
+
+
+def test_a_used_nonce_says_that_a_copy_of_the_request_came_first_and_may_have_been_carried_out(
+    fake: FakeWallet, call: Caller
+) -> None:
+    """Nonces are random: something on the way has sent this very request twice."""
+    fake.refuse(CREATE, 40103)
+    fake.refuse(CREATE, 40300)
+    with pytest.raises(NoAnswerError) as caught:
+        call("create_merchant_withdraw_order", **order_of())
+    assert isinstance(caught.value.refusal, MerchantSuspendedError)
+    fake.refuse("exchange", 40103)
+    with pytest.raises(NoAnswerError):
+        call("call", "exchange", {"amount": "10", "sendCurrency": "USDT", "receiveCurrency": "KFB"})
+
+
+def test_a_new_code_with_the_http_status_of_a_fault_leaves_the_outcome_unknown() -> None:
+    body = b'{"code":59999,"msg":"new","data":null}'
+    assert judge(Reply(503, {}, body)).wait_s >= 1
+    assert judge(Reply(429, {"retry-after": "7"}, body)).wait_s >= 7
+    with pytest.raises(NoAnswerError) as caught:
+        judge(Reply(503, {}, body), retries=Retries(1))
+    assert caught.value.refusal is not None
+    with pytest.raises(RefusedError):
+        judge(Reply(200, {}, body), retries=Retries(1))
 
 
 def test_an_answer_with_a_wrong_signature_is_never_asked_for_again(fake: FakeWallet, call: Caller) -> None:

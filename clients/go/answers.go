@@ -72,5 +72,5 @@ func refuse(code Code, msg string, data object, answer rawAnswer) error {
 	if err != nil || len(fields) == 0 {
 		fields = nil
 	}
-	return &RefusedError{code, msg, fields, answer.requestID, answer.retryAfter}
+	return &RefusedError{code, msg, fields, answer.requestID, answer.retryAfter, answer.status}
 }

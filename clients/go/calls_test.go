@@ -230,6 +230,38 @@ func TestAUsedNonceIsRepeatedAtOnceAndAWrongTimeOnce(t *testing.T) {
 	}
 }
 
+func TestAUsedNonceOrANewCodeOfAFaultLeavesTheOutcomeUnknown(t *testing.T) {
+	for _, replies := range [][]reply{
+		{refuseWith(40103, 200, "")},
+		{refuseWith(40103, 200, ""), refuseWith(40300, 200, "")},
+		{refuseWith(59999, 503, "0")},
+		{refuseWith(59999, 429, "0")},
+	} {
+		_, err := transfer(t, serve(t, replies...), Options{Retries: 1})
+		var unknown *NoAnswerError
+		if !errors.As(err, &unknown) {
+			t.Error(err)
+		}
+	}
+	if _, err := transfer(t, serve(t, refuseWith(59999, 503, "0"), succeed), Options{}); err != nil {
+		t.Error(err)
+	}
+	var refused *RefusedError
+	if _, err := transfer(t, serve(t, refuseWith(49999, 200, "")), Options{}); !errors.As(err, &refused) {
+		t.Error(err)
+	}
+}
+
+func TestNoWaitIsLongerThanAMinute(t *testing.T) {
+	lost := &lostAnswer{io.ErrUnexpectedEOF}
+	for _, retry := range []int{0, 10, 40, 100} {
+		wait, again := judge(lost, usualWait(time.Second, retry), false)
+		if !again || wait < time.Second || wait > maxWait+maxWait/4 {
+			t.Error(retry, wait)
+		}
+	}
+}
+
 func TestASuccessThatIsNotProvenEndsTheCall(t *testing.T) {
 	forged := func(response http.ResponseWriter, _ Fields) {
 		fmt.Fprintf(response, `{"code":200,"msg":"success","data":{%s,"sign":"00"}}`, testData)

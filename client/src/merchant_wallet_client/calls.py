@@ -10,8 +10,8 @@ Both clients run the same loop around it:
 | --- | --- |
 | success, signature right | done |
 | success, signature wrong | UnsafeAnswerError at once |
-| nothing, no envelope, 42900, 50000, 50300 | again after Retry-After, else 1, 2, 4 s; then NoAnswerError |
-| 40103 | again at once with a new nonce |
+| nothing, no envelope, 42900, 50000, 50300, a new code with HTTP 429 or 5xx | again after Retry-After, else 1, 2, 4 s; then NoAnswerError |
+| 40103 | again at once with a new nonce; at the end NoAnswerError: a copy of the request came first |
 | 40102 | again at once, one time: the request may have been late. Then its error |
 | any other refusal | its error at once |
 
@@ -27,11 +27,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from merchant_wallet_client.codes import SUCCESS, Retry
+from merchant_wallet_client.codes import CODES, SUCCESS, Retry
 from merchant_wallet_client.errors import (
     BadArgumentError,
     NoAnswerError,
-    RefusedError,
     UnsafeAnswerError,
     make_refusal,
 )
@@ -58,7 +57,8 @@ from merchant_wallet_client.wire import (
 )
 
 WAITED: Final = (Retry.SAME_ORDER_ID, Retry.AFTER_RETRY_AFTER)
-UNKNOWN_OUTCOMES: Final = (50000, 50300)
+TOO_MANY_REQUESTS: Final = 429
+FIRST_FAULT: Final = 500
 FIRST_CHECKS_END: Final = 40302
 """Refusals below are by checks that come before the service looks for a known order id."""
 
@@ -138,6 +138,16 @@ def path_of(operation: str) -> str:
     return operation if operation.startswith("/") else PREFIX + operation
 
 
+def find_retry(answer: Answer) -> Retry:
+    """When the same request can succeed. A code newer than this client goes by the HTTP status."""
+    known = CODES.get(answer.code)
+    if known is not None:
+        return known.retry
+    if answer.http_status == TOO_MANY_REQUESTS:
+        return Retry.AFTER_RETRY_AFTER
+    return Retry.SAME_ORDER_ID if answer.http_status >= FIRST_FAULT else Retry.NEVER
+
+
 def verify(credentials: Credentials, request: SignedRequest, answer: Answer) -> None:
     """Check that a success is the service's answer to this request. Raises UnsafeAnswerError."""
     reason = _find_doubt(credentials, request, answer)
@@ -212,23 +222,25 @@ class Call:
 
     def _judge_refusal(self, answer: Answer) -> Again:
         refusal = make_refusal(answer.code, answer.msg, answer.data, answer.request_id, answer.retry_after_s)
-        if answer.code in UNKNOWN_OUTCOMES:
+        retry = find_retry(answer)
+        # Nonces are random: a used one says that something on the way sent this very request before.
+        if retry in (Retry.SAME_ORDER_ID, Retry.NEW_NONCE):
             self._was_unanswered = True
-        wait_s = self._find_wait_after(refusal)
+        wait_s = self._find_wait_after(retry, refusal.retry_after_s)
         if wait_s is not None:
             return Again(wait_s)
         says_nothing = self._was_unanswered and answer.code < FIRST_CHECKS_END
-        if refusal.retry in WAITED or says_nothing:
+        if retry in WAITED or says_nothing:
             raise NoAnswerError(str(refusal), self._tries, refusal) from refusal
         raise refusal
 
-    def _find_wait_after(self, refusal: RefusedError) -> float | None:
+    def _find_wait_after(self, retry: Retry, told_s: float | None) -> float | None:
         """How long to wait after a refusal, or None if it is the end."""
-        if refusal.retry in WAITED:
-            return self._find_wait(refusal.retry_after_s)
-        if refusal.retry is Retry.NEW_NONCE:
+        if retry in WAITED:
+            return self._find_wait(told_s)
+        if retry is Retry.NEW_NONCE:
             return 0.0 if self._may_repeat() else None
-        if refusal.retry is Retry.NEW_TIMESTAMP and not self._was_late and self._may_repeat():
+        if retry is Retry.NEW_TIMESTAMP and not self._was_late and self._may_repeat():
             self._was_late = True
             return 0.0
         return None

@@ -22,7 +22,7 @@ function row(code: number, name: string, retry: RetryClass, httpStatus = 200): [
   return [code, { code, name, retry, httpStatus }];
 }
 
-/** All codes by their number. A code that is not here is treated as "never". */
+/** All codes by their number. A code that is not here goes by its HTTP status. */
 export const CODES: ReadonlyMap<number, Code> = new Map([
   row(200, "SUCCESS", "no retry"),
   row(404, "PATH_UNKNOWN", "never", 404),

@@ -19,6 +19,8 @@ export interface Refusal {
   readonly requestId: string | null;
   /** The header Retry-After in milliseconds. */
   readonly retryAfterMs: number | null;
+  /** The HTTP status of the answer. */
+  readonly httpStatus?: number;
 }
 
 /** The service refused the request. Nothing happened. There is a subclass for each code. */
@@ -38,8 +40,14 @@ export class RefusedError extends WalletError implements Refusal {
     this.data = refusal.data;
     this.requestId = refusal.requestId;
     this.retryAfterMs = refusal.retryAfterMs;
-    this.retry = CODES.get(refusal.code)?.retry ?? "never";
+    this.retry = CODES.get(refusal.code)?.retry ?? retryOfStatus(refusal.httpStatus ?? 200);
   }
+}
+
+/** A code of the future goes by the HTTP status. */
+function retryOfStatus(status: number): RetryClass {
+  if (status === 429) return "after Retry-After";
+  return status >= 500 ? "same mcOrderId" : "never";
 }
 
 function describe({ code, msg, data }: Refusal): string {

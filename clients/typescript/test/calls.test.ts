@@ -173,6 +173,23 @@ test("a used nonce is repeated at once, a wrong time once", async (context) => {
   assert.equal(second.sent.length, 2);
 });
 
+test("a used nonce, or a new code of a fault, leaves what happened unknown", async (context) => {
+  const scripts = [
+    [refuse(40103)],
+    [refuse(40103), refuse(40300)],
+    [refuse(59999, 503, { "Retry-After": "0" })],
+    [refuse(59999, 429, { "Retry-After": "0" })],
+  ];
+  for (const replies of scripts) {
+    const { url } = await serve(context, ...replies);
+    await assert.rejects(open(url, { retries: 1 }).transferFromUserToMerchant(TRANSFER), NoAnswerError);
+  }
+  const passing = await serve(context, refuse(59999, 503, { "Retry-After": "0" }), succeed);
+  await open(passing.url).transferFromUserToMerchant(TRANSFER);
+  const refused = await serve(context, refuse(49999));
+  await assert.rejects(open(refused.url).transferFromUserToMerchant(TRANSFER), /49999 no/);
+});
+
 test("a success that is not proven ends the call", async (context) => {
   const forged: Reply = (response) =>
     response.end(`{"code":200,"msg":"success","data":{${DATA},"sign":"00"}}`);
