@@ -17,6 +17,7 @@ from merchant_wallet_client import (
     UnsafeAnswerError,
 )
 from merchant_wallet_client.calls import Again, Call, Credentials, Reply, Unanswered
+from merchant_wallet_client.codes import find_retry
 from merchant_wallet_client.errors import (
     BalanceInsufficientError,
     MerchantSuspendedError,
@@ -108,7 +109,7 @@ def test_a_used_nonce_says_that_a_copy_of_the_request_came_first_and_may_have_be
 
 
 def test_a_new_code_with_the_http_status_of_a_fault_leaves_the_outcome_unknown() -> None:
-    body = b'{"code":59999,"msg":"new","data":null}'
+    body = b'{"code":40999,"msg":"new","data":null}'
     assert judge(Reply(503, {}, body)).wait_s >= 1
     assert judge(Reply(429, {"retry-after": "7"}, body)).wait_s >= 7
     with pytest.raises(NoAnswerError) as caught:
@@ -156,11 +157,21 @@ def test_an_exchange_without_an_order_id_is_never_repeated(fake: FakeWallet, cal
 
 
 def test_a_code_that_is_newer_than_the_client_is_a_refusal(fake: FakeWallet, call: Caller) -> None:
-    fake.refuse("getMerchantBalance", 49999, "something new")
-    with pytest.raises(RefusedError, match="49999: something new") as caught:
+    fake.refuse("getMerchantBalance", 40999, "something new")
+    with pytest.raises(RefusedError, match="40999: something new") as caught:
         call("get_merchant_balance")
     assert type(caught.value) is RefusedError
     assert caught.value.retry is Retry.NEVER
+
+
+def test_the_first_digits_of_a_new_code_say_what_it_is() -> None:
+    """As the documentation promises: docs/site/en/promises/codes.md."""
+    for code in (40099, 40199, 40399, 40499, 40999):
+        assert find_retry(code) is Retry.NEVER
+    assert find_retry(42299) is Retry.LATER
+    assert find_retry(42999) is Retry.AFTER_RETRY_AFTER
+    for code in (50099, 59999, 49999, 60000, 418, 0):
+        assert find_retry(code) is Retry.SAME_ORDER_ID
 
 
 def test_a_wrong_secret_is_told_with_what_the_sandbox_signed(fake: FakeWallet) -> None:

@@ -27,7 +27,7 @@ type RefusedError struct {
 	httpStatus int
 }
 
-// Retry says when the same request may be sent again. A code of the future goes by the HTTP status.
+// Retry says when the same request may be sent again. A code of the future goes by the HTTP status of a fault, too.
 func (e *RefusedError) Retry() RetryClass {
 	if _, isKnown := codes[e.Code]; !isKnown && e.httpStatus == http.StatusTooManyRequests {
 		return AfterRetryAfter

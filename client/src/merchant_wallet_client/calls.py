@@ -10,10 +10,12 @@ Both clients run the same loop around it:
 | --- | --- |
 | success, signature right | done |
 | success, signature wrong | UnsafeAnswerError at once |
-| nothing, no envelope, 42900, 50000, 50300, a new code with HTTP 429 or 5xx | again after Retry-After, else 1, 2, 4 s; then NoAnswerError |
-| 40103 | again at once with a new nonce; at the end NoAnswerError: a copy of the request came first |
+| nothing, no envelope, 42900, 50000, 50300 | again after Retry-After, else 1, 2, 4 s; then NoAnswerError |
+| 40103 | again at once with a new nonce; then NoAnswerError: a copy of it came first |
 | 40102 | again at once, one time: the request may have been late. Then its error |
 | any other refusal | its error at once |
+
+A code newer than this client counts as what its first digits say (`codes.find_retry`).
 
 The service looks for a known order id only after it has checked who asks. So a refusal by those first checks
 says nothing of an earlier attempt without an answer: it is a NoAnswerError too.
@@ -27,7 +29,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from merchant_wallet_client.codes import CODES, SUCCESS, Retry
+from merchant_wallet_client.codes import SUCCESS, Retry, find_retry
 from merchant_wallet_client.errors import (
     BadArgumentError,
     NoAnswerError,
@@ -57,8 +59,6 @@ from merchant_wallet_client.wire import (
 )
 
 WAITED: Final = (Retry.SAME_ORDER_ID, Retry.AFTER_RETRY_AFTER)
-TOO_MANY_REQUESTS: Final = 429
-FIRST_FAULT: Final = 500
 FIRST_CHECKS_END: Final = 40302
 """Refusals below are by checks that come before the service looks for a known order id."""
 
@@ -138,16 +138,6 @@ def path_of(operation: str) -> str:
     return operation if operation.startswith("/") else PREFIX + operation
 
 
-def find_retry(answer: Answer) -> Retry:
-    """When the same request can succeed. A code newer than this client goes by the HTTP status."""
-    known = CODES.get(answer.code)
-    if known is not None:
-        return known.retry
-    if answer.http_status == TOO_MANY_REQUESTS:
-        return Retry.AFTER_RETRY_AFTER
-    return Retry.SAME_ORDER_ID if answer.http_status >= FIRST_FAULT else Retry.NEVER
-
-
 def verify(credentials: Credentials, request: SignedRequest, answer: Answer) -> None:
     """Check that a success is the service's answer to this request. Raises UnsafeAnswerError."""
     reason = _find_doubt(credentials, request, answer)
@@ -222,7 +212,7 @@ class Call:
 
     def _judge_refusal(self, answer: Answer) -> Again:
         refusal = make_refusal(answer.code, answer.msg, answer.data, answer.request_id, answer.retry_after_s)
-        retry = find_retry(answer)
+        retry = find_retry(answer.code, answer.http_status)
         # Nonces are random: a used one says that something on the way sent this very request before.
         if retry in (Retry.SAME_ORDER_ID, Retry.NEW_NONCE):
             self._was_unanswered = True

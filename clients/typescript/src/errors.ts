@@ -1,4 +1,4 @@
-import { CODES, type RetryClass } from "./codes.js";
+import { findRetry, type RetryClass } from "./codes.js";
 import type { Fields } from "./fields.js";
 
 /** The parent of every error of this package, except TypeError for wrong arguments. */
@@ -40,14 +40,8 @@ export class RefusedError extends WalletError implements Refusal {
     this.data = refusal.data;
     this.requestId = refusal.requestId;
     this.retryAfterMs = refusal.retryAfterMs;
-    this.retry = CODES.get(refusal.code)?.retry ?? retryOfStatus(refusal.httpStatus ?? 200);
+    this.retry = findRetry(refusal.code, refusal.httpStatus);
   }
-}
-
-/** A code of the future goes by the HTTP status. */
-function retryOfStatus(status: number): RetryClass {
-  if (status === 429) return "after Retry-After";
-  return status >= 500 ? "same mcOrderId" : "never";
 }
 
 function describe({ code, msg, data }: Refusal): string {

@@ -177,17 +177,30 @@ test("a used nonce, or a new code of a fault, leaves what happened unknown", asy
   const scripts = [
     [refuse(40103)],
     [refuse(40103), refuse(40300)],
-    [refuse(59999, 503, { "Retry-After": "0" })],
-    [refuse(59999, 429, { "Retry-After": "0" })],
+    [refuse(40999, 503, { "Retry-After": "0" })],
+    [refuse(40999, 429, { "Retry-After": "0" })],
   ];
   for (const replies of scripts) {
     const { url } = await serve(context, ...replies);
     await assert.rejects(open(url, { retries: 1 }).transferFromUserToMerchant(TRANSFER), NoAnswerError);
   }
-  const passing = await serve(context, refuse(59999, 503, { "Retry-After": "0" }), succeed);
+  const passing = await serve(context, refuse(40999, 503, { "Retry-After": "0" }), succeed);
   await open(passing.url).transferFromUserToMerchant(TRANSFER);
-  const refused = await serve(context, refuse(49999));
-  await assert.rejects(open(refused.url).transferFromUserToMerchant(TRANSFER), /49999 no/);
+  const refused = await serve(context, refuse(40999));
+  await assert.rejects(open(refused.url).transferFromUserToMerchant(TRANSFER), /40999 no/);
+});
+
+test("the first digits of a new code say what it is", async (context) => {
+  const { url } = await serve(context, refuse(42299));
+  await assert.rejects(open(url).getMerchantBalance(), { retry: "later" });
+  for (const code of [40099, 40199, 40399, 40499, 40999]) {
+    const never = await serve(context, refuse(code));
+    await assert.rejects(open(never.url).getMerchantBalance(), { retry: "never" });
+  }
+  for (const code of [42999, 50099, 59999, 49999, 60000, 418]) {
+    const unknown = await serve(context, refuse(code, 200, { "Retry-After": "0" }));
+    await assert.rejects(open(unknown.url).getMerchantBalance(), NoAnswerError, String(code));
+  }
 });
 
 test("a success that is not proven ends the call", async (context) => {

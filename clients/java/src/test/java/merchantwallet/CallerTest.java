@@ -52,7 +52,10 @@ class CallerTest {
                 refusal(42900, 429, "retry-after", "0"),
                 refusal(40103, 200),
                 refusal(40102, 200),
-                refusal(59999, 503));
+                refusal(40999, 503),
+                refusal(59999, 200),
+                refusal(49999, 200),
+                refusal(42999, 200, "retry-after", "0"));
         for (FixedTransport.Answer trouble : troubles) {
             FixedTransport transport = new FixedTransport(trouble, CallerTest::success);
             assertEquals(1, transfer(transport, 3).transactionId());
@@ -103,6 +106,14 @@ class CallerTest {
         FixedTransport suspended = new FixedTransport(LOST, refusal(40300, 200));
         NoAnswerError error = assertThrows(NoAnswerError.class, () -> transfer(suspended, 3));
         assertInstanceOf(RefusedError.class, error.getCause());
+    }
+
+    @Test
+    void theFirstDigitsOfANewCodeSayWhatItIs() {
+        for (int code : List.of(40099, 40199, 40399, 40499, 40999)) {
+            assertEquals(Retry.NEVER, Code.retryOf(code, 200));
+        }
+        assertEquals(Retry.LATER, Code.retryOf(42299, 200));
     }
 
     @Test
