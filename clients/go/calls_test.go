@@ -234,8 +234,8 @@ func TestAUsedNonceOrANewCodeOfAFaultLeavesTheOutcomeUnknown(t *testing.T) {
 	for _, replies := range [][]reply{
 		{refuseWith(40103, 200, "")},
 		{refuseWith(40103, 200, ""), refuseWith(40300, 200, "")},
-		{refuseWith(59999, 503, "0")},
-		{refuseWith(59999, 429, "0")},
+		{refuseWith(40999, 503, "0")},
+		{refuseWith(40999, 429, "0")},
 	} {
 		_, err := transfer(t, serve(t, replies...), Options{Retries: 1})
 		var unknown *NoAnswerError
@@ -243,12 +243,23 @@ func TestAUsedNonceOrANewCodeOfAFaultLeavesTheOutcomeUnknown(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := transfer(t, serve(t, refuseWith(59999, 503, "0"), succeed), Options{}); err != nil {
+	if _, err := transfer(t, serve(t, refuseWith(40999, 503, "0"), succeed), Options{}); err != nil {
 		t.Error(err)
 	}
 	var refused *RefusedError
-	if _, err := transfer(t, serve(t, refuseWith(49999, 200, "")), Options{}); !errors.As(err, &refused) {
+	if _, err := transfer(t, serve(t, refuseWith(40999, 200, "")), Options{}); !errors.As(err, &refused) {
 		t.Error(err)
+	}
+}
+
+func TestTheFirstDigitsOfANewCodeSayWhatItIs(t *testing.T) {
+	for code, expected := range map[Code]RetryClass{
+		40099: Never, 40199: Never, 40399: Never, 40499: Never, 40999: Never, 42299: Later, 42999: AfterRetryAfter,
+		50099: SameOrderID, 59999: SameOrderID, 49999: SameOrderID, 60000: SameOrderID, 418: SameOrderID, 0: SameOrderID,
+	} {
+		if code.Retry() != expected {
+			t.Error(code, code.Retry())
+		}
 	}
 }
 
@@ -326,7 +337,9 @@ func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 
 func TestNoTextShowsTheSecret(t *testing.T) {
 	wallet := open(t, "https://wallet.example", Options{})
-	for _, text := range []string{fmt.Sprint(wallet), fmt.Sprintf("%v %+v %#v", wallet, wallet, wallet)} {
+	receiver := NewCallbackReceiver(testSecret, FileCallbackStore{"folder"})
+	for _, shown := range []any{wallet, *wallet, receiver, *receiver, receiver.Verifier, &receiver.Verifier} {
+		text := fmt.Sprintf("%s %v %+v %#v", shown, shown, shown, shown)
 		if strings.Contains(text, testSecret) {
 			t.Error(text)
 		}

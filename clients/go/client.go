@@ -100,12 +100,12 @@ func New(baseURL, appKey, secret string, options Options) (*MerchantWallet, erro
 }
 
 // String has no secret.
-func (w *MerchantWallet) String() string {
+func (w MerchantWallet) String() string {
 	return "MerchantWallet(" + w.baseURL + ", " + w.appKey + ")"
 }
 
 // GoString has no secret.
-func (w *MerchantWallet) GoString() string { return w.String() }
+func (w MerchantWallet) GoString() string { return w.String() }
 
 // TransferFromUserToMerchant takes an amount from a sub-user's wallet.
 func (w *MerchantWallet) TransferFromUserToMerchant(

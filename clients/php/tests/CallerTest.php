@@ -4,12 +4,16 @@ declare(strict_types=1);
 
 namespace MerchantWallet\Tests;
 
+use MerchantWallet\CallbackReceiver;
+use MerchantWallet\CallbackVerifier;
 use MerchantWallet\Code;
 use MerchantWallet\CurlTransport;
+use MerchantWallet\FileCallbackStore;
 use MerchantWallet\HttpAnswer;
 use MerchantWallet\MerchantWallet;
 use MerchantWallet\NoAnswerError;
 use MerchantWallet\RefusedError;
+use MerchantWallet\Retry;
 use MerchantWallet\Signing;
 use MerchantWallet\UnsafeAnswerError;
 use PHPUnit\Framework\TestCase;
@@ -43,7 +47,10 @@ final class CallerTest extends TestCase
         yield 'too many requests' => [self::refusal(42900, 429, ['retry-after' => '0'])];
         yield 'a nonce that something on the way has sent before' => [self::refusal(40103)];
         yield 'a request that was long on its way' => [self::refusal(40102)];
-        yield 'a newer code with status 503' => [self::refusal(59999, 503)];
+        yield 'a newer code with status 503' => [self::refusal(40999, 503)];
+        yield 'a newer code that may be a fault' => [self::refusal(59999)];
+        yield 'a newer code of another kind' => [self::refusal(49999)];
+        yield 'a newer code for too many requests' => [self::refusal(42999, 200, ['retry-after' => '0'])];
     }
 
     /** @dataProvider passingTroubles */
@@ -104,6 +111,14 @@ final class CallerTest extends TestCase
         self::assertInstanceOf(RefusedError::class, $error->getPrevious());
     }
 
+    public function testTheFirstDigitsOfANewCodeSayWhatItIs(): void
+    {
+        foreach ([40099, 40199, 40399, 40499, 40999] as $code) {
+            self::assertSame(Retry::Never, Code::retryOf($code, 200));
+        }
+        self::assertSame(Retry::Later, Code::retryOf(42299, 200));
+    }
+
     public function testAWrongClockIsToldAndNeverTakenFromARefusal(): void
     {
         $late = new HttpAnswer(200, [], '{"code":40102,"msg":"late","data":{"serverTime":1763712008000,"skewMs":-600000}}');
@@ -140,6 +155,13 @@ final class CallerTest extends TestCase
         $wallet = new MerchantWallet('http://127.0.0.1:9', 'demo', self::SECRET, retries: 0);
         $error = self::catch(NoAnswerError::class, static fn () => $wallet->getMerchantBalance());
         self::assertStringNotContainsString(self::SECRET, print_r($wallet, true) . $error->getMessage());
+    }
+
+    public function testNoDumpOfWhatReceivesCallbacksShowsTheSecret(): void
+    {
+        $verifier = new CallbackVerifier(self::SECRET);
+        $receiver = new CallbackReceiver($verifier, new FileCallbackStore(sys_get_temp_dir()));
+        self::assertStringNotContainsString(self::SECRET, print_r([$verifier, $receiver], true));
     }
 
     public function testAServerThatDoesNotAnswerIsLeftAfterTheTimeout(): void
