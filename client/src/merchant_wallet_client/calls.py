@@ -140,30 +140,25 @@ def path_of(operation: str) -> str:
 
 def verify(credentials: Credentials, request: SignedRequest, answer: Answer) -> None:
     """Check that a success is the service's answer to this request. Raises UnsafeAnswerError."""
-    reason = _find_doubt(credentials, request, answer)
+    reason = find_doubt(credentials.method, credentials.secret, request.path, request.nonce, answer)
     if reason is not None:
         raise UnsafeAnswerError(reason, answer.body, answer.request_id)
 
 
-def _find_doubt(credentials: Credentials, request: SignedRequest, answer: Answer) -> str | None:
+def find_doubt(method: Method, secret: str, path: str, nonce: str, answer: Answer) -> str | None:
+    """Why a success is not proven to be the answer to the request with this nonce. None if it is."""
     if answer.is_ambiguous:
         return "it names a field twice"
     if not has_only_texts(answer.data) or not all(map(is_name, answer.data)):
         return "it has a field that can't be signed"
     if any(search_control(value) for value in answer.data.values() if value is not None):
         return "it has a control character"
-    if credentials.method == MD5 and any(search_hidden(value) for value in answer.data.values() if value):
+    if method == MD5 and any(search_hidden(value) for value in answer.data.values() if value):
         return "a value looks like another field to the method MD5"
-    if credentials.method == MD5 and any(name in answer.data for name in NEVER_IN_ANSWERS):
+    if method == MD5 and any(name in answer.data for name in NEVER_IN_ANSWERS):
         return "it has a field of a request or a callback, whose MD5 signature would hold here"
     signed = is_answer_signed(
-        answer.data,
-        credentials.method,
-        credentials.secret,
-        request.path,
-        code=answer.code,
-        nonce=request.nonce,
-        length=sign_length_of(request.path),
+        answer.data, method, secret, path, code=answer.code, nonce=nonce, length=sign_length_of(path)
     )
     return None if signed else "its signature is wrong"
 

@@ -63,8 +63,9 @@ class SignedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The envelope of an answer. `body` is the text that came, and numbers in `data` are `Number`. Neither is in
-    its repr: a sub-user's `url` opens the wallet.
+    """The envelope of an answer. `body` is the text that came, and numbers in `data` are `Number`.
+
+    Neither is in its repr: a sub-user's `url` opens the wallet.
 
     `is_ambiguous`: `data` names a field twice, and programs differ in which one they read.
     """
