@@ -131,7 +131,7 @@ def check_answer(profile: Profile, body: str, path: str, nonce: str) -> dict[str
 
 
 def check_callback(profile: Profile, body: str, headers: dict[str, str]) -> dict[str, Any]:
-    """Which of a callback's signatures the client would take. None: it can't be checked with what is there."""
+    """Which of a callback's signatures the client would take. None: it can't be checked."""
     fields, doubt = _parse(body), None
     try:
         read_fields(body)
