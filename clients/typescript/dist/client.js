@@ -61,12 +61,15 @@ export class MerchantWallet {
     }
     /**
      * Calls any operation and returns all signed fields of `data` as texts, also those that this version does not
-     * know. An operation that moves money must have an order id in `own`.
+     * know. An operation that moves money must have an order id in `own`. An exchange without one is sent once: a
+     * repeat would be another exchange.
      */
     async call(operation, own, options = {}) {
         const texts = toTexts(own);
         const attempt = () => this.#attempt(operation, texts, options.signal);
-        return repeat(this.#connection, attempt, options.signal);
+        const isOnce = operation === "exchange" && !texts.has("mcOrderId");
+        const connection = isOnce ? { ...this.#connection, retries: 0 } : this.#connection;
+        return repeat(connection, attempt, options.signal);
     }
     async #ask(operation, own, options) {
         const data = await this.call(operation, own, options);
