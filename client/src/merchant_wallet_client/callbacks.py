@@ -152,7 +152,7 @@ def _decode(body: bytes | str) -> str:
 
 
 def read_fields(text: str) -> dict[str, Any]:
-    """The fields of a body, numbers as `Number`. Raises BadCallbackError if no signature of it would be clear."""
+    """The fields of a body, numbers as `Number`. Raises BadCallbackError if it has no clear ones."""
     try:
         fields = read_object(text)
     except ValueError as error:
