@@ -1,5 +1,6 @@
 """What follows an answer: which calls are repeated, with what, and which error ends them."""
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +17,7 @@ from merchant_wallet_client import (
     Timeouts,
     UnsafeAnswerError,
 )
-from merchant_wallet_client.calls import Again, Call, Credentials, Reply, Unanswered
+from merchant_wallet_client.calls import Again, Call, Credentials, Done, Reply, Unanswered
 from merchant_wallet_client.codes import find_retry
 from merchant_wallet_client.errors import (
     BalanceInsufficientError,
@@ -26,6 +27,8 @@ from merchant_wallet_client.errors import (
     TimestampOutOfToleranceError,
     UnavailableError,
 )
+from merchant_wallet_client.operations import sign_length_of
+from merchant_wallet_client.signing import MD5, sign
 from merchant_wallet_client.testing import FakeWallet
 from merchant_wallet_client.testing.answering import write_refusal
 
@@ -181,6 +184,25 @@ def test_a_wrong_secret_is_told_with_what_the_sandbox_signed(fake: FakeWallet) -
     ):
         stranger.get_merchant_balance()
     assert caught.value.data["stringToSign"].startswith("/merchant/getMerchantBalance\nappKey=")
+
+
+@pytest.mark.parametrize(("operation", "name"), [(CREATE, "mcOrderId"), ("getMerchantCustomer", "extUserId")])
+def test_with_md5_the_true_answer_for_another_order_or_user_is_not_believed(
+    operation: str, name: str
+) -> None:
+    """MD5 signs no nonce, so an old answer could be sent again."""
+    credentials = Credentials("key", "secret", MD5)
+    for answered, is_believed in (("mine", True), ("other", False)):
+        call = Call(credentials, operation, {name: "mine"}, Retries())
+        call.prepare("nonce", 0)
+        signed = sign(MD5, "secret", "", {name: answered})[: sign_length_of(f"/merchant/{operation}")]
+        data = {name: answered, "sign": signed}
+        reply = Reply(200, {}, json.dumps({"code": 200, "msg": "success", "data": data}).encode())
+        if is_believed:
+            assert isinstance(call.judge(reply), Done)
+        else:
+            with pytest.raises(UnsafeAnswerError, match=f"another {name}"):
+                call.judge(reply)
 
 
 def test_nobody_at_the_other_end_is_no_answer() -> None:

@@ -285,6 +285,26 @@ func TestASuccessThatIsNotProvenEndsTheCall(t *testing.T) {
 	}
 }
 
+func TestWithMD5TheTrueAnswerForAnotherOrderIsNotBelieved(t *testing.T) {
+	old := func(response http.ResponseWriter, _ Fields) {
+		read, _ := readObject([]byte("{" + testData + "}"))
+		signed, _ := flatFields(read)
+		signature := sign(MD5, testSecret, testPath, signed)
+		fmt.Fprintf(response, `{"code":200,"msg":"success","data":{%s,"sign":"%s"}}`, testData, signature)
+	}
+	wallet := open(t, serve(t, old).url, Options{SignMethod: MD5})
+	if _, err := wallet.TransferFromUserToMerchant(context.Background(), testOrder); err != nil {
+		t.Error(err)
+	}
+	other := testOrder
+	other.McOrderID = "cart-8"
+	_, err := wallet.TransferFromUserToMerchant(context.Background(), other)
+	var unsafe *UnsafeAnswerError
+	if !errors.As(err, &unsafe) {
+		t.Error(err)
+	}
+}
+
 func TestAContextEndsACallAndItsRepeats(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	service := serve(t, func(http.ResponseWriter, Fields) {

@@ -223,7 +223,11 @@ func (w *MerchantWallet) attempt(ctx context.Context, operation string, own Fiel
 	if err != nil {
 		return nil, &lostAnswer{err}
 	}
-	return readAnswer(question{w.method, w.secret, operation, nonce}, answer)
+	data, err := readAnswer(question{w.method, w.secret, operation, nonce}, answer)
+	if other := findOther(own, data); err == nil && w.method == MD5 && other != "" {
+		return nil, &UnsafeAnswerError{other, answer.requestID}
+	}
+	return data, err
 }
 
 // ask calls an operation and reads its typed result.

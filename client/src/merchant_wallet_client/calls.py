@@ -59,6 +59,7 @@ from merchant_wallet_client.wire import (
 )
 
 WAITED: Final = (Retry.SAME_ORDER_ID, Retry.AFTER_RETRY_AFTER)
+ANSWERED_AS_ASKED: Final = ("mcOrderId", "extUserId")
 FIRST_CHECKS_END: Final = 40302
 """Refusals below are by checks that come before the service looks for a known order id."""
 
@@ -141,6 +142,8 @@ def path_of(operation: str) -> str:
 def verify(credentials: Credentials, request: SignedRequest, answer: Answer) -> None:
     """Check that a success is the service's answer to this request. Raises UnsafeAnswerError."""
     reason = find_doubt(credentials.method, credentials.secret, request.path, request.nonce, answer)
+    if reason is None and credentials.method == MD5:
+        reason = _find_other(request, answer)
     if reason is not None:
         raise UnsafeAnswerError(reason, answer.body, answer.request_id)
 
@@ -161,6 +164,15 @@ def find_doubt(method: Method, secret: str, path: str, nonce: str, answer: Answe
         answer.data, method, secret, path, code=answer.code, nonce=nonce, length=sign_length_of(path)
     )
     return None if signed else "its signature is wrong"
+
+
+def _find_other(request: SignedRequest, answer: Answer) -> str | None:
+    """Whether an answer is for another order or user. MD5 signs no nonce, so an old one could be sent again."""
+    for name in ANSWERED_AS_ASKED:
+        asked, answered = request.fields.get(name), answer.data.get(name)
+        if asked not in (None, "") and answered is not None and str(asked) != answered:
+            return f"it is for another {name}: an old one was sent again"
+    return None
 
 
 class Call:

@@ -100,7 +100,28 @@ final class Caller
         } catch (\RuntimeException $error) {
             throw new NoAnswerError("no answer came: {$error->getMessage()}", 0, $error);
         }
-        return $this->read($path, $nonce, $http);
+        $data = $this->read($path, $nonce, $http);
+        if ($this->method === SignMethod::MD5) {
+            self::checkIsOurs($own, $data, $http->headers['x-request-id'] ?? null);
+        }
+        return $data;
+    }
+
+    /**
+     * MD5 signs no nonce, so an old answer could be sent again. One for another order or user is not believed.
+     *
+     * @param array<string, int|string|null> $own
+     * @throws UnsafeAnswerError
+     */
+    private static function checkIsOurs(array $own, Fields $data, ?string $requestId): void
+    {
+        foreach (['mcOrderId', 'extUserId'] as $name) {
+            $asked = (string) ($own[$name] ?? '');
+            $answered = $data->optionalText($name);
+            if ($asked !== '' && $answered !== null && $asked !== $answered) {
+                throw new UnsafeAnswerError("the answer is for another $name: an old one was sent again", $requestId);
+            }
+        }
     }
 
     /** @param array<string, int|string|null> $own */

@@ -15,6 +15,7 @@ use MerchantWallet\NoAnswerError;
 use MerchantWallet\RefusedError;
 use MerchantWallet\Retry;
 use MerchantWallet\Signing;
+use MerchantWallet\SignMethod;
 use MerchantWallet\UnsafeAnswerError;
 use PHPUnit\Framework\TestCase;
 
@@ -135,6 +136,28 @@ final class CallerTest extends TestCase
         $transport = new FixedTransport($forge);
         self::catch(UnsafeAnswerError::class, static fn () => self::transfer($transport));
         self::assertCount(1, $transport->requests);
+    }
+
+    public function testWithMd5TheTrueAnswerForAnotherOrderIsNotBelieved(): void
+    {
+        foreach (['order-1' => true, 'order-2' => false] as $answered => $isBelieved) {
+            $texts = ['transactionId' => '1', 'amount' => '12.5', 'currency' => 'KFB', 'mcOrderId' => $answered];
+            $data = $texts + ['sign' => Signing::sign(self::SECRET, self::PATH, $texts, SignMethod::MD5)];
+            $body = json_encode(['code' => 200, 'msg' => 'success', 'data' => $data], JSON_THROW_ON_ERROR);
+            $wallet = new MerchantWallet(
+                'https://wallet.example',
+                'demo',
+                self::SECRET,
+                SignMethod::MD5,
+                transport: new FixedTransport(new HttpAnswer(200, [], $body)),
+            );
+            $call = static fn () => $wallet->transferFromMerchantToUser('KFB', '12.50', 'order-1', 'TJ');
+            if ($isBelieved) {
+                self::assertSame('order-1', $call()->mcOrderId);
+            } else {
+                self::catch(UnsafeAnswerError::class, $call);
+            }
+        }
     }
 
     public function testAFloatIsNoAmount(): void

@@ -211,6 +211,18 @@ test("a success that is not proven ends the call", async (context) => {
   assert.equal(sent.length, 1);
 });
 
+test("with MD5 the true answer for another order is not believed", async (context) => {
+  const texts = Object.entries(JSON.parse(`{${DATA}}`) as object).map(([k, v]) => [k, String(v)] as const);
+  const sign = signRequest("MD5", SECRET, OPERATION, new Map(texts));
+  const { url } = await serve(context, (response) =>
+    response.end(`{"code":200,"msg":"success","data":{${DATA},"sign":"${sign}"}}`),
+  );
+  const wallet = open(url, { signMethod: "MD5" });
+  await wallet.transferFromUserToMerchant(TRANSFER);
+  const other = wallet.transferFromUserToMerchant({ ...TRANSFER, mcOrderId: "cart-8" });
+  await assert.rejects(other, UnsafeAnswerError);
+});
+
 test("a call can be ended from outside, and is not repeated then", async (context) => {
   const stop = new AbortController();
   const { url, sent } = await serve(context, () => stop.abort());

@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
@@ -120,7 +121,22 @@ final class Caller {
         } catch (InterruptedException error) {
             throw interrupted(error);
         }
-        return read(path, nonce, http);
+        Fields data = read(path, nonce, http);
+        if (options.signMethod() == SignMethod.MD5) {
+            checkIsOurs(own, data, http.headers().get("x-request-id"));
+        }
+        return data;
+    }
+
+    /** MD5 signs no nonce, so an old answer could be sent again. One for another order or user is not believed. */
+    private static void checkIsOurs(Map<String, String> own, Fields data, String requestId) {
+        for (String name : List.of("mcOrderId", "extUserId")) {
+            String asked = own.get(name);
+            String answered = data.optionalText(name);
+            if (asked != null && !asked.isEmpty() && answered != null && !asked.equals(answered)) {
+                throw unsafe("the answer is for another " + name + ": an old one was sent again", requestId);
+            }
+        }
     }
 
     private byte[] write(String path, String nonce, Map<String, String> own) {

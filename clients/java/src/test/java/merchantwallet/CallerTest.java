@@ -136,6 +136,22 @@ class CallerTest {
     }
 
     @Test
+    void withMd5TheTrueAnswerForAnotherOrderIsNotBelieved() {
+        Map<String, String> texts =
+                Map.of("transactionId", "1", "amount", "12.5", "currency", "KFB", "mcOrderId", "order-1");
+        String data = "{\"transactionId\":1,\"amount\":12.5,\"currency\":\"KFB\",\"mcOrderId\":\"order-1\",\"sign\":\"%s\"}"
+                .formatted(Signing.sign(SignMethod.MD5, SECRET, PATH, texts));
+        FixedTransport.Answer old = request -> answer(200, "{\"code\":200,\"msg\":\"success\",\"data\":" + data + "}");
+        Options options = Options.DEFAULT.withSignMethod(SignMethod.MD5);
+        MerchantWallet wallet =
+                new MerchantWallet("https://wallet.example", "demo", SECRET, options, new FixedTransport(old, old));
+        BigDecimal amount = new BigDecimal("12.50");
+        assertEquals("order-1", wallet.transferFromMerchantToUser("KFB", amount, "order-1", "TJ").mcOrderId());
+        assertThrows(
+                UnsafeAnswerError.class, () -> wallet.transferFromMerchantToUser("KFB", amount, "order-2", "TJ"));
+    }
+
+    @Test
     void anAmountIsSentInPlainDigits() {
         FixedTransport transport = new FixedTransport(CallerTest::success);
         wallet(transport, 0).transferFromMerchantToUser("KFB", new BigDecimal("1E+3"), "order-1", "T");
