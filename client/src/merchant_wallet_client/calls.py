@@ -167,7 +167,7 @@ def find_doubt(method: Method, secret: str, path: str, nonce: str, answer: Answe
 
 
 def _find_other(request: SignedRequest, answer: Answer) -> str | None:
-    """Whether an answer is for another order or user. MD5 signs no nonce, so an old one could be sent again."""
+    """Whether it answers for another order or user. MD5 signs no nonce, so an old one could be sent again."""
     for name in ANSWERED_AS_ASKED:
         asked, answered = request.fields.get(name), answer.data.get(name)
         if asked not in (None, "") and answered is not None and str(asked) != answered:
