@@ -24,7 +24,7 @@ from merchant_wallet_client.testing import FakeWallet
 from merchant_wallet_client.testing.answering import FakeCallback
 
 Send = Callable[[str, bytes, Mapping[str, str]], "Got"]
-Store = Callable[[AnyCallback], None]
+Store = Callable[[AnyCallback], object]
 
 
 class Got(NamedTuple):
@@ -89,7 +89,7 @@ def send_django(secret: str, store: Store) -> Send:
         request = RequestFactory(headers=dict(headers)).generic(method, "/paid", body, content_type=kind)
         try:
             response = view(request)
-        except OSError:
+        except (OSError, TypeError):
             return Got(500, "")  # Django's own handler answers so.
         return Got(response.status_code, response.content.decode())
 
@@ -142,6 +142,31 @@ def test_a_callback_that_comes_twice_is_accepted_twice(send: Send, shop: Shop, p
     for _ in range(2):
         assert send("POST", paid.body, paid.headers) == (200, "success")
     assert (shop.asked, len(shop.stored)) == (2, 1)
+
+
+class AsyncShop:
+    """A shop whose `store` is async, as with an async database driver."""
+
+    def __init__(self) -> None:
+        self.stored: list[str] = []
+
+    async def __call__(self, callback: AnyCallback) -> None:
+        await asyncio.sleep(0)
+        self.stored.append(callback.event_id)
+
+
+@pytest.mark.parametrize("framework", ["starlette", "django", "flask"])
+def test_an_async_store_is_never_accepted_unawaited(
+    framework: str, fake: FakeWallet, paid: FakeCallback
+) -> None:
+    """A function that returns a coroutine has stored nothing yet."""
+    shop = AsyncShop()
+    ask = FRAMEWORKS[framework](fake.callback_secret, lambda callback: shop(callback))
+    got = ask("POST", paid.body, paid.headers)
+    if framework == "starlette":
+        assert (got, len(shop.stored)) == ((200, "success"), 1)
+    else:
+        assert (got.status, shop.stored) == (500, [])
 
 
 def test_what_could_not_be_stored_is_not_accepted(send: Send, shop: Shop, paid: FakeCallback) -> None:

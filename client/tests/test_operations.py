@@ -161,3 +161,5 @@ def test_a_base_url_that_can_t_be_right_is_refused(url: str) -> None:
 def test_no_repr_has_the_secret(wallet: MerchantWallet, fake: FakeWallet) -> None:
     assert fake.secret not in repr(wallet)
     assert fake.app_key in repr(wallet)
+    answer = wallet.call("getMerchantCustomer", {"extUserId": "alice"})
+    assert answer.data["url"] not in repr(answer), "a link opens the wallet, so it is in no log"

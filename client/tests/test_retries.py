@@ -1,5 +1,6 @@
 """What follows an answer: which calls are repeated, with what, and which error ends them."""
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +17,8 @@ from merchant_wallet_client import (
     Timeouts,
     UnsafeAnswerError,
 )
-from merchant_wallet_client.calls import Again, Call, Credentials, Reply, Unanswered
+from merchant_wallet_client.calls import Again, Call, Credentials, Done, Reply, Unanswered
+from merchant_wallet_client.codes import find_retry
 from merchant_wallet_client.errors import (
     BalanceInsufficientError,
     MerchantSuspendedError,
@@ -25,6 +27,8 @@ from merchant_wallet_client.errors import (
     TimestampOutOfToleranceError,
     UnavailableError,
 )
+from merchant_wallet_client.operations import sign_length_of
+from merchant_wallet_client.signing import MD5, sign
 from merchant_wallet_client.testing import FakeWallet
 from merchant_wallet_client.testing.answering import write_refusal
 
@@ -87,9 +91,35 @@ def test_a_used_nonce_is_replaced(fake: FakeWallet, call: Caller) -> None:
     fake.refuse("getMerchantBalance", 40103, times=2)
     call("get_merchant_balance")
     fake.refuse("getMerchantBalance", 40103, times=9)
-    with pytest.raises(NonceRepeatedError):
+    with pytest.raises(NoAnswerError) as caught:
         call("get_merchant_balance")
+    assert isinstance(caught.value.refusal, NonceRepeatedError)
     assert len(fake.requests) == 3 + 4
+
+
+def test_a_used_nonce_says_that_a_copy_of_the_request_came_first_and_may_have_been_carried_out(
+    fake: FakeWallet, call: Caller
+) -> None:
+    """Nonces are random: something on the way has sent this very request twice."""
+    fake.refuse(CREATE, 40103)
+    fake.refuse(CREATE, 40300)
+    with pytest.raises(NoAnswerError) as caught:
+        call("create_merchant_withdraw_order", **order_of())
+    assert isinstance(caught.value.refusal, MerchantSuspendedError)
+    fake.refuse("exchange", 40103)
+    with pytest.raises(NoAnswerError):
+        call("call", "exchange", {"amount": "10", "sendCurrency": "USDT", "receiveCurrency": "KFB"})
+
+
+def test_a_new_code_with_the_http_status_of_a_fault_leaves_the_outcome_unknown() -> None:
+    body = b'{"code":40999,"msg":"new","data":null}'
+    assert judge(Reply(503, {}, body)).wait_s >= 1
+    assert judge(Reply(429, {"retry-after": "7"}, body)).wait_s >= 7
+    with pytest.raises(NoAnswerError) as caught:
+        judge(Reply(503, {}, body), retries=Retries(1))
+    assert caught.value.refusal is not None
+    with pytest.raises(RefusedError):
+        judge(Reply(200, {}, body), retries=Retries(1))
 
 
 def test_an_answer_with_a_wrong_signature_is_never_asked_for_again(fake: FakeWallet, call: Caller) -> None:
@@ -130,11 +160,21 @@ def test_an_exchange_without_an_order_id_is_never_repeated(fake: FakeWallet, cal
 
 
 def test_a_code_that_is_newer_than_the_client_is_a_refusal(fake: FakeWallet, call: Caller) -> None:
-    fake.refuse("getMerchantBalance", 49999, "something new")
-    with pytest.raises(RefusedError, match="49999: something new") as caught:
+    fake.refuse("getMerchantBalance", 40999, "something new")
+    with pytest.raises(RefusedError, match="40999: something new") as caught:
         call("get_merchant_balance")
     assert type(caught.value) is RefusedError
     assert caught.value.retry is Retry.NEVER
+
+
+def test_the_first_digits_of_a_new_code_say_what_it_is() -> None:
+    """As the documentation promises: docs/site/en/promises/codes.md."""
+    for code in (40099, 40199, 40399, 40499, 40999):
+        assert find_retry(code) is Retry.NEVER
+    assert find_retry(42299) is Retry.LATER
+    assert find_retry(42999) is Retry.AFTER_RETRY_AFTER
+    for code in (50099, 59999, 49999, 60000, 418, 0):
+        assert find_retry(code) is Retry.SAME_ORDER_ID
 
 
 def test_a_wrong_secret_is_told_with_what_the_sandbox_signed(fake: FakeWallet) -> None:
@@ -144,6 +184,25 @@ def test_a_wrong_secret_is_told_with_what_the_sandbox_signed(fake: FakeWallet) -
     ):
         stranger.get_merchant_balance()
     assert caught.value.data["stringToSign"].startswith("/merchant/getMerchantBalance\nappKey=")
+
+
+@pytest.mark.parametrize(("operation", "name"), [(CREATE, "mcOrderId"), ("getMerchantCustomer", "extUserId")])
+def test_with_md5_the_true_answer_for_another_order_or_user_is_not_believed(
+    operation: str, name: str
+) -> None:
+    """MD5 signs no nonce, so an old answer could be sent again."""
+    credentials = Credentials("key", "secret", MD5)
+    for answered, is_believed in (("mine", True), ("other", False)):
+        call = Call(credentials, operation, {name: "mine"}, Retries())
+        call.prepare("nonce", 0)
+        signed = sign(MD5, "secret", "", {name: answered})[: sign_length_of(f"/merchant/{operation}")]
+        data = {name: answered, "sign": signed}
+        reply = Reply(200, {}, json.dumps({"code": 200, "msg": "success", "data": data}).encode())
+        if is_believed:
+            assert isinstance(call.judge(reply), Done)
+        else:
+            with pytest.raises(UnsafeAnswerError, match=f"another {name}"):
+                call.judge(reply)
 
 
 def test_nobody_at_the_other_end_is_no_answer() -> None:

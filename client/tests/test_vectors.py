@@ -21,6 +21,9 @@ from merchant_wallet_client import (
 )
 from merchant_wallet_client.callbacks import AnyCallback, DepositCallback, OrderCallback, OtherCallback
 from merchant_wallet_client.calls import Call, Credentials, Done, Reply
+from merchant_wallet_client.cli.checking import check_answer, check_callback
+from merchant_wallet_client.cli.profiles import Profile
+from merchant_wallet_client.cli.terminal import Failure
 from merchant_wallet_client.errors import CLASSES
 from merchant_wallet_client.signing import build_string_to_sign, sign
 from merchant_wallet_client.wire import Number, check_fields
@@ -108,6 +111,32 @@ def test_a_callback_is_taken_by_either_secret_when_it_is_proven_by_it(case: Case
         return
     assert isinstance(came, OrderCallback | DepositCallback)
     assert came.amount == Decimal(str(event["amount"]))
+
+
+@pytest.mark.parametrize("case", read_cases("answers"))
+def test_the_command_verify_judges_an_answer_as_the_client_does(case: Case) -> None:
+    profile = Profile("test", secret=case["secret"], sign_method=case["method"])
+    try:
+        is_right = check_answer(profile, case["body"], case["path"], case["nonceStr"])["ok"]
+    except Failure:
+        is_right = False
+    assert is_right is (case["outcome"] == "success")
+
+
+@pytest.mark.parametrize("by", ["secret", "callback_secret"])
+@pytest.mark.parametrize("case", read_cases("callbacks"))
+def test_the_command_verify_judges_a_callback_as_the_client_does(case: Case, by: str) -> None:
+    """But for its age, which it only shows."""
+    named = {"secret": case["secret"]} if by == "secret" else {"callback_secret": case["callbackSecret"]}
+    profile = Profile("test", sign_method=case["method"], **named)
+    headers = {name.lower(): value for name, value in dict(case["headers"]).items()}
+    is_valid = case["validBySign" if by == "secret" else "validByWebhook"]
+    is_old = case["why"] == "the timestamp is not of the last five minutes"
+    try:
+        is_right = check_callback(profile, case["body"], headers)["ok"]
+    except Failure:
+        is_right = False
+    assert is_right is (is_valid or is_old)
 
 
 @pytest.mark.parametrize("case", read_cases("codes"))

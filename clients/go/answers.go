@@ -50,6 +50,16 @@ func readAnswer(asked question, answer rawAnswer) (Fields, error) {
 	return fields, nil
 }
 
+// findOther says whether an answer is for another order or user. MD5 signs no nonce, so an old one could be sent again.
+func findOther(own, data Fields) string {
+	for _, name := range []string{"mcOrderId", "extUserId"} {
+		if own[name] != "" && data[name] != "" && own[name] != data[name] {
+			return "it is for another " + name + ": an old one was sent again"
+		}
+	}
+	return ""
+}
+
 func readEnvelope(answer rawAnswer) (object, Code, error) {
 	envelope, err := readObject(answer.body)
 	code := 0
@@ -72,5 +82,5 @@ func refuse(code Code, msg string, data object, answer rawAnswer) error {
 	if err != nil || len(fields) == 0 {
 		fields = nil
 	}
-	return &RefusedError{code, msg, fields, answer.requestID, answer.retryAfter}
+	return &RefusedError{code, msg, fields, answer.requestID, answer.retryAfter, answer.status}
 }

@@ -94,6 +94,19 @@ type Verifier struct {
 	Now func() time.Time
 }
 
+// String has no secret.
+func (v Verifier) String() string { return "Verifier(" + string(v.method()) + ")" }
+
+// GoString has no secret.
+func (v Verifier) GoString() string { return v.String() }
+
+func (v Verifier) method() SignMethod {
+	if v.SignMethod == "" {
+		return HMAC
+	}
+	return v.SignMethod
+}
+
 // VerifyCallback returns the callback in a body, if it is genuine and fresh, and a BadCallbackError otherwise. The body
 // are the bytes as they came. The secret is your callback secret or your secret.
 func VerifyCallback(body []byte, header http.Header, secret string) (Callback, error) {
@@ -173,14 +186,10 @@ func (v Verifier) hasWebhookSignature(body []byte, header http.Header, fields Fi
 }
 
 func (v Verifier) hasSign(fields Fields, secret string) bool {
-	method := v.SignMethod
-	if method == "" {
-		method = HMAC
-	}
-	if findUnclear(fields, method) != "" {
+	if findUnclear(fields, v.method()) != "" {
 		return false
 	}
-	return hmac.Equal([]byte(sign(method, secret, callbackPath, fields)), []byte(fields["sign"]))
+	return hmac.Equal([]byte(sign(v.method(), secret, callbackPath, fields)), []byte(fields["sign"]))
 }
 
 func (v Verifier) isFresh(at time.Time) bool {

@@ -178,6 +178,22 @@ func TestAfterAnInternalFaultWhatHappenedIsUnknownAndTheRefusalIsTheCause(t *tes
 	}
 }
 
+func TestAnExchangeWithoutAnOrderIDIsNeverSentTwice(t *testing.T) {
+	service := serve(t, disconnect, unavailable)
+	wallet := open(t, service.url, Options{Retries: 1})
+	own := Fields{"amount": "10", "sendCurrency": "USDT", "receiveCurrency": "KFB"}
+	for call, sent := range []int{1, 2, 4} {
+		if call == 2 {
+			own["mcOrderId"] = "fx-1"
+		}
+		_, err := wallet.Call(context.Background(), "exchange", own)
+		var unknown *NoAnswerError
+		if !errors.As(err, &unknown) || service.count() != sent {
+			t.Error(call, service.count(), err)
+		}
+	}
+}
+
 func TestABusinessRefusalIsAnErrorOfItsCodeAtOnce(t *testing.T) {
 	service := serve(t, refuseWith(42200, 200, ""))
 	_, err := transfer(t, service, Options{})
@@ -214,6 +230,49 @@ func TestAUsedNonceIsRepeatedAtOnceAndAWrongTimeOnce(t *testing.T) {
 	}
 }
 
+func TestAUsedNonceOrANewCodeOfAFaultLeavesTheOutcomeUnknown(t *testing.T) {
+	for _, replies := range [][]reply{
+		{refuseWith(40103, 200, "")},
+		{refuseWith(40103, 200, ""), refuseWith(40300, 200, "")},
+		{refuseWith(40999, 503, "0")},
+		{refuseWith(40999, 429, "0")},
+	} {
+		_, err := transfer(t, serve(t, replies...), Options{Retries: 1})
+		var unknown *NoAnswerError
+		if !errors.As(err, &unknown) {
+			t.Error(err)
+		}
+	}
+	if _, err := transfer(t, serve(t, refuseWith(40999, 503, "0"), succeed), Options{}); err != nil {
+		t.Error(err)
+	}
+	var refused *RefusedError
+	if _, err := transfer(t, serve(t, refuseWith(40999, 200, "")), Options{}); !errors.As(err, &refused) {
+		t.Error(err)
+	}
+}
+
+func TestTheFirstDigitsOfANewCodeSayWhatItIs(t *testing.T) {
+	for code, expected := range map[Code]RetryClass{
+		40099: Never, 40199: Never, 40399: Never, 40499: Never, 40999: Never, 42299: Later, 42999: AfterRetryAfter,
+		50099: SameOrderID, 59999: SameOrderID, 49999: SameOrderID, 60000: SameOrderID, 418: SameOrderID, 0: SameOrderID,
+	} {
+		if code.Retry() != expected {
+			t.Error(code, code.Retry())
+		}
+	}
+}
+
+func TestNoWaitIsLongerThanAMinute(t *testing.T) {
+	lost := &lostAnswer{io.ErrUnexpectedEOF}
+	for _, retry := range []int{0, 10, 40, 100} {
+		wait, again := judge(lost, usualWait(time.Second, retry), false)
+		if !again || wait < time.Second || wait > maxWait+maxWait/4 {
+			t.Error(retry, wait)
+		}
+	}
+}
+
 func TestASuccessThatIsNotProvenEndsTheCall(t *testing.T) {
 	forged := func(response http.ResponseWriter, _ Fields) {
 		fmt.Fprintf(response, `{"code":200,"msg":"success","data":{%s,"sign":"00"}}`, testData)
@@ -222,6 +281,26 @@ func TestASuccessThatIsNotProvenEndsTheCall(t *testing.T) {
 	_, err := transfer(t, service, Options{})
 	var unsafe *UnsafeAnswerError
 	if !errors.As(err, &unsafe) || service.count() != 1 {
+		t.Error(err)
+	}
+}
+
+func TestWithMD5TheTrueAnswerForAnotherOrderIsNotBelieved(t *testing.T) {
+	old := func(response http.ResponseWriter, _ Fields) {
+		read, _ := readObject([]byte("{" + testData + "}"))
+		signed, _ := flatFields(read)
+		signature := sign(MD5, testSecret, testPath, signed)
+		fmt.Fprintf(response, `{"code":200,"msg":"success","data":{%s,"sign":"%s"}}`, testData, signature)
+	}
+	wallet := open(t, serve(t, old).url, Options{SignMethod: MD5})
+	if _, err := wallet.TransferFromUserToMerchant(context.Background(), testOrder); err != nil {
+		t.Error(err)
+	}
+	other := testOrder
+	other.McOrderID = "cart-8"
+	_, err := wallet.TransferFromUserToMerchant(context.Background(), other)
+	var unsafe *UnsafeAnswerError
+	if !errors.As(err, &unsafe) {
 		t.Error(err)
 	}
 }
@@ -278,7 +357,9 @@ func TestWrongArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 
 func TestNoTextShowsTheSecret(t *testing.T) {
 	wallet := open(t, "https://wallet.example", Options{})
-	for _, text := range []string{fmt.Sprint(wallet), fmt.Sprintf("%v %+v %#v", wallet, wallet, wallet)} {
+	receiver := NewCallbackReceiver(testSecret, FileCallbackStore{"folder"})
+	for _, shown := range []any{wallet, *wallet, receiver, *receiver, receiver.Verifier, &receiver.Verifier} {
+		text := fmt.Sprintf("%s %v %+v %#v", shown, shown, shown, shown)
 		if strings.Contains(text, testSecret) {
 			t.Error(text)
 		}

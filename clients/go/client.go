@@ -100,12 +100,12 @@ func New(baseURL, appKey, secret string, options Options) (*MerchantWallet, erro
 }
 
 // String has no secret.
-func (w *MerchantWallet) String() string {
+func (w MerchantWallet) String() string {
 	return "MerchantWallet(" + w.baseURL + ", " + w.appKey + ")"
 }
 
 // GoString has no secret.
-func (w *MerchantWallet) GoString() string { return w.String() }
+func (w MerchantWallet) GoString() string { return w.String() }
 
 // TransferFromUserToMerchant takes an amount from a sub-user's wallet.
 func (w *MerchantWallet) TransferFromUserToMerchant(
@@ -186,9 +186,14 @@ func (w *MerchantWallet) GetWithdrawFee(ctx context.Context, amount Amount) (Wit
 }
 
 // Call calls any operation and returns all signed fields of `data` as texts, also those that this version does not
-// know. An operation that moves money must have an order id in own.
+// know. An operation that moves money must have an order id in own. An exchange without one is sent once: a repeat would
+// be another exchange.
 func (w *MerchantWallet) Call(ctx context.Context, operation string, own Fields) (Fields, error) {
-	return w.connection.repeat(ctx, func() (Fields, error) { return w.attempt(ctx, operation, own) })
+	link := w.connection
+	if operation == "exchange" && own["mcOrderId"] == "" {
+		link.retries = 0
+	}
+	return link.repeat(ctx, func() (Fields, error) { return w.attempt(ctx, operation, own) })
 }
 
 func (w *MerchantWallet) attempt(ctx context.Context, operation string, own Fields) (Fields, error) {
@@ -218,7 +223,11 @@ func (w *MerchantWallet) attempt(ctx context.Context, operation string, own Fiel
 	if err != nil {
 		return nil, &lostAnswer{err}
 	}
-	return readAnswer(question{w.method, w.secret, operation, nonce}, answer)
+	data, err := readAnswer(question{w.method, w.secret, operation, nonce}, answer)
+	if other := findOther(own, data); err == nil && w.method == MD5 && other != "" {
+		return nil, &UnsafeAnswerError{other, answer.requestID}
+	}
+	return data, err
 }
 
 // ask calls an operation and reads its typed result.

@@ -102,12 +102,21 @@ var codes = map[Code]codeRow{
 // Name is the name that the service's documents give the code, or an empty text for a code of the future.
 func (c Code) Name() string { return codes[c].name }
 
-// Retry says when the same request may be sent again. For a code of the future it is Never.
+// Retry says when the same request may be sent again. The first digits of a code of the future say what it is. Unless
+// they say that it was refused, the outcome is unknown.
 func (c Code) Retry() RetryClass {
 	if row, known := codes[c]; known {
 		return row.retry
 	}
-	return Never
+	switch c / 100 {
+	case 400, 401, 403, 404, 409:
+		return Never
+	case 422:
+		return Later
+	case 429:
+		return AfterRetryAfter
+	}
+	return SameOrderID
 }
 
 // HTTPStatus is the HTTP status of an answer with this code.

@@ -3,6 +3,7 @@ package merchantwallet
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 )
 
@@ -23,10 +24,18 @@ type RefusedError struct {
 	RequestID string
 	// RetryAfter is the header Retry-After; negative without one.
 	RetryAfter time.Duration
+	httpStatus int
 }
 
-// Retry says when the same request may be sent again.
-func (e *RefusedError) Retry() RetryClass { return e.Code.Retry() }
+// Retry says when the same request may be sent again. A code of the future goes by the HTTP status of a fault, too.
+func (e *RefusedError) Retry() RetryClass {
+	if _, isKnown := codes[e.Code]; !isKnown && e.httpStatus == http.StatusTooManyRequests {
+		return AfterRetryAfter
+	} else if !isKnown && e.httpStatus >= http.StatusInternalServerError {
+		return SameOrderID
+	}
+	return e.Code.Retry()
+}
 
 func (e *RefusedError) Error() string {
 	text := fmt.Sprintf("%d %s", int(e.Code), e.Msg)

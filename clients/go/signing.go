@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -26,6 +27,9 @@ const (
 	longSign      = 32
 	leastKeyBytes = 16
 )
+
+// neverInAnswers are fields of requests and callbacks. MD5 can't tell those from an answer otherwise.
+var neverInAnswers = []string{"appKey", "eventId", "nonceStr", "timestamp"}
 
 // BuildStringToSign returns the text that is signed; for MD5 without `&key=` and the secret.
 func BuildStringToSign(method SignMethod, path string, fields Fields) string {
@@ -79,6 +83,9 @@ func checkAnswer(asked question, data Fields) string {
 	}
 	signed := Fields{}
 	for name, text := range data {
+		if asked.method == MD5 && slices.Contains(neverInAnswers, name) {
+			return name + " belongs to requests and callbacks"
+		}
 		signed[name] = text
 	}
 	if asked.method != MD5 {

@@ -76,13 +76,23 @@ func (c connection) repeat(ctx context.Context, attempt func() (Fields, error)) 
 		if err == nil {
 			return data, nil
 		}
-		wait, again := judge(err, c.wait<<retry, hadNewTimestamp)
-		isUnknown = isUnknown || leavesUnknown(err)
+		wait, again := judge(err, usualWait(c.wait, retry), hadNewTimestamp)
+		// Nonces are random: a used one says that something on the way sent this very request before.
+		isUnknown = isUnknown || leavesUnknown(err) || retryClass(err) == NewNonce
 		hadNewTimestamp = hadNewTimestamp || retryClass(err) == NewTimestamp
 		if !again || retry >= c.retries || !sleep(ctx, wait) {
 			return nil, conclude(err, isUnknown)
 		}
 	}
+}
+
+// usualWait is doubled before each further attempt, up to a minute.
+func usualWait(first time.Duration, retry int) time.Duration {
+	wait := first
+	for ; retry > 0 && wait < maxWait; retry-- {
+		wait *= 2
+	}
+	return min(wait, maxWait)
 }
 
 // judge says whether there may be another attempt, and how long to wait before it.

@@ -213,6 +213,22 @@ def _by_md5() -> Iterator[Case]:
         why = f"username holds {hidden}: the service never signs that"
         yield _altered_case(f"a value with {hidden}", MD5, CUSTOMER, _body(hiding, signed), draw("h"), why)
         yield _case(f"a value with {hidden}", HMAC, CUSTOMER, hiding)
+    yield from _not_answers_by_md5()
+
+
+def _not_answers_by_md5() -> Iterator[Case]:
+    """Callbacks and requests: MD5 signs no path, so their signatures hold for an answer, too."""
+    own: dict[str, list[Field]] = {
+        "appKey": text(appKey="mk_test_shop0001"),
+        "eventId": text(eventId="evt_8589934599_2"),
+        "nonceStr": text(nonceStr=draw("other")),
+        "timestamp": number(timestamp=1763712004000),
+    }
+    callback = [*DATA["queryOrder"], *(field for fields in own.values() for field in fields)]
+    shown = {"the order's callback": callback, **{name: [*DATA["queryOrder"], *own[name]] for name in own}}
+    for name, data in shown.items():
+        body = _body(data, rules.sign_answer(MD5, SECRET, "queryOrder", data, ""))
+        yield _altered_case(f"{name} in place of data", MD5, "queryOrder", body, draw("not"))
 
 
 def _refusals() -> Iterator[Case]:

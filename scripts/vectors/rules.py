@@ -25,6 +25,7 @@ Field = tuple[str, str | None, str]
 """A field's name, its text (None is null) and whether it is written as a JSON text or as a JSON number."""
 
 HIDDEN_IN_MD5: Final = ("&appKey=", "&eventId=", "&nonceStr=", "&timestamp=")
+NEVER_IN_ANSWERS: Final = ("appKey", "eventId", "nonceStr", "timestamp")
 
 
 class Number(str):
@@ -128,6 +129,8 @@ def check_answer(method: str, secret: str, operation: str, nonce: str, body: str
     wrong = refuse_fields(method, fields)
     if wrong:
         return wrong
+    if method == MD5 and (foreign := [name for name, _, _ in fields if name in NEVER_IN_ANSWERS]):
+        return f"{foreign[0]} belongs to requests and callbacks, whose MD5 signatures would hold here"
     given = next((text for name, text, _ in fields if name == "sign"), None)
     if given != sign_answer(method, secret, operation, fields, nonce):
         return "sign is not the signature of this answer"

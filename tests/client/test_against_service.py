@@ -135,6 +135,22 @@ def test_the_async_client_and_a_merchant_with_md5(platform: Platform) -> None:
         asyncio.run(ask("HMAC"))
 
 
+def test_a_merchant_with_md5_believes_every_true_answer(platform: Platform) -> None:
+    """Numbers as order ids too: `queryOrder` answers with a number what was asked with a text."""
+    shop = platform.open_merchant(sign_method="MD5", transfer_fee_rate="0.005", withdraw_fee_min="1")
+    shop.fund("USDT", "1000")
+    shop.fund("KFB", "1000")
+    shop.set_rate("KFB:USDT", "0.14")
+    keys = (f"http://127.0.0.1:{platform.port}", shop.client.app_key, shop.client.secret)
+    with MerchantWallet(*keys, sign_method="MD5") as wallet:
+        answers = play(wallet)
+        assert [operation for operation, _ in answers][-1] == "getMerchantBalance"
+        paid_in = {"extUserId": "alice", "chainType": "TRC20", "amount": "5"}
+        assert wallet.call("/sandbox/deposit", paid_in).data["amount"] == "5"
+        given = {"currency": "USDT", "amount": "5", "mcOrderId": "tap-1"}
+        assert wallet.call("/sandbox/fund", given).data["amount"] == "5"
+
+
 def test_a_wrong_secret_is_told_with_the_string_that_the_sandbox_signed(
     platform: Platform, shop: Shop
 ) -> None:

@@ -118,6 +118,9 @@ def test_no_altered_answer_has_the_services_signature_unless_its_form_is_refused
         present = {name: str(value) for name, value in data.items() if value and name != "sign"}
         if find_control_character(present) or not all(name.isidentifier() for name in present):
             continue
+        if case["method"] == rules.MD5 and set(rules.NEVER_IN_ANSWERS) & set(data):
+            # A callback's or a request's signature: the service made it, but for no answer.
+            continue
         length = rules.SHORT_SIGN if case["operation"] in rules.SHORT_OPERATIONS else rules.LONG_SIGN
         try:
             signed = sign_response(

@@ -123,7 +123,7 @@ def verify_callback(
     if not secrets or not all(secrets):
         raise BadArgumentError("the secret is empty: anybody could sign with it")
     text = _decode(body)
-    fields = _read_fields(text)
+    fields = read_fields(text)
     if not isinstance(fields.get("eventId"), str) or not fields["eventId"]:
         raise BadCallbackError("notCallback", "the body has no eventId, so it is no callback")
     names = {name.lower(): value for name, value in headers.items()}
@@ -151,7 +151,8 @@ def _decode(body: bytes | str) -> str:
         raise BadCallbackError("notCallback", "the body is not valid UTF-8") from None
 
 
-def _read_fields(text: str) -> dict[str, Any]:
+def read_fields(text: str) -> dict[str, Any]:
+    """The fields of a body, numbers as `Number`. Raises BadCallbackError if it has no clear ones."""
     try:
         fields = read_object(text)
     except ValueError as error:
@@ -166,14 +167,20 @@ def _read_fields(text: str) -> dict[str, Any]:
 def _is_genuine(
     secret: str, text: str, headers: Mapping[str, str], fields: Mapping[str, Any], method: Method
 ) -> bool:
-    # With MD5 a value may look like another field. The webhook's signature covers bytes: no such doubt.
-    is_clear = method != MD5 or not any(search_hidden(value) for value in fields.values() if value)
-    if is_clear and is_signed(fields.get("sign"), method, secret, CALLBACK_PATH, fields):
+    if has_right_sign(secret, fields, method):
         return True
-    return _is_webhook(secret, text, headers, fields["eventId"])
+    return has_right_webhook(secret, text, headers, fields["eventId"])
 
 
-def _is_webhook(secret: str, text: str, headers: Mapping[str, str], event_id: str) -> bool:
+def has_right_sign(secret: str, fields: Mapping[str, Any], method: Method) -> bool:
+    """Whether the body's `sign` is right. With MD5 a value may look like another field: then it is not."""
+    if method == MD5 and any(search_hidden(value) for value in fields.values() if value):
+        return False
+    return is_signed(fields.get("sign"), method, secret, CALLBACK_PATH, fields)
+
+
+def has_right_webhook(secret: str, text: str, headers: Mapping[str, str], event_id: str) -> bool:
+    """Whether `webhook-signature` is right for this event. `headers` has small letters."""
     named, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if named != event_id or not timestamp:
         return False

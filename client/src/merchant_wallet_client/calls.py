@@ -11,9 +11,11 @@ Both clients run the same loop around it:
 | success, signature right | done |
 | success, signature wrong | UnsafeAnswerError at once |
 | nothing, no envelope, 42900, 50000, 50300 | again after Retry-After, else 1, 2, 4 s; then NoAnswerError |
-| 40103 | again at once with a new nonce |
+| 40103 | again at once with a new nonce; then NoAnswerError: a copy of it came first |
 | 40102 | again at once, one time: the request may have been late. Then its error |
 | any other refusal | its error at once |
+
+A code newer than this client counts as what its first digits say (`codes.find_retry`).
 
 The service looks for a known order id only after it has checked who asks. So a refusal by those first checks
 says nothing of an earlier attempt without an answer: it is a NoAnswerError too.
@@ -27,11 +29,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from merchant_wallet_client.codes import SUCCESS, Retry
+from merchant_wallet_client.codes import SUCCESS, Retry, find_retry
 from merchant_wallet_client.errors import (
     BadArgumentError,
     NoAnswerError,
-    RefusedError,
     UnsafeAnswerError,
     make_refusal,
 )
@@ -39,6 +40,7 @@ from merchant_wallet_client.operations import is_repeatable, sign_length_of
 from merchant_wallet_client.signing import (
     HMAC,
     MD5,
+    NEVER_IN_ANSWERS,
     Method,
     is_answer_signed,
     search_control,
@@ -57,7 +59,7 @@ from merchant_wallet_client.wire import (
 )
 
 WAITED: Final = (Retry.SAME_ORDER_ID, Retry.AFTER_RETRY_AFTER)
-UNKNOWN_OUTCOMES: Final = (50000, 50300)
+ANSWERED_AS_ASKED: Final = ("mcOrderId", "extUserId")
 FIRST_CHECKS_END: Final = 40302
 """Refusals below are by checks that come before the service looks for a known order id."""
 
@@ -139,30 +141,38 @@ def path_of(operation: str) -> str:
 
 def verify(credentials: Credentials, request: SignedRequest, answer: Answer) -> None:
     """Check that a success is the service's answer to this request. Raises UnsafeAnswerError."""
-    reason = _find_doubt(credentials, request, answer)
+    reason = find_doubt(credentials.method, credentials.secret, request.path, request.nonce, answer)
+    if reason is None and credentials.method == MD5:
+        reason = _find_other(request, answer)
     if reason is not None:
         raise UnsafeAnswerError(reason, answer.body, answer.request_id)
 
 
-def _find_doubt(credentials: Credentials, request: SignedRequest, answer: Answer) -> str | None:
+def find_doubt(method: Method, secret: str, path: str, nonce: str, answer: Answer) -> str | None:
+    """Why a success is not proven to be the answer to the request with this nonce. None if it is."""
     if answer.is_ambiguous:
         return "it names a field twice"
     if not has_only_texts(answer.data) or not all(map(is_name, answer.data)):
         return "it has a field that can't be signed"
     if any(search_control(value) for value in answer.data.values() if value is not None):
         return "it has a control character"
-    if credentials.method == MD5 and any(search_hidden(value) for value in answer.data.values() if value):
+    if method == MD5 and any(search_hidden(value) for value in answer.data.values() if value):
         return "a value looks like another field to the method MD5"
+    if method == MD5 and any(name in answer.data for name in NEVER_IN_ANSWERS):
+        return "it has a field of a request or a callback, whose MD5 signature would hold here"
     signed = is_answer_signed(
-        answer.data,
-        credentials.method,
-        credentials.secret,
-        request.path,
-        code=answer.code,
-        nonce=request.nonce,
-        length=sign_length_of(request.path),
+        answer.data, method, secret, path, code=answer.code, nonce=nonce, length=sign_length_of(path)
     )
     return None if signed else "its signature is wrong"
+
+
+def _find_other(request: SignedRequest, answer: Answer) -> str | None:
+    """Whether it answers for another order or user. MD5 signs no nonce, so an old one could be sent again."""
+    for name in ANSWERED_AS_ASKED:
+        asked, answered = request.fields.get(name), answer.data.get(name)
+        if asked not in (None, "") and answered is not None and str(asked) != answered:
+            return f"it is for another {name}: an old one was sent again"
+    return None
 
 
 class Call:
@@ -209,23 +219,25 @@ class Call:
 
     def _judge_refusal(self, answer: Answer) -> Again:
         refusal = make_refusal(answer.code, answer.msg, answer.data, answer.request_id, answer.retry_after_s)
-        if answer.code in UNKNOWN_OUTCOMES:
+        retry = find_retry(answer.code, answer.http_status)
+        # Nonces are random: a used one says that something on the way sent this very request before.
+        if retry in (Retry.SAME_ORDER_ID, Retry.NEW_NONCE):
             self._was_unanswered = True
-        wait_s = self._find_wait_after(refusal)
+        wait_s = self._find_wait_after(retry, refusal.retry_after_s)
         if wait_s is not None:
             return Again(wait_s)
         says_nothing = self._was_unanswered and answer.code < FIRST_CHECKS_END
-        if refusal.retry in WAITED or says_nothing:
+        if retry in WAITED or says_nothing:
             raise NoAnswerError(str(refusal), self._tries, refusal) from refusal
         raise refusal
 
-    def _find_wait_after(self, refusal: RefusedError) -> float | None:
+    def _find_wait_after(self, retry: Retry, told_s: float | None) -> float | None:
         """How long to wait after a refusal, or None if it is the end."""
-        if refusal.retry in WAITED:
-            return self._find_wait(refusal.retry_after_s)
-        if refusal.retry is Retry.NEW_NONCE:
+        if retry in WAITED:
+            return self._find_wait(told_s)
+        if retry is Retry.NEW_NONCE:
             return 0.0 if self._may_repeat() else None
-        if refusal.retry is Retry.NEW_TIMESTAMP and not self._was_late and self._may_repeat():
+        if retry is Retry.NEW_TIMESTAMP and not self._was_late and self._may_repeat():
             self._was_late = True
             return 0.0
         return None

@@ -1,6 +1,7 @@
 """The codes of the interface: name, meaning, when to ask again, and what to do next. Pure.
 
-Rules: a code never changes its meaning. A code that this table does not have is treated as `Retry.NEVER`.
+Rules: a code never changes its meaning. The first digits of a code that this table does not have say what it
+is (`find_retry`). Unless they say that it was refused, the outcome is unknown.
 """
 
 from enum import Enum
@@ -275,3 +276,23 @@ _ROWS: Final = (
     ),
 )
 CODES: Final[dict[int, Code]] = {row.code: row for row in _ROWS}
+_KINDS: Final = {
+    400: Retry.NEVER,
+    401: Retry.NEVER,
+    403: Retry.NEVER,
+    404: Retry.NEVER,
+    409: Retry.NEVER,
+    422: Retry.LATER,
+    429: Retry.AFTER_RETRY_AFTER,
+}
+
+
+def find_retry(code: int, http_status: int = 200) -> Retry:
+    """When the same request can succeed. A newer code goes by the HTTP status, then by its digits."""
+    if code in CODES:
+        return CODES[code].retry
+    if http_status >= CODES[50000].http_status:
+        return Retry.SAME_ORDER_ID
+    if http_status == CODES[42900].http_status:
+        return Retry.AFTER_RETRY_AFTER
+    return _KINDS.get(code // 100, Retry.SAME_ORDER_ID)

@@ -6,7 +6,7 @@ Rules: each text says what happened and what to do next. No text contains a secr
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from merchant_wallet_client.codes import CODES, Retry
+from merchant_wallet_client.codes import CODES, Retry, find_retry
 
 
 class WalletError(Exception):
@@ -77,8 +77,7 @@ class RefusedError(WalletError):
     @property
     def retry(self) -> Retry:
         """When the same request can succeed."""
-        known = CODES.get(self.code)
-        return known.retry if known else Retry.NEVER
+        return find_retry(self.code)
 
     @property
     def advice(self) -> str:

@@ -25,6 +25,10 @@ search_hidden = re.compile(r"&(?:appKey|eventId|nonceStr|timestamp)=").search
 """A text that MD5 would read as another field."""
 
 
+NEVER_IN_ANSWERS: Final = ("appKey", "eventId", "nonceStr", "timestamp")
+"""A body with one of these is a request or a callback, never an answer. MD5 can't tell them apart."""
+
+
 def list_signed(fields: Mapping[str, object]) -> dict[str, str]:
     """The texts that are signed: of every field that is present, except `sign`."""
     return {

@@ -9,7 +9,7 @@ Rules:
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, NoReturn
 
@@ -65,14 +65,16 @@ class SignedRequest:
 class Answer:
     """The envelope of an answer. `body` is the text that came, and numbers in `data` are `Number`.
 
+    Neither is in its repr: a sub-user's `url` opens the wallet.
+
     `is_ambiguous`: `data` names a field twice, and programs differ in which one they read.
     """
 
     http_status: int
-    body: str
+    body: str = field(repr=False)
     code: int
     msg: str
-    data: Mapping[str, Any]
+    data: Mapping[str, Any] = field(repr=False)
     request_id: str | None = None
     retry_after_s: float | None = None
     is_ambiguous: bool = False

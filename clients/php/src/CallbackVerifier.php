@@ -50,6 +50,12 @@ final class CallbackVerifier
         }
     }
 
+    /** Nothing of the secrets in var_dump. @return array<string, string> */
+    public function __debugInfo(): array
+    {
+        return [];
+    }
+
     /** @param array<string, string> $headers */
     private function checkSignature(string $body, Fields $fields, array $headers): void
     {

@@ -17,6 +17,9 @@ final class Caller
     /** Codes below this one are judged before the service looks for a known mcOrderId. */
     private const FIRST_CODE_AFTER_LOOKUP = 40302;
 
+    /** What happens again at a repeat without an mcOrderId. */
+    private const ONCE = ['/merchant/exchange', '/sandbox/fund', '/sandbox/deposit'];
+
     public function __construct(
         private readonly string $baseUrl,
         private readonly string $appKey,
@@ -36,6 +39,8 @@ final class Caller
      */
     public function call(string $path, array $own): Fields
     {
+        $isOnce = in_array($path, self::ONCE, true) && (string) ($own['mcOrderId'] ?? '') === '';
+        $retries = $isOnce ? 0 : $this->retries;
         $mayHaveHappened = false;
         $clockRepeated = false;
         for ($attempt = 0; true; $attempt++) {
@@ -49,7 +54,7 @@ final class Caller
                 // Nonces are random, so a used one was used by this request: something on the way sent it twice.
                 $mayHaveHappened = $mayHaveHappened || $retry === Retry::SameOrderId || $retry === Retry::NewNonce;
             }
-            $isOver = $attempt >= $this->retries || ($retry === Retry::NewTimestamp && $clockRepeated);
+            $isOver = $attempt >= $retries || ($retry === Retry::NewTimestamp && $clockRepeated);
             if ($isOver || !$retry->isRepeated()) {
                 throw $this->conclude($error, $mayHaveHappened, $attempt + 1);
             }
@@ -95,7 +100,28 @@ final class Caller
         } catch (\RuntimeException $error) {
             throw new NoAnswerError("no answer came: {$error->getMessage()}", 0, $error);
         }
-        return $this->read($path, $nonce, $http);
+        $data = $this->read($path, $nonce, $http);
+        if ($this->method === SignMethod::MD5) {
+            self::checkIsOurs($own, $data, $http->headers['x-request-id'] ?? null);
+        }
+        return $data;
+    }
+
+    /**
+     * MD5 signs no nonce, so an old answer could be sent again. One for another order or user is not believed.
+     *
+     * @param array<string, int|string|null> $own
+     * @throws UnsafeAnswerError
+     */
+    private static function checkIsOurs(array $own, Fields $data, ?string $requestId): void
+    {
+        foreach (['mcOrderId', 'extUserId'] as $name) {
+            $asked = (string) ($own[$name] ?? '');
+            $answered = $data->optionalText($name);
+            if ($asked !== '' && $answered !== null && $asked !== $answered) {
+                throw new UnsafeAnswerError("the answer is for another $name: an old one was sent again", $requestId);
+            }
+        }
     }
 
     /** @param array<string, int|string|null> $own */

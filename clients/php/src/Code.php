@@ -88,13 +88,18 @@ enum Code: int
         };
     }
 
-    /** The same for any number. A code that this version does not know is judged by the HTTP status. */
+    /** The same for any number. A code of the future goes by the HTTP status, then its digits. */
     public static function retryOf(int $code, int $httpStatus): Retry
     {
         return self::tryFrom($code)?->retry() ?? match (true) {
             $httpStatus === 429 => Retry::AfterRetryAfter,
             $httpStatus >= 500 => Retry::SameOrderId,
-            default => Retry::Never,
+            default => match (intdiv($code, 100)) {
+                400, 401, 403, 404, 409 => Retry::Never,
+                422 => Retry::Later,
+                429 => Retry::AfterRetryAfter,
+                default => Retry::SameOrderId,
+            },
         };
     }
 }

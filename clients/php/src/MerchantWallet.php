@@ -170,7 +170,8 @@ final class MerchantWallet
     }
 
     /**
-     * Calls any operation, also one that this version has no method for. Without an mcOrderId an exchange is not safe.
+     * Calls any operation, also one that this version has no method for. An exchange without an mcOrderId is sent once:
+     * a repeat would be another exchange.
      *
      * @param array<string, string|int|null> $fields the operation's own fields
      * @return array<string, ?string> the verified fields of `data` as texts

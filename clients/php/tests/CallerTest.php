@@ -4,13 +4,18 @@ declare(strict_types=1);
 
 namespace MerchantWallet\Tests;
 
+use MerchantWallet\CallbackReceiver;
+use MerchantWallet\CallbackVerifier;
 use MerchantWallet\Code;
 use MerchantWallet\CurlTransport;
+use MerchantWallet\FileCallbackStore;
 use MerchantWallet\HttpAnswer;
 use MerchantWallet\MerchantWallet;
 use MerchantWallet\NoAnswerError;
 use MerchantWallet\RefusedError;
+use MerchantWallet\Retry;
 use MerchantWallet\Signing;
+use MerchantWallet\SignMethod;
 use MerchantWallet\UnsafeAnswerError;
 use PHPUnit\Framework\TestCase;
 
@@ -43,7 +48,10 @@ final class CallerTest extends TestCase
         yield 'too many requests' => [self::refusal(42900, 429, ['retry-after' => '0'])];
         yield 'a nonce that something on the way has sent before' => [self::refusal(40103)];
         yield 'a request that was long on its way' => [self::refusal(40102)];
-        yield 'a newer code with status 503' => [self::refusal(59999, 503)];
+        yield 'a newer code with status 503' => [self::refusal(40999, 503)];
+        yield 'a newer code that may be a fault' => [self::refusal(59999)];
+        yield 'a newer code of another kind' => [self::refusal(49999)];
+        yield 'a newer code for too many requests' => [self::refusal(42999, 200, ['retry-after' => '0'])];
     }
 
     /** @dataProvider passingTroubles */
@@ -65,6 +73,26 @@ final class CallerTest extends TestCase
         self::assertCount(3, $transport->requests);
     }
 
+    public function testWhatWouldHappenAgainWithoutAnOrderIdIsNeverSentTwice(): void
+    {
+        $own = ['amount' => '10', 'sendCurrency' => 'USDT', 'receiveCurrency' => 'KFB'];
+        $calls = [
+            static fn (MerchantWallet $wallet) => $wallet->call('exchange', $own),
+            static fn (MerchantWallet $wallet) => $wallet->call('exchange', $own + ['mcOrderId' => '']),
+            static fn (MerchantWallet $wallet) => $wallet->sandbox('fund', ['currency' => 'USDT', 'amount' => '10']),
+            static fn (MerchantWallet $wallet) => $wallet->sandbox('deposit', ['chainType' => 'TRC20', 'amount' => '10']),
+        ];
+        foreach ($calls as $call) {
+            $transport = new FixedTransport(new \RuntimeException('connection lost'));
+            self::catch(NoAnswerError::class, static fn () => $call(self::wallet($transport)));
+            self::assertCount(1, $transport->requests);
+        }
+        $transport = new FixedTransport(...array_fill(0, 4, self::refusal(50300, 503)));
+        $named = $own + ['mcOrderId' => 'fx-1'];
+        self::catch(NoAnswerError::class, static fn () => self::wallet($transport)->call('exchange', $named));
+        self::assertCount(4, $transport->requests);
+    }
+
     public function testARefusalIsToldWithItsCodeAndIsNotRepeated(): void
     {
         $transport = new FixedTransport(self::refusal(42200, 200, ['x-request-id' => 'r1']));
@@ -84,6 +112,14 @@ final class CallerTest extends TestCase
         self::assertInstanceOf(RefusedError::class, $error->getPrevious());
     }
 
+    public function testTheFirstDigitsOfANewCodeSayWhatItIs(): void
+    {
+        foreach ([40099, 40199, 40399, 40499, 40999] as $code) {
+            self::assertSame(Retry::Never, Code::retryOf($code, 200));
+        }
+        self::assertSame(Retry::Later, Code::retryOf(42299, 200));
+    }
+
     public function testAWrongClockIsToldAndNeverTakenFromARefusal(): void
     {
         $late = new HttpAnswer(200, [], '{"code":40102,"msg":"late","data":{"serverTime":1763712008000,"skewMs":-600000}}');
@@ -100,6 +136,28 @@ final class CallerTest extends TestCase
         $transport = new FixedTransport($forge);
         self::catch(UnsafeAnswerError::class, static fn () => self::transfer($transport));
         self::assertCount(1, $transport->requests);
+    }
+
+    public function testWithMd5TheTrueAnswerForAnotherOrderIsNotBelieved(): void
+    {
+        foreach (['order-1' => true, 'order-2' => false] as $answered => $isBelieved) {
+            $texts = ['transactionId' => '1', 'amount' => '12.5', 'currency' => 'KFB', 'mcOrderId' => $answered];
+            $data = $texts + ['sign' => Signing::sign(self::SECRET, self::PATH, $texts, SignMethod::MD5)];
+            $body = json_encode(['code' => 200, 'msg' => 'success', 'data' => $data], JSON_THROW_ON_ERROR);
+            $wallet = new MerchantWallet(
+                'https://wallet.example',
+                'demo',
+                self::SECRET,
+                SignMethod::MD5,
+                transport: new FixedTransport(new HttpAnswer(200, [], $body)),
+            );
+            $call = static fn () => $wallet->transferFromMerchantToUser('KFB', '12.50', 'order-1', 'TJ');
+            if ($isBelieved) {
+                self::assertSame('order-1', $call()->mcOrderId);
+            } else {
+                self::catch(UnsafeAnswerError::class, $call);
+            }
+        }
     }
 
     public function testAFloatIsNoAmount(): void
@@ -122,6 +180,13 @@ final class CallerTest extends TestCase
         self::assertStringNotContainsString(self::SECRET, print_r($wallet, true) . $error->getMessage());
     }
 
+    public function testNoDumpOfWhatReceivesCallbacksShowsTheSecret(): void
+    {
+        $verifier = new CallbackVerifier(self::SECRET);
+        $receiver = new CallbackReceiver($verifier, new FileCallbackStore(sys_get_temp_dir()));
+        self::assertStringNotContainsString(self::SECRET, print_r([$verifier, $receiver], true));
+    }
+
     public function testAServerThatDoesNotAnswerIsLeftAfterTheTimeout(): void
     {
         $server = stream_socket_server('tcp://127.0.0.1:0');
@@ -130,9 +195,9 @@ final class CallerTest extends TestCase
         self::assertSame(CURLE_OPERATION_TIMEDOUT, $error->getCode());
     }
 
-    private static function transfer(FixedTransport $transport, mixed $amount = '12.50', int $retries = 3): mixed
+    private static function wallet(FixedTransport $transport, int $retries = 3): MerchantWallet
     {
-        $wallet = new MerchantWallet(
+        return new MerchantWallet(
             'https://wallet.example',
             'demo',
             self::SECRET,
@@ -140,6 +205,11 @@ final class CallerTest extends TestCase
             backoffS: 0.001,
             transport: $transport,
         );
+    }
+
+    private static function transfer(FixedTransport $transport, mixed $amount = '12.50', int $retries = 3): mixed
+    {
+        $wallet = self::wallet($transport, $retries);
         return $wallet->transferFromMerchantToUser('KFB', $amount, 'order-1', 'TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC');
     }
 

@@ -85,7 +85,8 @@ export declare class MerchantWallet {
     getWithdrawFee(quote: GetWithdrawFee, options?: CallOptions): Promise<results.WithdrawFee>;
     /**
      * Calls any operation and returns all signed fields of `data` as texts, also those that this version does not
-     * know. An operation that moves money must have an order id in `own`.
+     * know. An operation that moves money must have an order id in `own`. An exchange without one is sent once: a
+     * repeat would be another exchange.
      */
     call(operation: string, own: OwnFields, options?: CallOptions): Promise<Fields>;
 }

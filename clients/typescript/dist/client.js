@@ -61,12 +61,15 @@ export class MerchantWallet {
     }
     /**
      * Calls any operation and returns all signed fields of `data` as texts, also those that this version does not
-     * know. An operation that moves money must have an order id in `own`.
+     * know. An operation that moves money must have an order id in `own`. An exchange without one is sent once: a
+     * repeat would be another exchange.
      */
     async call(operation, own, options = {}) {
         const texts = toTexts(own);
         const attempt = () => this.#attempt(operation, texts, options.signal);
-        return repeat(this.#connection, attempt, options.signal);
+        const isOnce = operation === "exchange" && !texts.has("mcOrderId");
+        const connection = isOnce ? { ...this.#connection, retries: 0 } : this.#connection;
+        return repeat(connection, attempt, options.signal);
     }
     async #ask(operation, own, options) {
         const data = await this.call(operation, own, options);
@@ -84,8 +87,21 @@ export class MerchantWallet {
             throw new LostAnswer("the connection was lost", { cause });
         };
         const answer = await post(this.#connection, this.#baseUrl + path, body, signal).catch(lost);
-        return readAnswer({ method, secret, operation, nonceStr }, answer);
+        const data = readAnswer({ method, secret, operation, nonceStr }, answer);
+        const other = method === "MD5" ? findOther(own, data) : null;
+        if (other)
+            throw new UnsafeAnswerError(other, answer.requestId);
+        return data;
     }
+}
+/** Whether an answer is for another order or user. MD5 signs no nonce, so an old one could be sent again. */
+function findOther(own, data) {
+    for (const name of ["mcOrderId", "extUserId"]) {
+        const [asked, answered] = [own.get(name), data.get(name)];
+        if (asked && answered && asked !== answered)
+            return `it is for another ${name}: an old one was sent again`;
+    }
+    return null;
 }
 function toTexts(own) {
     const texts = new Map();

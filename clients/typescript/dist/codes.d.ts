@@ -7,5 +7,10 @@ export interface Code {
     readonly retry: RetryClass;
     readonly httpStatus: number;
 }
-/** All codes by their number. A code that is not here is treated as "never". */
+/** All codes by their number. For one that is not here, see `findRetry`. */
 export declare const CODES: ReadonlyMap<number, Code>;
+/**
+ * When the same request may be sent again. A code of the future goes by the HTTP status of a fault, then by its
+ * first digits. Unless they say that it was refused, the outcome is unknown.
+ */
+export declare function findRetry(code: number, httpStatus?: number): RetryClass;

@@ -1,7 +1,7 @@
 function row(code, name, retry, httpStatus = 200) {
     return [code, { code, name, retry, httpStatus }];
 }
-/** All codes by their number. A code that is not here is treated as "never". */
+/** All codes by their number. For one that is not here, see `findRetry`. */
 export const CODES = new Map([
     row(200, "SUCCESS", "no retry"),
     row(404, "PATH_UNKNOWN", "never", 404),
@@ -36,3 +36,26 @@ export const CODES = new Map([
     row(50000, "INTERNAL_FAULT", "same mcOrderId", 500),
     row(50300, "UNAVAILABLE", "same mcOrderId", 503),
 ]);
+const KINDS = new Map([
+    [400, "never"],
+    [401, "never"],
+    [403, "never"],
+    [404, "never"],
+    [409, "never"],
+    [422, "later"],
+    [429, "after Retry-After"],
+]);
+/**
+ * When the same request may be sent again. A code of the future goes by the HTTP status of a fault, then by its
+ * first digits. Unless they say that it was refused, the outcome is unknown.
+ */
+export function findRetry(code, httpStatus = 200) {
+    const known = CODES.get(code);
+    if (known)
+        return known.retry;
+    if (httpStatus >= 500)
+        return "same mcOrderId";
+    if (httpStatus === 429)
+        return "after Retry-After";
+    return KINDS.get(Math.floor(code / 100)) ?? "same mcOrderId";
+}

@@ -14,6 +14,8 @@ export interface Refusal {
     readonly requestId: string | null;
     /** The header Retry-After in milliseconds. */
     readonly retryAfterMs: number | null;
+    /** The HTTP status of the answer. */
+    readonly httpStatus?: number;
 }
 /** The service refused the request. Nothing happened. There is a subclass for each code. */
 export declare class RefusedError extends WalletError implements Refusal {

@@ -1,4 +1,4 @@
-import { CODES } from "./codes.js";
+import { findRetry } from "./codes.js";
 /** The parent of every error of this package, except TypeError for wrong arguments. */
 export class WalletError extends Error {
     constructor(message, options) {
@@ -22,7 +22,7 @@ export class RefusedError extends WalletError {
         this.data = refusal.data;
         this.requestId = refusal.requestId;
         this.retryAfterMs = refusal.retryAfterMs;
-        this.retry = CODES.get(refusal.code)?.retry ?? "never";
+        this.retry = findRetry(refusal.code, refusal.httpStatus);
     }
 }
 function describe({ code, msg, data }) {

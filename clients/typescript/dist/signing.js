@@ -5,6 +5,8 @@ const SHORT_SIGNS = new Set(["createMerchantWithdrawOrder", "exchange"]);
 const SHORT_LENGTH = 20;
 const LONG_LENGTH = 32;
 const LEAST_KEY_BYTES = 16;
+/** Fields of requests and callbacks. MD5 can't tell those from an answer otherwise. */
+const NEVER_IN_ANSWERS = ["appKey", "eventId", "nonceStr", "timestamp"];
 /** The text that is signed; for MD5 without `&key=` and the secret. */
 export function buildStringToSign(method, path, fields) {
     // Names are ASCII, so the order of UTF-16 units is the order of bytes.
@@ -35,6 +37,9 @@ export function checkAnswer(method, secret, operation, nonceStr, data) {
     const unclear = findUnclear(data, method);
     if (unclear)
         return unclear;
+    const foreign = method === "MD5" ? NEVER_IN_ANSWERS.find((name) => data.has(name)) : undefined;
+    if (foreign)
+        return `${foreign} belongs to requests and callbacks`;
     const signed = new Map(data);
     if (method === "HMAC")
         signed.set("code", "200").set("nonceStr", nonceStr);

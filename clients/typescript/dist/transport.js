@@ -46,8 +46,9 @@ export async function repeat(connection, attempt, signal) {
             return await attempt();
         }
         catch (error) {
-            const waitMs = judge(error, connection.waitMs * 2 ** retry, hadNewTimestamp);
-            isUnknown ||= leavesUnknown(error);
+            const waitMs = judge(error, Math.min(connection.waitMs * 2 ** retry, MAX_WAIT_MS), hadNewTimestamp);
+            // Nonces are random: a used one says that something on the way sent this very request before.
+            isUnknown ||= leavesUnknown(error) || (error instanceof RefusedError && error.retry === "new nonceStr");
             hadNewTimestamp ||= error instanceof RefusedError && error.retry === "new timestamp";
             if (waitMs === null || retry >= connection.retries || signal?.aborted)
                 throw end(error, isUnknown);

@@ -32,7 +32,8 @@ export function readAnswer(question: Question, answer: RawAnswer): Fields {
   const requestId = answer.requestId ?? null;
   if (code !== SUCCESS) {
     const retryAfterMs = answer.retryAfterMs ?? null;
-    throw makeRefused({ code, msg, data: readRefusalData(dataTexts, data), requestId, retryAfterMs });
+    const refused = readRefusalData(dataTexts, data);
+    throw makeRefused({ code, msg, data: refused, requestId, retryAfterMs, httpStatus: answer.status });
   }
   try {
     if (isRepeated) throw new BodyError("a field is named twice");

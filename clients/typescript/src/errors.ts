@@ -1,4 +1,4 @@
-import { CODES, type RetryClass } from "./codes.js";
+import { findRetry, type RetryClass } from "./codes.js";
 import type { Fields } from "./fields.js";
 
 /** The parent of every error of this package, except TypeError for wrong arguments. */
@@ -19,6 +19,8 @@ export interface Refusal {
   readonly requestId: string | null;
   /** The header Retry-After in milliseconds. */
   readonly retryAfterMs: number | null;
+  /** The HTTP status of the answer. */
+  readonly httpStatus?: number;
 }
 
 /** The service refused the request. Nothing happened. There is a subclass for each code. */
@@ -38,7 +40,7 @@ export class RefusedError extends WalletError implements Refusal {
     this.data = refusal.data;
     this.requestId = refusal.requestId;
     this.retryAfterMs = refusal.retryAfterMs;
-    this.retry = CODES.get(refusal.code)?.retry ?? "never";
+    this.retry = findRetry(refusal.code, refusal.httpStatus);
   }
 }
 

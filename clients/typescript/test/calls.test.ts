@@ -124,6 +124,20 @@ test("after 50000 to the end what happened is unknown, and the refusal is the ca
   assert.equal(sent.length, 4);
 });
 
+test("an exchange without an order id is never sent twice", async (context) => {
+  const { url, sent } = await serve(context, disconnect, unavailable);
+  const own = { amount: "10", sendCurrency: "USDT", receiveCurrency: "KFB" };
+  await assert.rejects(open(url).call("exchange", own), NoAnswerError);
+  assert.equal(sent.length, 1);
+  await assert.rejects(open(url).call("exchange", { ...own, mcOrderId: "" }), NoAnswerError);
+  assert.equal(sent.length, 2);
+  await assert.rejects(
+    open(url, { retries: 1 }).call("exchange", { ...own, mcOrderId: "fx-1" }),
+    NoAnswerError,
+  );
+  assert.equal(sent.length, 4);
+});
+
 test("a business refusal is an error of its code at once", async (context) => {
   const { url, sent } = await serve(context, refuse(42200));
   await assert.rejects(open(url).transferFromUserToMerchant(TRANSFER), (error: Error) => {
@@ -159,12 +173,54 @@ test("a used nonce is repeated at once, a wrong time once", async (context) => {
   assert.equal(second.sent.length, 2);
 });
 
+test("a used nonce, or a new code of a fault, leaves what happened unknown", async (context) => {
+  const scripts = [
+    [refuse(40103)],
+    [refuse(40103), refuse(40300)],
+    [refuse(40999, 503, { "Retry-After": "0" })],
+    [refuse(40999, 429, { "Retry-After": "0" })],
+  ];
+  for (const replies of scripts) {
+    const { url } = await serve(context, ...replies);
+    await assert.rejects(open(url, { retries: 1 }).transferFromUserToMerchant(TRANSFER), NoAnswerError);
+  }
+  const passing = await serve(context, refuse(40999, 503, { "Retry-After": "0" }), succeed);
+  await open(passing.url).transferFromUserToMerchant(TRANSFER);
+  const refused = await serve(context, refuse(40999));
+  await assert.rejects(open(refused.url).transferFromUserToMerchant(TRANSFER), /40999 no/);
+});
+
+test("the first digits of a new code say what it is", async (context) => {
+  const { url } = await serve(context, refuse(42299));
+  await assert.rejects(open(url).getMerchantBalance(), { retry: "later" });
+  for (const code of [40099, 40199, 40399, 40499, 40999]) {
+    const never = await serve(context, refuse(code));
+    await assert.rejects(open(never.url).getMerchantBalance(), { retry: "never" });
+  }
+  for (const code of [42999, 50099, 59999, 49999, 60000, 418]) {
+    const unknown = await serve(context, refuse(code, 200, { "Retry-After": "0" }));
+    await assert.rejects(open(unknown.url).getMerchantBalance(), NoAnswerError, String(code));
+  }
+});
+
 test("a success that is not proven ends the call", async (context) => {
   const forged: Reply = (response) =>
     response.end(`{"code":200,"msg":"success","data":{${DATA},"sign":"00"}}`);
   const { url, sent } = await serve(context, forged);
   await assert.rejects(open(url).transferFromUserToMerchant(TRANSFER), UnsafeAnswerError);
   assert.equal(sent.length, 1);
+});
+
+test("with MD5 the true answer for another order is not believed", async (context) => {
+  const texts = Object.entries(JSON.parse(`{${DATA}}`) as object).map(([k, v]) => [k, String(v)] as const);
+  const sign = signRequest("MD5", SECRET, OPERATION, new Map(texts));
+  const { url } = await serve(context, (response) =>
+    response.end(`{"code":200,"msg":"success","data":{${DATA},"sign":"${sign}"}}`),
+  );
+  const wallet = open(url, { signMethod: "MD5" });
+  await wallet.transferFromUserToMerchant(TRANSFER);
+  const other = wallet.transferFromUserToMerchant({ ...TRANSFER, mcOrderId: "cart-8" });
+  await assert.rejects(other, UnsafeAnswerError);
 });
 
 test("a call can be ended from outside, and is not repeated then", async (context) => {

@@ -6,8 +6,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from merchant_wallet_client.callbacks import sign_webhook
-from merchant_wallet_client.calls import path_of
+from merchant_wallet_client.callbacks import (
+    has_right_sign,
+    has_right_webhook,
+    read_fields,
+    sign_webhook,
+)
+from merchant_wallet_client.calls import find_doubt, path_of
 from merchant_wallet_client.cli.profiles import Profile, find_profile
 from merchant_wallet_client.cli.terminal import (
     REFUSED,
@@ -21,16 +26,16 @@ from merchant_wallet_client.cli.terminal import (
     print_json,
     wants_json,
 )
+from merchant_wallet_client.codes import SUCCESS
+from merchant_wallet_client.errors import BadCallbackError
 from merchant_wallet_client.operations import sign_length_of
 from merchant_wallet_client.signing import (
     CALLBACK_PATH,
     MD5,
     build_string_to_sign,
-    is_answer_signed,
-    is_signed,
 )
 from merchant_wallet_client.signing import sign as make_sign
-from merchant_wallet_client.wire import check_fields, has_only_texts, read_object
+from merchant_wallet_client.wire import check_fields, has_only_texts, read_answer, read_object
 
 PathOption = Annotated[str, typer.Option("--path", metavar="PATH", help="The operation, or its path.")]
 FILE: Final = "standard input"
@@ -102,42 +107,50 @@ def verify(
 
 
 def check_answer(profile: Profile, body: str, path: str, nonce: str) -> dict[str, Any]:
-    """Whether an answer is signed, and the text that its signature covers. Raises Failure."""
+    """Whether the client would take an answer, and the text that its signature covers. Raises Failure."""
     profile.require("secret")
-    envelope = _parse(body)
-    data, code, method = envelope.get("data"), envelope.get("code"), profile.sign_method
-    if not isinstance(data, dict) or not has_only_texts(data):
+    try:
+        answer = read_answer(200, {}, body.encode())
+    except ValueError as error:
+        raise Failure(f"What came on {FILE} is no answer of the interface: {error}") from None
+    data, method = answer.data, profile.sign_method
+    if not data or not has_only_texts(data):
         raise Failure("The answer has no data that could be signed. Refusals are not signed.")
-    length = sign_length_of(path)
-    signed = is_answer_signed(
-        data, method, profile.secret, path, code=int(code or 0), nonce=nonce, length=length
-    )
-    bound = data if method == MD5 else {**data, "code": code, "nonceStr": nonce}
+    doubt = find_doubt(method, profile.secret, path, nonce, answer)
+    if doubt is None and answer.code != SUCCESS:
+        doubt = "it is a refusal"
+    bound = data if method == MD5 else {**data, "code": answer.code, "nonceStr": nonce}
     return {
-        "ok": signed and code == "200",
+        "ok": doubt is None,
         "kind": "answer",
+        "why": doubt,
         "given": data.get("sign"),
-        "expected": make_sign(method, profile.secret, path, bound)[:length],
+        "expected": make_sign(method, profile.secret, path, bound)[: sign_length_of(path)],
         "stringToSign": build_string_to_sign(method, path, bound),
     }
 
 
 def check_callback(profile: Profile, body: str, headers: dict[str, str]) -> dict[str, Any]:
-    """Which of a callback's signatures are right. None: it can't be checked with what is known."""
-    fields = _parse(body)
+    """Which of a callback's signatures the client would take. None: it can't be checked."""
+    fields, doubt = _parse(body), None
+    try:
+        read_fields(body)
+    except BadCallbackError as error:
+        doubt = str(error)
     by_sign = by_webhook = None
     if profile.secret:
-        by_sign = is_signed(
-            fields.get("sign"), profile.sign_method, profile.secret, CALLBACK_PATH, fields
-        ) and has_only_texts(fields)
+        by_sign = doubt is None and has_right_sign(profile.secret, fields, profile.sign_method)
     if profile.callback_secret and "webhook-signature" in headers:
-        by_webhook = _is_webhook(profile.callback_secret, body, headers)
+        by_webhook = doubt is None and _is_webhook(profile.callback_secret, body, headers, fields)
     if by_sign is None and by_webhook is None:
         raise Failure(f"{profile.name} has no secret, and no callback_secret with the webhook-… headers.")
+    if not isinstance(fields.get("eventId"), str) or not fields["eventId"]:
+        doubt = doubt or "the body has no eventId, so it is no callback"
     timestamp = str(fields.get("timestamp", ""))
     return {
-        "ok": by_sign is not False and by_webhook is not False and bool(fields.get("eventId")),
+        "ok": by_sign is not False and by_webhook is not False and doubt is None,
         "kind": "callback",
+        "why": doubt,
         "eventId": fields.get("eventId"),
         "sign": by_sign,
         "webhookSignature": by_webhook,
@@ -146,22 +159,20 @@ def check_callback(profile: Profile, body: str, headers: dict[str, str]) -> dict
     }
 
 
-def _is_webhook(secret: str, body: str, headers: dict[str, str]) -> bool:
-    # A file made by an editor or `echo` ends with a line feed that was not sent.
+def _is_webhook(secret: str, body: str, headers: dict[str, str], fields: dict[str, Any]) -> bool:
     try:
-        made = [
-            sign_webhook(secret, headers.get("webhook-id", ""), headers.get("webhook-timestamp", ""), text)
-            for text in (body, body.removesuffix("\n"))
-        ]
+        sign_webhook(secret, "", "", "")
     except ValueError:
         raise Failure("callback_secret is no Base64 of a key: copy it as it was shown.") from None
-    return any(given in made for given in headers["webhook-signature"].split(" "))
+    # A file made by an editor or `echo` ends with a line feed that was not sent.
+    texts, event_id = (body, body.removesuffix("\n")), str(fields.get("eventId", ""))
+    return any(has_right_webhook(secret, text, headers, event_id) for text in texts)
 
 
 def _print_verdict(document: dict[str, Any]) -> None:
     verdict = paint("right", "green", bold=True) if document["ok"] else paint("WRONG", "red", bold=True)
     typer.echo(f"The signature of this {document['kind']} is {verdict}.")
-    hidden = ("ok", "kind", "stringToSign")
+    hidden = ("ok", "kind", "stringToSign", *(() if document["why"] else ("why",)))
     print_fields({name: value for name, value in document.items() if name not in hidden})
     typer.echo("The text that is signed:")
     _print_signed(document["stringToSign"])

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from merchant_wallet_client.callbacks import TOLERANCE_S, AnyCallback
-from merchant_wallet_client.handlers.receiving import ACCEPTED, ONLY_POST, Answer, Check
+from merchant_wallet_client.handlers.receiving import ACCEPTED, ONLY_POST, Answer, Check, store_now
 from merchant_wallet_client.signing import HMAC, Method
 
 
@@ -28,7 +28,7 @@ def callback_view(
         came = check.read(request.body, request.headers)
         if isinstance(came, Answer):
             return _make_response(came)
-        store(came)
+        store_now(store, came)
         return _make_response(ACCEPTED)
 
     view: Callable[[HttpRequest], HttpResponse] = csrf_exempt(receive_callback)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from flask import Response, request
 
 from merchant_wallet_client.callbacks import MAX_CALLBACK_BYTES, TOLERANCE_S, AnyCallback
-from merchant_wallet_client.handlers.receiving import ACCEPTED, TOO_LARGE, Answer, Check
+from merchant_wallet_client.handlers.receiving import ACCEPTED, TOO_LARGE, Answer, Check, store_now
 from merchant_wallet_client.signing import HMAC, Method
 
 
@@ -25,7 +25,7 @@ def callback_view(
         came = TOO_LARGE if len(body) > MAX_CALLBACK_BYTES else check.read(body, dict(request.headers))
         if isinstance(came, Answer):
             return _make_response(came)
-        store(came)
+        store_now(store, came)
         return _make_response(ACCEPTED)
 
     return receive_callback

@@ -1,6 +1,7 @@
 """What all handlers do with a callback, without a framework."""
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -24,6 +25,15 @@ class Answer(NamedTuple):
 ACCEPTED: Final = Answer(200, "success")
 TOO_LARGE: Final = Answer(413, f"a callback has at most {MAX_CALLBACK_BYTES} bytes\n")
 ONLY_POST: Final = Answer(405, "callbacks come with POST\n")
+
+
+def store_now(store: Callable[[AnyCallback], object], callback: AnyCallback) -> None:
+    """Store a callback. Raises TypeError for an async `store`: what it returns has stored nothing yet."""
+    result = store(callback)
+    if inspect.isawaitable(result):
+        if inspect.iscoroutine(result):
+            result.close()
+        raise TypeError("store is async, and this view can't await it: give a function that stores at once")
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,10 @@ def callback_endpoint(
         if inspect.iscoroutinefunction(store):
             await store(came)
         else:
-            await run_in_threadpool(store, came)
+            result = await run_in_threadpool(store, came)
+            if inspect.isawaitable(result):
+                # A lambda or an object around an async function: nothing is stored before this.
+                await result
         return _make_response(ACCEPTED)
 
     return receive_callback

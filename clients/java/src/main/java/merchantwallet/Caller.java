@@ -7,7 +7,9 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
@@ -22,6 +24,9 @@ final class Caller {
     private static final Duration MAX_WAIT = Duration.ofSeconds(60);
     /** Codes below this one are judged before the service looks for a known mcOrderId. */
     private static final int FIRST_CODE_AFTER_LOOKUP = 40302;
+
+    /** What happens again at a repeat without an mcOrderId. */
+    private static final Set<String> ONCE = Set.of("/merchant/exchange", "/sandbox/fund", "/sandbox/deposit");
 
     private final String baseUrl;
     private final String appKey;
@@ -40,6 +45,8 @@ final class Caller {
 
     /** The verified fields of {@code data}. */
     Fields call(String path, Map<String, String> own) {
+        String orderId = own.get("mcOrderId");
+        int retries = ONCE.contains(path) && (orderId == null || orderId.isEmpty()) ? 0 : options.retries();
         boolean mayHaveHappened = false;
         boolean clockRepeated = false;
         for (int attempt = 0; ; attempt++) {
@@ -58,7 +65,7 @@ final class Caller {
             }
             // Nonces are random, so a used one was used by this request: something on the way sent it twice.
             mayHaveHappened |= retry == Retry.SAME_ORDER_ID || retry == Retry.NEW_NONCE;
-            boolean isOver = attempt >= options.retries() || retry == Retry.NEW_TIMESTAMP && clockRepeated;
+            boolean isOver = attempt >= retries || retry == Retry.NEW_TIMESTAMP && clockRepeated;
             if (isOver || !retry.isRepeated()) {
                 throw conclude(last, mayHaveHappened, attempt + 1);
             }
@@ -114,7 +121,22 @@ final class Caller {
         } catch (InterruptedException error) {
             throw interrupted(error);
         }
-        return read(path, nonce, http);
+        Fields data = read(path, nonce, http);
+        if (options.signMethod() == SignMethod.MD5) {
+            checkIsOurs(own, data, http.headers().get("x-request-id"));
+        }
+        return data;
+    }
+
+    /** MD5 signs no nonce, so an old answer could be sent again. One for another order or user is not believed. */
+    private static void checkIsOurs(Map<String, String> own, Fields data, String requestId) {
+        for (String name : List.of("mcOrderId", "extUserId")) {
+            String asked = own.get(name);
+            String answered = data.optionalText(name);
+            if (asked != null && !asked.isEmpty() && answered != null && !asked.equals(answered)) {
+                throw unsafe("the answer is for another " + name + ": an old one was sent again", requestId);
+            }
+        }
     }
 
     private byte[] write(String path, String nonce, Map<String, String> own) {

@@ -85,15 +85,24 @@ public enum Code {
         return retry;
     }
 
-    /** The same for any number. A code that this version does not know is judged by the HTTP status. */
+    /** The same for any number. A code of the future goes by the HTTP status, then its digits. */
     static Retry retryOf(int number, int httpStatus) {
         for (Code code : values()) {
             if (code.number == number) {
                 return code.retry;
             }
         }
-        return httpStatus == 429
-                ? Retry.AFTER_RETRY_AFTER
-                : httpStatus >= 500 ? Retry.SAME_ORDER_ID : Retry.NEVER;
+        if (httpStatus >= 500) {
+            return Retry.SAME_ORDER_ID;
+        }
+        if (httpStatus == 429) {
+            return Retry.AFTER_RETRY_AFTER;
+        }
+        return switch (number / 100) {
+            case 400, 401, 403, 404, 409 -> Retry.NEVER;
+            case 422 -> Retry.LATER;
+            case 429 -> Retry.AFTER_RETRY_AFTER;
+            default -> Retry.SAME_ORDER_ID;
+        };
     }
 }

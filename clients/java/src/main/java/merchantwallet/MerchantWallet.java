@@ -145,7 +145,8 @@ public final class MerchantWallet {
     }
 
     /**
-     * Calls any operation, also one that this version has no method for. Without an mcOrderId an exchange is not safe.
+     * Calls any operation, also one that this version has no method for. An exchange without an mcOrderId is sent once: a
+     * repeat would be another exchange.
      *
      * @return the verified fields of {@code data}
      */

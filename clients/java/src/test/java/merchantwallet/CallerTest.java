@@ -17,6 +17,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 
 /** What is sent again, what is not, and what the caller is told. */
@@ -51,7 +52,10 @@ class CallerTest {
                 refusal(42900, 429, "retry-after", "0"),
                 refusal(40103, 200),
                 refusal(40102, 200),
-                refusal(59999, 503));
+                refusal(40999, 503),
+                refusal(59999, 200),
+                refusal(49999, 200),
+                refusal(42999, 200, "retry-after", "0"));
         for (FixedTransport.Answer trouble : troubles) {
             FixedTransport transport = new FixedTransport(trouble, CallerTest::success);
             assertEquals(1, transfer(transport, 3).transactionId());
@@ -67,6 +71,24 @@ class CallerTest {
         assertTrue(error.getMessage().contains("same mcOrderId"), error.getMessage());
         assertTrue(assertInstanceOf(RefusedError.class, error.getCause()).is(Code.UNAVAILABLE));
         assertEquals(3, transport.requests.size());
+    }
+
+    @Test
+    void whatWouldHappenAgainWithoutAnOrderIdIsNeverSentTwice() {
+        Map<String, String> own = new HashMap<>(Map.of("amount", "10", "sendCurrency", "USDT", "receiveCurrency", "KFB"));
+        List<Consumer<MerchantWallet>> calls = List.of(
+                wallet -> wallet.call("exchange", own),
+                wallet -> wallet.sandbox("fund", Map.of("currency", "USDT", "amount", "10")),
+                wallet -> wallet.sandbox("deposit", Map.of("chainType", "TRC20", "amount", "10")));
+        for (Consumer<MerchantWallet> call : calls) {
+            FixedTransport transport = new FixedTransport(LOST);
+            assertThrows(NoAnswerError.class, () -> call.accept(wallet(transport, 3)));
+            assertEquals(1, transport.requests.size());
+        }
+        own.put("mcOrderId", "fx-1");
+        FixedTransport named = new FixedTransport(LOST, LOST);
+        assertThrows(NoAnswerError.class, () -> wallet(named, 1).call("exchange", own));
+        assertEquals(2, named.requests.size());
     }
 
     @Test
@@ -87,6 +109,14 @@ class CallerTest {
     }
 
     @Test
+    void theFirstDigitsOfANewCodeSayWhatItIs() {
+        for (int code : List.of(40099, 40199, 40399, 40499, 40999)) {
+            assertEquals(Retry.NEVER, Code.retryOf(code, 200));
+        }
+        assertEquals(Retry.LATER, Code.retryOf(42299, 200));
+    }
+
+    @Test
     void aWrongClockIsToldAndNeverTakenFromARefusal() {
         FixedTransport.Answer late = request ->
                 answer(200, "{\"code\":40102,\"msg\":\"late\",\"data\":{\"serverTime\":1763712008000,\"skewMs\":-600000}}");
@@ -103,6 +133,22 @@ class CallerTest {
                 200, new String(success(request).body(), StandardCharsets.UTF_8).replace("\"amount\":12.5", "\"amount\":99")));
         assertThrows(UnsafeAnswerError.class, () -> transfer(transport, 3));
         assertEquals(1, transport.requests.size());
+    }
+
+    @Test
+    void withMd5TheTrueAnswerForAnotherOrderIsNotBelieved() {
+        Map<String, String> texts =
+                Map.of("transactionId", "1", "amount", "12.5", "currency", "KFB", "mcOrderId", "order-1");
+        String data = "{\"transactionId\":1,\"amount\":12.5,\"currency\":\"KFB\",\"mcOrderId\":\"order-1\",\"sign\":\"%s\"}"
+                .formatted(Signing.sign(SignMethod.MD5, SECRET, PATH, texts));
+        FixedTransport.Answer old = request -> answer(200, "{\"code\":200,\"msg\":\"success\",\"data\":" + data + "}");
+        Options options = Options.DEFAULT.withSignMethod(SignMethod.MD5);
+        MerchantWallet wallet =
+                new MerchantWallet("https://wallet.example", "demo", SECRET, options, new FixedTransport(old, old));
+        BigDecimal amount = new BigDecimal("12.50");
+        assertEquals("order-1", wallet.transferFromMerchantToUser("KFB", amount, "order-1", "TJ").mcOrderId());
+        assertThrows(
+                UnsafeAnswerError.class, () -> wallet.transferFromMerchantToUser("KFB", amount, "order-2", "TJ"));
     }
 
     @Test
