@@ -6,6 +6,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.session_locks import take_lock
 
 QUERIES: Final = Queries(Path(__file__).with_name("runs.sql"))
 
@@ -16,8 +17,7 @@ class RunRefused(Exception):
 
 async def lock_runs(home: AsyncConnection[Any]) -> None:
     """Take the lock of the archive, until the connection ends. Raises RunRefused."""
-    row = await (await home.execute(QUERIES["lock_runs"].text)).fetchone()
-    if row != (True,):
+    if not await take_lock(home, QUERIES["lock_runs"].text):
         raise RunRefused("Another command changes the archive. Wait until it has ended.")
     moving = await (await home.execute(QUERIES["find_move"].text)).fetchone()
     if moving is not None:

@@ -23,8 +23,8 @@ from merchant_wallet.audit import records as audit
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.session_locks import take_lock
 from merchant_wallet.merchants.cells import book_fence, placement
-from merchant_wallet.merchants.cells.mover_locks import take_lock
 from merchant_wallet.merchants.cells.moves import Auditor, MoveLost, MoveRefused, lock_moves
 
 Connection = AsyncConnection[Any]

@@ -21,7 +21,7 @@ from psycopg.rows import class_row
 from merchant_wallet.audit import records as audit
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
-from merchant_wallet.merchants.cells.mover_locks import take_lock
+from merchant_wallet.base.session_locks import take_lock
 
 Connection = AsyncConnection[Any]
 
