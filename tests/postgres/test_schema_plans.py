@@ -26,7 +26,7 @@ FILES = sorted(path for path in SOURCE.rglob("*.sql") if path.parent.name != "mi
 ALL = [(path, name) for path in FILES for name in read_queries(path)]
 HOT = {name.decode(): text.decode() for name, text in STATEMENTS.items()}
 
-KEYS_FILTERED = re.compile(r"\b(nonce|entry_id|order_id|mc_order_id|tx_hash)\)?(::text)? = ANY \(\$")
+KEYS_FILTERED = re.compile(r"\b(nonce|entry_id|order_id|mc_order_id|tx_hash|user_id)\)?(::text)? = ANY \(\$")
 
 GROWING = (
     "account",
