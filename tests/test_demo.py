@@ -123,7 +123,7 @@ def assert_nothing_is_left(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.long
+@pytest.mark.extended
 def test_the_story_with_real_blocks_is_told_and_nothing_is_left(folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "demo", "--devnet", "--exit"],

@@ -1,4 +1,4 @@
-"""`scripts/setup`: which Python it uses for a new .venv, that an existing .venv stays, other PostgreSQLs."""
+"""`scripts/setup`: which Python it uses for a new .venv, that an existing .venv stays, what it refuses."""
 
 import shutil
 import subprocess
@@ -17,6 +17,16 @@ PLAIN = "'--prefix=/home/w/.pyenv/versions/3.11.7' '--enable-shared'"
 LIBRARY = "7f35e7c58000-7f35e7c5a000 r-xp 00000000 fe:00 7 /usr/lib/libpython3.11.so.1.0\n"
 EXECUTABLE = "00400000-00a00000 r-xp 00000000 fe:00 7 /usr/bin/python3.11\n"
 
+FORMER_OPTIONS = (
+    "--browser",
+    "--clients",
+    "--patroni",
+    "--postgres",
+    "--postgres16",
+    "--prometheus",
+    "--proxies",
+    "--s3",
+)
 GOOD, PLAINLY_BUILT, TOO_OLD = "good", "plainly built", "too old"
 STATUSES = {GOOD: (0, 0), PLAINLY_BUILT: (0, 1), TOO_OLD: (1, 0)}
 """Exit statuses of a Python when asked whether it is new enough, and whether it would make a good .venv."""
@@ -130,29 +140,27 @@ def test_a_venv_that_is_there_is_renewed_with_the_python_it_has(clone: Path) -> 
     assert "-m venv" not in asked
 
 
-def ask_for_postgres(clone: Path, python: str) -> subprocess.CompletedProcess[str]:
-    """Run `--postgres` as an ordinary user. `python` stands in for the Python of .venv."""
+def test_a_python_without_venv_is_named_with_the_package_and_nothing_is_installed(clone: Path) -> None:
+    """Also for root: set-up changes nothing outside the clone."""
     path = clone.parent / "path"
-    write(path / "id", "echo 1000")
-    write(clone / ".venv/bin/python", python)
-    return run_setup(clone, [path, Path("/usr/bin"), Path("/bin")], "--postgres")
+    write(path / "python3", 'case "$2" in *ensurepip*) exit 1 ;; *print*) echo 3.11 ;; esac')
+    write(path / "id", "echo 0")
+    write(path / "apt-get", 'echo "$*" >>asked')
+    done = run_setup(clone, [path, Path("/usr/bin"), Path("/bin")])
+    assert done.returncode == 1
+    advice = "On Debian or Ubuntu type: sudo apt-get install python3.11-venv"
+    assert done.stderr == f"setup: this Python comes without venv. {advice}\n"
+    assert not (clone / "asked").exists()
+    assert not (clone / ".venv").exists()
 
 
-def test_other_versions_of_postgres_that_are_installed_are_not_mentioned(clone: Path) -> None:
-    done = ask_for_postgres(clone, 'echo "$*" >>asked')
-    assert (done.returncode, done.stderr) == (0, "")
-    asked = (clone / "asked").read_text().splitlines()
-    assert asked == ["-m tests.other_postgres --install", "-m tests.other_postgres 15"]
-
-
-def test_other_versions_of_postgres_that_cannot_be_installed_are_named(clone: Path) -> None:
-    done = ask_for_postgres(clone, "echo no npm here >&2; exit 1")
-    assert done.returncode == 0
-    assert done.stderr.splitlines() == [
-        "no npm here",
-        "setup: LEFT OUT: the tests on PostgreSQL 16 and 17",
-        "setup: LEFT OUT: the tests on PostgreSQL 15. On Debian 12 type: sudo apt-get install postgresql-15",
-    ]
+@pytest.mark.parametrize("option", FORMER_OPTIONS)
+def test_a_former_option_names_the_command_that_replaces_it(clone: Path, option: str) -> None:
+    done = run_setup(clone, [Path("/usr/bin"), Path("/bin")], option)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"setup: there is no option {option} any more: sudo make test-tools installs the tools of the tests\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
-"""`scripts/test`, which is `make test`: if a check fails, it fails, and its last line says so."""
+"""`scripts/test` and `scripts/test_all`, which are `make test` and `make test-all`: if anything fails, they
+fail, and their last line says so.
+"""
 
+import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from tests.conftest import LONGEST
+from tests.extended import EXTENDED, QUICK, QUICK_ALONE, is_extended
 from tests.other_postgres import FROM_DEBIAN, FROM_NPM
 
 ROOT = Path(__file__).parents[1]
@@ -17,9 +20,9 @@ PYTHON = 'echo "ran $*"; if [ -e "$2" ]; then echo "$2 found a fault"; exit 1; f
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """The files that the script needs, in a folder whose name has a space."""
+    """The files that the scripts need, in a folder whose name has a space."""
     folder = tmp_path / "merchant wallet"
-    for name in ("test", "test_postgres", "check"):
+    for name in ("test", "test_all", "test_postgres", "pytest_workers", "check"):
         (folder / "scripts").mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "scripts" / name, folder / "scripts" / name)
     programs = folder / ".venv" / "bin"
@@ -30,68 +33,82 @@ def clone(tmp_path: Path) -> Path:
     return folder
 
 
-def run_tests(clone: Path, *arguments: str, faults: tuple[str, ...] = ()) -> tuple[int, str, str]:
-    """The exit status, the output, and the last line."""
+def run_tests(
+    clone: Path, *arguments: str, script: str = "test", faults: tuple[str, ...] = (), ci: str = ""
+) -> tuple[int, str, list[str]]:
+    """The exit status, the output, and the lines of standard error."""
     for tool in faults:
         (clone / tool).touch()
     done = subprocess.run(
-        [clone / "scripts" / "test", *arguments], capture_output=True, text=True, timeout=60, check=False
+        [clone / "scripts" / script, *arguments],
+        env={**os.environ, "CI": ci},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
-    return done.returncode, done.stdout, done.stderr.splitlines()[-1]
+    return done.returncode, done.stdout, done.stderr.splitlines()
 
 
-def test_it_runs_the_tests_and_all_that_make_check_runs(clone: Path) -> None:
-    status, printed, last = run_tests(clone, "-k", "two words")
-    assert (status, last) == (0, "make test: passed: checks and tests")
+def test_make_test_runs_the_quick_tests_and_all_that_make_check_runs(clone: Path) -> None:
+    status, printed, said = run_tests(clone, "-k", "two words")
+    assert (status, said) == (0, ["make test: passed: checks and tests; make test-all runs the rest"])
     for run in ("ruff format --check .", "ruff check .", "lint-imports", "mypy"):
         assert f"ran -m {run}\n" in printed
-    assert "ran -m pytest -n auto --dist loadfile --no-loadscope-reorder -k two words\n" in printed
+    assert f"ran -m pytest -n auto --dist worksteal -m {QUICK_ALONE} -k two words\n" in printed
 
 
 @pytest.mark.parametrize("tool", ["ruff", "lint-imports"])
 def test_after_a_quick_check_that_failed_no_test_is_run(clone: Path, tool: str) -> None:
-    status, printed, last = run_tests(clone, faults=(tool,))
-    assert (status, last) == (1, "make test: FAILED: the checks (make check); no test was run")
+    status, printed, said = run_tests(clone, faults=(tool,))
+    assert (status, said) == (1, ["make test: FAILED: the checks (make check); no test was run"])
     assert "pytest" not in printed
 
 
-def test_wrong_types_fail_it_though_every_test_passes(clone: Path) -> None:
-    status, printed, last = run_tests(clone, faults=("mypy",))
-    assert (status, last) == (1, "make test: FAILED: types (make check)")
+def test_wrong_types_fail_make_test_though_every_test_passes(clone: Path) -> None:
+    status, printed, said = run_tests(clone, faults=("mypy",))
+    assert (status, said) == (1, ["make test: FAILED: types (make check)"])
     assert "mypy found a fault" in printed
 
 
-def test_a_failed_test_fails_it(clone: Path) -> None:
-    status, _, last = run_tests(clone, "-k", "words", faults=("pytest",))
-    assert (status, last) == (1, "make test: FAILED: tests")
+def test_failed_tests_and_wrong_types_are_both_named(clone: Path) -> None:
+    assert run_tests(clone, faults=("pytest",))[2] == ["make test: FAILED: tests"]
+    assert run_tests(clone, faults=("mypy",))[2] == ["make test: FAILED: tests and types (make check)"]
 
 
-def test_both_are_said_where_both_fail(clone: Path) -> None:
-    last = run_tests(clone, "-k", "words", faults=("mypy", "pytest"))[2]
-    assert last == "make test: FAILED: tests and types (make check)"
-
-
-def test_without_arguments_some_tests_are_run_on_other_versions_of_postgres(clone: Path) -> None:
-    status, printed, last = run_tests(clone)
-    assert (status, last) == (0, "make test: passed: checks and tests")
+def test_make_test_all_runs_the_other_tests_and_some_on_older_versions_of_postgres(clone: Path) -> None:
+    status, printed, said = run_tests(clone, script="test_all")
+    assert (status, said[-1]) == (0, "make test-all: passed: what make test leaves out")
+    assert "ran -m pytest -n auto --dist worksteal -m extended\n" in printed
     for version in OTHER_VERSIONS:
         assert f"ran -m pytest --postgres-bin ran -m tests.other_postgres {version} -n" in printed
 
 
-def test_a_failed_test_on_another_version_of_postgres_fails_it(clone: Path) -> None:
-    status, _, last = run_tests(clone, faults=("pytest",))
-    assert (status, last) == (1, "make test: FAILED: tests and tests on other versions of PostgreSQL")
+def test_a_failed_test_fails_make_test_all_on_each_version(clone: Path) -> None:
+    status, _, said = run_tests(clone, script="test_all", faults=("pytest",))
+    assert status == 1
+    assert said[-1] == "make test-all: FAILED: tests and tests on older versions of PostgreSQL"
 
 
-def test_versions_of_postgres_that_are_not_installed_are_named_and_fail_nothing(clone: Path) -> None:
+def test_with_arguments_the_older_versions_are_left_out_aloud(clone: Path) -> None:
+    status, printed, said = run_tests(clone, "-k", "words", script="test_all")
+    assert status == 0
+    assert "--postgres-bin" not in printed
+    assert said[0].startswith("make test-all: LEFT OUT: the tests on older versions of PostgreSQL")
+
+
+@pytest.mark.parametrize(("ci", "expected"), [("", 0), ("true", 1)])
+def test_versions_that_are_not_installed_are_named_and_fail_in_ci_alone(
+    clone: Path, ci: str, expected: int
+) -> None:
     (clone / "tests.other_postgres").touch()
-    done = subprocess.run(
-        [clone / "scripts" / "test"], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0
-    assert "--postgres-bin" not in done.stdout
+    status, printed, said = run_tests(clone, script="test_all", ci=ci)
+    assert status == expected
+    assert "--postgres-bin" not in printed
     for version in OTHER_VERSIONS:
-        assert f"make test: LEFT OUT: the tests on PostgreSQL {version}." in done.stderr
+        assert any(
+            line.startswith(f"make test-all: LEFT OUT: the tests on PostgreSQL {version}.") for line in said
+        )
 
 
 def test_the_tests_for_other_versions_of_postgres_are_there() -> None:
@@ -100,5 +117,14 @@ def test_the_tests_for_other_versions_of_postgres_are_there() -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def test_the_files_that_come_first_are_there() -> None:
-    assert [name for name in LONGEST if not (ROOT / "tests" / name).exists()] == []
+def test_every_row_of_the_table_of_extended_tests_names_a_test() -> None:
+    for row in (*EXTENDED, *QUICK):
+        file, _, name = row.partition("::")
+        assert (ROOT / file).exists(), row
+        assert f"def {name}" in (ROOT / file).read_text() if name else True, row
+
+
+def test_one_journey_of_each_site_is_quick_and_every_other_look_at_a_page_is_extended() -> None:
+    assert [is_extended(test) for test in QUICK] == [False] * len(QUICK)
+    assert is_extended("tests/browser/test_wallet.py::test_language_and_theme_stay_chosen")
+    assert not is_extended("tests/book/test_verify.py::test_anything")

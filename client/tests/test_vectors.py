@@ -1,8 +1,13 @@
-"""The vectors that all clients share: requests, answers, callbacks and codes."""
+"""The vectors that all clients share: requests, answers, callbacks and codes.
+
+Rules: one test plays all cases of a file, as a test for each of thousands of cases would take ten times as
+long. Each case that fails is named.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +42,19 @@ ERRORS: Mapping[str, tuple[type[WalletError], ...]] = {
 }
 
 
-def read_cases(name: str) -> list[Any]:
-    cases: list[Any] = json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))
-    return [pytest.param(case, id=case["name"]) for case in cases]
+def play(name: str, check: Callable[[Case], None]) -> None:
+    """Check every case of a file."""
+    cases: list[Case] = json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))
+    assert cases
+    errors: list[BaseException] = []
+    for case in cases:
+        try:
+            check(case)
+        except (Exception, pytest.fail.Exception) as error:
+            error.add_note(f"case: {case['name']}")
+            errors.append(error)
+    if errors:
+        raise BaseExceptionGroup(f"{len(errors)} of {len(cases)} cases failed", errors)
 
 
 def read_fields(listed: list[list[str | None]] | None) -> dict[str, str | None]:
@@ -50,8 +65,11 @@ def read_fields(listed: list[list[str | None]] | None) -> dict[str, str | None]:
     }
 
 
-@pytest.mark.parametrize("case", read_cases("requests"))
-def test_a_request_is_signed_as_everybody_signs_it_or_not_at_all(case: Case) -> None:
+def test_a_request_is_signed_as_everybody_signs_it_or_not_at_all() -> None:
+    play("requests", check_request)
+
+
+def check_request(case: Case) -> None:
     if case["fields"] is None:
         return  # Only a body can show it, and this client makes bodies from fields.
     listed = [name for name, _, _ in case["fields"]]
@@ -66,8 +84,11 @@ def test_a_request_is_signed_as_everybody_signs_it_or_not_at_all(case: Case) -> 
     assert sign(case["method"], case["secret"], case["path"], checked) == case["sign"]
 
 
-@pytest.mark.parametrize("case", read_cases("answers"))
-def test_an_answer_is_read_as_everybody_reads_it(case: Case) -> None:
+def test_an_answer_is_read_as_everybody_reads_it() -> None:
+    play("answers", check_answer_read)
+
+
+def check_answer_read(case: Case) -> None:
     call = Call(Credentials("key", case["secret"], case["method"]), case["path"], {}, Retries(tries=1))
     call.prepare(case["nonceStr"], 0)
     reply = Reply(case["httpStatus"], {}, case["body"].encode("utf-8", "surrogatepass"))
@@ -89,8 +110,11 @@ def test_an_answer_is_read_as_everybody_reads_it(case: Case) -> None:
 
 
 @pytest.mark.parametrize("by", ["secret", "callbackSecret"])
-@pytest.mark.parametrize("case", read_cases("callbacks"))
-def test_a_callback_is_taken_by_either_secret_when_it_is_proven_by_it(case: Case, by: str) -> None:
+def test_a_callback_is_taken_by_either_secret_when_it_is_proven_by_it(by: str) -> None:
+    play("callbacks", partial(check_callback_read, by))
+
+
+def check_callback_read(by: str, case: Case) -> None:
     headers = case["headers"] if isinstance(case["headers"], dict) else dict(case["headers"])
     body = case["body"].encode("utf-8", "surrogatepass")
 
@@ -113,8 +137,11 @@ def test_a_callback_is_taken_by_either_secret_when_it_is_proven_by_it(case: Case
     assert came.amount == Decimal(str(event["amount"]))
 
 
-@pytest.mark.parametrize("case", read_cases("answers"))
-def test_the_command_verify_judges_an_answer_as_the_client_does(case: Case) -> None:
+def test_the_command_verify_judges_an_answer_as_the_client_does() -> None:
+    play("answers", check_answer_verified)
+
+
+def check_answer_verified(case: Case) -> None:
     profile = Profile("test", secret=case["secret"], sign_method=case["method"])
     try:
         is_right = check_answer(profile, case["body"], case["path"], case["nonceStr"])["ok"]
@@ -124,9 +151,12 @@ def test_the_command_verify_judges_an_answer_as_the_client_does(case: Case) -> N
 
 
 @pytest.mark.parametrize("by", ["secret", "callback_secret"])
-@pytest.mark.parametrize("case", read_cases("callbacks"))
-def test_the_command_verify_judges_a_callback_as_the_client_does(case: Case, by: str) -> None:
+def test_the_command_verify_judges_a_callback_as_the_client_does(by: str) -> None:
     """But for its age, which it only shows."""
+    play("callbacks", partial(check_callback_verified, by))
+
+
+def check_callback_verified(by: str, case: Case) -> None:
     named = {"secret": case["secret"]} if by == "secret" else {"callback_secret": case["callbackSecret"]}
     profile = Profile("test", sign_method=case["method"], **named)
     headers = {name.lower(): value for name, value in dict(case["headers"]).items()}
@@ -139,8 +169,11 @@ def test_the_command_verify_judges_a_callback_as_the_client_does(case: Case, by:
     assert is_right is (is_valid or is_old)
 
 
-@pytest.mark.parametrize("case", read_cases("codes"))
-def test_a_code_has_a_class_and_a_row(case: Case) -> None:
+def test_a_code_has_a_class_and_a_row() -> None:
+    play("codes", check_code)
+
+
+def check_code(case: Case) -> None:
     row = CODES[case["code"]]
     told = (case["name"], case["retry"], case["httpStatus"])
     assert (row.name, row.retry.value, row.http_status) == told

@@ -3,7 +3,6 @@ be watched.
 """
 
 import os
-import shutil
 import sys
 import threading
 import time
@@ -18,8 +17,7 @@ from bench.rows import LoadGenerator, Plan, Row
 from bench.service import RunningService
 from bench.signed_requests import DEBIT, RequestWriter
 from bench.wrk import WrkRun, choose_threads
-
-pytestmark = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is installed by `make bench` alone")
+from tests.tools import require_tool
 
 CONNECTIONS = 4
 REQUESTS = 50
@@ -82,8 +80,7 @@ def write_slices(path: Path) -> None:
 def test_each_request_is_sent_at_most_once_and_every_code_is_counted(
     server: ThreadingHTTPServer, tmp_path: Path
 ) -> None:
-    program = shutil.which("wrk")
-    assert program is not None
+    program = str(require_tool("wrk"))
     write_slices(tmp_path / "slice")
     address = f"http://127.0.0.1:{server.server_port}"
     result = WrkRun(program, address, tmp_path / "slice", CONNECTIONS, SECONDS).wait()
@@ -100,8 +97,7 @@ def test_each_request_is_sent_at_most_once_and_every_code_is_counted(
 
 
 def test_a_run_is_watched_until_its_requests_are_used_up(server: ThreadingHTTPServer, tmp_path: Path) -> None:
-    program = shutil.which("wrk")
-    assert program is not None
+    program = str(require_tool("wrk"))
     sub_user = SubUser(1, "u0", "0x52908400098527886E0F7030069857D2E4169EE7", "52" * 20, "41" * 20)
     write_merchants(
         MerchantSet({LARGE: [BenchMerchant(1001, "mk", "secret", {}, [sub_user], [])]}),

@@ -11,8 +11,7 @@ import functools
 import itertools
 import os
 import re
-import shutil
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -20,13 +19,12 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 from tests.journeys import conftest as journeys
+from tests.tools import require_tool
 
 ROOT: Final = Path(__file__).parents[2]
 AXE: Final = ROOT / "devnet/node_modules/axe-core/axe.min.js"
 SHOTS: Final = Path(__file__).with_name("shots")
 IMAGES: Final = ROOT / "docs/images"
-# The first is Chromium without windows. It shows the same pages for half of the processor time.
-BROWSERS: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 MAX_IMAGE_BYTES: Final = 150_000
 TIMEOUT_MS: Final = 20_000
 
@@ -63,7 +61,7 @@ def each_look(*more: Look) -> pytest.MarkDecorator:
     """Run a test in two looks and in the given ones, and in its long form in every other look."""
     looks = [
         pytest.param(*look, marks=marks, id="-".join((look[0].name, *look[1:])))
-        for marks, group in (((), (*_FIRST_LOOKS, *more)), (pytest.mark.long, _MORE_LOOKS))
+        for marks, group in (((), (*_FIRST_LOOKS, *more)), (pytest.mark.extended, _MORE_LOOKS))
         for look in group
     ]
     return pytest.mark.parametrize(("screen", "language", "theme"), looks)
@@ -138,20 +136,11 @@ class Visits:
             self.complaints.append(f"{message.type}: {message.text} ({where})")
 
 
-def find_program(names: Sequence[str]) -> str:
-    """The first of these programs that is there. Without one the tests are skipped, but fail in CI."""
-    if found := next((found for name in names if (found := shutil.which(name))), None):
-        return found
-    told = f"no browser: install {names[0]} (scripts/setup --browser says how)"
-    if os.environ.get("CI") == "true":
-        pytest.fail(told)
-    pytest.skip(told)
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """The module's browser. `test_firefox` has another."""
-    found = find_program(BROWSERS)
+    require_tool("playwright")
+    found = require_tool("chromium-headless-shell")
     # Chromium's sandbox does not work for root. Here it shows only our own pages.
     arguments = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with sync_playwright() as playwright:

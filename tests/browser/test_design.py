@@ -53,7 +53,7 @@ ERROR_THEMES = {403: "light", 404: "dark", 429: "light", 500: "dark", 503: "ligh
 @pytest.mark.parametrize(
     ("status", "theme"),
     [
-        pytest.param(status, theme, marks=() if theme == first else pytest.mark.long)
+        pytest.param(status, theme, marks=() if theme == first else pytest.mark.extended)
         for status, first in ERROR_THEMES.items()
         for theme in THEMES
     ],

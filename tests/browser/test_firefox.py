@@ -13,11 +13,11 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 from tests.browser import test_console, test_every_page, test_wallet
-from tests.browser.conftest import DESKTOP, ROOT, Visits, find_program
+from tests.browser.conftest import DESKTOP, ROOT, Visits
 from tests.console.conftest import ConsoleUser
+from tests.tools import require_tool
 
 WORKING = True
-PROGRAMS: Final = ("firefox-esr", "firefox")
 PREFERENCES: Final = {"ui.prefersReducedMotion": 1}
 """What Chromium is told through the protocol."""
 
@@ -48,7 +48,8 @@ def test_no_page_of_the_console_has_a_finding_and_nothing_sticks_out(
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """Firefox, started through the relay."""
-    starter = write_starter(tmp_path_factory.mktemp("firefox") / "firefox", find_program(PROGRAMS))
+    require_tool("playwright")
+    starter = write_starter(tmp_path_factory.mktemp("firefox") / "firefox", require_tool("firefox-esr"))
     with sync_playwright() as playwright:
         launched = playwright.firefox.launch(
             executable_path=starter, channel="moz-firefox", firefox_user_prefs={**PREFERENCES}
@@ -59,9 +60,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
             launched.close()
 
 
-def write_starter(path: Path, program: str) -> Path:
+def write_starter(path: Path, program: Path) -> Path:
     """A program that Playwright takes for Firefox."""
-    words = shlex.join([sys.executable, "-m", "tests.browser.firefox_relay", program])
+    words = shlex.join([sys.executable, "-m", "tests.browser.firefox_relay", str(program)])
     path.write_text(f'#!/bin/sh\ncd {shlex.quote(str(ROOT))} && exec {words} "$@"\n')
     path.chmod(0o755)
     return path

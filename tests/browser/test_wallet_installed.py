@@ -1,20 +1,20 @@
 """The wallet can be kept on a start screen: what browsers ask of an app before they install it.
 
-The browser of the other tests, chromium-headless-shell, reads a manifest but can't install anything. If there
-is a whole Chromium as well, it is asked whether it would.
+The browser of the other tests, chromium-headless-shell, reads a manifest but can't install anything. So a
+whole Chromium is asked whether it would.
 """
 
 import io
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
-from tests.browser.conftest import BROWSERS, PHONE, Visits
+from tests.browser.conftest import PHONE, Visits
 from tests.browser.test_wallet import Customer
 from tests.journeys.conftest import Platform
+from tests.tools import require_tool
 from tests.wallet_site.test_brand import dress
 
 
@@ -53,9 +53,8 @@ def test_a_browser_reads_the_manifest_without_an_error_and_its_icons_are_what_it
 def test_a_whole_chromium_would_install_it(
     platform: Platform, browser: Browser, tmp_path: Path, *, is_dressed: bool
 ) -> None:
-    found = next((path for path in map(shutil.which, BROWSERS[1:]) if path), None)
-    if found is None:
-        pytest.skip("no whole Chromium is here: chromium-headless-shell installs nothing")
+    # chromium-headless-shell installs nothing.
+    found = require_tool("chromium")
     customer = Customer(platform)
     if is_dressed:
         dress(platform, customer.shop)

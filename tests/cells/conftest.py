@@ -38,7 +38,7 @@ def layout(url_with_cell: str) -> Layout:
     return open_near_layout(url_with_cell)
 
 
-@pytest.fixture(params=["schemas", "clusters"])
+@pytest.fixture(params=["schemas", pytest.param("clusters", marks=pytest.mark.extended)])
 def cells_of_both_kinds(request: pytest.FixtureRequest) -> Iterator[Layout]:
     """Two cells: schemas of one database, or on two servers."""
     if request.param == "schemas":

@@ -103,7 +103,7 @@ def _list_points(points: Sequence[Point], *chosen: Point) -> list[Any]:
     """The points of the long form. The chosen ones are in the usual run, too."""
     assert set(chosen) <= set(points)
     return [
-        pytest.param(point, id=str(point), marks=() if point in chosen else pytest.mark.long)
+        pytest.param(point, id=str(point), marks=() if point in chosen else pytest.mark.extended)
         for point in points
     ]
 

@@ -68,7 +68,7 @@ def _list_points(points: Sequence[Point], *chosen: Point) -> list[Any]:
     """The points of the long form. The chosen ones are in the usual run, too."""
     assert set(chosen) <= set(points)
     return [
-        pytest.param(point, id=str(point), marks=() if point in chosen else pytest.mark.long)
+        pytest.param(point, id=str(point), marks=() if point in chosen else pytest.mark.extended)
         for point in points
     ]
 
@@ -169,7 +169,7 @@ async def bring_back(book: MovableBook, number: int, old: str, new: str) -> None
     assert (book.is_in(old), book.read_place()[1], book.list_copies()) == (True, None, copies)
 
 
-@pytest.mark.long
+@pytest.mark.extended
 @pytest.mark.parametrize(("old", "new"), [(MAIN, FAR), (FAR, MAIN)])
 def test_a_mover_that_is_killed_before_any_of_its_statements_does_no_harm(
     layout: Layout, old: str, new: str

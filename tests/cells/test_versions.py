@@ -11,16 +11,14 @@ from tests.cells.test_workers import open_shop, order, wait_until_paid
 from tests.conftest import FAR
 from tests.crash.shop import run
 from tests.journeys.conftest import running
-from tests.other_postgres import FROM_DEBIAN, FROM_NPM, NoPrograms, find_programs
+from tests.other_postgres import FROM_DEBIAN, FROM_NPM
+from tests.tools import require_tool
 
 
 @pytest.fixture(params=[*FROM_DEBIAN, *FROM_NPM])
 def programs(request: pytest.FixtureRequest) -> Path:
-    """The programs of an older version. `scripts/setup --postgres` installs them."""
-    try:
-        return find_programs(request.param)
-    except NoPrograms as missing:
-        pytest.skip(f"cells on PostgreSQL {request.param} are not tested: {missing}")
+    """The programs of an older version."""
+    return require_tool(f"postgresql-{request.param}").parent
 
 
 def test_orders_of_a_cell_on_an_older_version_are_paid(

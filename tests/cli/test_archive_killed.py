@@ -37,7 +37,7 @@ def run_killed(wallet: Wallet, step: int, *arguments: str, text: str = "") -> bo
 
 
 @pytest.mark.parametrize(
-    "stride", [pytest.param(19, id="short"), pytest.param(1, id="long", marks=pytest.mark.long)]
+    "stride", [pytest.param(19, id="short"), pytest.param(1, id="long", marks=pytest.mark.extended)]
 )
 def test_whatever_step_a_kill_comes_before_nothing_is_lost_or_doubled(
     wallet: Wallet, book: FakeWriter, stride: int

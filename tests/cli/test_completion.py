@@ -1,12 +1,12 @@
 """Completion in the three shells, as each shell asks for it."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import COMMAND, clean_environment
+from tests.tools import require_tool
 
 SHELLS = ("bash", "zsh", "fish")
 # Zsh completes only at a terminal: `zpty` is one. The line feeds end what was typed without running it.
@@ -22,11 +22,10 @@ zpty -d shell
 
 
 def run(shell: str, script: str, folder: Path) -> str:
-    if shutil.which(shell) is None:
-        pytest.skip(f"no {shell} on this machine")
+    program = shell if shell == "bash" else require_tool(shell)
     environment = {**clean_environment(), "PATH": f"{COMMAND.parent}:{os.defpath}", "HOME": str(folder)}
     done = subprocess.run(
-        [shell, "-c", script],
+        [program, "-c", script],
         cwd=folder,
         env=environment,
         capture_output=True,

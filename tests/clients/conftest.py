@@ -33,7 +33,7 @@ class Account(NamedTuple):
         }
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def account() -> Iterator[Account]:
     """One merchant with 100,000 of each currency.
 

@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[2]
+from tests.tools import ROOT
+
 JUNIT = "/usr/share/java/junit-platform-console-standalone.jar"
 
 
 class Language(NamedTuple):
     """A client. Commands run in its folder. `{build}` is an empty folder for what they make, and `*`
-    is as in a shell. `needs` are programs in the path, or files. The first command that fails ends the test.
+    is as in a shell. `needs` are tools of `tests.tools`. The first command that fails ends the test.
     A client with `npm` runs in a copy, after the packages of its package-lock.json were installed; `{node}`
     is Node.js.
     """
@@ -19,7 +20,6 @@ class Language(NamedTuple):
     tests: tuple[tuple[str, ...], ...]
     quickstart: tuple[tuple[str, ...], ...]
     npm: bool = False
-    remedy: str = "scripts/setup --clients installs it"
 
     @property
     def folder(self) -> Path:
@@ -45,7 +45,7 @@ LANGUAGES = (
     ),
     Language(
         "java",
-        ("javac", "java", JUNIT),
+        ("javac", "junit"),
         (
             JAVA_CLIENT,
             (
@@ -72,7 +72,7 @@ LANGUAGES = (
     ),
     Language(
         "typescript",
-        (),
+        ("typescript",),
         (PRETTIER, (*TSC, "tsconfig.json"), (*TSC, "tsconfig.test.json"), NODE_TEST),
         ((*TSC, "tsconfig.json"), ("{node}", "examples/quickstart.mjs")),
         npm=True,
@@ -82,6 +82,5 @@ LANGUAGES = (
         ("go",),
         (GOFMT, ("go", "vet", "./..."), ("go", "test", "-count=1", "-v", "./...")),
         (("go", "run", "./examples/quickstart"),),
-        remedy="put Go 1.22 or newer into the path",
     ),
 )

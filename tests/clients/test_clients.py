@@ -10,30 +10,30 @@ from pathlib import Path
 
 import pytest
 from tests.clients.conftest import PREFIX, TEST_PREFIX, Account
-from tests.clients.languages import LANGUAGES, ROOT, Language
+from tests.clients.languages import LANGUAGES, Language
+from tests.tools import ROOT, require_tool, search_path
 
 from devnet import programs
 
 TIMEOUT_S = 240.0
+QUICK_LANGUAGE = "typescript"
+"""The client that `make test` tries, beside the Python client."""
 SKIPPED = r"(?i)[1-9][0-9]* tests skipped|skipped:? [1-9]|--- SKIP|# SKIP "
 """What JUnit, PHPUnit, Node and Go say of a test that was left out."""
-OLDEST_GO = (1, 22)
 
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
-each_language = pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.name)
+each_language = pytest.mark.parametrize(
+    "language",
+    [
+        pytest.param(each, id=each.name, marks=() if each.name == QUICK_LANGUAGE else pytest.mark.extended)
+        for each in LANGUAGES
+    ],
+)
 
 
-def skip_without_tools(language: Language) -> None:
-    missing = [tool for tool in language.needs if not (shutil.which(tool) or Path(tool).is_file())]
-    if missing:
-        pytest.skip(f"the client of {language.name} needs {', '.join(missing)}: {language.remedy}")
-    if language.name == "go" and (version := read_go_version()) < OLDEST_GO:
-        pytest.skip(f"the client of go needs Go {OLDEST_GO[0]}.{OLDEST_GO[1]}, here is {version}")
-
-
-def read_go_version() -> tuple[int, ...]:
-    said = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout
-    return tuple(map(int, re.findall(r"\d+", said)[:2]))
+def require_tools(language: Language) -> None:
+    for tool in language.needs:
+        require_tool(tool)
 
 
 def expand(word: str, folder: Path) -> list[str]:
@@ -45,10 +45,8 @@ def prepare(language: Language, build: Path) -> tuple[Path, str]:
     """The folder in which to run a client's commands, and Node.js for a client of npm."""
     if not language.npm:
         return language.folder, ""
-    try:
-        programs.install(language.folder)
-    except programs.ProgramMissing as error:
-        pytest.skip(f"the client of {language.name}: {error}")
+    # It may be that the packages are those of an older package-lock.json.
+    programs.install(language.folder)
     folder = build / language.name
     made = shutil.ignore_patterns("node_modules", "dist", "build")
     shutil.copytree(language.folder, folder, ignore=made)
@@ -59,7 +57,12 @@ def prepare(language: Language, build: Path) -> tuple[Path, str]:
 def run(language: Language, steps: Sequence[Sequence[str]], build: Path, account: Mapping[str, str]) -> str:
     """Run each step in the client's folder, with an account in the environment. The last one's output."""
     folder, node = prepare(language, build)
-    own = {"MERCHANT_WALLET_VECTORS": str(ROOT / "vectors"), "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod"}
+    own = {
+        "PATH": search_path(),
+        "MERCHANT_WALLET_VECTORS": str(ROOT / "vectors"),
+        "GOTOOLCHAIN": "local",
+        "GOFLAGS": "-mod=mod",
+    }
     if "HOME" not in os.environ:
         own["GOCACHE"] = str(build / "go-cache")
     said = ""
@@ -84,7 +87,7 @@ def run(language: Language, steps: Sequence[Sequence[str]], build: Path, account
 def test_the_tests_of_a_client_pass_against_the_service(
     language: Language, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    skip_without_tools(language)
+    require_tools(language)
     account: Account = request.getfixturevalue("account")
     said = run(language, language.tests, tmp_path, account.environment(TEST_PREFIX))
     assert not re.search(SKIPPED, said), said
@@ -110,7 +113,7 @@ def test_no_test_of_a_client_moves_money_in_the_sandbox_of_a_reader(language: La
 def test_the_quick_start_takes_a_payment_a_refusal_and_a_callback(
     language: Language, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    skip_without_tools(language)
+    require_tools(language)
     account: Account = request.getfixturevalue("account")
     said = run(language, language.quickstart, tmp_path, account.environment(PREFIX))
     for part in ("amountArrival", "42200", "txnStatus 2"):
@@ -120,7 +123,7 @@ def test_the_quick_start_takes_a_payment_a_refusal_and_a_callback(
 def test_what_npm_gets_is_what_the_compiler_makes(tmp_path: Path) -> None:
     """`clients/typescript/dist` is committed, so that the service hands it out without a compiler."""
     language = next(each for each in LANGUAGES if each.npm)
-    skip_without_tools(language)
+    require_tools(language)
     run(language, language.tests[1:2], tmp_path, {})
     made, committed = (
         {path.name: path.read_bytes() for path in (folder / "dist").iterdir()}

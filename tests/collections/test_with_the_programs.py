@@ -7,6 +7,7 @@ import pytest
 from scripts.documents.collection_files import BRUNO, ORDER, POSTMAN
 from tests.journeys import conftest as journeys
 from tests.journeys.conftest import Shop
+from tests.tools import require_tool
 
 from devnet import programs
 
@@ -20,6 +21,8 @@ clock, platform, own_platform, shop = journeys.clock, journeys.platform, journey
 @pytest.fixture(scope="module")
 def bin_folder() -> Path:
     """The folder of the two programs, as package-lock.json has them."""
+    require_tool("newman")
+    # It may be that the packages are those of an older package-lock.json.
     programs.install(FOLDER)
     return FOLDER / "node_modules" / ".bin"
 
@@ -49,7 +52,7 @@ def give_rates(shop: Shop) -> None:
     shop.set_rate("USDT:KFB", "7.1")
 
 
-@pytest.mark.long
+@pytest.mark.extended
 def test_postmans_collection_runs_and_every_answer_is_signed(shop: Shop, bin_folder: Path) -> None:
     give_rates(shop)
     client = shop.client
@@ -60,7 +63,7 @@ def test_postmans_collection_runs_and_every_answer_is_signed(shop: Shop, bin_fol
     judge(run(words, FOLDER))
 
 
-@pytest.mark.long
+@pytest.mark.extended
 @pytest.mark.parametrize("sandbox", ["safe", "developer"])
 def test_brunos_collection_runs_and_every_answer_is_signed(
     shop: Shop, bin_folder: Path, sandbox: str

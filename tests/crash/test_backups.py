@@ -166,7 +166,7 @@ def test_a_service_under_load_is_restored_to_a_moment_with_all_that_was_answered
     assert not client.answers.keys() <= orders
 
 
-@pytest.mark.long
+@pytest.mark.extended
 def test_back_ups_go_on_over_a_restore_and_over_lost_machines(backed_up: BackedUpService) -> None:
     backed_up.start()
     tell(backed_up, "backup", "create", data=backed_up.data)

@@ -173,7 +173,7 @@ def test_a_connection_lost_anywhere_else_goes_unnoticed(
 
 
 @MODES
-@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("done", [pytest.param(False, marks=pytest.mark.extended), True])
 def test_with_the_database_gone_afterwards_the_answer_is_not_available_and_a_repeat_tells_the_truth(
     database_url: str, done: bool, mode: Mode
 ) -> None:

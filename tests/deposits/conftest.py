@@ -333,7 +333,7 @@ def in_scene(database_url: str) -> InScene:
     return run
 
 
-@pytest.fixture(params=["one", "apart"])
+@pytest.fixture(params=[pytest.param("one", marks=pytest.mark.extended), "apart"])
 def in_each_layout(request: pytest.FixtureRequest, database_url: str, postgres: SharedPostgres) -> InScene:
     """The same, once with home and the cell in one database, and once in two."""
 

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from devnet.programs import find_node
 from scripts.documents.story import SECRET, VECTOR, VECTOR_OPERATION, Story
+from tests.tools import require_tool, search_path
 
 from merchant_wallet.api.wire import NUMBER, TEXT, DataItem, encode_success, list_present_texts
 from merchant_wallet.base.codes import SUCCESS
@@ -25,7 +27,7 @@ RECEIVERS = ("PHP", "Java")
 
 
 class Language(NamedTuple):
-    """A language of the page: its file, the driver, the programs it needs and how to run it."""
+    """A language of the page: its file, the driver, its tools and how to run it. `{node}` is Node.js."""
 
     name: str
     code: str
@@ -36,13 +38,13 @@ class Language(NamedTuple):
 
 LANGUAGES = (
     Language("Python", "wallet.py", "driver.py", (), ((sys.executable, "driver.py"),)),
-    Language("JavaScript", "wallet.mjs", "driver.mjs", ("node",), (("node", "driver.mjs"),)),
+    Language("JavaScript", "wallet.mjs", "driver.mjs", (), (("{node}", "driver.mjs"),)),
     Language("PHP", "wallet.php", "driver.php", ("php",), (("php", "driver.php"),)),
     Language(
         "Java",
         "Wallet.java",
         "Driver.java",
-        ("javac", "java"),
+        ("javac",),
         (("javac", "-encoding", "UTF-8", "Wallet.java", "Driver.java"), ("java", "Driver")),
     ),
     Language("Go", "wallet/wallet.go", "main.go", ("go",), (("go", "run", "."),)),
@@ -161,13 +163,19 @@ def vector_questions() -> list[Question]:
 def ask(language: Language, folder: Path, questions: Sequence[Question]) -> list[str]:
     """Run each step in the folder. The last step reads the questions and prints the answers."""
     text = "".join("\t".join(question.words) + "\n" for question in questions)
-    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod", "GO111MODULE": "on"}
+    environment = {
+        **os.environ,
+        "PATH": search_path(),
+        "GOTOOLCHAIN": "local",
+        "GOFLAGS": "-mod=mod",
+        "GO111MODULE": "on",
+    }
     if "HOME" not in environment:
         environment.setdefault("GOCACHE", str(folder / "cache"))
     said = b""
     for step in language.steps:
         done = subprocess.run(
-            step,
+            [word.replace("{node}", str(find_node())) if "{" in word else word for word in step],
             cwd=folder,
             input=text.encode(),
             capture_output=True,
@@ -184,9 +192,8 @@ def ask(language: Language, folder: Path, questions: Sequence[Question]) -> list
 def test_the_printed_code_signs_and_verifies_as_the_service_does(
     language: Language, story: Story, integrating: str, tmp_path: Path
 ) -> None:
-    missing = [program for program in language.needs if shutil.which(program) is None]
-    if missing:
-        pytest.skip(f"{language.name} is not installed here: {', '.join(missing)}")
+    for tool in language.needs:
+        require_tool(tool)
     code = tmp_path / language.code
     code.parent.mkdir(exist_ok=True)
     code.write_text(read_code(integrating, code.name) + "\n", encoding="utf-8")
@@ -205,11 +212,9 @@ def test_no_code_block_is_without_a_language_that_runs_it(integrating: str) -> N
 
 
 def test_the_javascript_code_gives_amounts_as_texts(integrating: str, tmp_path: Path) -> None:
-    if shutil.which("node") is None:
-        pytest.skip("JavaScript is not installed here: node")
     (tmp_path / "wallet.mjs").write_text(read_code(integrating, "wallet.mjs") + "\n", encoding="utf-8")
     shutil.copy(DRIVERS / "call.mjs", tmp_path)
     said = subprocess.run(
-        ["node", "call.mjs"], cwd=tmp_path, capture_output=True, timeout=TIMEOUT_S, check=True
+        [find_node(), "call.mjs"], cwd=tmp_path, capture_output=True, timeout=TIMEOUT_S, check=True
     )
     assert json.loads(said.stdout) == [200, "4611686018427.387904", "0.000001"]

@@ -1,9 +1,9 @@
 """The PIN is called by one Chinese name. The former name said that it pays, which it never did."""
 
 import subprocess
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.tools import ROOT, require_tool
+
 FORMER = "支付" + "密码"
 NAME = "安全密码"
 KINDS = ("*.py", "*.toml", "*.html", "*.md", "*.json", "*.js", "*.sql", "*.ts", "*.go", "*.php", "*.java")
@@ -11,7 +11,11 @@ KINDS = ("*.py", "*.toml", "*.html", "*.md", "*.json", "*.js", "*.sql", "*.ts", 
 
 def test_the_former_chinese_name_of_the_pin_stands_nowhere() -> None:
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--", *KINDS], cwd=ROOT, capture_output=True, text=True, check=True
+        [require_tool("git"), "ls-files", "-z", "--", *KINDS],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     read = {name: (ROOT / name).read_text(encoding="utf-8") for name in listed.stdout.split("\0") if name}
     assert [name for name, text in read.items() if FORMER in text] == []

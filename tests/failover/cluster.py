@@ -6,7 +6,6 @@ own PostgreSQL: as root as `nobody`.
 
 import os
 import secrets
-import shutil
 import signal
 import subprocess
 import time
@@ -18,13 +17,13 @@ from typing import Any, Final
 import httpx
 import psycopg
 from tests.ports import find_port
+from tests.tools import COMMAND, find_tool
 
 from merchant_wallet.postgres.data_folder import DataFolder
 from merchant_wallet.postgres.programs import choose_programs
 
 ROOT: Final = Path(__file__).parents[2]
 CONFIGURATION: Final = ROOT / "deploy/patroni.yml"
-PATRONI: Final = ROOT / "build/patroni/bin/patroni"
 NAMES: Final = ("db1", "db2", "db3")
 TIMEOUT_S: Final = 180.0
 POLL_S: Final = 0.05
@@ -35,12 +34,12 @@ class Missing(Exception):
     """A program of the drill is not installed. The text says what to do."""
 
 
-def require_programs() -> None:
-    """Raises Missing."""
-    if not PATRONI.exists():
-        raise Missing("there is no Patroni: scripts/setup --patroni installs it into build/patroni")
-    if shutil.which("etcd") is None:
-        raise Missing("there is no etcd. On Debian type: sudo apt-get install etcd-server")
+def find_program(name: str) -> Path:
+    """The program. Raises Missing."""
+    found = find_tool(name)
+    if found is None:
+        raise Missing(f"{name} is missing: type `{COMMAND}`")
+    return found
 
 
 def wait_until(holds: Callable[[], object], what: str) -> None:
@@ -55,7 +54,7 @@ def wait_until(holds: Callable[[], object], what: str) -> None:
 class Node:
     """One database server: Patroni, and the PostgreSQL that it starts."""
 
-    def __init__(self, name: str, root: Path, etcd: str, password: str) -> None:
+    def __init__(self, name: str, root: Path, patroni: Path, etcd: str, password: str) -> None:
         self.name = name
         self.port, self.rest_port = find_port(), find_port()
         self._root = root / name
@@ -63,7 +62,7 @@ class Node:
         folder = DataFolder(self._root)
         # `choose_programs` tries whether the server's user can read this file.
         folder.lock.touch(mode=0o644)
-        self._programs = replace(choose_programs(folder), path=PATRONI.parent)
+        self._programs = replace(choose_programs(folder), path=patroni.parent)
         self._bin = choose_programs(folder).path
         self.file = self._root / "patroni.yml"
         self.file.write_text(self._render(etcd, password))
@@ -160,13 +159,13 @@ class Cluster:
     """etcd and three nodes, from start to stop."""
 
     def __init__(self, root: Path) -> None:
-        require_programs()
+        self._etcd_program, self._patroni = find_program("etcd"), find_program("patroni")
         self._root = root
         self._password = secrets.token_hex(16)
         self._etcd_ports = find_port(), find_port()
         self._etcd: subprocess.Popen[bytes] | None = None
         etcd = f"127.0.0.1:{self._etcd_ports[0]}"
-        self.nodes = [Node(name, root, etcd, self._password) for name in NAMES]
+        self.nodes = [Node(name, root, self._patroni, etcd, self._password) for name in NAMES]
 
     def start(self) -> None:
         """Start everything, and wait for a primary with two standbys."""
@@ -175,7 +174,9 @@ class Cluster:
         words += ["--listen-client-urls", client, "--advertise-client-urls", client]
         words += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--log-level", "error"]
         with (self._root / "etcd.log").open("ab") as log:
-            self._etcd = subprocess.Popen(["etcd", *words], stdout=log, stderr=log, start_new_session=True)
+            self._etcd = subprocess.Popen(
+                [self._etcd_program, *words], stdout=log, stderr=log, start_new_session=True
+            )
         self.nodes[0].start()
         wait_until(self.nodes[0].is_primary, "the first node is the primary")
         for node in self.nodes[1:]:
@@ -210,7 +211,13 @@ class Cluster:
     def switch_over(self) -> None:
         """A planned change of the primary, as the documents have it."""
         done = subprocess.run(
-            [str(PATRONI.with_name("patronictl")), "-c", str(self.nodes[0].file), "switchover", "--force"],
+            [
+                str(self._patroni.with_name("patronictl")),
+                "-c",
+                str(self.nodes[0].file),
+                "switchover",
+                "--force",
+            ],
             capture_output=True,
             text=True,
             check=False,

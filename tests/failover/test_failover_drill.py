@@ -3,18 +3,16 @@
 import shutil
 
 import pytest
-from tests.failover.cluster import Missing, require_programs
 from tests.failover.drill import run_drill
 from tests.folders import make_folder
+from tests.tools import require_tool
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(900)]
 
 
 def test_no_answered_operation_is_lost_when_the_primary_is_killed() -> None:
-    try:
-        require_programs()
-    except Missing as error:
-        pytest.skip(str(error))
+    require_tool("etcd")
+    require_tool("patroni")
     root = make_folder("merchant-wallet-failover-")
     said: list[str] = []
     try:

@@ -2,8 +2,6 @@
 
 import datetime
 import ipaddress
-import os
-import shutil
 import socket
 import ssl
 import subprocess
@@ -16,12 +14,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.ports import find_port
+from tests.tools import require_tool
 
 _LOOPBACK = ipaddress.ip_address("127.0.0.1")
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CONSOLE_NETWORK = "198.51.100.0/24"
 CONSOLE_RULES = ("# location /console", "# http-request deny if { path_beg /console")
-PROGRAMS = {"nginx": "/usr/sbin/nginx", "haproxy": "/usr/sbin/haproxy"}
 START_TIMEOUT_S = 20.0
 NGINX_MAIN = """\
 daemon off;
@@ -39,11 +37,6 @@ http {{
     include {folder}/site.conf;
 }}
 """
-
-
-def find_program(name: str) -> str | None:
-    """The path of a proxy's program, or None."""
-    return shutil.which(name) or (PROGRAMS[name] if os.path.exists(PROGRAMS[name]) else None)
 
 
 class Proxy:
@@ -67,8 +60,7 @@ class Proxy:
         return f"https://127.0.0.1:{self.port}"
 
     def _configure(self, upstreams: Sequence[int]) -> list[str]:
-        folder, program = self.folder, find_program(self.name)
-        assert program is not None
+        folder, program = self.folder, str(require_tool(self.name))
         printed = (DEPLOY / ("nginx.conf" if self.name == "nginx" else "haproxy.cfg")).read_text()
         wanted = {
             "127.0.0.1:8081": f"127.0.0.1:{upstreams[0]}",
@@ -95,7 +87,8 @@ class Proxy:
         if self.name == "haproxy":
             return [program, "-db", "-f", f"{folder}/site.conf"]
         (folder / "nginx.conf").write_text(NGINX_MAIN.format(folder=folder))
-        return [program, "-c", f"{folder}/nginx.conf"]
+        # The log that nginx was built with is in a folder which may be missing.
+        return [program, "-e", f"{folder}/proxy.log", "-c", f"{folder}/nginx.conf"]
 
     def start(self) -> "Proxy":
         """Start, and wait until it accepts connections."""

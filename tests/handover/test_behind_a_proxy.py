@@ -15,14 +15,18 @@ from tests.crash.shop import run
 from tests.folders import make_folder
 from tests.handover.load import NOTICED_S, Load
 from tests.handover.platform import WebProcess, furnish
-from tests.handover.proxies import Proxy, find_program
+from tests.handover.proxies import Proxy
+from tests.tools import require_tool
 
 PROXIES = ("nginx", "haproxy")
 CONNECTIONS = 256
-MISSING = [name for name in PROXIES if find_program(name) is None]
-pytestmark = pytest.mark.skipif(
-    bool(MISSING), reason=f"{' and '.join(MISSING)} not installed: as root, `scripts/setup --proxies`"
-)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _proxies() -> None:
+    """Without a proxy nothing is started."""
+    for name in PROXIES:
+        require_tool(name)
 
 
 @pytest.fixture
@@ -106,7 +110,7 @@ def test_a_rolling_restart_behind_both_proxies_loses_no_request(
     run(_lose_nothing(database_url, folder, stack, PROXIES, unready_s=2, rounds=1, pause_s=1.0))
 
 
-@pytest.mark.long
+@pytest.mark.extended
 @pytest.mark.parametrize("name", PROXIES)
 def test_rolling_restarts_again_and_again_lose_no_request(
     database_url: str, folder: Path, stack: ExitStack, name: str

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.handover.proxies import CONSOLE_NETWORK, Proxy, find_program
+from tests.handover.proxies import CONSOLE_NETWORK, Proxy
 from tests.handover.upstream import open_upstream
+from tests.tools import require_tool
 
 
 @pytest.mark.parametrize("name", ["nginx", "haproxy"])
 def test_own_networks_reach_the_console_as_they_reach_pages_and_others_do_not(
     name: str, tmp_path: Path
 ) -> None:
-    if find_program(name) is None:
-        pytest.skip(f"{name} not installed: as root, `scripts/setup --proxies`")
+    require_tool(name)
     tmp_path.chmod(0o755)
     with open_upstream() as upstream:
         for network, status in ((CONSOLE_NETWORK, 403), ("127.0.0.0/8", 200)):

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.handover.proxies import Proxy, find_program
+from tests.handover.proxies import Proxy
 from tests.handover.upstream import open_upstream
+from tests.tools import require_tool
 
-pytestmark = pytest.mark.skipif(
-    find_program("haproxy") is None, reason="haproxy not installed: as root, `scripts/setup --proxies`"
-)
 PATH = "/merchant/getMerchantBalance"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -19,6 +17,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[httpx.Client]:
     """A merchant's client in front of HAProxy, which has two web processes."""
+    require_tool("haproxy")
     tmp_path.chmod(0o755)
     with ExitStack() as entered:
         ports = [entered.enter_context(open_upstream()) for _ in range(2)]

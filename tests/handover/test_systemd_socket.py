@@ -23,7 +23,7 @@ os.execv({program!r}, [{program!r}, *sys.argv[1:]])
 """What systemd does before it executes a service (sd_listen_fds(3))."""
 
 
-@pytest.mark.long
+@pytest.mark.extended
 def test_a_restart_on_a_socket_of_systemd_loses_no_request(database_url: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=4096) as kept:
         os.set_inheritable(kept.fileno(), True)

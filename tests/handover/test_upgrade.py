@@ -20,7 +20,8 @@ from tests.crash.shop import MASTER_KEY, Shop, run
 from tests.folders import make_folder
 from tests.handover.load import NOTICED_S, Load
 from tests.handover.platform import PROGRAM, WebProcess
-from tests.handover.proxies import Proxy, find_program
+from tests.handover.proxies import Proxy
+from tests.tools import require_tool
 
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 
@@ -30,15 +31,15 @@ OPENING = "bank 1"
 BETWEEN = 500
 """The answers between two steps."""
 pytestmark = [
-    pytest.mark.long,
+    pytest.mark.extended,
     pytest.mark.skipif(not RELEASE, reason="WALLET_TEST_RELEASE names no release before this one"),
-    pytest.mark.skipif(find_program("nginx") is None, reason="nginx is not installed"),
 ]
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder for data and logs."""
+    require_tool("nginx")
     made = make_folder("merchant-wallet-upgrade-")
     yield made
     shutil.rmtree(made)

@@ -15,7 +15,7 @@ from tests.journeys.conftest import RunPlatform, wait_until
 from tests.journeys.orders import withdrawal
 from tests.observability.test_dashboards import list_expressions
 from tests.ports import find_port
-from tests.prometheus import find_program
+from tests.tools import require_tool
 
 from merchant_wallet.observability.metric_table import METRICS
 
@@ -42,7 +42,7 @@ EMPTY_WHEN_NEW = (
 @contextmanager
 def prometheus(folder: Path, targets: list[str]) -> Iterator[httpx.Client]:
     """Prometheus with the alert rules, as a client of its interface."""
-    program, port = find_program("prometheus"), find_port()
+    program, port = require_tool("prometheus"), find_port()
     jobs = [{"job_name": "merchant-wallet", "static_configs": [{"targets": targets}]}]
     written = {
         "global": {"scrape_interval": SCRAPE, "evaluation_interval": SCRAPE},

@@ -201,7 +201,7 @@ def test_the_highest_minimum_to_arrive_is_the_same_in_schema_and_code(text: str)
     assert is_described != (judge(operation, fields) in MALFORMED)
 
 
-@pytest.mark.long
+@pytest.mark.extended
 @with_request
 @settings(max_examples=3000, suppress_health_check=SLOW)
 @given(draw=st.data())

@@ -69,7 +69,7 @@ def test_the_service_does_what_the_document_allows(shop: Shop, tmp_path: Path) -
     assert {f"{operation} 200" for operation in OPERATIONS} <= set(counts)
 
 
-@pytest.mark.long
+@pytest.mark.extended
 @pytest.mark.timeout(TIMEOUT_S)
 @pytest.mark.parametrize("mode", ["positive", "all"])
 def test_the_service_keeps_to_the_document_in_thousands_of_cases(

@@ -3,7 +3,8 @@
 Rules:
 - `pytest --postgres-bin FOLDER` starts the shared server and clusters with the programs in that folder.
 - Tests of the service's own PostgreSQL always use the wheel.
-- Version 15 is Debian's package. Versions 16 and 17 are npm packages, pinned by package-lock.json.
+- Version 15 is Debian's package, installed or unpacked into build/tools. Versions 16 and 17 are npm packages,
+  pinned by package-lock.json.
 """
 
 import json
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from devnet.programs import install
+from tests.tools import Finder
 
 from merchant_wallet.postgres import cluster, programs, server
 from merchant_wallet.postgres.data_folder import DataFolder
@@ -20,6 +22,7 @@ from merchant_wallet.postgres.programs import Programs
 
 FOLDER: Final = Path(__file__).parent
 DEBIAN: Final = Path("/usr/lib/postgresql")
+UNPACKED: Final = Finder().folder / "bin"
 FROM_DEBIAN: Final = (15,)
 FROM_NPM: Final = (16, 17)
 OLDEST: Final = 15
@@ -67,9 +70,7 @@ def read_version(folder: Path) -> int:
 
 def find_programs(version: int) -> Path:
     """The folder of one version's programs. Raises NoPrograms if they are not installed or do not work."""
-    folder = (
-        DEBIAN / str(version) / "bin" if version in FROM_DEBIAN else _find_package(version) / "native/bin"
-    )
+    folder = _find_debian(version) if version in FROM_DEBIAN else _find_package(version) / "native/bin"
     if read_version(folder) != version:
         raise NoPrograms(f"{folder} has another version than {version}")
     return folder
@@ -80,6 +81,11 @@ def install_packages() -> None:
     install(FOLDER)
     for version in FROM_NPM:
         _link_libraries(_find_package(version))
+
+
+def _find_debian(version: int) -> Path:
+    unpacked = UNPACKED / f"postgresql-{version}"
+    return unpacked if unpacked.exists() else DEBIAN / str(version) / "bin"
 
 
 def _find_package(version: int) -> Path:

@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.tools import require_tool
 
 from merchant_wallet.base.setting_sources import PREFIX
 from merchant_wallet.base.settings import SETTINGS
@@ -86,8 +87,8 @@ def test_the_proxy_has_the_settings_that_were_tried() -> None:
 @pytest.mark.skipif(
     os.geteuid() != 0, reason="prepare gives files to the containers' users, which takes root"
 )
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl here")
 def test_prepare_makes_every_file_that_is_mounted_and_replaces_none(tmp_path: Path) -> None:
+    require_tool("openssl")
     folder = tmp_path / "container"
     shutil.copytree(
         DEPLOY / "container", folder, ignore=shutil.ignore_patterns("secrets", "alerts.yml", "*.env")

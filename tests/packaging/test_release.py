@@ -24,6 +24,7 @@ from scripts.build_release import (
     write_companions,
 )
 from scripts.write_sbom import CLIENT_LOCK, EXTRAS_LOCK, RUNTIME_LOCK, read_lock
+from tests.tools import require_tool
 
 EPOCH = 1_700_000_000
 VERSION = read_version(ROOT)
@@ -117,7 +118,9 @@ def list_deployment() -> list[Path]:
 def test_the_sdist_has_every_file_of_the_repository(dist: Path) -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("this is no clone, so nothing says which files belong to it")
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        [require_tool("git"), "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     tracked = {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
     with tarfile.open(dist / f"merchant_wallet-{VERSION}.tar.gz") as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}

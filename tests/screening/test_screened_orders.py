@@ -411,7 +411,7 @@ def test_without_sources_and_rules_nothing_is_stored(screened: InScreened) -> No
     screened(scenario)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.extended), "after"])
 @pytest.mark.parametrize("step", STEPS)
 def test_a_payer_killed_at_any_step_asks_once_more_at_most_and_pays_once(
     screened: InScreened, step: str, when: str

@@ -9,15 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tests.tools import search_path
+
 TIMEOUT_S: Final = 250
 NEEDS: Final = {
-    "python": ("python3",),
+    "python": ("venv",),
     "typescript": ("npm", "curl"),
     "php": ("php", "composer", "curl"),
     "go": ("go", "curl"),
     "java": ("javac", "curl"),
 }
-"""The programs that a language's page asks for."""
+"""The tools that a language's page asks for."""
 OURS: Final = ("MERCHANT_", "WALLET_", "PYTHON", "VIRTUAL_ENV")
 """Variables of this test run, which a reader does not have."""
 _BLOCK: Final = re.compile(r'<div class="language-(\w+) highlight">.*?<code[^>]*>(.*?)</code>', re.S)
@@ -42,7 +44,7 @@ class Reader:
         """What the reader's programs see. Packages that were loaded once are not loaded again."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
         # The path without this run's own environment of Python.
-        places = [place for place in kept["PATH"].split(":") if not place.endswith("/.venv/bin")]
+        places = [place for place in search_path().split(":") if not place.endswith("/.venv/bin")]
         own = {
             "PATH": ":".join(places),
             "COMPOSER_ALLOW_SUPERUSER": "1",

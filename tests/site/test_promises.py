@@ -1,7 +1,6 @@
 """What the pages about reliability and promises claim is what the service does."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 from scripts.site.texts import WRITTEN, read
 from tests.journeys import conftest as journeys
 from tests.journeys.conftest import Platform, Shop
+from tests.tools import require_tool
 
 from merchant_wallet.api import connection, endpoint, wire
 from merchant_wallet.base.codes import CODES
@@ -118,8 +118,8 @@ def test_a_refusal_from_before_the_count_has_no_header(shop: Shop) -> None:
 
 
 def test_the_first_request_of_the_quick_start_gets_its_answer(platform: Platform, shop: Shop) -> None:
-    if shutil.which("curl") is None or shutil.which("openssl") is None:
-        pytest.skip("curl or openssl is not installed here")
+    require_tool("curl")
+    require_tool("openssl")
     done = subprocess.run(
         ["sh", "-eu", "-c", read("docs/site/examples/first_request.sh")],
         env={

@@ -15,6 +15,7 @@ from scripts.site.packages import PROGRAMS
 from scripts.site.quickstart import CLIENTS, PARTS, Client
 from tests.ports import find_port
 from tests.site.readers import NEEDS, TIMEOUT_S, Reader, read_blocks
+from tests.tools import require_tool
 
 each_client = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.page)
 pytestmark = pytest.mark.timeout(2 * TIMEOUT_S)
@@ -29,10 +30,9 @@ POM = """<project>
 """
 
 
-def skip_without(*programs: str) -> None:
-    for program in programs:
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed here; scripts/setup --clients installs most of them")
+def require_tools(*names: str) -> None:
+    for name in names:
+        require_tool(name)
 
 
 def has_paid(said: str) -> bool:
@@ -43,14 +43,14 @@ def has_paid(said: str) -> bool:
     "client",
     # The quickest is the short form.
     [
-        pytest.param(each, id=each.page, marks=[] if each.page == "php" else pytest.mark.long)
+        pytest.param(each, id=each.page, marks=[] if each.page == "php" else pytest.mark.extended)
         for each in CLIENTS
     ],
 )
 def test_what_the_page_says_to_type_pays_and_gets_its_callback(
     client: Client, reader: Reader, site: Path
 ) -> None:
-    skip_without(*NEEDS[client.page])
+    require_tools(*NEEDS[client.page])
     blocks = read_blocks(site, f"quick-start/{client.page}")
     assert read_blocks(site, f"zh/quick-start/{client.page}") == blocks
     for block in blocks[:-1]:
@@ -72,15 +72,15 @@ def says_that_a_port_is_taken(reader: Reader, start: str) -> None:
 def test_without_composer_the_program_finds_the_client_that_was_unpacked_beside_it(
     reader: Reader, site: Path
 ) -> None:
-    skip_without("php", "curl")
+    require_tools("php", "curl")
     blocks = read_blocks(site, "quick-start/php")
     reader.type(blocks[0])
     assert has_paid(reader.type(blocks[-1]))
 
 
-@pytest.mark.long
+@pytest.mark.extended
 def test_a_project_of_maven_finds_the_client_as_the_page_says(reader: Reader, site: Path) -> None:
-    skip_without("mvn", "javac", "curl")
+    require_tools("mvn", "javac", "curl")
     load, _, install, start = read_blocks(site, "quick-start/java")
     reader.type(load)
     done = reader.run(install)
@@ -97,9 +97,9 @@ def test_a_project_of_maven_finds_the_client_as_the_page_says(reader: Reader, si
     assert has_paid(reader.type(f"java -cp target/classes:{jar} Quickstart"))
 
 
-@pytest.mark.long
+@pytest.mark.extended
 def test_typescript_with_the_options_of_the_page_finds_every_type(reader: Reader, site: Path) -> None:
-    skip_without("npm")
+    require_tools("npm")
     [options] = read_blocks(site, "quick-start/typescript", "json")
     for block in read_blocks(site, "quick-start/typescript")[:-1]:
         reader.type(block)
@@ -113,9 +113,9 @@ def test_typescript_with_the_options_of_the_page_finds_every_type(reader: Reader
     reader.type("npx tsc --noEmit -p tsconfig.json")
 
 
-@pytest.mark.long
+@pytest.mark.extended
 def test_the_page_of_the_command_line_is_typed_to_its_end(reader: Reader, site: Path) -> None:
-    skip_without("python3", "curl")
+    require_tools("venv", "curl")
     blocks = read_blocks(site, "command-line")
     assert read_blocks(site, "zh/command-line") == blocks
     install, call, listen, exports, *others = blocks

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 COIN = 1_000_000
 
 
-@pytest.fixture
-def in_shop(in_each_layout: "InShop") -> "InShop":
-    """Each test runs in both layouts."""
-    return in_each_layout
+@pytest.fixture(params=["in_apart_shop", pytest.param("in_shop_of_one_database", marks=pytest.mark.extended)])
+def in_shop(request: pytest.FixtureRequest) -> "InShop":
+    """Each test runs in both layouts. An apart cell has all steps of one database, and more."""
+    found: InShop = request.getfixturevalue(request.param)
+    return found
 
 
 ADDRESSES = {
@@ -51,7 +52,8 @@ AGAIN_POINTS = ["before build", "after build", "before broadcast 2", "after broa
 """Where a stuck transfer is replaced, or an expired one is signed again."""
 END_POINTS = ["before Settle", "after Settle", "after release"]
 FAILED_POINTS = ["after judge", "before Fail", "before Refund", "after Refund", "after release"]
-WAYS = [("sequenced", "SIGKILL"), ("sequenced", "SIGSTOP"), ("expiring", "SIGSTOP")]
+FROZEN = [pytest.param(kind, "SIGSTOP", marks=pytest.mark.extended) for kind in ADDRESSES]
+WAYS = [("sequenced", "SIGKILL"), *FROZEN]
 """After a kill the state is the same on both chains, except for a second signature."""
 WAYS_AGAIN = [*WAYS, ("expiring", "SIGKILL")]
 

@@ -91,7 +91,7 @@ async def finish(
             break
 
 
-@pytest.mark.parametrize("order_count", [20, pytest.param(MAX_ORDERS, marks=pytest.mark.long)])
+@pytest.mark.parametrize("order_count", [20, pytest.param(MAX_ORDERS, marks=pytest.mark.extended)])
 def test_many_orders_on_each_chain_are_paid_exactly_once_by_payers_that_keep_dying(
     in_shop: "InShop", folder: Path, evm: EvmScene, tron: TronScene, order_count: int
 ) -> None:

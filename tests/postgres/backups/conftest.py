@@ -1,7 +1,6 @@
 """Stores of back-ups: a folder, and a bucket of a real S3-compatible server."""
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -11,26 +10,21 @@ from pathlib import Path
 
 import pytest
 from tests.ports import find_port
+from tests.tools import require_tool
 
-BUILT = Path(__file__).parents[3] / "build/s3/versitygw"
 BUCKET = "wallet"
 FOLDER = "folder"
 S3 = "s3"
 TIMEOUT_S = 20.0
 
 
-def find_s3_server() -> Path | None:
-    """versitygw, which checks signatures and keeps objects in a folder. `scripts/setup --s3` builds it."""
-    named = Path(shutil.which("versitygw") or BUILT)
-    return named if named.exists() else None
-
-
 @pytest.fixture(scope="session")
 def s3_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The variables that lead to a server with an empty bucket."""
-    program = find_s3_server()
-    if program is None:
-        pytest.skip("no S3 server here: scripts/setup --s3 builds versitygw with Go")
+    """The variables that lead to a server with an empty bucket.
+
+    versitygw checks signatures and keeps objects in a folder.
+    """
+    program = require_tool("versitygw")
     root = tmp_path_factory.mktemp("s3")
     (root / BUCKET).mkdir()
     port = find_port()

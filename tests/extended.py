@@ -1,0 +1,118 @@
+"""Which tests are extended: `make test-all` runs them, `make test` does not.
+
+Rules:
+- A test is extended if its id begins with a row of `EXTENDED` and with none of `QUICK`, or if it has the
+  marker `extended`.
+- Without extended tests wanted, their files are not even imported.
+- `pytest PATH` without `-m` runs whatever is in the path, extended or not.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[1]
+QUICK_ALONE: Final = "not extended"
+"""The marker expression of `make test`."""
+EXTENDED: Final = {
+    "tests/bench/": "tools: the benchmarks",
+    "tests/browser/": "every look of every page, in two browsers",
+    "tests/callbacks/test_sender.py::test_ten_merchants_whose_endpoints_hang": "time-outs of many endpoints",
+    "tests/cells/test_carrying.py::test_a_c": "loops of kills",
+    "tests/cells/test_cell_move.py::test_a_killed": "loops of kills",
+    "tests/cells/test_cell_move.py::test_a_worker": "loops of kills",
+    "tests/cells/test_cell_move_dangers.py": "two servers",
+    "tests/cells/test_citus.py": "Citus",
+    "tests/cells/test_failover.py": "a standby",
+    "tests/cells/test_id_ranges.py::test_a_range_killed": "loops of kills",
+    "tests/cells/test_merchant_move_dangers.py::test_a_mover": "loops of kills",
+    "tests/cells/test_replication.py": "two servers",
+    "tests/cells/test_silent_cell.py": "two servers",
+    "tests/cells/test_versions.py": "PostgreSQL 15 to 17",
+    "tests/cells/test_wallet_pages.py::test_a_wallet_whose_cell_is_away": "two servers",
+    "tests/cells/test_wallet_pages.py::test_open_pages_of_other_cells": "two servers",
+    "tests/cells/test_workers.py::test_a_cell_whose_server_dies": "two servers",
+    "tests/cli/test_cell_move_users.py": "two servers",
+    "tests/cli/test_cell_moves.py::test_an_interrupted": "loops of kills",
+    "tests/cli/test_cells.py::test_an_added_cell_whose_command_was_killed": "loops of kills",
+    "tests/cli/test_cells_on_citus.py": "Citus",
+    "tests/cli/test_journey.py": "walks",
+    "tests/cli/test_migrations.py": "programs of several versions",
+    "tests/client/test_installed.py": "packaging of the Python client",
+    "tests/collections/": "tools: Postman and Bruno",
+    "tests/console/test_books.py::test_a_download": "large books",
+    "tests/console/test_odd_texts.py": "every text in every field of every page",
+    "tests/console/test_request.py::test_no_text": "every text in every field of every page",
+    "tests/crash/test_backups.py": "loops of kills",
+    "tests/crash/test_database_outages.py": "loops of kills",
+    "tests/crash/test_killed.py": "loops of kills",
+    "tests/crash/test_rolled_back.py": "loops of kills",
+    "tests/crash/test_two_processes.py": "loops of kills",
+    "tests/deposits/test_on_chains.py::test_a_long_gap": "long chains",
+    "tests/docs/test_code_blocks.py::test_the_printed": "other languages",
+    "tests/docs/test_operators_book.py": "the operators' page, typed in",
+    "tests/failover/": "Patroni",
+    "tests/handover/": "proxies, restarts under load",
+    "tests/journeys/test_failover.py": "a standby",
+    "tests/journeys/test_prometheus.py": "Prometheus",
+    "tests/notifications/test_cell_away.py": "two servers",
+    "tests/observability/test_alerts.py": "Prometheus",
+    "tests/observability/test_dashboards.py": "Prometheus",
+    "tests/openapi/test_schemathesis.py": "invented requests",
+    "tests/packaging/": "packaging and release",
+    "tests/postgres/backups/test_shipping.py::test_a_restore": "several restores",
+    "tests/postgres/backups/test_shipping.py::test_the_second": "several restores",
+    "tests/postgres/test_accounts.py": "users of the system",
+    "tests/postgres/test_migrations_under_load.py": "capacity of migrations",
+    "tests/postgres/test_other_postgres.py": "PostgreSQL 15 to 17",
+    "tests/postgres/test_pgbackrest.py": "PostgreSQL 15",
+    "tests/postgres/test_upgrade.py": "PostgreSQL 16",
+    "tests/processes/test_core_dumps.py": "users of the system",
+    "tests/processes/test_side_users.py": "users of the system",
+    "tests/processes/test_up.py::test_a_port": "starts of the whole service",
+    "tests/processes/test_up.py::test_a_second": "starts of the whole service",
+    "tests/processes/test_up.py::test_an_ordinary": "users of the system",
+    "tests/processes/test_up.py::test_it_says": "starts of the whole service",
+    "tests/processes/test_up.py::test_root": "users of the system",
+    "tests/processes/test_up.py::test_the_sides_end": "starts of the whole service",
+    "tests/processes/test_up.py::test_the_terminals": "starts of the whole service",
+    "tests/site/": "the documentation site",
+    "tests/test_cells_demo.py": "tools: the demonstration of cells",
+    "tests/test_demo.py": "tools: the demonstration",
+    "tests/test_install.py": "tools: the installation",
+    "tests/test_readme.py": "tools: the README",
+    "tests/test_setup.py": "tools: set-up",
+    "tests/test_test_command.py": "tools: the test commands",
+    "tests/tools/": "tools: outside programs",
+    "tests/withdrawals/test_real_chains.py": "loops of kills",
+}
+"""The beginnings of ids of extended tests, each with what the tests behind it are about."""
+QUICK: Final = (
+    # One journey for each site.
+    "tests/browser/test_wallet.py::test_a_customer_sees_money_arrive_and_decides_who_may_take_it",
+    "tests/browser/test_console_orders.py::test_two_people_approve_a_large_withdrawal_and_watch_it_being_paid_and_told",
+)
+"""The beginnings of ids of tests that belong to `make test` all the same."""
+
+
+def is_extended(test: str) -> bool:
+    """Whether the table says that a test is extended."""
+    return test.startswith(tuple(EXTENDED)) and not test.startswith(QUICK)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip files and folders in which every test is extended, if none of these is wanted."""
+    if config.getoption("markexpr") != QUICK_ALONE:
+        return None
+    path = collection_path.relative_to(ROOT).as_posix() + "/" * collection_path.is_dir()
+    holds_quick = any(test.startswith(path) for test in QUICK)
+    return True if path.startswith(tuple(EXTENDED)) and not holds_quick else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what the table names, before pytest selects by marker."""
+    for item in items:
+        if is_extended(item.nodeid):
+            item.add_marker(pytest.mark.extended)
