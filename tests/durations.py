@@ -1,8 +1,8 @@
 """Durations of tests: each run writes them to `build/test-durations.tsv`, slowest first.
 
 One line for each test: its id and the seconds of set-up, call and tear-down. `python -m tests.durations`
-prints the fifty slowest and the sum of each folder. A fixture of a whole file counts for the test that sets it
-up first.
+prints the fifty slowest and the sum of each folder. A fixture of a whole file counts for the test that sets
+it up first.
 """
 
 import sys
