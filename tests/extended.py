@@ -84,7 +84,7 @@ EXTENDED: Final = {
     "tests/test_readme.py": "tools: the README",
     "tests/test_setup.py": "tools: set-up",
     "tests/test_test_command.py": "tools: the test commands",
-    "tests/tools/": "tools: outside programs",
+    "tests/test_tools.py": "tools: outside programs",
     "tests/withdrawals/test_real_chains.py": "loops of kills",
 }
 """The beginnings of ids of extended tests, each with what the tests behind it are about."""

@@ -4,6 +4,7 @@ A module is imported when its command is used. The help of the whole program and
 first word need this table alone.
 """
 
+from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
@@ -144,8 +145,15 @@ class LazyCommand(TyperCommand):
         return self.load().make_context(*args, **kwargs)
 
     def load(self) -> Any:
-        """The command itself. Imports its module."""
-        module = import_module(f"{__package__}.{self._row.module}")
-        parent = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-        parent.add_typer(module.app, name=self._row.name if self._row.is_group else None)
-        return typer.main.get_group(parent).commands[self._row.name]
+        """The command itself."""
+        return _load_command(self._row)
+
+
+# Building a command costs more than most commands do: a process that runs several builds each once.
+@cache
+def _load_command(row: Row) -> Any:
+    """Import the module of a command and build the command."""
+    module = import_module(f"{__package__}.{row.module}")
+    parent = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+    parent.add_typer(module.app, name=row.name if row.is_group else None)
+    return typer.main.get_group(parent).commands[row.name]
