@@ -72,7 +72,7 @@ LANGUAGES = (
     ),
     Language(
         "typescript",
-        ("typescript",),
+        (),
         (PRETTIER, (*TSC, "tsconfig.json"), (*TSC, "tsconfig.test.json"), NODE_TEST),
         ((*TSC, "tsconfig.json"), ("{node}", "examples/quickstart.mjs")),
         npm=True,
