@@ -18,7 +18,7 @@ from tests.crash.shop import Shop, run
 from tests.handover.load import Load
 from tests.handover.platform import PROGRAM, WebProcess, furnish
 
-CONNECTIONS = 256
+CONNECTIONS = 128
 BALANCE = "getMerchantBalance"
 RunGroup = Callable[..., WebProcess]
 
@@ -75,7 +75,7 @@ def test_processes_are_replaced_under_load_without_a_failed_request(
         shop, client = await _open_shop(database_url, web)
         idle = Wire(client)
         assert (await client.ask(idle, BALANCE))["code"] == 200
-        load = Load(web.address, client, CONNECTIONS, pause_s=0.5)
+        load = Load(web.address, client, CONNECTIONS, pause_s=1.0)
         load.start()
         await load.until_more(CONNECTIONS)
         await asyncio.to_thread(_replace, web)
