@@ -150,17 +150,6 @@ def test_the_story_with_real_blocks_is_told_and_nothing_is_left(folder: Path) ->
     assert_nothing_is_left(folder)
 
 
-def test_ctrl_c_between_real_blocks_leaves_nothing(folder: Path) -> None:
-    with performance(folder, "--devnet") as demo:
-        read_until(demo, "making the database")
-        assert any("devnet" in user for user in users_of(folder).values())
-        demo.send_signal(signal.SIGINT)
-        rest, _ = demo.communicate(timeout=END_TIMEOUT_S)
-        assert demo.returncode == 130
-        assert "Traceback" not in rest
-    assert_nothing_is_left(folder)
-
-
 def test_the_whole_story_is_told_what_it_offers_works_and_ctrl_c_ends_it_quietly(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -235,9 +224,10 @@ def run_lines(said: str) -> None:
         assert '"usdtBalance":350,"kfbBalance":1538' in ran.stdout
 
 
-def test_ctrl_c_while_it_starts_leaves_nothing(folder: Path) -> None:
-    with performance(folder, "--exit") as demo:
+def test_ctrl_c_while_it_starts_beside_its_chains_leaves_nothing(folder: Path) -> None:
+    with performance(folder, "--devnet") as demo:
         read_until(demo, "starting PostgreSQL")
+        assert any("devnet" in user for user in users_of(folder).values())
         demo.send_signal(signal.SIGINT)
         time.sleep(0.1)
         demo.send_signal(signal.SIGINT)  # An impatient second one changes nothing.

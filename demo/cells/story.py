@@ -21,20 +21,20 @@ OPENING_KFB: Final = 1_000_000
 OPENING_ENTRIES: Final = 2
 """The funds and the customer."""
 ALICE: Final = "alice"
-PACE_S: Final = 0.02
 MAX_SWITCH_S: Final = 2.0
 RECOVERY_TIMEOUT_S: Final = 60.0
 
 
 class Lengths(NamedTuple):
-    """How long each part is watched, in seconds."""
+    """How long each part is watched, in seconds, and the time between two transfers of a connection."""
 
     watch_s: float
     outage_s: float
+    pace_s: float
 
 
-USUAL: Final = Lengths(4.0, 5.0)
-SHORT: Final = Lengths(1.0, 2.0)
+USUAL: Final = Lengths(4.0, 5.0, 0.02)
+SHORT: Final = Lengths(1.0, 2.0, 0.1)
 
 
 class CellsStory:
@@ -56,7 +56,7 @@ class CellsStory:
         self._start_service(first)
         self._add_cells(second)
         self._open_shops()
-        with Load(self._base_url, self._shops, PACE_S) as load:
+        with Load(self._base_url, self._shops, self._lengths.pace_s) as load:
             self._show_load(load)
             self._move(load, third)
             self._kill_third(load, third)
@@ -120,8 +120,9 @@ class CellsStory:
         tell = self._transcript
         tell.chapter("5. A steady load over HTTP", "transferFromMerchantToUser")
         tell.say(
-            "Two connections for each shop, each with a transfer every 20 ms. A transfer that is refused "
-            "with 50300 is sent again with the same mcOrderId until it is answered."
+            "Two connections for each shop, each with a transfer every "
+            f"{1000 * self._lengths.pace_s:.0f} ms. A transfer that is refused with 50300 is sent again with "
+            "the same mcOrderId until it is answered."
         )
         seen = load.watch(self._lengths.watch_s)
         self._tell(seen)
