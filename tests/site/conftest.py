@@ -1,6 +1,8 @@
-"""The documentation site, built once for all tests here, as `make site` builds it."""
+"""The documentation site, built once for all workers of a run, as `make site` builds it."""
 
+import fcntl
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -19,7 +21,19 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="package")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `site` and `documentation.zip`. A dead link ends the build, and so every test here."""
-    folder = tmp_path_factory.mktemp("documentation")
+    own = tmp_path_factory.getbasetemp()
+    # A worker's folder is in the folder of the run.
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "documentation"
+    shared.mkdir(exist_ok=True)
+    with (shared / "build.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (shared / "documentation.zip").exists():
+            build(shared)
+    return shared
+
+
+def build(folder: Path) -> None:
+    """Build the site into a folder."""
     done = subprocess.run(
         [sys.executable, "-m", "scripts.site", str(folder)],
         cwd=ROOT,
@@ -28,7 +42,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return folder
 
 
 @pytest.fixture
