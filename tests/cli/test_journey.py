@@ -72,9 +72,10 @@ def test_an_operator_opens_funds_prices_and_audits_a_merchant(terminal: Terminal
     assert "more than the available balance" in refused.stderr
     statement = terminal.run("book", "statement", "Shop", "--account", "merchant:USDT").stdout
     assert statement.splitlines()[1].endswith("USDT,1000,1000")
-    assert terminal.ask("book", "verify")["ok"] is True
     busy = terminal.run("up", "--port", "0", status=2)
     assert "in use by process" in busy.stderr
+    assert "ready" not in busy.stdout
+    assert terminal.ask("book", "verify")["ok"] is True
     log = (terminal.folder.parent / "up.log").read_text()
     assert "working" in log
     assert made["appSecret"] not in log

@@ -82,8 +82,23 @@ def _wait_for_checkpoints(service: Service) -> Path:
 
 
 @as_root
-def test_both_sides_of_roots_service_are_users_of_their_own_without_roots_rights(service: Service) -> None:
+def test_both_sides_of_roots_service_are_users_of_their_own_and_reach_only_what_is_theirs(
+    service: Service,
+) -> None:
+    create_key(service.data / "keys", "ERC20", PASSPHRASE, cost=2)
+    passphrase = service.data.parent / "passphrase"
+    passphrase.write_text(PASSPHRASE)
+    passphrase.chmod(0o600)
     service.start()
+    both_have_no_right_of_roots(service)
+    the_web_side_reaches_nothing_that_is_not_its_own(service, passphrase)
+    the_worker_side_reaches_its_keys_and_nothing_of_roots(service, passphrase)
+    commands_of_roots_work_beside_it(service)
+    assert service.stop() == 0
+
+
+def both_have_no_right_of_roots(service: Service) -> None:
+    """Three users: of the web side, of the worker side, and PostgreSQL's."""
     web, worker = service.side("serve"), service.side("work")
     uids = [_ids(pid, "Uid") for pid in (web, worker, service.postmaster())]
     assert all(len(uid) == 1 for uid in uids)
@@ -91,18 +106,11 @@ def test_both_sides_of_roots_service_are_users_of_their_own_without_roots_rights
     assert 0 not in set.union(*uids)
     assert [_capabilities(pid) for pid in (web, worker)] == [0, 0]
     assert _answers(service)
-    assert service.stop() == 0
 
 
-@as_root
-def test_the_web_side_reaches_nothing_that_is_the_workers_or_roots(service: Service) -> None:
-    keys = service.data / "keys"
-    create_key(keys, "ERC20", PASSPHRASE, cost=2)
-    passphrase = service.data.parent / "passphrase"
-    passphrase.write_text(PASSPHRASE)
-    passphrase.chmod(0o600)
-    service.start()
-    web, worker = _user_of(service.side("serve")), _user_of(service.side("work"))
+def the_web_side_reaches_nothing_that_is_not_its_own(service: Service, passphrase: Path) -> None:
+    """Neither the worker's files nor root's. It may read checkpoints, and write nothing."""
+    web, keys = _user_of(service.side("serve")), service.data / "keys"
     checkpoint = _wait_for_checkpoints(service)
 
     closed = [keys / "ERC20.json", keys / "signed.jsonl", passphrase, service.data / "checkpoint.key"]
@@ -117,19 +125,18 @@ def test_the_web_side_reaches_nothing_that_is_the_workers_or_roots(service: Serv
     assert not _can(web, "touch", service.data / "made")
     assert not _can(web, "kill", "-0", service.side("work"))
 
-    # The worker side can read its keystore, and otherwise no more of root's and PostgreSQL's files than the
-    # web side.
-    assert _can(worker, "cat", keys / "signed.jsonl")
-    assert _can(worker, "test", "-w", checkpoint)
+
+def the_worker_side_reaches_its_keys_and_nothing_of_roots(service: Service, passphrase: Path) -> None:
+    """It can read its keystore, and otherwise no more of root's and PostgreSQL's files than the web side."""
+    worker = _user_of(service.side("work"))
+    assert _can(worker, "cat", service.data / "keys" / "signed.jsonl")
+    assert _can(worker, "test", "-w", _wait_for_checkpoints(service))
     for path in (service.data / "postgres.password", service.data / "postgres" / "PG_VERSION", passphrase):
         assert not _can(worker, "cat", path), path
-    assert service.stop() == 0
 
 
-@as_root
-def test_commands_of_roots_work_beside_it_and_what_they_make_stays_the_workers(service: Service) -> None:
-    create_key(service.data / "keys", "ERC20", PASSPHRASE, cost=2)
-    service.start()
+def commands_of_roots_work_beside_it(service: Service) -> None:
+    """What they make is the worker's."""
     worker = _user_of(service.side("work"))
     create_key(service.data / "keys", "TRC20", PASSPHRASE, cost=2)
     assert _can(worker, "cat", service.data / "keys" / "TRC20.json")
@@ -141,7 +148,6 @@ def test_commands_of_roots_work_beside_it_and_what_they_make_stays_the_workers(s
         check=False,
     )
     assert told.returncode == 0, told.stderr
-    assert service.stop() == 0
 
 
 @as_root
@@ -152,8 +158,8 @@ def test_roots_folder_works_for_an_ordinary_user_once_it_is_his(service: Service
 
     subprocess.run(["chown", "-R", "65534:65534", str(service.data.parent)], check=True)
     ordinary = become(NOBODY, keep_search=not can_read(NOBODY, [Path(PROGRAM)]))
-    # Root runs it once in between. The data and all new files still belong to the user.
-    for before in (ordinary, None, ordinary):
+    # Root runs it once more before. The data and all new files still belong to the user.
+    for before in (None, ordinary):
         service.start(before=before)
         assert {_user_of(service.side(side)).account.uid for side in ("serve", "work")} == {NOBODY.uid}
         assert _answers(service)
@@ -177,6 +183,8 @@ def test_a_folder_closed_to_all_others_lends_the_web_side_no_right_to_read(servi
     assert list(lent.glob("*.jsonl"))
     assert archive.samefile(service.data / "archive")
     assert _answers(service)
+    assert Path(f"/proc/{service.postmaster()}").stat().st_uid != 0
+    assert stat.S_IMODE(service.data.parent.stat().st_mode) == 0o700
     assert service.stop() == 0
 
 

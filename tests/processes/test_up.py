@@ -46,46 +46,6 @@ def _insist_nothing_left(service: Service) -> None:
     assert not (service.data / "postgres" / "postmaster.pid").exists()
 
 
-def test_it_says_where_it_answers_refuses_a_second_and_leaves_nothing(service: Service) -> None:
-    service.start()
-
-    assert [line for line in service.said if line.startswith("ready")] == [f"ready: {service.url}"]
-    assert service.url.startswith("http://127.0.0.1:")
-    assert _balance(service)["code"] == 200
-    assert len(service.look()) > 5
-
-    second = subprocess.run(
-        service.command(), env=service.environment(), capture_output=True, text=True, timeout=30
-    )
-    assert second.returncode != 0
-    assert f"in use by process {service.pid}" in second.stderr
-    assert "ready" not in second.stdout
-    assert _balance(service)["code"] == 200
-
-    assert service.stop() == 0
-    _insist_nothing_left(service)
-
-
-def test_a_second_start_finds_everything_in_a_path_with_a_space_too(service: Service) -> None:
-    spaced = service.data.parent / "my wallet's data"
-    service.data.rename(spaced)
-    service.data = spaced
-    client = Client("", service.app_key, service.secret)
-
-    async def credit(order: str) -> None:
-        client.host, client.port = "127.0.0.1", service.port
-        await client.learn_address()
-        await client.credit_all([order])
-
-    for _ in range(2):
-        service.start()
-        run(credit("kept"))
-        assert service.stop() == 0
-        _insist_nothing_left(service)
-    first, again = client.answers["kept"]
-    assert first == again
-
-
 def test_a_new_folder_becomes_a_service(service: Service) -> None:
     shutil.rmtree(service.data)
 
@@ -269,19 +229,6 @@ def ordinary() -> Iterator[Service]:
     finally:
         made.end()
         shutil.rmtree(parent)
-
-
-@pytest.mark.skipif(not IS_ROOT, reason="only root has another user run its database")
-def test_root_runs_it_under_a_folder_closed_to_all_others(service: Service) -> None:
-    service.data.parent.chmod(0o700)
-
-    service.start()
-
-    assert _balance(service)["code"] == 200
-    assert Path(f"/proc/{service.postmaster()}").stat().st_uid != 0
-    assert stat.S_IMODE(service.data.parent.stat().st_mode) == 0o700
-    assert service.stop() == 0
-    _insist_nothing_left(service)
 
 
 def test_pauses_between_starts_grow_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
