@@ -12,7 +12,7 @@ from tests.folders import make_folder
 from tests.ports import find_port
 
 BLOCKS = list(list_blocks(PAGE.read_text(encoding="utf-8")))
-ONE_MACHINE = ("one machine", "back-up")
+ONE_MACHINE, BACKUP = "one machine", "back-up"
 SERVICES = "services"
 
 
@@ -46,15 +46,17 @@ def type_in(terminal: Terminal, journey: str) -> list[str]:
         terminal.close()
 
 
-@pytest.mark.parametrize("journey", ONE_MACHINE)
-def test_the_blocks_of_a_journey_work_one_after_the_other(folder: Path, journey: str) -> None:
-    """One machine: from `up` to a merchant with money. Back-up: from its key to a rehearsed restore."""
+def test_one_machine_from_up_to_a_merchant_with_money_and_then_from_a_backups_key_to_a_rehearsed_restore(
+    folder: Path,
+) -> None:
+    """The back-up is of the same machine: its service is stopped, and starts again with back-ups."""
     (folder / "backup").mkdir()
     (folder / "etc").mkdir()
     folders = {"/srv/wallet": folder / "srv", "/mnt/backup": folder / "backup", "/etc/wallet": folder / "etc"}
-    said = type_in(Terminal(folder, folders, WALLET_PORT="0"), journey)
-    assert len(said) > 2
+    said = type_in(Terminal(folder, folders, WALLET_PORT="0"), ONE_MACHINE)
+    assert len(said) > 5
     assert any("password: " in text for text in said), "the first operator's password is printed"
+    assert len(type_in(Terminal(folder, folders, WALLET_PORT="0"), BACKUP)) > 3
 
 
 def test_services_on_a_postgresql_of_ones_own_from_roles_to_a_merchant_with_money(
@@ -79,7 +81,7 @@ def test_services_on_a_postgresql_of_ones_own_from_roles_to_a_merchant_with_mone
 
 def test_every_marked_block_belongs_to_a_journey_that_is_tried() -> None:
     named = {journey for block in BLOCKS if block.how for journey in block.journeys}
-    assert named == {*ONE_MACHINE, SERVICES}
+    assert named == {ONE_MACHINE, BACKUP, SERVICES}
 
 
 def test_what_is_said_not_to_be_run_is_not_marked_to_be_run() -> None:
