@@ -6,13 +6,15 @@ chain is. A point is `before` or `after`, then a method of the chain or of the s
 
 import asyncio
 import json
-from collections.abc import Sequence
+import os
+import signal
+from collections import Counter
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.cold.cold_scene import open_real
 from tests.roles import as_worker
-from tests.withdrawals.killable_payer import KillPoint
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.chains.evm.chain import EvmChain
@@ -25,6 +27,29 @@ from merchant_wallet.processes.cold import open_side
 ROUNDS = 200
 PAUSE_S = 0.05
 STORED = ("reserve", "store_signed", "end")
+
+Answer = TypeVar("Answer")
+
+
+class KillPoint:
+    """Sends this process the signal at the given point. A stopped process may be resumed."""
+
+    def __init__(self, point: str, signal_name: str) -> None:
+        self.point = point
+        self.signal = signal.Signals[signal_name]
+        self.seen: Counter[str] = Counter()
+
+    def __call__(self, here: str) -> None:
+        self.seen[here] += 1
+        number = self.seen[here]
+        if self.point == (here if number == 1 else f"{here} {number}"):
+            os.kill(os.getpid(), self.signal)
+
+    async def around(self, what: str, asked: Awaitable[Answer]) -> Answer:
+        self(f"before {what}")
+        answer = await asked
+        self(f"after {what}")
+        return answer
 
 
 class KillableChain:

@@ -1,53 +1,41 @@
-"""Starts a payer in its own process and waits until it is killed or frozen at a given point."""
+"""Runs a payer until it is killed or frozen at a given point."""
 
 import asyncio
 import signal
 from typing import TYPE_CHECKING
 
-from tests import fork_server
-from tests.fork_server import STOPPED
+from tests.crash_points import Program
+from tests.fork_server import fork_program
+from tests.withdrawals.killable_payer import at, pay
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import Shop
 
-
-class ForkedProcess:
-    """A payer in its own process that is killed or frozen at the point."""
-
-    def __init__(self, shop: "Shop", point: str, sent: str, where: str) -> None:
-        self.process = fork_server.fork_program(
-            "tests.withdrawals.killable_payer",
-            shop.url,
-            shop.book_url,
-            str(shop.clock.now_ms),
-            point,
-            sent,
-            where,
-        )
-        self.sent = signal.Signals[sent]
-        self.point = point
-
-    async def run_to_point(self) -> None:
-        """Wait until the process is dead or frozen. It must not end normally before."""
-        wanted = STOPPED if self.sent == signal.SIGSTOP else -self.sent
-        assert await asyncio.to_thread(self.process.wait_for_state) == wanted, (
-            f"it never came to {self.point}"
-        )
-
-    async def resume(self) -> None:
-        """Resume a frozen process, and wait for its end."""
-        if self.sent == signal.SIGSTOP:
-            self.process.resume()
-            assert await asyncio.to_thread(self.process.wait_for_state) == 0
-
-    def end(self) -> None:
-        self.process.end()
+KILLED, FROZEN = "killed", "frozen"
 
 
-async def meet(shop: "Shop", point: str, sent: str, where: str) -> ForkedProcess:
-    child = ForkedProcess(shop, point, sent, where)
-    shop.closing.callback(child.end)
-    await child.run_to_point()
-    # Later than every time that it can have stored.
+async def meet(shop: "Shop", point: str, end: str, where: str) -> Program:
+    """A payer that is killed or frozen at the point. It must not end before."""
+    payer, work = Program(at(point)), pay(shop.url, shop.book_url, shop.clock.now_ms, where)
+    if end == FROZEN:
+        await shop.closing.enter_async_context(payer.frozen(work))
+    else:
+        assert await payer.run_to_death(work), f"it never came to {point}"
+    _pass_time(shop)
+    return payer
+
+
+async def kill_process(shop: "Shop", point: str, where: str) -> None:
+    """A payer in a process of its own, which is killed at the point."""
+    told = (shop.url, shop.book_url, str(shop.clock.now_ms), point, where)
+    child = fork_program("tests.withdrawals.killable_payer", *told)
+    try:
+        assert await asyncio.to_thread(child.wait_for_state) == -signal.SIGKILL, f"it never came to {point}"
+    finally:
+        child.end()
+    _pass_time(shop)
+
+
+def _pass_time(shop: "Shop") -> None:
+    """Later than every time that the payer can have stored."""
     shop.clock.advance(60_000)
-    return child

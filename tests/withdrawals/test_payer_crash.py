@@ -7,7 +7,8 @@ order. It goes on with what it knew before.
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.withdrawals.killed_payer import ForkedProcess, meet
+from tests.crash_points import Program
+from tests.withdrawals.killed_payer import FROZEN, KILLED, kill_process, meet
 
 from merchant_wallet.base.addresses import SANDBOX_FAILING, format_address, parse_address
 
@@ -21,11 +22,10 @@ if TYPE_CHECKING:
 COIN = 1_000_000
 
 
-@pytest.fixture(params=["in_apart_shop", pytest.param("in_shop_of_one_database", marks=pytest.mark.extended)])
-def in_shop(request: pytest.FixtureRequest) -> "InShop":
-    """Each test runs in both layouts. An apart cell has all steps of one database, and more."""
-    found: InShop = request.getfixturevalue(request.param)
-    return found
+@pytest.fixture
+def in_shop(in_apart_shop: "InShop") -> "InShop":
+    """An apart cell has all steps of one database, and more."""
+    return in_apart_shop
 
 
 ADDRESSES = {
@@ -52,10 +52,12 @@ AGAIN_POINTS = ["before build", "after build", "before broadcast 2", "after broa
 """Where a stuck transfer is replaced, or an expired one is signed again."""
 END_POINTS = ["before Settle", "after Settle", "after release"]
 FAILED_POINTS = ["after judge", "before Fail", "before Refund", "after Refund", "after release"]
-FROZEN = [pytest.param(kind, "SIGSTOP", marks=pytest.mark.extended) for kind in ADDRESSES]
-WAYS = [("sequenced", "SIGKILL"), *FROZEN]
+WAYS = [
+    ("sequenced", KILLED),
+    *(pytest.param(kind, FROZEN, marks=pytest.mark.extended) for kind in ADDRESSES),
+]
 """After a kill the state is the same on both chains, except for a second signature."""
-WAYS_AGAIN = [*WAYS, ("expiring", "SIGKILL")]
+WAYS_AGAIN = [*WAYS, ("expiring", KILLED)]
 
 
 async def finish(shop: "Shop", payer: "Payer", chain: "FakeChain", order: "Withdrawal") -> int:
@@ -69,100 +71,113 @@ async def finish(shop: "Shop", payer: "Payer", chain: "FakeChain", order: "Withd
     return await shop.status(order)
 
 
-async def see_paid_once(
-    shop: "Shop", chain: "FakeChain", order: "Withdrawal", child: ForkedProcess, payer: "Payer"
-) -> None:
-    """Finish the order, resume a frozen child, mine more blocks: there must be exactly one transfer."""
-    assert await finish(shop, payer, chain, order) == 2
-    await child.resume()
-    for _ in range(3):
-        chain.mine(3)
-        shop.clock.advance(60_000)
+async def resume(shop: "Shop", chain: "FakeChain", late: Program, end: str) -> None:
+    """Let a frozen payer go on, and mine more blocks."""
+    if end == FROZEN:
+        assert await late.resume() is None
+    chain.mine(6)
+    shop.clock.advance(60_000)
+
+
+class Paid:
+    """The orders of a chain that must be paid, each exactly once."""
+
+    def __init__(self, shop: "Shop", chain: "FakeChain") -> None:
+        self.shop, self.chain = shop, chain
+        self.arrived: dict[int, list[int]] = {}
+
+    async def see(self, order: "Withdrawal", late: Program, end: str, payer: "Payer") -> None:
+        """Finish the order, resume a frozen payer, mine more blocks: there must be exactly one transfer."""
+        shop = self.shop
+        self.arrived[order.order_id] = [order.arrival_units]
+        assert await finish(shop, payer, self.chain, order) == 2
+        await resume(shop, self.chain, late, end)
         await shop.turn(payer)
-    assert chain.paid() == {order.order_id: [order.arrival_units]}
-    assert await shop.rows("select count(*) from entry where kind = 'settle'") == [(1,)]
-    assert await shop.rows("select status, is_queued from withdrawal") == [(2, True)]
-    assert await shop.rows("select phase from payout") == [("closed",)]
-    assert await shop.rows("select frozen_ms from hot_wallet where frozen_ms is not null") == []
-    assert (await shop.balances()).get("hold:USDT", 0) == 0
+        assert self.chain.paid() == self.arrived
+        count = len(self.arrived)
+        assert await shop.rows("select count(*) from entry where kind = 'settle'") == [(count,)]
+        assert await shop.rows("select status, is_queued from withdrawal") == [(2, True)] * count
+        assert await shop.rows("select phase from payout") == [("closed",)] * count
+        assert await shop.rows("select frozen_ms from hot_wallet where frozen_ms is not null") == []
+        assert (await shop.balances()).get("hold:USDT", 0) == 0
 
 
-@pytest.mark.parametrize(("kind", "sent"), WAYS)
-@pytest.mark.parametrize("point", FIRST_POINTS)
+@pytest.mark.parametrize(("kind", "end"), WAYS)
 def test_a_payer_ended_before_or_while_it_sends_pays_the_order_once(
-    in_shop: "InShop", point: str, kind: str, sent: str
+    in_shop: "InShop", kind: str, end: str
 ) -> None:
     async def scenario(shop: "Shop") -> None:
-        order, chain = await shop.order(10 * COIN, ADDRESSES[kind]), shop.fake(kind)
-        child = await meet(shop, point, sent, str(shop.folder))
-        # The nodes forget what the dead payer sent, so it must be sent again.
-        chain.drop_pool()
-        await see_paid_once(shop, chain, order, child, shop.payer(chains=shop.fakes()))
+        chain = shop.fake(kind)
+        paid = Paid(shop, chain)
+        for point in FIRST_POINTS:
+            order = await shop.order(10 * COIN, ADDRESSES[kind])
+            late = await meet(shop, point, end, str(shop.folder))
+            # The nodes forget what the dead payer sent, so it must be sent again.
+            chain.drop_pool()
+            await paid.see(order, late, end, shop.payer(chains=shop.fakes()))
 
     in_shop(scenario)
 
 
-@pytest.mark.parametrize(("kind", "sent"), WAYS_AGAIN)
-@pytest.mark.parametrize("point", AGAIN_POINTS)
+@pytest.mark.parametrize(("kind", "end"), WAYS_AGAIN)
 def test_a_payer_ended_while_it_signs_again_pays_the_order_once(
-    in_shop: "InShop", point: str, kind: str, sent: str
+    in_shop: "InShop", kind: str, end: str
 ) -> None:
     async def scenario(shop: "Shop") -> None:
-        order, chain = await shop.order(10 * COIN, ADDRESSES[kind]), shop.fake(kind)
-        payer = shop.payer(chains=shop.fakes())
-        await shop.turn(payer)
-        # Its fee is too low from now on: the transaction gets stuck or expires.
-        chain.set(fee=1_100)
-        chain.mine(7)
-        shop.clock.advance(60_000)
-        child = await meet(shop, point, sent, str(shop.folder))
-        chain.set(fee=1_000)
-        await see_paid_once(shop, chain, order, child, payer)
+        chain, payer = shop.fake(kind), shop.payer(chains=shop.fakes())
+        paid = Paid(shop, chain)
+        for point in AGAIN_POINTS:
+            order = await shop.order(10 * COIN, ADDRESSES[kind])
+            await shop.turn(payer)
+            # Its fee is too low from now on: the transaction gets stuck or expires.
+            chain.set(fee=1_100)
+            chain.mine(7)
+            shop.clock.advance(60_000)
+            late = await meet(shop, point, end, str(shop.folder))
+            chain.set(fee=1_000)
+            await paid.see(order, late, end, payer)
 
     in_shop(scenario)
 
 
-@pytest.mark.parametrize(("kind", "sent"), WAYS)
-@pytest.mark.parametrize("point", END_POINTS)
-def test_a_payer_ended_while_it_settles_settles_once(
-    in_shop: "InShop", point: str, kind: str, sent: str
-) -> None:
+@pytest.mark.parametrize(("kind", "end"), WAYS)
+def test_a_payer_ended_while_it_settles_settles_once(in_shop: "InShop", kind: str, end: str) -> None:
     async def scenario(shop: "Shop") -> None:
-        order, chain = await shop.order(10 * COIN, ADDRESSES[kind]), shop.fake(kind)
-        payer = shop.payer(chains=shop.fakes())
-        await shop.turn(payer)
-        chain.mine(3)
-        shop.clock.advance(60_000)
-        child = await meet(shop, point, sent, str(shop.folder))
-        await see_paid_once(shop, chain, order, child, payer)
+        chain, payer = shop.fake(kind), shop.payer(chains=shop.fakes())
+        paid = Paid(shop, chain)
+        for point in END_POINTS:
+            order = await shop.order(10 * COIN, ADDRESSES[kind])
+            await shop.turn(payer)
+            chain.mine(3)
+            shop.clock.advance(60_000)
+            late = await meet(shop, point, end, str(shop.folder))
+            await paid.see(order, late, end, payer)
 
     in_shop(scenario)
 
 
-@pytest.mark.parametrize(("kind", "sent"), WAYS)
-@pytest.mark.parametrize("point", FAILED_POINTS)
+@pytest.mark.parametrize(("kind", "end"), WAYS)
 def test_a_payer_ended_while_it_gives_an_order_up_refunds_it_once(
-    in_shop: "InShop", point: str, kind: str, sent: str
+    in_shop: "InShop", kind: str, end: str
 ) -> None:
     async def scenario(shop: "Shop") -> None:
-        order, chain = await shop.order(10 * COIN, ADDRESSES[kind]), shop.fake(kind)
-        payer = shop.payer(chains=shop.fakes())
-        chain.set(reverting=[parse_address(order.chain, order.address).hex()])
-        await shop.turn(payer)
-        chain.mine(3)
-        shop.clock.advance(60_000)
-        child = await meet(shop, point, sent, str(shop.folder))
-        # From here on a transfer would succeed: signing again would pay an order that was refunded.
-        chain.set(reverting=[])
-        assert await finish(shop, payer, chain, order) == 6
-        await child.resume()
-        chain.mine(6)
-        shop.clock.advance(60_000)
-        await shop.turn(payer)
-        assert chain.paid() == {}
-        assert await shop.rows("select phase from payout") == [("closed",)]
-        assert await shop.rows("select count(*) from entry where kind = 'refund'") == [(1,)]
-        assert await shop.balances() == {"merchant:USDT": 1000 * COIN, "adjustment:USDT": -1000 * COIN}
+        chain, payer = shop.fake(kind), shop.payer(chains=shop.fakes())
+        for count, point in enumerate(FAILED_POINTS, 1):
+            order = await shop.order(10 * COIN, ADDRESSES[kind])
+            chain.set(reverting=[parse_address(order.chain, order.address).hex()])
+            await shop.turn(payer)
+            chain.mine(3)
+            shop.clock.advance(60_000)
+            late = await meet(shop, point, end, str(shop.folder))
+            # From here on a transfer would succeed: signing again would pay an order that was refunded.
+            chain.set(reverting=[])
+            assert await finish(shop, payer, chain, order) == 6
+            await resume(shop, chain, late, end)
+            await shop.turn(payer)
+            assert chain.paid() == {}
+            assert await shop.rows("select phase from payout") == [("closed",)] * count
+            assert await shop.rows("select count(*) from entry where kind = 'refund'") == [(count,)]
+            assert await shop.balances() == {"merchant:USDT": 1000 * COIN, "adjustment:USDT": -1000 * COIN}
 
     in_shop(scenario)
 
@@ -175,9 +190,19 @@ def test_a_payer_killed_on_the_sandboxs_chains_ends_the_order_as_its_recipient_h
         fails = point == "before Refund"
         address = format_address("TRC20", SANDBOX_FAILING) if fails else ADDRESSES["expiring"]
         order = await shop.order(10 * COIN, address)
-        await meet(shop, point, "SIGKILL", "sandbox")
+        await meet(shop, point, KILLED, "sandbox")
         assert await shop.pay(shop.payer(), order) == (6 if fails else 2)
         assert len(await shop.transfers()) == 1
+
+    in_shop(scenario)
+
+
+def test_an_order_whose_payers_process_is_killed_is_paid_once(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, chain = await shop.order(10 * COIN, ADDRESSES["sequenced"]), shop.fake("sequenced")
+        await kill_process(shop, "after broadcast", str(shop.folder))
+        assert await finish(shop, shop.payer(chains=shop.fakes()), chain, order) == 2
+        assert chain.paid() == {order.order_id: [order.arrival_units]}
 
     in_shop(scenario)
 
@@ -189,7 +214,7 @@ def test_an_order_that_a_killed_payer_took_up_is_paid_though_its_merchant_is_sus
     async def scenario(shop: "Shop") -> None:
         order, chain = await shop.order(10 * COIN, ADDRESSES["sequenced"]), shop.fake("sequenced")
         payer = shop.payer(chains=shop.fakes())
-        await meet(shop, point, "SIGKILL", str(shop.folder))
+        await meet(shop, point, KILLED, str(shop.folder))
         await shop.suspend()
         if point == "after claim":
             # The book had not taken it up: it waits for the merchant, and rests between two looks.
