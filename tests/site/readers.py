@@ -20,6 +20,8 @@ NEEDS: Final = {
     "java": ("javac", "curl"),
 }
 """The tools that a language's page asks for."""
+MAVEN_REPOSITORY: Final = Path(__file__).parents[2] / "build" / "maven"
+"""Kept from run to run: Maven loads dozens of its own plugins."""
 OURS: Final = ("MERCHANT_", "WALLET_", "PYTHON", "VIRTUAL_ENV")
 """Variables of this test run, which a reader does not have."""
 _BLOCK: Final = re.compile(r'<div class="language-(\w+) highlight">.*?<code[^>]*>(.*?)</code>', re.S)
@@ -49,7 +51,7 @@ class Reader:
             "PATH": ":".join(places),
             "COMPOSER_ALLOW_SUPERUSER": "1",
             "COMPOSER_HOME": str(self.folder.parent / "composer"),
-            "MAVEN_OPTS": f"-Dmaven.repo.local={self.folder.parent / 'm2'}",
+            "MAVEN_OPTS": f"-Dmaven.repo.local={MAVEN_REPOSITORY} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "GOFLAGS": "-mod=mod",
             "GOPROXY": "off",
         }
