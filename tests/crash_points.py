@@ -17,7 +17,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
@@ -113,6 +113,19 @@ class Program:
                     raise
             finally:
                 await self._close()
+        return self.is_dead
+
+    def run_command(self, command: Callable[[], object]) -> bool:
+        """Run a command, with its event loops, until it is killed. False if it came to its end before."""
+        with _steps_are_watched():
+            try:
+                copy_context().run(lambda: (_program.set(self), command()))
+            except BaseException:
+                if not self.is_dead:
+                    raise
+            finally:
+                for connection in self._connections:
+                    connection.pgconn.finish()
         return self.is_dead
 
     @asynccontextmanager

@@ -13,7 +13,8 @@ from tests.cells.layout import Layout
 from tests.cells.moved import Load, has_answers
 from tests.conftest import FAR
 from tests.crash.shop import COIN, Shop, eventually, open_shop
-from tests.fork_server import ForkedProcess, fork_program
+from tests.crash_points import Point, Program, run_killed
+from tests.fork_server import fork_program
 
 from merchant_wallet.base.cells import DEFAULT_CELL_NAME
 from merchant_wallet.base.db import connect, connect_sync
@@ -167,19 +168,27 @@ async def under_load(book: MovableBook) -> AsyncIterator[Load]:
     await book.verify()
 
 
-async def stop_mover(book: MovableBook, text: str, earlier: int, cell: str = FAR) -> None:
-    """Move the book in a process that kills itself before a statement."""
-    child = fork_mover(book, text, earlier, signal.SIGKILL, cell)
+async def stop_mover(book: MovableBook, point: Point, cell: str = FAR) -> None:
+    """Move the book until the mover is killed at the point."""
+    work = move_to(book.layout.url, book.merchant_id, cell)
+    assert await run_killed(work, point.make_test()), f"the mover never came to {point}"
+
+
+@asynccontextmanager
+async def frozen_mover(book: MovableBook, point: Point) -> AsyncIterator[Program]:
+    """A mover that is frozen at the point."""
+    async with Program(point.make_test()).frozen(move_to(book.layout.url, book.merchant_id, FAR)) as late:
+        yield late
+
+
+async def kill_mover(book: MovableBook, point: Point, cell: str = FAR) -> None:
+    """Move the book in a process of its own that kills itself at the point."""
+    values = (point.text, str(point.earlier), book.layout.url, str(book.merchant_id), cell)
+    child = fork_program("tests.cells.killable_book_mover", *values)
     try:
         assert await asyncio.to_thread(child.wait_for_state) == -signal.SIGKILL
     finally:
         child.end()
-
-
-def fork_mover(book: MovableBook, text: str, earlier: int, signal_no: int, cell: str = FAR) -> ForkedProcess:
-    """Move the book in a process that sends itself a signal before a statement."""
-    values = (text, str(earlier), str(signal_no), book.layout.url, str(book.merchant_id), cell)
-    return fork_program("tests.cells.killable_book_mover", *values)
 
 
 def list_tables_with_merchants(cell: psycopg.Connection) -> list[str]:

@@ -1,10 +1,10 @@
-"""A mover of a book that kills or stops itself before a given statement. Tests start it."""
+"""The points where a mover of a book is killed, and a mover that kills itself at one. Tests start it."""
 
 import asyncio
 from typing import Final
 
 from tests.cells.book_moved import move_to
-from tests.cells.killable_mover import Point, stop_before
+from tests.crash_points import OwnProcess, Point
 
 POINTS: Final = (
     Point("insert into merchant_move"),
@@ -40,7 +40,7 @@ LATE_POINTS: Final = (
 """After the decision."""
 
 
-def main(text: str, earlier: str, signal_no: str, home_url: str, merchant_id: str, cell: str) -> None:
+def main(text: str, earlier: str, home_url: str, merchant_id: str, cell: str) -> None:
     """What the fork server runs."""
-    stop_before(Point(text, int(earlier)), int(signal_no))
-    asyncio.run(move_to(home_url, int(merchant_id), cell))
+    mover = OwnProcess(Point(text, int(earlier)).make_test())
+    asyncio.run(mover.run_to_death(move_to(home_url, int(merchant_id), cell)))

@@ -1,23 +1,10 @@
-"""A mover that kills or stops itself before a given statement. Tests start it."""
+"""The points where a mover of a cell is killed, and a mover that kills itself at one. Tests start it."""
 
 import asyncio
-import os
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from tests.cells.moved import move_to
-
-from merchant_wallet.base import db
-
-
-class Point(NamedTuple):
-    """A statement, by a part of its text, and how often it was begun before."""
-
-    text: str
-    earlier: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.text} ({self.earlier})"
-
+from tests.crash_points import OwnProcess, Point
 
 POINTS: Final = (
     Point("insert into cell_move"),
@@ -53,30 +40,7 @@ LATE_POINTS: Final = (
 """After the decision."""
 
 
-def _read_text(query: Any, connection: Any) -> str:
-    if isinstance(query, bytes):
-        return query.decode()
-    return query if isinstance(query, str) else str(query.as_string(connection))
-
-
-def stop_before(point: Point, signal_no: int) -> None:
-    """Have this process send itself a signal before a statement."""
-    execute = db.Cursor.execute
-    count = 0
-
-    async def killable(self: db.Cursor, query: Any, *arguments: Any, **options: Any) -> Any:
-        nonlocal count
-        text = _read_text(query, self.connection)
-        if point.text in text:
-            count += 1
-            if count == point.earlier + 1:
-                os.kill(os.getpid(), signal_no)
-        return await execute(self, query, *arguments, **options)
-
-    db.Cursor.execute = killable  # type: ignore[method-assign]  # in the killed process alone
-
-
-def main(text: str, earlier: str, signal_no: str, home_url: str, new_url: str) -> None:
+def main(text: str, earlier: str, home_url: str, new_url: str) -> None:
     """What the fork server runs."""
-    stop_before(Point(text, int(earlier)), int(signal_no))
-    asyncio.run(move_to(home_url, new_url))
+    mover = OwnProcess(Point(text, int(earlier)).make_test())
+    asyncio.run(mover.run_to_death(move_to(home_url, new_url)))

@@ -4,18 +4,18 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable
 
+from tests.cells.killable import ACTIONS
+from tests.crash_points import at_step, run_killed
 from tests.fork_server import fork_program
 
 MAX_STEPS = 60
+WITH_SIGNAL = "before 3"
+"""Here the program is a process of its own, which is killed by a signal."""
 
 
-async def run_program(action: str, point: str, home_url: str, cell_url: str, *arguments: object) -> int | str:
-    """Run an action in its own process. Returns its exit status."""
-    child = fork_program("tests.cells.killable", action, point, home_url, cell_url, *map(str, arguments))
-    try:
-        return await asyncio.to_thread(child.wait_for_state)
-    finally:
-        child.end()
+async def run_program(action: str, home_url: str, cell_url: str, *arguments: object) -> None:
+    """Run an action to its end."""
+    await ACTIONS[action](home_url, cell_url, *map(str, arguments))
 
 
 async def kill_at_each_step(
@@ -27,9 +27,18 @@ async def kill_at_each_step(
     """
     for step in range(1, MAX_STEPS):
         for point in (f"before {step}", f"after {step}"):
-            ended = await run_program(action, point, home_url, cell_url, *arguments_of(point))
-            if ended == 0:
+            arguments = (home_url, cell_url, *map(str, arguments_of(point)))
+            if point == WITH_SIGNAL:
+                await _run_process(action, point, *arguments)
+            elif not await run_killed(ACTIONS[action](*arguments), at_step(point)):
                 return
-            assert ended == -signal.SIGKILL, f"{action} failed, which should have been killed {point}"
             yield point
     raise AssertionError(f"{action} has more than {MAX_STEPS} steps")
+
+
+async def _run_process(action: str, point: str, *arguments: str) -> None:
+    child = fork_program("tests.cells.killable", action, point, *arguments)
+    try:
+        assert await asyncio.to_thread(child.wait_for_state) == -signal.SIGKILL
+    finally:
+        child.end()

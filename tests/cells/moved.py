@@ -15,7 +15,8 @@ from tests.cells.layout import Layout, open_layout
 from tests.clusters import Cluster, lone_cluster
 from tests.conftest import FAR
 from tests.crash.shop import COIN, Shop, eventually, open_shop
-from tests.fork_server import ForkedProcess, fork_program
+from tests.crash_points import Point, Program, run_killed
+from tests.fork_server import fork_program
 
 from merchant_wallet.base.db import connect, connect_sync, place, strip_identity
 from merchant_wallet.book.errors import CommitUnknown, Unavailable
@@ -265,16 +266,24 @@ async def under_load(cell: MovableCell) -> AsyncIterator[Load]:
     await cell.verify()
 
 
-async def stop_mover(cell: MovableCell, text: str, earlier: int) -> None:
-    """Move the cell in a process that kills itself before a statement."""
-    child = fork_mover(cell, text, earlier, signal.SIGKILL)
+async def stop_mover(cell: MovableCell, point: Point) -> None:
+    """Move the cell until the mover is killed at the point."""
+    work = move_to(cell.layout.url, cell.new_url)
+    assert await run_killed(work, point.make_test()), f"the mover never came to {point}"
+
+
+@asynccontextmanager
+async def frozen_mover(cell: MovableCell, point: Point) -> AsyncIterator[Program]:
+    """A mover that is frozen at the point."""
+    async with Program(point.make_test()).frozen(move_to(cell.layout.url, cell.new_url)) as late:
+        yield late
+
+
+async def kill_mover(cell: MovableCell, point: Point) -> None:
+    """Move the cell in a process of its own that kills itself at the point."""
+    values = (point.text, str(point.earlier), cell.layout.url, cell.new_url)
+    child = fork_program("tests.cells.killable_mover", *values)
     try:
         assert await asyncio.to_thread(child.wait_for_state) == -signal.SIGKILL
     finally:
         child.end()
-
-
-def fork_mover(cell: MovableCell, text: str, earlier: int, signal_no: int) -> ForkedProcess:
-    """Move the cell in a process that sends itself a signal before a statement."""
-    values = (text, str(earlier), str(signal_no), cell.layout.url, cell.new_url)
-    return fork_program("tests.cells.killable_mover", *values)

@@ -1,19 +1,27 @@
 """A cell moves to another cluster while it is in use. Nothing is lost and nothing is done twice."""
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import psycopg
 import pytest
-from tests.cells.killable_mover import LATE_POINTS, POINTS, SWITCH_POINTS, Point
-from tests.cells.moved import Load, MovableCell, has_answers, stop_mover, take_over, under_load
+from tests.cells.killable_mover import LATE_POINTS, POINTS, SWITCH_POINTS
+from tests.cells.moved import (
+    Load,
+    MovableCell,
+    has_answers,
+    kill_mover,
+    stop_mover,
+    take_over,
+    under_load,
+)
 from tests.crash.shop import COIN, eventually, run
+from tests.crash_points import Point
 
 from merchant_wallet.base.cells import CellClosed
 from merchant_wallet.base.db import connect_sync, place
+from merchant_wallet.book.outcomes import Transferred
 from merchant_wallet.merchants.cells import fence
 from merchant_wallet.merchants.cells.updates import CellUpdates
 from merchant_wallet.postgres import WORKER_ROLE
@@ -99,40 +107,27 @@ def _owner(movable: MovableCell) -> str:
     return str(psycopg.conninfo.conninfo_to_dict(movable.layout.far_url)["user"])
 
 
-def _list_points(points: Sequence[Point], *chosen: Point) -> list[Any]:
-    """The points of the long form. The chosen ones are in the usual run, too."""
-    assert set(chosen) <= set(points)
-    return [
-        pytest.param(point, id=str(point), marks=() if point in chosen else pytest.mark.extended)
-        for point in points
-    ]
-
-
-@pytest.mark.parametrize(
-    "point",
-    _list_points(
-        (*POINTS, *SWITCH_POINTS, *LATE_POINTS), POINTS[2], POINTS[6], SWITCH_POINTS[9], LATE_POINTS[1]
-    ),
-)
-def test_a_killed_move_is_continued_by_the_same_command(movable: MovableCell, point: Point) -> None:
+@pytest.mark.parametrize("point", [POINTS[6], LATE_POINTS[1]], ids=str)
+def test_a_killed_move_of_a_cell_in_use_is_continued_by_the_same_command(
+    movable: MovableCell, point: Point
+) -> None:
     async def scenario() -> None:
         await movable.open_shops("Shop")
         async with under_load(movable):
-            await stop_mover(movable, *point)
+            await stop_mover(movable, point)
             await movable.move()
         assert movable.read_place()[2] == "switched"
 
     run(scenario())
 
 
-@pytest.mark.parametrize("point", _list_points(SWITCH_POINTS[2:], SWITCH_POINTS[3], SWITCH_POINTS[9]))
-def test_a_worker_opens_the_old_place_after_the_mover_died_in_the_switch(
-    movable: MovableCell, point: Point
+def test_a_worker_opens_the_old_place_after_the_movers_process_was_killed_in_the_switch(
+    movable: MovableCell,
 ) -> None:
     async def scenario() -> None:
         await movable.open_shops("Shop")
         async with under_load(movable) as load:
-            await stop_mover(movable, *point)
+            await kill_mover(movable, SWITCH_POINTS[9])
             assert movable.read_place()[2] == "switching"
             await take_over(movable.layout.url)
             assert movable.read_place()[2] == "copying"
@@ -144,21 +139,57 @@ def test_a_worker_opens_the_old_place_after_the_mover_died_in_the_switch(
     run(scenario())
 
 
-@pytest.mark.parametrize(
-    "point", _list_points((*POINTS[1:], *SWITCH_POINTS[1::3]), POINTS[5], SWITCH_POINTS[4])
-)
-def test_a_killed_move_is_undone(movable: MovableCell, point: Point) -> None:
-    async def scenario() -> None:
-        await movable.open_shops("Shop")
-        async with under_load(movable):
-            await stop_mover(movable, *point)
-            await movable.undo()
-        assert movable.read_place()[2] is None
+async def check_use(movable: MovableCell) -> None:
+    """The cell takes an order where home says that it is, and its book is sound."""
+    (shop,) = movable.shops
+    before = await shop.alice_units()
+    async with movable.layout.open_writers() as writers:
+        answer = await shop.ask(writers, shop.credit(f"order {before}"))  # type: ignore[arg-type]  # the same interface
+    assert isinstance(answer, Transferred)
+    assert await shop.alice_units() == before + COIN
+    await movable.verify()
 
-    run(scenario())
+
+def check_old_alone(movable: MovableCell) -> None:
+    """Nothing is left of a move that was undone."""
+    assert movable.read_place()[2] is None
     with connect_sync(movable.new_url) as new:
         assert new.execute("select from pg_namespace where nspname = 'far'").fetchall() == []
         assert new.execute("select from pg_subscription").fetchall() == []
-    with connect_sync(movable.layout.far_url) as old:
+    with connect_sync(movable.old_url) as old:
         assert old.execute("select from pg_replication_slots").fetchall() == []
         assert old.execute("select from pg_publication").fetchall() == []
+
+
+async def kill_and_undo(movable: MovableCell, point: Point) -> None:
+    """Kill the mover at the point, and undo the move."""
+    await stop_mover(movable, point)
+    await movable.undo()
+    check_old_alone(movable)
+    await check_use(movable)
+
+
+async def kill_and_continue(movable: MovableCell, point: Point) -> None:
+    """Kill the mover at the point, let a worker open the cell in the switch, and continue the move."""
+    await stop_mover(movable, point)
+    if point in SWITCH_POINTS[2:]:
+        assert movable.read_place()[2] == "switching"
+        await take_over(movable.layout.url)
+        assert movable.read_place()[2] == "copying"
+    await movable.move()
+    assert movable.read_place()[2] == "switched"
+    movable.follow()
+    await check_use(movable)
+
+
+def test_a_killed_move_is_undone_or_continued_wherever_it_stood(movable: MovableCell) -> None:
+    async def scenario() -> None:
+        await movable.open_shops("Shop")
+        for point in (*POINTS, *SWITCH_POINTS, *LATE_POINTS):
+            if point in (*POINTS[1:], *SWITCH_POINTS[1::3]):
+                await kill_and_undo(movable, point)
+            await kill_and_continue(movable, point)
+            await movable.drop_old()
+            movable.turn_round()
+
+    run(scenario())

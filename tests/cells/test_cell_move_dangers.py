@@ -1,7 +1,6 @@
 """Moves of cells that must not succeed, or not yet: wrong copies, slow switches, movers that wake up late."""
 
 import asyncio
-import signal
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,10 +10,10 @@ import pytest
 from tests.book.test_checkpoints import OTHER, SIGNER
 from tests.cells.killable_mover import LATE_POINTS, POINTS, SWITCH_POINTS
 from tests.cells.layout import Layout
-from tests.cells.moved import BY, MovableCell, fork_mover, has_answers, stop_mover, take_over, under_load
+from tests.cells.moved import BY, MovableCell, frozen_mover, has_answers, stop_mover, take_over, under_load
 from tests.checkpoints import write_checkpoints
 from tests.crash.shop import eventually, run
-from tests.fork_server import STOPPED
+from tests.crash_points import Point
 
 from merchant_wallet.base.db import complete_conninfo, connect, connect_sync, strip_identity
 from merchant_wallet.book import connection as book_connection
@@ -44,7 +43,7 @@ COPIED = POINTS[-1]
 def test_a_copy_that_is_wrong_never_counts(movable: MovableCell, damage: str) -> None:
     async def scenario() -> None:
         await movable.open_shops("Shop")
-        await stop_mover(movable, *COPIED)
+        await stop_mover(movable, COPIED)
         with connect_sync(movable.new_cell_url) as new:
             assert new.execute(damage.encode()).rowcount > 0
         with pytest.raises(CopyWrong):
@@ -106,22 +105,17 @@ def test_a_switch_that_takes_too_long_is_taken_back_and_tried_again(movable: Mov
 
 
 @pytest.mark.parametrize("point", [SWITCH_POINTS[2], SWITCH_POINTS[8], SWITCH_POINTS[9]], ids=str)
-def test_a_mover_that_wakes_up_late_changes_nothing(movable: MovableCell, point: tuple[str, int]) -> None:
+def test_a_mover_that_wakes_up_late_changes_nothing(movable: MovableCell, point: Point) -> None:
     async def scenario() -> None:
         await movable.open_shops("Shop")
         async with under_load(movable) as load:
-            late = fork_mover(movable, *point, signal.SIGSTOP)
-            try:
-                assert await asyncio.to_thread(late.wait_for_state) == STOPPED
+            async with frozen_mover(movable, point) as late:
                 await take_over(movable.layout.url)
                 with pytest.raises(MoveRefused, match="Another command"):
                     await movable.move()
                 count = len(load.acknowledged)
                 await eventually(lambda: has_answers([load], [count]))
-                late.resume()
-                assert await asyncio.to_thread(late.wait_for_state) not in (0, STOPPED)
-            finally:
-                late.end()
+                assert await late.resume() is not None
             assert movable.read_place()[1:] == (3, "copying")
             count = len(load.acknowledged)
             await eventually(lambda: has_answers([load], [count]))
@@ -213,7 +207,7 @@ def test_a_schema_of_somebody_else_is_neither_used_nor_removed(movable: MovableC
     async def scenario() -> None:
         await movable.open_shops("Shop")
         if is_begun:
-            await stop_mover(movable, *POINTS[1])
+            await stop_mover(movable, POINTS[1])
         take_the_name()
         with pytest.raises(MoveRefused, match="has not made" if is_begun else "has a schema far already"):
             await movable.move()
@@ -234,19 +228,17 @@ def test_a_worker_takes_over_at_once_when_the_movers_session_is_gone(movable: Mo
 
     async def scenario() -> None:
         await movable.open_shops("Shop")
-        late = fork_mover(movable, *SWITCH_POINTS[3], signal.SIGSTOP)
-        try:
-            assert await asyncio.to_thread(late.wait_for_state) == STOPPED
-            async with await connect(movable.layout.url) as home:
-                # A mover whose session lives gets its time, and no longer.
-                assert await moves.list_stalled(home, timeout_ms=HOUR_MS) == []
-                [found] = await moves.list_all(home)
-                assert (found.move.state, found.is_held) == ("switching", True)
-                await home.execute("update cell_move set changed_ms = changed_ms - %s", [TIMEOUT_MS])
-                assert len(await moves.list_stalled(home)) == 1
-                await home.execute("update cell_move set changed_ms = changed_ms + %s", [HOUR_MS])
-        finally:
-            late.end()
+        async with (
+            frozen_mover(movable, SWITCH_POINTS[3]),
+            await connect(movable.layout.url) as home,
+        ):
+            # A mover whose session lives gets its time, and no longer.
+            assert await moves.list_stalled(home, timeout_ms=HOUR_MS) == []
+            [found] = await moves.list_all(home)
+            assert (found.move.state, found.is_held) == ("switching", True)
+            await home.execute("update cell_move set changed_ms = changed_ms - %s", [TIMEOUT_MS])
+            assert len(await moves.list_stalled(home)) == 1
+            await home.execute("update cell_move set changed_ms = changed_ms + %s", [HOUR_MS])
         await eventually(is_taken_back)
         await worker.close()
 
@@ -255,13 +247,11 @@ def test_a_worker_takes_over_at_once_when_the_movers_session_is_gone(movable: Mo
 
 
 @pytest.mark.parametrize("point", [POINTS[5], SWITCH_POINTS[2], SWITCH_POINTS[9]], ids=str)
-def test_a_move_to_a_server_that_is_gone_for_good_is_undone(
-    movable: MovableCell, point: tuple[str, int]
-) -> None:
+def test_a_move_to_a_server_that_is_gone_for_good_is_undone(movable: MovableCell, point: Point) -> None:
     async def scenario() -> None:
         await movable.open_shops("Shop")
         async with under_load(movable):
-            await stop_mover(movable, *point)
+            await stop_mover(movable, point)
             async with await connect(movable.layout.url) as home:
                 move = await moves.read_move(home, movable.layout.far_id)
                 assert move is not None
@@ -277,16 +267,14 @@ def test_a_move_to_a_server_that_is_gone_for_good_is_undone(
 
 
 @pytest.mark.parametrize("point", [LATE_POINTS[0], None], ids=str)
-def test_an_old_place_that_is_gone_for_good_is_forgotten(
-    movable: MovableCell, point: tuple[str, int] | None
-) -> None:
+def test_an_old_place_that_is_gone_for_good_is_forgotten(movable: MovableCell, point: Point | None) -> None:
     async def scenario() -> None:
         await movable.open_shops("Shop")
         async with under_load(movable):
             if point is None:
                 await movable.move()
             else:
-                await stop_mover(movable, *point)
+                await stop_mover(movable, point)
             async with await connect(movable.layout.url) as home:
                 move = await moves.read_move(home, movable.layout.far_id)
                 assert move is not None
@@ -305,7 +293,7 @@ def test_an_old_place_that_is_gone_for_good_is_forgotten(
 def test_a_copy_that_an_older_program_began_is_not_continued(movable: MovableCell) -> None:
     async def scenario() -> None:
         await movable.open_shops("Shop")
-        await stop_mover(movable, *COPIED)
+        await stop_mover(movable, COPIED)
         with connect_sync(movable.new_cell_url) as new:
             new.execute(
                 "delete from schema_migration where version = (select max(version) from schema_migration)"

@@ -1,7 +1,6 @@
 """Moves of books that must not succeed, or not yet: wrong copies, slow switches, movers that wake up late."""
 
 import asyncio
-import signal
 from pathlib import Path
 
 import psycopg
@@ -11,19 +10,18 @@ from tests.cells.book_moved import (
     BY,
     MAIN,
     MovableBook,
-    fork_mover,
+    frozen_mover,
     open_book,
     stop_mover,
     take_over,
     under_load,
 )
 from tests.cells.killable_book_mover import SWITCH_POINTS
-from tests.cells.killable_mover import Point
 from tests.cells.layout import Layout
 from tests.cells.moved import has_answers
 from tests.checkpoints import write_checkpoints
 from tests.crash.shop import MASTER_KEY, eventually, run
-from tests.fork_server import STOPPED
+from tests.crash_points import Point
 
 from merchant_wallet.base.cells import CellClosed
 from merchant_wallet.base.db import connect, connect_sync
@@ -53,7 +51,7 @@ COPIED = Point("set transaction isolation level")
 def test_a_copy_whose_journal_is_wrong_never_counts(layout: Layout, damage: str) -> None:
     async def scenario() -> None:
         book = await open_book(layout)
-        await stop_mover(book, *COPIED)
+        await stop_mover(book, COPIED)
         with connect_sync(layout.far_url) as far:
             assert far.execute(damage.encode()).rowcount > 0
         with pytest.raises(CopyWrong):
@@ -194,18 +192,13 @@ def test_a_mover_that_wakes_up_late_changes_nothing(layout: Layout, point: Point
     async def scenario() -> None:
         book = await open_book(layout)
         async with under_load(book) as load:
-            late = fork_mover(book, *point, signal.SIGSTOP)
-            try:
-                assert await asyncio.to_thread(late.wait_for_state) == STOPPED
+            async with frozen_mover(book, point) as late:
                 await take_over(layout.url)
                 with pytest.raises(MoveRefused, match="Another command"):
                     await book.move()
                 count = len(load.acknowledged)
                 await eventually(lambda: has_answers([load], [count]))
-                late.resume()
-                assert await asyncio.to_thread(late.wait_for_state) not in (0, STOPPED)
-            finally:
-                late.end()
+                assert isinstance(await late.resume(), MoveLost)
             assert book.read_place() == (0, "copying")
             assert book.list_copies() == (True, False)
             count = len(load.acknowledged)
@@ -265,7 +258,7 @@ def test_a_change_of_settings_meets_the_book_where_it_is(layout: Layout) -> None
 
     async def scenario() -> None:
         book = await open_book(layout)
-        await stop_mover(book, *SWITCH_POINTS[7])
+        await stop_mover(book, SWITCH_POINTS[7])
         with pytest.raises(CellClosed):
             await change(book, "7")
         await take_over(layout.url)
@@ -291,7 +284,7 @@ def test_a_change_of_settings_meets_the_book_where_it_is(layout: Layout) -> None
 def test_a_cell_and_a_book_of_it_are_not_moved_at_once(layout: Layout) -> None:
     async def scenario() -> None:
         book, other = await open_book(layout), await open_book(layout, "Other")
-        await stop_mover(book, *COPIED)
+        await stop_mover(book, COPIED)
         async with await connect(layout.url) as home:
             with pytest.raises(MoveRefused, match=f"merchant {book.merchant_id} is being moved"):
                 await moves.begin(home, layout.far_id, "host=elsewhere", BY)

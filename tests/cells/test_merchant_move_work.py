@@ -81,7 +81,7 @@ def test_a_deposit_that_arrives_in_the_switch_is_credited_once(layout: Layout) -
         await read_final(book, chain)
         assert await take_in(book) == [1, 0]
         before = await book.shop.alice_units()
-        await stop_mover(book, *CLOSED)
+        await stop_mover(book, CLOSED)
         chain.mine((book.shop.alice_address, 5 * COIN))
         await read_final(book, chain)
         # The first deposit is due, and its book is closed. The second one waits in home.

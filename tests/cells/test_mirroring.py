@@ -144,7 +144,7 @@ def test_a_copy_killed_at_any_step_is_whole_or_nothing(two_databases: TwoDatabas
                 assert found == [[], []] or await _is_copied(home, cell)
                 rate_e8 += 1
                 await _set(home, rate_e8)
-                assert await run_program("mirror", "", *two_databases) == 0
+                await run_program("mirror", *two_databases)
                 assert await _is_copied(home, cell)
                 await cell.execute("delete from rate; delete from rollback_evidence")
                 await _set(home, rate_e8 + 1000)

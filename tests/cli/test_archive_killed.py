@@ -8,7 +8,9 @@ import pytest
 from tests.archive_scene import prepare
 from tests.book.fake_writer import MERCHANT_ID, FakeWriter
 from tests.cli.conftest import Wallet
+from tests.cli.killable_archive import run_to_death
 from tests.cli.test_archive import RUN, count, read_journal
+from tests.crash_points import Program, before_change
 from tests.fork_server import fork_program
 
 RESTORE = ("archive", "restore", str(MERCHANT_ID), "--from", "2025-09")
@@ -24,40 +26,34 @@ def book(wallet: Wallet) -> Iterator[FakeWriter]:
     made.close()
 
 
-def run_killed(wallet: Wallet, step: int, *arguments: str, text: str = "") -> bool:
-    """Run a command that is killed before a step, or a statement. False: it ended before that."""
-    variables = json.dumps(wallet.variables)
-    child = fork_program("tests.cli.killable_archive", str(step), text, variables, *arguments)
-    try:
-        ended = child.wait_for_state()
-    finally:
-        child.end()
-    assert ended in (0, -signal.SIGKILL)
-    return ended != 0
-
-
 @pytest.mark.parametrize(
-    "stride", [pytest.param(19, id="short"), pytest.param(1, id="long", marks=pytest.mark.extended)]
+    "stride", [pytest.param(11, id="short"), pytest.param(1, id="long", marks=pytest.mark.extended)]
 )
-def test_whatever_step_a_kill_comes_before_nothing_is_lost_or_doubled(
+def test_whatever_change_a_kill_comes_before_nothing_is_lost_or_doubled(
     wallet: Wallet, book: FakeWriter, stride: int
 ) -> None:
     before = read_journal(wallet)
     for arguments in (RUN, RESTORE):
-        step = 1
-        while run_killed(wallet, step, *arguments):
-            assert wallet.ask("book", "verify")["ok"], f"killed before step {step} of {arguments}"
-            step += stride
-            assert step < MAX_STEPS
-        assert wallet.ask("book", "verify")["ok"]
+        for step in range(1, MAX_STEPS, stride):
+            is_killed = run_to_death(Program(before_change(step)), wallet.variables, *arguments)
+            assert wallet.ask("book", "verify")["ok"], f"killed before change {step} of {arguments}"
+            if not is_killed:
+                break
+        assert not is_killed
+        assert step > stride
     assert read_journal(wallet) == before
     assert count(wallet, "archived_order") == 0
 
 
-def test_a_removal_that_was_killed_can_be_taken_back(wallet: Wallet, book: FakeWriter) -> None:
+def test_a_removal_whose_process_was_killed_can_be_taken_back(wallet: Wallet, book: FakeWriter) -> None:
     before = read_journal(wallet)
     wallet.ask(*RUN, "--keep-rows")
-    assert run_killed(wallet, 2, *RUN, text="delete from posting")
+    told = ("delete from posting", "1", json.dumps(wallet.variables), *RUN)
+    child = fork_program("tests.cli.killable_archive", *told)
+    try:
+        assert child.wait_for_state() == -signal.SIGKILL
+    finally:
+        child.end()
     assert [one["rows"] for one in wallet.ask("archive", "list")["months"]] == ["partly", "kept", "kept"]
     wallet.ask(*RESTORE)
     assert read_journal(wallet) == before

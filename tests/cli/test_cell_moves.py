@@ -221,8 +221,7 @@ def held_copy(url: str) -> Iterator[Callable[[], bool]]:
 
 
 @pytest.mark.usefixtures("shop")
-@pytest.mark.parametrize("signal_no", [signal.SIGINT, signal.SIGKILL])
-@pytest.mark.parametrize("undone", [False, True])
+@pytest.mark.parametrize(("signal_no", "undone"), [(signal.SIGINT, False), (signal.SIGKILL, True)])
 def test_an_interrupted_move_is_continued_or_undone(
     wallet: Wallet, places: Places, signal_no: signal.Signals, undone: bool
 ) -> None:
