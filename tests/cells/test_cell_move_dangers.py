@@ -4,6 +4,7 @@ import asyncio
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Final
 
 import psycopg
 import pytest
@@ -29,28 +30,26 @@ HOUR_MS = 3_600_000
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
 COPIED = POINTS[-1]
 """The copy is complete, and not yet verified."""
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "update posting set amount = amount + 1 where entry_id = (select max(entry_id) from posting)",
-        "update account set balance = balance + 1 where account_id = (select max(user_id) from sub_user)",
-        "delete from wallet_address",
-        "delete from entry where entry_id = (select max(entry_id) from entry)",
-    ],
+DAMAGES: Final = (
+    b"update posting set amount = amount + 1 where entry_id = (select max(entry_id) from posting)",
+    b"update account set balance = balance + 1 where account_id = (select max(user_id) from sub_user)",
+    b"delete from wallet_address",
+    b"delete from entry where entry_id = (select max(entry_id) from entry)",
 )
-def test_a_copy_that_is_wrong_never_counts(movable: MovableCell, damage: str) -> None:
+
+
+def test_a_copy_that_is_wrong_never_counts(movable: MovableCell) -> None:
     async def scenario() -> None:
         await movable.open_shops("Shop")
-        await stop_mover(movable, COPIED)
-        with connect_sync(movable.new_cell_url) as new:
-            assert new.execute(damage.encode()).rowcount > 0
-        with pytest.raises(CopyWrong):
-            await movable.move()
-        assert movable.read_place()[1:] == (1, "copying")
-        async with under_load(movable):
+        for damage in DAMAGES:
+            await stop_mover(movable, COPIED)
+            with connect_sync(movable.new_cell_url) as new:
+                assert new.execute(damage).rowcount > 0
+            with pytest.raises(CopyWrong):
+                await movable.move()
+            assert movable.read_place()[1:] == (1, "copying"), damage
             await movable.undo()
+        async with under_load(movable):
             await movable.move()
 
     run(scenario())
