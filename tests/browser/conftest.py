@@ -198,8 +198,10 @@ def _read_axe() -> str:
 
 CheckAxe = Callable[..., None]
 # `preload` is needed for rules about audio only, and no page plays audio.
-_JUDGE: Final = """async within => {
+_JUDGE: Final = """async ([within, but, rules]) => {
     const choices = {resultTypes: ["violations"], preload: false};
+    if (rules.length) choices.runOnly = rules;
+    choices.rules = Object.fromEntries(but.map(rule => [rule, {enabled: false}]));
     return (await axe.run({include: [[within]]}, choices)).violations;
 }"""
 
@@ -216,12 +218,15 @@ def judge_page(page: Page, within: str = "html", *, but: Collection[str] = ()) -
     assert not found, f"{page.url} is hard to use:\n" + "\n".join(found)
 
 
-def find_barriers(page: Page, within: str = "html", *, but: Collection[str] = ()) -> list[str]:
-    """What axe finds in a page or a part of it, described."""
+def find_barriers(
+    page: Page, within: str = "html", *, but: Collection[str] = (), rules: Collection[str] = ()
+) -> list[str]:
+    """What axe finds in a page or a part of it, described. If there are `rules`, they are the only ones."""
     if page.evaluate("() => !window.axe"):
         page.evaluate(_read_axe())
-    found = [violation for violation in page.evaluate(_JUDGE, within) if violation["id"] not in but]
-    return [_describe(violation) for violation in found]
+        # What the page loads next has it from the beginning. The browser keeps it compiled.
+        page.add_init_script(_read_axe())
+    return [_describe(violation) for violation in page.evaluate(_JUDGE, [within, list(but), list(rules)])]
 
 
 def _describe(violation: Mapping[str, Any]) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.conftest import NARROW, CheckAxe, Screen, Visits, each_look
+from tests.browser.conftest import DESKTOP, NARROW, PHONE, Screen, Visits
+from tests.browser.looks import changing, each_language, list_excess, require_looks, show
 from tests.browser.test_console import open_signed_in, people
 from tests.browser.test_wallet import PAGES, Customer
 from tests.console.conftest import People
@@ -32,36 +33,41 @@ def till(platform: Platform) -> Till:
 
 def assert_fits(page: Page, screen: Screen) -> None:
     """The page is not wider than the screen."""
-    width = page.evaluate("document.documentElement.scrollWidth")
-    assert width <= screen.width, f"{page.url} sticks out to {width} px"
+    excess = list_excess(page, screen)
+    assert not excess, f"{page.url}: {excess}"
 
 
-@each_look((NARROW, "en", "light"))
+def assert_in_view(page: Page, part: str) -> None:
+    """A part of the page is in view on each screen, and the page is not wider."""
+    with changing(page) as device:
+        for screen in (DESKTOP, PHONE, NARROW):
+            show(page, device, screen, "light")
+            expect(page.locator(part)).to_be_in_viewport()
+            assert_fits(page, screen)
+
+
+@each_language
 def test_every_page_of_both_sites_says_that_this_is_the_sandbox(
     visits: Visits,
     people: People,
     platform: Platform,
-    check_axe: CheckAxe,
-    screen: Screen,
     language: str,
-    theme: str,
 ) -> None:
     visits.allow("status of 40[34]")
-    wallet = Customer(platform).open(visits.open(screen, language=language, theme=theme))
+    wallet = Customer(platform).open(visits.open(DESKTOP, language=language))
     for path in (*PAGES, "/wallet/nothing", "/w/nobody"):
         wallet.goto(platform.address + path)
         expect(wallet.locator(".sandbox-strip")).to_contain_text(SANDBOX[language])
-        expect(wallet.locator(".sandbox-strip")).to_be_in_viewport()
-        assert_fits(wallet, screen)
-    console = open_signed_in(visits, people.signed_in("owner"), screen, language=language, theme=theme)
+        assert_in_view(wallet, ".sandbox-strip")
+    console = open_signed_in(visits, people.signed_in("owner"), language=language)
     for path in ("/console", QUEUE, "/console/nothing", "/console/account"):
         console.goto(path)
         expect(console.locator(".sandbox-strip")).to_contain_text(SANDBOX[language])
-        assert_fits(console, screen)
+        assert_in_view(console, ".sandbox-strip")
     console.goto("/console")
     console.mouse.wheel(0, 5_000)
     expect(console.locator(".sandbox-strip")).to_be_in_viewport()
-    check_axe(console)
+    require_looks(console, NARROW)
     console.context.clear_cookies()
     console.goto("/console/sign-in")
     expect(console.locator(".sandbox-strip")).to_contain_text(SANDBOX[language])
@@ -69,33 +75,29 @@ def test_every_page_of_both_sites_says_that_this_is_the_sandbox(
     expect(console.locator(".sandbox-strip")).to_be_visible()
 
 
-@each_look((NARROW, "en", "light"))
+@each_language
 def test_a_stop_is_shown_on_the_page_before_anybody_approves(
     visits: Visits,
     people: People,
     till: Till,
-    check_axe: CheckAxe,
-    screen: Screen,
     language: str,
-    theme: str,
 ) -> None:
     order, held = till.order("60", chain="TRC20"), till.order("7200", chain="TRC20")
     hold(till, held, obstacle_kind="funds", obstacle_cause="the hot wallet holds less", obstacle_ms=5)
     stop(till.platform)
-    page = open_signed_in(visits, people.signed_in("owner"), screen, language=language, theme=theme)
+    page = open_signed_in(visits, people.signed_in("owner"), language=language)
     for path in ("/console", QUEUE, f"{QUEUE}/all", f"{QUEUE}/{order}", PAYOUTS):
         page.goto(path)
         banner = page.locator(".banner")
         expect(banner).to_contain_text(STOPPED[language])
         expect(banner).to_contain_text(CAUSE)
-        expect(banner).to_be_in_viewport()
-        check_axe(page)
-        assert_fits(page, screen)
+        assert_in_view(page, ".banner")
+        require_looks(page, NARROW)
     page.goto(f"{QUEUE}/{order}")
     page.locator("[data-opens=approve]").click()
     dialog = page.locator("dialog#approve")
     expect(dialog).to_contain_text(STOPPED[language])
-    check_axe(page)
+    require_looks(page, NARROW)
 
 
 def test_a_stop_appears_on_a_page_that_is_open_and_goes_with_its_end(

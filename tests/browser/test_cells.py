@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.sync_api import Page, expect
-from tests.browser.conftest import CheckAxe, Screen, Visits, each_look
+from playwright.sync_api import expect
+from tests.browser.conftest import PHONE, Visits
+from tests.browser.looks import changing, each_language, require_looks, show
 from tests.browser.test_console import open_signed_in
 from tests.cells.layout import open_near_layout
 from tests.cells.two_shops import CellShop, open_shops
@@ -39,22 +40,15 @@ def scene(url_with_cell: str, tmp_path: Path) -> Iterator[tuple[ConsoleUser, Cel
         people.leave()
 
 
-def _open(visits: Visits, person: ConsoleUser, screen: Screen, language: str, theme: str) -> Page:
-    return open_signed_in(visits, person, screen, language=language, theme=theme)
-
-
-@each_look()
+@each_language
 def test_a_cell_that_is_away_is_named_on_every_screen(
     scene: tuple[ConsoleUser, CellShop],
     visits: Visits,
-    check_axe: CheckAxe,
-    screen: Screen,
     language: str,
-    theme: str,
 ) -> None:
     owner, far = scene
     visits.allow("status of 503")
-    page = _open(visits, owner, screen, language, theme)
+    page = open_signed_in(visits, owner, language=language)
     for path in PATHS:
         page.goto(path)
         notice = page.locator("[data-away]")
@@ -62,7 +56,10 @@ def test_a_cell_that_is_away_is_named_on_every_screen(
         expect(notice).to_contain_text(NOTICES[language])
         expect(notice).to_be_in_viewport()
         if path != "/console/search?q=alice":
-            check_axe(page)
+            require_looks(page)
+        with changing(page) as device:
+            show(page, device, PHONE, "light")
+            expect(notice).to_be_in_viewport()
     page.goto(f"/console/withdrawals/{far.order_id}")
     expect(page.locator("[data-away]")).to_contain_text(AWAY[language])
-    check_axe(page)
+    require_looks(page)

@@ -1,12 +1,11 @@
 """Cold money in a real browser: limits, a proposal on a desktop, its acceptance on a phone, a signature."""
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.conftest import DESKTOP, PHONE, CheckAxe, Screen, Visits, each_look
+from tests.browser.conftest import DESKTOP, PHONE, CheckAxe, Visits
+from tests.browser.looks import each_language, require_looks
 from tests.browser.test_console import open_signed_in
 from tests.cold.cold_scene import COLD
 from tests.console.conftest import People
@@ -81,33 +80,21 @@ def test_cold_money_is_proposed_at_a_desk_and_accepted_on_a_phone(
     check_axe(phone)
 
 
-@each_look()
+@each_language
 def test_each_page_fits_its_screen_in_both_languages_and_themes(
     visits: Visits,
     people: People,
     platform: Platform,
-    check_axe: CheckAxe,
-    screen: Screen,
     language: str,
-    theme: str,
 ) -> None:
     set_up(platform)
-    page = open_signed_in(visits, people.signed_in("operator"), screen, language=language, theme=theme)
-
-    def look(name: str, within: str = "html") -> None:
-        check_axe(page, within)
-        wide = page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth")
-        assert wide <= 0, f"{name} is wider than the {screen.name}"
-        if folder := os.environ.get("WALLET_SHOTS"):
-            path = Path(folder) / f"cold-{name}-{language}-{theme}-{screen.name}.png"
-            page.screenshot(path=path, full_page=True)
-
+    page = open_signed_in(visits, people.signed_in("operator"), language=language)
     page.goto("/console/cold")
-    look("overview")
+    require_looks(page)
     page.locator("button[data-opens^=move]").first.click()
-    look("move", "dialog[open]")
+    require_looks(page, within="dialog[open]")
     number = begin_cold_transfer(platform.open_merchant())
     page.goto(f"/console/cold/transfers/{number}")
-    look("transfer")
+    require_looks(page)
     page.goto("/console/cold")
-    look("list")
+    require_looks(page)

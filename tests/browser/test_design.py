@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Route, expect
 from tests.browser import conftest
-from tests.browser.conftest import NARROW, PHONE, SCREENS, THEMES, CheckAxe, Screen, Visits, each_look
+from tests.browser.conftest import NARROW, PHONE, SCREENS, Screen, Visits
+from tests.browser.looks import each_language, require_looks
 from tests.browser.showroom import PAID_UNITS, Showroom
 
 GALLERIES = ("wallet.html", "console.html", "parts.html")
@@ -33,38 +34,21 @@ def showroom(visits: Visits) -> Showroom:
     return Showroom(visits)
 
 
-@each_look()
+@each_language
 @pytest.mark.parametrize("gallery", GALLERIES)
-def test_nobody_is_kept_out(
-    showroom: Showroom, check_axe: CheckAxe, gallery: str, screen: Screen, language: str, theme: str
-) -> None:
-    page = showroom.show(gallery, screen, language=language, scheme=theme)
-    check_axe(page)
+def test_nobody_is_kept_out(showroom: Showroom, gallery: str, language: str) -> None:
+    page = showroom.show(gallery, language=language)
+    require_looks(page, NARROW)
     for dialog in page.locator("dialog").all():
         dialog.evaluate("dialog => dialog.showModal()")
-        check_axe(page, "dialog[open]")
+        require_looks(page, within="dialog[open]")
         dialog.evaluate("dialog => dialog.close()")
 
 
-# The long form adds the other theme of each page.
-ERROR_THEMES = {403: "light", 404: "dark", 429: "light", 500: "dark", 503: "light"}
-
-
-@pytest.mark.parametrize(
-    ("status", "theme"),
-    [
-        pytest.param(status, theme, marks=() if theme == first else pytest.mark.extended)
-        for status, first in ERROR_THEMES.items()
-        for theme in THEMES
-    ],
-)
-def test_an_error_page_can_be_read_by_everyone(
-    showroom: Showroom, check_axe: CheckAxe, status: int, theme: str
-) -> None:
+@pytest.mark.parametrize("status", [403, 404, 429, 500, 503])
+def test_an_error_page_can_be_read_by_everyone(showroom: Showroom, status: int) -> None:
     page = showroom.show(
         "web/error.html",
-        PHONE,
-        theme=theme,
         title="Nothing here",
         text="There is no such page, or you may not see it.",
         status=status,
@@ -73,13 +57,7 @@ def test_an_error_page_can_be_read_by_everyone(
     )
     expect(page.get_by_role("heading", level=1)).to_have_text("Nothing here")
     expect(page.get_by_role("link", name="Back to the start")).to_have_attribute("href", "/wallet")
-    check_axe(page)
-
-
-@pytest.mark.parametrize("gallery", GALLERIES)
-def test_nothing_sticks_out_sideways_on_the_narrowest_phone(showroom: Showroom, gallery: str) -> None:
-    page = showroom.show(gallery, NARROW)
-    assert page.evaluate("document.documentElement.scrollWidth") == NARROW.width
+    require_looks(page)
 
 
 @pytest.mark.parametrize("gallery", GALLERIES)

@@ -8,16 +8,17 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.conftest import PHONE, CheckAxe, Screen, Visits, each_look
+from tests.browser.conftest import DESKTOP, LANGUAGES, PHONE, Visits
+from tests.browser.looks import require_looks
 from tests.browser.test_console import people
 from tests.browser.test_wallet import Customer
 from tests.console.conftest import People
 from tests.console.test_withdrawals import QUEUE, Till
-from tests.journeys.conftest import MASTER_KEY, START_TIMEOUT_S, Platform
+from tests.journeys.conftest import MASTER_KEY, Platform
+from tests.waits import TIMEOUT_S
 
 from merchant_wallet.console.session_cookie import COOKIE
 
@@ -75,7 +76,7 @@ def service(platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def _wait_until_ready(process: subprocess.Popen[str]) -> str:
     """The URL that the service prints."""
     assert process.stdout is not None
-    giving_up = threading.Timer(START_TIMEOUT_S, process.kill)
+    giving_up = threading.Timer(TIMEOUT_S, process.kill)
     giving_up.start()
     try:
         for line in process.stdout:
@@ -99,10 +100,9 @@ def open_wallet(customer: Customer, service: Service, page: Page) -> None:
     page.goto(link.replace(customer.shop.platform.address, service.url))
 
 
-def open_console(visits: Visits, people: People, service: Service, path: str, *look: Any) -> Page:
+def open_console(visits: Visits, people: People, service: Service, path: str, language: str) -> Page:
     """A console page of the service in the other process."""
-    screen, language, theme = look
-    page = visits.open(screen, url=service.url, language=language, theme=theme)
+    page = visits.open(DESKTOP, url=service.url, language=language)
     cookie = people.signed_in("owner").http.cookies[COOKIE]
     page.context.add_cookies(
         [{"name": COOKIE, "value": cookie, "url": f"{service.url}/console", "httpOnly": True}]
@@ -117,48 +117,40 @@ def expect_live(page: Page) -> None:
     expect(page.locator(".live-late")).to_be_hidden()
 
 
-@each_look()
+def expect_late(page: Page, language: str) -> None:
+    """The page says, in its language, since when it is not live."""
+    expect(page.locator(".live-late")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.locator(".live-late")).to_contain_text(LATE[language])
+    expect(page.locator(".live-on")).to_be_hidden()
+
+
 def test_a_wallet_whose_server_stands_still_says_since_when_it_is_not_live_and_how_old_its_balance_is(
-    visits: Visits,
-    platform: Platform,
-    running: Service,
-    check_axe: CheckAxe,
-    screen: Screen,
-    language: str,
-    theme: str,
+    visits: Visits, platform: Platform, running: Service
 ) -> None:
     customer = Customer(platform)
     customer.top_up("12.5")
-    page = visits.open(screen, language=language, theme=theme)
-    open_wallet(customer, running, page)
-    expect_live(page)
+    pages = {language: visits.open(DESKTOP, language=language) for language in LANGUAGES}
+    for page in pages.values():
+        open_wallet(customer, running, page)
+        expect_live(page)
     running.stand_still()
     customer.top_up("1")
-    late = page.locator(".live-late")
-    expect(late).to_be_visible(timeout=TIMEOUT_MS)
-    expect(late).to_contain_text(LATE[language])
-    expect(page.locator(".live-on")).to_be_hidden()
-    age = page.locator("[data-live-age]")
-    expect(age).to_be_visible()
-    expect(age).to_contain_text("seconds ago" if language == "en" else "秒钟前")
-    expect(page.locator(".hero-balance")).to_contain_text("12.50")
-    check_axe(page)
+    for language, page in pages.items():
+        expect_late(page, language)
+        age = page.locator("[data-live-age]")
+        expect(age).to_be_visible()
+        expect(age).to_contain_text("seconds ago" if language == "en" else "秒钟前")
+        expect(page.locator(".hero-balance")).to_contain_text("12.50")
+        require_looks(page)
     running.go_on()
-    expect_live(page)
-    expect(age).to_be_hidden()
-    expect(page.locator(".hero-balance")).to_contain_text("13.50", timeout=TIMEOUT_MS)
+    for page in pages.values():
+        expect_live(page)
+        expect(page.locator("[data-live-age]")).to_be_hidden()
+        expect(page.locator(".hero-balance")).to_contain_text("13.50", timeout=TIMEOUT_MS)
 
 
-@each_look()
 def test_a_console_whose_server_stands_still_is_not_live(
-    visits: Visits,
-    people: People,
-    platform: Platform,
-    running: Service,
-    check_axe: CheckAxe,
-    screen: Screen,
-    language: str,
-    theme: str,
+    visits: Visits, people: People, platform: Platform, running: Service
 ) -> None:
     # htmx reports requests that get no answer.
     visits.allow("htmx:")
@@ -166,19 +158,18 @@ def test_a_console_whose_server_stands_still_is_not_live(
     shop.fund("USDT", "500")
     order = Till(platform, shop).order("60")
     pages = [
-        open_console(visits, people, running, path, screen, language, theme)
+        (language, open_console(visits, people, running, path, language))
+        for language in LANGUAGES
         for path in ("/console", f"{QUEUE}/{order}")
     ]
-    for page in pages:
+    for _, page in pages:
         expect_live(page)
     running.stand_still()
-    for page in pages:
-        expect(page.locator(".live-late")).to_be_visible(timeout=TIMEOUT_MS)
-        expect(page.locator(".live-late")).to_contain_text(LATE[language])
-        expect(page.locator(".live-on")).to_be_hidden()
-        check_axe(page)
+    for language, page in pages:
+        expect_late(page, language)
+        require_looks(page)
     running.go_on()
-    for page in pages:
+    for _, page in pages:
         expect_live(page)
 
 

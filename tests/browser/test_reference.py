@@ -4,7 +4,8 @@ import json
 from decimal import Decimal
 
 from playwright.sync_api import Page, expect
-from tests.browser.conftest import NARROW, TIMEOUT_MS, CheckAxe, Screen, Visits, each_look
+from tests.browser.conftest import DESKTOP, NARROW, TIMEOUT_MS, Visits
+from tests.browser.looks import each_language, require_looks
 from tests.journeys.client import hmac_sign
 from tests.journeys.conftest import Platform, RunPlatform, Shop
 
@@ -39,18 +40,14 @@ def told(page: Page, operation: str) -> str:
     return status.inner_text()
 
 
-@each_look((NARROW, "en", "light"))
-def test_the_page_is_usable_on_every_screen(
-    platform: Platform, visits: Visits, check_axe: CheckAxe, screen: Screen, language: str, theme: str
-) -> None:
-    page = visits.open(screen, language=language, theme=theme)
+@each_language
+def test_the_page_is_usable_on_every_screen(platform: Platform, visits: Visits, language: str) -> None:
+    page = visits.open(DESKTOP, language=language)
     page.goto(platform.address + PATH)
     expect(page.locator("h1")).to_have_text(translate(Language(language), "Interface"))
     # Everything that can be folded out is looked at as well.
     page.evaluate("() => { for (const part of document.querySelectorAll('details.fold')) part.open = true; }")
-    check_axe(page)
-    width = page.evaluate("() => document.documentElement.scrollWidth")
-    assert width <= screen.width
+    require_looks(page, NARROW)
 
 
 def test_the_page_has_every_operation_callback_field_and_code(platform: Platform, visits: Visits) -> None:

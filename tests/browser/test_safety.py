@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 from psycopg.types.json import Jsonb
-from tests.browser.conftest import DESKTOP, NARROW, PHONE, CheckAxe, Screen, Visits, each_look
+from tests.browser.conftest import DESKTOP, NARROW, PHONE, CheckAxe, Screen, Visits
+from tests.browser.looks import each_language, require_looks
 from tests.browser.test_banner import assert_fits
 from tests.browser.test_console import open_signed_in, people
 from tests.console.conftest import People
@@ -74,25 +75,20 @@ def press(page: Page, card: str, button: str, confirm: str) -> None:
     page.get_by_role("dialog").get_by_role("button", name=confirm, exact=True).click()
 
 
-@each_look((NARROW, "en", "light"))
+@each_language
 def test_the_page_of_an_hour_of_trouble(
     visits: Visits,
     people: People,
     trouble: Till,
-    check_axe: CheckAxe,
-    screen: Screen,
     language: str,
-    theme: str,
 ) -> None:
-    page = open_signed_in(visits, people.signed_in("operator"), screen, language=language, theme=theme)
+    page = open_signed_in(visits, people.signed_in("operator"), language=language)
     page.goto(SAFETY)
     expect(page.locator("main")).to_contain_text(CAUSE)
     expect(page.locator("#nodes")).to_contain_text("tron-b.example:443")
-    check_axe(page)
-    assert_fits(page, screen)
+    require_looks(page, NARROW)
     page.goto(f"{SAFETY}/acts")
-    check_axe(page)
-    assert_fits(page, screen)
+    require_looks(page, NARROW)
 
 
 def test_an_act_is_asked_for_and_its_page_follows_it_to_its_end(

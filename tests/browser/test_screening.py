@@ -1,12 +1,11 @@
 """Screening in a browser: what is held, its page, the order's page, and a decision."""
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.conftest import DESKTOP, PHONE, CheckAxe, Screen, Visits, each_look
+from tests.browser.conftest import DESKTOP, PHONE, CheckAxe, Screen, Visits
+from tests.browser.looks import each_language, require_looks
 from tests.browser.test_console import open_signed_in
 from tests.console.conftest import ConsoleUser, People
 from tests.console.test_screening import MIXER, RULE, find, hold_order, url_of
@@ -33,26 +32,18 @@ def ann(people: People) -> ConsoleUser:
     return people.signed_in("operator", name="ann")
 
 
-@each_look()
+@each_language
 def test_what_is_held_can_be_read_by_everyone(
     visits: Visits,
-    check_axe: CheckAxe,
     till: Till,
     ann: ConsoleUser,
-    screen: Screen,
     language: str,
-    theme: str,
 ) -> None:
     known = hold_order(till, MIXER, RULE)
-    page = open_signed_in(visits, ann, screen, language=language, theme=theme)
-    for number, path in enumerate((SCREENING, url_of(known), f"/console/withdrawals/{known.order_id}")):
+    page = open_signed_in(visits, ann, language=language)
+    for path in (SCREENING, url_of(known), f"/console/withdrawals/{known.order_id}"):
         page.goto(path)
-        check_axe(page)
-        assert page.evaluate("document.documentElement.scrollWidth") == screen.width
-        if shots := os.environ.get("SCREENING_SHOTS"):
-            page.screenshot(
-                path=Path(shots) / f"{number}-{screen.name}-{language}-{theme}.png", full_page=True
-            )
+        require_looks(page)
 
 
 @pytest.mark.parametrize("screen", [PHONE, DESKTOP], ids=lambda screen: screen.name)

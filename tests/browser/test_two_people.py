@@ -1,12 +1,11 @@
 """Two operators in a real browser: a higher limit is proposed on a desktop and accepted on a phone."""
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.conftest import DESKTOP, PHONE, CheckAxe, Screen, Visits, each_look
+from tests.browser.conftest import DESKTOP, PHONE, CheckAxe, Visits
+from tests.browser.looks import each_language, require_looks
 from tests.browser.test_console import open_signed_in
 from tests.console.conftest import People
 from tests.journeys.conftest import Platform
@@ -55,15 +54,12 @@ def test_a_higher_limit_is_proposed_at_a_desk_and_accepted_on_a_phone(
     assert found == [(500_000_000_000,)]
 
 
-@each_look()
+@each_language
 def test_each_page_fits_its_screen_in_both_languages_and_themes(
     visits: Visits,
     people: People,
     platform: Platform,
-    check_axe: CheckAxe,
-    screen: Screen,
     language: str,
-    theme: str,
 ) -> None:
     shop = platform.open_merchant(name="Quayside Books")
     owner, other = people.signed_in("owner"), people.newcomer("auditor")
@@ -80,12 +76,7 @@ def test_each_page_fits_its_screen_in_both_languages_and_themes(
         f"/console/operators/{other.operator.operator_id}",
         "/console/operators/new",
     )
-    page = open_signed_in(visits, owner, screen, language=language, theme=theme)
+    page = open_signed_in(visits, owner, language=language)
     for place in places:
         page.goto(place)
-        check_axe(page)
-        wide = page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth")
-        assert wide <= 0, f"{place} is wider than the {screen.name}"
-        if folder := os.environ.get("WALLET_SHOTS"):
-            name = f"{place.strip('/').replace('/', '-')}-{language}-{theme}-{screen.name}.png"
-            page.screenshot(path=Path(folder) / name, full_page=True)
+        require_looks(page)

@@ -2,11 +2,10 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.conftest import PHONE, Screen, Shot, Visits
+from tests.browser.conftest import PHONE, Shot, Visits
 from tests.browser.incident import open_incident
-from tests.browser.walks import SCREENS, Walk
+from tests.browser.walks import Walk
 
 NAME = "incident"
 
@@ -20,12 +19,11 @@ def confirm(page: Page, opener: str, button: str, reason: str = "") -> None:
     dialog.get_by_role("button", name=button, exact=True).click()
 
 
-@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.name)
-def test_an_incident(screen: Screen, visits: Visits, shot: Shot) -> None:
-    walk = Walk(NAME, screen, shot)
+def test_an_incident(visits: Visits, shot: Shot) -> None:
+    walk = Walk(NAME, shot)
     with open_incident() as incident:
         ann, bob = incident.add_operator("ann.lee"), incident.add_operator("bob.wu")
-        page, phone = visits.open(screen, url=incident.url), visits.open(PHONE, url=incident.url)
+        page, phone = visits.open(PHONE, url=incident.url), visits.open(PHONE, url=incident.url)
         ann.sign_in(page, incident.url)
         bob.sign_in(phone, incident.url)
         incident.lie()

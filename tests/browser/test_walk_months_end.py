@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 from pypdf import PdfReader
-from tests.browser.conftest import PHONE, Screen, Shot, Visits
+from tests.browser.conftest import PHONE, Shot, Visits
 from tests.browser.test_console import open_signed_in
-from tests.browser.walks import SCREENS, Walk
+from tests.browser.walks import Walk
 from tests.console.conftest import People
 from tests.journeys.conftest import DAY_MS, Clock, Platform, RunPlatform, Shop
 from tests.journeys.orders import withdrawal
@@ -78,16 +78,14 @@ def read_rows(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.name)
 def test_a_months_end(
-    screen: Screen,
     own_platform: RunPlatform,
     visits: Visits,
     shot: Shot,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    walk, clock = Walk(NAME, screen, shot), Clock(OCTOBER.since_ms + 20 * DAY_MS)
+    walk, clock = Walk(NAME, shot), Clock(OCTOBER.since_ms + 20 * DAY_MS)
     with own_platform(clock=clock, **SETTINGS) as platform:
         shop = platform.open_merchant(
             name="Harbour Tea", transfer_fee_rate="0.01", withdraw_fee_rate="0.005", withdraw_fee_min="1"
@@ -102,7 +100,7 @@ def test_a_months_end(
         clock.advance(MINUTE_MS)
         people = People(platform)
         ann, bob = people.signed_in("operator", name="ann.lee"), people.signed_in("operator", name="bob.wu")
-        page, phone = open_signed_in(visits, ann, screen), open_signed_in(visits, bob, PHONE)
+        page, phone = open_signed_in(visits, ann, PHONE), open_signed_in(visits, bob, PHONE)
         with walk.step("October is over, and the inbox says what waits", page):
             page.goto("/console/inbox")
             expect(page.locator("main")).to_contain_text("2026-10")

@@ -2,14 +2,13 @@
 
 import io
 
-import pytest
 from PIL import Image, ImageChops, ImageDraw
 from playwright.sync_api import Page, expect
 from pypdf import PdfReader
-from tests.browser.conftest import PHONE, Screen, Shot, Visits
+from tests.browser.conftest import PHONE, Shot, Visits
 from tests.browser.test_wallet import PAY, PIN, Customer
 from tests.browser.test_wallet_installed import read_manifest
-from tests.browser.walks import SCREENS, Walk
+from tests.browser.walks import Walk
 from tests.journeys.conftest import Platform
 
 from merchant_wallet.merchants import brand
@@ -54,10 +53,9 @@ def read_statement(page: Page) -> str:
     return " ".join(" ".join(sheet.extract_text().split()) for sheet in reader.pages)
 
 
-@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.name)
-def test_a_sub_users_day(screen: Screen, platform: Platform, visits: Visits, shot: Shot) -> None:
-    walk, customer = Walk(NAME, screen, shot), open_shop(platform)
-    page = visits.open(screen)
+def test_a_sub_users_day(platform: Platform, visits: Visits, shot: Shot) -> None:
+    walk, customer = Walk(NAME, shot), open_shop(platform)
+    page = visits.open(PHONE)
     with walk.step("Lin opens her wallet from the shop", page):
         customer.open(page)
         expect(page.locator(".hero-balance .money-number")).to_have_text("0.00")
@@ -121,7 +119,7 @@ def test_a_sub_users_day(screen: Screen, platform: Platform, visits: Visits, sho
         # What the icon opens, while her session lasts.
         page.goto(f"{platform.address}{manifest['start_url']}")
         expect(page.locator(".hero-balance .money-number")).to_have_text("137.00")
-        stranger = visits.open(screen)
+        stranger = visits.open(PHONE)
         stranger.goto(f"{platform.address}{manifest['start_url']}")
         expect(stranger.get_by_role("link", name="Go to Harbour Tea")).to_be_visible()
     with walk.step("She reads it in Chinese, in the dark, and signs out", page):

@@ -4,7 +4,8 @@ of language and the end of a session, cards on a phone.
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.conftest import DESKTOP, NARROW, CheckAxe, Screen, Visits, each_look
+from tests.browser.conftest import DESKTOP, NARROW, PHONE, CheckAxe, Visits
+from tests.browser.looks import changing, each_language, require_looks, show
 from tests.browser.test_console import open_signed_in, people
 from tests.console.conftest import ConsoleUser, People
 from tests.console.test_withdrawals import Till
@@ -228,27 +229,23 @@ def test_no_number_leaves_its_card_on_the_narrowest_phone(
         assert page.evaluate(LEAVES) == [], path
 
 
-@each_look((NARROW, "en", "light"))
+@each_language
 def test_an_approval_card_begins_with_its_amount(
-    visits: Visits,
-    people: People,
-    till: Till,
-    check_axe: CheckAxe,
-    screen: Screen,
-    language: str,
-    theme: str,
+    visits: Visits, people: People, till: Till, language: str
 ) -> None:
-    name = f"CARD-{screen.name}"
+    name = f"CARD-{language}"
     till.order("1234567.5", mcOrderId=name)
-    page = open_signed_in(visits, people.signed_in("operator"), screen, language=language, theme=theme)
+    page = open_signed_in(visits, people.signed_in("operator"), language=language)
     page.goto(f"{QUEUE}?merchant={till.shop.merchant_id}")
     row = page.locator("tr", has_text=name)
     row.locator("[data-one]").check()
-    check_axe(page)
-    if screen.touch:
-        amount, order = row.locator(".amount-cell").bounding_box(), row.locator("th").bounding_box()
-        assert amount is not None
-        assert order is not None
-        assert amount["y"] < order["y"]
-        height = row.bounding_box()["height"]  # type: ignore[index]  # it is visible
-        assert height < 320, "the card is compact"
+    require_looks(page, NARROW)
+    for screen in (PHONE, NARROW):
+        with changing(page) as device:
+            show(page, device, screen, "light")
+            amount, order = row.locator(".amount-cell").bounding_box(), row.locator("th").bounding_box()
+            assert amount is not None
+            assert order is not None
+            assert amount["y"] < order["y"]
+            height = row.bounding_box()["height"]  # type: ignore[index]  # it is visible
+            assert height < 320, "the card is compact"

@@ -3,6 +3,7 @@
 Rules:
 - A document in docs/walks has a step under each heading of the form `## 1. Title`. The test does the same
   steps in the same order, so a document can't tell what the pages no longer do.
+- People do it on their phones. At the end of each step its page is looked at on a phone and on a desktop.
 - A step's pictures are `walk-NAME-NO-SCREEN`, taken at its end if WALLET_DOCS_IMAGES=1 is set.
 """
 
@@ -13,10 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from playwright.sync_api import Page
-from tests.browser.conftest import DESKTOP, PHONE, ROOT, Screen, Shot, find_barriers
+from tests.browser.conftest import DESKTOP, PHONE, ROOT, Shot, find_barriers
+from tests.browser.looks import changing, show
 
 FOLDER: Final = ROOT / "docs/walks"
-SCREENS: Final = (PHONE, DESKTOP)
+SCREENS: Final = (DESKTOP, PHONE)
 
 
 def read_steps(name: str) -> list[str]:
@@ -34,23 +36,26 @@ def list_pictures(name: str) -> list[Path]:
 
 
 class Walk:
-    """One walk on one screen."""
+    """One walk on a phone."""
 
-    def __init__(self, name: str, screen: Screen, shot: Shot) -> None:
-        self._name, self._screen, self._shot = name, screen, shot
+    def __init__(self, name: str, shot: Shot) -> None:
+        self._name, self._shot = name, shot
         self._left = read_steps(name)
         self._done = 0
 
     @contextmanager
     def step(self, title: str, page: Page) -> Iterator[None]:
-        """The next step. At its end the page has no barrier, and its picture is taken."""
+        """The next step. At its end the page has no barrier on either screen, and its pictures are taken."""
         assert self._left[:1] == [title], f"the document's next step is {self._left[:1]}, not {title!r}"
         yield
         self._left.pop(0)
         self._done += 1
-        barriers = find_barriers(page)
-        assert not barriers, f"{title}: " + "\n".join(barriers)
-        self._shot(page, f"walk-{self._name}-{self._done}-{self._screen.name}")
+        with changing(page) as device:
+            for screen in SCREENS:
+                show(page, device, screen, "light")
+                barriers = find_barriers(page)
+                assert not barriers, f"{title} ({screen.name}): " + "\n".join(barriers)
+                self._shot(page, f"walk-{self._name}-{self._done}-{screen.name}")
 
     def end(self) -> None:
         """Every step of the document was done."""

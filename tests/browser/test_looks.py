@@ -1,0 +1,49 @@
+"""What judges the looks of a page finds a fault that only one look has."""
+
+import pytest
+from tests.browser.conftest import DESKTOP, NARROW, Visits
+from tests.browser.looks import changing, list_faults, show
+
+PAGE = """<!doctype html><html lang="{language}"><head><title>Tea</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>
+body {{ background: #fff; color: #000 }}
+@media {when} {{ {style} }}
+</style></head><body><main><h1>Tea</h1><p>One cup</p></main></body></html>"""
+PALE = "p { background: #777; color: #888 }"
+
+
+@pytest.mark.parametrize(
+    ("language", "when", "style", "told"),
+    [
+        ("en", "(prefers-color-scheme: light)", PALE, "(desktop, light): serious color-contrast"),
+        ("en", "(prefers-color-scheme: dark)", PALE, "(desktop, dark): serious color-contrast"),
+        ("zh-CN", "(prefers-color-scheme: light)", PALE, "(phone, light): serious color-contrast"),
+        ("zh-CN", "(prefers-color-scheme: dark)", PALE, "(phone, dark): serious color-contrast"),
+        ("en", "(pointer: fine)", "p { width: 1500px }", "(desktop, light): sticks out to"),
+        (
+            "en",
+            "(pointer: coarse) and (min-width: 330px)",
+            "p { width: 500px }",
+            "(phone, light): sticks out to",
+        ),
+        ("en", "(max-width: 330px)", "p { width: 350px }", "(narrow, light): sticks out to"),
+        ("en", "(pointer: coarse)", "h1 { display: none }", "(phone, light): moderate page-has-heading-one"),
+    ],
+)
+def test_a_fault_of_one_look_is_found_there(
+    visits: Visits, language: str, when: str, style: str, told: str
+) -> None:
+    page = visits.open(DESKTOP)
+    page.set_content(PAGE.format(language=language, when=when, style=style))
+    faults = list_faults(page, NARROW)
+    assert any(told in fault for fault in faults), faults
+
+
+def test_a_page_without_a_fault_has_its_own_screen_again(visits: Visits) -> None:
+    page = visits.open(DESKTOP)
+    page.set_content(PAGE.format(language="en", when="print", style=PALE))
+    assert list_faults(page, NARROW) == []
+    with changing(page) as device:
+        show(page, device, NARROW, "dark")
+        assert page.evaluate("innerWidth") == NARROW.width
+    assert page.evaluate("innerWidth") == DESKTOP.width
