@@ -14,6 +14,8 @@ from tests.ports import find_port
 BLOCKS = list(list_blocks(PAGE.read_text(encoding="utf-8")))
 ONE_MACHINE, BACKUP = "one machine", "back-up"
 SERVICES = "services"
+# A journey is dozens of commands. Alone it takes a minute.
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture
