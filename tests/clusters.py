@@ -14,11 +14,11 @@ from urllib.parse import quote
 import psycopg
 from tests.folders import make_folder
 from tests.other_postgres import choose_programs
+from tests.waits import TIMEOUT_S
 
 from merchant_wallet.postgres.data_folder import DataFolder
 from merchant_wallet.postgres.programs import Programs, open_log
 
-TIMEOUT_S = 60.0
 SETTINGS = (
     "fsync=off",
     "listen_addresses=",

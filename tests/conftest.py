@@ -1,12 +1,15 @@
-"""Databases for tests: one PostgreSQL for the whole run (all xdist workers), a fresh database for each test.
+"""Databases for tests: one PostgreSQL for the whole run (all xdist workers), an empty database for each test.
 
 Rules:
 - The server's files lie in memory (`/dev/shm`) if there is enough of it, otherwise in the temporary folder.
-- A test's database is a copy of the template's files, which costs about 30 ms in memory.
+- A database is a copy of a template's files. It is emptied for the next test (`recycled_databases.py`).
+- Closed sessions are used again (`kept_sessions.py`).
 - A worker holds a shared lock while it needs the server; `postgres_keeper.py` waits for the last one.
 """
 
+import asyncio
 import fcntl
+import gc
 import os
 import shutil
 import subprocess
@@ -15,7 +18,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,10 +31,16 @@ from argon2 import PasswordHasher
 from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 from psycopg.conninfo import conninfo_to_dict
-from tests import durations, extended, other_postgres, roles
+from tests import durations, extended, kept_sessions, other_postgres, recycled_databases, roles
 from tests.folders import find_base
+from tests.kept_sessions import SESSIONS
+from tests.recycled_databases import RecycledDatabase
+from tests.waits import TIMEOUT_S
 
-from merchant_wallet.base.db import HOME_SCHEMA, connect_sync
+from merchant_wallet.base.clock import now_ms
+from merchant_wallet.base.db import HOME_SCHEMA, connect, connect_sync, place
+from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
+from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.operators import passwords
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.grants import Side, grant
@@ -43,13 +52,19 @@ from merchant_wallet.web import templates
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 
-START_TIMEOUT_S = 60.0
-KEEPER_TIMEOUT_S = 30.0
 RUN_FOLDER = pytest.StashKey[Path]()
 ROOT = Path(__file__).parents[1]
+GARBAGE_THRESHOLD = 20_000
 KEEPER = "tests.postgres_keeper"
-TEMPLATE = "wallet_template"
-TEMPLATE_WITH_CELL = "wallet_template_with_cell"
+TEMPLATE = "template"
+"""With partitions for the nonces of usual days. Copies are used again."""
+TEMPLATE_WITH_CELL = "template_with_cell"
+BARE_TEMPLATE = "bare_template"
+"""As `migrate` leaves it. Each copy is new."""
+BARE_TEMPLATE_WITH_CELL = "bare_template_with_cell"
+USUAL_CLOCKS_MS = (20_000 * DAY_MS, 1_763_712_000_000, 1_790_000_000_000)
+"""Where clocks of tests stand."""
+EMPTY = "template0"
 FAR = "far"
 """The schema of the tests' apart cell."""
 
@@ -63,6 +78,7 @@ class SharedPostgres:
     worker: str
     admin: psycopg.Connection[Any]
     made: int = 0
+    free: dict[str, list[RecycledDatabase]] = field(default_factory=dict)
 
     def url_of(self, name: str) -> str:
         """The URL of another database on this server."""
@@ -74,49 +90,77 @@ class SharedPostgres:
 
     @contextmanager
     def database(self, template: str) -> Iterator[str]:
-        """A database for this worker: a copy, dropped at the end."""
+        """A database for this worker: a copy of the template, or one that was used and emptied."""
+        is_recycled = template in (TEMPLATE, TEMPLATE_WITH_CELL)
+        free = self.free.setdefault(template, [])
+        used = free.pop() if free else self._copy(template)
+        try:
+            yield used.url
+        finally:
+            if not is_recycled or used.empty():
+                self.drop(used.name)
+            else:
+                free.append(used)
+
+    def _copy(self, template: str) -> RecycledDatabase:
         self.made += 1
         name = f"test_{self.worker}_{self.made}"
         self.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY = FILE_COPY")
-        try:
-            yield self.url_of(name)
-        finally:
-            self.drop(name)
+        return RecycledDatabase(name, self.url_of(name))
 
     def drop(self, name: str) -> None:
         """Drop a database and end its sessions."""
+        SESSIONS.end_all(name)
         self.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
     @contextmanager
     def closing(self, url: str) -> Iterator[None]:
         """Let nobody connect to a database, and end its sessions, as if its server was away."""
-        name = conninfo_to_dict(url)["dbname"]
+        name = str(conninfo_to_dict(url)["dbname"])
+        SESSIONS.end_all(name)
         self.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
         try:
             self.execute(
-                f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+                f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '{name}'"
                 " AND backend_type = 'client backend'"
             )
             yield
         finally:
             self.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
 
-    def prepare_template(self) -> None:
-        """Migrate the template database, once per run."""
-        self._prepare(TEMPLATE, "template0", HOME_SCHEMA)
+    def prepare_templates(self) -> None:
+        """Migrate the templates' databases, once per run."""
+        with _locked(self.root / "start.lock"):
+            if not (self.root / TEMPLATE).exists():
+                self._migrate(BARE_TEMPLATE, EMPTY, HOME_SCHEMA)
+                self._prepare(TEMPLATE, BARE_TEMPLATE)
+                (self.root / TEMPLATE).touch()
 
     def prepare_template_with_cell(self) -> None:
-        """Add the schema of an apart cell to a copy of the template, once per run."""
-        self._prepare(TEMPLATE_WITH_CELL, TEMPLATE, FAR)
-
-    def _prepare(self, name: str, template: str, schema: str) -> None:
-        done = self.root / name
+        """The same for copies that have the schema of an apart cell, too."""
         with _locked(self.root / "start.lock"):
-            if not done.exists():
-                self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-                migrate(self.url_of(name), lambda _: None, schema=schema)
-                grant(self.url_of(name), {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE}, schema)
-                done.touch()
+            if not (self.root / TEMPLATE_WITH_CELL).exists():
+                self._migrate(BARE_TEMPLATE_WITH_CELL, BARE_TEMPLATE, FAR)
+                self._prepare(TEMPLATE_WITH_CELL, BARE_TEMPLATE_WITH_CELL, FAR)
+                (self.root / TEMPLATE_WITH_CELL).touch()
+
+    def _migrate(self, name: str, template: str, schema: str) -> None:
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        migrate(self.url_of(name), lambda _: None, schema=schema)
+        grant(self.url_of(name), {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE}, schema)
+
+    def _prepare(self, name: str, template: str, *more_schemas: str) -> None:
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        url = self.url_of(name)
+        for schema in (HOME_SCHEMA, *more_schemas):
+            asyncio.run(_open_usual_days(place(url, None, schema)))
+        recycled_databases.install(url)
+
+
+async def _open_usual_days(url: str) -> None:
+    async with await connect(url) as connection:
+        for day in {ms // DAY_MS for ms in (*USUAL_CLOCKS_MS, now_ms())}:
+            await ensure_nonce_partitions(connection, day)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -137,8 +181,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[RUN_FOLDER] = Path(told) if told else _choose_folder()
     _choose_postgres(config.getoption("postgres_bin"))
     config.pluginmanager.register(extended)
+    config.pluginmanager.register(kept_sessions)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(durations.DurationRecorder(durations.FILE))
+
+
+def pytest_collection_finish() -> None:
+    """Exclude what was imported and collected from garbage collection. It stays until the end."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_THRESHOLD, 20, 50)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -154,7 +206,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     root = config.stash[RUN_FOLDER]
     if (root / "failed").exists():
         shutil.rmtree(root)
-    deadline = time.monotonic() + KEEPER_TIMEOUT_S
+    deadline = time.monotonic() + TIMEOUT_S
     while root.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
 
@@ -198,7 +250,7 @@ def _find_or_start(root: Path) -> str:
                 stderr=log,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + START_TIMEOUT_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not url.exists():
             if keeper.poll() is not None or time.monotonic() > deadline:
                 (root / "failed").touch()
@@ -277,29 +329,34 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[SharedPostgres]:
         worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
         url = _find_or_start(root)
         roles.store_passwords(root / "data")
+        SESSIONS.host = str(conninfo_to_dict(url)["host"])
         with connect_sync(url) as admin:
             shared = SharedPostgres(root, url, worker, admin)
-            shared.prepare_template()
+            shared.prepare_templates()
             yield shared
 
 
 @pytest.fixture
-def database_url(postgres: SharedPostgres) -> Iterator[str]:
-    """A fresh database with every migration applied."""
-    with postgres.database(TEMPLATE) as url:
+def database_url(postgres: SharedPostgres, request: pytest.FixtureRequest) -> Iterator[str]:
+    """An empty database with every migration applied. With the marker `new_database` nobody has used it, and
+    nonces have no partitions yet.
+    """
+    is_new = request.node.get_closest_marker("new_database") is not None
+    with postgres.database(BARE_TEMPLATE if is_new else TEMPLATE) as url:
         yield url
 
 
 @pytest.fixture
-def url_with_cell(postgres: SharedPostgres) -> Iterator[str]:
-    """A fresh database with home in schema `public` and the tables of an apart cell in schema `far`."""
+def url_with_cell(postgres: SharedPostgres, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The same with home in schema `public` and the tables of an apart cell in schema `far`."""
     postgres.prepare_template_with_cell()
-    with postgres.database(TEMPLATE_WITH_CELL) as url:
+    is_new = request.node.get_closest_marker("new_database") is not None
+    with postgres.database(BARE_TEMPLATE_WITH_CELL if is_new else TEMPLATE_WITH_CELL) as url:
         yield url
 
 
 @pytest.fixture
 def empty_database_url(postgres: SharedPostgres) -> Iterator[str]:
     """A fresh, empty database."""
-    with postgres.database("template0") as url:
+    with postgres.database(EMPTY) as url:
         yield url

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from tests.crash.shop import run
+from tests.waits import TIMEOUT_S
 
 from merchant_wallet.api.dependencies import Dependencies, OperationRequest
 from merchant_wallet.api.endpoint import Endpoint, write_refusal
@@ -26,7 +27,6 @@ from merchant_wallet.processes.listening_socket import bind
 
 PATH = "/merchant/echo"
 HOST = "127.0.0.1"
-TIMEOUT_S = 10.0
 
 
 class EchoEndpoint(Endpoint):

@@ -20,6 +20,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, NoReturn
 
+from tests.waits import TIMEOUT_S
+
 ROOT: Final = Path(__file__).parents[1]
 PROGRAMS: Final = (
     "tests.callbacks.killable_sender",
@@ -36,7 +38,6 @@ PROGRAMS: Final = (
 )
 """Each has a function `main` that takes the arguments."""
 STOPPED: Final = "stopped"
-TIMEOUT_S: Final = 120.0
 
 
 class ForkedProcess:

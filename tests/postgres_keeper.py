@@ -6,14 +6,18 @@ the wheel's.
 """
 
 import fcntl
+import os
 import shutil
+import signal
 import sys
+import time
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
-from tests import other_postgres
+from tests import other_postgres, recycled_databases
 
 from merchant_wallet import postgres
 from merchant_wallet.base.db import connect_sync
@@ -44,6 +48,7 @@ def keep(root: Path, programs: Path | None) -> None:
     running = postgres.start(root / "data", print, overrides={**OVERRIDES, **quick})
     Path(parse_qs(urlsplit(running.url).query)["host"][0]).chmod(0o711)
     _hash_password_again(running.url)
+    _trust_superuser(running.url, root)
     draft = root / "url.new"
     draft.write_text(running.url)
     draft.rename(root / "url")
@@ -58,6 +63,22 @@ def _hash_password_again(url: str) -> None:
     with connect_sync(url) as connection:
         password = conninfo_to_dict(url)["password"]
         connection.execute(sql.SQL("ALTER ROLE CURRENT_USER PASSWORD {}").format(password))
+
+
+def _trust_superuser(url: str, root: Path) -> None:
+    """Let the tests in as superuser, who can't log in otherwise, to prepare `recycled_databases`."""
+    [hba] = root.rglob("pg_hba.conf")
+    hba.write_text(f"local all {recycled_databases.SUPERUSER} trust\n" + hba.read_text())
+    pid = int(hba.with_name("postmaster.pid").read_text().split()[0])
+    os.kill(pid, signal.SIGHUP)
+    while True:
+        try:
+            recycled_databases.allow_emptying(url)
+        except psycopg.OperationalError:
+            # The server has not read the file yet.
+            time.sleep(0.01)
+        else:
+            return
 
 
 if __name__ == "__main__":

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 from scripts.write_sbom import RUNTIME_LOCK, make_document, read_lock
+from tests.waits import TIMEOUT_S
 
 ROOT = Path(__file__).parents[1]
 ELSEWHERE = {"colorama"}
 """Packages of the lock for other platforms."""
-START_TIMEOUT_S = 120
 LOCKED = list(read_lock(RUNTIME_LOCK.read_text()))
 
 
@@ -62,7 +62,7 @@ def test_the_installed_program_runs_without_the_clone(installed: Path, tmp_path:
         assert said[-2].startswith("ready: http://127.0.0.1:")
     finally:
         running.send_signal(signal.SIGTERM)
-        assert running.wait(START_TIMEOUT_S) == 0
+        assert running.wait(TIMEOUT_S) == 0
         assert running.stdout is not None
         running.stdout.close()
 

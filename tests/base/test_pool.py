@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from tests.book.groups import make_batch
 from tests.book.many_books import fund, open_books
-from tests.crash.shop import eventually, run
+from tests.crash.shop import run
+from tests.waits import eventually
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect
@@ -154,6 +155,7 @@ async def _until_count(url: str, count: int) -> None:
     await eventually(is_so)
 
 
+@pytest.mark.new_sessions
 def test_the_pages_give_their_connections_back(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("merchant_wallet.base.pool.IDLE_S", SOON_S)
 
@@ -169,6 +171,7 @@ def test_the_pages_give_their_connections_back(database_url: str, monkeypatch: p
     run(scenario())
 
 
+@pytest.mark.new_sessions
 def test_a_writer_keeps_one_connection_and_none_for_books_that_it_locked(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

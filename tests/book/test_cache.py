@@ -1,6 +1,7 @@
 """What is cached of books, what a batch still has to read, and what is evicted."""
 
 import asyncio
+import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -22,6 +23,7 @@ BOOK = 1001
 NOW_MS = 1_700_000_000_000
 SETTINGS = 3
 VERSION = 40
+NONCES = itertools.count()
 
 
 @pytest.fixture(autouse=True)
@@ -64,11 +66,8 @@ def _batch_of(*submissions: Submission, book: int = BOOK) -> Batch:
 
 
 def _batch(*commands: Command, settings: int | None = SETTINGS, book: int = BOOK) -> Batch:
-    numbered = enumerate(commands)
-    return _batch_of(
-        *[Submission(command, f"n{number}-{id(command)}", settings) for number, command in numbered],
-        book=book,
-    )
+    """Each command has a nonce that no other has."""
+    return _batch_of(*[Submission(command, f"n{next(NONCES)}", settings) for command in commands], book=book)
 
 
 def _store(

@@ -19,7 +19,8 @@ from tests.book.cached_writer import (
     set_kfb_rate,
 )
 from tests.book.writer_sessions import OF_WRITERS
-from tests.crash.shop import ALICE, COIN, MASTER_KEY, TIMEOUT_S, Shop, open_shop, run
+from tests.crash.shop import ALICE, COIN, MASTER_KEY, Shop, open_shop, run
+from tests.waits import TIMEOUT_S
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import KFB, USDT
@@ -340,7 +341,7 @@ def test_a_database_that_went_away_is_not_guessed_about(database_url: str) -> No
     async def scenario() -> None:
         shop = await open_shop(database_url)
         book = await open_cached_writer(shop)
-        await shop.rows(f"select pg_terminate_backend(pid) {OF_WRITERS}")
+        await shop.rows(f"select pg_terminate_backend(pid, 10000) {OF_WRITERS}")
         outcome = await asyncio.gather(shop.send(book, shop.credit("c1")), return_exceptions=True)
         assert not isinstance(outcome[0], CommandFailed | Unavailable)
         assert list(await shop.orders()) == ["cached", "c1"]

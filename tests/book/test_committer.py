@@ -8,7 +8,8 @@ import pytest
 from tests.book.groups import make_batch
 from tests.book.many_books import fund, open_books
 from tests.book.writer_sessions import list_pids, until_gone
-from tests.crash.shop import TIMEOUT_S, eventually, run
+from tests.crash.shop import run
+from tests.waits import TIMEOUT_S, eventually
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.connection_limits import WRITER_EXTRA
@@ -53,6 +54,7 @@ def test_a_connection_is_used_again_and_each_pool_has_its_own(database_url: str)
     run(scenario())
 
 
+@pytest.mark.new_sessions
 @pytest.mark.parametrize("mode", [Mode.READ, Mode.LOCKED])
 def test_a_suspect_connection_is_not_used_again(database_url: str, mode: Mode) -> None:
     """After a server has refused to write, all older connections may lead to it."""

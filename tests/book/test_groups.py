@@ -9,7 +9,8 @@ import pytest
 from structlog.contextvars import bound_contextvars, get_contextvars
 from tests.book.accounting import swap, withdraw
 from tests.book.groups import commit, judge, make_batch, open_connection
-from tests.crash.shop import ALICE, COIN, Shop, eventually, open_shop, run
+from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
+from tests.waits import eventually
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.codes import Refusal

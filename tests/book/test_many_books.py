@@ -12,8 +12,9 @@ import pytest
 from tests.book.many_books import fund, open_books
 from tests.book.stumbling_rules import make_stumbling_rule, set_rule
 from tests.book.writer_sessions import list_pids, until_gone
-from tests.crash.shop import TIMEOUT_S, run, verify_sound
+from tests.crash.shop import run, verify_sound
 from tests.roles import as_web
+from tests.waits import TIMEOUT_S
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import KFB

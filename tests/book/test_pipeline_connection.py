@@ -6,7 +6,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.crash.shop import eventually, run
+from tests.crash.shop import run
+from tests.waits import eventually
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.connection import (

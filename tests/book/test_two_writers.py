@@ -5,7 +5,8 @@ import asyncio
 from tests.book.cached_writer import (
     open_cached_writer,
 )
-from tests.crash.shop import COIN, TIMEOUT_S, open_shop, run
+from tests.crash.shop import COIN, open_shop, run
+from tests.waits import TIMEOUT_S
 
 from merchant_wallet.book.outcomes import (
     Outcome,

@@ -245,6 +245,7 @@ async def keep_book(url: str) -> list[Any]:
     return answers
 
 
+@pytest.mark.new_database
 def test_a_book_that_the_writer_kept_is_sound(fake_writer: FakeWriter) -> None:
     fake_writer.run(f"create table nonce_now partition of nonce for values in ({START_MS // DAY_MS})")
     fake_writer.run(

@@ -12,8 +12,9 @@ from typing import Any, Final
 import pytest
 from psycopg import AsyncConnection
 from tests.book.accounting import withdraw
-from tests.crash.shop import ALICE, COIN, MASTER_KEY, Shop, eventually, open_shop, run
+from tests.crash.shop import ALICE, COIN, MASTER_KEY, Shop, open_shop, run
 from tests.query_files import SOURCE, read_queries
+from tests.waits import eventually
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.currencies import KFB, USDT

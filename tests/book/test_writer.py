@@ -8,7 +8,8 @@ import psycopg
 import pytest
 from tests.book.stumbling_rules import make_stumbling_rule, set_rule
 from tests.book.writer_sessions import OF_WRITERS
-from tests.crash.shop import ALICE, COIN, Shop, eventually, open_shop, run
+from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
+from tests.waits import TIMEOUT_S, eventually
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.db import connect
@@ -25,7 +26,6 @@ from merchant_wallet.book.errors import BookClosed, CommandFailed, Unavailable
 from merchant_wallet.book.outcomes import Outcome, Stale, SubUserFound, Transferred
 from merchant_wallet.book.writer import Writer
 
-TIMEOUT_S = 20.0
 FULL_BATCH = 512
 POISONED_AT = 300
 

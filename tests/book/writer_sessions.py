@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.crash.shop import eventually
+from tests.waits import eventually
 
 from merchant_wallet.base.db import connect
 

@@ -8,7 +8,6 @@ skipped; in CI they fail. A failed test leaves screenshots in `shots/`.
 
 import base64
 import functools
-import itertools
 import os
 import re
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
@@ -49,22 +48,6 @@ NARROW: Final = Screen("narrow", 320, 640, 1, touch=True)
 SCREENS: Final = (PHONE, DESKTOP)
 LANGUAGES: Final = ("en", "zh-CN")
 THEMES: Final = ("light", "dark")
-Look = tuple[Screen, str, str]
-# Two looks show each screen, language and theme once. The long tests add the other six.
-_FIRST_LOOKS: Final[tuple[Look, ...]] = ((DESKTOP, "en", "light"), (PHONE, "zh-CN", "dark"))
-_MORE_LOOKS: Final[tuple[Look, ...]] = tuple(
-    look for look in itertools.product(SCREENS, LANGUAGES, THEMES) if look not in _FIRST_LOOKS
-)
-
-
-def each_look(*more: Look) -> pytest.MarkDecorator:
-    """Run a test in two looks and in the given ones, and in its long form in every other look."""
-    looks = [
-        pytest.param(*look, marks=marks, id="-".join((look[0].name, *look[1:])))
-        for marks, group in (((), (*_FIRST_LOOKS, *more)), (pytest.mark.extended, _MORE_LOOKS))
-        for look in group
-    ]
-    return pytest.mark.parametrize(("screen", "language", "theme"), looks)
 
 
 @dataclass

@@ -5,8 +5,7 @@ Rules:
   turned phone or the evening changes them.
 - axe judges everything on a desktop and on a phone, in each language. On further screens it judges what
   depends on the layout. Nothing else differs there.
-- A colour is the same in each language, and takes axe most of its time. So the colours of a desktop are
-  judged in English and those of a phone in Chinese, both in both themes.
+- In the dark theme axe judges the colours: nothing else differs from the light one.
 - No look is wider than its screen.
 - Screens for fingers come last: the mouse is back when the next page is loaded.
 """
@@ -24,7 +23,6 @@ COLOURS: Final = ("color-contrast", "link-in-text-block")
 LAYOUT: Final = ("scrollable-region-focusable",)
 """axe's rules about the size of parts."""
 WIDTH: Final = "() => document.documentElement.scrollWidth"
-LANGUAGE: Final = "() => document.documentElement.lang"
 IS_SHOWN: Final = """([width, touch, theme]) => matchMedia(`(width: ${width}px)`).matches
     && (!touch || matchMedia("(pointer: coarse)").matches)
     && matchMedia(`(prefers-color-scheme: ${theme})`).matches"""
@@ -42,7 +40,6 @@ def list_faults(page: Page, *more: Screen, within: str = "html", but: Collection
     """What keeps people out of a page in any look. `more` are further screens, in the light theme; `but`
     names rules of axe that are left out.
     """
-    coloured = DESKTOP if page.evaluate(LANGUAGE) == "en" else PHONE
     faults: list[str] = []
 
     def judge(screen: Screen, theme: str, **how: Collection[str]) -> None:
@@ -55,9 +52,8 @@ def list_faults(page: Page, *more: Screen, within: str = "html", but: Collection
             if screen in more:
                 judge(screen, "light", rules=LAYOUT)
                 continue
-            judge(screen, "light", but=(*but, *(() if screen is coloured else COLOURS)))
-            if screen is coloured:
-                judge(screen, "dark", rules=COLOURS)
+            judge(screen, "light", but=but)
+            judge(screen, "dark", rules=COLOURS)
     return faults
 
 

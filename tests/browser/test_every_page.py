@@ -2,30 +2,35 @@
 or a keyboard.
 
 Rules: the pages are the console's own routes, with the records of the tests of rights. So a new page is
-looked at without a new line here.
+looked at without a new line here. The states that a page can be in are listed.
 """
 
 from collections.abc import Callable, Iterator
 from typing import Final
 
 import pytest
-from playwright.sync_api import Page
-from tests.browser.conftest import DESKTOP, NARROW, Screen, Visits, each_look, find_barriers
-from tests.browser.test_console import open_signed_in
+from playwright.sync_api import CDPSession, Page
+from tests.browser.conftest import DESKTOP, NARROW, Screen, Visits
+from tests.browser.looks import each_language, list_excess, list_faults
+from tests.browser.test_console import fill_weeks, open_signed_in
+from tests.browser.test_console_orders import list_states, open_till
 from tests.console.conftest import ConsoleUser, People
 from tests.console.test_rights import PAGES, Scene
 from tests.journeys.conftest import Platform
 
+PARTS: Final = 3
+"""So many tests share the pages. Two workers then end at about the same time."""
 ZOOMED: Final = Screen("zoomed", 720, 450, 2, touch=False)
 """A desktop's window of 1440 pixels with a zoom of 200 %."""
+USUAL_TEXT: Final = {"standard": 16, "fixed": 13}
 LARGE_TEXT: Final = {"standard": 32, "fixed": 26}
 """Twice the usual size, as people set it in their browser. Layouts are in `rem`, so they follow."""
-WIDTH: Final = "document.documentElement.scrollWidth"
+IS_TEXT_OF: Final = "size => getComputedStyle(document.documentElement).fontSize === `${size}px`"
 MOVING: Final = """() => document.getAnimations()
     .filter(one => one.playState === "running" && one.effect.getComputedTiming().endTime > 1)
     .map(one => one.effect.target.outerHTML.slice(0, 120))"""
 # Of radio buttons with one name only one is in the way of the Tab key.
-MARK_TARGETS: Final = """() => {
+WATCH_FOCUS: Final = """() => {
     const groups = new Set();
     const targets = [...document.querySelectorAll(
         "a[href], button, input, select, textarea, summary, [tabindex='0']")].filter(one => {
@@ -37,20 +42,25 @@ MARK_TARGETS: Final = """() => {
         return isFirst;
     });
     window.targets = new Set(targets);
-    return targets.length;
+    window.unseen = new Set();
+    const note = () => {
+        const one = document.activeElement;
+        if (!one || one === document.body) return;
+        // A page that follows something puts a new button in the place of an equal one.
+        const isSame = other => other === one || (!other.isConnected && other.outerHTML === one.outerHTML)
+            || (one.type === "radio" && other.name === one.name);
+        for (const other of [...window.targets]) if (isSame(other)) window.targets.delete(other);
+        const parts = [one, one.closest("label"), one.nextElementSibling].filter(Boolean);
+        const isShown = parts.map(part => getComputedStyle(part)).some(
+            style => style.outlineStyle !== "none" || style.boxShadow !== "none");
+        if (!isShown) window.unseen.add("the focus is not seen: " + one.outerHTML.slice(0, 160));
+    };
+    document.addEventListener("focusin", note);
+    return window.targets.size;
 }"""
-NOTE_FOCUS: Final = """() => {
-    const one = document.activeElement;
-    if (!one || one === document.body) return [window.targets.size, ""];
-    const isNew = window.targets.delete(one);
-    if (one.type === "radio")
-        for (const other of [...window.targets]) if (other.name === one.name) window.targets.delete(other);
-    const styles = [one, one.closest("label"), one.nextElementSibling].filter(Boolean).map(getComputedStyle);
-    const shows = styles.some(style => style.outlineStyle !== "none" || style.boxShadow !== "none");
-    const told = shows || !isNew ? "" : "the focus is not seen: " + one.outerHTML.slice(0, 160);
-    return [window.targets.size, told];
-}"""
-MISSED: Final = "() => [...window.targets].map(one => one.outerHTML.slice(0, 160))"
+COUNT_LEFT: Final = "() => window.targets.size"
+FAULTS_OF_FOCUS: Final = """() => [
+    ...[...window.targets].map(one => "not reached: " + one.outerHTML.slice(0, 160)), ...window.unseen]"""
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +84,16 @@ def paths(platform: Platform, people: People, owner: ConsoleUser) -> list[str]:
     return [path for path in dict.fromkeys(found) if is_page(owner, path)]
 
 
+@pytest.fixture(scope="module")
+def states(platform: Platform, paths: list[str], owner: ConsoleUser) -> list[str]:
+    """Pages in other states than on their own: full, empty, filtered."""
+    till = open_till(platform)
+    fill_weeks(platform, till.shop)
+    found = list_states(platform, till)
+    assert all(is_page(owner, path) for path in found)
+    return found
+
+
 def is_page(person: ConsoleUser, path: str) -> bool:
     answer = person.get(path)
     assert answer.status_code < 400, f"{path}: {answer.status_code}"
@@ -81,75 +101,57 @@ def is_page(person: ConsoleUser, path: str) -> bool:
     return is_html and answer.status_code == 200 and "<html" in answer.text
 
 
-@each_look((NARROW, "en", "light"), (ZOOMED, "en", "light"))
-def test_no_page_has_a_finding_and_nothing_sticks_out(
-    visits: Visits, owner: ConsoleUser, paths: list[str], screen: Screen, language: str, theme: str
+@pytest.mark.parametrize("part", range(PARTS))
+@each_language
+def test_no_page_keeps_anybody_out_in_any_look_with_large_text_or_by_motion(
+    visits: Visits, owner: ConsoleUser, paths: list[str], states: list[str], language: str, part: int
 ) -> None:
-    page = open_signed_in(visits, owner, screen, language=language, theme=theme)
-    require_no_fault(page, paths, lambda page, path: list_faults(page, path, screen))
+    page = open_signed_in(visits, owner, DESKTOP, language=language)
+    device = page.context.new_cdp_session(page)
+
+    def judge(page: Page) -> list[str]:
+        moving = [f"moves: {one}" for one in page.evaluate(MOVING)]
+        return moving + list_faults_of_large_text(page, device) + list_faults(page, NARROW, ZOOMED)
+
+    require_no_fault(page, [*paths, *states][part::PARTS], judge)
 
 
-def list_faults(page: Page, path: str, screen: Screen) -> list[str]:
-    """What keeps people out of a page: what axe finds, and a page wider than the screen."""
-    width = page.evaluate(WIDTH)
-    wide = [f"{path} sticks out to {width} px"] if width > screen.width else []
-    return [f"{path}: {barrier}" for barrier in find_barriers(page)] + wide
+def list_faults_of_large_text(page: Page, device: CDPSession) -> list[str]:
+    """Whether the page is wider than a desktop if its text is twice as large."""
+    device.send("Page.setFontSizes", {"fontSizes": LARGE_TEXT})
+    page.wait_for_function(IS_TEXT_OF, arg=LARGE_TEXT["standard"])
+    found = list_excess(page, DESKTOP)
+    device.send("Page.setFontSizes", {"fontSizes": USUAL_TEXT})
+    page.wait_for_function(IS_TEXT_OF, arg=USUAL_TEXT["standard"])
+    return [f"with large text: {one}" for one in found]
 
 
-def require_no_fault(page: Page, paths: list[str], judge: Callable[[Page, str], list[str]]) -> None:
+def require_no_fault(page: Page, paths: list[str], judge: Callable[[Page], list[str]]) -> None:
     """Open each page and let it be judged. All faults are told together."""
     faults = []
     for path in paths:
         page.goto(path)
-        faults += judge(page, path)
+        faults += [f"{path}: {fault}" for fault in judge(page)]
     assert not faults, "\n".join(faults)
-
-
-def test_text_of_twice_the_size_stays_within_every_page(
-    visits: Visits, owner: ConsoleUser, paths: list[str]
-) -> None:
-    page = open_signed_in(visits, owner, DESKTOP)
-    page.context.new_cdp_session(page).send("Page.setFontSizes", {"fontSizes": LARGE_TEXT})
-
-    def judge(page: Page, path: str) -> list[str]:
-        assert page.evaluate("getComputedStyle(document.documentElement).fontSize") == "32px"
-        width = page.evaluate(WIDTH)
-        return [f"{path} sticks out to {width} px"] if width > DESKTOP.width else []
-
-    require_no_fault(page, paths, judge)
-
-
-def test_nothing_moves_for_people_whom_motion_makes_ill(
-    visits: Visits, owner: ConsoleUser, paths: list[str]
-) -> None:
-    def judge(page: Page, path: str) -> list[str]:
-        return [f"{path}: {moving}" for moving in page.evaluate(MOVING)]
-
-    require_no_fault(open_signed_in(visits, owner, DESKTOP), paths, judge)
 
 
 def test_the_keyboard_reaches_everything_on_every_page_and_one_sees_where_it_is(
     visits: Visits, owner: ConsoleUser, paths: list[str]
 ) -> None:
-    def judge(page: Page, path: str) -> list[str]:
-        unseen = walk_by_keyboard(page, page.evaluate(MARK_TARGETS))
-        missed = page.evaluate(MISSED)
-        return [f"{path}: not reached: {one}" for one in missed] + [f"{path}: {one}" for one in unseen]
-
-    require_no_fault(open_signed_in(visits, owner, DESKTOP), paths, judge)
+    require_no_fault(open_signed_in(visits, owner, DESKTOP), paths, walk_by_keyboard)
 
 
-def walk_by_keyboard(page: Page, targets: int) -> list[str]:
-    """Press Tab until everything was reached. Returns what had the focus without showing it.
+def walk_by_keyboard(page: Page) -> list[str]:
+    """Press Tab until everything was reached. Returns what was not, or had the focus without showing it.
 
     A page may begin in its middle, and a field for a day has several stops.
     """
-    unseen: list[str] = []
-    for _ in range(3 * targets):
-        page.keyboard.press("Tab")
-        left, told = page.evaluate(NOTE_FOCUS)
-        if told:
-            unseen.append(told)
-        if not left:
-            break
-    return unseen
+    left = pressed = page.evaluate(WATCH_FOCUS)
+    most = 3 * left
+    while left and pressed <= most:
+        for _ in range(left):
+            page.keyboard.press("Tab")
+        left = page.evaluate(COUNT_LEFT)
+        pressed += left
+    faults: list[str] = page.evaluate(FAULTS_OF_FOCUS)
+    return faults

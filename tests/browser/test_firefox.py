@@ -13,7 +13,8 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 from tests.browser import test_console, test_every_page, test_wallet
-from tests.browser.conftest import DESKTOP, ROOT, Visits
+from tests.browser.conftest import DESKTOP, ROOT, Visits, find_barriers
+from tests.browser.looks import list_excess
 from tests.console.conftest import ConsoleUser
 from tests.tools import require_tool
 
@@ -41,7 +42,7 @@ def test_no_page_of_the_console_has_a_finding_and_nothing_sticks_out(
 ) -> None:
     page = test_console.open_signed_in(visits, owner, DESKTOP)
     test_every_page.require_no_fault(
-        page, paths, lambda page, path: test_every_page.list_faults(page, path, DESKTOP)
+        page, paths, lambda page: find_barriers(page) + list_excess(page, DESKTOP)
     )
 
 

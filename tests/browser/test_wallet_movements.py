@@ -8,7 +8,8 @@ from playwright.sync_api import Page, expect
 from pypdf import PdfReader
 from tests.browser.conftest import DESKTOP, NARROW, PHONE, TIMEOUT_MS, CheckAxe, Screen, Visits
 from tests.browser.test_wallet import PAY, SENDER, TOP_UP, Customer
-from tests.journeys.conftest import Platform, wait_until
+from tests.journeys.conftest import Platform
+from tests.waits import wait_until
 
 from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.book.commands import Adjust

@@ -12,9 +12,10 @@ import pytest
 from tests.cells.layout import Layout
 from tests.cells.moved import Load, has_answers
 from tests.conftest import FAR
-from tests.crash.shop import COIN, Shop, eventually, open_shop
+from tests.crash.shop import COIN, Shop, open_shop
 from tests.crash_points import Point, Program, run_killed
 from tests.fork_server import fork_program
+from tests.waits import eventually
 
 from merchant_wallet.base.cells import DEFAULT_CELL_NAME
 from merchant_wallet.base.db import connect, connect_sync

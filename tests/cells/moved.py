@@ -14,9 +14,10 @@ from psycopg.conninfo import conninfo_to_dict
 from tests.cells.layout import Layout, open_layout
 from tests.clusters import Cluster, lone_cluster
 from tests.conftest import FAR
-from tests.crash.shop import COIN, Shop, eventually, open_shop
+from tests.crash.shop import COIN, Shop, open_shop
 from tests.crash_points import Point, Program, run_killed
 from tests.fork_server import fork_program
+from tests.waits import eventually
 
 from merchant_wallet.base.db import connect, connect_sync, place, strip_identity
 from merchant_wallet.book.errors import CommitUnknown, Unavailable

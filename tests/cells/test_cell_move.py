@@ -16,8 +16,9 @@ from tests.cells.moved import (
     take_over,
     under_load,
 )
-from tests.crash.shop import COIN, eventually, run
+from tests.crash.shop import COIN, run
 from tests.crash_points import Point
+from tests.waits import eventually
 
 from merchant_wallet.base.cells import CellClosed
 from merchant_wallet.base.db import connect_sync, place

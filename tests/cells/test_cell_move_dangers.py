@@ -13,8 +13,9 @@ from tests.cells.killable_mover import LATE_POINTS, POINTS, SWITCH_POINTS
 from tests.cells.layout import Layout
 from tests.cells.moved import BY, MovableCell, frozen_mover, has_answers, stop_mover, take_over, under_load
 from tests.checkpoints import write_checkpoints
-from tests.crash.shop import eventually, run
+from tests.crash.shop import run
 from tests.crash_points import Point
+from tests.waits import eventually
 
 from merchant_wallet.base.db import complete_conninfo, connect, connect_sync, strip_identity
 from merchant_wallet.book import connection as book_connection

@@ -11,7 +11,8 @@ from tests.cells.two_shops import CellShop, open_shops, read_text
 from tests.clusters import Cluster
 from tests.console.conftest import ConsoleUser, People
 from tests.console.test_safety import work
-from tests.journeys.conftest import Platform, running, wait_until
+from tests.journeys.conftest import Platform, running
+from tests.waits import wait_until
 
 from merchant_wallet.base.db import connect_sync
 

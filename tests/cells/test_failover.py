@@ -7,8 +7,9 @@ from tests.cells.layout import open_layout
 from tests.cells.test_http import open_shop, pay
 from tests.clusters import primary_and_standby, until_replayed
 from tests.conftest import FAR
-from tests.journeys.conftest import running, wait_until
+from tests.journeys.conftest import running
 from tests.journeys.orders import debit
+from tests.waits import wait_until
 
 from merchant_wallet.base.db import for_writing, place
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE

@@ -8,8 +8,9 @@ import pytest
 from tests.cells.layout import Layout, far_cluster
 from tests.clusters import Cluster
 from tests.conftest import SharedPostgres
-from tests.journeys.conftest import Platform, Shop, running, wait_until
+from tests.journeys.conftest import Platform, Shop, running
 from tests.journeys.orders import credit, debit, exchange, quote, withdrawal
+from tests.waits import wait_until
 
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 

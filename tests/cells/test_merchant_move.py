@@ -18,8 +18,9 @@ from tests.cells.killable_book_mover import LATE_POINTS, POINTS, SWITCH_POINTS
 from tests.cells.layout import Layout
 from tests.cells.moved import has_answers
 from tests.conftest import FAR
-from tests.crash.shop import eventually, open_shop, run
+from tests.crash.shop import open_shop, run
 from tests.crash_points import Point, before_change, run_killed
+from tests.waits import eventually
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.outcomes import Transferred

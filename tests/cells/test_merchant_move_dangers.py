@@ -20,8 +20,9 @@ from tests.cells.killable_book_mover import SWITCH_POINTS
 from tests.cells.layout import Layout
 from tests.cells.moved import has_answers
 from tests.checkpoints import write_checkpoints
-from tests.crash.shop import MASTER_KEY, eventually, run
+from tests.crash.shop import MASTER_KEY, run
 from tests.crash_points import Point
+from tests.waits import eventually
 
 from merchant_wallet.base.cells import CellClosed
 from merchant_wallet.base.db import connect, connect_sync

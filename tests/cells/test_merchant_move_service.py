@@ -9,9 +9,10 @@ import pytest
 from tests.cells.book_moved import move_to
 from tests.cells.layout import Layout
 from tests.journeys.client import Answer
-from tests.journeys.conftest import Platform, Shop, running, wait_until
+from tests.journeys.conftest import Platform, Shop, running
 from tests.journeys.endpoint import Endpoint, open_endpoint
 from tests.journeys.orders import debit, withdrawal
+from tests.waits import wait_until
 
 from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.db import connect, connect_sync

@@ -9,7 +9,8 @@ from psycopg import AsyncConnection
 from tests.cells.conftest import TwoDatabases
 from tests.cells.killed import kill_at_each_step, run_program
 from tests.cells.layout import Layout
-from tests.crash.shop import COIN, Shop, eventually, open_shop, run
+from tests.crash.shop import COIN, Shop, open_shop, run
+from tests.waits import eventually
 
 from merchant_wallet.audit.rollback.evidence import RollbackEvidence, record_evidence
 from merchant_wallet.base.clock import now_ms

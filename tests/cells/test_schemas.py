@@ -24,6 +24,8 @@ from merchant_wallet.postgres.migration_files import (
 from merchant_wallet.postgres.places import APART_CELL
 from merchant_wallet.postgres.schema_dump import dump_schema
 
+pytestmark = pytest.mark.new_database
+
 CELL_SCHEMA = Path(__file__).parents[2] / "cell_schema.sql"
 _OF_TABLE = re.compile(
     r"(?:create|alter) table (?:only )?public\.(\w+)|create .*index \w+ on .*?public\.(\w+)"

@@ -8,7 +8,8 @@ from tests.cells.layout import far_cluster
 from tests.cells.test_console import AWAY
 from tests.cells.two_shops import open_shops
 from tests.console.conftest import People
-from tests.journeys.conftest import running, wait_until
+from tests.journeys.conftest import running
+from tests.waits import wait_until
 
 from merchant_wallet.web import cells
 

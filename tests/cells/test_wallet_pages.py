@@ -9,8 +9,9 @@ import pytest
 from tests.cells.layout import Layout, far_cluster
 from tests.cells.two_shops import CREDIT, CellShop, open_shops, read_text
 from tests.clusters import Cluster
-from tests.journeys.conftest import Platform, running, wait_until
+from tests.journeys.conftest import Platform, running
 from tests.journeys.orders import credit
+from tests.waits import wait_until
 from tests.wallet_site.conftest import Browser
 from tests.wallet_site.test_events import events, live_url
 

@@ -9,10 +9,11 @@ import pytest
 from tests.cells.layout import Layout, far_cluster, open_near_layout
 from tests.cells.test_http import open_shop as open_kfb_shop
 from tests.journeys.client import Answer
-from tests.journeys.conftest import Platform, Shop, running, wait_until
+from tests.journeys.conftest import Platform, Shop, running
 from tests.journeys.endpoint import open_endpoint
 from tests.journeys.orders import withdrawal
 from tests.roles import as_worker
+from tests.waits import wait_until
 
 from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.cells import Cell

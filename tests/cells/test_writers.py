@@ -6,7 +6,8 @@ import os
 import pytest
 from tests.cells.layout import Layout, far_cluster
 from tests.clusters import Cluster
-from tests.crash.shop import ALICE, COIN, FUNDS, TIMEOUT_S, Shop, eventually, open_shop, run
+from tests.crash.shop import ALICE, COIN, FUNDS, Shop, open_shop, run
+from tests.waits import TIMEOUT_S, eventually
 
 from merchant_wallet.book.commands import ReadBalances, ReadSubUser, Submission
 from merchant_wallet.book.errors import BookClosed, CommandFailed, Unavailable

@@ -347,6 +347,7 @@ def test_a_checkpoint_of_an_archived_entry_is_compared_with_its_file(
     assert "a checkpoint saw another hash" in wallet.ask("archive", "verify", status=1)["faults"][0]["text"]
 
 
+@pytest.mark.new_database
 def test_doctor_says_when_files_that_alone_have_entries_are_not_there(
     wallet: Wallet, named: dict[str, int]
 ) -> None:

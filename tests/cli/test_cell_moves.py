@@ -17,8 +17,9 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.cells.moved import TwoClusters, open_clusters
 from tests.cli.conftest import COMMAND, Wallet, clean_environment, hear_interrupts
-from tests.journeys.conftest import Shop, running, wait_until
+from tests.journeys.conftest import Shop, running
 from tests.journeys.orders import credit, debit
+from tests.waits import wait_until
 
 from merchant_wallet.base.db import connect_sync, place, strip_identity
 from merchant_wallet.merchants.cells import moving
@@ -94,6 +95,7 @@ def check(wallet: Wallet) -> dict[str, Any] | None:
     return next((line for line in checks if line["name"] == "move of cell east"), None)
 
 
+@pytest.mark.new_database
 @pytest.mark.usefixtures("shop")
 def test_a_cell_moves_to_another_cluster_and_its_old_copy_is_dropped_later(
     wallet: Wallet, places: Places

@@ -79,6 +79,7 @@ def test_the_sandbox_has_no_signer_that_must_name_the_cold_wallet() -> None:
     assert (found.advice, found.hint) == (None, None)
 
 
+@pytest.mark.new_database
 def test_doctor_looks_at_each_chain_that_has_limits(wallet: Wallet) -> None:
     wallet.ask("cold", "limits", "ERC20", *LIMITS)
     checks = [one for one in wallet.ask("doctor", status=1)["checks"] if one["name"] == "cold money"]

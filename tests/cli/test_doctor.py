@@ -58,6 +58,7 @@ def test_a_wallet_in_good_order_has_nothing_wrong(wallet: Wallet) -> None:
     assert said.count("ok ") + said.count("hint ") == len(ALL)
 
 
+@pytest.mark.new_database
 def test_a_database_that_nobody_serves_lacks_a_place_for_nonces(wallet: Wallet) -> None:
     elsewhere = Wallet(wallet.url, wallet.folder.with_name("elsewhere"))
     checks = examine(elsewhere, 1)

@@ -81,6 +81,7 @@ def test_commands_follow_the_mode_of_the_up_that_runs_in_the_folder(wallet: Wall
     assert configuration["text"] == "WALLET_SANDBOX is false, and no chain has a node"
 
 
+@pytest.mark.new_database
 def test_the_workers_alone_prepare_what_a_doctor_looks_for(wallet: Wallet) -> None:
     wallet.open_merchant()
     wallet.run("doctor", status=1)

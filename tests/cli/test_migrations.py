@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Wallet
 from tests.cli.test_lifecycle import first_line, start, stop
-from tests.crash.shop import eventually, run
+from tests.crash.shop import run
+from tests.waits import eventually
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.postgres import migrate as migrations

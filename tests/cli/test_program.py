@@ -247,6 +247,7 @@ def test_the_version_is_the_projects() -> None:
     assert (said.exit_code, said.stdout) == (0, f"merchant-wallet {project['version']}\n")
 
 
+@pytest.mark.new_database
 @pytest.mark.parametrize("command", LISTS)
 def test_with_json_there_is_one_document_even_when_there_is_nothing_to_list(
     wallet: Wallet, command: str

@@ -11,9 +11,9 @@ import pytest
 from scripts.build_release import ROOT, build
 from scripts.write_sbom import CLIENT_LOCK, read_lock
 from tests.journeys.conftest import Platform, Shop
+from tests.waits import TIMEOUT_S
 
 EPOCH = 1_700_000_000
-TIMEOUT_S = 120
 WORKING = True
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.journeys.conftest import Platform, wait_until
+from tests.journeys.conftest import Platform
+from tests.waits import TIMEOUT_S, wait_until
 from typer.testing import CliRunner
 
 from merchant_wallet_client.cli.program import app
 
 WORKING = True
 COMMAND = Path(sys.executable).with_name("merchant-wallet-client")
-TIMEOUT_S = 120
 
 
 @pytest.fixture

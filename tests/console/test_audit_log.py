@@ -10,6 +10,7 @@ import pytest
 from tests.console.conftest import People, read_text
 from tests.console.test_merchants import settings_form
 from tests.journeys.conftest import Clock, Platform, Shop
+from tests.waits import TIMEOUT_S
 
 from merchant_wallet.audit import verify as audit_verify
 from merchant_wallet.base import db
@@ -21,7 +22,6 @@ pytestmark = pytest.mark.usefixtures("time_passes")
 
 CLOCK_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000
-TIMEOUT_S = 20
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from typing import LiteralString
 
 import pytest
 from tests.console.conftest import People, read_text
-from tests.journeys.conftest import Platform, Shop, wait_until
+from tests.journeys.conftest import Platform, Shop
+from tests.waits import wait_until
 
 from merchant_wallet.book.commands import Adjust
 from merchant_wallet.book.outcomes import Adjusted

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from tests.console.conftest import People, read_text
 from tests.journeys.client import string_to_sign
-from tests.journeys.conftest import Platform, Shop, wait_until
+from tests.journeys.conftest import Platform, Shop
+from tests.waits import wait_until
 
 from merchant_wallet.api.debugger import SENTENCES, compare
 from merchant_wallet.console.debugger import mark_lines

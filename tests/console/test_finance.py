@@ -11,7 +11,8 @@ from pypdf import PdfReader
 from tests.console.conftest import ConsoleUser, People, read_text
 from tests.console.test_two_people import proposal_of
 from tests.held_builder import held_builder
-from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop, wait_until
+from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+from tests.waits import wait_until
 
 from merchant_wallet.audit import records
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner

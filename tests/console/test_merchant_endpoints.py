@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 from tests.console.conftest import ConsoleUser, People, read_text
-from tests.journeys.conftest import Platform, Shop, wait_until
+from tests.journeys.conftest import Platform, Shop
 from tests.journeys.endpoint import Endpoint, open_endpoint
 from tests.journeys.orders import withdrawal
+from tests.waits import wait_until
 
 from merchant_wallet.callbacks import test_events
 from merchant_wallet.callbacks.test_events import EndpointTest

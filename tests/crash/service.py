@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.crash.shop import FUNDS, MASTER_KEY, issue_first, open_merchant, run
 from tests.folders import copy_folder, make_folder
+from tests.waits import TIMEOUT_S, wait_until
 
 from merchant_wallet import postgres
 from merchant_wallet.base.currencies import KFB
@@ -27,18 +28,8 @@ from merchant_wallet.book.commands import Adjust, Register, Submission
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.postgres.migrate import migrate
 
-TIMEOUT_S = 40.0
-"""How long a test waits for something that must happen. It continues as soon as it has."""
 POLL_S = 0.02
 PROGRAM = Path(sys.executable).with_name("merchant-wallet")
-
-
-def wait_until(holds: Callable[[], object], what: str) -> None:
-    """Wait until the condition is true."""
-    ends = time.monotonic() + TIMEOUT_S
-    while not holds():
-        assert time.monotonic() < ends, f"not within {TIMEOUT_S:.0f} s: {what}"
-        time.sleep(POLL_S)
 
 
 def parents() -> dict[int, int]:

@@ -5,7 +5,7 @@ Everything is done with the program's own parts. Only checks read with plain SQL
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 import uvloop
@@ -37,8 +37,6 @@ COIN = 10**6
 FUNDS = 10**6 * COIN
 ALICE = "alice"
 MASTER_KEY = bytes(range(32))
-TIMEOUT_S = 20.0
-"""How long a test waits for something that should happen at once."""
 
 Result = TypeVar("Result")
 
@@ -46,16 +44,6 @@ Result = TypeVar("Result")
 def run(scenario: Coroutine[Any, Any, Result]) -> Result:
     """Run a scenario on the event loop that the service uses."""
     return uvloop.run(scenario)
-
-
-async def eventually(ask: Callable[[], Awaitable[Result]]) -> Result:
-    """Ask until the answer is truthy, and return it. Fails after a while."""
-    async with asyncio.timeout(TIMEOUT_S):
-        while True:
-            answer = await ask()
-            if answer:
-                return answer
-            await asyncio.sleep(0.01)
 
 
 async def open_merchant(url: str, name: str = "Shop", *, at_ms: int | None = None) -> store.NewMerchant:

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 from tests.crash.client import Client
-from tests.crash.service import PROGRAM, TIMEOUT_S, Service, alive, kill_all, wait_until
+from tests.crash.service import PROGRAM, Service, alive, kill_all
+from tests.waits import TIMEOUT_S, wait_until
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect_sync

@@ -6,8 +6,9 @@ import signal
 
 import pytest
 from tests.crash.client import CUT_SHORT, Client
-from tests.crash.service import Service, wait_until
+from tests.crash.service import Service
 from tests.crash.shop import run
+from tests.waits import wait_until
 
 AWAY = {50300, CUT_SHORT}
 

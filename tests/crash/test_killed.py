@@ -6,8 +6,9 @@ import signal
 from collections.abc import Awaitable, Callable
 
 from tests.crash.client import Client
-from tests.crash.service import Service, wait_until
+from tests.crash.service import Service
 from tests.crash.shop import run, verify_sound
+from tests.waits import wait_until
 
 from merchant_wallet.base.db import connect
 

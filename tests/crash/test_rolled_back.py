@@ -12,8 +12,9 @@ from typing import Any
 import httpx
 from tests.checkpoints import write_checkpoints
 from tests.crash.client import Client
-from tests.crash.service import PROGRAM, TIMEOUT_S, Service, wait_until
+from tests.crash.service import PROGRAM, Service
 from tests.folders import copy_folder
+from tests.waits import TIMEOUT_S, wait_until
 
 from merchant_wallet.audit.checkpointing.keys import open_or_create_signer
 from merchant_wallet.base.clock import now_ms

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
-from tests.crash.shop import TIMEOUT_S, Shop, open_shop, run
+from tests.crash.shop import Shop, open_shop, run
+from tests.waits import TIMEOUT_S
 
 from merchant_wallet.book.outcomes import Transferred
 from merchant_wallet.book.writer import Writer

@@ -97,7 +97,7 @@ async def dust(scene: DepositScene) -> Counter[str]:
     return Counter({name: held.get(address(name), 0) for name in NAMES[:2]})
 
 
-@pytest.mark.parametrize("is_apart", [False, True])
+@pytest.mark.parametrize("is_apart", [pytest.param(False, marks=pytest.mark.extended), True])
 def test_what_a_chain_has_brought_for_good_is_what_the_books_say(
     database_url: str, postgres: SharedPostgres, is_apart: bool
 ) -> None:

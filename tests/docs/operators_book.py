@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.waits import TIMEOUT_S
+
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "operating.md"
 NOT_RUN: Final = "# not run by a test"
@@ -27,7 +29,6 @@ COMMAND: Final = re.compile(
     r"(?:[A-Z_]+=\S+ )*(?:merchant-wallet|systemctl|psql|pgbackrest|make|podman|docker) "
 )
 GENERATED: Final = re.compile(r"<!-- begin: .*?<!-- end: [^>]+ -->", re.DOTALL)
-TIMEOUT_S: Final = 120
 PRINTED: Final = {
     "MERCHANT_WALLET_URL=https://wallet.example.com": r"ready: (http://\S+)",
     "MERCHANT_WALLET_APP_KEY=mk_test_...": r"appKey\W+(mk_test_\w+)",

@@ -8,8 +8,6 @@ import os
 import secrets
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +16,7 @@ import httpx
 import psycopg
 from tests.ports import find_port
 from tests.tools import COMMAND, find_tool
+from tests.waits import wait_until
 
 from merchant_wallet.postgres.data_folder import DataFolder
 from merchant_wallet.postgres.programs import choose_programs
@@ -25,7 +24,6 @@ from merchant_wallet.postgres.programs import choose_programs
 ROOT: Final = Path(__file__).parents[2]
 CONFIGURATION: Final = ROOT / "deploy/patroni.yml"
 NAMES: Final = ("db1", "db2", "db3")
-TIMEOUT_S: Final = 180.0
 POLL_S: Final = 0.05
 DATABASE: Final = "wallet"
 
@@ -40,15 +38,6 @@ def find_program(name: str) -> Path:
     if found is None:
         raise Missing(f"{name} is missing: type `{COMMAND}`")
     return found
-
-
-def wait_until(holds: Callable[[], object], what: str) -> None:
-    """Wait until the condition is true."""
-    ends = time.monotonic() + TIMEOUT_S
-    while not holds():
-        if time.monotonic() > ends:
-            raise AssertionError(f"not within {TIMEOUT_S:.0f} s: {what}")
-        time.sleep(POLL_S)
 
 
 class Node:

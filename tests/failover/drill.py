@@ -21,7 +21,8 @@ import psycopg
 from tests.crash.client import Client, Wire
 from tests.crash.service import PROGRAM, furnish
 from tests.crash.shop import MASTER_KEY
-from tests.failover.cluster import Cluster, Node, wait_until
+from tests.failover.cluster import Cluster, Node
+from tests.waits import wait_until
 
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import migrate

@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.crash.client import Client
+from tests.waits import TIMEOUT_S
 
-ANSWER_TIMEOUT_S = 30.0
 NOTICED_S = 2.0
 """HAProxy asks a process that was away once a second. Before its answer the next one must not leave."""
 
@@ -73,7 +73,7 @@ class Load:
 
     async def _transfer(self, wire: "_Wire", order: str) -> None:
         try:
-            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 envelope = await wire.exchange(*self._client.make_credit(order))
         except (OSError, EOFError, ValueError, TimeoutError) as error:
             wire.close()

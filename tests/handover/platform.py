@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.crash.client import Client
 from tests.crash.shop import ALICE, FUNDS, MASTER_KEY, Shop, issue_first, open_merchant
 from tests.roles import as_web
+from tests.waits import TIMEOUT_S
 
 from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book.commands import Adjust, Register
@@ -17,8 +18,6 @@ from merchant_wallet.book.outcomes import SubUserFound
 from merchant_wallet.book.writer import Writer
 
 PROGRAM = Path(sys.executable).with_name("merchant-wallet")
-START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 180.0
 
 
 class WebProcess:
@@ -69,7 +68,7 @@ class WebProcess:
                 start_new_session=True,
                 close_fds=not self.inherits,
             )
-        watchdog = threading.Timer(START_TIMEOUT_S, self._process.kill)
+        watchdog = threading.Timer(TIMEOUT_S, self._process.kill)
         watchdog.start()
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -98,7 +97,7 @@ class WebProcess:
     def wait(self) -> int:
         """Wait for its end; returns the exit status."""
         assert self._process is not None
-        status = self._process.wait(STOP_TIMEOUT_S)
+        status = self._process.wait(TIMEOUT_S)
         assert self._process.stdout is not None
         self._process.stdout.close()
         return status
@@ -112,7 +111,7 @@ class WebProcess:
         """Leave nothing running, whatever a test did."""
         if self._process is not None and self._process.stdout is not None:
             self._process.kill()
-            self._process.wait(STOP_TIMEOUT_S)
+            self._process.wait(TIMEOUT_S)
             self._process.stdout.close()
 
 

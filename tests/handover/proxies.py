@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.ports import find_port
 from tests.tools import require_tool
+from tests.waits import TIMEOUT_S
 
 _LOOPBACK = ipaddress.ip_address("127.0.0.1")
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CONSOLE_NETWORK = "198.51.100.0/24"
 CONSOLE_RULES = ("# location /console", "# http-request deny if { path_beg /console")
-START_TIMEOUT_S = 20.0
 NGINX_MAIN = """\
 daemon off;
 worker_processes 2;
@@ -96,7 +96,7 @@ class Proxy:
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-        ends = time.monotonic() + START_TIMEOUT_S
+        ends = time.monotonic() + TIMEOUT_S
         while True:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self.port)) == 0:
@@ -114,7 +114,7 @@ class Proxy:
         """Stop it."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
-            self._process.wait(START_TIMEOUT_S)
+            self._process.wait(TIMEOUT_S)
 
 
 def _make_certificate(folder: Path) -> ssl.SSLContext:

@@ -13,10 +13,11 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.crash.client import Client, Wire
-from tests.crash.service import alive, descendants, wait_until
+from tests.crash.service import alive, descendants
 from tests.crash.shop import Shop, run
 from tests.handover.load import Load
 from tests.handover.platform import PROGRAM, WebProcess, furnish
+from tests.waits import wait_until
 
 CONNECTIONS = 128
 BALANCE = "getMerchantBalance"

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from tests.crash.client import Client
-from tests.crash.service import Service, alive, descendants, prepared_folder, service, wait_until
+from tests.crash.service import Service, alive, descendants, prepared_folder, service
 from tests.crash.shop import run
+from tests.waits import wait_until
 
 __all__ = ["prepared_folder", "service"]
 

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.waits import TIMEOUT_S
+
 HTTP_STATUS = {404: 404, 405: 405, 413: 413, 415: 415, 42900: 429, 50000: 500, 50300: 503}
 """HTTP status of a code. Every other code is answered with HTTP 200."""
 WITH_PAYLOAD = (40101, 40102)
 SHORT_SIGNS = {"createMerchantWithdrawOrder": 20, "exchange": 20}
-TIMEOUT_S = 60.0
 
 
 class Number(str):

@@ -6,10 +6,8 @@ that tests move.
 """
 
 import asyncio
-import gc
 import queue
 import threading
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +21,7 @@ import uvloop
 from tests.conftest import TEMPLATE, SharedPostgres
 from tests.journeys.client import Answer, Client
 from tests.roles import as_web, as_worker
+from tests.waits import TIMEOUT_S
 
 from merchant_wallet.base import db
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
@@ -45,7 +44,6 @@ from merchant_wallet.processes.base import Base, make_base, make_writer
 from merchant_wallet.sub_users import controls
 
 MASTER_KEY = bytes(range(32))
-START_TIMEOUT_S = 60.0
 DAY_MS = 86_400_000
 WAITING_BATCHES = (
     "select count(*) from pg_stat_activity where application_name = 'merchant-wallet writer'"
@@ -96,8 +94,10 @@ class Platform:
     def start(self) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(server, "open_web", self._open_web)
+            # It is meant for a process of its own. This one has all tests, and a collection takes a second.
+            patch.setattr(server, "_tune_garbage_collection", lambda: None)
             self._thread.start()
-            problem = self._events.get(timeout=START_TIMEOUT_S)
+            problem = self._events.get(timeout=TIMEOUT_S)
         if problem is not None:
             raise problem
 
@@ -141,7 +141,7 @@ class Platform:
         """Stop, and wait for the end."""
         if self._thread.is_alive():
             self.ask_to_stop()
-        self._thread.join(START_TIMEOUT_S)
+        self._thread.join(TIMEOUT_S)
         assert not self._thread.is_alive()
         assert self._events.empty(), self._events.get_nowait()
 
@@ -183,7 +183,7 @@ class Platform:
         async def wait() -> T:
             return await make()
 
-        return asyncio.run_coroutine_threadsafe(wait(), self._loop).result(START_TIMEOUT_S)
+        return asyncio.run_coroutine_threadsafe(wait(), self._loop).result(TIMEOUT_S)
 
     @contextmanager
     def holding_loop(self) -> Iterator[None]:
@@ -192,10 +192,10 @@ class Platform:
 
         def hold() -> None:
             held.set()
-            released.wait(START_TIMEOUT_S)
+            released.wait(TIMEOUT_S)
 
         self._loop.call_soon_threadsafe(hold)
-        assert held.wait(START_TIMEOUT_S)
+        assert held.wait(TIMEOUT_S)
         try:
             yield
         finally:
@@ -377,18 +377,9 @@ def replace_rule(
     patch.setitem(rules.RULES, command, rule)
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Poll until `holds` is true. The deadline is far longer than it ever takes."""
-    ends = time.monotonic() + START_TIMEOUT_S
-    while not holds():
-        assert time.monotonic() < ends, f"never happened: {what}"
-        time.sleep(0.01)
-
-
 @contextmanager
 def running(url: str, data: Path, **how: Any) -> Iterator[Platform]:
     """A service with exchange rates, stopped at the end."""
-    thresholds = gc.get_threshold()
     platform = Platform(url, data, **how)
     platform.start()
     try:
@@ -399,9 +390,6 @@ def running(url: str, data: Path, **how: Any) -> Iterator[Platform]:
         yield platform
     finally:
         platform.join()
-        # The server sets the garbage collector up for a process of its own. This undoes it.
-        gc.unfreeze()
-        gc.set_threshold(*thresholds)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from tests.journeys.client import Answer, Client, hmac_sign, md5_sign, string_to_sign, write_json
-from tests.journeys.conftest import Shop, wait_until
+from tests.journeys.conftest import Shop
+from tests.waits import wait_until
 
 from merchant_wallet.audit.verify import verify as verify_log
 from merchant_wallet.base import db

@@ -17,9 +17,10 @@ from devnet.evm_node import EvmDevnet
 from devnet.tron_network import address_of
 from tests.deposits.conftest import COIN, MINIMUM, DepositScene, InScene, address
 from tests.deposits.conftest import in_scene as in_scene
-from tests.journeys.conftest import RunPlatform, Shop, wait_until
+from tests.journeys.conftest import RunPlatform, Shop
 from tests.journeys.orders import ERC20_ADDRESS, withdrawal
 from tests.processes.test_payout_workers import PASSPHRASE, QUICK_COST, opened
+from tests.waits import wait_until
 from tests.withdrawals.conftest import InShop
 from tests.withdrawals.conftest import Shop as PayingShop
 from tests.withdrawals.conftest import in_shop as in_shop

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 from tests.journeys.client import Answer
-from tests.journeys.conftest import Shop, wait_until
+from tests.journeys.conftest import Shop
 from tests.journeys.endpoint import Endpoint, open_endpoint
 from tests.journeys.orders import FAILING, withdrawal
+from tests.waits import wait_until
 
 WORKING = True
 SETTINGS = {"sandbox_confirm_ms": 50}

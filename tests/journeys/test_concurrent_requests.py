@@ -5,8 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.journeys.client import Answer
-from tests.journeys.conftest import Shop, wait_until
+from tests.journeys.conftest import Shop
 from tests.journeys.orders import credit, debit, exchange, withdrawal
+from tests.waits import wait_until
 
 DEBIT, CREDIT, CREATE = (
     "transferFromUserToMerchant",

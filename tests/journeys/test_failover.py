@@ -10,8 +10,9 @@ import pytest
 from structlog.testing import capture_logs
 from tests.clusters import Cluster, primary_and_standby, until_replayed
 from tests.journeys.client import Answer
-from tests.journeys.conftest import Platform, Shop, running, wait_until
+from tests.journeys.conftest import Platform, Shop, running
 from tests.journeys.orders import withdrawal
+from tests.waits import wait_until
 
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.grants import Side, grant

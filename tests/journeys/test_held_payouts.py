@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 from tests.journeys.client import Answer
-from tests.journeys.conftest import Shop, wait_until
+from tests.journeys.conftest import Shop
 from tests.journeys.endpoint import Endpoint, open_endpoint
 from tests.journeys.orders import withdrawal
 from tests.journeys.sandbox import act, query, require_sound, wait_for
+from tests.waits import wait_until
 
 WORKING = True
 SETTINGS = {"sandbox_confirm_ms": 50}

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import structlog
-from tests.journeys.conftest import RunPlatform, replace_rule, wait_until
+from tests.journeys.conftest import RunPlatform, replace_rule
 from tests.journeys.orders import withdrawal
+from tests.waits import wait_until
 
 from merchant_wallet.book import commands
 from merchant_wallet.book.outcomes import Outcome

@@ -9,8 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 from tests.conftest import SharedPostgres
 from tests.journeys.client import Answer
-from tests.journeys.conftest import Platform, RunPlatform, Shop, replace_rule, wait_until
+from tests.journeys.conftest import Platform, RunPlatform, Shop, replace_rule
 from tests.journeys.orders import debit, withdrawal
+from tests.waits import wait_until
 
 from merchant_wallet.book.commands import UserToMerchant
 from merchant_wallet.book.outcomes import Outcome

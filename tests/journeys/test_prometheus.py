@@ -11,11 +11,12 @@ from typing import Any
 
 import httpx
 from scripts.documents.alerts import RULES
-from tests.journeys.conftest import RunPlatform, wait_until
+from tests.journeys.conftest import RunPlatform
 from tests.journeys.orders import withdrawal
 from tests.observability.test_dashboards import list_expressions
 from tests.ports import find_port
 from tests.tools import require_tool
+from tests.waits import wait_until
 
 from merchant_wallet.observability.metric_table import METRICS
 

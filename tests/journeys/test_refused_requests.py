@@ -1,8 +1,9 @@
 """A merchant's last refused requests, as its developer sees them, and requests that belong to no merchant."""
 
 from tests.journeys.client import string_to_sign
-from tests.journeys.conftest import Platform, Shop, wait_until
+from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import withdrawal
+from tests.waits import wait_until
 
 from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_refused
 

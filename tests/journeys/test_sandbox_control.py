@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 from tests.journeys.client import Answer
-from tests.journeys.conftest import RunPlatform, Shop, wait_until
+from tests.journeys.conftest import RunPlatform, Shop
 from tests.journeys.endpoint import Endpoint, open_endpoint
 from tests.journeys.orders import withdrawal
 from tests.journeys.sandbox import (
@@ -19,6 +19,7 @@ from tests.journeys.sandbox import (
     require_sound,
     wait_for,
 )
+from tests.waits import wait_until
 
 from merchant_wallet.api.endpoint import Endpoint as OperationEndpoint
 from merchant_wallet.base.addresses import to_eip55

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 from tests.journeys.client import Answer
-from tests.journeys.conftest import RunPlatform, Shop, wait_until
+from tests.journeys.conftest import RunPlatform, Shop
 from tests.journeys.endpoint import Endpoint, open_endpoint
 from tests.journeys.orders import credit, debit, exchange, quote, withdrawal
 from tests.journeys.sandbox import act, query, require_sound, wait_for
+from tests.waits import wait_until
 
 from merchant_wallet.base.addresses import SANDBOX_SLOW, format_address
 from merchant_wallet.base.codes import CODES

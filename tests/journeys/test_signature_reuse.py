@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from tests.journeys.client import Answer, Number, md5_sign, string_to_sign, write_form, write_json
-from tests.journeys.conftest import Platform, Shop, wait_until
+from tests.journeys.conftest import Platform, Shop
 from tests.journeys.endpoint import Endpoint
 from tests.journeys.orders import OPERATIONS, all_fields, credit, debit, exchange, withdrawal
 from tests.journeys.test_callbacks import endpoint
+from tests.waits import wait_until
 
 from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.deposits.sandbox_deposits import add_deposit

@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
-from tests.journeys.conftest import Platform, Shop, wait_until
+from tests.journeys.conftest import Platform, Shop
+from tests.waits import wait_until
 
 from merchant_wallet.sub_users.links import LINK_KEY, read_link_token
 

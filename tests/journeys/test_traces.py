@@ -6,10 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from tests.journeys.conftest import RunPlatform, Shop, wait_until
+from tests.journeys.conftest import RunPlatform, Shop
 from tests.journeys.endpoint import open_endpoint
 from tests.journeys.orders import withdrawal
 from tests.otlp import Collector, Seen, collecting
+from tests.waits import wait_until
 
 from merchant_wallet.base.db import connect_sync
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 from tests.journeys.client import Answer
-from tests.journeys.conftest import Platform, RunPlatform, Shop, wait_until
+from tests.journeys.conftest import Platform, RunPlatform, Shop
 from tests.journeys.orders import FAILING, withdrawal
+from tests.waits import wait_until
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.commands import Approve, Cancel

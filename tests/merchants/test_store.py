@@ -1,9 +1,9 @@
 """Merchants in a real database: create, read, change, secrets, and several callers at once."""
 
 import asyncio
-from typing import Any
 
 import pytest
+from tests.waits import wait_until_blocked
 
 from merchant_wallet.base.addresses import address_of_child, derive_account
 from merchant_wallet.base.db import connect
@@ -37,17 +37,6 @@ async def count(conn: store.Connection, table: str) -> int:
     row = await (await conn.execute(f"select count(*) from {table}".encode())).fetchone()
     assert row is not None
     return int(row[0])
-
-
-async def wait_until_blocked(conn: store.Connection, pid: int, change: asyncio.Task[Any]) -> None:
-    """Wait until the connection with this pid, which makes the change, waits for a lock."""
-    while not change.done():
-        cursor = await conn.execute("select cardinality(pg_blocking_pids(%s))", [pid])
-        row = await cursor.fetchone()
-        if row is not None and row[0]:
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("the change did not wait")
 
 
 async def test_a_new_merchant_has_the_defaults_that_the_interface_promises(conn: store.Connection) -> None:

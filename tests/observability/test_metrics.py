@@ -35,6 +35,8 @@ from merchant_wallet.observability.metric_table import (
 from merchant_wallet.observability.metrics import CACHE_S, Metrics
 from merchant_wallet.observability.metrics_page import PageServer, make_route
 
+pytestmark = pytest.mark.new_database
+
 NOW_MS = 1_763_712_000_000
 BOOK = Path(__file__).parents[1].joinpath("large_book.sql").read_text()
 LOOPBACK = (ip_network("127.0.0.0/8"),)

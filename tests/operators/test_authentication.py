@@ -5,7 +5,7 @@ import threading
 
 import pytest
 from tests.operators.sign_in_scene import GOOD, HOME, NOW_MS, SignInScene
-from tests.operators.test_records import wait_until_blocked
+from tests.waits import wait_until_blocked
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.merchants.keys import Keyring, WrongMasterKey

@@ -5,6 +5,7 @@ import asyncio
 import psycopg
 import pytest
 from tests.operators.conftest import SHOP
+from tests.waits import wait_until_blocked
 
 from merchant_wallet.audit import records as audit
 from merchant_wallet.audit.verify import verify
@@ -126,15 +127,6 @@ async def test_two_owners_who_disable_each_other_at_once_leave_one(
         with pytest.raises(OperatorRefused, match="last active owner"):
             await blocked
     assert (await records.show(conn, "ann")).status == "active"
-
-
-async def wait_until_blocked(conn: Connection, pid: int, change: "asyncio.Task[object]") -> None:
-    while not change.done():
-        row = await (await conn.execute("select cardinality(pg_blocking_pids(%s))", [pid])).fetchone()
-        if row is not None and row[0]:
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("the change did not wait")
 
 
 async def test_whoever_is_disabled_is_out_at_once_and_comes_back_as_before(conn: Connection) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.operators.test_records import wait_until_blocked
+from tests.waits import wait_until_blocked
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.operators import records

@@ -18,6 +18,8 @@ from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.grants import FUNCTIONS, GRANTS, GrantRefused, Side, grant
 from merchant_wallet.postgres.migrate import migrate
 
+pytestmark = pytest.mark.new_database
+
 AS: Mapping[Side, Callable[[str], str]] = {Side.WEB: as_web, Side.WORKER: as_worker}
 SOURCE = Path(__file__).parents[2] / "src" / "merchant_wallet"
 FOR_EVER = (

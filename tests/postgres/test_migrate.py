@@ -17,6 +17,8 @@ from merchant_wallet.postgres.migrate import QUERIES, list_pending, migrate
 from merchant_wallet.postgres.migration_files import MigrationError, read_migrations
 from merchant_wallet.postgres.schema_dump import dump_schema
 
+pytestmark = pytest.mark.new_database
+
 SCHEMA = Path(__file__).parents[2] / "schema.sql"
 
 

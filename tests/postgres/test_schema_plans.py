@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.conftest import BARE_TEMPLATE
 from tests.plans import Plan, explain, explain_prepared, list_nodes
 from tests.query_files import read_queries
 
@@ -109,7 +110,7 @@ FILL = Path(__file__).parents[1].joinpath("large_book.sql").read_text()
 @pytest.fixture(scope="module")
 def module_url(postgres: Any) -> Iterator[str]:
     """A migrated database for this file."""
-    with postgres.database("wallet_template") as url:
+    with postgres.database(BARE_TEMPLATE) as url:
         yield url
 
 

@@ -6,12 +6,12 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import pytest
+from tests.waits import wait_until
 
 from merchant_wallet import postgres
 from merchant_wallet.base.db import connect_sync
@@ -56,10 +56,7 @@ def _is_gone(pid: int, folder: Path) -> bool:
 
 
 def _wait_until_gone(pid: int, folder: Path) -> None:
-    deadline = time.monotonic() + 20
-    while not _is_gone(pid, folder):
-        assert time.monotonic() < deadline, "the server lives on"
-        time.sleep(0.02)
+    wait_until(lambda: _is_gone(pid, folder), "the server is gone")
 
 
 def _socket_dir(running: RunningPostgres) -> Path:

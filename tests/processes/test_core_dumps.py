@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.crash.service import PROGRAM, Service, prepared_folder, service, wait_until
+from tests.crash.service import PROGRAM, Service, prepared_folder, service
 from tests.folders import make_folder
+from tests.waits import wait_until
 
 from merchant_wallet.postgres.privileges import Account, become, can_read
 

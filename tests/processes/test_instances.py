@@ -3,7 +3,8 @@
 import asyncio
 from functools import partial
 
-from tests.crash.shop import eventually, run
+from tests.crash.shop import run
+from tests.waits import eventually
 
 from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.postgres.grants import Side

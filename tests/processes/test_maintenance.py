@@ -19,6 +19,8 @@ from merchant_wallet.book.nonce_partitions import (
 )
 from merchant_wallet.processes.maintenance import Maintenance, TasksFailed, make_id_range_task
 
+pytestmark = pytest.mark.new_database
+
 TODAY = 20_412
 DAY_MS = 86_400_000
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 from tests.crash.client import Client
-from tests.crash.service import PROGRAM, Service, prepared_folder, service, wait_until
+from tests.crash.service import PROGRAM, Service, prepared_folder, service
 from tests.crash.shop import run
 from tests.folders import make_folder
+from tests.waits import wait_until
 
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.settings import Settings

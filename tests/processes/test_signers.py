@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.chains.signing import KEYS
-from tests.crash.service import Service, prepared_folder, service, wait_until
+from tests.crash.service import Service, prepared_folder, service
+from tests.waits import wait_until
 
 from merchant_wallet.base.chains import CHAINS, DEFAULT_CODES, ERC20, TRC20
 from merchant_wallet.base.config import ConfigError

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from tests.conftest import SharedPostgres
-from tests.crash.shop import MASTER_KEY, eventually, run
+from tests.crash.shop import MASTER_KEY, run
+from tests.waits import eventually
 
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.db import connect, connect_sync
@@ -58,6 +59,8 @@ async def _said(log: list[Any]) -> bool:
     return bool(log)
 
 
+@pytest.mark.new_database
+@pytest.mark.new_sessions
 def test_a_database_that_is_not_there_yet_is_waited_for(
     postgres: SharedPostgres, database_url: str, tmp_path: Path
 ) -> None:

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 from tests.crash.client import CUT_SHORT, Client
-from tests.crash.service import Service, alive, prepared_folder, service, wait_until
+from tests.crash.service import Service, alive, prepared_folder, service
 from tests.crash.shop import run
 from tests.folders import copy_folder, make_folder
+from tests.waits import wait_until
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.postgres.privileges import Account, become, can_read

@@ -11,8 +11,9 @@ import httpx
 import pytest
 from psycopg import AsyncConnection
 from tests.crash.client import CUT_SHORT, Client
-from tests.crash.shop import FUNDS, MASTER_KEY, eventually, open_merchant, run
+from tests.crash.shop import FUNDS, MASTER_KEY, open_merchant, run
 from tests.roles import as_web
+from tests.waits import TIMEOUT_S, eventually
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import load_settings
@@ -26,8 +27,6 @@ from merchant_wallet.processes import listening_socket, stop_signals
 from merchant_wallet.processes import web as server
 from merchant_wallet.processes.base import Base, make_base
 from merchant_wallet.processes.listening_socket import CannotListen
-
-TIMEOUT_S = 20.0
 
 
 def _make_base(url: str, folder: Path, **settings: str) -> Base:
@@ -91,6 +90,7 @@ async def _fetch(connection: AsyncConnection, query: str) -> object:
     return await (await connection.execute(query.encode())).fetchone()
 
 
+@pytest.mark.new_database
 def test_it_answers_by_the_time_it_says_so_and_has_a_day_for_every_nonce(
     database_url: str, tmp_path: Path
 ) -> None:

@@ -9,7 +9,8 @@ from functools import partial
 import psycopg
 import pytest
 from psycopg import AsyncConnection
-from tests.crash.shop import eventually, open_merchant, run
+from tests.crash.shop import open_merchant, run
+from tests.waits import eventually
 
 from merchant_wallet.api.refused_requests.buffer import KEPT, QUERIES, RefusedRequestBuffer
 from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_refused

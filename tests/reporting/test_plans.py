@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.conftest import BARE_TEMPLATE
 from tests.plans import explain, list_nodes
 from tests.query_files import read_queries
 
@@ -61,7 +62,7 @@ FILL = Path(__file__).parents[1].joinpath("large_book.sql").read_text()
 @pytest.fixture(scope="module")
 def filled(postgres: Any) -> Iterator[psycopg.Connection]:
     """A large book among small ones."""
-    with postgres.database("wallet_template") as url, connect_sync(url) as connection:
+    with postgres.database(BARE_TEMPLATE) as url, connect_sync(url) as connection:
         connection.execute(FILL.encode())
         yield connection
 

@@ -1,6 +1,5 @@
 """Books with sub-users whose rows are inserted directly, for tests without movements of money."""
 
-import asyncio
 from typing import Any
 
 from psycopg import AsyncConnection
@@ -63,13 +62,3 @@ def evm_of(user_id: int) -> bytes:
 def tron_of(user_id: int) -> bytes:
     """The TRON address of a sub-user."""
     return b"\x01" + user_id.to_bytes(19, "big")
-
-
-async def wait_until_blocked(conn: Connection, pid: int, change: asyncio.Task[Any]) -> None:
-    """Wait until the connection with this pid, which makes the change, waits for a lock."""
-    while not change.done():
-        row = await (await conn.execute("select cardinality(pg_blocking_pids(%s))", [pid])).fetchone()
-        if row is not None and row[0]:
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("the change did not wait")

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from tests.book.fake_writer import COIN, MERCHANT_ID, START_MS, FakeWriter, on, write_history
 from tests.book.ledger import OWN
+from tests.conftest import BARE_TEMPLATE
 
 from merchant_wallet.base.addresses import to_tron
 from merchant_wallet.base.currencies import KFB, USDT
@@ -253,7 +254,7 @@ analyze;
 @pytest.fixture(scope="module")
 def busy_url(postgres: Any) -> Iterator[str]:
     """A book of 60,000 transfers. Two thirds belong to one wallet, 101."""
-    with postgres.database("wallet_template") as url:
+    with postgres.database(BARE_TEMPLATE) as url:
         with connect_sync(url) as connection:
             connection.execute(BUSY.encode())
         yield url

@@ -3,7 +3,8 @@
 import asyncio
 
 import pytest
-from tests.sub_users.books import HERE, NOW_MS, OTHER, SHOP, add_sub_user, evm_of, tron_of, wait_until_blocked
+from tests.sub_users.books import HERE, NOW_MS, OTHER, SHOP, add_sub_user, evm_of, tron_of
+from tests.waits import wait_until_blocked
 
 from merchant_wallet.audit.records import list_entries
 from merchant_wallet.base.addresses import to_eip55, to_tron

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 import pytest
 from argon2.exceptions import InvalidHashError
 from psycopg.errors import CheckViolation
-from tests.sub_users.books import HERE, NOW_MS, OTHER, SHOP, add_sub_user, wait_until_blocked
+from tests.sub_users.books import HERE, NOW_MS, OTHER, SHOP, add_sub_user
+from tests.waits import eventually, wait_until_blocked
 
 from merchant_wallet.audit.failures import write_failures
 from merchant_wallet.audit.records import list_entries
@@ -70,10 +71,10 @@ def held_threads() -> Iterator[None]:
 
 
 async def until_counted(conn: Connection, count: int) -> None:
-    while True:
-        if await failures(conn) == count:
-            return
-        await asyncio.sleep(0.005)
+    async def is_counted() -> bool:
+        return await failures(conn) == count
+
+    await eventually(is_counted)
 
 
 @pytest.mark.parametrize(

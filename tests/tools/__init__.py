@@ -17,12 +17,13 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NoReturn
 
+from tests.waits import TIMEOUT_S
+
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = "build/tools"
 SYSTEM_FOLDERS: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 """An ordinary user's path lacks them, and Debian puts proxies there."""
 COMMAND: Final = "sudo make test-tools"
-START_TIMEOUT_S: Final = 60
 PYTHON: Final = ".venv/bin/python"
 
 
@@ -313,7 +314,7 @@ class Finder:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                timeout=START_TIMEOUT_S,
+                timeout=TIMEOUT_S,
                 check=False,
             )
         except (OSError, subprocess.SubprocessError):

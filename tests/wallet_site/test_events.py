@@ -6,7 +6,8 @@ from contextlib import ExitStack
 
 import httpx
 import pytest
-from tests.journeys.conftest import RunPlatform, Shop, wait_until
+from tests.journeys.conftest import RunPlatform, Shop
+from tests.waits import wait_until
 from tests.wallet_site.conftest import Browser, NewBrowser, let_arrive
 
 from merchant_wallet.sub_users import pins

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pypdf import PdfReader
 from tests.held_builder import held_builder
-from tests.journeys.conftest import Clock, Platform, Shop, wait_until
+from tests.journeys.conftest import Clock, Platform, Shop
+from tests.waits import wait_until
 from tests.wallet_site.conftest import Browser, NewBrowser, texts
 from tests.wallet_site.test_home import entries
 from tests.wallet_site.test_receipts import share

@@ -39,7 +39,7 @@ def test_what_was_read_last_stays_while_the_database_is_away(in_shop: "InShop") 
         await open_wallet(shop.connection, "ERC20", WALLET)
         await forbidden.refresh()
         await shop.rows(
-            "select pg_terminate_backend(pid) from pg_stat_activity"
+            "select pg_terminate_backend(pid, 10000) from pg_stat_activity"
             " where pid <> pg_backend_pid() and datname = current_database()"
             " and backend_type = 'client backend'"
         )

@@ -140,7 +140,7 @@ def test_a_lost_connection_is_opened_again(in_shop: "InShop") -> None:
         order, payer = await shop.order(), shop.payer()
         await shop.turn(payer)
         await shop.rows(
-            "select pg_terminate_backend(pid) from pg_stat_activity"
+            "select pg_terminate_backend(pid, 10000) from pg_stat_activity"
             " where pid <> pg_backend_pid() and datname = current_database()"
             " and backend_type = 'client backend'"
         )

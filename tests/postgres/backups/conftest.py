@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from tests.ports import find_port
 from tests.tools import require_tool
+from tests.waits import TIMEOUT_S
 
 BUCKET = "wallet"
 FOLDER = "folder"
 S3 = "s3"
-TIMEOUT_S = 20.0
 
 
 @pytest.fixture(scope="session")
