@@ -21,7 +21,6 @@ EXTENDED: Final = {
     "tests/browser/": "every look of every page, in two browsers",
     "tests/callbacks/test_sender.py::test_ten_merchants_whose_endpoints_hang": "time-outs of many endpoints",
     "tests/cells/test_carrying.py::test_a_c": "loops of kills",
-    "tests/cells/test_cell_move.py::test_a_cell_moves_while_it_is_in_use[0.25]": "two servers",
     "tests/cells/test_cell_move.py::test_a_killed": "loops of kills",
     "tests/cells/test_cell_move.py::test_a_worker": "loops of kills",
     "tests/cells/test_cell_move_dangers.py": "two servers",
