@@ -61,7 +61,6 @@ EXTENDED: Final = {
     "tests/collections/": "tools: Postman and Bruno",
     "tests/console/test_books.py::test_a_download": "large books",
     "tests/console/test_odd_texts.py": "every text in every field of every page",
-    "tests/console/test_request.py::test_no_text": "every text in every field of every page",
     "tests/crash/test_backups.py": "loops of kills",
     "tests/crash/test_database_outages.py": "loops of kills",
     "tests/crash/test_killed.py": "loops of kills",

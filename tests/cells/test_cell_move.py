@@ -28,7 +28,7 @@ from merchant_wallet.merchants.cells.updates import CellUpdates
 from merchant_wallet.postgres import WORKER_ROLE
 
 
-@pytest.mark.parametrize("grace_s", [fence.GRACE_S, 0.0])
+@pytest.mark.parametrize("grace_s", [pytest.param(fence.GRACE_S, marks=pytest.mark.extended), 0.0])
 def test_a_cell_moves_while_it_is_in_use(
     movable: MovableCell, monkeypatch: pytest.MonkeyPatch, grace_s: float
 ) -> None:
