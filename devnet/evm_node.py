@@ -28,6 +28,7 @@ COIN: Final = 10**18
 CHAIN_ID: Final = 31337
 # Anvil's documented first account. It owns the token and the coins here.
 ISSUER: Final = bytes.fromhex("f39fd6e51aad88f6f4ce6ab8827279cfffb92266")
+FIRST_BASE_FEE_WEI: Final = 10**9
 START_TIMEOUT_S: Final = 30.0
 CALL_TIMEOUT_S: Final = 60.0
 _DEATH_SIGNAL: Final = 1
@@ -94,6 +95,12 @@ class EvmDevnet:
         self._process.wait()
         self._drainer.join()
         self._log.close()
+
+    def reset(self) -> None:
+        """Go back to the start: no blocks, no transactions, the first base fee. Raises NodeError, OSError."""
+        self.ask("anvil_dropAllTransactions")
+        self.set_base_fee(FIRST_BASE_FEE_WEI)
+        self.ask("anvil_reset")
 
     def ask(self, method: str, *params: object) -> Any:
         """The result of a JSON-RPC call. Raises NodeError."""

@@ -6,12 +6,13 @@ import pytest
 from devnet.evm_node import EvmDevnet
 from tests.chains.evm_scene import EvmScene, open_scene
 from tests.chains.tron_scene import TronScene, open_tron
+from tests.evm_nodes import use_node
 
 
 @pytest.fixture
 def evm_node() -> Iterator[EvmDevnet]:
     """A real EVM node that mines a block only when a test says so."""
-    with EvmDevnet() as node:
+    with use_node() as node:
         yield node
 
 

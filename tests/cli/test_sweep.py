@@ -10,6 +10,7 @@ import pytest
 from devnet.evm_node import CHAIN_ID, COIN, EvmDevnet, Token
 from tests.chains.evm_scene import USDT
 from tests.cli.conftest import Wallet
+from tests.evm_nodes import use_node
 
 from merchant_wallet.base.addresses import parse_evm, to_eip55
 from merchant_wallet.chains.evm.transactions import parse_signed, recover_sender
@@ -90,7 +91,7 @@ def open_shop(wallet: Wallet, node: EvmDevnet, token: Token, folder: Path) -> by
 
 
 def test_a_deposit_is_planned_swept_and_shown(wallet: Wallet, tmp_path: Path) -> None:
-    with EvmDevnet() as node:
+    with use_node() as node:
         token = node.deploy()
         hot = open_shop(wallet, node, token, tmp_path)
         address = wallet.ask("merchant", "show", "Shop")["depositAddress"]
@@ -131,7 +132,7 @@ def test_a_deposit_is_planned_swept_and_shown(wallet: Wallet, tmp_path: Path) ->
 def test_without_a_price_or_on_another_chain_than_the_settings_say_nothing_is_swept(
     wallet: Wallet, tmp_path: Path
 ) -> None:
-    with EvmDevnet() as node:
+    with use_node() as node:
         open_shop(wallet, node, node.deploy(), tmp_path)
         del wallet.variables["WALLET_ERC20_COIN_PRICE"]
         node.mine(3)

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-from devnet.evm_node import EvmDevnet
 from devnet.tron_network import address_of
 from tests.chains.evm_scene import EvmScene, open_scene
 from tests.chains.tron_scene import WALLET_SUN, WALLET_UNITS, TronScene, key_of, open_tron
 from tests.deposits.conftest import COIN, MINIMUM, DepositScene, InScene, address
+from tests.evm_nodes import use_node
 
 from merchant_wallet.chains.tron.chain import TronReader
 from merchant_wallet.deposits import chain_store
@@ -19,7 +19,7 @@ from merchant_wallet.reporting.deposits import list_cursors
 @pytest.fixture
 def evm() -> Iterator[EvmScene]:
     """A real EVM node with the token."""
-    with EvmDevnet() as node:
+    with use_node() as node:
         yield open_scene(node)
 
 

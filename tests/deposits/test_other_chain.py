@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from devnet.evm_node import EvmDevnet
 from tests.chains.evm_scene import EvmScene, open_scene
 from tests.chains.tron_scene import TronScene, open_tron
 from tests.deposits.conftest import COIN, MINIMUM, DepositScene, InScene, address
+from tests.evm_nodes import use_node
 
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.tron.chain import TronReader
@@ -16,7 +16,7 @@ from merchant_wallet.deposits.watcher import ChainUnfit, Watcher
 @pytest.fixture
 def evm() -> Iterator[EvmScene]:
     """A real EVM node with the token."""
-    with EvmDevnet() as node:
+    with use_node() as node:
         yield open_scene(node)
 
 

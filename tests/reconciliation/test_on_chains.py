@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
-from devnet.evm_node import EvmDevnet
 from tests.chains.evm_liars import nodes
 from tests.chains.evm_scene import WALLET, EvmScene, open_scene
 from tests.chains.node_proxy import Forward
 from tests.chains.tron_scene import TronScene, open_tron
 from tests.deposits.conftest import DepositScene, InScene, address
+from tests.evm_nodes import use_node
 from tests.reconciliation.conftest import COIN, STRANGER
 
 from merchant_wallet.base.addresses import format_address
@@ -30,7 +30,7 @@ FUNDED = 1000 * COIN
 @pytest.fixture
 def evm() -> Iterator[EvmScene]:
     """A real EVM node with the token and a hot wallet with 1000 USDT."""
-    with EvmDevnet() as node:
+    with use_node() as node:
         yield open_scene(node)
 
 

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 
 import pytest
-from devnet.evm_node import EvmDevnet
 from tests.chains.evm_scene import EvmScene, open_scene
 from tests.chains.tron_scene import TronScene, open_tron
+from tests.evm_nodes import use_node
 from tests.sweeps.sweep_scene import SweepScene, open_sweep_scene
 
 InScene = Callable[[Callable[[SweepScene], Awaitable[None]]], None]
@@ -16,7 +16,7 @@ InScene = Callable[[Callable[[SweepScene], Awaitable[None]]], None]
 @pytest.fixture
 def evm() -> Iterator[EvmScene]:
     """A real EVM node with the token and a funded hot wallet."""
-    with EvmDevnet() as node:
+    with use_node() as node:
         yield open_scene(node)
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from devnet.evm_node import EvmDevnet
 from tests.chains.evm_liars import nodes
 from tests.chains.evm_scene import EvmScene, open_scene
 from tests.chains.node_proxy import NodeProxy
+from tests.evm_nodes import use_node
 
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
@@ -25,7 +25,7 @@ COUNT = "eth_getTransactionCount"
 
 @pytest.fixture
 def evm() -> Iterator[EvmScene]:
-    with EvmDevnet() as node:
+    with use_node() as node:
         yield open_scene(node)
 
 

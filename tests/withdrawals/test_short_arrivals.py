@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from devnet.evm_node import EvmDevnet
 from tests.chains.evm_scene import RECIPIENT, WALLET, EvmScene, open_scene
+from tests.evm_nodes import use_node
 
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.withdrawals.hot_wallet_store import list_wallets
@@ -22,7 +22,7 @@ SET_FEE = "setParams(uint256,uint256)"
 
 @pytest.fixture
 def evm() -> Iterator[EvmScene]:
-    with EvmDevnet() as node:
+    with use_node() as node:
         yield open_scene(node)
 
 
