@@ -7,7 +7,6 @@ Rules:
 - A worker holds a shared lock while it needs the server; `postgres_keeper.py` waits for the last one.
 """
 
-import asyncio
 import fcntl
 import gc
 import os
@@ -38,8 +37,8 @@ from tests.recycled_databases import RecycledDatabase
 from tests.waits import TIMEOUT_S
 
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.db import HOME_SCHEMA, connect, connect_sync, place
-from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
+from merchant_wallet.base.db import HOME_SCHEMA, connect_sync, place
+from merchant_wallet.book.nonce_partitions import DAYS_AHEAD
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.operators import passwords
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
@@ -153,14 +152,14 @@ class SharedPostgres:
         self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         url = self.url_of(name)
         for schema in (HOME_SCHEMA, *more_schemas):
-            asyncio.run(_open_usual_days(place(url, None, schema)))
+            _open_usual_days(place(url, None, schema))
         recycled_databases.install(url)
 
 
-async def _open_usual_days(url: str) -> None:
-    async with await connect(url) as connection:
+def _open_usual_days(url: str) -> None:
+    with connect_sync(url) as connection:
         for day in {ms // DAY_MS for ms in (*USUAL_CLOCKS_MS, now_ms())}:
-            await ensure_nonce_partitions(connection, day)
+            connection.execute(b"select add_nonce_days(%s, %s)", [day - 1, day + DAYS_AHEAD])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

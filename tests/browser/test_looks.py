@@ -46,4 +46,4 @@ def test_a_page_without_a_fault_has_its_own_screen_again(visits: Visits) -> None
     with changing(page) as device:
         show(page, device, NARROW, "dark")
         assert page.evaluate("innerWidth") == NARROW.width
-    assert page.evaluate("innerWidth") == DESKTOP.width
+    page.wait_for_function("width => innerWidth === width", arg=DESKTOP.width)

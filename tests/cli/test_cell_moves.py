@@ -24,6 +24,8 @@ from tests.waits import wait_until
 from merchant_wallet.base.db import connect_sync, place, strip_identity
 from merchant_wallet.merchants.cells import moving
 
+pytestmark = pytest.mark.new_database
+
 DEBIT = "transferFromUserToMerchant"
 BUSY = 50300
 NOWHERE = "postgresql://127.0.0.1:1/none"
@@ -95,7 +97,6 @@ def check(wallet: Wallet) -> dict[str, Any] | None:
     return next((line for line in checks if line["name"] == "move of cell east"), None)
 
 
-@pytest.mark.new_database
 @pytest.mark.usefixtures("shop")
 def test_a_cell_moves_to_another_cluster_and_its_old_copy_is_dropped_later(
     wallet: Wallet, places: Places

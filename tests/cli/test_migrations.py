@@ -60,6 +60,7 @@ async def _wait_for(wallet: Wallet, side: str) -> None:
         await eventually(is_there)
 
 
+@pytest.mark.new_database
 @pytest.mark.usefixtures("newer")
 def test_what_running_programs_need_is_kept_until_they_are_gone(wallet: Wallet) -> None:
     with _running(wallet, "work"):

@@ -207,6 +207,7 @@ def test_merchants_people_leave_the_platforms_people_a_place(
     assert operator.get(f"{url_of(shop)}/export").status_code == 200
 
 
+@pytest.mark.new_sessions
 def test_a_download_that_nobody_reads_ends_and_frees_its_connection(
     platform: Platform, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,8 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NoReturn
 
-from tests.waits import TIMEOUT_S
-
+START_TIMEOUT_S: Final = 60
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = "build/tools"
 SYSTEM_FOLDERS: Final = ("/usr/local/sbin", "/usr/sbin", "/sbin")
@@ -314,7 +313,7 @@ class Finder:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                timeout=TIMEOUT_S,
+                timeout=START_TIMEOUT_S,
                 check=False,
             )
         except (OSError, subprocess.SubprocessError):
