@@ -45,7 +45,9 @@ class DurationRecorder:
         self._durations: dict[str, Duration] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the seconds of one phase."""
+        """Keep the seconds of one phase. The report of a worker that crashed has none."""
+        if report.when not in PHASES:
+            return
         duration = self._durations.setdefault(report.nodeid, Duration(report.nodeid))
         duration.by_phase_s[report.when] += report.duration
 
