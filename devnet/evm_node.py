@@ -16,6 +16,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 import urllib.request
 from collections.abc import Sequence
 from functools import cache
@@ -101,6 +102,8 @@ class EvmDevnet:
         self.ask("anvil_dropAllTransactions")
         self.set_base_fee(FIRST_BASE_FEE_WEI)
         self.ask("anvil_reset")
+        # Otherwise its clock is again where it was when the process started.
+        self.ask("evm_setTime", int(time.time()))
 
     def ask(self, method: str, *params: object) -> Any:
         """The result of a JSON-RPC call. Raises NodeError."""

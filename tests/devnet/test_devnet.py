@@ -14,14 +14,16 @@ from pathlib import Path
 import pytest
 from devnet.evm_node import EvmDevnet, NodeError
 from devnet.programs import ANVIL
+from tests.waits import wait_until
 
-from merchant_wallet.base.addresses import parse_wallet_address
+from merchant_wallet.base.addresses import parse_wallet_address, to_eip55
 from merchant_wallet.base.chains import CHAINS, ERC20, TRC20
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.chains.protocol import ChainReader, TokenTransfer
 from merchant_wallet.processes.nodes import check_chains, open_chain_readers
 
 ROOT = Path(__file__).parents[2]
+STRANGER = bytes(range(20, 40))
 CUSTOMERS = ("0x00000000000000000000000000000000000000aa", "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC")
 
 
@@ -77,10 +79,7 @@ def is_gone(pid: int) -> bool:
 
 
 def wait_until_gone(pids: list[int]) -> None:
-    deadline = time.monotonic() + 60
-    while not all(map(is_gone, pids)):
-        assert time.monotonic() < deadline, f"of {pids}, some are left"
-        time.sleep(0.01)
+    wait_until(lambda: all(map(is_gone, pids)), f"all of {pids} are gone")
 
 
 def test_the_settings_it_prints_are_those_of_two_chains_that_fit_together() -> None:
@@ -171,6 +170,25 @@ def test_a_node_takes_a_port_that_is_asked_for_and_no_taken_one() -> None:
         with pytest.raises(NodeError, match="did not start"), EvmDevnet(port=port):
             pass
         assert node.height() == 0
+
+
+def test_a_node_that_was_reset_is_as_a_new_one() -> None:
+    long_ago = str(int(time.time()) - 1_000)
+    with EvmDevnet() as new, EvmDevnet(options=("--timestamp", long_ago)) as node:
+        token = node.deploy()
+        token.give(STRANGER, 7)
+        node.fund(STRANGER)
+        node.set_base_fee(12_345)
+        node.send_as(STRANGER, None, b"")
+        node.reset()
+        assert node.height() == 0
+        for each in (new, node):
+            each.mine()
+        block, other = (each.ask("eth_getBlockByNumber", "latest", False) for each in (node, new))
+        assert (block["transactions"], block["baseFeePerGas"]) == ([], other["baseFeePerGas"])
+        assert abs(int(block["timestamp"], 16) - time.time()) < 100
+        assert node.ask("eth_getCode", to_eip55(token.address), "latest") == "0x"
+        assert int(node.ask("eth_getBalance", to_eip55(STRANGER), "latest"), 16) == 0
 
 
 def test_the_program_is_the_pinned_package_and_no_script() -> None:
