@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +13,7 @@ from urllib.parse import quote
 import psycopg
 from tests.folders import make_folder
 from tests.other_postgres import choose_programs
-from tests.waits import TIMEOUT_S
+from tests.waits import wait_until
 
 from merchant_wallet.postgres.data_folder import DataFolder
 from merchant_wallet.postgres.programs import Programs, open_log
@@ -80,10 +79,7 @@ class Cluster:
 
     def until(self, question: str) -> None:
         """Wait until a query returns true."""
-        ends = time.monotonic() + TIMEOUT_S
-        while not self._says(question):
-            assert time.monotonic() < ends, f"never so: {question}\n{self.folder.log_since(0)}"
-            time.sleep(0.05)
+        wait_until(lambda: self._says(question), lambda: f"{question}\n{self.folder.log_since(0)}")
 
     def _says(self, question: str) -> bool:
         try:

@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import sys
-import time
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -18,6 +17,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from tests import other_postgres, recycled_databases
+from tests.waits import wait_until
 
 from merchant_wallet import postgres
 from merchant_wallet.base.db import connect_sync
@@ -71,14 +71,16 @@ def _trust_superuser(url: str, root: Path) -> None:
     hba.write_text(f"local all {recycled_databases.SUPERUSER} trust\n" + hba.read_text())
     pid = int(hba.with_name("postmaster.pid").read_text().split()[0])
     os.kill(pid, signal.SIGHUP)
-    while True:
+
+    def is_let_in() -> bool:
         try:
             recycled_databases.allow_emptying(url)
         except psycopg.OperationalError:
             # The server has not read the file yet.
-            time.sleep(0.01)
-        else:
-            return
+            return False
+        return True
+
+    wait_until(is_let_in, "the superuser is let in")
 
 
 if __name__ == "__main__":

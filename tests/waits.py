@@ -8,6 +8,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, TypeVar
 
+from psycopg import AsyncConnection
+
 TIMEOUT_S: Final = 120.0
 """How long a test waits at most for something that must happen."""
 FIRST_PAUSE_S: Final = 0.005
@@ -25,13 +27,13 @@ def _list_pauses() -> Iterator[float]:
         yield min(FIRST_PAUSE_S * 1.25**number, LONGEST_PAUSE_S)
 
 
-def wait_until(holds: Callable[[], object], what: str) -> None:
-    """Look until the condition is true."""
+def wait_until(ask: Callable[[], Result], what: str | Callable[[], str]) -> Result:
+    """Ask until the answer is truthy, and return it. `what` is told otherwise, as it is then."""
     for pause_s in _list_pauses():
-        if holds():
-            return
+        if answer := ask():
+            return answer
         time.sleep(pause_s)
-    raise AssertionError(f"not within {TIMEOUT_S:.0f} s: {what}")
+    raise AssertionError(f"not within {TIMEOUT_S:.0f} s: {what if isinstance(what, str) else what()}")
 
 
 async def eventually(ask: Callable[[], Awaitable[Result]]) -> Result:
@@ -43,7 +45,7 @@ async def eventually(ask: Callable[[], Awaitable[Result]]) -> Result:
     raise AssertionError(f"not within {TIMEOUT_S:.0f} s")
 
 
-async def wait_until_blocked(conn: Any, pid: int, change: "asyncio.Task[Any]") -> None:
+async def wait_until_blocked(conn: AsyncConnection[Any], pid: int, change: "asyncio.Task[Any]") -> None:
     """Wait until the session with this process id waits for a lock of another one. `change` is what it runs:
     it must not end first.
     """

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,6 @@ from merchant_wallet.book.commands import Adjust, Register, Submission
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.postgres.migrate import migrate
 
-POLL_S = 0.02
 PROGRAM = Path(sys.executable).with_name("merchant-wallet")
 
 
@@ -162,15 +160,15 @@ class Service:
         """The pid of the live `serve` or `work` process. Of several web processes it is the supervisor: their
         command lines are the same.
         """
-        ends = time.monotonic() + TIMEOUT_S
-        while True:
+
+        def find() -> int | None:
             parent_of = parents()
             found = {pid for pid in self.look() - {self.pid} if pid in parent_of and _is_side(pid, side)}
-            for pid in found:
-                if parent_of[pid] not in found:
-                    return pid
-            assert time.monotonic() < ends, f"no {side} process"
-            time.sleep(POLL_S)
+            return next((pid for pid in found if parent_of[pid] not in found), None)
+
+        found = wait_until(find, f"there is a {side} process")
+        assert found is not None
+        return found
 
     def postmaster(self) -> int:
         """The pid in PostgreSQL's own pid file."""

@@ -24,7 +24,6 @@ from merchant_wallet.postgres.programs import choose_programs
 ROOT: Final = Path(__file__).parents[2]
 CONFIGURATION: Final = ROOT / "deploy/patroni.yml"
 NAMES: Final = ("db1", "db2", "db3")
-POLL_S: Final = 0.05
 DATABASE: Final = "wallet"
 
 

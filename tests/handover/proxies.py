@@ -5,7 +5,6 @@ import ipaddress
 import socket
 import ssl
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.ports import find_port
 from tests.tools import require_tool
-from tests.waits import TIMEOUT_S
+from tests.waits import TIMEOUT_S, wait_until
 
 _LOOPBACK = ipaddress.ip_address("127.0.0.1")
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -96,14 +95,14 @@ class Proxy:
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-        ends = time.monotonic() + TIMEOUT_S
-        while True:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return self
-            assert self._process.poll() is None, self.said()
-            assert time.monotonic() < ends, self.said()
-            time.sleep(0.05)
+        process = self._process
+        wait_until(lambda: process.poll() is not None or self._accepts(), self.said)
+        assert process.poll() is None, self.said()
+        return self
+
+    def _accepts(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def said(self) -> str:
         """The end of what it has logged."""

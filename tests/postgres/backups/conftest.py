@@ -4,14 +4,13 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.ports import find_port
 from tests.tools import require_tool
-from tests.waits import TIMEOUT_S
+from tests.waits import wait_until
 
 BUCKET = "wallet"
 FOLDER = "folder"
@@ -36,7 +35,7 @@ def s3_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[st
         stderr=subprocess.DEVNULL,
     )
     try:
-        _wait_for(port)
+        wait_until(lambda: _accepts(port), "the S3 server starts")
         yield {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
             "AWS_REGION": "us-east-1",
@@ -48,15 +47,9 @@ def s3_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[st
         server.wait()
 
 
-def _wait_for(port: int) -> None:
-    ends = time.monotonic() + TIMEOUT_S
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            assert time.monotonic() < ends, "the S3 server did not start"
-            time.sleep(0.05)
+def _accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture(params=[FOLDER, S3])
