@@ -29,8 +29,8 @@ from merchant_wallet.postgres.migration_files import (
 
 HOT: Final = ("book", "account", "entry", "posting", "nonce", "withdrawal", "callback")
 BOOKS: Final = 20
-ROWS: Final = 400_000
-BLOCKED_MS: Final = 500
+ROWS: Final = 1_000_000
+BLOCKED_MS: Final = 200
 """No statement of the service may wait longer for a migration."""
 FILL: Final = """
 insert into merchant (merchant_id, name, app_key, currency_mode, created_ms)
