@@ -127,36 +127,38 @@ class SharedPostgres:
         finally:
             self.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
 
-    def prepare_templates(self) -> None:
+    def prepare_template(self) -> None:
         """Migrate the templates' databases, once per run."""
-        with _locked(self.root / "start.lock"):
-            if not (self.root / TEMPLATE).exists():
-                self._migrate(BARE_TEMPLATE, EMPTY, HOME_SCHEMA)
-                self._prepare(TEMPLATE, BARE_TEMPLATE)
-                (self.root / TEMPLATE).touch()
+        self._prepare(TEMPLATE, BARE_TEMPLATE, EMPTY, HOME_SCHEMA)
 
     def prepare_template_with_cell(self) -> None:
         """The same for copies that have the schema of an apart cell, too."""
+        self._prepare(TEMPLATE_WITH_CELL, BARE_TEMPLATE_WITH_CELL, BARE_TEMPLATE, FAR)
+
+    def _prepare(self, name: str, bare: str, start: str, schema: str) -> None:
+        """Make `bare` of `start` by migrating a schema, and of `bare` the template `name`."""
+        done = self.root / name
         with _locked(self.root / "start.lock"):
-            if not (self.root / TEMPLATE_WITH_CELL).exists():
-                self._migrate(BARE_TEMPLATE_WITH_CELL, BARE_TEMPLATE, FAR)
-                self._prepare(TEMPLATE_WITH_CELL, BARE_TEMPLATE_WITH_CELL, FAR)
-                (self.root / TEMPLATE_WITH_CELL).touch()
+            if done.exists():
+                return
+            url = self._make_template(bare, start)
+            migrate(url, lambda _: None, schema=schema)
+            grant(url, {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE}, schema)
+            url = self._make_template(name, bare)
+            for one in {HOME_SCHEMA, schema}:
+                _open_usual_days(place(url, None, one))
+            recycled_databases.install(url)
+            done.touch()
 
-    def _migrate(self, name: str, template: str, schema: str) -> None:
-        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-        migrate(self.url_of(name), lambda _: None, schema=schema)
-        grant(self.url_of(name), {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE}, schema)
-
-    def _prepare(self, name: str, template: str, *more_schemas: str) -> None:
-        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-        url = self.url_of(name)
-        for schema in (HOME_SCHEMA, *more_schemas):
-            _open_usual_days(place(url, None, schema))
-        recycled_databases.install(url)
+    def _make_template(self, name: str, start: str) -> str:
+        # It is there if an earlier attempt failed.
+        self.execute(f"DROP DATABASE IF EXISTS {name}")
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {start}")
+        return self.url_of(name)
 
 
 def _open_usual_days(url: str) -> None:
+    # Not with `ensure_nonce_partitions`: a browser's event loop may run in this thread.
     with connect_sync(url) as connection:
         for day in {ms // DAY_MS for ms in (*USUAL_CLOCKS_MS, now_ms())}:
             connection.execute(b"select add_nonce_days(%s, %s)", [day - 1, day + DAYS_AHEAD])
@@ -331,7 +333,7 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[SharedPostgres]:
         SESSIONS.host = str(conninfo_to_dict(url)["host"])
         with connect_sync(url) as admin:
             shared = SharedPostgres(root, url, worker, admin)
-            shared.prepare_templates()
+            shared.prepare_template()
             yield shared
 
 
@@ -340,8 +342,7 @@ def database_url(postgres: SharedPostgres, request: pytest.FixtureRequest) -> It
     """An empty database with every migration applied. With the marker `new_database` nobody has used it, and
     nonces have no partitions yet.
     """
-    is_new = request.node.get_closest_marker("new_database") is not None
-    with postgres.database(BARE_TEMPLATE if is_new else TEMPLATE) as url:
+    with postgres.database(BARE_TEMPLATE if _wants_new(request) else TEMPLATE) as url:
         yield url
 
 
@@ -349,9 +350,12 @@ def database_url(postgres: SharedPostgres, request: pytest.FixtureRequest) -> It
 def url_with_cell(postgres: SharedPostgres, request: pytest.FixtureRequest) -> Iterator[str]:
     """The same with home in schema `public` and the tables of an apart cell in schema `far`."""
     postgres.prepare_template_with_cell()
-    is_new = request.node.get_closest_marker("new_database") is not None
-    with postgres.database(BARE_TEMPLATE_WITH_CELL if is_new else TEMPLATE_WITH_CELL) as url:
+    with postgres.database(BARE_TEMPLATE_WITH_CELL if _wants_new(request) else TEMPLATE_WITH_CELL) as url:
         yield url
+
+
+def _wants_new(request: pytest.FixtureRequest) -> bool:
+    return request.node.get_closest_marker("new_database") is not None
 
 
 @pytest.fixture

@@ -50,7 +50,8 @@ class ClosedSession:
 class KeptSessions:
     """The sessions that this process keeps, by connection string, and the strings of those in use.
 
-    `host` is the run's server.
+    `host` is the run's server. A service in the tests' process connects in a thread of its own, so no method
+    looks first and takes then.
     """
 
     def __init__(self) -> None:
@@ -82,17 +83,17 @@ class KeptSessions:
         """End the sessions of a database that wait."""
         for conninfo in list(self._waiting):
             if conninfo_to_dict(conninfo)["dbname"] == database:
-                for pgconn in self._waiting.pop(conninfo):
-                    pgconn.finish()
+                _finish_all(self._waiting.pop(conninfo))
 
     def forget_ended(self) -> None:
         """Forget the sessions in use that have ended without a close."""
-        for pgconn in [one for one in self._in_use if one.status != ConnStatus.OK]:
-            del self._in_use[pgconn]
+        for pgconn in list(self._in_use):
+            if pgconn.status != ConnStatus.OK:
+                self._in_use.pop(pgconn, None)
 
     def list_pids(self) -> list[int]:
         """The servers' processes of the sessions that wait."""
-        return [pgconn.backend_pid for waiting in self._waiting.values() for pgconn in waiting]
+        return [pgconn.backend_pid for waiting in list(self._waiting.values()) for pgconn in list(waiting)]
 
     def leave_to_parent(self) -> None:
         """In a forked process: use none of the sessions and don't end them, since they are the parent's."""
@@ -103,9 +104,8 @@ class KeptSessions:
     @contextmanager
     def switched_off(self) -> Iterator[None]:
         """Keep nothing."""
-        for waiting in self._waiting.values():
-            while waiting:
-                waiting.pop().finish()
+        for waiting in list(self._waiting.values()):
+            _finish_all(waiting)
         self._in_use.clear()
         self.is_on = False
         try:
@@ -118,9 +118,8 @@ class KeptSessions:
         return place.get("host") == self.host and str(place.get("dbname")).startswith(PREFIX)
 
     def _take(self, conninfo: str) -> PGconn | None:
-        waiting = self._waiting.get(conninfo)
-        while waiting:
-            pgconn = waiting.pop()
+        waiting = self._waiting.get(conninfo, [])
+        while (pgconn := _pop(waiting)) is not None:
             if _is_alive(pgconn) and _run(pgconn, b"reset application_name"):
                 pgconn.nonblocking = 1
                 return pgconn
@@ -131,6 +130,19 @@ class KeptSessions:
 SESSIONS: Final = KeptSessions()
 """Those of this process."""
 os.register_at_fork(after_in_child=SESSIONS.leave_to_parent)
+
+
+def _pop(waiting: list[PGconn]) -> PGconn | None:
+    """The session that waits shortest, or None."""
+    try:
+        return waiting.pop()
+    except IndexError:
+        return None
+
+
+def _finish_all(waiting: list[PGconn]) -> None:
+    while (pgconn := _pop(waiting)) is not None:
+        pgconn.finish()
 
 
 def _is_alive(pgconn: PGconn) -> bool:
@@ -150,31 +162,30 @@ def _reset(pgconn: PGconn) -> bool:
     try:
         if pgconn.pipeline_status != PipelineStatus.OFF:
             pgconn.exit_pipeline_mode()
-        return all(_run(pgconn, statement) for statement in RESET)
     except psycopg.Error:
-        # For example results that nobody has fetched.
+        # Results that nobody has fetched.
         return False
+    return all(_run(pgconn, statement) for statement in RESET)
 
 
 def _run(pgconn: PGconn, statement: bytes) -> bool:
-    """Run one statement. A server that hangs is waited for only shortly."""
+    """Run one statement. False if it fails, or if the server does not answer for some seconds."""
     pgconn.nonblocking = 1
-    pgconn.send_query(statement)
     readiness = select.poll()
     readiness.register(pgconn.socket, select.POLLIN)
-    while pgconn.flush():
-        pass
-    while True:
-        if pgconn.is_busy():
+    try:
+        pgconn.send_query(statement)
+        while pgconn.flush():
+            pass
+        while pgconn.is_busy():
             if not readiness.poll(RESET_TIMEOUT_S * 1000):
                 return False
             pgconn.consume_input()
-            continue
         result = pgconn.get_result()
-        if result is None:
-            return pgconn.transaction_status == TransactionStatus.IDLE
-        if result.status != ExecStatus.COMMAND_OK:
-            return False
+        return result is not None and result.status == ExecStatus.COMMAND_OK and pgconn.get_result() is None
+    except psycopg.Error:
+        # The session has just ended.
+        return False
 
 
 def _finish(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:

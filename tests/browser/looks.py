@@ -37,8 +37,9 @@ def require_looks(page: Page, *more: Screen, within: str = "html", but: Collecti
 
 
 def list_faults(page: Page, *more: Screen, within: str = "html", but: Collection[str] = ()) -> list[str]:
-    """What keeps people out of a page in any look. `more` are further screens, in the light theme; `but`
-    names rules of axe that are left out.
+    """What keeps people out of a page in any look.
+
+    `more`: further screens, in the light theme. `but`: rules of axe that are left out.
     """
     faults: list[str] = []
 
@@ -78,6 +79,6 @@ def show(page: Page, device: CDPSession, screen: Screen, theme: str) -> None:
 
 
 def list_excess(page: Page, screen: Screen) -> list[str]:
-    """Whether a page is wider than its screen."""
+    """A fault if the page is wider than the screen."""
     width = page.evaluate(WIDTH)
     return [f"sticks out to {width} px"] if width > screen.width else []
