@@ -123,7 +123,8 @@ class Shop:
     async def orders(self) -> dict[str, int]:
         """The entries with an order id: entry id by order id. No order id may occur twice."""
         found = await self.rows(
-            "select mc_order_id, entry_id from entry where merchant_id = %s and mc_order_id is not null",
+            "select mc_order_id, entry_id from entry where merchant_id = %s and mc_order_id is not null"
+            " order by entry_id",
             self.merchant_id,
         )
         by_order = dict(found)
