@@ -105,6 +105,16 @@ class EvmDevnet:
         # Otherwise its clock is again where it was when the process started.
         self.ask("evm_setTime", int(time.time()))
 
+    def take_snapshot(self) -> str:
+        """Remember the chain as it is. Returns the snapshot's id, for `revert`."""
+        return str(self.ask("evm_snapshot"))
+
+    def revert(self, snapshot: str) -> None:
+        """Go back to a snapshot, which ends with it and all later ones. Raises NodeError, OSError."""
+        self.ask("anvil_dropAllTransactions")
+        if not self.ask("evm_revert", snapshot):
+            raise NodeError(f"there is no snapshot {snapshot}")
+
     def ask(self, method: str, *params: object) -> Any:
         """The result of a JSON-RPC call. Raises NodeError."""
         question = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}

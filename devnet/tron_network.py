@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from coincurve import PrivateKey
 
@@ -117,6 +117,11 @@ class TronNetwork:
         return deploy_token(self.fake.evm, self.fake, self.owner)
 
 
+def start_evm() -> EvmDevnet:
+    """The EVM node that runs the contracts. Raises NodeError, ProgramMissing."""
+    return EvmDevnet(chain_id=CHAIN_ID, options=EVM_OPTIONS)
+
+
 @contextmanager
 def run_network(
     nodes: int = 1,
@@ -124,10 +129,11 @@ def run_network(
     solid_lag: int = SOLID_LAG,
     clock: Callable[[], int] | None = None,
     ports: tuple[int, ...] = (),
+    open_evm: Callable[[], AbstractContextManager[EvmDevnet]] = start_evm,
 ) -> Iterator[TronNetwork]:
     """A network with this many nodes and its token. The token's owner holds all of it. Removed at the end."""
     with ExitStack() as stack:
-        evm = Evm(stack.enter_context(EvmDevnet(chain_id=CHAIN_ID, options=EVM_OPTIONS)).url)
+        evm = Evm(stack.enter_context(open_evm()).url)
         stack.callback(evm.close)
         fake = FakeTron(evm, solid_lag=solid_lag, clock=clock)
         owner = PrivateKey(hashlib.sha256(b"the owner of the devnet's token").digest())

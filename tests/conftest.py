@@ -11,6 +11,7 @@ import fcntl
 import gc
 import os
 import shutil
+import ssl
 import subprocess
 import sys
 import time
@@ -18,10 +19,11 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import hypothesis
 import psycopg
 import pytest
@@ -305,6 +307,24 @@ class CompiledTemplates(BytecodeCache):
 def _templates_are_compiled_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(templates, "Environment", partial(Environment, bytecode_cache=CompiledTemplates()))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _certificates_are_read_once() -> Iterator[None]:
+    """Each new client of httpx would read all authorities' certificates anew, for 25 ms."""
+    create = httpx.create_ssl_context
+
+    @cache
+    def create_once(_paths: tuple[str | None, ...], options: frozenset[tuple[str, Any]]) -> ssl.SSLContext:
+        return create(**dict(options))
+
+    def create_ssl_context(**options: Any) -> ssl.SSLContext:
+        paths = tuple(map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+        return create_once(paths, frozenset(options.items()))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("httpx._transports.default.create_ssl_context", create_ssl_context)
         yield
 
 

@@ -19,7 +19,8 @@ from merchant_wallet.reporting import rollup
 
 LARGE: Final = 1
 """The merchant with the large book among 200."""
-FILL: Final = Path(__file__).parents[1].joinpath("large_book.sql").read_text()
+FILL: Final = Path(__file__).parents[1].joinpath("large_book.sql").read_text().replace("8000", "500")
+"""It has rows in every table, and needs no thousands here."""
 TODAY: Final = now_ms() // DAY_MS
 MORE: Final = f"""
 select add_nonce_days({TODAY - 1}, {TODAY + 1});
@@ -99,7 +100,7 @@ def test_all_rows_of_all_tables_are_copied_and_follow_their_changes(filled: Layo
             await copy.take_up()
             await copy.copy_journal(lambda *_: None)
             await copy.copy_nonces()
-            assert (await copy.catch_up()).rows > 50_000
+            assert (await copy.catch_up()).rows > 3_000
             counts = compare(filled)
             # A new table of books needs rows here.
             assert [table for table, count in counts.items() if not count] == []

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 import pytest
 from devnet.tron_api import Switches
-from devnet.tron_network import TronNetwork, run_network
+from devnet.tron_network import TronNetwork
+from tests.evm_nodes import run_tron_network
 
 from merchant_wallet.chains.protocol import ChainAway
 from merchant_wallet.chains.transport import NodeFailed
@@ -18,7 +19,7 @@ T = TypeVar("T")
 @pytest.fixture(scope="module")
 def network() -> Iterator[TronNetwork]:
     """One node with a few blocks. It is honest again after each test."""
-    with run_network(solid_lag=3) as made:
+    with run_tron_network(solid_lag=3) as made:
         made.mine(10)
         yield made
 

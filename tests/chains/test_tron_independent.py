@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from coincurve import PrivateKey
 from devnet.programs import FOLDER, find_node, install
-from devnet.tron_network import address_of, run_network
+from devnet.tron_network import address_of
 from tests.chains.tron_scene import RECIPIENT, key_of
+from tests.evm_nodes import run_tron_network
 
 from merchant_wallet.base.addresses import to_tron
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
@@ -142,7 +143,7 @@ def seen() -> Iterator[dict[str, Any]]:
     """What tronweb sees as a client of the fake node, while blocks are made for it."""
     install()
     payer = key_of("tronweb's payer")
-    with run_network() as network:
+    with run_tron_network() as network:
         network.fund(address_of(payer), units=1_000_000, sun=1_000_000_000)
         network.mine(25)
         command = [

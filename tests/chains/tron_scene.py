@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from coincurve import PrivateKey
 from devnet.fake_tron import CHAIN_ID
-from devnet.tron_network import TronNetwork, address_of, run_network
+from devnet.tron_network import TronNetwork, address_of
+from tests.evm_nodes import run_tron_network
 
 from merchant_wallet.base.chains import TRC20
 from merchant_wallet.chains.protocol import Payout, SignedTransfer, Transfer, Verdict
@@ -96,7 +97,7 @@ def payout_of(payout_id: int = 1, recipient: bytes = RECIPIENT, amount_units: in
 @contextmanager
 def open_tron(nodes: int = 2) -> Iterator[TronScene]:
     """A scene whose wallet holds tokens and TRX. Everything is final."""
-    with run_network(nodes, solid_lag=SOLID_LAG) as network:
+    with run_tron_network(nodes, solid_lag=SOLID_LAG) as network:
         signer = KeySigner(key_of("hot wallet"))
         wallet = address_of(signer.key)
         network.fund(wallet, units=WALLET_UNITS, sun=WALLET_SUN)
