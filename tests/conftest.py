@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +96,21 @@ class SharedPostgres:
         is_recycled = template in (TEMPLATE, TEMPLATE_WITH_CELL)
         free = self.free.setdefault(template, [])
         used = free.pop() if free else self._copy(template)
+        if not SESSIONS.is_on:
+            used.end_session()
         try:
             yield used.url
         finally:
             if not is_recycled or used.empty():
+                used.end_session()
                 self.drop(used.name)
             else:
                 free.append(used)
+
+    def end_sessions(self) -> None:
+        """End the sessions that empty databases."""
+        for used in chain.from_iterable(self.free.values()):
+            used.end_session()
 
     def _copy(self, template: str) -> RecycledDatabase:
         self.made += 1
@@ -355,6 +364,7 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[SharedPostgres]:
             shared = SharedPostgres(root, url, worker, admin)
             shared.prepare_template()
             yield shared
+            shared.end_sessions()
 
 
 @pytest.fixture

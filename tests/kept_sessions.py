@@ -120,7 +120,7 @@ class KeptSessions:
     def _take(self, conninfo: str) -> PGconn | None:
         waiting = self._waiting.get(conninfo, [])
         while (pgconn := _pop(waiting)) is not None:
-            if _is_alive(pgconn) and _run(pgconn, b"reset application_name"):
+            if is_alive(pgconn) and _run(pgconn, b"reset application_name"):
                 pgconn.nonblocking = 1
                 return pgconn
             pgconn.finish()
@@ -145,7 +145,7 @@ def _finish_all(waiting: list[PGconn]) -> None:
         pgconn.finish()
 
 
-def _is_alive(pgconn: PGconn) -> bool:
+def is_alive(pgconn: PGconn) -> bool:
     """Whether the server has sent nothing since: it has not ended the session."""
     readiness = select.poll()
     readiness.register(pgconn.socket, select.POLLIN)
@@ -156,7 +156,7 @@ def _reset(pgconn: PGconn) -> bool:
     """Make a session as new. False if that is not possible."""
     if pgconn.status != ConnStatus.OK or pgconn.transaction_status != TransactionStatus.IDLE:
         return False
-    if not _is_alive(pgconn):
+    if not is_alive(pgconn):
         return False
     pgconn.notice_handler = pgconn.notify_handler = None
     try:

@@ -10,11 +10,11 @@ Rules:
 """
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 from psycopg.conninfo import make_conninfo
-from tests.kept_sessions import SESSIONS
+from tests.kept_sessions import KEPT, SESSIONS, is_alive
 
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.postgres import OWNER_ROLE
@@ -50,16 +50,26 @@ class RecycledDatabase:
         self.name = name
         self.url = url
         self._uses = 0
+        self._session: psycopg.Connection[Any] | None = None
 
     def empty(self) -> str:
         """Make it as new. Returns why that is not possible, or an empty text."""
         self._uses += 1
         if self._uses == MOST_USES:
             return "uses"
+        pids = SESSIONS.list_pids()
+        if self._session is not None and not is_alive(self._session.pgconn):
+            self.end_session()
         try:
-            with connect_sync(self.url) as connection:
-                row = connection.execute(b"select recycling.empty(%s)", [SESSIONS.list_pids()]).fetchone()
+            self._session = self._session or connect_sync(make_conninfo(self.url, application_name=KEPT))
+            row = self._session.execute(b"select recycling.empty(%s)", [pids]).fetchone()
         except psycopg.Error as error:
             return str(error)
         assert row is not None
         return str(row[0])
+
+    def end_session(self) -> None:
+        """End the session that empties it, which stays open otherwise, with its plans."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None

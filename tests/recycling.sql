@@ -50,7 +50,7 @@ create function recycling.list_filled() returns setof regclass language sql as $
         and pg_relation_size(c.oid) > 0
 $$;
 
-create function recycling.find_obstacle(kept_pids integer[]) returns text language plpgsql as $$
+create function recycling.find_obstacle(kept_pids integer[], filled oid[]) returns text language plpgsql as $$
 begin
     if exists (select from recycling.ddl) then
         return (select min(tag) from recycling.ddl);
@@ -78,7 +78,7 @@ begin
     if exists (table recycling.nonce_partition except table recycling.found_nonce_partition) then
         return 'nonces of usual days have no partition';
     end if;
-    if (select sum(pg_relation_size(filled)) from recycling.list_filled() filled) > 4000000 then
+    if (select sum(pg_relation_size(one)) from unnest(filled) one) > 4000000 then
         return 'size';
     end if;
     return '';
@@ -87,9 +87,10 @@ end $$;
 -- Makes the database as the template is. Returns why it can't be, or an empty text.
 create function recycling.empty(kept_pids integer[]) returns text language plpgsql as $$
 declare
-    obstacle text = recycling.find_obstacle(kept_pids);
+    all_filled oid[] = array(select recycling.list_filled());
+    obstacle text = recycling.find_obstacle(kept_pids, all_filled);
     filled regclass;
-    seeded regclass;
+    is_changed boolean;
     used record;
 begin
     if obstacle <> '' then
@@ -97,13 +98,21 @@ begin
     end if;
     -- No trigger fires, and no foreign key is checked.
     perform set_config('session_replication_role', 'replica', true);
-    for filled in select recycling.list_filled() loop
+    for filled in select unnest(all_filled) except select seeded from recycling.seeded_table loop
         execute format('delete from %s', filled);
     end loop;
-    for seeded in table recycling.seeded_table loop
+    for filled in table recycling.seeded_table loop
         execute format(
-            'insert into %s overriding system value table recycling.%I', seeded, 'rows of ' || seeded::text
-        );
+            'select exists ((table %1$s except all table %2$s) union all (table %2$s except all table %1$s))',
+            filled,
+            'recycling.' || quote_ident('rows of ' || filled::text)
+        ) into is_changed;
+        if is_changed then
+            execute format('delete from %s', filled);
+            execute format(
+                'insert into %s overriding system value table recycling.%I', filled, 'rows of ' || filled::text
+            );
+        end if;
     end loop;
     for filled in
         table recycling.found_nonce_partition except table recycling.nonce_partition

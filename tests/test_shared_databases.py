@@ -89,7 +89,7 @@ def test_a_session_that_ends_while_it_is_taken_over_is_not_given_out(
 ) -> None:
     with connect_sync(database_url) as connection:
         pid = read_pid(connection)
-    monkeypatch.setattr(kept_sessions, "_is_alive", lambda _: True)
+    monkeypatch.setattr(kept_sessions, "is_alive", lambda _: True)
     postgres.execute(f"select pg_terminate_backend({pid}, 10000)")
     with connect_sync(database_url) as connection:
         assert read_pid(connection) != pid
