@@ -1,8 +1,9 @@
 """COMMITs without an answer: each batch of the group is done once and answered truly, or with 50300."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 
 import pytest
 from tests.crash.cutting_proxy import CuttingProxy, Order, cutting
@@ -10,6 +11,7 @@ from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.batch import Batch, Mode
+from merchant_wallet.book.cache import BookCache
 from merchant_wallet.book.commands import ReadBalances, ReadSubUser
 from merchant_wallet.book.errors import CommitUnknown, Unavailable
 from merchant_wallet.book.outcomes import Outcome, Transferred
@@ -17,32 +19,53 @@ from merchant_wallet.book.writer import Writer
 
 LOST_BEFORE = Order(done=False)
 LOST_AFTER = Order(done=True)
-MODES = pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name.lower())
-COMMANDS = 20
+LOSSES = (LOST_BEFORE, LOST_AFTER)
+COMMANDS = 5
 RUNNING: set[asyncio.Task[None]] = set()
 
 
-async def _open_writer(proxy: CuttingProxy, shop: Shop, mode: Mode) -> Writer:
-    """A writer whose next batch of the shop's book is judged in this mode."""
-    writer = Writer(proxy.url, connections=2)
-    if mode is Mode.CACHED:
-        await shop.gather(writer, [ReadBalances(), ReadSubUser(ALICE)])
-    elif mode is Mode.LOCKED:
-        conflicted = Batch(shop.merchant_id, ())
-        conflicted.read_again()
-        writer._cache.note_conflict(conflicted)
-    return writer
+@dataclass
+class Trial:
+    """A shop, a writer that reaches the database through a proxy, and the answers that must stand."""
+
+    shop: Shop
+    proxy: CuttingProxy
+    writer: Writer
+    standing: list[Outcome | BaseException] = field(default_factory=list)
+    sent: int = 0
+
+    async def send(self, mode: Mode, *orders: Order) -> list[Outcome | BaseException]:
+        """Credits to alice in one batch, which is judged in this mode and meets these orders."""
+        await self._choose(mode)
+        before = self.proxy.cuts
+        self.proxy.cut(*orders)
+        numbers = range(self.sent, self.sent + COMMANDS)
+        self.sent += COMMANDS
+        answers = await self.shop.gather(self.writer, [self.shop.credit(f"c{number}") for number in numbers])
+        assert self.proxy.cuts == before + len(orders), (mode, orders)
+        return answers
+
+    async def _choose(self, mode: Mode) -> None:
+        """Have the next batch judged in this mode."""
+        self.writer._cache = BookCache()
+        if mode is Mode.CACHED:
+            await self.shop.gather(self.writer, [ReadBalances(), ReadSubUser(ALICE)])
+        elif mode is Mode.LOCKED:
+            conflicted = Batch(self.shop.merchant_id, ())
+            conflicted.read_again()
+            self.writer._cache.note_conflict(conflicted)
 
 
-async def _send_through(
-    proxy: CuttingProxy, shop: Shop, *orders: Order, mode: Mode = Mode.READ
-) -> list[Outcome | BaseException]:
-    """Credits to alice in one batch, through the proxy."""
-    writer = await _open_writer(proxy, shop, mode)
-    proxy.cut(*orders)
-    answers = await shop.gather(writer, [shop.credit(f"c{number}") for number in range(COMMANDS)])
-    await writer.close()
-    return answers
+@asynccontextmanager
+async def _open_trial(url: str) -> AsyncIterator[Trial]:
+    """At its end everything that must stand stands."""
+    shop = await open_shop(url)
+    async with cutting(url) as proxy:
+        writer = Writer(proxy.url, connections=2)
+        trial = Trial(shop, proxy, writer)
+        yield trial
+        await writer.close()
+    await _insist_all_stand(shop, trial.standing)
 
 
 def later(delay_s: float, act: Callable[[], Awaitable[object]]) -> asyncio.Task[None]:
@@ -61,88 +84,60 @@ def later(delay_s: float, act: Callable[[], Awaitable[object]]) -> asyncio.Task[
 async def _insist_all_stand(shop: Shop, answers: list[Outcome | BaseException]) -> None:
     """Every answer is a success, and is once in the journal and once in the wallet."""
     given = {answer.mc_order_id: answer.entry_id for answer in answers if isinstance(answer, Transferred)}
-    assert len(given) == len(answers)
+    assert len(given) == len(answers), answers
     assert await shop.orders() == given
     assert await shop.alice_units() == len(given) * COIN
     await shop.verify()
 
 
-@MODES
-def test_a_commit_that_never_reached_the_database_is_done_again(database_url: str, mode: Mode) -> None:
-    async def scenario() -> None:
-        shop = await open_shop(database_url)
-        before = await shop.batches()
-        async with cutting(database_url) as proxy:
-            answers = await _send_through(proxy, shop, LOST_BEFORE, mode=mode)
-            assert proxy.cuts == 1
-        await _insist_all_stand(shop, answers)
-        assert await shop.batches() == before + (mode is Mode.CACHED) + 1
-
-    run(scenario())
-
-
-@MODES
-def test_a_commit_whose_answer_was_lost_is_answered_as_done(database_url: str, mode: Mode) -> None:
-    async def scenario() -> None:
-        shop = await open_shop(database_url)
-        before = await shop.batches()
-        async with cutting(database_url) as proxy:
-            answers = await _send_through(proxy, shop, LOST_AFTER, mode=mode)
-            assert proxy.cuts == 1
-        await _insist_all_stand(shop, answers)
-        assert await shop.batches() == before + (mode is Mode.CACHED) + 1
-
-    run(scenario())
-
-
-@MODES
-@pytest.mark.parametrize("second", [LOST_BEFORE, LOST_AFTER])
-def test_a_commit_lost_twice_is_still_answered_truly(database_url: str, second: Order, mode: Mode) -> None:
-    async def scenario() -> None:
-        shop = await open_shop(database_url)
-        async with cutting(database_url) as proxy:
-            # The look-up after the first loss commits too.
-            again = replace(second, passing=1)
-            answers = await _send_through(proxy, shop, LOST_BEFORE, again, mode=mode)
-            assert proxy.cuts == 2
-        if second.done:
-            await _insist_all_stand(shop, answers)
-            return
-        # There are two tries. Nothing was done, and the caller may try again.
-        assert [type(answer) for answer in answers] == [Unavailable] * COMMANDS
-        assert await shop.orders() == {}
-        await shop.verify()
-
-    run(scenario())
-
-
-@MODES
-@pytest.mark.parametrize("first", [LOST_BEFORE, LOST_AFTER])
-@pytest.mark.parametrize("second", [LOST_BEFORE, LOST_AFTER])
-def test_a_look_up_whose_own_commit_is_lost_is_repeated(
-    database_url: str, first: Order, second: Order, mode: Mode
+@pytest.mark.parametrize("lost", LOSSES, ids=["before", "after"])
+def test_a_commit_that_is_lost_before_or_after_it_is_done_is_done_once(
+    database_url: str, lost: Order
 ) -> None:
     async def scenario() -> None:
-        shop = await open_shop(database_url)
-        async with cutting(database_url) as proxy:
-            answers = await _send_through(proxy, shop, first, second, mode=mode)
-            assert proxy.cuts == 2
-        await _insist_all_stand(shop, answers)
+        async with _open_trial(database_url) as trial:
+            for mode in Mode:
+                before = await trial.shop.batches()
+                trial.standing += await trial.send(mode, lost)
+                assert await trial.shop.batches() == before + (mode is Mode.CACHED) + 1, mode
 
     run(scenario())
 
 
-@MODES
+def test_a_commit_lost_twice_is_still_answered_truly(database_url: str) -> None:
+    async def scenario() -> None:
+        async with _open_trial(database_url) as trial:
+            for mode in Mode:
+                # The look-up after the first loss commits too.
+                trial.standing += await trial.send(mode, LOST_BEFORE, replace(LOST_AFTER, passing=1))
+                before = await trial.shop.orders()
+                answers = await trial.send(mode, LOST_BEFORE, replace(LOST_BEFORE, passing=1))
+                # There are two tries. Nothing was done, and the caller may try again.
+                assert [type(answer) for answer in answers] == [Unavailable] * COMMANDS, mode
+                assert await trial.shop.orders() == before, mode
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name.lower())
+def test_a_look_up_whose_own_commit_is_lost_is_repeated(database_url: str, mode: Mode) -> None:
+    async def scenario() -> None:
+        async with _open_trial(database_url) as trial:
+            for first in LOSSES:
+                for second in LOSSES:
+                    trial.standing += await trial.send(mode, first, second)
+
+    run(scenario())
+
+
 def test_an_answer_lost_while_the_look_up_is_cut_too_is_found_out_on_the_next_connection(
-    database_url: str, mode: Mode
+    database_url: str,
 ) -> None:
     async def scenario() -> None:
-        shop = await open_shop(database_url)
-        async with cutting(database_url) as proxy:
-            orders = LOST_AFTER, Order(b"outdate_books"), Order(b"find_committed", done=True)
-            answers = await _send_through(proxy, shop, *orders, mode=mode)
-            assert proxy.cuts == 3
-        await _insist_all_stand(shop, answers)
+        async with _open_trial(database_url) as trial:
+            for mode in Mode:
+                orders = LOST_AFTER, Order(b"outdate_books"), Order(b"find_committed", done=True)
+                trial.standing += await trial.send(mode, *orders)
 
     run(scenario())
 
@@ -155,33 +150,27 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("mode", "statement"), [(mode, name) for mode, names in ELSEWHERE.items() for name in names]
-)
+@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name.lower())
 @pytest.mark.parametrize("done", [False, True])
-def test_a_connection_lost_anywhere_else_goes_unnoticed(
-    database_url: str, mode: Mode, statement: bytes, done: bool
-) -> None:
+def test_a_connection_lost_anywhere_else_goes_unnoticed(database_url: str, mode: Mode, done: bool) -> None:
     async def scenario() -> None:
-        shop = await open_shop(database_url)
-        async with cutting(database_url) as proxy:
-            answers = await _send_through(proxy, shop, Order(statement, done), mode=mode)
-            assert proxy.cuts == 1
-        await _insist_all_stand(shop, answers)
+        async with _open_trial(database_url) as trial:
+            for statement in ELSEWHERE[mode]:
+                trial.standing += await trial.send(mode, Order(statement, done))
 
     run(scenario())
 
 
-@MODES
-@pytest.mark.parametrize("done", [pytest.param(False, marks=pytest.mark.extended), True])
 def test_with_the_database_gone_afterwards_the_answer_is_not_available_and_a_repeat_tells_the_truth(
-    database_url: str, done: bool, mode: Mode
+    database_url: str,
 ) -> None:
-    async def scenario() -> None:
-        shop = await open_shop(database_url)
+    async def scenario(mode: Mode, done: bool) -> None:
+        # Each writer waits for seconds, all at the same time.
+        shop = await open_shop(database_url, f"Shop {mode} {done}")
         async with cutting(database_url) as proxy:
-            gone = Order(done=done, first=proxy.refuse)
-            answers = await _send_through(proxy, shop, gone, mode=mode)
+            writer = Writer(proxy.url, connections=2)
+            answers = await Trial(shop, proxy, writer).send(mode, Order(done=done, first=proxy.refuse))
+            await writer.close()
         assert [type(answer) for answer in answers] == [CommitUnknown] * COMMANDS
         stood = await shop.orders()
         assert len(stood) == (COMMANDS if done else 0)
@@ -193,36 +182,35 @@ def test_with_the_database_gone_afterwards_the_answer_is_not_available_and_a_rep
         await _insist_all_stand(shop, again)
         assert await shop.orders() == {**await shop.orders(), **stood}
 
-    run(scenario())
+    async def scenarios() -> None:
+        await asyncio.gather(*[scenario(mode, done) for mode in Mode for done in (False, True)])
+
+    run(scenarios())
 
 
 def test_a_database_that_comes_back_soon_is_asked_until_it_answers(database_url: str) -> None:
     async def scenario() -> None:
-        shop = await open_shop(database_url)
-        async with cutting(database_url) as proxy:
+        async with _open_trial(database_url) as trial:
 
             async def vanish_for_a_moment() -> None:
-                await proxy.refuse()
-                later(0.3, proxy.open)
+                await trial.proxy.refuse()
+                later(0.3, trial.proxy.open)
 
-            answers = await _send_through(proxy, shop, Order(done=True, first=vanish_for_a_moment))
-        await _insist_all_stand(shop, answers)
+            trial.standing += await trial.send(Mode.READ, Order(done=True, first=vanish_for_a_moment))
 
     run(scenario())
 
 
 def test_a_look_up_that_the_database_refuses_is_no_verdict(database_url: str) -> None:
     async def scenario() -> None:
-        shop = await open_shop(database_url)
-        async with cutting(database_url) as proxy:
+        async with _open_trial(database_url) as trial:
 
             async def hide_a_table_for_a_moment() -> None:
-                await shop.rows("alter table callback rename to hidden")
-                later(0.3, lambda: shop.rows("alter table hidden rename to callback"))
+                await trial.shop.rows("alter table callback rename to hidden")
+                later(0.3, lambda: trial.shop.rows("alter table hidden rename to callback"))
 
             # Until it is back, no connection can be prepared.
-            answers = await _send_through(proxy, shop, Order(done=True, first=hide_a_table_for_a_moment))
-        await _insist_all_stand(shop, answers)
+            trial.standing += await trial.send(Mode.READ, Order(done=True, first=hide_a_table_for_a_moment))
 
     run(scenario())
 

@@ -5,6 +5,7 @@ separately, since it must not matter.
 """
 
 from collections.abc import Sequence
+from random import Random
 
 from hypothesis import strategies as st
 from tests.book.accounting import addresses, units
@@ -228,14 +229,13 @@ def one_by_one(history: History) -> Batches:
     return [(now_ms, [each]) for now_ms, arrived in history for each in arrived]
 
 
-@st.composite
-def cuts(draw: st.DrawFn, history: History) -> Batches:
+def cut(history: History, random: Random) -> Batches:
     """The same history in batches of any size."""
     batches: Batches = []
     for now_ms, arrived in history:
         rest: Sequence[Submission] = arrived
         while rest:
-            size = draw(st.integers(1, len(rest)))
+            size = random.randint(1, len(rest))
             batches.append((now_ms, list(rest[:size])))
             rest = rest[size:]
     return batches

@@ -1,11 +1,18 @@
-"""What holds for a book with any commands in any batches: pure rules with a ledger in memory."""
+"""What holds for a book with any commands in any batches: pure rules with a ledger in memory.
+
+Drawing a history takes ten times as long as trying it, so the properties share the same ones. As extended
+tests they draw their own, and a failure becomes as small as possible.
+"""
 
 from collections import Counter
+from collections.abc import Callable
 from copy import deepcopy
+from functools import cache
 from random import Random
 
 import msgspec
-from hypothesis import given, settings
+import pytest
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.book.ledger import Ledger, blank_changes, check_chain
 from tests.properties.histories import (
@@ -13,7 +20,7 @@ from tests.properties.histories import (
     Batches,
     History,
     any_command,
-    cuts,
+    cut,
     histories,
     one_by_one,
     open_ledger,
@@ -36,7 +43,43 @@ from merchant_wallet.book.read_set import read_set_of
 from merchant_wallet.book.rules.withdrawals import FAILED, PAID, PENDING, PROCESSING
 from merchant_wallet.book.state import DAY_MS
 
-CI = settings(max_examples=100, deadline=None, derandomize=True)
+Check = Callable[[History, Random], None]
+Way = Callable[[Check], None]
+
+
+@cache
+def draw_histories() -> list[History]:
+    """Those that all properties share."""
+    drawn: list[History] = []
+    settings(max_examples=200, derandomize=True, database=None, phases=[Phase.generate])(
+        given(histories())(lambda history: drawn.append(history))
+    )()
+    return drawn
+
+
+def shared(check: Check) -> None:
+    """Try a property with the histories that all share."""
+    for number, history in enumerate(draw_histories()):
+        try:
+            check(history, Random(number))
+        except Exception as error:
+            error.add_note(f"history {number}: {history}")
+            raise
+
+
+def own(check: Check) -> None:
+    """Try a property with histories of its own."""
+    settings(max_examples=100, derandomize=True, database=None)(given(histories(), st.randoms())(check))()
+
+
+def for_any_history(check: Check) -> Callable[[Way], None]:
+    """A test of what holds for any history."""
+
+    @pytest.mark.parametrize("way", [shared, pytest.param(own, marks=pytest.mark.extended)])
+    def test(way: Way) -> None:
+        way(check)
+
+    return test
 
 
 def run(ledger: Ledger, batches: Batches) -> list[Outcome]:
@@ -71,19 +114,17 @@ def check_credits(ledger: Ledger) -> None:
     assert sum(ledger.balances[account_id] for account_id in CHAIN_ID_OF.values()) == paid - came
 
 
-@CI
-@given(histories())
-def test_money_is_neither_made_nor_lost_and_no_floor_is_passed(history: History) -> None:
+@for_any_history
+def test_money_is_neither_made_nor_lost_and_no_floor_is_passed(history: History, random: Random) -> None:
     ledger = open_ledger()
     for now_ms, arrived in history:
         ledger.run(arrived, now_ms)
         check_sound(ledger)
 
 
-@CI
-@given(histories().flatmap(lambda history: st.tuples(st.just(history), cuts(history), cuts(history))))
-def test_how_commands_are_cut_into_batches_makes_no_difference(cut: tuple[History, Batches, Batches]) -> None:
-    history, batches, others = cut
+@for_any_history
+def test_how_commands_are_cut_into_batches_makes_no_difference(history: History, random: Random) -> None:
+    batches, others = cut(history, random), cut(history, random)
     single, cut_one_way, cut_another_way = open_ledger(), open_ledger(), open_ledger()
     outcomes = run(single, one_by_one(history))
     assert run(cut_one_way, batches) == outcomes
@@ -93,27 +134,24 @@ def test_how_commands_are_cut_into_batches_makes_no_difference(cut: tuple[Histor
     assert cut_one_way == single == cut_another_way
 
 
-@CI
-@given(histories().flatmap(lambda history: st.tuples(st.just(history), cuts(history))), st.randoms())
-def test_batches_of_two_writers_in_any_order_make_one_valid_chain(
-    cut: tuple[History, Batches], order: Random
-) -> None:
-    _, batches = cut
+@for_any_history
+def test_batches_of_two_writers_in_any_order_make_one_valid_chain(history: History, random: Random) -> None:
     queues: tuple[Batches, Batches] = ([], [])
-    for batch in batches:
-        queues[order.random() < 0.5].append(batch)
+    for batch in cut(history, random):
+        queues[random.random() < 0.5].append(batch)
     ledger = open_ledger()
     while queues[0] or queues[1]:
-        queue = queues[order.random() < 0.5]
+        queue = queues[random.random() < 0.5]
         if queue:
             now_ms, arrived = queue.pop(0)
             ledger.run(arrived, now_ms)
             check_sound(ledger)
 
 
-@CI
-@given(histories())
-def test_a_refusal_changes_nothing_but_the_nonce_and_a_stale_one_nothing_at_all(history: History) -> None:
+@for_any_history
+def test_a_refusal_changes_nothing_but_the_nonce_and_a_stale_one_nothing_at_all(
+    history: History, random: Random
+) -> None:
     ledger = open_ledger()
     for now_ms, arrived in one_by_one(history):
         (submission,) = arrived
@@ -131,11 +169,11 @@ def test_a_refusal_changes_nothing_but_the_nonce_and_a_stale_one_nothing_at_all(
             ledger.commit(draft)
 
 
-@CI
-@given(histories(), st.integers(2, 9))
+@for_any_history
 def test_under_another_version_of_the_settings_no_submission_is_judged(
-    history: History, version: int
+    history: History, random: Random
 ) -> None:
+    version = random.randint(2, 9)
     ledger = open_ledger()
     ledger.settings_version = 99
     before = deepcopy(ledger)
@@ -150,9 +188,8 @@ def test_under_another_version_of_the_settings_no_submission_is_judged(
 OrderCommand = UserToMerchant | MerchantToUser | Exchange | CreateWithdrawal
 
 
-@CI
-@given(histories())
-def test_an_order_id_gives_the_same_answer_for_ever(history: History) -> None:
+@for_any_history
+def test_an_order_id_gives_the_same_answer_for_ever(history: History, random: Random) -> None:
     ledger = open_ledger()
     batches = one_by_one(history)
     answers = [
@@ -172,9 +209,8 @@ def test_an_order_id_gives_the_same_answer_for_ever(history: History) -> None:
     assert ledger.entries == entries
 
 
-@CI
-@given(histories())
-def test_a_days_counts_are_what_was_debited_and_withdrawn_on_it(history: History) -> None:
+@for_any_history
+def test_a_days_counts_are_what_was_debited_and_withdrawn_on_it(history: History, random: Random) -> None:
     ledger = open_ledger()
     for now_ms, arrived in history:
         ledger.run(arrived, now_ms)
@@ -194,9 +230,9 @@ def test_a_days_counts_are_what_was_debited_and_withdrawn_on_it(history: History
     assert ledger.withdrawn_units == sum(withdrawn)
 
 
-@CI
-@given(histories(), st.integers(0, 12))
-def test_ids_have_no_gap_even_over_the_end_of_a_range(history: History, left: int) -> None:
+@for_any_history
+def test_ids_have_no_gap_even_over_the_end_of_a_range(history: History, random: Random) -> None:
+    left = random.randint(0, 12)
     ledger = open_ledger()
     ledger.counter, ledger.next_range = ids.MAX_COUNTER - left, 9
     run(ledger, history)
@@ -205,7 +241,7 @@ def test_ids_have_no_gap_even_over_the_end_of_a_range(history: History, left: in
     assert [entry.entry_id for entry in ledger.entries] == [*last, *following][: len(ledger.entries)]
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.lists(any_command, max_size=4))
 def test_no_command_makes_a_rule_fail(commands: list[Command]) -> None:
     ledger = open_ledger()
@@ -218,15 +254,11 @@ def test_the_histories_reach_every_kind_of_entry_and_most_statuses() -> None:
     kinds: Counter[str] = Counter()
     statuses: Counter[int] = Counter()
 
-    @settings(max_examples=200, deadline=None, derandomize=True, database=None)
-    @given(histories())
-    def count(history: History) -> None:
+    for history in draw_histories():
         ledger = open_ledger()
         run(ledger, history)
         kinds.update(entry.kind for entry in ledger.entries)
         statuses.update(step.to_status for step in ledger.steps)
-
-    count()
     assert set(kinds) == {
         "user_to_merchant",
         "merchant_to_user",
