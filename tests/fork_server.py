@@ -1,20 +1,24 @@
-"""Fork server for tests that kill processes: it has imported their programs and forks quickly.
+"""Fork server for tests that need processes: it has imported their programs and forks quickly.
 
 Starting Python and importing a program takes about half a second, and these tests kill hundreds of processes.
-The fork server of a pytest worker starts with its first child and ends with the worker. A monitor process
+The fork server of a pytest worker starts with its first child and ends with the worker. It imports a program
+when that is first asked for. A monitor process
 waits for each child and reports its state. It reaps the child only when the test lets go, so the pid is not
 reused.
 """
 
 import atexit
+import gc
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -23,20 +27,6 @@ from typing import Final, NoReturn
 from tests.waits import TIMEOUT_S
 
 ROOT: Final = Path(__file__).parents[1]
-PROGRAMS: Final = (
-    "tests.callbacks.killable_sender",
-    "tests.cells.killable",
-    "tests.cells.killable_book_mover",
-    "tests.cells.killable_mover",
-    "tests.cli.killable_archive",
-    "tests.cold.killable_cold_worker",
-    "tests.deposits.killable_watcher",
-    "tests.screening.killable_screener",
-    "tests.notifications.killable_notifier",
-    "tests.sweeps.killable_sweeper",
-    "tests.withdrawals.killable_payer",
-)
-"""Each has a function `main` that takes the arguments."""
 STOPPED: Final = "stopped"
 
 
@@ -63,6 +53,10 @@ class ForkedProcess:
         self._ended = True
         return int(state)
 
+    def has_news(self) -> bool:
+        """Whether `wait_for_state` would return at once."""
+        return bool(select.select([self._monitor], [], [], 0)[0])
+
     def resume(self) -> None:
         """Resume a stopped process."""
         os.kill(self.pid, signal.SIGCONT)
@@ -81,11 +75,14 @@ class ForkedProcess:
             self._monitor.close()
 
 
-def fork_program(program: str, *arguments: str) -> ForkedProcess:
-    """Start one of the programs."""
+def fork_program(program: str, *arguments: str, output: tuple[int, int] | None = None) -> ForkedProcess:
+    """Run the function `main` of a module with these arguments. `output` are descriptors for what it writes:
+    standard output and standard error.
+    """
     ours, theirs = socket.socketpair()
     with theirs:
-        socket.send_fds(_fork_server(), [json.dumps([program, *arguments]).encode()], [theirs.fileno()])
+        order = json.dumps([program, *arguments]).encode()
+        socket.send_fds(_fork_server(), [order], [theirs.fileno(), *(output or ())])
     return ForkedProcess(ours)
 
 
@@ -110,30 +107,39 @@ def _fork_server() -> socket.socket:
 
 
 def _serve(orders: socket.socket) -> None:
-    for program in PROGRAMS:
-        import_module(program)
     # Nobody waits for monitor processes.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
-        order, (told,), _, _ = _receive(orders)
+        order, (told, *output), _, _ = _receive(orders)
+        program, *arguments = json.loads(order)
+        if program not in sys.modules:
+            import_module(program)
+            # Children that collect garbage would copy every page of it.
+            gc.freeze()
         if os.fork() == 0:
             orders.close()
-            _monitor_child(socket.socket(fileno=told), *json.loads(order))
-        os.close(told)
+            _monitor_child(socket.socket(fileno=told), output, program, *arguments)
+        for descriptor in (told, *output):
+            os.close(descriptor)
 
 
 def _receive(orders: socket.socket) -> tuple[bytes, Sequence[int], int, object]:
-    received = socket.recv_fds(orders, 65_536, 1)
+    received = socket.recv_fds(orders, 65_536, 3)
     if not received[0]:
         sys.exit()
     return received
 
 
-def _monitor_child(test: socket.socket, program: str, *arguments: str) -> NoReturn:
+def _monitor_child(test: socket.socket, output: Sequence[int], program: str, *arguments: str) -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()
     if pid == 0:
         test.close()
+        for number, descriptor in enumerate(output, start=1):
+            os.dup2(descriptor, number)
+    for descriptor in output:
+        os.close(descriptor)
+    if pid == 0:
         _run(program, *arguments)
     test.sendall(f"{pid}\n".encode())
     while True:
@@ -155,10 +161,13 @@ def _run(program: str, *arguments: str) -> NoReturn:
     try:
         sys.modules[program].main(*arguments)
         code = 0
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except BaseException:
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
+        with suppress(OSError):
+            sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
 

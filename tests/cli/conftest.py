@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ import structlog
 from tests.archive_scene import REMOVED_AT_ONCE, SMALL_BLOCKS, prepare
 from tests.book.fake_writer import FakeWriter
 from tests.cells.layout import open_near_layout
+from tests.forked_commands import ForkedCommand
 from typer.testing import CliRunner, Result
 
 from merchant_wallet.base.config import load_or_create_master_key, load_settings
@@ -46,8 +46,9 @@ APART = "apart"
 
 @dataclass
 class Wallet:
-    """A database with its data folder. `run` calls the program in this process, `start` in a process of
-    its own. With an apart cell, `both_url` sees its tables and those that only home has.
+    """A database with its data folder. `run` calls the program in this process, `start` and `begin` in a
+    process of its own (`forked_commands`). With an apart cell, `both_url` sees its tables and those that only
+    home has.
     """
 
     url: str
@@ -98,16 +99,14 @@ class Wallet:
         assert result.stdout == ""
         return result.stderr.strip()
 
+    def begin(self, *arguments: object, **variables: str) -> ForkedCommand:
+        """Begin a command in its own process, with these variables beside the usual ones."""
+        return ForkedCommand(*arguments, environment={**clean_environment(), **self.variables, **variables})
+
     def start(self, *arguments: object) -> "subprocess.CompletedProcess[str]":
         """Run a command in its own process until it ends."""
-        return subprocess.run(
-            [str(COMMAND), *map(str, arguments)],
-            env={**clean_environment(), **self.variables},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        with self.begin(*arguments) as running:
+            return subprocess.CompletedProcess(list(map(str, arguments)), *running.finish())
 
     def open_merchant(self, name: str = "Shop", *options: object) -> int:
         """Create a merchant with the command. Returns its id."""
@@ -199,11 +198,6 @@ class Wallet:
         """Query the database directly."""
         with connect_sync(self.both_url) as connection:
             return connection.execute(question.encode(), values).fetchall()
-
-
-def hear_interrupts() -> None:
-    """Let SIGINT end a child, also if a shell started the tests in the background, where it is ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def clean_environment() -> Mapping[str, str]:

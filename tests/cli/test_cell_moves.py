@@ -1,9 +1,7 @@
 """`cell move`: a cell moves to another cluster, back, not at all, and after an interruption."""
 
 import itertools
-import os
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +14,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.cells.moved import TwoClusters, open_clusters
-from tests.cli.conftest import COMMAND, Wallet, clean_environment, hear_interrupts
+from tests.cli.conftest import Wallet
 from tests.journeys.conftest import Shop, running
 from tests.journeys.orders import credit, debit
 from tests.waits import wait_until
@@ -198,18 +196,6 @@ def test_what_can_not_be_moved_is_refused_with_the_reason(wallet: Wallet, places
     assert "There is no cell west" in wallet.refuse_document("cell", "move", "west", places.new)["msg"]
 
 
-def start_move(wallet: Wallet, url: str) -> "subprocess.Popen[str]":
-    """The command in a process of its own."""
-    return subprocess.Popen(
-        [str(COMMAND), "cell", "move", "east", url],
-        env={**clean_environment(), **wallet.variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=hear_interrupts,
-    )
-
-
 @contextmanager
 def held_copy(url: str) -> Iterator[Callable[[], bool]]:
     """A move from this place stands still when its empty copy is made. Gives whether it stands."""
@@ -228,9 +214,8 @@ def held_copy(url: str) -> Iterator[Callable[[], bool]]:
 def test_an_interrupted_move_is_continued_or_undone(
     wallet: Wallet, places: Places, signal_no: signal.Signals, undone: bool
 ) -> None:
-    with held_copy(places.old) as stands:
-        process = start_move(wallet, places.new)
-        wait_until(stands, "the copy is made")
+    with held_copy(places.old) as stands, wallet.begin("cell", "move", "east", places.new) as command:
+        wait_until(stands, command.read_errors)
         assert "Another command is moving" in wallet.refuse("cell", "move", "east", places.new)
         elsewhere = make_conninfo(places.new, dbname="postgres")
         assert "to another place" in wallet.refuse("cell", "move", "east", elsewhere)
@@ -238,10 +223,10 @@ def test_an_interrupted_move_is_continued_or_undone(
         found = check(wallet)
         assert found is not None
         assert found["ok"]
-        os.kill(process.pid, signal_no)
-        _, said = process.communicate(timeout=60)
+        command.send(signal_no)
+        status, _, said = command.finish()
     if signal_no == signal.SIGINT:
-        assert process.returncode == 130
+        assert status == 130
         assert "`merchant-wallet cell move east` continues" in said
     found = check(wallet)
     assert found is not None
@@ -261,11 +246,10 @@ def test_an_interrupted_move_is_continued_or_undone(
 
 @pytest.mark.usefixtures("shop")
 def test_a_server_that_is_gone_for_good_does_not_hold_a_move(wallet: Wallet, places: Places) -> None:
-    with held_copy(places.old) as stands:
-        process = start_move(wallet, places.new)
-        wait_until(stands, "the copy is made")
-        process.kill()
-        process.communicate(timeout=60)
+    with held_copy(places.old) as stands, wallet.begin("cell", "move", "east", places.new) as command:
+        wait_until(stands, command.read_errors)
+        command.send(signal.SIGKILL)
+        command.wait()
     assert wallet.ask("cell", "move", "east", "--undo", "--gone")["done"] == "undone"
     with connect_sync(places.new) as new:
         new.execute("drop schema east cascade")

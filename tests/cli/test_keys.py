@@ -5,7 +5,6 @@ import base64
 import json
 import os
 import signal
-import subprocess
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Any
 
 import pytest
 from tests.chains.signing import KEYS, RULES, pay
-from tests.cli.conftest import COMMAND, Wallet, clean_environment
+from tests.cli.conftest import Wallet
+from tests.forked_commands import ForkedCommand
 from tests.merchants.test_xpub_pool import read_account_no
 
 from merchant_wallet.base.addresses import ExtendedPublicKey, format_address, to_eip55
@@ -267,38 +267,23 @@ def test_doctor_sees_the_keys(safe: Wallet) -> None:
 
 
 @pytest.fixture
-def signing(safe: Wallet, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+def signing(safe: Wallet, tmp_path: Path) -> Iterator[ForkedCommand]:
     """`merchant-wallet signer` as a separate process that has printed `ready`."""
     for chain, key in KEYS.items():
         safe.run("keys", "import", chain, stdin=key.hex())
-    token = format_address(ERC20, bytes([0xE]) * 20)
     variables = {
-        **clean_environment(),
-        **safe.variables,
-        "WALLET_ERC20_TOKEN": token,
+        "WALLET_ERC20_TOKEN": format_address(ERC20, bytes([0xE]) * 20),
         "WALLET_ERC20_CHAIN_ID": "31337",
         "WALLET_SIGNER_PAYMENT_LIMIT": "150",
         "WALLET_LOG_LEVEL": "debug",
     }
-    running = subprocess.Popen(
-        [str(COMMAND), "signer", "--socket", str(tmp_path / "s")],
-        env=variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert running.stdout is not None
-    assert running.stdout.readline() == f"ready: {tmp_path / 's'}\n"
-    yield running
-    running.kill()
-    running.wait()
-    running.stdout.close()
-    assert running.stderr is not None
-    running.stderr.close()
+    with safe.begin("signer", "--socket", tmp_path / "s", **variables) as running:
+        assert running.read_line() == f"ready: {tmp_path / 's'}"
+        yield running
 
 
 def test_the_signers_process_signs_under_its_own_limits_until_it_is_told_to_stop(
-    signing: "subprocess.Popen[str]", safe: Wallet, tmp_path: Path
+    signing: ForkedCommand, safe: Wallet, tmp_path: Path
 ) -> None:
     remote = RemoteSigner(tmp_path / "s")
     wallets = asyncio.run(remote.wallets())
@@ -307,9 +292,9 @@ def test_the_signers_process_signs_under_its_own_limits_until_it_is_told_to_stop
     assert len(signature) == 65
     with pytest.raises(SigningRefused, match="at most 150 at once"):
         asyncio.run(remote.sign(pay(2, 151)))
-    signing.send_signal(signal.SIGTERM)
-    output, log = signing.communicate(timeout=30)
-    assert signing.returncode == 0
+    signing.send(signal.SIGTERM)
+    status, output, log = signing.finish()
+    assert status == 0
     assert not (tmp_path / "s").exists()
     assert '"signed"' in log
     for key in (*KEYS.values(), PASSPHRASE.encode()):
@@ -318,18 +303,18 @@ def test_the_signers_process_signs_under_its_own_limits_until_it_is_told_to_stop
 
 
 def test_a_killed_signer_remembers_what_it_signed(
-    signing: "subprocess.Popen[str]", safe: Wallet, tmp_path: Path
+    signing: ForkedCommand, safe: Wallet, tmp_path: Path
 ) -> None:
     asyncio.run(RemoteSigner(tmp_path / "s").sign(pay(1, 150, nonce=4)))
-    signing.kill()
-    signing.wait()
+    signing.send(signal.SIGKILL)
+    assert signing.wait() == -signal.SIGKILL
     again = LocalSigner(keys_of(safe), RULES)
     with pytest.raises(SigningRefused, match="with nonce 4 before"):
         asyncio.run(again.sign(pay(1, 150, nonce=5)))
 
 
 def test_an_order_that_the_signer_refuses_is_released_by_an_operators_word(
-    signing: "subprocess.Popen[str]", safe: Wallet, tmp_path: Path
+    signing: ForkedCommand, safe: Wallet, tmp_path: Path
 ) -> None:
     remote = RemoteSigner(tmp_path / "s")
     asyncio.run(remote.sign(pay(7, 150, nonce=4)))

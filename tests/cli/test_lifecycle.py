@@ -2,13 +2,16 @@
 
 import signal
 import stat
-import subprocess
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import COMMAND, Wallet, clean_environment
+from tests.cli.conftest import Wallet
+from tests.forked_commands import ForkedCommand
 from tests.roles import as_web, as_worker
+from tests.waits import wait_until
 
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
@@ -17,44 +20,25 @@ from merchant_wallet.processes.runtime_file import RUNTIME_FILE, write_runtime_f
 WAIT_S = 60
 
 
-def start(wallet: Wallet, side: str, stderr: int = subprocess.DEVNULL) -> "subprocess.Popen[str]":
-    """Start a side with its own role, `up` with the owner's."""
+@contextmanager
+def running(wallet: Wallet, side: str) -> Iterator[ForkedCommand]:
+    """A side with its own role, `up` with the owner's. At the end it is told to stop, and does."""
     own = {"serve": as_web, "work": as_worker}
     url = own.get(side, str)(wallet.variables["WALLET_DATABASE_URL"])
-    return subprocess.Popen(
-        [str(COMMAND), side],
-        env={**clean_environment(), **wallet.variables, "WALLET_DATABASE_URL": url, "WALLET_PORT": "0"},
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        text=True,
-    )
-
-
-def first_line(running: "subprocess.Popen[str]") -> str:
-    assert running.stdout is not None
-    return running.stdout.readline().strip()
-
-
-def stop(running: "subprocess.Popen[str]") -> int:
-    running.send_signal(signal.SIGTERM)
-    status = running.wait(WAIT_S)
-    assert running.stdout is not None
-    running.stdout.close()
-    return status
+    with wallet.begin(side, WALLET_DATABASE_URL=url, WALLET_PORT="0") as command:
+        yield command
+        command.send(signal.SIGTERM)
+        assert command.wait() == 0, command.read_errors()
 
 
 def test_the_web_side_alone_answers_until_it_is_stopped(wallet: Wallet) -> None:
-    serving = start(wallet, "serve")
-    try:
-        address = first_line(serving).removeprefix("ready: ")
-        assert first_line(serving) == "mode: sandbox, no real money moves"
+    with running(wallet, "serve") as serving:
+        address = serving.read_line().removeprefix("ready: ")
+        assert serving.read_line() == "mode: sandbox, no real money moves"
         request = urllib.request.Request(f"{address}/merchant/getMerchantBalance", b"{}", method="POST")
         request.add_header("Content-Type", "application/json")
         with urllib.request.urlopen(request, timeout=WAIT_S) as answer:
             assert b"40001" in answer.read()
-    finally:
-        status = stop(serving)
-    assert status == 0
 
 
 @pytest.mark.parametrize("command", ["up", "serve", "work", "migrate", "doctor"])
@@ -85,49 +69,38 @@ def test_commands_follow_the_mode_of_the_up_that_runs_in_the_folder(wallet: Wall
 def test_the_workers_alone_prepare_what_a_doctor_looks_for(wallet: Wallet) -> None:
     wallet.open_merchant()
     wallet.run("doctor", status=1)
-    working = start(wallet, "work")
-    try:
-        assert first_line(working) == "ready: working"
-        assert first_line(working) == "mode: sandbox, no real money moves"
+    with running(wallet, "work") as working:
+        assert working.read_line() == "ready: working"
+        assert working.read_line() == "mode: sandbox, no real money moves"
         assert wallet.ask("doctor")["ok"] is True
-    finally:
-        status = stop(working)
-    assert status == 0
 
 
 def test_commands_reach_an_up_that_was_told_its_database_by_the_folder_alone(
     wallet: Wallet, tmp_path: Path
 ) -> None:
     wallet.variables["WALLET_CHECKPOINT_DIR"] = str(tmp_path / "apart")
-    running = start(wallet, "up")
     note = wallet.folder / RUNTIME_FILE
-    try:
-        assert first_line(running) == "operator: admin"
-        assert first_line(running).startswith("password: ")
-        assert first_line(running).endswith("/console")
-        assert first_line(running).startswith("ready: ")
-        assert first_line(running) == "mode: sandbox, no real money moves"
+    with running(wallet, "up") as up:
+        assert up.read_line() == "operator: admin"
+        assert up.read_line().startswith("password: ")
+        assert up.read_line().endswith("/console")
+        assert up.read_line().startswith("ready: ")
+        assert up.read_line() == "mode: sandbox, no real money moves"
         assert stat.S_IMODE(note.stat().st_mode) == 0o600
         told = wallet.variables
         wallet.variables = {}
         assert wallet.ask("merchant", "create", "Shop", "--data", wallet.folder)["merchantId"] == 1001
         assert wallet.ask("doctor", "--data", wallet.folder)["ok"] is True
         wallet.variables = told
-    finally:
-        status = stop(running)
-    assert status == 0
     assert not note.exists()
 
 
 @pytest.mark.parametrize("side", ["serve", "work"])
 def test_a_side_waits_for_its_database_until_it_is_told_to_stop(wallet: Wallet, side: str) -> None:
     wallet.variables["WALLET_DATABASE_URL"] = "postgresql://wallet@127.0.0.1:1/wallet"
-    waiting = start(wallet, side, stderr=subprocess.PIPE)
-    assert waiting.stderr is not None
-    assert "the database is not there yet" in waiting.stderr.readline()
-    assert waiting.poll() is None
-    waiting.stderr.close()
-    assert stop(waiting) == 0
+    with running(wallet, side) as waiting:
+        wait_until(lambda: "the database is not there yet" in waiting.read_errors(), waiting.read_errors)
+        assert waiting.is_running
 
 
 @pytest.mark.parametrize("side", ["serve", "work"])

@@ -1,13 +1,12 @@
 """`merchant move`: a book moves to another cell, back, not at all, and after an interruption."""
 
 import signal
-import subprocess
-import time
 
 import pytest
 from tests.cells.book_moved import list_tables_with_merchants
-from tests.cli.conftest import COMMAND, Wallet, clean_environment, hear_interrupts
+from tests.cli.conftest import Wallet
 from tests.cli.test_cells import count
+from tests.waits import wait_until
 from typer.testing import CliRunner
 
 from merchant_wallet.base.db import connect_sync, place
@@ -105,25 +104,13 @@ def test_a_move_that_was_interrupted_is_undone_or_continued(wallet: Wallet, shop
         # The mover waits for this lock when it fills the copy.
         east.execute("begin")
         east.execute("lock table book in exclusive mode")
-        command = subprocess.Popen(
-            [str(COMMAND), "merchant", "move", "Shop", "east"],
-            env={**clean_environment(), **wallet.variables},
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=hear_interrupts,
-        )
-        try:
-            while not is_waiting(wallet):
-                assert command.poll() is None, command.communicate()[1]
-                time.sleep(0.01)
+        with wallet.begin("merchant", "move", "Shop", "east") as command:
+            wait_until(lambda: is_waiting(wallet), command.read_errors)
             assert "a command is at it" in read_doctor_line(wallet, shop)
             assert "Another command is moving" in wallet.refuse("merchant", "move", "Shop")
-            command.send_signal(signal.SIGINT)
-            said = command.communicate(timeout=20)[1]
-        finally:
-            command.kill()
-            command.wait()
-    assert command.returncode == 130
+            command.send(signal.SIGINT)
+            status, _, said = command.finish()
+    assert status == 130
     assert "continues where it was" in said
     assert "continue it with" in read_doctor_line(wallet, shop)
     wallet.credit("Shop", "USDT", "7")

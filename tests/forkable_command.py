@@ -1,0 +1,24 @@
+"""What `forked_commands` runs in a forked process: the program, every module of it imported."""
+
+import json
+import os
+import signal
+import sys
+
+from merchant_wallet.cli import main as run_program
+from merchant_wallet.cli.program import load_all_commands
+from merchant_wallet.processes import up, web, worker
+
+__all__ = ["main", "up", "web", "worker"]
+
+load_all_commands()
+
+
+def main(arguments: str, environment: str) -> None:
+    """Run the program with arguments and environment in JSON."""
+    os.environ.clear()
+    os.environ.update(json.loads(environment))
+    sys.argv = ["merchant-wallet", *json.loads(arguments)]
+    # As in a program of a terminal, also if a shell started the tests in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    run_program()
