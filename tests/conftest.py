@@ -19,7 +19,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,16 @@ import psycopg
 import pytest
 import structlog
 from argon2 import PasswordHasher
-from jinja2 import BytecodeCache, Environment
-from jinja2.bccache import Bucket
 from psycopg.conninfo import conninfo_to_dict
-from tests import durations, extended, kept_sessions, other_postgres, recycled_databases, roles
+from tests import (
+    compiled_templates,
+    durations,
+    extended,
+    kept_sessions,
+    other_postgres,
+    recycled_databases,
+    roles,
+)
 from tests.folders import find_base
 from tests.kept_sessions import SESSIONS
 from tests.recycled_databases import RecycledDatabase
@@ -48,7 +54,6 @@ from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import migrate
 from merchant_wallet.sub_users import pins
-from merchant_wallet.web import templates
 
 # A busy machine is no fault: no property has a deadline.
 hypothesis.settings.register_profile("untimed", deadline=None)
@@ -192,6 +197,7 @@ def pytest_configure(config: pytest.Config) -> None:
     told = getattr(config, "workerinput", {}).get("run_folder")
     config.stash[RUN_FOLDER] = Path(told) if told else _choose_folder()
     _choose_postgres(config.getoption("postgres_bin"))
+    config.pluginmanager.register(compiled_templates)
     config.pluginmanager.register(extended)
     config.pluginmanager.register(kept_sessions)
     if not hasattr(config, "workerinput"):
@@ -296,27 +302,6 @@ def _logs_are_the_modules_own(_loggers_follow_their_configuration: None) -> Iter
     structlog.reset_defaults()
     yield
     structlog.reset_defaults()
-
-
-class CompiledTemplates(BytecodeCache):
-    """Compiled templates in memory. Each service in this process would compile all of them again."""
-
-    def __init__(self) -> None:
-        self._compiled: dict[str, bytes] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        if bucket.key in self._compiled:
-            bucket.bytecode_from_string(self._compiled[bucket.key])
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        self._compiled[bucket.key] = bucket.bytecode_to_string()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _templates_are_compiled_once() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(templates, "Environment", partial(Environment, bytecode_cache=CompiledTemplates()))
-        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

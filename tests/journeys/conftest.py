@@ -11,7 +11,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, LiteralString, TypeVar
 
@@ -37,11 +37,12 @@ from merchant_wallet.exchange import rates
 from merchant_wallet.merchants import store
 from merchant_wallet.merchants.cells.carrying import find_and_carry
 from merchant_wallet.merchants.cells.writers import CellWriters
+from merchant_wallet.processes import app, ending, worker
 from merchant_wallet.processes import web as server
-from merchant_wallet.processes import worker
 from merchant_wallet.processes.app import Web, open_web
 from merchant_wallet.processes.base import Base, make_base, make_writer
 from merchant_wallet.sub_users import controls
+from merchant_wallet.web.templates import Templates
 
 MASTER_KEY = bytes(range(32))
 DAY_MS = 86_400_000
@@ -50,6 +51,8 @@ WAITING_BATCHES = (
     " and datname = current_database() and wait_event_type = 'Lock'"
 )
 T = TypeVar("T")
+load_templates = cache(Templates)
+"""Services of this process share the loaded templates, which nothing changes."""
 Connection = psycopg.AsyncConnection[Any]
 
 
@@ -96,6 +99,7 @@ class Platform:
             patch.setattr(server, "open_web", self._open_web)
             # It is meant for a process of its own. This one has all tests, and a collection takes a second.
             patch.setattr(server, "_tune_garbage_collection", lambda: None)
+            patch.setattr(app, "Templates", load_templates)
             self._thread.start()
             problem = self._events.get(timeout=TIMEOUT_S)
         if problem is not None:
@@ -139,9 +143,12 @@ class Platform:
 
     def join(self) -> None:
         """Stop, and wait for the end."""
-        if self._thread.is_alive():
-            self.ask_to_stop()
-        self._thread.join(TIMEOUT_S)
+        with pytest.MonkeyPatch.context() as patch:
+            # No client is left that needs an answer from a service that stops.
+            patch.setattr(ending, "LINGER_S", 0)
+            if self._thread.is_alive():
+                self.ask_to_stop()
+            self._thread.join(TIMEOUT_S)
         assert not self._thread.is_alive()
         assert self._events.empty(), self._events.get_nowait()
 
