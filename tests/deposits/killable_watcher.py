@@ -1,19 +1,17 @@
-"""Watcher and crediting worker in their own process, which is killed at a given point. Tests start it.
+"""Watcher and crediting worker that tests kill at a point, inside the test's process or in one of their own.
 
-Arguments: URLs of home and cell, and the point. The chain is the sandbox's; its transfers are final at once.
-A point is `before` or `after`, then a call to the chain, the book or a store, then a count:
-`after transfers 2`.
+The chain is the sandbox's; its transfers are final at once. A point is `before` or `after`, then a call to
+the chain, the book or a store, then a count: `after transfers 2`.
 """
 
 import asyncio
-import os
-import signal
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from types import ModuleType
 from typing import Any, Final, TypeVar
 
+import pytest
+from tests.crash_points import IsDue, OwnProcess, find_program
 from tests.deposits.conftest import MINIMUM, START_MS
 
 from merchant_wallet.base.db import connect
@@ -29,7 +27,8 @@ from merchant_wallet.deposits.sandbox_deposits import SandboxDeposits
 from merchant_wallet.deposits.watcher import Watcher
 
 Answer = TypeVar("Answer")
-TURNS = 12
+IDLE_TURNS = 2
+"""Then nothing is left to do."""
 COMMITS: Final = (
     (chain_store, "move_final"),
     (deposit_store, "settle"),
@@ -39,68 +38,63 @@ COMMITS: Final = (
 """The functions that commit, one after the other, on the way from a final block to its credit."""
 
 
-class KillPoint:
-    """Kills this process at the given point."""
+def at(point: str) -> IsDue:
+    """Recognises a point."""
+    seen: Counter[str] = Counter()
 
-    def __init__(self, point: str) -> None:
-        self.point = point
-        self.seen: Counter[str] = Counter()
+    def is_due(when: str, step: str) -> bool:
+        here = f"{when} {step}"
+        seen[here] += 1
+        return point == f"{here} {seen[here]}"
 
-    def __call__(self, here: str) -> None:
-        self.seen[here] += 1
-        if self.point == f"{here} {self.seen[here]}":
-            os.kill(os.getpid(), signal.SIGKILL)
+    return is_due
 
-    async def around(self, what: str, asked: Awaitable[Answer]) -> Answer:
-        self(f"before {what}")
-        answer = await asked
-        self(f"after {what}")
-        return answer
+
+async def around(step: str, take: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Take a step of the program that runs this."""
+    program = find_program()
+    assert program is not None
+    return await program.around(step, take)
 
 
 class KillableReader(SandboxReader):
-    """The sandbox's chain. The process may die before or after its calls."""
-
-    kill_point: KillPoint
+    """The sandbox's chain. The program may die before or after its calls."""
 
     async def final(self) -> Block:
-        return await self.kill_point.around("final", super().final())
+        return await around("final", super().final)
 
     async def transfers(self, first: int, last: int) -> list[TokenTransfer]:
-        return await self.kill_point.around("transfers", super().transfers(first, last))
+        return await around("transfers", partial(super().transfers, first, last))
 
 
 class KillableBook:
-    """A book. The process may die before or after its calls."""
+    """A book. The program may die before or after its calls."""
 
-    def __init__(self, book: Writer, kill_point: KillPoint) -> None:
+    def __init__(self, book: Writer) -> None:
         self.book = book
-        self.kill_point = kill_point
 
     async def submit(self, merchant_id: int, submission: Submission) -> Outcome:
-        return await self.kill_point.around("credit", self.book.submit(merchant_id, submission))
+        return await around("credit", lambda: self.book.submit(merchant_id, submission))
 
 
-def kill_around(kill_point: KillPoint, module: ModuleType, name: str) -> None:
-    """Have the process die before or after calls of a module's function."""
-    run = getattr(module, name)
+def _watch_commits(patch: pytest.MonkeyPatch) -> None:
+    """Have the program die before or after calls of the functions that commit."""
+    for module, name in COMMITS:
+        run = getattr(module, name)
 
-    async def run_around(*arguments: Any, **named: Any) -> Any:
-        return await kill_point.around(name, run(*arguments, **named))
+        async def run_around(*arguments: Any, run: Any = run, name: str = name, **named: Any) -> Any:
+            return await around(name, partial(run, *arguments, **named))
 
-    setattr(module, name, run_around)
+        patch.setattr(module, name, run_around)
 
 
-async def work_until_killed(home_url: str, url: str, point: str) -> None:
-    """Watch and credit until nothing is left to do, or until killed."""
+async def work(home_url: str, url: str) -> None:
+    """Watch and credit until nothing is left to do."""
     connect_home, connect_cell = partial(connect, home_url), partial(connect, url)
     if home_url == url:
         connect_cell = connect_home
-    worker_connection, kill_point = WorkerConnection(connect_home), KillPoint(point)
-    for module, name in COMMITS:
-        kill_around(kill_point, module, name)
+    worker_connection = WorkerConnection(connect_home)
     reader = KillableReader("ERC20", SandboxDeposits(worker_connection), confirm_ms=0, clock=lambda: START_MS)
-    reader.kill_point = kill_point
     book = Writer(url, connections=2, clock=lambda: START_MS)
     await book.open()
     watcher = Watcher(
@@ -112,16 +106,20 @@ async def work_until_killed(home_url: str, url: str, point: str) -> None:
         max_range_blocks=2,
         clock=lambda: START_MS,
     )
-    crediting_worker = CreditingWorker(
-        connect_home, connect_cell, KillableBook(book, kill_point), clock=lambda: START_MS
-    )
-    for _ in range(TURNS):
-        await watcher.follow()
-        await crediting_worker.credit_due()
-    for opened in (watcher, crediting_worker, book, worker_connection):
-        await opened.close()
+    crediting_worker = CreditingWorker(connect_home, connect_cell, KillableBook(book), clock=lambda: START_MS)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            _watch_commits(patch)
+            idle = 0
+            while idle < IDLE_TURNS:
+                followed = await watcher.follow()
+                credited = await crediting_worker.credit_due()
+                idle = 0 if followed or credited else idle + 1
+    finally:
+        for opened in (watcher, crediting_worker, book, worker_connection):
+            await opened.close()
 
 
 def main(home_url: str, url: str, point: str) -> None:
     """What the fork server runs."""
-    asyncio.run(work_until_killed(home_url, url, point))
+    asyncio.run(OwnProcess(at(point)).run_to_death(work(home_url, url)))
