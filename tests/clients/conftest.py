@@ -1,14 +1,13 @@
-"""A real service for the tests of the clients: `merchant-wallet up` with one merchant, rates and funds."""
+"""A real service for the tests of the clients: over HTTP, with workers, one merchant, rates and funds."""
 
-import json
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
-from demo.deployment import Deployment, find_installed_program
+from tests.journeys.conftest import Platform, clock, platform
 from tests.ports import find_port
 
-SHOP = "Shop"
+__all__ = ["clock", "platform"]
+
 PREFIX = "MERCHANT_WALLET_"
 TEST_PREFIX = "MERCHANT_WALLET_TEST_"
 
@@ -34,30 +33,21 @@ class Account(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def account() -> Iterator[Account]:
+def account(platform: Platform) -> Account:
     """One merchant with 100,000 of each currency.
 
     A transfer costs 1 %, a withdrawal 0.5 % and at least 1 USDT.
 
     The service starts once for all clients, so each test uses order ids and sub-users of its own.
     """
-    deployment = Deployment(find_installed_program())
-    deployment.set({"WALLET_SANDBOX_CONFIRM_MS": "100"})
-    try:
-        yield _open_account(deployment)
-    finally:
-        deployment.stop()
-
-
-def _open_account(deployment: Deployment) -> Account:
-    base_url = deployment.start(0, lambda _: None)
     port = find_port()
-    told = json.loads(deployment.run("merchant", "create", SHOP, "--json"))
-    fees = ("--transfer-fee-rate", "0.01", "--withdraw-fee-rate", "0.005", "--withdraw-fee-min", "1")
-    notified = ("--deposit-notify-url", f"http://127.0.0.1:{port}/callbacks")
-    deployment.run("merchant", "set", SHOP, *fees, *notified)
-    deployment.run("rates", "set", "USDT:KFB", "7.10")
-    deployment.run("rates", "set", "KFB:USDT", "0.14")
+    shop = platform.open_merchant(
+        transfer_fee_rate="0.01",
+        withdraw_fee_rate="0.005",
+        withdraw_fee_min="1",
+        deposit_notify_url=f"http://127.0.0.1:{port}/callbacks",
+    )
     for currency in ("USDT", "KFB"):
-        deployment.run("book", "credit", SHOP, currency, "100000", "--reason", "opening funds")
-    return Account(base_url, told["appKey"], told["appSecret"], told["callbackSecret"], port)
+        shop.fund(currency, "100000")
+    url = f"http://127.0.0.1:{platform.port}"
+    return Account(url, shop.client.app_key, shop.client.secret, shop.callback_secret, port)
