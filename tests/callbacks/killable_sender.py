@@ -1,19 +1,20 @@
-"""A callback sender in its own process, which kills itself (SIGKILL) at one step.
+"""A callback sender that tests kill at a step, inside the test's process or in one of its own.
 
-Arguments: database URL, step, how often the step is passed first. A step is before or after what the sender
-calls: `claim`, `send` or `note`. Without a step it works until nothing is due, and ends.
+A step is before or after what the sender calls: `claim`, `send` or `note`. It is passed a number of times
+first. Without a step the sender works until nothing is due, and ends.
 """
 
 import asyncio
-import os
-import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
+import pytest
 from psycopg import AsyncConnection
 from tests.callbacks.conftest import MASTER_KEY, make_client
+from tests.crash_points import IsDue, OwnProcess, find_program
 
+from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.callbacks.answers import Answer
@@ -24,64 +25,71 @@ from merchant_wallet.merchants.keys import Keyring
 STEPS: Final = tuple(f"{when} {what}" for what in ("claim", "send", "note") for when in ("before", "after"))
 CLAIM_MS: Final = 300
 """Long enough for a delivery here, and short enough to wait for after its sender has died."""
+PAUSE_S: Final = 0.02
 
 T = TypeVar("T")
 
 
-class KillPoint:
-    """Kills this process at a step, after it was passed a number of times."""
+def at(step: str, passes: int) -> IsDue:
+    """Recognises a step after it was passed a number of times."""
+    left = passes
 
-    def __init__(self, step: str, passes: int) -> None:
-        self._step = step
-        self._left = passes
+    def is_due(when: str, what: str) -> bool:
+        nonlocal left
+        is_here = f"{when} {what}" == step
+        left -= is_here
+        return is_here and left < 0
 
-    def pass_by(self, step: str) -> None:
-        """Die here, or go on."""
-        if step == self._step:
-            self._left -= 1
-            if self._left < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+    return is_due
 
-    async def around(self, what: str, work: Callable[..., Awaitable[T]], *given: Any, **named: Any) -> T:
-        """Call `work`, with a step before and a step after it."""
-        self.pass_by(f"before {what}")
-        done = await work(*given, **named)
-        self.pass_by(f"after {what}")
-        return done
+
+async def around(what: str, work: Callable[..., Awaitable[T]], *given: Any, **named: Any) -> T:
+    """Call `work`, with a step before and a step after it."""
+    program = find_program()
+    assert program is not None
+    return await program.around(what, partial(work, *given, **named))
 
 
 class KillableClient:
     """A callback client with a step before and after each request."""
 
-    def __init__(self, kill_point: KillPoint) -> None:
-        self._death = kill_point
+    def __init__(self) -> None:
         self._sender = make_client()
 
     async def send(self, url: str, payload: Payload) -> Answer:
         """Send a payload to a URL."""
-        return await self._death.around("send", self._sender.send, url, payload)
+        return await around("send", self._sender.send, url, payload)
 
 
-async def work(url: str, kill_point: KillPoint) -> None:
-    """Deliver until nothing is due and nothing will be due within moments."""
-    # The sender calls these by name in the module, so they can be replaced there.
-    outbox.claim = partial(kill_point.around, "claim", outbox.claim)
-    outbox.record_success = partial(kill_point.around, "note", outbox.record_success)
-    outbox.record_failure = partial(kill_point.around, "note", outbox.record_failure)
+async def sleep() -> None:
+    """Let a moment of real time pass."""
+    await asyncio.sleep(PAUSE_S)
+
+
+async def work(
+    url: str, clock: Callable[[], int] = now_ms, pause: Callable[[], Awaitable[None]] = sleep
+) -> None:
+    """Deliver until nothing is due and nothing will be due within moments. `pause` lets time pass."""
 
     async def open_connection() -> AsyncConnection:
         return await connect(url)
 
     sender = CallbackSender(
-        open_connection, Keyring(MASTER_KEY), KillableClient(kill_point), claim_ms=CLAIM_MS
+        open_connection, Keyring(MASTER_KEY), KillableClient(), claim_ms=CLAIM_MS, clock=clock
     )
-    try:
-        async with await connect(url) as connection:
-            while await _count_left(connection):
-                await sender.start_due()
-                await sender.finish()
-    finally:
-        await sender.close()
+    with pytest.MonkeyPatch.context() as patch:
+        # The sender calls these by name in the module, so they can be replaced there.
+        for name, what in (("claim", "claim"), ("record_success", "note"), ("record_failure", "note")):
+            patch.setattr(outbox, name, partial(around, what, getattr(outbox, name)))
+        try:
+            async with await connect(url) as connection:
+                while await _count_left(connection):
+                    if not await sender.start_due():
+                        # Claims of the dead must expire.
+                        await pause()
+                    await sender.finish()
+        finally:
+            await sender.close()
 
 
 async def _count_left(connection: AsyncConnection) -> int:
@@ -93,4 +101,4 @@ async def _count_left(connection: AsyncConnection) -> int:
 
 def main(url: str, step: str, passes: str) -> None:
     """What the fork server runs."""
-    asyncio.run(work(url, KillPoint(step, int(passes))))
+    asyncio.run(OwnProcess(at(step, int(passes))).run_to_death(work(url)))
