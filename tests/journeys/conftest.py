@@ -434,10 +434,21 @@ def own_platform(database_url: str, tmp_path: Path) -> RunPlatform:
     return partial(running, database_url, tmp_path)
 
 
-@pytest.fixture
-def shop(platform: Platform) -> Shop:
+def open_shop(platform: Platform) -> Shop:
     """A merchant with 1000 of each currency."""
     made = platform.open_merchant()
     made.fund("USDT", "1000")
     made.fund("KFB", "1000")
     return made
+
+
+@pytest.fixture
+def shop(platform: Platform) -> Shop:
+    """A merchant with 1000 of each currency, for this test alone."""
+    return open_shop(platform)
+
+
+@pytest.fixture(scope="module")
+def same_shop(platform: Platform) -> Shop:
+    """The same for all tests of a module that change nothing of it, or nothing that another one sees."""
+    return open_shop(platform)

@@ -36,9 +36,9 @@ def padded(client: Client, length: int) -> bytes:
         'Application/JSON;charset="UTF-8"',
     ],
 )
-def test_json_is_read_however_its_type_is_spelled(content_type: str, shop: Shop) -> None:
-    body = write_json(signed_balance(shop.client))
-    assert shop.client.send(BALANCE, body, content_type).code == 200
+def test_json_is_read_however_its_type_is_spelled(content_type: str, same_shop: Shop) -> None:
+    body = write_json(signed_balance(same_shop.client))
+    assert same_shop.client.send(BALANCE, body, content_type).code == 200
 
 
 @pytest.mark.parametrize(
@@ -54,26 +54,26 @@ def test_json_is_read_however_its_type_is_spelled(content_type: str, shop: Shop)
         "application/x-www-form-urlencoded; charset=gbk",
     ],
 )
-def test_another_content_type_is_refused_with_415(content_type: str | None, shop: Shop) -> None:
-    body = write_json(signed_balance(shop.client))
-    assert shop.client.send(BALANCE, body, content_type).code == 415
+def test_another_content_type_is_refused_with_415(content_type: str | None, same_shop: Shop) -> None:
+    body = write_json(signed_balance(same_shop.client))
+    assert same_shop.client.send(BALANCE, body, content_type).code == 415
 
 
-def test_a_body_of_16_kib_is_read(shop: Shop) -> None:
-    assert shop.client.send(BALANCE, padded(shop.client, LIMIT_BYTES)).code == 200
+def test_a_body_of_16_kib_is_read(same_shop: Shop) -> None:
+    assert same_shop.client.send(BALANCE, padded(same_shop.client, LIMIT_BYTES)).code == 200
 
 
-def test_a_body_of_one_byte_more_is_refused_with_413(shop: Shop) -> None:
-    assert shop.client.send(BALANCE, padded(shop.client, LIMIT_BYTES + 1)).code == 413
+def test_a_body_of_one_byte_more_is_refused_with_413(same_shop: Shop) -> None:
+    assert same_shop.client.send(BALANCE, padded(same_shop.client, LIMIT_BYTES + 1)).code == 413
 
 
-def test_a_body_in_chunks_is_read(shop: Shop) -> None:
-    body = padded(shop.client, LIMIT_BYTES)
-    assert shop.client.send(BALANCE, iter([body[:100], body[100:9000], body[9000:]])).code == 200
+def test_a_body_in_chunks_is_read(same_shop: Shop) -> None:
+    body = padded(same_shop.client, LIMIT_BYTES)
+    assert same_shop.client.send(BALANCE, iter([body[:100], body[100:9000], body[9000:]])).code == 200
 
 
-def test_too_large_a_body_in_chunks_is_refused_with_413(shop: Shop) -> None:
-    assert shop.client.send(BALANCE, iter([b"x" * 9000, b"x" * 9000])).code == 413
+def test_too_large_a_body_in_chunks_is_refused_with_413(same_shop: Shop) -> None:
+    assert same_shop.client.send(BALANCE, iter([b"x" * 9000, b"x" * 9000])).code == 413
 
 
 @pytest.mark.parametrize(
@@ -90,46 +90,46 @@ def test_too_large_a_body_in_chunks_is_refused_with_413(shop: Shop) -> None:
         "/healthz/",
     ],
 )
-def test_an_unknown_path_is_refused_with_404(path: str, shop: Shop) -> None:
-    assert shop.client.send(path, b"{}").code == 404
+def test_an_unknown_path_is_refused_with_404(path: str, same_shop: Shop) -> None:
+    assert same_shop.client.send(path, b"{}").code == 404
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("verb", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"])
 def test_another_method_is_refused_with_405_and_the_one_allowed(
-    operation: str, verb: str, shop: Shop
+    operation: str, verb: str, same_shop: Shop
 ) -> None:
-    answer = shop.client.send(f"/merchant/{operation}", None, None, verb=verb)
+    answer = same_shop.client.send(f"/merchant/{operation}", None, None, verb=verb)
     assert (answer.code, answer.headers["allow"]) == (405, "POST")
 
 
-def test_a_head_request_is_refused_with_405_and_no_body(shop: Shop) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", shop.client.port)
+def test_a_head_request_is_refused_with_405_and_no_body(same_shop: Shop) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", same_shop.client.port)
     with contextlib.closing(connection):
         connection.request("HEAD", BALANCE)
         response = connection.getresponse()
         assert (response.status, response.getheader("allow"), response.read()) == (405, "POST", b"")
 
 
-def test_a_query_string_changes_neither_path_nor_signature(shop: Shop) -> None:
-    body = write_json(signed_balance(shop.client))
-    assert shop.client.send(f"{BALANCE}?amount=1", body).code == 200
+def test_a_query_string_changes_neither_path_nor_signature(same_shop: Shop) -> None:
+    body = write_json(signed_balance(same_shop.client))
+    assert same_shop.client.send(f"{BALANCE}?amount=1", body).code == 200
 
 
-def test_the_health_check_is_read_with_get(shop: Shop) -> None:
-    answer = shop.client.send("/healthz", b"{}")
+def test_the_health_check_is_read_with_get(same_shop: Shop) -> None:
+    answer = same_shop.client.send("/healthz", b"{}")
     assert (answer.code, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
-def test_the_health_check_tells_the_mode(shop: Shop) -> None:
-    with urllib.request.urlopen(f"http://127.0.0.1:{shop.client.port}/healthz", timeout=10) as answer:
+def test_the_health_check_tells_the_mode(same_shop: Shop) -> None:
+    with urllib.request.urlopen(f"http://127.0.0.1:{same_shop.client.port}/healthz", timeout=10) as answer:
         assert json.load(answer) == {"status": "ok", "mode": "sandbox"}
 
 
-def test_a_live_services_key_is_refused_by_a_sandbox_with_the_reason(shop: Shop) -> None:
-    answer = shop.client.call("getMerchantBalance", appKey="mk_live_0123456789ab")
+def test_a_live_services_key_is_refused_by_a_sandbox_with_the_reason(same_shop: Shop) -> None:
+    answer = same_shop.client.call("getMerchantBalance", appKey="mk_live_0123456789ab")
     assert (answer.code, answer.msg) == (40100, "appKey belongs to a live service, and this is a sandbox")
-    assert shop.client.app_key.startswith("mk_test_")
+    assert same_shop.client.app_key.startswith("mk_test_")
 
 
 NOT_OBJECTS = {
@@ -165,8 +165,8 @@ NOT_OBJECTS = {
 
 
 @pytest.mark.parametrize("what", NOT_OBJECTS)
-def test_a_body_that_is_no_plain_object_is_refused_with_40000(what: str, shop: Shop) -> None:
-    assert shop.client.send(BALANCE, NOT_OBJECTS[what]).code == 40000
+def test_a_body_that_is_no_plain_object_is_refused_with_40000(what: str, same_shop: Shop) -> None:
+    assert same_shop.client.send(BALANCE, NOT_OBJECTS[what]).code == 40000
 
 
 NOT_FORMS = {
@@ -182,51 +182,51 @@ NOT_FORMS = {
 
 
 @pytest.mark.parametrize("what", NOT_FORMS)
-def test_a_form_that_cannot_be_read_is_refused_with_40000(what: str, shop: Shop) -> None:
-    assert shop.client.send(BALANCE, NOT_FORMS[what], "application/x-www-form-urlencoded").code == 40000
+def test_a_form_that_cannot_be_read_is_refused_with_40000(what: str, same_shop: Shop) -> None:
+    assert same_shop.client.send(BALANCE, NOT_FORMS[what], "application/x-www-form-urlencoded").code == 40000
 
 
-def test_an_empty_form_lacks_its_app_key(shop: Shop) -> None:
-    answer = shop.client.send(BALANCE, b"", "application/x-www-form-urlencoded")
+def test_an_empty_form_lacks_its_app_key(same_shop: Shop) -> None:
+    answer = same_shop.client.send(BALANCE, b"", "application/x-www-form-urlencoded")
     assert (answer.code, "appKey" in answer.msg) == (40001, True)
 
 
 @pytest.mark.parametrize("value", [True, False, [], ["1"], {}, {"a": 1}])
-def test_a_value_that_is_no_scalar_is_refused_with_40001(value: Any, shop: Shop) -> None:
+def test_a_value_that_is_no_scalar_is_refused_with_40001(value: Any, same_shop: Shop) -> None:
     for name in ("appKey", "timestamp", "nonceStr", "sign", "amount", "unknown"):
         fields = {**withdrawal("1"), name: value}
-        answer = shop.client.expect(40001, "createMerchantWithdrawOrder", **fields)
+        answer = same_shop.client.expect(40001, "createMerchantWithdrawOrder", **fields)
         assert name in answer.msg
 
 
-def test_a_field_may_come_as_a_string_or_a_number(shop: Shop) -> None:
-    made = shop.client.do("createMerchantWithdrawOrder", **withdrawal(Number(77), Number("12.50")))
-    found = shop.client.do("queryOrder", orderId=str(made["orderId"]), mcOrderId="77")
-    again = shop.client.do("queryOrder", orderId=Number(made["orderId"]), mcOrderId=Number(77))
+def test_a_field_may_come_as_a_string_or_a_number(same_shop: Shop) -> None:
+    made = same_shop.client.do("createMerchantWithdrawOrder", **withdrawal(Number(77), Number("12.50")))
+    found = same_shop.client.do("queryOrder", orderId=str(made["orderId"]), mcOrderId="77")
+    again = same_shop.client.do("queryOrder", orderId=Number(made["orderId"]), mcOrderId=Number(77))
     assert (found["amount"], found.without_sign()) == ("12.5", again.without_sign())
 
 
-def test_a_timestamp_may_come_as_a_string(shop: Shop) -> None:
-    shop.client.do("getMerchantBalance", timestamp=str(shop.client.now_ms()))
+def test_a_timestamp_may_come_as_a_string(same_shop: Shop) -> None:
+    same_shop.client.do("getMerchantBalance", timestamp=str(same_shop.client.now_ms()))
 
 
 @pytest.mark.parametrize("absent", ["", None])
-def test_an_empty_field_counts_as_absent(absent: Any, shop: Shop) -> None:
-    shop.client.do("getMerchantBalance", extra=absent)
-    answer = shop.client.expect(40001, "getMerchantCustomer", extUserId=absent)
+def test_an_empty_field_counts_as_absent(absent: Any, same_shop: Shop) -> None:
+    same_shop.client.do("getMerchantBalance", extra=absent)
+    answer = same_shop.client.expect(40001, "getMerchantCustomer", extUserId=absent)
     assert answer.msg == "extUserId is required"
 
 
-def test_zero_is_present(shop: Shop) -> None:
-    shop.client.expect(40002, "getWithdrawFee", amount=Number(0), currency="USDT")
-    shop.client.do("getMerchantCustomer", extUserId=Number(0))
+def test_zero_is_present(same_shop: Shop) -> None:
+    same_shop.client.expect(40002, "getWithdrawFee", amount=Number(0), currency="USDT")
+    same_shop.client.do("getMerchantCustomer", extUserId=Number(0))
 
 
-def test_a_name_may_have_64_characters(shop: Shop) -> None:
-    shop.client.do("getMerchantBalance", **{"n" * 64: "x"})
+def test_a_name_may_have_64_characters(same_shop: Shop) -> None:
+    same_shop.client.do("getMerchantBalance", **{"n" * 64: "x"})
 
 
-def test_a_string_may_be_written_with_escapes(shop: Shop) -> None:
-    client = shop.client
+def test_a_string_may_be_written_with_escapes(same_shop: Shop) -> None:
+    client = same_shop.client
     fields = signed_balance(client, note="grüße 😀 & = +")
     assert client.send(BALANCE, json.dumps(fields, ensure_ascii=True).encode()).code == 200

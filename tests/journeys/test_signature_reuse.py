@@ -7,15 +7,12 @@ from typing import Any
 import pytest
 from tests.journeys.client import Answer, Number, md5_sign, string_to_sign, write_form, write_json
 from tests.journeys.conftest import Platform, Shop
-from tests.journeys.endpoint import Endpoint
+from tests.journeys.endpoint import Endpoint, open_endpoint
 from tests.journeys.orders import OPERATIONS, all_fields, credit, debit, exchange, withdrawal
-from tests.journeys.test_callbacks import endpoint
 from tests.waits import wait_until
 
 from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.deposits.sandbox_deposits import add_deposit
-
-__all__ = ["endpoint"]
 
 WORKING = True
 SETTINGS = {"sandbox_confirm_ms": 50}
@@ -25,15 +22,21 @@ SENDER = bytes(range(20))
 REFUSAL = "eventId: belongs to callbacks"
 
 
-@pytest.fixture(params=METHODS)
+@pytest.fixture(scope="module", params=METHODS)
 def method(request: pytest.FixtureRequest) -> str:
     """Each signature method."""
     return str(request.param)
 
 
-@pytest.fixture
-def told(platform: Platform, endpoint: Endpoint, method: str) -> tuple[Shop, dict[str, bytes]]:
+@pytest.fixture(scope="module")
+def told(platform: Platform, method: str) -> tuple[Shop, dict[str, bytes]]:
     """A merchant with callbacks about a withdrawal and a deposit: their bodies by kind."""
+    with open_endpoint() as endpoint:
+        return receive_callbacks(platform, endpoint, method)
+
+
+def receive_callbacks(platform: Platform, endpoint: Endpoint, method: str) -> tuple[Shop, dict[str, bytes]]:
+    """Make a merchant, and wait for its callbacks."""
     shop = platform.open_merchant(sign_method=method, deposit_notify_url=endpoint.url)
     shop.fund("USDT", "1000")
     shop.fund("KFB", "1000")
@@ -105,13 +108,15 @@ def test_a_request_with_an_event_id_is_refused_before_its_signature_is_looked_at
 
 
 @pytest.mark.parametrize("event_id", [Number("7"), True, [1], {"a": 1}, " ", "0"])
-def test_an_event_id_of_any_form_is_refused(event_id: Any, shop: Shop) -> None:
-    assert shop.client.expect(40001, "getMerchantBalance", eventId=event_id, sign="0" * 32).msg == REFUSAL
+def test_an_event_id_of_any_form_is_refused(event_id: Any, same_shop: Shop) -> None:
+    assert (
+        same_shop.client.expect(40001, "getMerchantBalance", eventId=event_id, sign="0" * 32).msg == REFUSAL
+    )
 
 
-def test_an_absent_event_id_is_none(shop: Shop) -> None:
+def test_an_absent_event_id_is_none(same_shop: Shop) -> None:
     for absent in ("", None):
-        shop.client.do("getMerchantBalance", eventId=absent)
+        same_shop.client.do("getMerchantBalance", eventId=absent)
 
 
 def test_a_signed_request_with_an_event_id_is_refused_too(shop: Shop, method: str) -> None:
@@ -166,17 +171,17 @@ def test_a_request_that_is_refused_for_it_is_kept_for_its_merchant(shop: Shop) -
     wait_until(lambda: (REFUSAL,) in shop.platform.rows(query, shop.merchant_id), "it was kept")
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_an_answer_is_no_request(operation: str, shop: Shop, method: str) -> None:
+def test_an_answer_is_no_request(shop: Shop, method: str) -> None:
     shop.user("alice", "50")
-    fields = all_fields(shop.client)[operation]
+    fields = all_fields(shop.client)
     shop.change(sign_method=method)
     client = shop.with_client(method=method)
-    answer = client.do(operation, **fields)
-    asked = client.common()
-    for other in OPERATIONS:
-        for sent in (answer.data, {**answer.data, **asked}, {**asked, "sign": answer["sign"]}):
-            assert client.post(f"/merchant/{other}", sent).code in (40001, 40101)
+    for operation in OPERATIONS:
+        answer = client.do(operation, **fields[operation])
+        asked = client.common()
+        for other in OPERATIONS:
+            for sent in (answer.data, {**answer.data, **asked}, {**asked, "sign": answer["sign"]}):
+                assert client.post(f"/merchant/{other}", sent).code in (40001, 40101), operation
 
 
 def forged_from(answer: Answer, app_key: str) -> dict[str, Any]:
