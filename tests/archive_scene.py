@@ -1,6 +1,8 @@
 """A book over several months, and what commands of the archive need: figures, checkpoints and their key."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,6 +26,8 @@ MONTHS = ("2025-09", "2025-10", "2025-11")
 """The closed months of the book. It goes on in December."""
 SMALL_BLOCKS = 4
 """Entries of a block in these tests, so that a month has several."""
+TABLES = ("entry", "posting", "archived_month", "archived_order")
+"""The tables of the journal and of its archive."""
 REMOVED_AT_ONCE = 3
 """Entries that one transaction removes in these tests."""
 
@@ -76,6 +80,19 @@ def prepare(book: FakeWriter, variables: dict[str, str]) -> dict[str, int]:
     asyncio.run(add_up(book.url))
     asyncio.run(checkpoint(book.url, variables, moment_of("2026-01")))
     return named
+
+
+@contextmanager
+def tampered(book: FakeWriter, statement: str) -> Iterator[None]:
+    """One change of the journal's or the archive's tables, which is taken back at the end."""
+    for table in TABLES:
+        book.run(f"create temporary table kept_{table} as table {table}")
+    book.tamper(statement)
+    yield
+    for table in TABLES:
+        book.run(f"delete from {table}")
+        book.run(f"insert into {table} table kept_{table}")
+        book.run(f"drop table kept_{table}")
 
 
 async def archive_book(url: str, folder: Path, merchant_id: int, before: str) -> None:

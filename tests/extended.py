@@ -54,6 +54,7 @@ EXTENDED: Final = {
     "tests/cli/test_cells.py::test_lists_over_all_merchants_name": "two servers",
     "tests/cli/test_cells_on_citus.py": "Citus",
     "tests/cli/test_journey.py": "walks",
+    "tests/cli/test_lifecycle.py::test_commands_reach_an_up": "starts of the whole service",
     "tests/cli/test_migrations.py": "programs of several versions",
     "tests/client/test_installed.py": "packaging of the Python client",
     "tests/client/test_sandbox.py::test_a_doubled": "waits for turns of the workers",

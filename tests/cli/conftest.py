@@ -205,10 +205,22 @@ def clean_environment() -> Mapping[str, str]:
     return {name: text for name, text in os.environ.items() if not name.startswith("WALLET_")}
 
 
+in_one_cell = pytest.mark.parametrize("layout", [ONE_CELL], indirect=True)
+"""Of a module that says `IN_BOTH_LAYOUTS`: a test for which it does not matter where the book is."""
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a module that says `IN_BOTH_LAYOUTS` twice: all books in the default cell, and in an apart one."""
-    if "layout" in metafunc.fixturenames and getattr(metafunc.module, "IN_BOTH_LAYOUTS", False):
-        metafunc.parametrize("layout", [ONE_CELL, APART], indirect=True)
+    """Run a module that says `IN_BOTH_LAYOUTS` twice: all books in an apart cell, and in the default one. The
+    latter is extended, since the other modules of this folder are there.
+    """
+    is_chosen = in_one_cell.mark in metafunc.definition.iter_markers("parametrize")
+    if (
+        "layout" in metafunc.fixturenames
+        and getattr(metafunc.module, "IN_BOTH_LAYOUTS", False)
+        and not is_chosen
+    ):
+        one_cell = pytest.param(ONE_CELL, marks=pytest.mark.extended)
+        metafunc.parametrize("layout", [one_cell, APART], indirect=True)
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def test_statements_and_fees_are_the_same_before_and_after(
     wallet.ask("fees", "withdraw", MERCHANT_ID, "KFB", "0.5", "--reason", "x")
     before, fees = read_statements(wallet), wallet.ask("fees", "list")
     assert all(text.count("\n") > 1 for text in before[:5])
-    for month in ("2025-10", "2025-11", "2025-12"):
+    for month in ("2025-10", "2025-12"):
         wallet.ask("archive", "run", "--before", month)
         assert read_statements(wallet) == before
         assert wallet.ask("fees", "list") == fees

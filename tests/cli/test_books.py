@@ -4,7 +4,7 @@ import os
 import pwd
 
 import pytest
-from tests.cli.conftest import Wallet
+from tests.cli.conftest import Wallet, in_one_cell
 
 from merchant_wallet.base.db import connect_sync
 
@@ -31,6 +31,7 @@ def test_the_journal_keeps_who_made_an_entry_and_why(wallet: Wallet) -> None:
     assert facts == (f'{{"actor":"cli:{pwd.getpwuid(os.getuid()).pw_name}","reason":"ticket 12"}}',)
 
 
+@in_one_cell
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
@@ -81,6 +82,7 @@ def test_without_a_reference_it_is_done_as_often_as_it_is_said(wallet: Wallet) -
     assert wallet.balance("Shop", "merchant:USDT") == "2"
 
 
+@in_one_cell
 def test_a_proposals_name_is_no_reference(wallet: Wallet) -> None:
     wallet.open_merchant()
     credit = ("book", "credit", "Shop", "USDT", "1", "--reason", "x")

@@ -1,7 +1,7 @@
 """`callbacks`: what an operator sees of callbacks and decides about them."""
 
 import pytest
-from tests.cli.conftest import Wallet
+from tests.cli.conftest import Wallet, in_one_cell
 
 from merchant_wallet.book.commands import Cancel
 
@@ -119,6 +119,7 @@ def test_a_merchant_is_paused_and_resumed_and_the_list_says_so(wallet: Wallet) -
     assert wallet.ask("callbacks", "list")["pausedMerchants"] == []
 
 
+@in_one_cell
 @pytest.mark.parametrize("event", ["evt_1_2", "evt_99999999999999999_2", "evt_8589934595_7", "nonsense"])
 def test_an_event_that_is_not_there_is_refused(wallet: Wallet, event: str) -> None:
     cancelled(wallet, open_shop(wallet))
@@ -126,6 +127,7 @@ def test_an_event_that_is_not_there_is_refused(wallet: Wallet, event: str) -> No
         assert "There is no callback" in wallet.refuse("callbacks", command, event)
 
 
+@in_one_cell
 def test_what_can_not_be_meant_is_refused(wallet: Wallet) -> None:
     assert "--state is one of" in wallet.refuse("callbacks", "list", "--state", "lost", status=2)
     assert "name their --merchant" in wallet.refuse("callbacks", "list", "--state", "delivered", status=2)

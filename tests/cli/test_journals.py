@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.checkpoints import write_checkpoints
-from tests.cli.conftest import COMMAND, Wallet, clean_environment
+from tests.cli.conftest import COMMAND, Wallet, clean_environment, in_one_cell
 
 from merchant_wallet.audit.checkpointing.keys import open_service_signer
 from merchant_wallet.base.config import load_settings
@@ -73,6 +73,7 @@ def test_a_long_statement_is_one_document_though_it_is_written_in_pieces(
     assert len(shop.run("book", "statement", "Shop").stdout.splitlines()) == 1 + 6
 
 
+@in_one_cell
 def test_a_statement_of_an_unknown_account_is_refused_by_one_document(shop: Wallet) -> None:
     refused = shop.refuse_document("book", "statement", "Shop", "--account", "purse")
     assert "is no account" in refused["msg"]
@@ -92,6 +93,7 @@ def test_an_empty_statement_in_csv_still_has_its_header(shop: Wallet) -> None:
     assert text.count("\n") == 1
 
 
+@in_one_cell
 @pytest.mark.parametrize(
     ("options", "status", "said"),
     [
@@ -128,6 +130,7 @@ def test_a_moment_is_a_date_a_time_or_a_number(text: str, at_ms: int | None) -> 
         assert read_moment(text, "--from") == at_ms
 
 
+@in_one_cell
 def test_a_reader_that_stops_early_ends_the_statement_quietly(shop: Wallet) -> None:
     command = f'"{COMMAND}" book statement Shop --format jsonl | sleep 0; echo "${{PIPESTATUS[0]}}"'
     ended = subprocess.run(

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.conftest import COMMAND, Wallet, clean_environment
+from tests.cli.conftest import Wallet, clean_environment
+from tests.forked_commands import ForkedCommand
 from typer.testing import CliRunner
 
 from merchant_wallet.base.settings import Settings
@@ -314,16 +315,11 @@ def test_variables_win_over_the_running_services_note(
 
 def test_where_nothing_runs_the_command_says_how_to_start_it(tmp_path: Path) -> None:
     folder = tmp_path / "my wallet"
-    ended = subprocess.run(
-        [COMMAND, "merchant", "list", "--data", str(folder)],
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert f"merchant-wallet up --data '{folder}'" in ended.stderr
-    assert "Traceback" not in ended.stderr
+    with ForkedCommand("merchant", "list", "--data", folder, environment=clean_environment()) as listing:
+        status, output, errors = listing.finish()
+    assert (status, output) == (2, "")
+    assert f"merchant-wallet up --data '{folder}'" in errors
+    assert "Traceback" not in errors
     assert not folder.exists()
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from tests.cli.conftest import Wallet
+from tests.cli.conftest import Wallet, in_one_cell
 from tests.sub_users.books import HERE
 
 from merchant_wallet.base.addresses import to_eip55, to_tron
@@ -64,6 +64,7 @@ def test_a_pause_and_a_limit_hold_from_the_next_debit_on(wallet: Wallet) -> None
     assert isinstance(wallet.collect(merchant_id, "player-7", "6"), Transferred)
 
 
+@in_one_cell
 def test_a_change_of_nothing_or_to_nonsense_is_refused(wallet: Wallet) -> None:
     merchant_id = open_shop(wallet)
     wallet.register(merchant_id, "player-7")

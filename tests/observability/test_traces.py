@@ -1,7 +1,6 @@
 """The tracer: which spans it begins, and what it does without its packages."""
 
 import asyncio
-import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -79,15 +78,8 @@ def test_a_step_is_a_span_below_the_work_and_a_failure_is_marked(collector: Coll
     assert payout.has_failed
 
 
-def test_without_a_collector_there_is_no_tracer_and_nothing_is_imported() -> None:
+def test_without_a_collector_there_is_no_tracer() -> None:
     assert open_tracer(Settings(), "web") is None
-    code = (
-        "import sys\n"
-        "import merchant_wallet.processes.web, merchant_wallet.processes.worker\n"
-        "print([name for name in sys.modules if name.startswith('opentelemetry')])"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "[]"
 
 
 def test_missing_packages_are_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,9 +47,8 @@ def _insist_nothing_left(service: Service) -> None:
     assert not (service.data / "postgres" / "postmaster.pid").exists()
 
 
-def test_a_new_folder_becomes_a_service(service: Service) -> None:
-    shutil.rmtree(service.data)
-
+def test_a_new_folder_becomes_a_service(new_service: Service) -> None:
+    service = new_service
     service.start()
 
     assert _balance(service)["code"] == 40100
@@ -58,12 +57,6 @@ def test_a_new_folder_becomes_a_service(service: Service) -> None:
     told = dict(line.split(": ", 1) for line in service.said[:4])
     assert list(told) == ["operator", "password", "console", "ready"]
     assert (told["operator"], told["console"]) == ("admin", f"{service.url}/console")
-    assert service.stop() == 0
-
-    # The second start finds the operator and does not show its password again.
-    service.said.clear()
-    service.start()
-    assert service.said[0].startswith("ready: ")
     assert service.stop() == 0
     _insist_nothing_left(service)
 
@@ -94,7 +87,11 @@ def test_asked_to_stop_under_load_it_finishes_what_it_took_and_refuses_the_rest(
     assert set(client.heard) <= {200, 50300, CUT_SHORT}
     assert 50300 in client.heard
     assert STOPPED_AFTER <= len(client.answers) < ORDERS
+    # The first start made an operator. The second one finds it and does not show its password again.
+    assert service.said[0].startswith("operator: ")
+    service.said.clear()
     service.start()
+    assert service.said[0].startswith("ready: ")
     assert run(_orders(service)) == set(client.answers)
     assert service.stop() == 0
 
@@ -220,16 +217,22 @@ def test_an_ordinary_user_runs_it(ordinary: Service) -> None:
 
 
 @pytest.fixture
-def ordinary() -> Iterator[Service]:
-    """A service in a folder that belongs to `nobody`."""
+def new_service() -> Iterator[Service]:
+    """A service without a folder of data."""
     parent = make_folder("merchant-wallet-crash-")
-    os.chown(parent, NOBODY, NOBODY)
     made = Service(parent / "data", "mk_nobody", "no secret")
     try:
         yield made
     finally:
         made.end()
         shutil.rmtree(parent)
+
+
+@pytest.fixture
+def ordinary(new_service: Service) -> Service:
+    """The same in a folder that belongs to `nobody`."""
+    os.chown(new_service.data.parent, NOBODY, NOBODY)
+    return new_service
 
 
 def test_pauses_between_starts_grow_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
