@@ -136,7 +136,7 @@ def test_no_query_shows_anything_of_another_book(
         if page.method != "GET":
             continue
         path = own.fill(page.path, own.shop)
-        for what, mark in marks.items():
+        for what, mark in list(marks.items())[: None if queries[page.path] else 1]:
             query = urlencode(dict.fromkeys(queries[page.path], mark))
             answer = person.get(f"{path}?{query}")
             assert answer.status_code < 500, f"{name(page)} {what}"
