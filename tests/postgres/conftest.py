@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,8 @@ from tests.folders import copy_folder, make_folder
 from merchant_wallet import postgres
 
 
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
+@contextmanager
+def opened_folder() -> Iterator[Path]:
     """A data folder that every user may enter. A server that still runs on it is stopped at the end."""
     parent = make_folder("merchant-wallet-test-")
     folder = parent / "data"
@@ -19,6 +20,13 @@ def open_folder() -> Iterator[Path]:
     if folder.exists():
         postgres.start(folder, lambda _: None).stop()
     shutil.rmtree(parent)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """Such a folder for one test."""
+    with opened_folder() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

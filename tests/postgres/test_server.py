@@ -6,11 +6,14 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import pytest
+from tests.fork_server import ForkedProcess, fork_program
+from tests.postgres.conftest import opened_folder
 from tests.waits import wait_until
 
 from merchant_wallet import postgres
@@ -37,7 +40,7 @@ def _quiet(_: str) -> None:
     return None
 
 
-def _start_up(folder: Path) -> tuple[subprocess.Popen[str], int, str]:
+def _start_ordinary_up(folder: Path) -> tuple[subprocess.Popen[str], int, str]:
     process = subprocess.Popen(
         [sys.executable, "-c", UP, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -46,9 +49,20 @@ def _start_up(folder: Path) -> tuple[subprocess.Popen[str], int, str]:
     return process, int(pid), url
 
 
-def _kill(process: subprocess.Popen[str]) -> None:
+def _start_up(folder: Path) -> tuple[ForkedProcess, int, str]:
+    """The same in a process that is forked and can only be killed."""
+    reading, writing = os.pipe()
+    process = fork_program("tests.postgres.small_up", str(folder), output=(writing, sys.stderr.fileno()))
+    os.close(writing)
+    with open(reading) as output:
+        pid, url = output.readline().split()
+    return process, int(pid), url
+
+
+def _kill(process: ForkedProcess) -> None:
     process.kill()
-    process.communicate()
+    process.wait_for_state()
+    process.end()
 
 
 def _is_gone(pid: int, folder: Path) -> bool:
@@ -70,11 +84,24 @@ def _fetch(url: str, statement: str) -> object:
     return row[0]
 
 
-def test_a_fresh_folder_gets_a_durable_unicode_database(open_folder: Path) -> None:
-    running = postgres.start(open_folder, _quiet)
+@pytest.fixture(scope="module")
+def fresh_folder() -> Iterator[Path]:
+    """The folder of `fresh_server`."""
+    with opened_folder() as folder:
+        yield folder
 
+
+@pytest.fixture(scope="module")
+def fresh_server(fresh_folder: Path) -> Iterator[RunningPostgres]:
+    """A server that was started on a fresh folder, for tests that only look at it."""
+    running = postgres.start(fresh_folder, _quiet)
+    yield running
+    running.stop()
+
+
+def test_a_fresh_folder_gets_a_durable_unicode_database(fresh_server: RunningPostgres) -> None:
     shown = {
-        name: _fetch(running.url, f"SHOW {name}")
+        name: _fetch(fresh_server.url, f"SHOW {name}")
         for name in ("server_encoding", "data_checksums", "fsync", "synchronous_commit", "full_page_writes")
     }
     assert shown == {
@@ -84,8 +111,7 @@ def test_a_fresh_folder_gets_a_durable_unicode_database(open_folder: Path) -> No
         "synchronous_commit": "on",
         "full_page_writes": "on",
     }
-    assert _fetch(running.url, "SELECT datlocale FROM pg_database WHERE datname = 'wallet'") == "C.UTF-8"
-    running.stop()
+    assert _fetch(fresh_server.url, "SELECT datlocale FROM pg_database WHERE datname = 'wallet'") == "C.UTF-8"
 
 
 def test_what_was_written_is_there_after_a_restart(made_folder: Path) -> None:
@@ -100,44 +126,40 @@ def test_what_was_written_is_there_after_a_restart(made_folder: Path) -> None:
     again.stop()
 
 
-def test_the_services_role_is_no_superuser_and_cannot_read_files(made_folder: Path) -> None:
-    running = postgres.start(made_folder, _quiet)
-
-    assert _fetch(running.url, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user") is False
+def test_the_services_role_is_no_superuser_and_cannot_read_files(fresh_server: RunningPostgres) -> None:
+    assert _fetch(fresh_server.url, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user") is False
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        _fetch(running.url, "SELECT pg_read_file('/etc/passwd')")
-    running.stop()
+        _fetch(fresh_server.url, "SELECT pg_read_file('/etc/passwd')")
 
 
-def test_nobody_gets_in_without_the_password_or_over_the_network(made_folder: Path) -> None:
-    running = postgres.start(made_folder, _quiet)
-    password = (made_folder / "postgres.password").read_text().strip()
+def test_nobody_gets_in_without_the_password_or_over_the_network(
+    fresh_folder: Path, fresh_server: RunningPostgres
+) -> None:
+    password = (fresh_folder / "postgres.password").read_text().strip()
 
     for wrong in (
-        running.url.replace(password, "guess"),
-        running.url.replace(f":{password}", ""),
-        running.url.replace("wallet:", "postgres:"),
+        fresh_server.url.replace(password, "guess"),
+        fresh_server.url.replace(f":{password}", ""),
+        fresh_server.url.replace("wallet:", "postgres:"),
     ):
         with pytest.raises(psycopg.OperationalError):
             connect_sync(wrong)
-    assert _fetch(running.url, "SHOW listen_addresses") == ""
-    running.stop()
+    assert _fetch(fresh_server.url, "SHOW listen_addresses") == ""
 
 
-def test_secrets_and_the_socket_are_closed_to_others(open_folder: Path) -> None:
-    running = postgres.start(open_folder, _quiet)
-
+def test_secrets_and_the_socket_are_closed_to_others(
+    fresh_folder: Path, fresh_server: RunningPostgres
+) -> None:
     modes = [
         stat.S_IMODE(path.stat().st_mode)
         for path in (
-            open_folder / "postgres.password",
-            open_folder / "postgres.log",
-            open_folder / "postgres",
-            _socket_dir(running),
+            fresh_folder / "postgres.password",
+            fresh_folder / "postgres.log",
+            fresh_folder / "postgres",
+            _socket_dir(fresh_server),
         )
     ]
     assert modes == [0o600, 0o600, 0o700, 0o700]
-    running.stop()
 
 
 def test_a_folder_with_a_space_and_a_very_long_name_works(tmp_path: Path) -> None:
@@ -184,7 +206,7 @@ def test_a_server_that_does_not_stop_in_time_is_told_so_and_shut_down_at_once(ma
 
 
 def test_a_second_start_on_the_same_folder_is_refused_and_names_the_first(made_folder: Path) -> None:
-    process, pid, url = _start_up(made_folder)
+    process, pid, url = _start_ordinary_up(made_folder)
 
     with pytest.raises(AlreadyRunning, match=str(process.pid)) as refused:
         postgres.start(made_folder, _quiet)
@@ -272,7 +294,7 @@ def test_a_start_that_broke_off_is_made_anew(open_folder: Path) -> None:
 
 
 def test_a_process_that_ends_without_stopping_leaves_no_server(made_folder: Path) -> None:
-    process, pid, _ = _start_up(made_folder)
+    process, pid, _ = _start_ordinary_up(made_folder)
 
     process.communicate("\n")
 
@@ -280,12 +302,9 @@ def test_a_process_that_ends_without_stopping_leaves_no_server(made_folder: Path
     assert _is_gone(pid, made_folder)
 
 
-def test_the_terminals_interrupt_does_not_reach_the_server(made_folder: Path) -> None:
-    running = postgres.start(made_folder, _quiet)
-
-    assert os.getsid(running.pid) == running.pid
-    assert os.getpgid(running.pid) != os.getpgid(0)
-    running.stop()
+def test_the_terminals_interrupt_does_not_reach_the_server(fresh_server: RunningPostgres) -> None:
+    assert os.getsid(fresh_server.pid) == fresh_server.pid
+    assert os.getpgid(fresh_server.pid) != os.getpgid(0)
 
 
 def test_a_server_that_cannot_start_says_why_and_frees_the_folder(made_folder: Path) -> None:
@@ -323,12 +342,12 @@ def test_a_dead_process_and_a_foreign_one_are_no_server(tmp_path: Path) -> None:
     assert not is_postmaster(0, folder.cluster)
 
 
-def test_each_side_has_a_role_that_is_not_the_owner(open_folder: Path) -> None:
-    running = postgres.start(open_folder, _quiet)
-
-    urls = (running.url, running.web_url, running.worker_url)
+def test_each_side_has_a_role_that_is_not_the_owner(
+    fresh_folder: Path, fresh_server: RunningPostgres
+) -> None:
+    urls = (fresh_server.url, fresh_server.web_url, fresh_server.worker_url)
     assert [_fetch(url, "SELECT current_user") for url in urls] == ["wallet", "wallet_web", "wallet_worker"]
-    passwords = {path.name: path.read_text() for path in open_folder.glob("postgres.*password")}
+    passwords = {path.name: path.read_text() for path in fresh_folder.glob("postgres.*password")}
     assert sorted(passwords) == [
         "postgres.backup.password",
         "postgres.password",
@@ -336,13 +355,12 @@ def test_each_side_has_a_role_that_is_not_the_owner(open_folder: Path) -> None:
         "postgres.worker.password",
     ]
     assert len(set(passwords.values())) == 4
-    assert {stat.S_IMODE((open_folder / name).stat().st_mode) for name in passwords} == {0o600}
+    assert {stat.S_IMODE((fresh_folder / name).stat().st_mode) for name in passwords} == {0o600}
     rights = "rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls"
     for url in urls[1:]:
         assert _fetch(url, f"SELECT {rights} FROM pg_roles WHERE rolname = current_user") is False
         assert _fetch(url, "SELECT pg_has_role('wallet', 'member')") is False
-        assert not any(password.strip() in _log(open_folder) for password in passwords.values())
-    running.stop()
+        assert not any(password.strip() in _log(fresh_folder) for password in passwords.values())
 
 
 def _log(folder: Path) -> str:
