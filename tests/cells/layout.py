@@ -123,10 +123,11 @@ class Layout:
 
 
 def open_layout(url: str, far_url: str, address: str | None = None) -> Layout:
-    """Tell home about the cell, and the cell about itself."""
+    """Tell home about the cell, and the cell about itself. Its tables are made unless it has them."""
     layout = Layout(url, far_url)
-    migrate(far_url, lambda _: None, schema=FAR)
-    grant(far_url, {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE}, FAR)
+    if not _has_tables(far_url):
+        migrate(far_url, lambda _: None, schema=FAR)
+        grant(far_url, {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE}, FAR)
     with layout.both() as (home, far):
         home.execute(
             "insert into cell (cell_id, name, schema_name, address, added_ms) values (%s, 'far', %s, %s, %s)",
@@ -136,6 +137,11 @@ def open_layout(url: str, far_url: str, address: str | None = None) -> Layout:
         today = now_ms() // DAY_MS
         far.execute("select add_nonce_days(%s, %s)", (today - 1, today + 1))
     return layout
+
+
+def _has_tables(far_url: str) -> bool:
+    with connect_sync(far_url) as far:
+        return far.execute("select to_regclass(%s)", [f"{FAR}.book"]).fetchone() != (None,)
 
 
 def open_near_layout(url: str) -> Layout:

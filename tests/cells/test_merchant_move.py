@@ -1,6 +1,7 @@
 """A merchant's book moves to another cell while it is in use. Nothing is lost and nothing is done twice."""
 
 import itertools
+from typing import Any
 
 import pytest
 from tests.cells.book_moved import (
@@ -65,7 +66,14 @@ def test_a_book_moves_while_it_is_in_use(cells_of_both_kinds: Layout) -> None:
     run(scenario())
 
 
-@pytest.mark.parametrize("point", [POINTS[3], POINTS[7], *LATE_POINTS], ids=str)
+def among_extended(*points: Point) -> list[Any]:
+    """Points that `make test-all` tries."""
+    return [pytest.param(point, marks=pytest.mark.extended) for point in points]
+
+
+@pytest.mark.parametrize(
+    "point", [POINTS[7], LATE_POINTS[0], *among_extended(POINTS[3], LATE_POINTS[1])], ids=str
+)
 def test_a_killed_move_is_continued_by_the_same_command(layout: Layout, point: Point) -> None:
     async def scenario() -> None:
         book = await open_book(layout)
@@ -90,7 +98,7 @@ def test_a_move_whose_process_is_killed_in_the_switch_is_continued(layout: Layou
     run(scenario())
 
 
-@pytest.mark.parametrize("point", [SWITCH_POINTS[3], SWITCH_POINTS[8]], ids=str)
+@pytest.mark.parametrize("point", [SWITCH_POINTS[8], *among_extended(SWITCH_POINTS[3])], ids=str)
 def test_a_worker_opens_the_old_copy_after_the_mover_died_in_the_switch(layout: Layout, point: Point) -> None:
     async def scenario() -> None:
         book = await open_book(layout)
@@ -108,7 +116,7 @@ def test_a_worker_opens_the_old_copy_after_the_mover_died_in_the_switch(layout: 
     run(scenario())
 
 
-@pytest.mark.parametrize("point", LATE_POINTS, ids=str)
+@pytest.mark.parametrize("point", [LATE_POINTS[1], *among_extended(LATE_POINTS[0])], ids=str)
 def test_a_worker_opens_the_new_copy_after_the_decision(layout: Layout, point: Point) -> None:
     async def scenario() -> None:
         book = await open_book(layout)
@@ -124,7 +132,7 @@ def test_a_worker_opens_the_new_copy_after_the_decision(layout: Layout, point: P
     run(scenario())
 
 
-@pytest.mark.parametrize("point", [POINTS[4], SWITCH_POINTS[4], SWITCH_POINTS[7]], ids=str)
+@pytest.mark.parametrize("point", [POINTS[4], SWITCH_POINTS[7], *among_extended(SWITCH_POINTS[4])], ids=str)
 def test_a_killed_move_is_undone(layout: Layout, point: Point) -> None:
     async def scenario() -> None:
         book = await open_book(layout)

@@ -36,7 +36,7 @@ from merchant_wallet.reporting.finance.reports import read_report
 from merchant_wallet.reporting.orders import OrderFilter
 from merchant_wallet.reporting.paging import Connection, Page
 
-LIMITS = (1, 2, 3, 5, 8, 50)
+LIMITS = (1, 2, 5, 50)
 Lister = Callable[[Connection, Reach, str | None, int], Awaitable[Page[Any]]]
 
 LISTS: dict[str, Lister] = {

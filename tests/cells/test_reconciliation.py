@@ -33,6 +33,12 @@ __all__ = ["in_reconciliation", "in_scene"]
 MONEY = ("books", "chain", "hotWallets", "unswept", "explained", "unexplained", "sound", "lines")
 
 
+@pytest.fixture
+def database_url(url_with_cell: str) -> str:
+    """The scene's database has the tables of an apart cell."""
+    return url_with_cell
+
+
 async def trade(scene: ReconciliationScene) -> None:
     """Money comes in, one order is paid, one is under way, and one deposit is not taken in yet."""
     await scene.fund(900 * COIN)
