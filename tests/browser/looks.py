@@ -6,6 +6,7 @@ Rules:
 - axe judges everything on a desktop and on a phone, in each language. On further screens it judges what
   depends on the layout. Nothing else differs there.
 - In the dark theme axe judges the colours: nothing else differs from the light one.
+- Of a page in both languages, axe judges the colours in English alone: they don't differ.
 - No look is wider than its screen.
 - Screens for fingers come last: the mouse is back when the next page is loaded.
 """
@@ -30,17 +31,23 @@ IS_SHOWN: Final = """([width, touch, theme]) => matchMedia(`(width: ${width}px)`
 each_language = pytest.mark.parametrize("language", LANGUAGES)
 
 
-def require_looks(page: Page, *more: Screen, within: str = "html", but: Collection[str] = ()) -> None:
+def require_looks(
+    page: Page, *more: Screen, within: str = "html", but: Collection[str] = (), colours: bool = True
+) -> None:
     """Fail if the page, or the part of it that `within` selects, keeps people out in any look."""
-    faults = list_faults(page, *more, within=within, but=but)
+    faults = list_faults(page, *more, within=within, but=but, colours=colours)
     assert not faults, "\n".join(faults)
 
 
-def list_faults(page: Page, *more: Screen, within: str = "html", but: Collection[str] = ()) -> list[str]:
+def list_faults(
+    page: Page, *more: Screen, within: str = "html", but: Collection[str] = (), colours: bool = True
+) -> list[str]:
     """What keeps people out of a page in any look.
 
-    `more`: further screens, in the light theme. `but`: rules of axe that are left out.
+    `more`: further screens, in the light theme. `but`: rules of axe that are left out. Without `colours` they
+    are not judged: the page is judged in another language, too.
     """
+    left_out = but if colours else (*but, *COLOURS)
     faults: list[str] = []
 
     def judge(screen: Screen, theme: str, **how: Collection[str]) -> None:
@@ -53,8 +60,9 @@ def list_faults(page: Page, *more: Screen, within: str = "html", but: Collection
             if screen in more:
                 judge(screen, "light", rules=LAYOUT)
                 continue
-            judge(screen, "light", but=but)
-            judge(screen, "dark", rules=COLOURS)
+            judge(screen, "light", but=left_out)
+            if colours:
+                judge(screen, "dark", rules=COLOURS)
     return faults
 
 

@@ -39,6 +39,18 @@ def test_a_fault_of_one_look_is_found_there(
     assert any(told in fault for fault in faults), faults
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_without_colours_everything_else_is_judged(visits: Visits, theme: str) -> None:
+    page = visits.open(DESKTOP)
+    style = PALE + " h1 { display: none }"
+    page.set_content(PAGE.format(language="en", when=f"(prefers-color-scheme: {theme})", style=style))
+    faults = list_faults(page, NARROW, colours=False)
+    headings = ["desktop", "phone"] if theme == "light" else []
+    assert len(faults) == len(headings), faults
+    for screen, fault in zip(headings, faults, strict=True):
+        assert f"({screen}, light): moderate page-has-heading-one" in fault
+
+
 def test_a_page_without_a_fault_has_its_own_screen_again(visits: Visits) -> None:
     page = visits.open(DESKTOP)
     page.set_content(PAGE.format(language="en", when="print", style=PALE))
