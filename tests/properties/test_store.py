@@ -6,7 +6,6 @@ The properties of the rules are tested with the ledger. This test makes them hol
 import asyncio
 from random import Random
 
-import psycopg
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.book.accounting import addresses
@@ -15,7 +14,7 @@ from tests.book.groups import commit, judge, make_batch, open_connection
 from tests.book.ledger import KFB_RATE, OWN, START_MS, USDT_RATE
 from tests.properties.histories import ARRIVED, NAMES, Batches, History, cut, histories, open_ledger
 
-from merchant_wallet.base.db import connect
+from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.book.batch import Mode
 from merchant_wallet.book.connection import ROLLBACK
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
@@ -25,18 +24,26 @@ from merchant_wallet.book.verification.verify import verify_book
 
 DAYS = 8
 """After this time a history is over."""
+EMPTY = """
+do $$
+declare filled regclass;
+begin
+    -- No trigger fires, and no foreign key is checked.
+    perform set_config('session_replication_role', 'replica', true);
+    for filled in select recycling.list_filled() loop
+        if filled::text not in ('schema_migration', 'cell', 'cell_state') then
+            execute format('delete from %s', filled);
+        end if;
+    end loop;
+end $$
+"""
+"""To truncate all tables would take ten times as long."""
 
 
 def open_book(url: str) -> None:
     """A database with one empty book and its rates, whatever was in it before."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        rows = connection.execute(
-            "select string_agg(relname, ', ') from pg_class where relkind in ('r', 'p')"
-            " and not relispartition and relnamespace = 'public'::regnamespace"
-            " and relname not in ('schema_migration', 'cell', 'cell_state')"
-        )
-        (tables,) = rows.fetchone() or ("",)
-        connection.execute(f"truncate {tables} cascade".encode())
+    with connect_sync(url) as connection:
+        connection.execute(EMPTY)
     fake_writer = FakeWriter(url)
     fake_writer.insert(
         "rate",
