@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 
 import httpx
 import pytest
@@ -12,11 +13,20 @@ from tests.wallet_site.conftest import Browser, NewBrowser, let_arrive
 
 from merchant_wallet.sub_users import pins
 from merchant_wallet.sub_users.sessions import IDLE_MS
+from merchant_wallet.wallet_site import events as wallet_events
 from merchant_wallet.wallet_site.events import State, list_events
 from merchant_wallet.web import live
 from merchant_wallet.web.live import MAX_OF_ONE
 
 TOP_UP = "transferFromMerchantToUser"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _pages_are_looked_at_often() -> Iterator[None]:
+    """The service asks for the state of open pages every 20 ms, not every second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wallet_events, "Hub", partial(live.Hub, interval_s=0.02))
+        yield
 
 
 def live_url(page: httpx.Response) -> str:

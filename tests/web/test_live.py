@@ -210,6 +210,8 @@ def test_a_page_that_opens_while_reads_fail_gets_no_old_state(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(live, "LIFETIME_S", 0.1)
+    # A stream looks at its age with each beat.
+    monkeypatch.setattr(live, "BEAT_S", 0.05)
 
     async def scenario() -> None:
         books = Books(alice=1)
