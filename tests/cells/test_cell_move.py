@@ -187,7 +187,7 @@ def test_a_killed_move_is_undone_or_continued_wherever_it_stood(movable: Movable
     async def scenario() -> None:
         await movable.open_shops("Shop")
         for point in (*POINTS, *SWITCH_POINTS, *LATE_POINTS):
-            if point in (*POINTS[1:], *SWITCH_POINTS[1::3]):
+            if point in (*POINTS[1::2], *SWITCH_POINTS[1::4]):
                 await kill_and_undo(movable, point)
             await kill_and_continue(movable, point)
             await movable.drop_old()

@@ -21,8 +21,9 @@ from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.postgres.backups.queries import SESSION
 
-ORDERS_BETWEEN = 300
-LOST_MACHINES = 3
+ORDERS_BETWEEN = 100
+PAUSE_S = 0.2
+LOST_MACHINES = 2
 
 
 class BackedUpService(Service):
@@ -110,7 +111,7 @@ def load(service: Service) -> Iterator[Client]:
                 return
             yield f"{begun} {number}"
 
-    sending = client.credit_all(name_orders(), until_answered=False)
+    sending = client.credit_all(name_orders(), until_answered=False, pause_s=PAUSE_S)
     thread = threading.Thread(target=lambda: asyncio.run(sending))
     thread.start()
     try:

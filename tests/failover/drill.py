@@ -32,6 +32,7 @@ PASSWORD: Final = "drill"
 SETTLED_S: Final = 0.2
 """After a kill no answer of the old primary arrives later than this."""
 ANSWERS_BETWEEN: Final = 300
+PAUSE_S: Final = 0.1
 
 
 class Kill(msgspec.Struct, frozen=True, rename="camel"):
@@ -174,7 +175,7 @@ def _load(client: TimedClient) -> Iterator[None]:
                 return
             yield f"drill {number}"
 
-    thread = threading.Thread(target=lambda: asyncio.run(client.credit_all(name_orders())))
+    thread = threading.Thread(target=lambda: asyncio.run(client.credit_all(name_orders(), pause_s=PAUSE_S)))
     thread.start()
     try:
         yield
