@@ -7,19 +7,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 from devnet.evm_node import EvmDevnet, NodeError
 from devnet.programs import ANVIL
-from tests.waits import wait_until
+from tests.waits import eventually, wait_until
 
 from merchant_wallet.base.addresses import parse_wallet_address, to_eip55
 from merchant_wallet.base.chains import CHAINS, ERC20, TRC20
 from merchant_wallet.base.config import load_settings
-from merchant_wallet.chains.protocol import ChainReader, TokenTransfer
+from merchant_wallet.chains.protocol import ChainReader
 from merchant_wallet.processes.nodes import check_chains, open_chain_readers
 
 ROOT = Path(__file__).parents[2]
@@ -82,81 +83,82 @@ def wait_until_gone(pids: list[int]) -> None:
     wait_until(lambda: all(map(is_gone, pids)), f"all of {pids} are gone")
 
 
-def test_the_settings_it_prints_are_those_of_two_chains_that_fit_together() -> None:
+def insist_it_ends(process: subprocess.Popen[str], number: signal.Signals, nodes: int) -> None:
+    """A signal ends it, and the programs of its chains end with it."""
+    found = children_of(process.pid)
+    assert len(found) == nodes
+    process.send_signal(number)
+    assert process.wait() == (-signal.SIGKILL if number == signal.SIGKILL else 0)
+    wait_until_gone(found)
+
+
+def test_it_prints_settings_of_two_chains_that_fit_together_pays_in_real_blocks_and_leaves_nothing() -> None:
     async def story() -> None:
         with devnet("--json", "--fund", CUSTOMERS[0]) as process:
             told = json.loads(line_of(process))
             readers = open_chain_readers(load_settings(told["settings"]))
             assert await check_chains(readers) == []
-            for chain, address in told["wallets"].items():
-                assert parse_wallet_address(address)[0] is CHAINS[chain].family
-                raw = parse_wallet_address(address)[1]
-                assert await readers[chain].balance(raw) == 10**12
-                assert await readers[chain].coin_balance(raw) > 0
-                assert await readers[chain].balance(raw, await readers[chain].final()) == 10**12
-            assert await readers[ERC20].balance(parse_wallet_address(CUSTOMERS[0])[1]) == 10**12
+            await are_funded(readers, told["wallets"])
+            await pays(process, readers)
             for reader in readers.values():
                 await reader.close()
+            insist_it_ends(process, signal.SIGINT, nodes=2)
 
     asyncio.run(story())
 
 
-def test_it_pays_the_given_recipient_in_real_blocks() -> None:
-    async def story() -> None:
-        with devnet("--json") as process:
-            readers = open_chain_readers(load_settings(json.loads(line_of(process))["settings"]))
-            hashes = [order(process, f"send {customer} 12.5") for customer in CUSTOMERS]
-            for tx_hash, chain, customer in zip(hashes, (ERC20, TRC20), CUSTOMERS, strict=True):
-                recipient = parse_wallet_address(customer)[1]
-                seen = [a for a in await all_transfers(readers[chain]) if a.recipient == recipient]
-                while not seen:
-                    await asyncio.sleep(0.05)
-                    seen = [a for a in await all_transfers(readers[chain]) if a.recipient == recipient]
-                assert [(a.tx_hash, a.amount_units) for a in seen] == [(tx_hash, 12_500_000)]
-            assert process.stdin is not None
-            process.stdin.write("send nowhere 1\n")
-            process.stdin.flush()
-            assert order(process, f"send {CUSTOMERS[0]} 1").startswith("0x")
-            for reader in readers.values():
-                await reader.close()
-
-    asyncio.run(story())
+async def are_funded(readers: Mapping[str, ChainReader], wallets: Mapping[str, str]) -> None:
+    """The wallets and a customer who was named."""
+    for chain, address in wallets.items():
+        assert parse_wallet_address(address)[0] is CHAINS[chain].family
+        raw = parse_wallet_address(address)[1]
+        assert await readers[chain].balance(raw) == 10**12
+        assert await readers[chain].coin_balance(raw) > 0
+        assert await readers[chain].balance(raw, await readers[chain].final()) == 10**12
+    assert await readers[ERC20].balance(parse_wallet_address(CUSTOMERS[0])[1]) == 10**12
 
 
-async def all_transfers(reader: ChainReader) -> list[TokenTransfer]:
-    return await reader.transfers(1, (await reader.head()).number)
+async def pays(process: subprocess.Popen[str], readers: Mapping[str, ChainReader]) -> None:
+    """It pays the recipient of a line, on the chain of the address. Another line changes nothing."""
+    hashes = [order(process, f"send {customer} 12.5") for customer in CUSTOMERS]
+    for tx_hash, chain, customer in zip(hashes, (ERC20, TRC20), CUSTOMERS, strict=True):
+        recipient = parse_wallet_address(customer)[1]
+        # CUSTOMERS[0] was funded, too.
+        find = partial(find_transfers, readers[chain], recipient, 12_500_000)
+        assert await eventually(find) == [tx_hash]
+    assert process.stdin is not None
+    process.stdin.write("send nowhere 1\n")
+    process.stdin.flush()
+    assert order(process, f"send {CUSTOMERS[0]} 1").startswith("0x")
 
 
-def test_plain_settings_are_one_a_line() -> None:
-    with devnet() as process:
-        lines = dict(line_of(process).split("=", 1) for _ in range(6))
-        settings = load_settings(lines)
-        assert not settings.sandbox
-        assert len(settings.chains[TRC20].rpc) == 2
+async def find_transfers(reader: ChainReader, recipient: bytes, amount_units: int) -> list[str]:
+    """The hashes of the transfers of this amount to a recipient."""
+    found = await reader.transfers(1, (await reader.head()).number)
+    return [
+        each.tx_hash for each in found if (each.recipient, each.amount_units) == (recipient, amount_units)
+    ]
 
 
-def test_a_third_chain_runs_when_it_is_asked_for() -> None:
+def test_plain_settings_are_one_a_line_and_a_third_chain_runs_when_it_is_asked_for() -> None:
     with devnet("--also", "BEP20") as process:
         lines = dict(line_of(process).split("=", 1) for _ in range(10))
         settings = load_settings(lines)
+        assert not settings.sandbox
+        assert len(settings.chains[TRC20].rpc) == 2
         assert settings.open_chains == ("ERC20", "TRC20", "BEP20")
         ids = [settings.chains[code].chain_id for code in ("ERC20", "BEP20")]
         assert len(set(ids)) == 2
         assert settings.chains["BEP20"].finality == 3
         tx_hash = order(process, f"send {CUSTOMERS[0]} 5 BEP20")
         assert (tx_hash[:2], len(tx_hash)) == ("0x", 66)
+        insist_it_ends(process, signal.SIGKILL, nodes=3)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_it_leaves_no_process_behind(number: signal.Signals) -> None:
+def test_asked_to_stop_it_leaves_no_process_behind() -> None:
     with devnet("--json") as process:
         line_of(process)
-        nodes = children_of(process.pid)
-        assert len(nodes) == 2
-        process.send_signal(number)
-        status = process.wait()
-        assert status == (-signal.SIGKILL if number == signal.SIGKILL else 0)
-        wait_until_gone(nodes)
+        insist_it_ends(process, signal.SIGTERM, nodes=2)
 
 
 def test_a_node_that_can_not_start_says_why() -> None:

@@ -1,7 +1,7 @@
 """A notifier in its own process, which kills itself (SIGKILL) at one step.
 
 Arguments: database URL, the time in milliseconds, the step. A step is before or after what the notifier
-calls: `store`, `claim`, `send` or `note`. Without a step it makes one turn, and ends.
+calls: `store`, `claim`, `send` or `note`.
 """
 
 import asyncio
