@@ -124,12 +124,12 @@ def test_of_two_broken_rules_the_earlier_answers(call: Call, shop: Shop) -> None
     assert answer.code == FIRST[call], answer.text
 
 
-def test_a_body_of_another_type_is_refused_before_it_is_read(shop: Shop) -> None:
-    assert shop.client.send(BALANCE, b"{", "text/plain").code == 415
+def test_a_body_of_another_type_is_refused_before_it_is_read(same_shop: Shop) -> None:
+    assert same_shop.client.send(BALANCE, b"{", "text/plain").code == 415
 
 
-def test_the_method_is_looked_at_before_the_body(shop: Shop) -> None:
-    assert shop.client.send(BALANCE, b"{", "text/plain", verb="PUT").code == 405
+def test_the_method_is_looked_at_before_the_body(same_shop: Shop) -> None:
+    assert same_shop.client.send(BALANCE, b"{", "text/plain", verb="PUT").code == 405
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,12 @@ def test_the_method_is_looked_at_before_the_body(shop: Shop) -> None:
         (("sign",), "sign"),
     ],
 )
-def test_common_fields_are_missed_one_at_a_time(missing: tuple[str, ...], named: str, shop: Shop) -> None:
-    fields = {**shop.client.common(), "sign": "0" * 32}
+def test_common_fields_are_missed_one_at_a_time(
+    missing: tuple[str, ...], named: str, same_shop: Shop
+) -> None:
+    fields = {**same_shop.client.common(), "sign": "0" * 32}
     kept = {name: value for name, value in fields.items() if name not in missing}
-    answer = shop.client.send(BALANCE, write_json(kept))
+    answer = same_shop.client.send(BALANCE, write_json(kept))
     assert (answer.code, answer.msg) == (40001, f"{named} is required")
 
 
@@ -211,20 +213,20 @@ BROKEN: dict[str, list[tuple[str, list[tuple[Any, int]]]]] = {
 
 
 @pytest.mark.parametrize("operation", BROKEN)
-def test_each_field_is_refused_for_what_is_wrong_with_it(operation: str, shop: Shop) -> None:
+def test_each_field_is_refused_for_what_is_wrong_with_it(operation: str, same_shop: Shop) -> None:
     for name, values in BROKEN[operation]:
         for value, code in values:
-            answer = shop.client.call(operation, **{**GOOD[operation], name: value})
+            answer = same_shop.client.call(operation, **{**GOOD[operation], name: value})
             assert (answer.code, name in answer.msg) == (code, True), (name, value, answer.text)
 
 
 @pytest.mark.parametrize("operation", BROKEN)
-def test_of_two_broken_fields_the_earlier_in_the_interface_is_named(operation: str, shop: Shop) -> None:
+def test_of_two_broken_fields_the_earlier_in_the_interface_is_named(operation: str, same_shop: Shop) -> None:
     fields = BROKEN[operation]
     for (first, first_values), (second, second_values) in pairwise(fields):
         for value, code in first_values:
             broken = {**GOOD[operation], first: value, second: second_values[0][0]}
-            answer = shop.client.call(operation, **broken)
+            answer = same_shop.client.call(operation, **broken)
             assert (answer.code, first in answer.msg) == (code, True), (first, value, answer.text)
 
 

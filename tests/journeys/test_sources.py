@@ -32,9 +32,9 @@ def test_without_networks_a_merchant_calls_from_anywhere(shop: Shop) -> None:
         through(shop, source).do("getMerchantBalance")
 
 
-@pytest.mark.parametrize(
-    ("forwarded", "code"),
-    [
+def test_the_address_that_counts_is_the_last_one_before_the_proxies(shop: Shop) -> None:
+    shop.change(networks="192.0.2.0/24 2001:db8::/32")
+    for forwarded, code in (
         ("192.0.2.7", 200),
         ("192.0.2.255", 200),
         ("192.0.3.1", 40104),
@@ -48,13 +48,9 @@ def test_without_networks_a_merchant_calls_from_anywhere(shop: Shop) -> None:
         ("10.0.0.1", 40104),
         ("garbage", 40104),
         ("192.0.2.7, garbage", 40104),
-    ],
-)
-def test_the_address_that_counts_is_the_last_one_before_the_proxies(
-    forwarded: str, code: int, shop: Shop
-) -> None:
-    shop.change(networks="192.0.2.0/24 2001:db8::/32")
-    through(shop, forwarded).expect(code, "getMerchantBalance")
+    ):
+        answer = through(shop, forwarded).call("getMerchantBalance")
+        assert answer.code == code, f"{forwarded}: {answer.text}"
 
 
 def test_a_direct_call_through_no_proxy_has_the_callers_own_address(shop: Shop) -> None:
