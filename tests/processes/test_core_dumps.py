@@ -8,19 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.crash.service import PROGRAM, Service, prepared_folder, service
+from tests.crash.service import PROGRAM, Service
 from tests.folders import make_folder
+from tests.processes.test_up import ask_balance, insist_nothing_left
 from tests.waits import wait_until
 
 from merchant_wallet.postgres.privileges import Account, become, can_read
-
-__all__ = ["prepared_folder", "service"]
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = Account(65534, 65534)
 
 
-def _core_limits(pid: int) -> list[str]:
+def core_limits(pid: int) -> list[str]:
     """The soft and the hard limit of a core dump's size."""
     lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
     return next(line for line in lines if line.startswith("Max core file size")).split()[4:6]
@@ -59,18 +58,18 @@ def ordinary() -> Iterator[Service]:
         shutil.rmtree(parent)
 
 
-def test_up_and_both_sides_leave_no_core_dump_and_keep_their_memory_to_themselves(ordinary: Service) -> None:
+def test_a_service_of_an_ordinary_user_leaves_no_core_dump_and_keeps_its_memory_to_itself(
+    ordinary: Service,
+) -> None:
+    pids = ordinary.look()
+    if IS_ROOT:
+        assert {Path(f"/proc/{pid}").stat().st_uid for pid in pids} == {NOBODY.uid}
     for pid in (ordinary.pid, ordinary.side("serve"), ordinary.side("work")):
-        assert _core_limits(pid) == ["0", "0"]
+        assert core_limits(pid) == ["0", "0"]
         assert not _is_dumpable(pid)
+    assert ask_balance(ordinary)["code"] == 40100
     assert ordinary.stop() == 0
-
-
-def test_a_service_of_roots_leaves_no_core_dump(service: Service) -> None:
-    service.start()
-    for pid in (service.pid, service.side("serve"), service.side("work")):
-        assert _core_limits(pid) == ["0", "0"]
-    assert service.stop() == 0
+    insist_nothing_left(ordinary)
 
 
 def test_a_command_leaves_no_core_dump_and_keeps_its_memory_to_itself() -> None:
@@ -86,7 +85,7 @@ def test_a_command_leaves_no_core_dump_and_keeps_its_memory_to_itself() -> None:
         cwd="/",
     )
     try:
-        wait_until(lambda: _core_limits(waiting.pid) == ["0", "0"], "core dumps are forbidden")
+        wait_until(lambda: core_limits(waiting.pid) == ["0", "0"], "core dumps are forbidden")
         wait_until(lambda: not _is_dumpable(waiting.pid), "the memory is its own")
     finally:
         waiting.communicate(b"")

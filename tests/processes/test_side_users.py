@@ -14,6 +14,7 @@ from tests.crash.client import Client
 from tests.crash.service import PROGRAM, Service, prepared_folder, service
 from tests.crash.shop import run
 from tests.folders import make_folder
+from tests.processes.test_core_dumps import core_limits
 from tests.waits import wait_until
 
 from merchant_wallet.base.config import ConfigError
@@ -106,6 +107,8 @@ def both_have_no_right_of_roots(service: Service) -> None:
     assert len(set.union(*uids)) == 3
     assert 0 not in set.union(*uids)
     assert [_capabilities(pid) for pid in (web, worker)] == [0, 0]
+    for pid in (service.pid, web, worker):
+        assert core_limits(pid) == ["0", "0"]
     assert _answers(service)
 
 

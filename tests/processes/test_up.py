@@ -8,7 +8,6 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,25 +22,24 @@ from tests.folders import copy_folder, make_folder
 from tests.waits import wait_until
 
 from merchant_wallet.base.db import connect
-from merchant_wallet.postgres.privileges import Account, become, can_read
+from merchant_wallet.postgres.privileges import Account
 from merchant_wallet.processes.side_users import SideUser
 from merchant_wallet.processes.up import ChildProcess
 
 __all__ = ["prepared_folder", "service"]
 
-IS_ROOT = os.geteuid() == 0
-NOBODY = 65534
 ORDERS = 1500
 STOPPED_AFTER = 200
 
 
-def _balance(service: Service) -> dict[str, object]:
+def ask_balance(service: Service) -> dict[str, object]:
     """The merchant's balance over HTTP."""
     client = Client(service.url, service.app_key, service.secret)
     return run(client.ask_once("getMerchantBalance"))
 
 
-def _insist_nothing_left(service: Service) -> None:
+def insist_nothing_left(service: Service) -> None:
+    """No process and no note of it is left."""
     wait_until(lambda: not service.leavings(), f"nothing is left running: {service.leavings()}")
     assert not (service.data / "runtime.json").exists()
     assert not (service.data / "postgres" / "postmaster.pid").exists()
@@ -51,14 +49,14 @@ def test_a_new_folder_becomes_a_service(new_service: Service) -> None:
     service = new_service
     service.start()
 
-    assert _balance(service)["code"] == 40100
+    assert ask_balance(service)["code"] == 40100
     assert stat.S_IMODE((service.data / "master.key").stat().st_mode) == 0o600
     # The line about the mode comes later, at no fixed position.
     told = dict(line.split(": ", 1) for line in service.said[:4])
     assert list(told) == ["operator", "password", "console", "ready"]
     assert (told["operator"], told["console"]) == ("admin", f"{service.url}/console")
     assert service.stop() == 0
-    _insist_nothing_left(service)
+    insist_nothing_left(service)
 
 
 def _load_and_stop(service: Service) -> Client:
@@ -82,7 +80,7 @@ def test_asked_to_stop_under_load_it_finishes_what_it_took_and_refuses_the_rest(
 
     client = _load_and_stop(service)
 
-    _insist_nothing_left(service)
+    insist_nothing_left(service)
     # Each request gets its outcome, 50300 or a cut connection, and nothing else.
     assert set(client.heard) <= {200, 50300, CUT_SHORT}
     assert 50300 in client.heard
@@ -152,33 +150,26 @@ class _Screen:
         os.close(self._leader)
 
 
-def test_a_killed_worker_side_is_started_again_while_requests_are_answered(service: Service) -> None:
-    service.start()
-    killed = service.side("work")
-
-    os.kill(killed, signal.SIGKILL)
-
-    assert _balance(service)["code"] == 200
-    wait_until(lambda: service.side("work") != killed, "the worker is back")
-    assert service.stop() == 0
-    _insist_nothing_left(service)
-
-
-def test_the_sides_end_by_themselves_when_up_is_killed_and_the_next_takes_the_database_over(
+def test_a_killed_worker_side_is_started_again_and_the_sides_of_a_killed_up_end_by_themselves(
     service: Service,
 ) -> None:
     service.start()
+    killed = service.side("work")
+    os.kill(killed, signal.SIGKILL)
+    assert ask_balance(service)["code"] == 200
+    wait_until(lambda: service.side("work") != killed, "the worker is back")
+
     database, sides = service.postmaster(), {service.side("serve"), service.side("work")}
-
     service.kill_up()
-
     wait_until(lambda: not alive(sides), "the sides have seen their parent end")
     assert alive({database})
+
+    # The next one takes the database over.
     service.start()
     assert service.postmaster() == database
-    assert _balance(service)["code"] == 200
+    assert ask_balance(service)["code"] == 200
     assert service.stop() == 0
-    _insist_nothing_left(service)
+    insist_nothing_left(service)
 
 
 def test_a_port_that_is_taken_is_named(service: Service, prepared_folder: tuple[Path, str, str]) -> None:
@@ -194,26 +185,11 @@ def test_a_port_that_is_taken_is_named(service: Service, prepared_folder: tuple[
         assert service.stop() == 0
         starting.join(40)
         assert other.url == service.url
-        assert _balance(other)["code"] == 200
+        assert ask_balance(other)["code"] == 200
         assert other.stop() == 0
     finally:
         other.end()
         shutil.rmtree(parent)
-
-
-@pytest.mark.skipif(not IS_ROOT, reason="an ordinary user runs it in all the other tests")
-def test_an_ordinary_user_runs_it(ordinary: Service) -> None:
-    account = Account(NOBODY, NOBODY)
-    # An ordinary user can't reach an interpreter below /root. This one keeps the right to search folders, and
-    # no more.
-    reaches = can_read(account, [Path(sys.executable), Path(sys.executable).resolve()])
-    ordinary.start(before=become(account, keep_search=not reaches))
-
-    owners = {Path(f"/proc/{pid}").stat().st_uid for pid in ordinary.look()}
-    assert owners == {NOBODY}
-    assert _balance(ordinary)["code"] == 40100
-    assert ordinary.stop() == 0
-    _insist_nothing_left(ordinary)
 
 
 @pytest.fixture
@@ -226,13 +202,6 @@ def new_service() -> Iterator[Service]:
     finally:
         made.end()
         shutil.rmtree(parent)
-
-
-@pytest.fixture
-def ordinary(new_service: Service) -> Service:
-    """The same in a folder that belongs to `nobody`."""
-    os.chown(new_service.data.parent, NOBODY, NOBODY)
-    return new_service
 
 
 def test_pauses_between_starts_grow_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
