@@ -342,7 +342,7 @@ def test_the_service_answers_as_the_model_does(platform: Platform, clock: Clock)
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=12,
+            max_examples=10,
             stateful_step_count=10,
             deadline=None,
             derandomize=True,

@@ -75,9 +75,9 @@ def test_no_unit_is_reserved_twice_by_payers_that_run_over_each_other(
         kind = "expiring" if address == TRON else "sequenced"
         chain = shop.fake(kind)
         chain.set(balance=50 * COIN)
-        orders = [await shop.order(11 * COIN, address) for _ in range(12)]
+        orders = [await shop.order(11 * COIN, address) for _ in range(8)]
         payers = [shop.payer(chains=shop.fakes(), claim_ms=0, name=str(number)) for number in range(3)]
-        for _ in range(10):
+        for _ in range(7):
             await asyncio.gather(*map(shop.turn, payers))
             chain.mine()
             shop.clock.advance(5_000)
