@@ -1,4 +1,4 @@
-"""The console script as an operator uses it, beside a real `up`."""
+"""The command line as an operator uses it, beside a real `up`."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import COMMAND, clean_environment
+from tests.forked_commands import ForkedCommand
 
 READY = "ready: "
 
@@ -21,14 +22,8 @@ class Terminal:
         self.folder = folder
 
     def run(self, *arguments: object, status: int = 0) -> "subprocess.CompletedProcess[str]":
-        ended = subprocess.run(
-            [str(COMMAND), *map(str, arguments), "--data", str(self.folder)],
-            env=clean_environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        with ForkedCommand(*arguments, "--data", self.folder, environment=clean_environment()) as command:
+            ended = subprocess.CompletedProcess(list(map(str, arguments)), *command.finish())
         assert ended.returncode == status, ended.stdout + ended.stderr
         return ended
 
