@@ -1,7 +1,9 @@
 """Amounts, times and ids, as the pages show them."""
 
+import re
+
 import pytest
-from jinja2 import UndefinedError
+from jinja2 import UndefinedError, meta
 
 from merchant_wallet.web.languages import Language
 from merchant_wallet.web.templates import Templates, group_digits, shorten, show_day, show_moment, show_money
@@ -72,6 +74,31 @@ def test_prepared_templates_are_compiled_before_anybody_asks() -> None:
     ready = {str(key[1]) for key in list(templates.environment.cache)}
     assert {"wallet/home.html", "web/error.html"} <= ready
     assert not any(name.startswith("console/") for name in ready)
+
+
+def test_the_macros_see_only_what_is_the_same_on_a_whole_page() -> None:
+    # They are made once per page, with what the first template sees that imports them.
+    environment = Templates().environment
+    assert environment.loader is not None
+    texts = {
+        name: environment.loader.get_source(environment, name)[0] for name in environment.list_templates()
+    }
+    seen = meta.find_undeclared_variables(environment.parse(texts["web/macros.html"]))
+    assert seen == {"_", "lang", "csrf", "theme"}
+    assigned = re.compile(r"{%-?\s*(?:set|with|for)\s[^%]*?\b(_|lang|csrf|theme)\s*(?:=|,|\bin\b)")
+    assert [name for name, text in texts.items() if assigned.search(text)] == []
+
+
+def test_each_page_has_macros_with_its_own_values() -> None:
+    templates = Templates()
+    values = {"name": "ann", "problem": "", "back": "", "ended": "", "here": "", "theme": "auto"}
+    shown = [
+        templates.render("console/sign_in.html", language, **values, csrf=csrf)
+        for language, csrf in ((Language.EN, "first"), (Language.ZH, "second"), (Language.EN, "third"))
+    ]
+    for text, csrf, lang in zip(shown, ("first", "second", "third"), ("en", "zh-CN", "en"), strict=True):
+        assert set(re.findall('name="csrf" value="([^"]*)"', text)) == {csrf}
+        assert f'lang="{lang}"' in text
 
 
 def test_in_the_sandbox_every_whole_page_says_so_and_elsewhere_none_does() -> None:

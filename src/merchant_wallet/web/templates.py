@@ -5,11 +5,13 @@ Rules: everything is escaped. An undefined name is an error, not an empty text. 
 time.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined, pass_context
+from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined, Template, pass_context
+from jinja2.environment import TemplateModule
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
@@ -26,6 +28,30 @@ from merchant_wallet.web.typed_values import show_percent, show_time
 _SHORT_HEAD: Final = 8
 _SHORT_TAIL: Final = 6
 MINUS: Final = "\u2212"
+_MACROS: Final = "web/macros.html"
+_MADE: Final = "_macros_of_page"
+
+
+class PageTemplate(Template):
+    """A template of the pages. Each template of a page imports the macros, and they are made once per page.
+
+    They see values of the whole page alone, none that a template sets.
+    """
+
+    def make_module(
+        self,
+        vars: dict[str, Any] | None = None,
+        shared: bool = False,
+        locals: Mapping[str, Any] | None = None,
+    ) -> TemplateModule:
+        """The macros of this template, with the values that they see."""
+        made = (vars or {}).get(_MADE)
+        if made is None or self.name != _MACROS:
+            return super().make_module(vars, shared, locals)
+        if not made:
+            made.append(super().make_module(vars, shared, locals))
+        module: TemplateModule = made[0]
+        return module
 
 
 class Templates:
@@ -47,6 +73,7 @@ class Templates:
             lstrip_blocks=True,
             auto_reload=False,
         )
+        self._environment.template_class = PageTemplate
         self._environment.filters.update(
             money=show_money,
             rate=format_rate,
@@ -82,7 +109,8 @@ class Templates:
     def render(self, name: str, language: Language, /, **values: object) -> str:
         """A template's text. `_` and `lang` are available besides the given values."""
         template = self._environment.get_template(name)
-        return template.render({"_": self._translators[language], "lang": str(language), **values})
+        own = {"_": self._translators[language], "lang": str(language), _MADE: list[TemplateModule]()}
+        return template.render({**own, **values})
 
 
 def group_digits(text: str) -> str:
