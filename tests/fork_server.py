@@ -77,17 +77,17 @@ class ForkedProcess:
 
 def fork_program(program: str, *arguments: str, output: tuple[int, int] | None = None) -> ForkedProcess:
     """Run the function `main` of a module with these arguments. `output` are descriptors for what it writes:
-    standard output and standard error.
+    standard output and standard error. (`forked_program` passes standard input, too.)
     """
     ours, theirs = socket.socketpair()
     with theirs:
         order = json.dumps([program, *arguments]).encode()
-        socket.send_fds(_fork_server(), [order], [theirs.fileno(), *(output or ())])
+        socket.send_fds(fork_server(), [order], [theirs.fileno(), *(output or ())])
     return ForkedProcess(ours)
 
 
 @cache
-def _fork_server() -> socket.socket:
+def fork_server() -> socket.socket:
     """The socket of this process's fork server."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
@@ -110,7 +110,7 @@ def _serve(orders: socket.socket) -> None:
     # Nobody waits for monitor processes.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
-        order, (told, *output), _, _ = _receive(orders)
+        order, (told, *streams), _, _ = _receive(orders)
         program, *arguments = json.loads(order)
         if program not in sys.modules:
             import_module(program)
@@ -118,26 +118,26 @@ def _serve(orders: socket.socket) -> None:
             gc.freeze()
         if os.fork() == 0:
             orders.close()
-            _monitor_child(socket.socket(fileno=told), output, program, *arguments)
-        for descriptor in (told, *output):
+            _monitor_child(socket.socket(fileno=told), streams, program, *arguments)
+        for descriptor in (told, *streams):
             os.close(descriptor)
 
 
 def _receive(orders: socket.socket) -> tuple[bytes, Sequence[int], int, object]:
-    received = socket.recv_fds(orders, 65_536, 3)
+    received = socket.recv_fds(orders, 65_536, 4)
     if not received[0]:
         sys.exit()
     return received
 
 
-def _monitor_child(test: socket.socket, output: Sequence[int], program: str, *arguments: str) -> NoReturn:
+def _monitor_child(test: socket.socket, streams: Sequence[int], program: str, *arguments: str) -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()
     if pid == 0:
         test.close()
-        for number, descriptor in enumerate(output, start=1):
+        for number, descriptor in enumerate(streams, start=3 - len(streams)):
             os.dup2(descriptor, number)
-    for descriptor in output:
+    for descriptor in streams:
         os.close(descriptor)
     if pid == 0:
         _run(program, *arguments)

@@ -14,11 +14,14 @@ __all__ = ["main", "up", "web", "worker"]
 load_all_commands()
 
 
-def main(arguments: str, environment: str) -> None:
-    """Run the program with arguments and environment in JSON."""
+def main(arguments: str, environment: str, folder: str = "", mask: str = "") -> None:
+    """Run the program with arguments and environment in JSON, in a folder, with a file mask."""
     os.environ.clear()
     os.environ.update(json.loads(environment))
     sys.argv = ["merchant-wallet", *json.loads(arguments)]
+    if folder:
+        os.chdir(folder)
+        os.umask(int(mask))
     # As in a program of a terminal, also if a shell started the tests in the background.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     run_program()

@@ -7,6 +7,7 @@ Rules:
   ready.
 - A block that begins with `# not run by a test` is shown with that line, so readers know.
 - Folders, ports and the database's host become those of the test. Nothing else of a command is changed.
+- `merchant-wallet` runs in forked processes (`forked_program`): the page has 70 commands.
 """
 
 import os
@@ -19,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.forked_program import write_program
 from tests.waits import TIMEOUT_S
 
 ROOT: Final = Path(__file__).parents[2]
@@ -80,8 +82,12 @@ class Terminal:
         self._root = root
         self._texts = dict(texts)
         kept = {name: text for name, text in os.environ.items() if not name.startswith(("WALLET_", "PG"))}
-        programs = Path(sys.executable).parent
-        self._environment = {**kept, "PATH": f"{programs}{os.pathsep}{path or kept['PATH']}", **variables}
+        (root / "bin").mkdir(exist_ok=True)
+        forked, self._fork_server = write_program(root / "bin")
+        programs = os.pathsep.join(
+            [str(root / "bin"), str(Path(sys.executable).parent), path or kept["PATH"]]
+        )
+        self._environment = {**kept, **forked, "PATH": programs, **variables}
         self._started: list[subprocess.Popen[str]] = []
 
     def type(self, block: Block) -> str:
@@ -100,6 +106,7 @@ class Terminal:
             text=True,
             timeout=TIMEOUT_S,
             check=False,
+            pass_fds=[self._fork_server],
         )
         assert typed.returncode == 0, f"{block.text}\n{typed.stdout}\n{typed.stderr}"
         return typed.stdout
@@ -132,6 +139,7 @@ class Terminal:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                pass_fds=[self._fork_server],
             )
         self._started.append(program)
         watchdog = threading.Timer(TIMEOUT_S, program.kill)
