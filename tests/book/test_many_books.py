@@ -109,7 +109,7 @@ def _insist_on_one_fault(answers: list[Outcome | BaseException], poisoned_at: in
     assert {type(answer) for answer in answers} == {Adjusted}
 
 
-@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("cached", [pytest.param(False, marks=pytest.mark.extended), True])
 @pytest.mark.parametrize("poison", POISON)
 def test_what_the_database_refuses_in_one_of_300_books_hurts_itself_alone(
     database_url: str, poison: str, cached: bool

@@ -2,15 +2,15 @@
 
 import asyncio
 import json
-import signal
 from typing import Any
 
 import pytest
 from tests.callbacks.receiver import Behaviour, Received, Writer, hang, raw
+from tests.crash_points import run_killed
 from tests.fork_server import fork_program
 from tests.ports import find_port
 from tests.screening.conftest import InScreened, Screened, open_screened
-from tests.screening.killable_screener import STEPS
+from tests.screening.killable_screener import STEPS, at, pay
 from tests.screening.provider import OTHER_SECRET, be_slow, echo, is_signed, say
 from tests.withdrawals.conftest import ERC20_ADDRESS, MERCHANT_ID, TRC20_ADDRESS, InShop, Shop
 
@@ -421,10 +421,7 @@ def test_a_payer_killed_at_any_step_asks_once_more_at_most_and_pays_once(
         order = await shop.order()
         url = f"http://127.0.0.1:{scene.provider.port}/screen"
         point = f"{when} {step}"
-        program = "tests.screening.killable_screener"
-        child = fork_program(program, shop.url, str(shop.clock.now_ms), url, point)
-        shop.closing.callback(child.end)
-        assert await asyncio.to_thread(child.wait_for_state) == -signal.SIGKILL
+        assert await run_killed(pay(shop.url, shop.clock.now_ms, url), at(point))
         shop.clock.advance(60_000)
         assert await shop.pay(scene.payer(hook=scene.hook()), order) == PAID
         questions = scene.provider.received
