@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from demo.deployment import Deployment, find_installed_program
 from scripts.site.texts import read
+from tests.cli.conftest import clean_environment
+from tests.forked_commands import ForkedCommand
 from tests.site.readers import Reader
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +76,10 @@ def exported(sandbox: Deployment) -> dict[str, str]:
     for line in read("docs/site/examples/own_sandbox.sh").splitlines():
         words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', line)[1:]]
         is_first = words[:2] == ["merchant", "create"]
-        said = sandbox.run(*words, *(["--json"] if is_first else []))
+        options = ("--data", sandbox.data, *(["--json"] if is_first else []))
+        with ForkedCommand(*words, *options, environment=clean_environment()) as command:
+            status, said, errors = command.finish()
+        assert status == 0, errors
         told = json.loads(said) if is_first else told
     return {
         "MERCHANT_WALLET_URL": sandbox.url,
