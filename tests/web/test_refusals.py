@@ -16,8 +16,11 @@ WITHOUT_MERCHANT = ("connection.py", "routes.py", "codes.py")
 def list_refusals() -> Iterator[str]:
     """Every refusal's text, with an example for each placeholder."""
     for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or path.name in WITHOUT_MERCHANT:
+        text = path.read_text(encoding="utf-8")
+        if path.name in WITHOUT_MERCHANT or not ("refuse(" in text or "Refusal(" in text):
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if not isinstance(node, ast.Call):
                 continue
             if getattr(node.func, "id", "") in ("refuse", "Refusal") and len(node.args) > 1:
                 yield from _read(node.args[1])
