@@ -3,7 +3,6 @@
 from pathlib import Path
 from urllib.parse import quote
 
-import pytest
 from tests.cells.layout import Layout
 from tests.cells.two_shops import CellShop, open_shops
 from tests.console.conftest import ConsoleUser, People
@@ -22,9 +21,8 @@ def finds(person: ConsoleUser, path: str, text: str, one: CellShop) -> bool:
     return found in answer.text or found in answer.headers.get("location", "")
 
 
-@pytest.mark.parametrize("path", PATHS)
 def test_a_part_from_the_middle_of_an_ext_user_id_or_a_name_is_found_in_every_cell(
-    layout: Layout, tmp_path: Path, path: str
+    layout: Layout, tmp_path: Path
 ) -> None:
     with running(layout.url, tmp_path) as platform:
         shops = open_shops(platform, layout)
@@ -34,10 +32,11 @@ def test_a_part_from_the_middle_of_an_ext_user_id_or_a_name_is_found_in_every_ce
         for one in shops:
             one.shop.client.do("getMerchantCustomer", extUserId=EXT)
             one.rows("update sub_user set username = %s where ext_user_id = %s", NAME, EXT)
-        for part in PARTS:
-            assert [finds(operator, path, part, one) for one in shops] == [True, True], part
-            assert [finds(own, path, part, one) for one in shops] == [False, True], part
-        for part in NO_PARTS:
-            assert [finds(operator, path, part, one) for one in shops] == [False, False], part
-        assert f"{NAME} · {EXT}" in operator.page(f"{path}{quote('小明')}"), "it says what was found"
+        for path in PATHS:
+            for part in PARTS:
+                assert [finds(operator, path, part, one) for one in shops] == [True, True], (path, part)
+                assert [finds(own, path, part, one) for one in shops] == [False, True], (path, part)
+            for part in NO_PARTS:
+                assert [finds(operator, path, part, one) for one in shops] == [False, False], (path, part)
+            assert f"{NAME} · {EXT}" in operator.page(f"{path}{quote('小明')}"), "it says what was found"
         people.leave()

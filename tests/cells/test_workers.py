@@ -67,7 +67,7 @@ def test_orders_callbacks_and_figures_of_an_apart_cell_are_worked_on(
         wait_until(checkpoint.exists, "its book has a checkpoint")
 
 
-@pytest.mark.parametrize("confirm_ms", [0, 1_500])
+@pytest.mark.parametrize("confirm_ms", [pytest.param(0, marks=pytest.mark.extended), 1_500])
 def test_a_deposit_of_an_apart_cell_is_shown_and_credited(
     layout: Layout, tmp_path: Path, confirm_ms: int
 ) -> None:
