@@ -330,6 +330,7 @@ def quick_hashes() -> Iterator[None]:
     hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passwords, "_HASHER", hasher)
+        patch.setattr(passwords, "_NOBODYS", hasher.hash("nobody's"))
         patch.setattr(pins, "_HASHER", hasher)
         yield
 
