@@ -1,14 +1,16 @@
 """What web and worker may do in the database: tried, and compared with the queries that they run."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
-from tests.clusters import lone_cluster
+from psycopg.conninfo import make_conninfo
+from tests.conftest import SharedPostgres
+from tests.recycled_databases import as_superuser
 from tests.roles import as_web, as_worker
 
 from merchant_wallet.base.clock import now_ms
@@ -212,24 +214,33 @@ def test_a_role_that_may_create_in_schema_public_is_refused(database_url: str, e
     assert grant(database_url) == {Side.WEB: WEB_ROLE, Side.WORKER: WORKER_ROLE}
 
 
-def test_objects_of_other_owners_are_left_alone() -> None:
+@pytest.fixture
+def other_owner(postgres: SharedPostgres) -> Iterator[tuple[str, dict[Side, str]]]:
+    """A database of another owner, for that one, and roles for its sides."""
+    owner, web, worker = (f"{name}_{postgres.worker}" for name in ("shop", "shop_web", "shop_worker"))
+    with psycopg.connect(as_superuser(postgres.url), autocommit=True) as server:
+        for role in (owner, web, worker):
+            server.execute(f"create role {role} login password 'shop'".encode())
+        server.execute(f"create database {owner} owner {owner}".encode())
+        try:
+            url = make_conninfo(postgres.url_of(owner), user=owner, password="shop")
+            yield url, {Side.WEB: web, Side.WORKER: worker}
+        finally:
+            server.execute(f"drop database {owner} with (force)".encode())
+            server.execute(f"drop role {owner}, {web}, {worker}".encode())
+
+
+def test_objects_of_other_owners_are_left_alone(other_owner: tuple[str, dict[Side, str]]) -> None:
     """Like the functions of an extension in schema public, on which the tables' owner has no rights."""
-    with lone_cluster() as cluster:
-        for role in ("shop", "shop_web", "shop_worker"):
-            cluster.execute(f"create role {role} login")
-        cluster.execute("create database shop owner shop")
-        for statement in (
-            "create function public.counted() returns int language sql as 'select 1'",
-            "revoke all on function public.counted() from public",
-            "create table public.figures (n int)",
-            "create sequence public.numbers",
-        ):
-            cluster.execute(statement, "shop")
-        url = cluster.url("shop").replace("postgres@", "shop@", 1)
-        migrate(url, lambda _: None)
-        roles = {Side.WEB: "shop_web", Side.WORKER: "shop_worker"}
-        assert grant(url, roles) == roles
-        assert grant(url) == roles
+    url, roles = other_owner
+    with psycopg.connect(as_superuser(url), autocommit=True) as superuser:
+        superuser.execute("create function public.counted() returns int language sql as 'select 1'")
+        superuser.execute("revoke all on function public.counted() from public")
+        superuser.execute("create table public.figures (n int)")
+        superuser.execute("create sequence public.numbers")
+    migrate(url, lambda _: None)
+    assert grant(url, roles) == roles
+    assert grant(url) == roles
 
 
 def test_what_is_the_owners_own_is_taken_from_a_side_that_must_not_have_it(database_url: str) -> None:
