@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from merchant_wallet.base import shared_limits
 from merchant_wallet.base import siblings as shared
 from merchant_wallet.base.rate_limits import FailureLimit, TokenBuckets
-from merchant_wallet.base.shared_limits import SETS, WAYS
+from merchant_wallet.base.shared_limits import WAYS
 from merchant_wallet.base.siblings import Siblings, create_shared_memory
 
+FEW_SETS = 64
 TAKE = """
 import sys
 from merchant_wallet.base.rate_limits import TokenBuckets
@@ -70,10 +72,13 @@ def test_failures_count_together_until_their_minute_is_over(memory: int) -> None
     assert one.blocked("198.51.100.1", 60.0) == 0
 
 
-def test_when_there_is_no_room_the_key_that_ends_first_is_forgotten(memory: int) -> None:
+def test_when_there_is_no_room_the_key_that_ends_first_is_forgotten(
+    memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_limits, "SETS", FEW_SETS)
     limits = Siblings(memory, 2).limits("failures")
     limits.count("lasting", 0, 10**12)
-    for number in range(3 * SETS * WAYS // 2):
+    for number in range(10 * FEW_SETS * WAYS):
         limits.extend(number, 0, 1 + number % 1000, 10**12)
     assert limits.read("lasting", 1) == (10**12, 1)
 
