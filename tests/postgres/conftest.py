@@ -9,6 +9,7 @@ import pytest
 from tests.folders import copy_folder, make_folder
 
 from merchant_wallet import postgres
+from merchant_wallet.postgres import RunningPostgres
 
 
 @contextmanager
@@ -43,6 +44,21 @@ def made_folder(open_folder: Path, stopped_server: Path) -> Path:
     """An open data folder where the database is created."""
     copy_folder(stopped_server, open_folder)
     return open_folder
+
+
+@pytest.fixture(scope="module")
+def fresh_folder() -> Iterator[Path]:
+    """The folder of `fresh_server`."""
+    with opened_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def fresh_server(fresh_folder: Path) -> Iterator[RunningPostgres]:
+    """A server that was started on a fresh folder, for tests that only look at it."""
+    running = postgres.start(fresh_folder, lambda _: None)
+    yield running
+    running.stop()
 
 
 @pytest.fixture

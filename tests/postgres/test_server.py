@@ -6,14 +6,12 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import pytest
 from tests.fork_server import ForkedProcess, fork_program
-from tests.postgres.conftest import opened_folder
 from tests.waits import wait_until
 
 from merchant_wallet import postgres
@@ -25,25 +23,15 @@ from merchant_wallet.postgres.programs import choose_programs
 
 IS_ROOT = os.geteuid() == 0
 
-# A small `up`: starts the server, prints its URL, and waits until it is ended.
-UP = """
-import sys
-from pathlib import Path
-from merchant_wallet import postgres
-running = postgres.start(Path(sys.argv[1]), lambda _: None)
-print(running.pid, running.url, flush=True)
-sys.stdin.readline()
-"""
-
 
 def _quiet(_: str) -> None:
     return None
 
 
 def _start_ordinary_up(folder: Path) -> tuple[subprocess.Popen[str], int, str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", UP, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    """A small `up` that ends with its standard input."""
+    program = [sys.executable, str(Path(__file__).with_name("small_up.py")), str(folder)]
+    process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     pid, url = process.stdout.readline().split()
     return process, int(pid), url
@@ -82,21 +70,6 @@ def _fetch(url: str, statement: str) -> object:
         row = connection.execute(statement.encode()).fetchone()
     assert row is not None
     return row[0]
-
-
-@pytest.fixture(scope="module")
-def fresh_folder() -> Iterator[Path]:
-    """The folder of `fresh_server`."""
-    with opened_folder() as folder:
-        yield folder
-
-
-@pytest.fixture(scope="module")
-def fresh_server(fresh_folder: Path) -> Iterator[RunningPostgres]:
-    """A server that was started on a fresh folder, for tests that only look at it."""
-    running = postgres.start(fresh_folder, _quiet)
-    yield running
-    running.stop()
 
 
 def test_a_fresh_folder_gets_a_durable_unicode_database(fresh_server: RunningPostgres) -> None:
