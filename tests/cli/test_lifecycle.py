@@ -20,12 +20,17 @@ from merchant_wallet.processes.runtime_file import RUNTIME_FILE, write_runtime_f
 WAIT_S = 60
 
 
-@contextmanager
-def running(wallet: Wallet, side: str) -> Iterator[ForkedCommand]:
-    """A side with its own role, `up` with the owner's. At the end it is told to stop, and does."""
+def begin(wallet: Wallet, side: str) -> ForkedCommand:
+    """Start a side with its own role, `up` with the owner's."""
     own = {"serve": as_web, "work": as_worker}
     url = own.get(side, str)(wallet.variables["WALLET_DATABASE_URL"])
-    with wallet.begin(side, WALLET_DATABASE_URL=url, WALLET_PORT="0") as command:
+    return wallet.begin(side, WALLET_DATABASE_URL=url, WALLET_PORT="0")
+
+
+@contextmanager
+def running(wallet: Wallet, side: str) -> Iterator[ForkedCommand]:
+    """The same. At the end it is told to stop, and does."""
+    with begin(wallet, side) as command:
         yield command
         command.send(signal.SIGTERM)
         assert command.wait() == 0, command.read_errors()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Wallet
-from tests.cli.test_lifecycle import first_line, start, stop
+from tests.cli.test_lifecycle import begin, running
 from tests.crash.shop import run
 from tests.waits import eventually
 
@@ -41,13 +41,10 @@ def newer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @contextmanager
 def _running(wallet: Wallet, side: str) -> Iterator[None]:
-    program = start(wallet, side)
-    try:
-        assert first_line(program).startswith("ready")
+    with running(wallet, side) as program:
+        assert program.read_line().startswith("ready")
         run(_wait_for(wallet, side))
         yield
-    finally:
-        assert stop(program) == 0
 
 
 async def _wait_for(wallet: Wallet, side: str) -> None:
@@ -74,10 +71,9 @@ def test_what_running_programs_need_is_kept_until_they_are_gone(wallet: Wallet) 
             pass
     found = wallet.ask("migrate")
     assert (found["applied"], "left" in found) == ([CONTRACT], False)
-    program = start(wallet, "work")
-    assert first_line(program) == ""
-    assert program.wait(60) != 0
-    stop(program)
+    with begin(wallet, "work") as program:
+        assert program.read_line() == ""
+        assert program.wait() == 2
 
 
 @pytest.mark.usefixtures("newer")
