@@ -175,8 +175,12 @@ def attempt(world: World) -> State | None:
     return state
 
 
-def walk(data: st.DataObject, has_nonces: bool) -> None:
-    """Attempts until the order is paid or failed, or until nobody tries again."""
+@pytest.mark.parametrize("has_nonces", [True, False])
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_whatever_fails_an_order_is_paid_once_or_failed_and_never_both(
+    data: st.DataObject, has_nonces: bool
+) -> None:
     world = World(data.draw, has_nonces)  # type: ignore[arg-type]  # `data.draw` has the label as well
     if world.happens():
         world.reserved, world.next_nonce = 0, 1
@@ -192,20 +196,6 @@ def walk(data: st.DataObject, has_nonces: bool) -> None:
             assert all(one.is_void for one in world.stored)
             return
         world.go_on()
-
-
-@pytest.mark.parametrize(("has_nonces", "examples"), [(True, 300), (False, 150)])
-def test_whatever_fails_an_order_is_paid_once_or_failed_and_never_both(
-    has_nonces: bool, examples: int
-) -> None:
-    """With nonces there are more ways."""
-
-    @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
-    @given(data=st.data())
-    def try_walk(data: st.DataObject) -> None:
-        walk(data, has_nonces)
-
-    try_walk()
 
 
 @pytest.mark.parametrize("action", Action)
