@@ -4,9 +4,6 @@ Its token has 18 decimals. Deposits are rounded down to the ledger's 6 decimals;
 """
 
 import asyncio
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +21,7 @@ from tests.waits import wait_until
 from tests.withdrawals.conftest import InShop
 from tests.withdrawals.conftest import Shop as PayingShop
 from tests.withdrawals.conftest import in_shop as in_shop
+from typer.testing import CliRunner
 
 from merchant_wallet.base.addresses import to_eip55
 from merchant_wallet.base.chains import BEP20, CHAINS, ERC20
@@ -33,6 +31,7 @@ from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.keys.keystore import store_key
+from merchant_wallet.cli.program import app
 from merchant_wallet.custody.balances import CustodyReader
 from merchant_wallet.deposits.watcher import Watcher
 from merchant_wallet.processes.nodes import open_chain_readers
@@ -210,19 +209,12 @@ def test_everything_refuses_it_by_default_as_it_refuses_an_unknown_chain(shop: S
     assert shop.platform.base.settings.open_chains == ("ERC20", "TRC20")
 
 
-def test_it_has_no_key_of_its_own(tmp_path: Path) -> None:
+def test_it_has_no_key_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     told = []
     for chain in (BEP20, UNKNOWN):
-        words = ("keys", "import", chain)
-        found = subprocess.run(
-            [sys.executable, "-m", "merchant_wallet", *words],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env={"PATH": os.environ["PATH"]},
-            check=False,
-        )
-        told.append((found.returncode, found.stdout, found.stderr.replace(chain, "")))
+        found = CliRunner().invoke(app, ["keys", "import", chain])
+        told.append((found.exit_code, found.stdout, found.stderr.replace(chain, "")))
     assert told[0] == told[1]
     assert told[0][0] == 2
     assert "'ERC20', 'TRC20'." in told[0][2]
