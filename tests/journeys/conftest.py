@@ -1,8 +1,8 @@
 """A real service with HTTP and PostgreSQL. The web side and the workers run in a thread of this process.
 
-Rules: each module has one service and one database, each test its own merchant. A module sets its service up
-with three constants: `SETTINGS` are settings, `WORKING` starts the workers, and `CLOCK_MS` gives it a clock
-that tests move.
+Rules: each module has one service and one database. Each test has its own merchant, `shop`. Tests that change
+nothing of a merchant share `same_shop`. A module sets its service up with three constants: `SETTINGS` are
+settings, `WORKING` starts the workers, and `CLOCK_MS` gives it a clock that tests move.
 """
 
 import asyncio
