@@ -27,9 +27,8 @@ def test_a_credit_moves_the_whole_amount_to_the_user(funded: Shop) -> None:
     assert (funded.user_balance("alice"), funded.balances()) == ("600", ("1000", "900"))
 
 
-@pytest.mark.parametrize(
-    ("amount", "rate", "fee", "arrival"),
-    [
+def test_a_fee_is_rounded_half_up_to_a_millionth(funded: Shop) -> None:
+    for amount, rate, fee, arrival in (
         ("100", "0.005", "0.5", "99.5"),
         ("0.000003", "0.5", "0.000002", "0.000001"),
         ("0.000005", "0.3", "0.000002", "0.000003"),
@@ -39,14 +38,10 @@ def test_a_credit_moves_the_whole_amount_to_the_user(funded: Shop) -> None:
         ("1", "0.0000005", "0.000001", "0.999999"),
         ("33.333333", "0.00333333", "0.111111", "33.222222"),
         ("99.999999", "0", "0", "99.999999"),
-    ],
-)
-def test_a_fee_is_rounded_half_up_to_a_millionth(
-    amount: str, rate: str, fee: str, arrival: str, funded: Shop
-) -> None:
-    funded.change(transfer_fee_rate=rate)
-    answer = funded.client.do(DEBIT, **debit("1", amount))
-    assert (answer["fee"], answer["amountArrival"], answer["rate"]) == (fee, arrival, rate)
+    ):
+        funded.change(transfer_fee_rate=rate)
+        answer = funded.client.do(DEBIT, **debit(f"{amount} at {rate}", amount))
+        assert (answer["fee"], answer["amountArrival"], answer["rate"]) == (fee, arrival, rate)
 
 
 @pytest.mark.parametrize(("amount", "rate"), [("100", "1"), ("0.000001", "0.5")])
@@ -76,9 +71,8 @@ def test_a_debit_never_registers_a_user(shop: Shop) -> None:
     assert shop.entry_count() == entries
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_an_address_of_no_user_is_refused(funded: Shop) -> None:
+    for address in (
         ERC20_ADDRESS,
         ERC20_ADDRESS.lower(),
         TRC20_ADDRESS,
@@ -88,10 +82,8 @@ def test_a_debit_never_registers_a_user(shop: Shop) -> None:
         "T" * 34,
         "x" * 128,
         "адрес",
-    ],
-)
-def test_an_address_of_no_user_is_refused(address: str, funded: Shop) -> None:
-    funded.client.expect(40402, CREDIT, **credit("1", address))
+    ):
+        assert funded.client.call(CREDIT, **credit("1", address)).code == 40402, address
 
 
 def test_an_address_with_a_wrong_checksum_is_refused(funded: Shop) -> None:
@@ -184,11 +176,11 @@ def test_a_merchant_of_usdt_alone_has_users_who_hold_usdt(platform: Platform) ->
     assert (shop.user_balance("alice"), shop.balances()) == ("11", ("99", "0"))
 
 
-@pytest.mark.parametrize("currency", ["USDT", "kfb", "KFB ", "EUR", "x" * 5000])
-def test_another_currency_is_not_supported(currency: str, funded: Shop) -> None:
+def test_another_currency_is_not_supported(funded: Shop) -> None:
     address = funded.user("alice")["address"]
-    funded.client.expect(40003, DEBIT, **debit("1") | {"currency": currency})
-    funded.client.expect(40003, CREDIT, **credit("1", address) | {"currency": currency})
+    for currency in ("USDT", "kfb", "KFB ", "EUR", "x" * 5000):
+        funded.client.expect(40003, DEBIT, **debit("1") | {"currency": currency})
+        funded.client.expect(40003, CREDIT, **credit("1", address) | {"currency": currency})
 
 
 def test_an_address_that_is_none_uses_its_nonce_and_meets_its_known_order_like_any_other(

@@ -136,31 +136,28 @@ def test_another_currency_is_refused(currency: str, same_shop: Shop) -> None:
     same_shop.client.expect(40003, "getWithdrawFee", **quote() | {"currency": currency})
 
 
-@pytest.mark.parametrize(
-    ("amount", "rate", "minimum", "fee"),
-    [
-        ("100", "0", "0", "0"),
-        ("100", "0.01", "0", "1"),
-        ("100", "0.01", "5", "5"),
-        ("100", "0.05", "5", "5"),
-        ("100", "0.06", "5", "6"),
-        ("0.01", "0.00005", "0", "0.000001"),
-        ("0.01", "0.00004999", "0", "0"),
-        ("0.05", "0.00333333", "0", "0.000167"),
-        ("5.01", "0", "5", "5"),
-    ],
-)
-def test_the_fee_is_the_rates_share_but_at_least_the_minimum_and_a_quote_says_so_before(
-    amount: str, rate: str, minimum: str, fee: str, shop: Shop
-) -> None:
-    shop.change(withdraw_fee_rate=rate, withdraw_fee_min=minimum)
-    quoted = shop.client.do("getWithdrawFee", **quote(amount))
-    made = shop.client.do(CREATE, **withdrawal("1", amount))
-    found = shop.client.do("queryOrder", orderId=made["orderId"], mcOrderId="1")
-    assert quoted["fee"] == found["fee"] == fee
-    assert quoted["rate"] == found["rate"] == rate
-    assert quoted["amount"] == made["amount"] == found["amount"]
-    assert quoted["amountArrival"] == made["amountArrival"] == found["amountArrival"]
+def test_the_fee_is_the_rates_share_but_at_least_the_minimum_and_a_quote_says_so_before(shop: Shop) -> None:
+    for number, (amount, rate, minimum, fee) in enumerate(
+        (
+            ("100", "0", "0", "0"),
+            ("100", "0.01", "0", "1"),
+            ("100", "0.01", "5", "5"),
+            ("100", "0.05", "5", "5"),
+            ("100", "0.06", "5", "6"),
+            ("0.01", "0.00005", "0", "0.000001"),
+            ("0.01", "0.00004999", "0", "0"),
+            ("0.05", "0.00333333", "0", "0.000167"),
+            ("5.01", "0", "5", "5"),
+        )
+    ):
+        shop.change(withdraw_fee_rate=rate, withdraw_fee_min=minimum)
+        quoted = shop.client.do("getWithdrawFee", **quote(amount))
+        made = shop.client.do(CREATE, **withdrawal(str(number), amount))
+        found = shop.client.do("queryOrder", orderId=made["orderId"], mcOrderId=str(number))
+        assert quoted["fee"] == found["fee"] == fee
+        assert quoted["rate"] == found["rate"] == rate
+        assert quoted["amount"] == made["amount"] == found["amount"]
+        assert quoted["amountArrival"] == made["amountArrival"] == found["amountArrival"]
 
 
 @pytest.mark.parametrize(("rate", "minimum"), [("0", "10"), ("0", "11"), ("1", "0")])
