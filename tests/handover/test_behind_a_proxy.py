@@ -20,7 +20,6 @@ from tests.tools import require_tool
 
 PROXIES = ("nginx", "haproxy")
 CONNECTIONS = 128
-ROUNDS = 2
 PAUSE_S = 1.0
 """At most between an answer and the next request. So at each moment some requests are under way, and most
 connections are idle, which a process must not close without a word.
@@ -67,13 +66,12 @@ async def _restart_under_load(serving: Sequence[WebProcess], loads: Sequence[Loa
     """Restart one process after the other, with this many answers of each load before and after each stop."""
     for load in loads:
         load.start()
-    for _ in range(ROUNDS):
-        for each in serving:
-            await asyncio.gather(*(load.until_more(between) for load in loads))
-            assert await asyncio.to_thread(each.stop) == 0
-            await asyncio.gather(*(load.until_more(between) for load in loads))
-            await asyncio.to_thread(each.start)
-            await asyncio.sleep(NOTICED_S)
+    for each in serving:
+        await asyncio.gather(*(load.until_more(between) for load in loads))
+        assert await asyncio.to_thread(each.stop) == 0
+        await asyncio.gather(*(load.until_more(between) for load in loads))
+        await asyncio.to_thread(each.start)
+        await asyncio.sleep(NOTICED_S)
     await asyncio.gather(*(load.until_more(between) for load in loads))
     for load in loads:
         await load.stop()
