@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Wallet
+from tests.cli.test_keys import seal_quickly
 
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.chains.keys import keystore
 from merchant_wallet.cli.session import read_running
 from merchant_wallet.processes.runtime_file import write_runtime_file
 
@@ -50,7 +52,10 @@ def test_no_command_takes_a_sandbox_for_a_live_database(wallet: Wallet) -> None:
     assert "created in the sandbox" in wallet.refuse("operator", "list", status=2)
 
 
-def test_a_key_that_was_brought_in_is_told_also_where_the_mode_is_wrong(live: Wallet, tmp_path: Path) -> None:
+def test_a_key_that_was_brought_in_is_told_also_where_the_mode_is_wrong(
+    live: Wallet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keystore, "seal", seal_quickly)
     passphrase = tmp_path / "passphrase"
     passphrase.write_text("seven grey herons wade")
     passphrase.chmod(0o600)
