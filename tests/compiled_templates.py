@@ -9,6 +9,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -50,10 +51,11 @@ class CompiledTemplates(BytecodeCache):
             return
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        # Other workers read and write the same files.
+        # Other workers read and write the same files. A run with newer sources removes the folder.
         written = self._folder / f"{bucket.key}.{uuid.uuid4().hex}"
-        written.write_bytes(bucket.bytecode_to_string())
-        written.replace(self._folder / bucket.key)
+        with suppress(FileNotFoundError):
+            written.write_bytes(bucket.bytecode_to_string())
+            written.replace(self._folder / bucket.key)
 
 
 def open_folder(cache_folder: Path) -> Path:
