@@ -14,7 +14,10 @@ from tests.forked_commands import MODULE
 
 FORK_SERVER: Final = "TESTS_FORK_SERVER"
 """The variable with the number of the descriptor, which the shell inherits."""
-PROGRAM: Final = f"""#!{sys.executable} -IS
+# Python is found by a shell, since a line of #! takes no path with a space.
+PROGRAM: Final = f"""#!/bin/sh
+'''exec' "{sys.executable}" -IS "$0" "$@"
+' '''
 import json, os, signal, socket, sys
 ours, theirs = socket.socketpair()
 mask = os.umask(0o77)

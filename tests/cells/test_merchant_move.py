@@ -192,7 +192,7 @@ async def kill_twice(book: MovableBook, number: int, old: str, new: str) -> bool
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize(("old", "new", "stride"), [(MAIN, FAR, 1), (FAR, MAIN, 5)])
+@pytest.mark.parametrize(("old", "new", "stride"), [(MAIN, FAR, 3), (FAR, MAIN, 5)])
 def test_a_mover_that_is_killed_before_any_of_its_changes_does_no_harm(
     layout: Layout, old: str, new: str, stride: int
 ) -> None:

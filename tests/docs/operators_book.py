@@ -158,6 +158,7 @@ class Terminal:
         """Stop what was started, in reverse order, as an operator would."""
         for program in reversed(self._started):
             program.send_signal(signal.SIGTERM)
-            assert program.wait(TIMEOUT_S) == 0
+            status = program.wait(TIMEOUT_S)
             assert program.stdout is not None
             program.stdout.close()
+            assert status == 0

@@ -47,11 +47,16 @@ class Reader:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
         # The path without this run's own environment of Python.
         places = [place for place in search_path().split(":") if not place.endswith("/.venv/bin")]
+        # MAVEN_OPTS takes no path with a space.
+        repository = self.folder.parent / "maven"
+        if not repository.is_symlink():
+            MAVEN_REPOSITORY.mkdir(parents=True, exist_ok=True)
+            repository.symlink_to(MAVEN_REPOSITORY)
         own = {
             "PATH": ":".join(places),
             "COMPOSER_ALLOW_SUPERUSER": "1",
             "COMPOSER_HOME": str(self.folder.parent / "composer"),
-            "MAVEN_OPTS": f"-Dmaven.repo.local={MAVEN_REPOSITORY} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "MAVEN_OPTS": f"-Dmaven.repo.local={repository} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "GOFLAGS": "-mod=mod",
             "GOPROXY": "off",
         }
