@@ -98,7 +98,7 @@ def test_a_project_of_maven_finds_the_client_as_the_page_says(reader: Reader, si
     shutil.move(reader.folder / "Quickstart.java", reader.folder / "src/main/java")
     reader.type("mvn --batch-mode -q compile")
     jar = next(ours.rglob("*.jar"))
-    assert has_paid(reader.type(f"java -cp target/classes:{jar} Quickstart"))
+    assert has_paid(reader.type(f"java -cp 'target/classes:{jar}' Quickstart"))
 
 
 @pytest.mark.extended
