@@ -11,7 +11,6 @@ import fcntl
 import gc
 import os
 import shutil
-import ssl
 import subprocess
 import sys
 import time
@@ -19,17 +18,16 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import httpx
 import hypothesis
 import psycopg
 import pytest
 import structlog
 from argon2 import PasswordHasher
+from client.tests import certificates
 from psycopg.conninfo import conninfo_to_dict
 from tests import (
     compiled_templates,
@@ -197,6 +195,7 @@ def pytest_configure(config: pytest.Config) -> None:
     told = getattr(config, "workerinput", {}).get("run_folder")
     config.stash[RUN_FOLDER] = Path(told) if told else _choose_folder()
     _choose_postgres(config.getoption("postgres_bin"))
+    config.pluginmanager.register(certificates)
     config.pluginmanager.register(compiled_templates)
     config.pluginmanager.register(extended)
     config.pluginmanager.register(kept_sessions)
@@ -302,24 +301,6 @@ def _logs_are_the_modules_own(_loggers_follow_their_configuration: None) -> Iter
     structlog.reset_defaults()
     yield
     structlog.reset_defaults()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _certificates_are_read_once() -> Iterator[None]:
-    """Each new client of httpx would read all authorities' certificates anew, for 25 ms."""
-    create = httpx.create_ssl_context
-
-    @cache
-    def create_once(_paths: tuple[str | None, ...], options: frozenset[tuple[str, Any]]) -> ssl.SSLContext:
-        return create(**dict(options))
-
-    def create_ssl_context(**options: Any) -> ssl.SSLContext:
-        paths = tuple(map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
-        return create_once(paths, frozenset(options.items()))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("httpx._transports.default.create_ssl_context", create_ssl_context)
-        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -18,6 +18,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar, copy_context
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
@@ -218,6 +219,22 @@ _program: ContextVar[Program | None] = ContextVar("_program", default=None)
 def find_program() -> Program | None:
     """The program that runs this code."""
     return _program.get()
+
+
+async def around(step: str, take: Callable[[], Awaitable[Result]]) -> Result:
+    """Take a step of the program that runs this. Raises Killed."""
+    program = find_program()
+    assert program is not None
+    return await program.around(step, take)
+
+
+def make_step(step: str, do: Callable[..., Awaitable[Result]]) -> Callable[..., Awaitable[Result]]:
+    """A function whose calls are a step of the program that runs them."""
+
+    async def take(*given: Any, **named: Any) -> Result:
+        return await around(step, partial(do, *given, **named))
+
+    return take
 
 
 @contextmanager

@@ -2,40 +2,21 @@
 
 import asyncio
 import inspect
-import os
-import ssl
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from functools import cache
 from typing import Any, Final
 
-import httpx
 import pytest
+from client.tests.certificates import certificates_are_read_once
 
 from merchant_wallet_client import AsyncMerchantWallet, MerchantWallet, Retries
 from merchant_wallet_client.testing import FakeWallet
 
+__all__ = ["certificates_are_read_once"]
+
 AT_ONCE: Final = Retries(first_wait_s=0)
 Caller = Callable[..., Any]
 TRON_ADDRESS: Final = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def certificates_are_read_once() -> Iterator[None]:
-    """Each new client of httpx would read all authorities' certificates anew, for 60 ms."""
-    create = httpx.create_ssl_context
-
-    @cache
-    def create_once(_paths: tuple[str | None, ...], options: frozenset[tuple[str, Any]]) -> ssl.SSLContext:
-        return create(**dict(options))
-
-    def create_ssl_context(**options: Any) -> ssl.SSLContext:
-        paths = tuple(map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
-        return create_once(paths, frozenset(options.items()))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("httpx._transports.default.create_ssl_context", create_ssl_context)
-        yield
 
 
 @pytest.fixture

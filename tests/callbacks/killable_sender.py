@@ -7,12 +7,12 @@ first. Without a step the sender works until nothing is due, and ends.
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import pytest
 from psycopg import AsyncConnection
 from tests.callbacks.conftest import MASTER_KEY, make_client
-from tests.crash_points import IsDue, OwnProcess, find_program
+from tests.crash_points import IsDue, OwnProcess, around, make_step
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect
@@ -26,8 +26,6 @@ STEPS: Final = tuple(f"{when} {what}" for what in ("claim", "send", "note") for 
 CLAIM_MS: Final = 300
 """Long enough for a delivery here, and short enough to wait for after its sender has died."""
 PAUSE_S: Final = 0.02
-
-T = TypeVar("T")
 
 
 def at(step: str, passes: int) -> IsDue:
@@ -43,13 +41,6 @@ def at(step: str, passes: int) -> IsDue:
     return is_due
 
 
-async def around(what: str, work: Callable[..., Awaitable[T]], *given: Any, **named: Any) -> T:
-    """Call `work`, with a step before and a step after it."""
-    program = find_program()
-    assert program is not None
-    return await program.around(what, partial(work, *given, **named))
-
-
 class KillableClient:
     """A callback client with a step before and after each request."""
 
@@ -58,7 +49,7 @@ class KillableClient:
 
     async def send(self, url: str, payload: Payload) -> Answer:
         """Send a payload to a URL."""
-        return await around("send", self._sender.send, url, payload)
+        return await around("send", partial(self._sender.send, url, payload))
 
 
 async def sleep() -> None:
@@ -80,7 +71,7 @@ async def work(
     with pytest.MonkeyPatch.context() as patch:
         # The sender calls these by name in the module, so they can be replaced there.
         for name, what in (("claim", "claim"), ("record_success", "note"), ("record_failure", "note")):
-            patch.setattr(outbox, name, partial(around, what, getattr(outbox, name)))
+            patch.setattr(outbox, name, make_step(what, getattr(outbox, name)))
         try:
             async with await connect(url) as connection:
                 while await _count_left(connection):

@@ -6,12 +6,11 @@ the chain, the book or a store, then a count: `after transfers 2`.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import pytest
-from tests.crash_points import IsDue, OwnProcess, find_program
+from tests.crash_points import IsDue, OwnProcess, around, make_step
 from tests.deposits.conftest import MINIMUM, START_MS
 
 from merchant_wallet.base.db import connect
@@ -26,7 +25,6 @@ from merchant_wallet.deposits.crediting import CreditingWorker
 from merchant_wallet.deposits.sandbox_deposits import SandboxDeposits
 from merchant_wallet.deposits.watcher import Watcher
 
-Answer = TypeVar("Answer")
 IDLE_TURNS = 2
 """Then nothing is left to do."""
 COMMITS: Final = (
@@ -48,13 +46,6 @@ def at(point: str) -> IsDue:
         return point == f"{here} {seen[here]}"
 
     return is_due
-
-
-async def around(step: str, take: Callable[[], Awaitable[Answer]]) -> Answer:
-    """Take a step of the program that runs this."""
-    program = find_program()
-    assert program is not None
-    return await program.around(step, take)
 
 
 class KillableReader(SandboxReader):
@@ -80,12 +71,7 @@ class KillableBook:
 def _watch_commits(patch: pytest.MonkeyPatch) -> None:
     """Have the program die before or after calls of the functions that commit."""
     for module, name in COMMITS:
-        run = getattr(module, name)
-
-        async def run_around(*arguments: Any, run: Any = run, name: str = name, **named: Any) -> Any:
-            return await around(name, partial(run, *arguments, **named))
-
-        patch.setattr(module, name, run_around)
+        patch.setattr(module, name, make_step(name, getattr(module, name)))
 
 
 async def work(home_url: str, url: str) -> None:

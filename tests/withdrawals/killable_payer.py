@@ -7,12 +7,12 @@ chains to use (see `make_chains`), or `sandbox`.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from tests.crash_points import IsDue, OwnProcess, find_program
+from tests.crash_points import IsDue, OwnProcess, around
 from tests.withdrawals import real_chains
 from tests.withdrawals.fake_chains import KINDS, open_fake
 
@@ -34,8 +34,6 @@ STATEMENTS = {
 }
 """The statements of the queue, by their texts."""
 
-Answer = TypeVar("Answer")
-
 
 def at(point: str) -> IsDue:
     """Recognises a point: `before` or `after`, a step, and a count if it is not the first time."""
@@ -47,13 +45,6 @@ def at(point: str) -> IsDue:
         return point == (here if seen[here] == 1 else f"{here} {seen[here]}")
 
     return is_due
-
-
-async def around(step: str, take: Callable[[], Awaitable[Answer]]) -> Answer:
-    """Take a step of the program that runs this."""
-    program = find_program()
-    assert program is not None
-    return await program.around(step, take)
 
 
 class KillableChain:
