@@ -29,7 +29,8 @@ _SHORT_HEAD: Final = 8
 _SHORT_TAIL: Final = 6
 MINUS: Final = "\u2212"
 _MACROS: Final = "web/macros.html"
-_MADE: Final = "_macros_of_page"
+_MODULES: Final = "_modules_of_page"
+"""The name under which a page keeps the module of the macros, once it has one."""
 
 
 class PageTemplate(Template):
@@ -45,13 +46,12 @@ class PageTemplate(Template):
         locals: Mapping[str, Any] | None = None,
     ) -> TemplateModule:
         """The macros of this template, with the values that they see."""
-        made = (vars or {}).get(_MADE)
-        if made is None or self.name != _MACROS:
+        modules: list[TemplateModule] | None = (vars or {}).get(_MODULES)
+        if modules is None or self.name != _MACROS:
             return super().make_module(vars, shared, locals)
-        if not made:
-            made.append(super().make_module(vars, shared, locals))
-        module: TemplateModule = made[0]
-        return module
+        if not modules:
+            modules.append(super().make_module(vars, shared, locals))
+        return modules[0]
 
 
 class Templates:
@@ -109,7 +109,7 @@ class Templates:
     def render(self, name: str, language: Language, /, **values: object) -> str:
         """A template's text. `_` and `lang` are available besides the given values."""
         template = self._environment.get_template(name)
-        own = {"_": self._translators[language], "lang": str(language), _MADE: list[TemplateModule]()}
+        own = {"_": self._translators[language], "lang": str(language), _MODULES: list[TemplateModule]()}
         return template.render({**own, **values})
 
 
