@@ -1,23 +1,20 @@
-"""Endpoints for callbacks in Starlette, FastAPI, Django and Flask: they store before they answer."""
+"""Endpoints for callbacks in Starlette, FastAPI, Django and Flask: they store before they answer.
+
+Three of them are imported where they are used: they take a second, which each worker that collects the tests
+would pay.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-import django
 import httpx
 import pytest
 from client.tests.conftest import order_of
-from django.conf import settings
-from django.test import RequestFactory
-from fastapi import FastAPI
-from flask import Flask
 from starlette.applications import Starlette
 
 from merchant_wallet_client import MerchantWallet, TxnStatus
 from merchant_wallet_client.callbacks import AnyCallback
-from merchant_wallet_client.handlers import django as for_django
-from merchant_wallet_client.handlers import flask as for_flask
 from merchant_wallet_client.handlers import starlette as for_starlette
 from merchant_wallet_client.handlers.receiving import Check
 from merchant_wallet_client.testing import FakeWallet
@@ -56,6 +53,8 @@ def send_starlette(secret: str, store: Store) -> Send:
 
 
 def send_fastapi(secret: str, store: Store) -> Send:
+    from fastapi import FastAPI
+
     async def store_later(callback: AnyCallback) -> None:
         store(callback)
 
@@ -79,6 +78,12 @@ def send_asgi(app: Starlette) -> Send:
 
 
 def send_django(secret: str, store: Store) -> Send:
+    import django
+    from django.conf import settings
+    from django.test import RequestFactory
+
+    from merchant_wallet_client.handlers import django as for_django
+
     if not settings.configured:
         settings.configure(ALLOWED_HOSTS=["*"], DEFAULT_CHARSET="utf-8")
         django.setup()
@@ -97,6 +102,10 @@ def send_django(secret: str, store: Store) -> Send:
 
 
 def send_flask(secret: str, store: Store) -> Send:
+    from flask import Flask
+
+    from merchant_wallet_client.handlers import flask as for_flask
+
     app = Flask("shop")
     app.add_url_rule("/paid", view_func=for_flask.callback_view(secret, store), methods=["POST"])
 

@@ -2,16 +2,17 @@
 not.
 """
 
+import functools
 from typing import Any
 
 import pytest
 from devnet.evm_node import CHAIN_ID, COIN, EvmDevnet
-from eth_account import Account
+from tests.late_modules import import_late
 
 from merchant_wallet.chains.evm.proof import prove
 
-ACCOUNT = Account.from_key(bytes(range(1, 33)))
-ADDRESS = bytes.fromhex(ACCOUNT.address[2:])
+eth_account = import_late("eth_account")
+
 TO = "0x" + "11" * 20
 FEES = {"maxPriorityFeePerGas": 10**9, "maxFeePerGas": 10**11}
 PRICE = {"gasPrice": 10**11}
@@ -26,13 +27,19 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
+@functools.cache
+def account() -> Any:
+    """The sender."""
+    return eth_account.Account.from_key(bytes(range(1, 33)))
+
+
 def show(node: EvmDevnet, kind: str) -> dict[str, Any]:
     """How the node shows a mined transaction of this kind."""
-    node.fund(ADDRESS, COIN)
+    node.fund(bytes.fromhex(account().address[2:]), COIN)
     filled = {"nonce": 0, "gas": 100_000, "value": 3, "data": "0x", **KINDS[kind]}
     if filled["data"] == "0x00":
         filled["value"] = 0
-    signed = ACCOUNT.sign_transaction(filled)
+    signed = account().sign_transaction(filled)
     node.ask("eth_sendRawTransaction", "0x" + signed.raw_transaction.hex())
     node.mine()
     shown: dict[str, Any] = node.ask("eth_getBlockByNumber", "latest", True)["transactions"][0]
@@ -43,7 +50,7 @@ def show(node: EvmDevnet, kind: str) -> dict[str, Any]:
 def test_a_real_transaction_is_proven(kind: str, evm_node: EvmDevnet) -> None:
     shown = show(evm_node, kind)
     proven = prove(shown)
-    assert proven.sender == ADDRESS
+    assert proven.sender == bytes.fromhex(account().address[2:])
     assert proven.tx_hash == shown["hash"]
     assert proven.nonce == 0
     assert proven.chain_id == KINDS[kind].get("chainId")

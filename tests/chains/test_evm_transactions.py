@@ -4,12 +4,10 @@ refuses.
 
 import pytest
 from coincurve import PrivateKey
-from eth_account import Account
-from eth_account.typed_transactions.typed_transaction import TypedTransaction
 from hexbytes import HexBytes
 from hypothesis import given
 from hypothesis import strategies as st
-from web3 import Web3
+from tests.late_modules import import_late
 
 from merchant_wallet.chains.evm.transactions import (
     EvmTransaction,
@@ -28,8 +26,10 @@ from merchant_wallet.chains.evm.transactions import (
     write_list,
 )
 
+eth_account = import_late("eth_account")
+web3 = import_late("web3")
+
 KEY = PrivateKey(bytes(range(1, 33)))
-ACCOUNT = Account.from_key(KEY.secret)
 HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 ORDER = 2 * HALF_ORDER + 1
 
@@ -63,7 +63,7 @@ def as_others_write_it(transaction: EvmTransaction) -> dict[str, object]:
         "maxPriorityFeePerGas": transaction.max_priority_fee,
         "maxFeePerGas": transaction.max_fee,
         "gas": transaction.gas_limit,
-        "to": Web3.to_checksum_address(transaction.to),
+        "to": web3.Web3.to_checksum_address(transaction.to),
         "value": transaction.value,
         "data": transaction.call_data,
     }
@@ -72,10 +72,10 @@ def as_others_write_it(transaction: EvmTransaction) -> dict[str, object]:
 @given(transactions)
 def test_the_bytes_the_hash_and_the_signature_are_those_of_eth_account(transaction: EvmTransaction) -> None:
     raw = sign(transaction)
-    theirs = ACCOUNT.sign_transaction(as_others_write_it(transaction))
+    theirs = eth_account.Account.from_key(KEY.secret).sign_transaction(as_others_write_it(transaction))
     assert raw == theirs.raw_transaction
-    assert hash_of(raw) == Web3.to_hex(theirs.hash)
-    assert Account.recover_transaction(raw) == Web3.to_checksum_address(recover_sender(raw))
+    assert hash_of(raw) == web3.Web3.to_hex(theirs.hash)
+    assert eth_account.Account.recover_transaction(raw) == web3.Web3.to_checksum_address(recover_sender(raw))
 
 
 @given(transactions)
@@ -87,12 +87,12 @@ def test_what_is_written_is_read_back(transaction: EvmTransaction) -> None:
 
 
 def test_others_read_our_bytes_as_what_we_meant() -> None:
-    read = TypedTransaction.from_bytes(HexBytes(sign(SAMPLE))).as_dict()
+    read = eth_account.typed_transactions.TypedTransaction.from_bytes(HexBytes(sign(SAMPLE))).as_dict()
     ours = as_others_write_it(SAMPLE)
     assert {name: read[name] for name in ("chainId", "nonce", "maxFeePerGas", "gas")} == {
         name: ours[name] for name in ("chainId", "nonce", "maxFeePerGas", "gas")
     }
-    contract = Web3().eth.contract(
+    contract = web3.Web3().eth.contract(
         abi=[
             {
                 "type": "function",
@@ -105,7 +105,7 @@ def test_others_read_our_bytes_as_what_we_meant() -> None:
     )
     function, arguments = contract.decode_function_input(HexBytes(read["data"]))
     assert function.fn_name == "transfer"
-    assert arguments == {"to": Web3.to_checksum_address(b"\x02" * 20), "value": 5}
+    assert arguments == {"to": web3.Web3.to_checksum_address(b"\x02" * 20), "value": 5}
 
 
 @given(transactions, st.data())

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import structlog
-from eth_account import Account
 from tests.chains.signing import (
     DEPOSITS,
     KEYS,
@@ -20,6 +19,7 @@ from tests.chains.signing import (
     honest,
     pay,
 )
+from tests.late_modules import import_late
 
 from merchant_wallet.base.addresses import to_eip55
 from merchant_wallet.base.chains import ERC20, TRC20
@@ -30,6 +30,8 @@ from merchant_wallet.chains.keys.local_signer import LocalSigner
 from merchant_wallet.chains.signer import Purpose, SignerAway, SigningRefused, Source
 from merchant_wallet.chains.tron import transactions as tron_transactions
 from merchant_wallet.observability import logs
+
+eth_account = import_late("eth_account")
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +48,7 @@ def signer(tmp_path: Path, clock: Clock) -> LocalSigner:
 
 async def test_it_names_the_wallets_that_it_has_keys_for(tmp_path: Path) -> None:
     assert await LocalSigner(Keystore(tmp_path, KEYS), RULES).wallets() == WALLETS
-    assert to_eip55(WALLETS[ERC20]) == Account.from_key(KEYS[ERC20]).address
+    assert to_eip55(WALLETS[ERC20]) == eth_account.Account.from_key(KEYS[ERC20]).address
     alone = LocalSigner(Keystore(tmp_path, {TRC20: KEYS[TRC20]}), RULES)
     assert await alone.wallets() == {TRC20: WALLETS[TRC20]}
     with pytest.raises(SigningRefused, match="no key for ERC20"):
@@ -64,7 +66,7 @@ async def test_an_evm_signature_is_what_another_implementation_makes(
         found = Keystore(Path(), {}, SEED).deposit_key(ERC20, PLACE)
         assert found is not None
         key = found.secret
-    theirs = Account.from_key(key).sign_transaction(
+    theirs = eth_account.Account.from_key(key).sign_transaction(
         {
             "chainId": made.chain_id,
             "nonce": made.nonce,
@@ -80,7 +82,7 @@ async def test_an_evm_signature_is_what_another_implementation_makes(
     raw = evm_transactions.join(request.unsigned, await signer.sign(request))
     assert raw == bytes(theirs.raw_transaction)
     sender = DEPOSITS[ERC20] if purpose == "sweep" else WALLETS[ERC20]
-    assert Account.recover_transaction(raw) == to_eip55(sender)
+    assert eth_account.Account.recover_transaction(raw) == to_eip55(sender)
 
 
 @pytest.mark.parametrize("purpose", ["payout", "top_up", "sweep"])

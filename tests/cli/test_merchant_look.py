@@ -9,7 +9,7 @@ from PIL import Image
 from tests.cli.conftest import Wallet
 from tests.cli.test_keys import safe
 from tests.cli.test_proposals import WHY, Terminal, last_entry, terminal
-from tests.merchants.test_brand import draw
+from tests.merchants.test_brand import draw, huge_png
 
 __all__ = ["safe", "terminal"]
 
@@ -60,7 +60,7 @@ def test_a_look_is_set_shown_and_taken_away(wallet: Wallet, tmp_path: Path) -> N
         (draw()[:120], "not a PNG or JPEG picture"),
         (b"", "not a PNG or JPEG picture"),
         (draw(size=(400, 47)), "at least 48 pixels"),
-        (draw(size=(4001, 4000)), "16 million pixels"),
+        (huge_png(), "16 million pixels"),
         (b"\x89PNG\r\n\x1a\n" + bytes(1_048_576), "at most 1 MB"),
     ],
     ids=["svg", "gif", "cut off", "empty", "too small", "too many pixels", "too many bytes"],
