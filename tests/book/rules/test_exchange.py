@@ -123,6 +123,12 @@ def test_rates_that_give_back_exactly_what_was_sent_are_in_order() -> None:
     expect(ledger, swap("x1", "1"), {}, posted, after)
 
 
+def test_rates_that_would_gain_are_refused_while_the_other_direction_is_paused() -> None:
+    ledger = given("merchant:USDT 1")
+    ledger.rates = {TO_KFB: rate(4 * 10**8), TO_USDT: rate(26 * 10**6, paused=True)}
+    expect(ledger, swap("x1", "1"), RATE_ALLOWS_ARBITRAGE)
+
+
 def test_what_the_desk_has_received_widens_its_position() -> None:
     ledger = given("merchant:USDT 10; exchange:KFB 50")
     expect(ledger, swap("x1", "10", position="19"), POSITION_LIMIT)

@@ -185,6 +185,16 @@ def test_each_day_has_the_whole_limit_whatever_was_debited_before(
     expect(ledger, debit("more", "anna", "1"), DEBIT_DAY_LIMIT, now_ms=later_ms)
 
 
+def test_a_days_limit_counts_the_fee_of_each_debit() -> None:
+    ledger = given("anna 100", limit_day_units=units("10"))
+    posted = "user_to_merchant: anna > merchant:KFB 5.4; anna > fees:KFB 0.6"
+    after = "anna 94; merchant:KFB 5.4; fees:KFB 0.6"
+    expect(ledger, debit("d1", "anna", "6", "0.1"), {}, posted, after)
+    expect(ledger, debit("d2", "anna", "4.000001"), DEBIT_DAY_LIMIT)
+    posted = "user_to_merchant: anna > merchant:KFB 3.6; anna > fees:KFB 0.4"
+    expect(ledger, debit("d3", "anna", "4", "0.1"), {}, posted, "anna 90; merchant:KFB 9; fees:KFB 1")
+
+
 def test_a_days_limit_counts_what_was_debited_before_it_was_set() -> None:
     ledger = given("anna 100")
     expect(

@@ -131,10 +131,11 @@ def test_the_same_evm_address_in_other_letters_is_the_same_address() -> None:
     [
         withdraw("w1", "99.99"),
         withdraw(chain="TRC20"),
+        withdraw(chain="BEP20"),
         withdraw(address="0x52908400098527886E0F7030069857D2E4169EE7"),
         withdraw(notify_url="https://shop.example/N"),
     ],
-    ids=["amount", "chain", "address", "notifyUrl"],
+    ids=["amount", "chain", "chain with the same addresses", "address", "notifyUrl"],
 )
 def test_a_withdrawals_order_id_with_other_values_is_refused(other: CreateWithdrawal) -> None:
     ledger = given("merchant:USDT 1000")
@@ -221,6 +222,11 @@ def test_a_days_withdrawals_are_limited_and_begin_anew_at_midnight() -> None:
     expect(ledger, limited("w4", "3"), WITHDRAW_DAY_LIMIT, now_ms=NEXT_MS - 1)
     opened(ledger, limited("w5", "100"), NEXT_MS)
     expect(ledger, limited("w6", "3"), WITHDRAW_DAY_LIMIT, now_ms=NEXT_MS)
+
+
+def test_a_daily_limit_of_zero_lets_nothing_out() -> None:
+    ledger = given("merchant:USDT 1000")
+    expect(ledger, withdraw("w1", "3", daily_limit_units=0), WITHDRAW_DAY_LIMIT)
 
 
 @pytest.mark.parametrize("days", [1, 2, 30])
