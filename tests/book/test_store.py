@@ -1,6 +1,7 @@
 """What a group writes, the next one reads back. The database refuses what would not fit."""
 
 from tests.book.groups import judge, make_batch, open_connection, read_draft
+from tests.book.ledger import START_MS
 from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
 
 from merchant_wallet.base.codes import Refusal
@@ -11,7 +12,7 @@ from merchant_wallet.book.batch import Mode
 from merchant_wallet.book.chart import MERCHANT_ID_OF
 from merchant_wallet.book.drafts import read_drafts
 from merchant_wallet.book.outcomes import Outcome, Transferred, Withdrawal
-from merchant_wallet.book.state import Draft, Rate
+from merchant_wallet.book.state import DAY_MS, Draft, Rate
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.exchange import rates
 
@@ -112,6 +113,20 @@ def test_a_sub_user_is_read_alike_by_its_own_id_and_by_either_address(database_u
         alice = by_ext[shop.alice_id]
         limits = (alice.paused, alice.limit_debit_units, alice.limit_day_units, alice.has_pin)
         assert limits == (True, 5, 6, True)
+
+    run(scenario())
+
+
+def test_a_credit_leaves_what_a_sub_user_was_debited_that_day(database_url: str) -> None:
+    async def scenario() -> None:
+        shop = await open_shop(database_url, at_ms=START_MS)
+        await shop.rows("update sub_user set limit_day_units = %s", 5 * COIN)
+        book = Writer(shop.url, clock=lambda: START_MS)
+        for command in (shop.credit("c1", 9 * COIN), shop.debit("d1", 3 * COIN), shop.credit("c2")):
+            assert isinstance(await shop.ask(book, command), Transferred)
+        await book.close()
+        kept = (await _read(shop, c.ReadSubUser(ALICE))).sub_users[shop.alice_id]
+        assert (kept.day, kept.day_debited) == (START_MS // DAY_MS, 3 * COIN)
 
     run(scenario())
 

@@ -19,7 +19,7 @@ from merchant_wallet.book.archive import removal
 from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.book.checkpoints import Checkpoint
 from merchant_wallet.book.commands import Adjust, Exchange, Submission, UserToMerchant
-from merchant_wallet.book.outcomes import Adjusted, Exchanged, Transferred
+from merchant_wallet.book.outcomes import Adjusted, Exchanged, Outcome, Transferred
 from merchant_wallet.processes.base import make_base, make_writer
 
 RUN = ("archive", "run", "--before", "2025-12")
@@ -99,6 +99,29 @@ def test_a_repeat_of_an_archived_order_gets_its_first_outcome(wallet: Wallet, na
     assert isinstance(other, Refusal)
     assert other.code == 40900
     assert count(wallet, "entry") < entries
+
+
+def test_a_writer_that_cached_the_book_answers_an_archived_order_as_before(
+    wallet: Wallet, named: dict[str, int]
+) -> None:
+    archived = UserToMerchant("d1", "anna", "KFB", 100 * COIN, 10**6, False)
+    first = wallet.submit(MERCHANT_ID, archived)
+    wallet.ask(*RUN)
+
+    async def repeat() -> Outcome:
+        writer = make_writer(make_base(load_settings(wallet.variables), wallet.url), connections=1)
+        await writer.open()
+        try:
+            for order in ("new", "newer"):
+                new = Submission(UserToMerchant(order, "anna", "KFB", COIN, 10**6, False))
+                assert isinstance(await writer.submit(MERCHANT_ID, new), Transferred)
+            assert writer.optimistic_count
+            return await writer.submit(MERCHANT_ID, Submission(archived))
+        finally:
+            await writer.close()
+
+    assert asyncio.run(repeat()) == first
+    assert isinstance(first, Transferred)
 
 
 def test_a_new_order_goes_on_after_the_archive(wallet: Wallet, named: dict[str, int]) -> None:
