@@ -186,6 +186,26 @@ def test_commits_that_were_lost_at_once_are_looked_up_a_few_at_a_time(
     assert 1 < most <= WRITER_EXTRA
 
 
+def test_a_session_that_ends_after_its_commit_does_not_run_its_group_again(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = store.commit_group
+
+    async def end_late(connection: PipelineConnection, group: list[Batch], group_id: str) -> frozenset[int]:
+        await commit(connection, group, group_id)
+        raise StatementFailed("57P01", "a test", ends_session=True)
+
+    monkeypatch.setattr(store, "commit_group", end_late)
+
+    async def scenario() -> None:
+        (book,) = await open_books(database_url, 1)
+        committer = _committer(database_url)
+        await _commit(committer, book, "first")
+        await committer.close()
+
+    run(scenario())
+
+
 def test_a_look_up_that_fails_unexpectedly_is_no_answer_and_nothing_runs_again(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from psycopg import sql
 from structlog.testing import capture_logs
 
+from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.nonce_partitions import (
     count_days_to_keep,
@@ -150,6 +151,16 @@ def test_the_nonce_partition_task_makes_and_drops_as_the_days_go_by(database_url
         for day in range(TODAY, TODAY + 10):
             await task(connection, day * DAY_MS + 1)
         assert await list_nonce_days(connection) == list(range(TODAY + 8, TODAY + 11))
+
+    on_database(database_url, scenario)
+
+
+def test_a_clock_that_is_a_month_ahead_drops_no_nonces_of_the_databases_day(database_url: str) -> None:
+    async def scenario(connection: psycopg.AsyncConnection) -> None:
+        today = now_ms() // DAY_MS
+        await ensure_nonce_partitions(connection, today)
+        await make_nonce_partition_task(300)(connection, (today + 30) * DAY_MS)
+        assert {today, today + 1} < set(await list_nonce_days(connection))
 
     on_database(database_url, scenario)
 
