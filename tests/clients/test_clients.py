@@ -110,6 +110,13 @@ def test_the_tests_of_a_client_pass_against_the_service(
         assert made == committed, "type `npm run build` in clients/typescript and commit dist/"
 
 
+@pytest.mark.extended
+@pytest.mark.parametrize("language", [each for each in LANGUAGES if each.style], ids=lambda each: each.name)
+def test_the_files_of_a_client_are_formatted(language: Language, tmp_path: Path) -> None:
+    require_tools(language)
+    run(language, language.style, tmp_path, {})
+
+
 def read_all(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
