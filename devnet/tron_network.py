@@ -134,7 +134,6 @@ def run_network(
     """A network with this many nodes and its token. The token's owner holds all of it. Removed at the end."""
     with ExitStack() as stack:
         evm = Evm(stack.enter_context(open_evm()).url)
-        stack.callback(evm.close)
         fake = FakeTron(evm, solid_lag=solid_lag, clock=clock)
         owner = PrivateKey(hashlib.sha256(b"the owner of the devnet's token").digest())
         token = deploy_token(evm, fake, address_of(owner))

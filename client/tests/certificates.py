@@ -25,4 +25,5 @@ def certificates_are_read_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("httpx._transports.default.create_ssl_context", create_ssl_context)
+        patch.setattr("httpx.create_ssl_context", create_ssl_context)
         yield
