@@ -147,6 +147,20 @@ def test_an_order_is_given_up_only_under_the_newest_fence_and_once(in_shop: "InS
     in_shop(scenario)
 
 
+def test_a_claim_is_released_only_under_the_newest_fence(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        old = await hold(shop)
+        new = await overtake(shop, old)
+        now_ms = shop.clock.now_ms
+        with pytest.raises(ClaimLost):
+            await payouts.release(shop.connection, old, now_ms=now_ms, delay_ms=0, failures=3)
+        assert await shop.rows("select claimed_until_ms, failures from payout") == [(now_ms + 1_000, 0)]
+        await payouts.release(shop.connection, new, now_ms=now_ms, delay_ms=0, failures=1)
+        assert await shop.rows("select claimed_until_ms, failures from payout") == [(now_ms, 1)]
+
+    in_shop(scenario)
+
+
 @pytest.mark.parametrize("claimed", [0, 1, 3])
 def test_the_database_refuses_a_given_up_order_whose_proof_took_another_number_into_account(
     in_shop: "InShop", claimed: int

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.withdrawals.fake_chains import TronLikeFake
 
-from merchant_wallet.withdrawals.hot_wallet_store import list_wallets, open_wallet
+from merchant_wallet.withdrawals.hot_wallet_store import list_wallets, open_wallet, record_chain_state
 from merchant_wallet.withdrawals.payouts import Claim, Reservation, claim, list_blocked, queue_new
 from merchant_wallet.withdrawals.reservations import BALANCE_MAX_AGE_MS, Outdated, Shortage, Wanted, reserve
 
@@ -121,5 +121,26 @@ def test_figures_that_were_never_asked_for_are_no_shortage(in_shop: "InShop") ->
     async def scenario(shop: "Shop") -> None:
         held, wanted = await hold(shop), Wanted("TRC20", WALLET, False, 10 * COIN)
         assert await reserve(shop.connection, held, wanted, shop.clock.now_ms) == Outdated(None)
+
+    in_shop(scenario)
+
+
+def test_an_answer_to_an_older_request_for_the_balance_replaces_no_newer_one(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        await open_wallet(shop.connection, "TRC20", WALLET)
+        await shop.rows("update hot_wallet set ended_payouts = 2")
+        kept = []
+        for ended, funds_units in [(2, 50 * COIN), (1, 90 * COIN), (2, 40 * COIN)]:
+            await record_chain_state(
+                shop.connection,
+                "TRC20",
+                WALLET,
+                ended_payouts=ended,
+                funds_units=funds_units,
+                nonce=None,
+                now_ms=shop.clock.now_ms,
+            )
+            kept += await shop.rows("select funds, funds_ended_payouts from hot_wallet")
+        assert kept == [(50 * COIN, 2), (50 * COIN, 2), (40 * COIN, 2)]
 
     in_shop(scenario)

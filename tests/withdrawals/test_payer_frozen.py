@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from merchant_wallet.base.addresses import parse_address
-from merchant_wallet.chains.protocol import FinalRecord, Transfer
+from merchant_wallet.chains.protocol import Blocked, FinalRecord, Obstacle, Transfer
 from merchant_wallet.withdrawals import payouts
 from merchant_wallet.withdrawals.hot_wallet_store import list_wallets, thaw_wallet
 
@@ -102,6 +102,27 @@ def test_an_approval_from_before_its_persons_word_counted_is_frozen_and_nothing_
         [frozen] = await payouts.list_frozen(shop.connection)
         assert frozen.order_id == order.order_id
         assert "did not count" in frozen.cause
+        assert (chain.built, chain.broadcasts) == ([], [])
+
+    in_shop(scenario)
+
+
+def test_an_early_approval_that_is_found_after_the_order_was_taken_up_freezes_it(in_shop: "InShop") -> None:
+    async def scenario(shop: "Shop") -> None:
+        order, chain = await shop.order(200 * COIN), shop.scripted()
+        await shop.approve(order)
+        chain.check_error = Blocked(Obstacle("fuel", "no coin for the fee"))
+        payer = shop.payer(chain)
+        await shop.turn(payer)
+        assert await shop.status(order) == 1
+        await shop.connection.execute(
+            "insert into operator_wait select 'operator', approved_ms, approved_ms + 1, 'reset'"
+            " from withdrawal"
+        )
+        chain.check_error = None
+        shop.clock.advance(50_000)
+        await shop.turn(payer)
+        assert [frozen.order_id for frozen in await payouts.list_frozen(shop.connection)] == [order.order_id]
         assert (chain.built, chain.broadcasts) == ([], [])
 
     in_shop(scenario)
