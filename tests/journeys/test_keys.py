@@ -149,6 +149,22 @@ def test_after_a_roll_the_old_secret_works_for_the_chosen_time(which: str, shop:
     shop.with_client(app_key=old.app_key, secret=newest.secret).do("getMerchantBalance")
 
 
+@pytest.mark.parametrize("which", ["first", "further"])
+def test_after_a_second_roll_the_secret_in_use_works_for_the_chosen_time(
+    which: str, shop: Shop, clock: Clock
+) -> None:
+    made = add_key(shop)
+    key_no, app_key = (1, shop.client.app_key) if which == "first" else (made.key.key_no, made.key.app_key)
+    in_use = shop.with_client(app_key=app_key, secret=roll(shop, key_no, HOUR_MS).secret)
+    clock.advance(HOUR_MS)
+    newest = shop.with_client(app_key=app_key, secret=roll(shop, key_no, HOUR_MS).secret)
+    for client in (in_use, newest):
+        client.do("getMerchantBalance")
+    clock.advance(HOUR_MS)
+    in_use.expect(40101, "getMerchantBalance")
+    newest.do("getMerchantBalance")
+
+
 def test_the_older_secret_of_a_further_key_can_be_ended_early(shop: Shop) -> None:
     made = add_key(shop)
     rolled = roll(shop, made.key.key_no, 24 * HOUR_MS)
