@@ -1,6 +1,7 @@
 """Each check of the gate alone: its bounds, its code, its message and what it returns."""
 
 import json
+import os
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 
@@ -23,6 +24,7 @@ from merchant_wallet.base.codes import (
     Refusal,
     Refused,
 )
+from merchant_wallet.base.siblings import Siblings, create_shared_memory
 from merchant_wallet.base.source_addresses import MAX_HOPS, find_source, is_trusted, read_address
 from merchant_wallet.merchants.records import Merchant
 
@@ -279,6 +281,19 @@ def test_failures_count_until_the_limit_and_are_then_put_off() -> None:
     assert gate.note(mismatch, "192.0.2.8") is mismatch
     time.now_s += 50
     assert gate.note(mismatch, HERE) is mismatch
+
+
+def test_failures_count_together_in_all_processes() -> None:
+    memory = create_shared_memory()
+    one, other = (make_gate(failed_auth_limit=2, siblings=Siblings(memory, seat)) for seat in (2, 3))
+    mismatch = Refusal(SIGNATURE_MISMATCH, "sign does not match the request")
+    assert [gate.note(mismatch, HERE).code for gate in (one, other, one, other)] == [
+        SIGNATURE_MISMATCH,
+        SIGNATURE_MISMATCH,
+        TOO_MANY_REQUESTS,
+        TOO_MANY_REQUESTS,
+    ]
+    os.close(memory)
 
 
 def test_what_is_no_failed_authentication_does_not_count() -> None:

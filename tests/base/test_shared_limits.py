@@ -40,6 +40,12 @@ def test_a_bucket_has_its_tokens_once_for_all_processes(memory: int) -> None:
     assert (other.take(7, 100.1), one.take(7, 100.1)) == (0, 1)
 
 
+def test_who_was_quiet_for_long_has_a_full_bucket_and_no_more(memory: int) -> None:
+    one, other = (TokenBuckets(10, 20, Siblings(memory, seat).limits("merchants")) for seat in (2, 3))
+    assert one.take(7, 100.0) == 0
+    assert [other.take(7, 1_000_000.0) for _ in range(21)] == [0] * 20 + [1]
+
+
 def test_what_is_left_is_what_all_processes_left(memory: int) -> None:
     one, other = (TokenBuckets(10, 20, Siblings(memory, seat).limits("merchants")) for seat in (2, 3))
     alone = TokenBuckets(10, 20)

@@ -1,7 +1,10 @@
 """The limits of a key: what may be typed, and which limits are wider."""
 
 import pytest
+from msgspec.structs import replace
 
+from merchant_wallet.merchants.app_keys import AppKey
+from merchant_wallet.merchants.key_changes import KeyTooWide, check_new_key
 from merchant_wallet.merchants.key_limits import (
     KeyLimits,
     is_covered,
@@ -39,6 +42,16 @@ def test_two_narrow_keys_together_do_not_cover_a_wide_one() -> None:
     narrow = [KeyLimits(READS, ("10.0.0.0/8",)), KeyLimits((), ("192.0.2.0/24",))]
     assert is_covered(KeyLimits(READS, ("10.1.0.0/16",)), narrow)
     assert not is_covered(KeyLimits((), ("10.1.0.0/16",)), narrow)
+
+
+def test_a_new_key_may_do_what_a_key_does_and_not_what_a_revoked_one_did() -> None:
+    wide = AppKey(2, "mk_2", "till", [], [], 1, "operator:ann", None, None, 1, None)
+    revoked = replace(wide, revoked_ms=2)
+    narrow = replace(wide, key_no=3, operations=list(READS))
+    check_new_key(KeyLimits(), [wide, narrow])
+    check_new_key(KeyLimits(READS[:1]), [revoked, narrow])
+    with pytest.raises(KeyTooWide):
+        check_new_key(KeyLimits(), [revoked, narrow])
 
 
 def test_what_is_typed_is_sorted_and_any_is_no_limit() -> None:
