@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
-import httpx
-
+Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Forward = Callable[..., Awaitable[Any]]
 Behaviour = Callable[[Forward, list[Any]], Awaitable[Any]]
 """Gets a function that asks the real node (method, parameters) and the request's parameters. Returns the
@@ -58,7 +58,7 @@ class NodeProxy:
     singles: list[str] = field(default_factory=list)
 
     async def __aenter__(self) -> Self:
-        self._client = httpx.AsyncClient(trust_env=False, verify=False, timeout=30)
+        self._idle: list[Line] = []
         self._closing = asyncio.Event()
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
@@ -69,7 +69,8 @@ class NodeProxy:
     ) -> None:
         self._closing.set()
         self._server.close()
-        await self._client.aclose()
+        for _, writer in self._idle:
+            writer.close()
         await asyncio.sleep(0)
 
     def always(self, method: str, result: Any) -> None:
@@ -96,18 +97,31 @@ class NodeProxy:
     async def ask(self, method: str, *params: Any) -> Any:
         """The real node's result. Raises Refusal."""
         question = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        said = (await self._client.post(self.target, json=question)).json()
+        said = json.loads(await self._post(json.dumps(question).encode()))
         if "error" in said:
             raise Refusal(said["error"]["code"], said["error"]["message"])
         return said["result"]
 
+    async def _post(self, body: bytes) -> bytes:
+        """Ask the real node on a kept connection. httpx takes five times the processor time."""
+        target = urlsplit(self.target)
+        reader, writer = (
+            self._idle.pop() if self._idle else await asyncio.open_connection(target.hostname, target.port)
+        )
+        try:
+            head = "POST / HTTP/1.1\r\nhost: node\r\ncontent-type: application/json\r\n"
+            writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+            answer = await _read_body(reader)
+        except BaseException:
+            writer.close()
+            raise
+        self._idle.append((reader, writer))
+        return answer
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                lines = head.decode().lower().split("\r\n")
-                length = next(int(line[15:]) for line in lines if line.startswith("content-length:"))
-                status, kind, body = await self._answer(json.loads(await reader.readexactly(length)))
+                status, kind, body = await self._answer(json.loads(await _read_body(reader)))
                 writer.write(
                     f"HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\n"
                     f"content-length: {len(body)}\r\n\r\n".encode()
@@ -151,3 +165,11 @@ class NodeProxy:
         except Refusal as refusal:
             said["error"] = {"code": refusal.code, "message": refusal.message}
         return said
+
+
+async def _read_body(reader: asyncio.StreamReader) -> bytes:
+    """The body of the next request or answer."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    lines = head.decode().lower().split("\r\n")
+    length = next(int(line[15:]) for line in lines if line.startswith("content-length:"))
+    return await reader.readexactly(length)

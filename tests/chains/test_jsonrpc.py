@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 from devnet.evm_node import EvmDevnet
 from tests.chains.node_proxy import NodeProxy, Raw, Refusal, Silence
+from tests.waits import eventually
 
 from merchant_wallet.chains.evm.node import EvmNodes
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_bytes, read_hash, read_quantity
 from merchant_wallet.chains.protocol import ChainAway
-from merchant_wallet.chains.transport import Endpoints, NodeFailed, NodeRefused
+from merchant_wallet.chains.transport import CONNECTIONS, Endpoints, NodeFailed, NodeRefused, attempt
 
 DEAD = "http://127.0.0.1:9/v2/secret-api-key"
 SECRET = "secret-api-key"
@@ -174,3 +175,26 @@ def test_the_readers_of_values_are_strict() -> None:
     for value in (None, 1, "", "00", "0x0", "0x0g", "0x00 "):
         with pytest.raises(ValueError):  # noqa: PT011 - each has its own words.
             read_bytes(value, 1)
+
+
+def test_a_node_that_hangs_takes_no_connection_from_the_others(evm_node: EvmDevnet) -> None:
+    question = b'{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}'
+
+    async def story(proxy: NodeProxy) -> None:
+        proxy.fail(Silence())
+        endpoints = Endpoints((proxy.url, evm_node.url))
+        most = CONNECTIONS.max_connections or 0
+        hanging = [asyncio.create_task(attempt(endpoints.post(0, question))) for _ in range(most)]
+
+        async def all_hang() -> bool:
+            return len(proxy.asked) == most
+
+        await eventually(all_hang)
+        assert b'"0x7a69"' in await endpoints.post(1, question)
+        assert not any(one.done() for one in hanging)
+        for one in hanging:
+            one.cancel()
+        await asyncio.wait(hanging)
+        await endpoints.close()
+
+    run(story, evm_node)

@@ -5,9 +5,11 @@ Rules:
 - An unusable answer is a `NodeFailed`. Then the next node is asked.
 - The URL of an endpoint may hold an API key, so only its host appears in texts.
 - No redirect is followed, and no proxy is taken from the environment.
+- Each node has connections of its own. A node that hangs takes none from the others.
 """
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
@@ -23,6 +25,7 @@ LARGE_ANSWER_BYTES: Final = 64 * 2**20
 # Every payout sends several requests at once. With fewer kept connections new ones would be opened all the
 # time.
 CONNECTIONS: Final = httpx.Limits(max_connections=100, max_keepalive_connections=100)
+"""To one node."""
 # A node that failed is asked last for this long. So a node that hangs does not slow every request.
 COOLDOWN_S: Final = 15.0
 MAX_CONCURRENT: Final = 100
@@ -107,15 +110,16 @@ class Endpoints:
         self.names = _names_of(self._urls)
         self._timeout_s = timeout_s
         self._failed_s = [float("-inf")] * len(self._urls)
-        self._client: httpx.AsyncClient | None = None
+        self._clients: dict[int, httpx.AsyncClient] = {}
+        self._tls: ssl.SSLContext | None = None
 
     def __len__(self) -> int:
         return len(self._urls)
 
     async def close(self) -> None:
         """Close all connections. The next request opens new ones."""
-        client, self._client = self._client, None
-        if client is not None:
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
             await client.aclose()
 
     async def post(self, node: int, body: bytes, *, path: str = "", limit_bytes: int = ANSWER_BYTES) -> bytes:
@@ -130,11 +134,9 @@ class Endpoints:
             raise self._silence(node, type(error).__name__) from None
 
     async def _post(self, node: int, body: bytes, path: str, limit_bytes: int) -> bytes:
-        if self._client is None:
-            self._client = httpx.AsyncClient(trust_env=False, timeout=self._timeout_s, limits=CONNECTIONS)
         headers = {"content-type": "application/json", "accept": "application/json"}
         url = self._urls[node] + path
-        async with self._client.stream("POST", url, content=body, headers=headers) as answer:
+        async with self._open(node).stream("POST", url, content=body, headers=headers) as answer:
             content = bytearray()
             async for piece in answer.aiter_bytes():
                 content += piece
@@ -143,6 +145,17 @@ class Endpoints:
             if answer.status_code != httpx.codes.OK:
                 raise self._failure(node, f"HTTP {answer.status_code}")
             return bytes(content)
+
+    def _open(self, node: int) -> httpx.AsyncClient:
+        client = self._clients.get(node)
+        if client is None:
+            # The authorities' certificates are read once for all nodes.
+            self._tls = self._tls or httpx.create_ssl_context(trust_env=False)
+            client = httpx.AsyncClient(
+                trust_env=False, verify=self._tls, timeout=self._timeout_s, limits=CONNECTIONS
+            )
+            self._clients[node] = client
+        return client
 
     def garbage(self, node: int, what: str) -> NodeFailed:
         """The failure of a node whose answer makes no sense. `what` says why."""
