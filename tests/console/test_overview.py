@@ -1,9 +1,13 @@
 """The overview: whose figures it shows, what its refresh sends, and its charts."""
 
 import re
+from collections import Counter
+from typing import Any
 
 import msgspec
 import pytest
+from jinja2 import Template
+from jinja2.environment import TemplateModule
 from psycopg.types.json import Jsonb
 from tests.console.conftest import People, read_text
 from tests.journeys.conftest import Platform, Shop
@@ -12,6 +16,7 @@ from merchant_wallet.approvals.acts.reports import Report
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.console import overview
 from merchant_wallet.console.holdings import Holding, find_holding
+from merchant_wallet.web.templates import SHARED_MACROS
 from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
 
 pytestmark = pytest.mark.usefixtures("time_passes")
@@ -126,3 +131,19 @@ def test_of_two_readings_of_a_wallet_the_newer_one_counts_each_with_its_own_mome
     other = msgspec.structs.replace(report, report={**report.report, "address": "T other"}, reported_ms=990)
     assert find_holding("TRC20", wallet, other, None) == Holding("TRC20", 5, 900, None, None)
     assert find_holding("TRC20", None, report, compared) == Holding("TRC20")
+
+
+def test_a_page_makes_the_macros_that_its_templates_share_once(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: Counter[str | None] = Counter()
+    make_module = Template.make_module
+
+    def note(self: Template, *args: Any, **options: Any) -> TemplateModule:
+        made[self.name] += 1
+        return make_module(self, *args, **options)
+
+    person = people.signed_in("owner")
+    monkeypatch.setattr(Template, "make_module", note)
+    person.page("/console")
+    assert {name: made[name] for name in SHARED_MACROS} == dict.fromkeys(SHARED_MACROS, 1)

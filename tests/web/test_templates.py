@@ -6,7 +6,15 @@ import pytest
 from jinja2 import UndefinedError, meta
 
 from merchant_wallet.web.languages import Language
-from merchant_wallet.web.templates import Templates, group_digits, shorten, show_day, show_moment, show_money
+from merchant_wallet.web.templates import (
+    SHARED_MACROS,
+    Templates,
+    group_digits,
+    shorten,
+    show_day,
+    show_moment,
+    show_money,
+)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +91,12 @@ def test_the_macros_see_only_what_is_the_same_on_a_whole_page() -> None:
     texts = {
         name: environment.loader.get_source(environment, name)[0] for name in environment.list_templates()
     }
-    seen = meta.find_undeclared_variables(environment.parse(texts["web/macros.html"]))
-    assert seen == {"_", "lang", "csrf", "theme"}
-    assigned = re.compile(r"{%-?\s*(?:set|with|for)\s[^%]*?\b(_|lang|csrf|theme)\s*(?:=|,|\bin\b)")
+    names = [name for name in texts if name.rpartition("/")[2] in SHARED_MACROS]
+    assert sorted(names) == ["console/parts.html", "web/macros.html"]
+    seen = {one for name in names for one in meta.find_undeclared_variables(environment.parse(texts[name]))}
+    assert seen == {"_", "lang", "csrf", "theme", "Right", "may", "request"}
+    words = "|".join(seen)
+    assigned = re.compile(rf"{{%-?\s*(?:set|with|for)\s[^%]*?\b({words})\s*(?:=|,|\bin\b)")
     assert [name for name, text in texts.items() if assigned.search(text)] == []
 
 

@@ -28,13 +28,14 @@ from merchant_wallet.web.typed_values import show_percent, show_time
 _SHORT_HEAD: Final = 8
 _SHORT_TAIL: Final = 6
 MINUS: Final = "\u2212"
-_MACROS: Final = "web/macros.html"
+SHARED_MACROS: Final = frozenset({"macros.html", "parts.html"})
+"""Files of macros that each page makes once. `PrefixLoader` names a template without its prefix."""
 _MODULES: Final = "_modules_of_page"
-"""The name under which a page keeps the module of the macros, once it has one."""
+"""The name under which a page keeps the modules of these macros, by file, once it has them."""
 
 
 class PageTemplate(Template):
-    """A template of the pages. Each template of a page imports the macros, and they are made once per page.
+    """A template of the pages. Most templates of a page import the same macros, which are made once per page.
 
     They see values of the whole page alone, none that a template sets.
     """
@@ -46,12 +47,12 @@ class PageTemplate(Template):
         locals: Mapping[str, Any] | None = None,
     ) -> TemplateModule:
         """The macros of this template, with the values that they see."""
-        modules: list[TemplateModule] | None = (vars or {}).get(_MODULES)
-        if modules is None or self.name != _MACROS:
+        modules: dict[str, TemplateModule] | None = (vars or {}).get(_MODULES)
+        if modules is None or self.name not in SHARED_MACROS:
             return super().make_module(vars, shared, locals)
-        if not modules:
-            modules.append(super().make_module(vars, shared, locals))
-        return modules[0]
+        if self.name not in modules:
+            modules[self.name] = super().make_module(vars, shared, locals)
+        return modules[self.name]
 
 
 class Templates:
@@ -109,7 +110,7 @@ class Templates:
     def render(self, name: str, language: Language, /, **values: object) -> str:
         """A template's text. `_` and `lang` are available besides the given values."""
         template = self._environment.get_template(name)
-        own = {"_": self._translators[language], "lang": str(language), _MODULES: list[TemplateModule]()}
+        own = {"_": self._translators[language], "lang": str(language), _MODULES: dict[str, TemplateModule]()}
         return template.render({**own, **values})
 
 
