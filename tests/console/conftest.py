@@ -94,12 +94,12 @@ class ConsoleUser:
         """Sign in for the first time, and set up the authenticator."""
         page = self.follow(self.show_password()).text
         self.secret = secret_of(page)
-        return self.post(f"{SIGN_IN}/enrol", {"code": self.code()}, seen=f"{SIGN_IN}/enrol")
+        return self.http.post(f"{SIGN_IN}/enrol", data={"csrf": csrf_of(page), "code": self.code()})
 
     def sign_in(self, away: int = 0) -> httpx.Response:
         """Sign in with both factors."""
-        self.follow(self.show_password())
-        return self.post(f"{SIGN_IN}/code", {"code": self.code(away)}, seen=f"{SIGN_IN}/code")
+        page = self.follow(self.show_password()).text
+        return self.http.post(f"{SIGN_IN}/code", data={"csrf": csrf_of(page), "code": self.code(away)})
 
 
 def csrf_of(page: str) -> str:

@@ -6,14 +6,13 @@ Among them are digits that Python's `int` reads and SQL does not, and characters
 
 import http.client
 import re
-from typing import Any, ClassVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
 from starlette import requests
-from starlette.datastructures import QueryParams
 from tests.console.conftest import ConsoleUser, People
 from tests.console.test_rights import PAGES, Scene, ends_sessions, name
+from tests.console.watched_query import WatchedQuery
 from tests.journeys.conftest import Platform
 
 from merchant_wallet.console.session_cookie import COOKIE
@@ -34,24 +33,6 @@ TEXTS = {
     "an exponent": "1e9",
 }
 GETS = [page for page in PAGES if page.method == "GET"]
-
-
-class WatchedQuery(QueryParams):
-    """A query that records which names a page asks for."""
-
-    asked: ClassVar[set[str]] = set()
-
-    def __getitem__(self, key: Any) -> str:
-        self.asked.add(key)
-        return str(super().__getitem__(key))
-
-    def __contains__(self, key: Any) -> bool:
-        self.asked.add(key)
-        return super().__contains__(key)
-
-    def getlist(self, key: Any) -> list[str]:
-        self.asked.add(key)
-        return super().getlist(key)
 
 
 @pytest.fixture(scope="module")
