@@ -90,22 +90,22 @@ def test_lists_show_the_merchants_of_all_cells(
     platform: Platform, layout: Layout, owner: ConsoleUser
 ) -> None:
     near, far = open_shops(platform, layout)
-    for path in LISTS:
-        page = owner.page(path)
+    pages = {path: owner.page(path) for path in LISTS}
+    pages["all"] = owner.page("/console/inbox?show=all")
+    for path, page in pages.items():
         assert AWAY not in page, path
         if path not in ("/console", "/console/payouts", "/console/safety"):
             assert page.count(f"/{near.merchant_id}") + page.count(str(near.order_id)[:-3]), path
-    both = read_text(owner.page("/console"))
-    orders = owner.page("/console/withdrawals/all")
+    orders = pages["/console/withdrawals/all"]
     for one in (near, far):
         assert f"/console/withdrawals/{one.order_id}" in orders
         assert f"/console/withdrawals/{one.cancelled_id}" in orders
-        assert one.tx_hash in owner.page("/console/deposits")
-        assert one.event in owner.page("/console/callbacks")
-        assert f"/console/withdrawals/{one.order_id}" in owner.page("/console/inbox?show=all")
-        assert f"/console/merchants/{one.merchant_id}" in owner.page("/console/merchants")
-        assert f"/users/{one.user_id}" in owner.page("/console/sub-users")
-    assert both == read_text(owner.page("/console"))
+        assert one.tx_hash in pages["/console/deposits"]
+        assert one.event in pages["/console/callbacks"]
+        assert f"/console/withdrawals/{one.order_id}" in pages["all"]
+        assert f"/console/merchants/{one.merchant_id}" in pages["/console/merchants"]
+        assert f"/users/{one.user_id}" in pages["/console/sub-users"]
+    assert read_text(pages["/console"]) == read_text(owner.page("/console"))
 
 
 def test_held_deposits_of_all_cells_are_decided_by_a_worker_in_their_cell(

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 from tests.cells.test_borders import list_cell_queries
 from tests.conftest import FAR
-from tests.plans import explain
+from tests.plans import number_parameters
 from tests.postgres.test_grants import AS
 
 from merchant_wallet.base.db import Query, connect_sync, place
@@ -89,7 +90,7 @@ def test_cell_schema_sql_is_what_the_migrations_make(url_with_cell: str) -> None
 
 
 def test_an_apart_cell_answers_every_query_over_cell_tables(url_with_cell: str) -> None:
-    with connect_sync(place(url_with_cell, None, FAR)) as far:
+    with _planning(place(url_with_cell, None, FAR)) as far:
         planned = 0
         for file, query in list_cell_queries():
             try:
@@ -109,7 +110,7 @@ def test_a_writer_can_prepare_its_statements(url_with_cell: str) -> None:
 @pytest.mark.parametrize("side", Side)
 def test_each_side_has_the_same_rights_in_every_cell(url_with_cell: str, side: Side) -> None:
     as_side = AS[side](url_with_cell)
-    with connect_sync(as_side) as default, connect_sync(place(as_side, None, FAR)) as far:
+    with _planning(as_side) as default, _planning(place(as_side, None, FAR)) as far:
         allowed = 0
         for file, query in list_cell_queries():
             is_allowed = _may_run(default, query)
@@ -202,8 +203,21 @@ def _may_run(connection: psycopg.Connection, query: Query) -> bool:
     return True
 
 
+@contextmanager
+def _planning(url: str) -> Iterator[psycopg.Connection]:
+    """A connection whose plans are generic and have all partitions."""
+    with connect_sync(url) as connection:
+        connection.execute("set plan_cache_mode = force_generic_plan")
+        connection.execute("set enable_partition_pruning = off")
+        yield connection
+
+
 def _plan(connection: psycopg.Connection, query: Query) -> None:
     if query.text.lower().startswith(("lock ", "set ")):
         return
-    with connection.transaction(force_rollback=True):
-        explain(connection, query.text)
+    numbered = number_parameters(query.text)
+    highest = max(map(int, re.findall(r"\$(\d+)", numbered)), default=0)
+    nulls = f"({', '.join(['null'] * highest)})" if highest else ""
+    # What is prepared outlives a refusal.
+    steps = "deallocate all", f"prepare planned as {numbered}", f"explain execute planned{nulls}"
+    connection.execute("; ".join(steps).encode())
