@@ -141,7 +141,7 @@ EXTENDED: Final = {
 QUICK: Final = (
     # One journey for each site.
     "tests/browser/test_wallet.py::test_a_customer_sees_money_arrive_and_decides_who_may_take_it",
-    "tests/browser/test_console_orders.py::test_two_people_approve_a_large_withdrawal_and_watch_it_being_paid_and_told",
+    "tests/browser/test_two_people.py::test_a_higher_limit_is_proposed_at_a_desk_and_accepted_on_a_phone",
 )
 """The beginnings of ids of tests that belong to `make test` all the same."""
 
