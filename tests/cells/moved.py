@@ -35,7 +35,7 @@ from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 BY: Final = Auditor("cli:test", "terminal")
 ROOMY: Final = Timing(budget_s=20.0, retry_s=0.05)
 """A busy machine is no fault."""
-PAUSE_S: Final = 0.005
+PAUSE_S: Final = 0.02
 """Between two requests of a client. Without it the load would take both processors from what moves."""
 _numbers = itertools.count(1)
 
