@@ -10,7 +10,7 @@ from merchant_wallet.web import brand_colours as colours
 from merchant_wallet.web.brand_colours import DARK_SURFACES, LIGHT_SURFACES, OUTLINE, TEXT, contrast
 from merchant_wallet.web.static import STATIC_DIR
 
-ALL = ["#" + "".join(parts) for parts in itertools.product(("00", "33", "66", "99", "cc", "ff"), repeat=3)]
+ALL = ["#" + "".join(parts) for parts in itertools.product(("00", "40", "80", "c0", "ff"), repeat=3)]
 BASE = Path(STATIC_DIR / "base.css").read_text()
 
 

@@ -22,6 +22,8 @@ SITES = ("web", "wallet_site", "console", "notifications")
 TRANSLATED_MODULES = ("pins", "pin_rules", "profile", "controls")
 """Modules of `sub_users` whose sentences the wallet page translates."""
 
+has_marks = re.compile(r"\bN?_\(").search
+"""Whether a module marks texts. Others are not parsed."""
 find_placeholders = re.compile(r"\{(\w*)\}").findall
 
 
@@ -33,14 +35,15 @@ def texts_of_template(path: Path) -> Iterator[str]:
         yield str(texts[0])
 
 
-def nodes_of(path: Path) -> Iterator[ast.AST]:
+def nodes_of(code: str) -> Iterator[ast.AST]:
     """Every syntax node of a module."""
-    return ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return ast.walk(ast.parse(code))
 
 
 def texts_of_module(path: Path) -> Iterator[str]:
     """The texts that a module marks with `N_`."""
-    for node in nodes_of(path):
+    code = path.read_text(encoding="utf-8")
+    for node in nodes_of(code) if has_marks(code) else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("N_", "_"):
             yield ast.literal_eval(node.args[0])
 
@@ -84,7 +87,7 @@ def test_no_chinese_is_left_over() -> None:
         node.value
         for path, code in modules.items()
         if any(beginning in code for beginning in beginnings)
-        for node in nodes_of(path)
+        for node in nodes_of(code)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     left = [text for text in unmarked if text not in said]
