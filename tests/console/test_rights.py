@@ -137,15 +137,28 @@ class Scene:
         return re.sub(r"\{([^}]+)\}", lambda place: str(places[place[1]]), path)
 
 
-@pytest.fixture
-def scene(platform: Platform, people: People) -> Scene:
-    """The records that the routes name."""
+def make_scene(platform: Platform, people: People) -> Scene:
+    """The records, and an entry of the audit log."""
     found = Scene(platform, people)
-    # So that the audit log has an entry.
     answer = people.signed_in("operator").post(
         f"/console/merchants/{found.shop.merchant_id}/status", {"status": "active"}
     )
     assert answer.status_code == 303
+    return found
+
+
+@pytest.fixture
+def scene(platform: Platform, people: People) -> Scene:
+    """The records that the routes name."""
+    return make_scene(platform, people)
+
+
+@pytest.fixture(scope="module")
+def unchanged(platform: Platform) -> Scene:
+    """The same for all tests that change nothing."""
+    people = People(platform)
+    found = make_scene(platform, people)
+    people.leave()
     return found
 
 
@@ -207,26 +220,27 @@ def test_each_role_is_let_in_where_its_rights_reach(
 
 
 def test_a_merchants_user_is_not_told_that_another_merchant_exists(
-    platform: Platform, people: People, scene: Scene
+    platform: Platform, people: People, unchanged: Scene
 ) -> None:
     own = platform.open_merchant()
     person = people.signed_in("merchant", own.merchant_id)
     for page in PAGES:
         if "merchant_id" not in page.path:
             continue
-        theirs = scene.fill(page.path, scene.shop)
+        theirs = unchanged.fill(page.path, unchanged.shop)
         nobodys = re.sub(r"/(\d+)", "/987654321", theirs, count=1)
         for path in (theirs, nobodys):
             assert ask(person, page, path) == 404, f"{name(page)} {path}"
 
 
 def test_who_is_not_signed_in_is_sent_to_sign_in_and_nothing_happens(
-    platform: Platform, people: People, scene: Scene
+    platform: Platform, people: People, unchanged: Scene
 ) -> None:
     before = platform.rows("select count(*) from audit_entry")
+    stranger = people.stranger()
     for page in PAGES:
-        stranger = people.stranger()
-        path = scene.fill(page.path, scene.shop)
+        stranger.http.cookies.clear()
+        path = unchanged.fill(page.path, unchanged.shop)
         answer = stranger.get(path) if page.method == "GET" else stranger.http.post(path, data={"csrf": ""})
         assert answer.status_code == 303, f"{name(page)}: {answer.status_code}"
         assert answer.headers["location"].startswith(SIGN_IN), name(page)
@@ -240,13 +254,15 @@ def test_who_is_not_signed_in_is_sent_to_sign_in_and_nothing_happens(
     assert platform.rows("select count(*) from audit_entry") == before
 
 
-def test_a_form_that_is_not_our_own_changes_nothing(platform: Platform, people: People, scene: Scene) -> None:
+def test_a_form_that_is_not_our_own_changes_nothing(
+    platform: Platform, people: People, unchanged: Scene
+) -> None:
     owner, thief = people.signed_in("owner"), people.signed_in("owner")
     before = platform.rows("select count(*) from audit_entry")
     tokens = ("", "0" * 64, "x" * 64, thief.token())
     origins = ({"sec-fetch-site": "cross-site"}, {"origin": "https://elsewhere.example"})
     for number, page in enumerate(page for page in PAGES if page.method == "POST"):
-        path = scene.fill(page.path, scene.shop)
+        path = unchanged.fill(page.path, unchanged.shop)
         # One form is sent in every wrong way, each other one in two of them.
         for token in tokens if number == 0 else [tokens[number % len(tokens)]]:
             answer = owner.http.post(path, data={"csrf": token})
@@ -257,10 +273,10 @@ def test_a_form_that_is_not_our_own_changes_nothing(platform: Platform, people: 
     assert platform.rows("select count(*) from audit_entry") == before
 
 
-def test_an_auditor_is_shown_no_form_that_changes_a_merchant(people: People, scene: Scene) -> None:
+def test_an_auditor_is_shown_no_form_that_changes_a_merchant(people: People, unchanged: Scene) -> None:
     auditor, operator = people.signed_in("auditor"), people.signed_in("operator")
-    for path in ("", "/settings", "/rates", f"/users/{scene.user['userId']}"):
-        url = f"/console/merchants/{scene.shop.merchant_id}{path}"
+    for path in ("", "/settings", "/rates", f"/users/{unchanged.user['userId']}"):
+        url = f"/console/merchants/{unchanged.shop.merchant_id}{path}"
         forms = re.findall(r'<form[^>]* method="post" action="(/[^"]*)"', auditor.page(url))
         assert set(forms) == {"/console/sign-out", "/look"}, url
         assert _buttons(operator.page(url)) - _buttons(auditor.page(url)), url
