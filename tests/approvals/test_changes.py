@@ -132,6 +132,18 @@ def test_what_one_proposes_another_carries_out_with_its_audit_entry(database_url
             "reason": "they moved",
         }
         assert (asked.actor, asked.action, asked.at_ms) == ("operator:ann", "merchant.rename.propose", 1000)
+        assert asked.before == {"name": "Shop"}
+        assert asked.after == {"name": "Bazaar", "proposalNo": proposed.proposal_no, "reason": "they moved"}
+
+    run_story(database_url, story)
+
+
+def test_a_decision_by_a_clock_that_is_behind_is_of_the_moment_of_the_proposal(database_url: str) -> None:
+    async def story(scene: ChangeScene) -> None:
+        first, second = [(await scene.propose(name)).proposal_no for name in ("Bazaar", "Market")]
+        no = await changes.refuse(scene.conn, second, "not now", person=BOB, at_ms=999)
+        done = await scene.accept(RENAME, first, person=BOB, at_ms=999)
+        assert (no.decided_ms, done.change.state, done.change.decided_ms) == (1000, "accepted", 1000)
 
     run_story(database_url, story)
 

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from merchant_wallet.audit import checkpoints
+from merchant_wallet.audit import verify as verification
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner, write_audit_checkpoint
 from merchant_wallet.audit.records import (
     AuditEntry,
@@ -278,6 +279,17 @@ async def test_a_head_that_says_something_else_shows(conn: Connection) -> None:
     assert "the last hash" in report.violation.text
     await conn.execute("delete from audit_head")
     assert (await verify(conn)).violation is not None
+
+
+@pytest.mark.parametrize("page_rows", [1, 2, 3, 4, 5])
+async def test_a_log_is_verified_in_pages_of_any_size(
+    conn: Connection, monkeypatch: pytest.MonkeyPatch, page_rows: int
+) -> None:
+    monkeypatch.setattr(verification, "PAGE_ROWS", page_rows)
+    # It also verifies the log before the change.
+    report = await tampered(conn, "update audit_entry set actor = 'operator:eve' where audit_no = 3")
+    assert report.violation is not None
+    assert (report.violation.audit_no, report.entries) == (3, 2)
 
 
 async def test_an_empty_log_is_sound(conn: Connection) -> None:

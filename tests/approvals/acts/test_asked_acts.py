@@ -69,9 +69,27 @@ class Scene:
         assert found is not None
         return found
 
+    async def claim_of(self, act: AskedAct) -> tuple[Any, ...] | None:
+        """The newest claim of an act, until when it holds, and the progress."""
+        statement = "select fence, claimed_until_ms, progress from asked_act where act_no = %s"
+        return await (await self.web.execute(statement, [act.act_no])).fetchone()
+
     async def log(self) -> list[tuple[str, str]]:
         """Who did what, the oldest first."""
         return [(entry.actor, entry.action) for entry in reversed(await list_entries(self.web))]
+
+
+class Pausing:
+    """Acts that are under way until they may end."""
+
+    def __init__(self) -> None:
+        self.running: list[Running] = []
+        self.may_end = asyncio.Event()
+
+    async def perform(self, running: Running) -> Outcome:
+        self.running.append(running)
+        await self.may_end.wait()
+        return Outcome({}, {})
 
 
 Scenario = Callable[[Scene], Awaitable[None]]
@@ -190,6 +208,29 @@ def test_who_has_an_old_claim_ends_nothing(in_scene: InScene) -> None:
         ended = await scene.show(act.act_no)
         assert (ended.result, ended.fence, scene.done) == ({"moved": 3}, 2, [act.act_no])
         assert await scene.log() == [("operator:ann", "sweep.run.asked"), ("worker", "sweep.run")]
+
+    in_scene(scenario)
+
+
+def test_who_has_an_old_claim_neither_keeps_it_nor_says_how_far_the_act_is(in_scene: InScene) -> None:
+    async def scenario(scene: Scene) -> None:
+        act, slow = (await scene.ask()).act, Pausing()
+        first, second = scene.worker(slow.perform), scene.worker(slow.perform)
+        await first.begin_waiting()
+        scene.now_ms += 2 * MINUTE_MS
+        await second.begin_waiting()
+        claimed = await scene.claim_of(act)
+        scene.now_ms += MINUTE_MS
+        slow.running[0].report("surveying", 9, 12)
+        # The first worker ends by itself, since it has lost the act.
+        ending = asyncio.create_task(first.finish_under_way())
+        while not ending.done():
+            assert await scene.claim_of(act) == claimed
+        slow.may_end.set()
+        await second.finish_under_way()
+        for worker in (first, second):
+            await worker.close()
+        assert (await scene.show(act.act_no)).state == "done"
 
     in_scene(scenario)
 
