@@ -14,6 +14,7 @@ from merchant_wallet.chains.protocol import Blocked, ChainAway, Payout, Transfer
 from merchant_wallet.custody.cold import store
 from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED, TO_COLD, TO_HOT
 from merchant_wallet.custody.cold.signatures import SignatureRefused, read_answer
+from merchant_wallet.custody.cold.store import NewTransfer
 
 if TYPE_CHECKING:
     from tests.cold.conftest import InScene
@@ -187,12 +188,17 @@ def test_a_transfer_made_elsewhere_is_recorded_only_if_the_nodes_show_exactly_it
         await chain.broadcast(made.raw)
         moved.settle()
         assert (await scene.finish(worker, number)).step == "done"
-        # The same transaction is not recorded twice, and another amount is not it.
+        # The same transaction is not recorded twice. Another amount or another sender is not it.
         assert await scene.rows("select count(*) from cold_transfer") == [(1,)]
-        await scene.rows("delete from cold_transfer")
-        wrong = await scene.begin(UNITS - USDT, TO_COLD, RECORDED, tx_hash=made.tx_hash)
-        ended = await scene.finish(worker, wrong)
-        assert (ended.step, "moved 700 from" in str(ended.cause)) == ("failed", True)
+        for units, sender in ((UNITS - USDT, moved.hot), (UNITS, b"Z" * 20)):
+            await scene.rows("delete from cold_transfer")
+            wrong = NewTransfer(
+                moved.chain, TO_COLD, RECORDED, sender, COLD, units, made.tx_hash, None, "ann"
+            )
+            number = await store.open_transfer(scene.connection, wrong, scene.clock())
+            assert number is not None
+            ended = await scene.finish(worker, number)
+            assert (ended.step, "moved 700 from" in str(ended.cause)) == ("failed", True)
 
     in_scene(scenario)
 
@@ -211,6 +217,22 @@ def test_a_person_gives_up_what_is_not_signed(in_scene: "InScene") -> None:
         assert (await scene.shown(number)).step == "signed"
         assert not await store.ask_drop(scene.connection, await scene.shown(number), "operator:bob")
         assert (await scene.finish(worker, number)).step == "done"
+
+    in_scene(scenario)
+
+
+def test_a_signature_of_what_was_given_up_meanwhile_is_not_taken(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        number, worker = await scene.begin(UNITS, TO_COLD, ELSEWHERE), scene.worker()
+        await scene.turn(worker)
+        waiting = await scene.shown(number)
+        key = PrivateKey(HOT_KEYS[scene.moved.chain])
+        signed = read_answer(waiting, await scene.sign_elsewhere(number, key))
+        assert await store.ask_drop(scene.connection, waiting, "operator:bob")
+        assert not await store.take_signature(scene.connection, waiting, signed, scene.clock())
+        assert (await scene.finish(worker, number)).step == "dropped"
+        assert await scene.rows("select * from cold_signed") == []
+        assert scene.moved.balance(COLD) == 0
 
     in_scene(scenario)
 

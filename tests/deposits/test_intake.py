@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 from tests.deposits.conftest import (
+    CAFE,
     COIN,
     MINIMUM,
     SHOP,
@@ -132,6 +133,64 @@ def test_a_cell_that_begins_late_takes_in_what_home_already_has(in_each_layout: 
         await read_final(scene, chain, 3)
         await take_in_all(scene)
         assert (await credit(scene), await count_untaken(scene)) == (1, 0)
+
+    in_each_layout(scenario)
+
+
+def test_transfers_to_a_closed_book_are_offered_until_it_is_open_again(in_each_layout: InScene) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        await read_final(scene, chain, 0)
+        await take_in(scene)
+        chain.mine((address("ulla"), 5 * COIN))
+        chain.mine((address("otto"), 3 * COIN))
+        received = [*list_received(chain, 1, 1), *list_received(chain, 2, 2, CAFE)]
+        await scene.rows("update book set is_open = false where merchant_id = %s", CAFE)
+        await read_final(scene, chain, 2, received)
+        await take_in_all(scene)
+        assert (await credit(scene), await count_untaken(scene)) == (1, 1)
+        await scene.rows("update book set is_open = true where merchant_id = %s", CAFE)
+        await take_in_all(scene)
+        assert (await credit(scene), await count_untaken(scene)) == (1, 0)
+        assert (await scene.balances(CAFE))["otto"] == 3 * COIN
+        await scene.expect_sound()
+
+    in_each_layout(scenario)
+
+
+def test_a_transfer_that_left_the_chain_before_its_cell_took_it_in_is_no_deposit(
+    in_each_layout: InScene,
+) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        (gone,) = chain.mine((address("ulla"), 5 * COIN))
+        chain.mine(blocks=2)
+        await read_final(scene, chain, 3)
+        # The blocks are read again, and do not have it. Only then the cell begins.
+        await rewind(scene, chain.blocks[0])
+        await read_final(scene, chain, 3, [])
+        await take_in_all(scene)
+        assert (await credit(scene), await scene.status_of(gone)) == (0, "nothing")
+
+    in_each_layout(scenario)
+
+
+def test_a_transfer_that_came_again_in_another_block_meanwhile_is_not_marked_as_taken(
+    in_each_layout: InScene,
+) -> None:
+    async def scenario(scene: DepositScene) -> None:
+        chain = FakeChainReader()
+        await read_final(scene, chain, 0)
+        chain.mine((address("ulla"), 5 * COIN))
+        await read_final(scene, chain, 1)
+        offered = list_received(chain, 1, 1)
+        again = [change(one.transfer, "ulla", "0xother") for one in offered]
+        await rewind(scene, chain.blocks[0])
+        await read_final(scene, chain, 1, again)
+        await chain_store.mark_taken(scene.home, CHAIN, offered, START_MS)
+        assert await count_untaken(scene) == 1
+        await chain_store.mark_taken(scene.home, CHAIN, again, START_MS)
+        assert await count_untaken(scene) == 0
 
     in_each_layout(scenario)
 

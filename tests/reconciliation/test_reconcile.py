@@ -139,6 +139,12 @@ def test_what_leaves_without_an_order_calls_for_an_operator_until_it_is_recorded
         assert (line["kind"], line["effect"], compared["unexplained"]) == ("unknown out", "-3", "0")
         assert line["movements"][0]["txHash"] == tx_hash
         assert compared["sound"] is False
+        # What is recorded in the other direction does not explain it.
+        await scene.record("IN", 3 * COIN, tx_hash)
+        assert [line["kind"] for line in (await scene.compare())["lines"]] == ["unknown out"]
+        await scene.deposits.rows(
+            "delete from treasury_movement where direction = 'IN' and tx_hash = %s", tx_hash
+        )
         await scene.record("OUT", 3 * COIN, tx_hash)
         compared = await scene.compare()
         assert (compared["sound"], compared["lines"], compared["treasury"]) == (True, [], "97")
