@@ -8,7 +8,7 @@ from tests.crash.shop import ALICE, COIN, open_shop, run
 
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.book.commands import Adjust, Command, WithdrawFees
-from merchant_wallet.book.outcomes import REFERENCE_TAKEN, Adjusted
+from merchant_wallet.book.outcomes import ORDER_ID_TAKEN, REFERENCE_TAKEN, Adjusted
 from merchant_wallet.book.rules.operators import BAD_REFERENCE, NO_REASON, NOTHING_TO_MOVE
 from merchant_wallet.book.writer import Writer
 
@@ -16,11 +16,13 @@ OPENING = "merchant:KFB 100; merchant:USDT 100; anna 100; fees:KFB 7"
 CREDIT = Adjust(KFB, units("5"), "deposit", "cli:ann", None, "bank 4711")
 COINS = msgspec.structs.replace(CREDIT, currency=USDT)
 UNIT = msgspec.structs.replace(CREDIT, signed_units=1)
+OF_ANNA = msgspec.structs.replace(CREDIT, ext_user_id="anna")
+TAKEN_FROM_ANNA = msgspec.structs.replace(OF_ANNA, signed_units=-units("5"))
 FEES = WithdrawFees(KFB, units("2"), "to treasury", "cli:ann", "bank 4711")
 ALL_FEES = msgspec.structs.replace(FEES, amount_units=None)
 
 
-@pytest.mark.parametrize("command", [CREDIT, UNIT, FEES, ALL_FEES])
+@pytest.mark.parametrize("command", [CREDIT, UNIT, OF_ANNA, TAKEN_FROM_ANNA, FEES, ALL_FEES])
 def test_a_reference_that_is_said_twice_moves_once_and_says_so(command: Command) -> None:
     ledger = given(OPENING)
     first = ledger.ask(command)
@@ -68,6 +70,27 @@ def test_the_same_reference_with_other_values_is_refused(first: Command, second:
     ledger = given(OPENING)
     assert isinstance(ledger.ask(first), Adjusted)
     expect(ledger, second, REFERENCE_TAKEN)
+
+
+PROPOSED = msgspec.structs.replace(CREDIT, name="proposal-7", proposed_by="operator:bob")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        msgspec.structs.replace(PROPOSED, actor="cli:eve"),
+        msgspec.structs.replace(PROPOSED, proposed_by="operator:eve"),
+        msgspec.structs.replace(PROPOSED, reason="another deposit"),
+        msgspec.structs.replace(PROPOSED, signed_units=-units("5")),
+    ],
+    ids=["actor", "proposer", "reason", "direction"],
+)
+def test_what_two_people_decided_is_repeated_by_exactly_the_same(other: Adjust) -> None:
+    ledger = given(OPENING)
+    first = ledger.ask(PROPOSED)
+    assert isinstance(first, Adjusted)
+    assert ledger.ask(PROPOSED) == msgspec.structs.replace(first, repeated=True)
+    expect(ledger, other, ORDER_ID_TAKEN)
 
 
 def test_another_reference_moves_again() -> None:
