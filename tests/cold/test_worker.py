@@ -195,9 +195,9 @@ def test_a_transfer_made_elsewhere_is_recorded_only_if_the_nodes_show_exactly_it
             wrong = NewTransfer(
                 moved.chain, TO_COLD, RECORDED, sender, COLD, units, made.tx_hash, None, "ann"
             )
-            number = await store.open_transfer(scene.connection, wrong, scene.clock())
-            assert number is not None
-            ended = await scene.finish(worker, number)
+            opened = await store.open_transfer(scene.connection, wrong, scene.clock())
+            assert opened is not None
+            ended = await scene.finish(worker, opened)
             assert (ended.step, "moved 700 from" in str(ended.cause)) == ("failed", True)
 
     in_scene(scenario)
