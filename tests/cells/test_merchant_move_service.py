@@ -110,6 +110,8 @@ def test_orders_callbacks_deposits_and_settings_go_on(
     )
 
     move(shop, "far")
+    # On a busy machine the deposit may have been credited before.
+    left = platform.rows("select count(*) from deposit_credit")
     let_arrive(platform, alice["address"], 7 * COIN)
     keyring = platform.base.keyring
     platform.operate(
@@ -137,6 +139,6 @@ def test_orders_callbacks_deposits_and_settings_go_on(
         lambda: read_far(layout, "select name from merchant") == [("Moved shop",)], "the settings are carried"
     )
     # Nothing was done in the old copy.
-    assert platform.rows("select count(*) from deposit_credit") == [(0,)]
+    assert platform.rows("select count(*) from deposit_credit") == left
     assert platform.rows("select is_open from book") == [(False,)]
     verify(platform, layout, shop.merchant_id)
