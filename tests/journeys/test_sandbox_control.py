@@ -207,6 +207,19 @@ def test_an_order_that_waits_for_approval_is_taken_to_a_status(shop: Shop) -> No
     require_sound(shop)
 
 
+def test_an_order_advances_though_the_payers_clock_is_a_moment_ahead(shop: Shop) -> None:
+    order = order_to(shop, PROCESSING)
+
+    def put_ahead() -> bool:
+        statement = """
+            update sandbox_transfer set accepted_ms = accepted_ms + 500, final_ms = final_ms + 500
+             where tx_hash in (select tx_hash from payout_signed where order_id = %s) returning tx_hash"""
+        return shop.platform.rows(statement, int(order["orderId"])) != []
+
+    wait_until(put_ahead, "its transfer is sent")
+    assert act(shop, "advance", orderId=order["orderId"])["txnStatus"] == "2"
+
+
 def test_an_order_advances_step_by_step(shop: Shop) -> None:
     order = order_to(shop, PROCESSING)
     wait_for(shop, order, "1")

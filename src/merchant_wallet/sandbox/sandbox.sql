@@ -51,7 +51,8 @@ select merchant_id from merchant where merchant_id = any(%(merchant_ids)s::bigin
 
 -- name: end_transfer
 -- Lets an order's transfer become final now, in this way, unless it is final already.
-update sandbox_transfer set final_ms = %(now_ms)s::bigint, verdict = %(verdict)s::text
+-- Another process has accepted it, whose clock may be ahead.
+update sandbox_transfer set final_ms = greatest(%(now_ms)s::bigint, accepted_ms), verdict = %(verdict)s::text
  where final_ms > %(now_ms)s::bigint
    and tx_hash in (select s.tx_hash from payout_signed s
                     where s.merchant_id = %(merchant_id)s::bigint and s.order_id = %(order_id)s::bigint)
