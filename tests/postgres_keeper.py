@@ -37,14 +37,18 @@ OVERRIDES = {
 # The default of 4096 makes each connection wait 5 ms for the proof of its password. PostgreSQL 15 lacks this
 # setting.
 QUICK_PASSWORDS = {"scram_iterations": "1"}
+# The files lie in memory, where processes that read for others cost more than they save. PostgreSQL 17 lacks
+# this setting.
+QUICK_READS = {"io_method": "sync"}
 
 
 def keep(root: Path, programs: Path | None) -> None:
     """Start, write the URL, wait for the last user, stop, remove everything."""
-    quick = QUICK_PASSWORDS
+    quick = {**QUICK_PASSWORDS, **QUICK_READS}
     if programs:
         other_postgres.replace_wheel(programs)
-        quick = QUICK_PASSWORDS if other_postgres.read_version(programs) > 15 else {}
+        version = other_postgres.read_version(programs)
+        quick = {**(QUICK_PASSWORDS if version > 15 else {}), **(QUICK_READS if version > 17 else {})}
     running = postgres.start(root / "data", print, overrides={**OVERRIDES, **quick})
     Path(parse_qs(urlsplit(running.url).query)["host"][0]).chmod(0o711)
     _hash_password_again(running.url)
