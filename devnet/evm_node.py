@@ -17,12 +17,13 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import cache
 from http.client import HTTPConnection
 from types import TracebackType
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 from devnet.programs import FOLDER, find_anvil
 
@@ -38,6 +39,14 @@ _DEATH_SIGNAL: Final = 1
 
 class NodeError(Exception):
     """The development node refused a call or could not be started."""
+
+
+def post(url: str, question: Mapping[str, object]) -> Any:
+    """A node's answer to a JSON-RPC question."""
+    # Not urllib or httpx, which take several times the processor time. A kept connection would need a lock.
+    with closing(HTTPConnection(urlsplit(url).netloc, timeout=CALL_TIMEOUT_S)) as connection:
+        connection.request("POST", "/", json.dumps(question).encode(), {"content-type": "application/json"})
+        return json.load(connection.getresponse())
 
 
 class EvmDevnet:
@@ -78,8 +87,7 @@ class EvmDevnet:
         )
         self.pid = self._process.pid
         self._ids = itertools.count(1)
-        self._port = self._read_port()
-        self.url = f"http://127.0.0.1:{self._port}"
+        self.url = f"http://127.0.0.1:{self._read_port()}"
         # Its further output is read and dropped. Otherwise it would stop when the pipe is full.
         self._drainer = threading.Thread(target=self._drain, daemon=True)
         self._drainer.start()
@@ -120,11 +128,7 @@ class EvmDevnet:
     def ask(self, method: str, *params: object) -> Any:
         """The result of a JSON-RPC call. Raises NodeError."""
         question = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
-        # Not urllib: it makes an opener for each call, which costs more than the call.
-        with closing(HTTPConnection("127.0.0.1", self._port, timeout=CALL_TIMEOUT_S)) as connection:
-            body = json.dumps(question).encode()
-            connection.request("POST", "/", body, {"content-type": "application/json"})
-            said = json.load(connection.getresponse())
+        said = post(self.url, question)
         if "error" in said:
             raise NodeError(f"{method}: {said['error'].get('message')}")
         return said["result"]

@@ -8,15 +8,12 @@ it.
 """
 
 import hashlib
-import json
 import threading
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, field
-from http.client import HTTPConnection
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any
 
+from devnet.evm_node import post
 from devnet.tron_wire import CALL, Refused, WireTransaction, read_transaction, signer_of
 from merchant_wallet.base.addresses import keccak256, to_tron
 
@@ -28,7 +25,6 @@ BANDWIDTH_SUN = 1_000
 TRANSFER_ENERGY = 64_285
 NEW_HOLDER_ENERGY = 130_285
 VIEW_ENERGY = 1_000
-TIMEOUT_S: Final = 30.0
 
 _MAX_LIFETIME_MS = 24 * 3600 * 1000
 _REFERABLE_BLOCKS = 65_536
@@ -46,22 +42,15 @@ class Evm:
     """JSON-RPC to the EVM node that runs the contracts. It impersonates every account."""
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self._host, self._port = parts.hostname or "", parts.port
+        self._url = url
 
     def ask(self, method: str, *params: object) -> Any:
         """One request. Raises EvmRefused."""
         question = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        answer = json.loads(self._post(json.dumps(question).encode()))
+        answer = post(self._url, question)
         if "error" in answer:
             raise EvmRefused(str(answer["error"]))
         return answer["result"]
-
-    def _post(self, body: bytes) -> bytes:
-        # A kept connection would need a lock, and httpx three times the processor time.
-        with closing(HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)) as connection:
-            connection.request("POST", "/", body, {"content-type": "application/json"})
-            return connection.getresponse().read()
 
     def send(self, sender: bytes, to: bytes | None, call_data: bytes) -> str:
         """Put a transaction into the next block. Returns its hash."""

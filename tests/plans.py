@@ -40,13 +40,17 @@ def explain(connection: psycopg.Connection, text: str, *, verbose: bool = False)
 
 def explain_prepared(connection: psycopg.Connection, name: str, text: str, *, verbose: bool = False) -> Plan:
     """The plan of a prepared statement. `text` tells how many parameters it has."""
-    highest = max(map(int, re.findall(r"\$(\d+)", text)), default=0)
-    nulls = f"({', '.join(['null'] * highest)})" if highest else ""
-    statement = f"explain (verbose {verbose}, format json) execute {name}{nulls}"
+    statement = f"explain (verbose {verbose}, format json) {execute_with_nulls(name, text)}"
     row = connection.execute(statement.encode()).fetchone()
     assert row is not None
     plan: Plan = row[0][0]["Plan"]
     return plan
+
+
+def execute_with_nulls(name: str, text: str) -> str:
+    """The statement that executes a prepared `text`, with a null for each parameter."""
+    highest = max(map(int, re.findall(r"\$(\d+)", text)), default=0)
+    return f"execute {name}({', '.join(['null'] * highest)})" if highest else f"execute {name}"
 
 
 def list_nodes(plan: Plan) -> Iterator[Plan]:

@@ -98,7 +98,7 @@ def test_orders_callbacks_deposits_and_settings_go_on(
 ) -> None:
     layout = cells_of_both_kinds
     taken_up = shop.client.do(CREATE, **withdrawal("1", notifyUrl=endpoint.url))
-    wait_until(lambda: query(shop, taken_up)["txnStatus"] in "12", "the payer has taken the order up")
+    wait_until(lambda: query(shop, taken_up)["txnStatus"] in ("1", "2"), "the payer has taken the order up")
     waiting = shop.client.do(CREATE, **withdrawal("2", notifyUrl=endpoint.url))
     used = sign(shop, DEBIT, **debit("before", "10"))
     assert shop.client.post(f"/merchant/{DEBIT}", used).code == 200

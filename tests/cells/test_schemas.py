@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from tests.cells.test_borders import list_cell_queries
 from tests.conftest import FAR
-from tests.plans import number_parameters
+from tests.plans import execute_with_nulls, number_parameters
 from tests.postgres.test_grants import AS
 
 from merchant_wallet.base.db import Query, connect_sync, place
@@ -216,8 +216,10 @@ def _plan(connection: psycopg.Connection, query: Query) -> None:
     if query.text.lower().startswith(("lock ", "set ")):
         return
     numbered = number_parameters(query.text)
-    highest = max(map(int, re.findall(r"\$(\d+)", numbered)), default=0)
-    nulls = f"({', '.join(['null'] * highest)})" if highest else ""
     # What is prepared outlives a refusal.
-    steps = "deallocate all", f"prepare planned as {numbered}", f"explain execute planned{nulls}"
+    steps = (
+        "deallocate all",
+        f"prepare planned as {numbered}",
+        f"explain {execute_with_nulls('planned', numbered)}",
+    )
     connection.execute("; ".join(steps).encode())

@@ -3,36 +3,20 @@
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.withdrawals.fake_chains import TronLikeFake
+from tests.withdrawals.test_outdated_figures import COIN, WALLET, hold, note_funds
 
 from merchant_wallet.chains.protocol import SignedTransfer
 from merchant_wallet.custody.cold import store as cold
 from merchant_wallet.custody.cold import wallets
 from merchant_wallet.custody.cold.limits import SIGNER, TO_COLD
-from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet, record_chain_state
-from merchant_wallet.withdrawals.payouts import Claim, Reservation, claim, queue_new
+from merchant_wallet.withdrawals.hot_wallet_store import WalletMoved, open_wallet
+from merchant_wallet.withdrawals.payouts import Reservation
 from merchant_wallet.withdrawals.reservations import Shortage, Wanted, reserve
 
 if TYPE_CHECKING:
     from tests.withdrawals.conftest import InShop, Shop
 
-COIN = 1_000_000
-TRON = "TJRyWwFs9wTFGZg3JbrVriFbNfCug5tDeC"
-WALLET = TronLikeFake.wallet
 OTHER, COLD = bytes(range(80, 100)), bytes(range(100, 120))
-
-
-async def note_funds(shop: "Shop", funds_units: int, ended: int) -> None:
-    """The chain's answer about the wallet, asked for after so many reservations had ended."""
-    await record_chain_state(
-        shop.connection,
-        "TRC20",
-        WALLET,
-        ended_payouts=ended,
-        funds_units=funds_units,
-        nonce=None,
-        now_ms=shop.clock.now_ms,
-    )
 
 
 async def sign_for_cold(shop: "Shop", amount_units: int) -> cold.ColdTransfer:
@@ -47,17 +31,6 @@ async def sign_for_cold(shop: "Shop", amount_units: int) -> cold.ColdTransfer:
     signed = SignedTransfer(b"signed", "its hash")
     await cold.store_signed(shop.connection, moved, signed, attempt_no=1, now_ms=shop.clock.now_ms)
     return moved
-
-
-async def hold(shop: "Shop") -> Claim:
-    """A claim on a new order."""
-    order, now_ms = await shop.order(address=TRON), shop.clock.now_ms
-    await queue_new(shop.connection, shop.connection)
-    held = await claim(
-        shop.connection, (1001, order.order_id), claimed_by="test", now_ms=now_ms, until_ms=now_ms + 60_000
-    )
-    assert held is not None
-    return held
 
 
 def test_a_transfer_to_the_cold_wallet_counts_until_the_balance_was_asked_for_after_its_end(

@@ -71,6 +71,19 @@ def test_a_wallet_full_of_money_is_not_said_to_lack_it(
     in_shop(scenario)
 
 
+async def note_funds(shop: "Shop", funds_units: int, ended: int) -> None:
+    """The chain's answer about the wallet, asked for after so many reservations had ended."""
+    await record_chain_state(
+        shop.connection,
+        "TRC20",
+        WALLET,
+        ended_payouts=ended,
+        funds_units=funds_units,
+        nonce=None,
+        now_ms=shop.clock.now_ms,
+    )
+
+
 async def hold(shop: "Shop") -> Claim:
     """A claim on a new order, whose hot wallet is stored."""
     order = await shop.order(address=TRON)
@@ -131,15 +144,7 @@ def test_an_answer_to_an_older_request_for_the_balance_replaces_no_newer_one(in_
         await shop.rows("update hot_wallet set ended_payouts = 2")
         kept = []
         for ended, funds_units in [(2, 50 * COIN), (1, 90 * COIN), (2, 40 * COIN)]:
-            await record_chain_state(
-                shop.connection,
-                "TRC20",
-                WALLET,
-                ended_payouts=ended,
-                funds_units=funds_units,
-                nonce=None,
-                now_ms=shop.clock.now_ms,
-            )
+            await note_funds(shop, funds_units, ended)
             kept += await shop.rows("select funds, funds_ended_payouts from hot_wallet")
         assert kept == [(50 * COIN, 2), (50 * COIN, 2), (40 * COIN, 2)]
 
