@@ -14,6 +14,8 @@ TIMEOUT_S: Final = 120.0
 """How long a test waits at most for something that must happen."""
 FIRST_PAUSE_S: Final = 0.005
 LONGEST_PAUSE_S: Final = 0.1
+BLOCKED_BY: Final = "select 1 from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
+"""A query: whether a session waits for a lock of the one with this process id."""
 
 Result = TypeVar("Result")
 

@@ -17,7 +17,7 @@ from tests.cells.moved import TwoClusters, open_clusters
 from tests.cli.conftest import Wallet
 from tests.journeys.conftest import Shop, running
 from tests.journeys.orders import credit, debit
-from tests.waits import wait_until
+from tests.waits import BLOCKED_BY, wait_until
 
 from merchant_wallet.base.db import connect_sync, place, strip_identity
 from merchant_wallet.merchants.cells import moving
@@ -203,7 +203,7 @@ def held_copy(url: str) -> Iterator[Callable[[], bool]]:
         locker.execute("lock table east.posting in access exclusive mode")
 
         def stands() -> bool:
-            return other.execute("select from pg_locks where not granted").fetchone() is not None
+            return other.execute(BLOCKED_BY, [locker.info.backend_pid]).fetchone() is not None
 
         yield stands
         locker.rollback()

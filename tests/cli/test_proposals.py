@@ -7,6 +7,7 @@ from typing import Any, LiteralString
 import pytest
 from tests.cli.conftest import Wallet
 from tests.cli.test_deposits import hold, watch_only
+from tests.waits import BLOCKED_BY
 
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.cli import second_person, session
@@ -261,12 +262,11 @@ def test_what_somebody_took_away_meanwhile_is_given_back_by_two(
     made = wallet.ask("operator", "create", "eve", "--role", "operator", *WHY)
     terminal.of("bob").run("proposals", "accept", made["proposalNo"])
     terminal.of("root")
-    waiting: LiteralString = "select 1 from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
     with connect_sync(wallet.url) as other, ThreadPoolExecutor(1) as late:
         with other.transaction():
             other.execute(meanwhile)
             answer = late.submit(wallet.ask, "operator", *command, *WHY)
             with connect_sync(wallet.url) as watcher:
-                while watcher.execute(waiting, [other.info.backend_pid]).fetchone() is None:
+                while watcher.execute(BLOCKED_BY, [other.info.backend_pid]).fetchone() is None:
                     assert not answer.done()
         assert answer.result()["kind"].startswith("operator.")

@@ -10,13 +10,13 @@ import httpx
 import pytest
 from tests.console.conftest import People
 from tests.journeys.conftest import Platform, Shop
+from tests.waits import BLOCKED_BY
 
 from merchant_wallet.base import db
 
 pytestmark = pytest.mark.usefixtures("time_passes")
 
 CLOCK_MS = 1_790_000_000_000
-WAITING: LiteralString = "select 1 from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
 
 
 def overtake(
@@ -29,7 +29,7 @@ def overtake(
                 other.execute(statement, {"number": number})
             answer = late.submit(act)
             # Asked on another connection: within a transaction `pg_stat_activity` does not change.
-            while not platform.rows(WAITING, other.info.backend_pid):
+            while not platform.rows(BLOCKED_BY, other.info.backend_pid):
                 assert not answer.done()
         assert answer.result().status_code == 303
 

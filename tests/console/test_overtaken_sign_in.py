@@ -1,11 +1,11 @@
 """Signing in while another operator resets the password or the authenticator."""
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import LiteralString
 
 import pytest
 from tests.console.conftest import SIGN_IN, People, csrf_of
 from tests.journeys.conftest import Platform
+from tests.waits import BLOCKED_BY
 
 from merchant_wallet.base import db
 from merchant_wallet.operators.passwords import hash_password
@@ -29,8 +29,7 @@ def test_a_code_typed_while_an_owner_resets_the_sign_in_begins_it_again(
             # Counting the attempt has to wait: the session is read already, the second factor not judged yet.
             other.execute("lock table operator_failure in access exclusive mode")
             answer = late.submit(mei.http.post, f"{SIGN_IN}/code", data=form)
-            waiting: LiteralString = "select 1 from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
-            while not platform.rows(waiting, other.info.backend_pid):
+            while not platform.rows(BLOCKED_BY, other.info.backend_pid):
                 assert not answer.done()
             other.execute("delete from operator_session where operator_id = %s", [number])
             other.execute("delete from operator_recovery_code where operator_id = %s", [number])
@@ -58,8 +57,7 @@ def test_a_password_that_is_reset_while_it_is_judged_leads_no_further(
             # The password is right, and opening the session has to wait.
             other.execute("select 1 from operator where operator_id = %s for update", [number])
             answer = late.submit(mei.http.post, SIGN_IN, data=form)
-            waiting: LiteralString = "select 1 from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
-            while not platform.rows(waiting, other.info.backend_pid):
+            while not platform.rows(BLOCKED_BY, other.info.backend_pid):
                 assert not answer.done()
             other.execute(
                 "update operator set password_hash = %s, totp_sealed = null, totp_confirmed_ms = null,"
@@ -82,8 +80,7 @@ def test_recovery_codes_asked_for_while_an_owner_resets_the_sign_in_are_not_made
         with other.transaction():
             other.execute("select 1 from operator where operator_id = %s for update", [number])
             answer = late.submit(mei.post, "/console/account/recovery-codes", {"password": mei.password})
-            waiting: LiteralString = "select 1 from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
-            while not platform.rows(waiting, other.info.backend_pid):
+            while not platform.rows(BLOCKED_BY, other.info.backend_pid):
                 assert not answer.done()
             other.execute("delete from operator_session where operator_id = %s", [number])
             other.execute("delete from operator_recovery_code where operator_id = %s", [number])

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.console.conftest import PASSWORD, SIGN_IN, ConsoleUser, People, csrf_of, read_text, secret_of
 from tests.journeys.conftest import Clock, Platform
+from tests.waits import BLOCKED_BY
 
 from merchant_wallet.base import db
 from merchant_wallet.console.passwords import SENTENCES
@@ -97,8 +98,7 @@ def test_setting_up_what_another_browser_has_just_set_up_begins_again(
         with other.transaction():
             other.execute(f"select from operator {mine} for update", [newcomer.operator.operator_id])
             answer = late.submit(newcomer.http.post, f"{SIGN_IN}/enrol", data=form)
-            waiting = "select 1 from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))"
-            while other.execute(waiting).fetchone() is None:
+            while other.execute(BLOCKED_BY, [other.info.backend_pid]).fetchone() is None:
                 assert not answer.done()
             other.execute(
                 f"update operator set totp_confirmed_ms = 1, totp_last_step = 1 {mine}",

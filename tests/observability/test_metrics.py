@@ -44,6 +44,10 @@ BOOK = (
     # So many orders, deposits and callbacks have every status.
     .replace("generate_series(1, 8000)", "generate_series(1, 400)")
 )
+ADVISORY_LOCKS = (
+    "from pg_locks join pg_database on oid = database"
+    " where locktype = 'advisory' and datname = current_database()"
+)
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 
 LABELS = {line.name: line.labels for line in METRICS}
@@ -390,9 +394,7 @@ def test_of_all_processes_one_shows_the_platform_and_another_takes_over(database
         pages += [await metrics.render() for metrics in (third, first)]
         # A killed process loses its session, and the turn with it.
         async with await connect(database_url) as admin:
-            await admin.execute(
-                b"select pg_terminate_backend(pid, 5000) from pg_locks where locktype = 'advisory'"
-            )
+            await admin.execute(f"select pg_terminate_backend(pid, 5000) {ADVISORY_LOCKS}".encode())
         await asyncio.sleep(CACHE_S)
         pages += [await metrics.render() for metrics in (second, third)]
         for metrics in (first, second, third):
@@ -423,7 +425,7 @@ def test_a_process_that_is_not_scraped_any_more_leaves_the_platform_to_another(
             held: list[object] = [True]
             while held:
                 await asyncio.sleep(0.02)
-                cursor = await admin.execute(b"select 1 from pg_locks where locktype = 'advisory'")
+                cursor = await admin.execute(f"select 1 {ADVISORY_LOCKS}".encode())
                 held = list(await cursor.fetchall())
         page = read_page(await second.render())
         await second.close()
