@@ -1,7 +1,7 @@
 """What holds for a book with any commands in any batches: pure rules with a ledger in memory.
 
-Drawing a history takes ten times as long as trying it, so the properties share the same ones. As extended
-tests they draw their own, and a failure becomes as small as possible.
+Drawing a history takes ten times as long as trying it, so the properties share the same ones. An extended
+test draws others for all of them, and a failure becomes as small as possible.
 """
 
 from collections import Counter
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from functools import cache
 from random import Random
+from typing import Final
 
 import msgspec
 import pytest
@@ -44,7 +45,7 @@ from merchant_wallet.book.rules.withdrawals import FAILED, PAID, PENDING, PROCES
 from merchant_wallet.book.state import DAY_MS
 
 Check = Callable[[History, Random], None]
-Way = Callable[[Check], None]
+PROPERTIES: Final[list[Check]] = []
 
 
 @cache
@@ -67,19 +68,29 @@ def shared(check: Check) -> None:
             raise
 
 
-def own(check: Check) -> None:
-    """Try a property with histories of its own."""
-    settings(max_examples=100, derandomize=True, database=None)(given(histories(), st.randoms())(check))()
-
-
-def for_any_history(check: Check) -> Callable[[Way], None]:
+def for_any_history(check: Check) -> Callable[[], None]:
     """A test of what holds for any history."""
+    PROPERTIES.append(check)
 
-    @pytest.mark.parametrize("way", [shared, pytest.param(own, marks=pytest.mark.extended)])
-    def test(way: Way) -> None:
-        way(check)
+    def test() -> None:
+        shared(check)
 
     return test
+
+
+@pytest.mark.extended
+def test_every_property_holds_for_other_histories() -> None:
+    @settings(max_examples=150, derandomize=True, database=None)
+    @given(histories(), st.randoms())
+    def check_all(history: History, random: Random) -> None:
+        for check in PROPERTIES:
+            try:
+                check(history, random)
+            except Exception as error:
+                error.add_note(check.__name__)
+                raise
+
+    check_all()
 
 
 def run(ledger: Ledger, batches: Batches) -> list[Outcome]:
