@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 from tests.echo_server import PATH, Client, EchoServer, post, run_server, until
+from tests.rows import each_row
 
 from merchant_wallet.api.connection import MAX_DISCARDED_BYTES, MAX_HEAD_BYTES, MAX_PIPELINED
 from merchant_wallet.api.dependencies import OperationRequest
@@ -126,7 +127,7 @@ async def _send_all(client: Client, raw: bytes) -> None:
         return
 
 
-@pytest.mark.parametrize(
+@each_row(
     "raw",
     [
         b"POST /merchant/echo HTTP/1.1\r\nContent-Length: many\r\n\r\n",

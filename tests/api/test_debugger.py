@@ -3,9 +3,9 @@
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from merchant_wallet.api.debugger import (
     FORM,
@@ -90,7 +90,7 @@ def test_sign_itself_is_never_part_of_it() -> None:
     assert diagnose(PATH, with_fields(sign="a" * 32), HMAC).string_to_sign == OURS
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "found"),
     [
         ('{"a":null,"b":""}', ["absent", "absent"]),
@@ -124,7 +124,7 @@ def test_what_is_notable_about_a_body(body: str, found: list[str]) -> None:
     assert kinds(diagnose(PATH, body, HMAC)) == found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "text", "found"),
     [
         ("a=x%20y&b=1", f"{PATH}\na=x y\nb=1", []),
@@ -147,7 +147,7 @@ def test_a_body_that_cannot_be_read_has_no_string_to_sign() -> None:
     assert kinds(diagnose(PATH, "a", HMAC, content_type="text/plain")) == ["body"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "kind", "right"),
     [
         ("/merchant/getMerchantBalance/", "path-nearly", PATH),
@@ -170,12 +170,12 @@ def test_a_wrong_path_is_named_with_the_right_one(path: str, kind: str, right: s
         assert found.string_to_sign == OURS
 
 
-@pytest.mark.parametrize("path", PATHS)
+@each_row("path", PATHS)
 def test_the_eight_paths_are_right(path: str) -> None:
     assert kinds(diagnose(path, BODY, HMAC)) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given_sign", "method", "found"),
     [
         ("a" * 32, HMAC, []),
@@ -199,7 +199,7 @@ def test_a_missing_signature_is_said() -> None:
     assert [finding.kind for finding in diagnose(PATH, BODY, HMAC).findings] == ["sign-missing"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         (OURS, ["equal"]),
@@ -233,7 +233,7 @@ def test_why_their_string_differs(text: str, found: list[str]) -> None:
     assert theirs(text) == found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "text", "found"),
     [
         ({"amount": "1.0"}, signed(amount="1"), ["number-text"]),
@@ -253,7 +253,7 @@ def test_why_a_field_of_theirs_differs(fields: dict[str, Any], text: str, found:
     assert theirs(text, with_fields(**fields)) == found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("&".join(LINES), ["equal"]),
@@ -276,7 +276,7 @@ def test_a_sentence_names_field_and_both_texts_and_shows_long_ones_cut() -> None
     assert len(found.findings[-1].sentence) < 300
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ours", "other", "difference"),
     [
         ("abc", "abc", None),
@@ -309,7 +309,7 @@ def test_a_difference_is_where_the_texts_part(ours: str, other: str) -> None:
     assert (found.line, found.column) == (len(lines), len(lines[-1]) + 1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("character", "name"),
     [
         ("\r", "U+000D carriage return"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.api.test_debugger import BODY, FIELDS, LINES, OURS, PATH, SECRET, kinds, with_fields
+from tests.rows import each_row
 
 from merchant_wallet.api.debugger import NOTE, SENTENCES, WRONG, diagnose
 from merchant_wallet.base.signing import (
@@ -53,7 +54,7 @@ SIGNS: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given_sign", "kind"), SIGNS)
+@each_row(("given_sign", "kind"), SIGNS)
 def test_the_way_a_signature_was_made_is_found(given_sign: str, kind: str) -> None:
     found = diagnose(PATH, BODY, HMAC, their_sign=given_sign, secrets=[SECRET, OLDER])
     assert found.findings[-1].kind == kind
@@ -61,7 +62,7 @@ def test_the_way_a_signature_was_made_is_found(given_sign: str, kind: str) -> No
     assert in_body.findings == found.findings
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given_sign", "kind"),
     [
         (sign(MD5, SECRET, PATH, FIELDS), "matches"),
@@ -97,7 +98,7 @@ def test_without_a_secret_nothing_is_said_of_how_a_signature_was_made() -> None:
     assert kinds(diagnose(PATH, BODY, HMAC, their_sign=sign(HMAC, SECRET, PATH, FIELDS))) == []
 
 
-@pytest.mark.parametrize(("given_sign", "kind"), SIGNS)
+@each_row(("given_sign", "kind"), SIGNS)
 def test_nothing_that_is_found_holds_a_secret_or_a_signature_of_ours(given_sign: str, kind: str) -> None:
     found = diagnose(PATH, BODY, HMAC, their_text=OURS, their_sign=given_sign, secrets=[SECRET, OLDER])
     shown = repr(found) + "".join(finding.sentence for finding in found.findings)

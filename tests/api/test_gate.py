@@ -2,14 +2,14 @@
 
 from ipaddress import ip_network
 
-import pytest
+from tests.rows import each_row
 
 from merchant_wallet.base.source_addresses import MAX_HOPS, find_source
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("::1/128"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("peer", "forwarded", "source"),
     [
         ("192.0.2.1", ["203.0.113.9"], "192.0.2.1"),

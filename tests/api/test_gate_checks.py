@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.merchants.test_records import but
+from tests.rows import each_row
 
 from merchant_wallet.api.gate import Caller, Gate, refuse_callback, require_app_key, unknown_app_key
 from merchant_wallet.api.operations.balances import GET_BALANCE
@@ -75,8 +76,8 @@ def test_a_signed_request_gives_the_caller_and_the_secret_that_matched() -> None
     assert "older-secret" not in repr(older)
 
 
-@pytest.mark.parametrize("method", ["HMAC", "MD5"])
-@pytest.mark.parametrize(
+@each_row("method", ["HMAC", "MD5"])
+@each_row(
     "sent",
     [
         {"secret": "another-secret"},
@@ -104,7 +105,7 @@ def test_a_sandbox_shows_what_it_signed_and_a_live_service_does_not(method: str)
     assert refusal(merchant, sent, make_gate(sandbox=False)).payload is None
 
 
-@pytest.mark.parametrize("cut", [0, 1, 20, 31])
+@each_row("cut", [0, 1, 20, 31])
 def test_a_signature_that_is_cut_short_is_none(cut: int) -> None:
     whole = signing.sign(
         "HMAC", "newer-secret", PATH, {"appKey": "mk_shop", "timestamp": str(NOW_MS), "nonceStr": "n1"}
@@ -113,7 +114,7 @@ def test_a_signature_that_is_cut_short_is_none(cut: int) -> None:
     assert code == (FIELD_INVALID if cut == 0 else SIGNATURE_MISMATCH)
 
 
-@pytest.mark.parametrize("skew_ms", [-300_000, -1, 0, 1, 300_000])
+@each_row("skew_ms", [-300_000, -1, 0, 1, 300_000])
 def test_a_timestamp_within_the_tolerance_is_fresh(skew_ms: int) -> None:
     assert make_gate().authenticate(SHOP, PATH, signed(timestamp=NOW_MS + skew_ms), HERE).nonce == "n1"
 
@@ -135,12 +136,12 @@ def test_a_timestamp_of_ten_digits_is_in_seconds_and_one_of_eleven_in_millisecon
     assert make_gate(ended).authenticate(SHOP, PATH, signed(timestamp=9_999_999_999), HERE).nonce == "n1"
 
 
-@pytest.mark.parametrize("nonce", ["a", "A-z_09", "x" * 32])
+@each_row("nonce", ["a", "A-z_09", "x" * 32])
 def test_a_nonce_of_the_form_passes(nonce: str) -> None:
     assert make_gate().authenticate(SHOP, PATH, signed(nonceStr=nonce), HERE).nonce == nonce
 
 
-@pytest.mark.parametrize("nonce", [None, "", "x" * 33, "a b", "a.b", "é", "１"])
+@each_row("nonce", [None, "", "x" * 33, "a b", "a.b", "é", "１"])
 def test_any_other_nonce_is_malformed(nonce: str | None) -> None:
     found = refusal(SHOP, fields(nonceStr=nonce, sign="0" * 32))
     assert (found.code, "nonceStr" in found.msg) == (FIELD_INVALID, True)
@@ -181,12 +182,12 @@ def test_what_belongs_to_callbacks_is_refused_and_nothing_else_is() -> None:
     assert (found.code, found.msg) == (FIELD_INVALID, "eventId: belongs to callbacks")
 
 
-@pytest.mark.parametrize("key", ["!", "~", "x" * 20])
+@each_row("key", ["!", "~", "x" * 20])
 def test_an_app_key_is_printable_ascii(key: str) -> None:
     assert require_app_key(fields(appKey=key)) == key
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "msg"),
     [
         (None, "appKey is required"),
@@ -304,7 +305,7 @@ def test_what_is_no_failed_authentication_does_not_count() -> None:
     assert gate.note(mismatch, HERE) is mismatch
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "address"),
     [
         ("192.0.2.1", ip_address("192.0.2.1")),

@@ -7,6 +7,7 @@ from ipaddress import IPv4Network
 
 import pytest
 from tests.echo_server import PATH, Client, EchoServer, post, run_server, until
+from tests.rows import each_row
 
 from merchant_wallet.api.connection import MAX_HEAD_BYTES, MAX_UNFINISHED_BYTES
 from merchant_wallet.api.endpoint import BODY_TIMEOUT_S
@@ -123,7 +124,7 @@ def test_what_is_no_request_is_answered_with_an_envelope_too(raw: bytes) -> None
     run_server(scenario)
 
 
-@pytest.mark.parametrize("method", ["post", "FOO", "M-SEARCHER"])
+@each_row("method", ["post", "FOO", "M-SEARCHER"])
 def test_a_method_that_nobody_knows_is_another_method_all_the_same(method: str) -> None:
     async def scenario(server: EchoServer) -> None:
         client = await server.connect()

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from ipaddress import ip_network
 from typing import Any, cast
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.echo_server import PATH, EchoEndpoint, make_dependencies, post
+from tests.rows import each_row
 
 from merchant_wallet.api.admission import Admission, PageProtocol
 from merchant_wallet.api.connection import ListenerState
@@ -136,14 +136,14 @@ def test_the_same_head_with_a_body_of_the_same_length_is_found() -> None:
     assert heads.find(START + b"BODY") == (HEAD, b"BODY")
 
 
-@pytest.mark.parametrize("data", [b"", START, START + b"bod", START + b"bodys", b"x" + START + b"body"])
+@each_row("data", [b"", START, START + b"bod", START + b"bodys", b"x" + START + b"body"])
 def test_other_bytes_are_not_found(data: bytes) -> None:
     heads = KnownHeads()
     heads.add(START + b"body", HEAD, 4)
     assert heads.find(data) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "body_bytes"),
     [
         (START + b"body" + START + b"body", 4),

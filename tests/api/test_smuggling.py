@@ -4,6 +4,7 @@ import json
 
 import pytest
 from tests.echo_server import PATH, Client, EchoServer, post, run_server
+from tests.rows import each_row
 
 from merchant_wallet.api.framing import FramingUnclear, check_framing
 
@@ -80,8 +81,8 @@ async def is_refused(client: Client) -> bool:
     return status == 400 and headers["connection"] == "close" and await client.is_closed()
 
 
-@pytest.mark.parametrize("what", UNCLEAR)
-@pytest.mark.parametrize("path", PATHS)
+@each_row("what", UNCLEAR)
+@each_row("path", PATHS)
 def test_an_unclear_request_is_refused_and_what_follows_is_not_read(path: str, what: str) -> None:
     async def scenario(server: EchoServer) -> None:
         client = await server.connect()
@@ -105,8 +106,8 @@ def test_a_clear_request_is_answered_and_the_next_one_too(path: str, what: str) 
     run_server(scenario)
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("version", ["0.9", "1.2", "2.0", "3.0"])
+@each_row("path", PATHS)
+@each_row("version", ["0.9", "1.2", "2.0", "3.0"])
 def test_other_versions_are_refused(path: str, version: str) -> None:
     async def scenario(server: EchoServer) -> None:
         client = await server.connect()
@@ -133,7 +134,7 @@ def test_http_1_0_has_neither_chunks_nor_must_it_name_a_host(path: str) -> None:
     run_server(scenario)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("version", "host_count", "codings"),
     [("1.1", 1, []), ("1.0", 0, []), ("1.0", 1, []), ("1.1", 1, [b"chunked"]), ("1.1", 1, [b" Chunked\t"])],
 )
@@ -141,7 +142,7 @@ def test_clear_framing(version: str, host_count: int, codings: list[bytes]) -> N
     check_framing(version, host_count, codings)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("version", "host_count", "codings"),
     [
         ("1.1", 0, []),

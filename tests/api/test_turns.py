@@ -5,6 +5,7 @@ from typing import cast
 
 import pytest
 from tests.echo_server import HOST, EchoServer, KnownMerchants, post, run_server, until
+from tests.rows import each_row
 
 from merchant_wallet.api.turns import SHARED, find_turn
 from merchant_wallet.merchants.cache import MerchantCache
@@ -16,7 +17,7 @@ SOURCE = "192.0.2.1"
 KNOWN = cast(MerchantCache, KnownMerchants(KEY))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         b'{"appKey":"%b","timestamp":1}',
@@ -30,7 +31,7 @@ def test_a_known_merchants_turns_are_taken_by_its_sources(body: bytes) -> None:
     assert find_turn(body % KEY.encode(), "192.0.2.2", KNOWN) == (KEY, "192.0.2.2")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         b"",

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from merchant_wallet.api.wire import (
     MAX_BODY_BYTES,
@@ -47,7 +48,7 @@ def refusal_of(act: Callable[[], object]) -> Refusal:
 # --- content type and length ---
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content_type",
     [
         "application/json",
@@ -67,7 +68,7 @@ def test_a_form_may_name_its_charset() -> None:
     assert parse_body(FORM + "; charset=UTF-8", b"a=1") == {"a": "1"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content_type",
     [
         *(None, "", "text/plain", "application/jsonx", "application/xml", "multipart/form-data; boundary=x"),
@@ -98,7 +99,7 @@ def test_strings_are_decoded_and_keep_the_order_sent() -> None:
     assert list(fields.items()) == [("b", "ü\U0001f600"), ("a", 'x/y"z')]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "literal",
     ["12.50", "0", "-0", "1e2", "1E+2", "0.10", "1763712000000", "1" * 5000, "123456789012345678.10"],
 )
@@ -110,7 +111,7 @@ def test_null_and_the_empty_text_are_absent_and_zero_is_not() -> None:
     assert parse_json('{"a":null,"b":"","c":0,"d":"0","e":" "}') == {"c": "0", "d": "0", "e": " "}
 
 
-@pytest.mark.parametrize("value", ["true", "false", "[]", "{}", '["x"]', '{"x":1}', "[[[]]]"])
+@each_row("value", ["true", "false", "[]", "{}", '["x"]', '{"x":1}', "[[[]]]"])
 def test_a_boolean_array_or_object_is_kept_as_the_marker(value: str) -> None:
     assert parse_json(f'{{"a":{value},"b":"1"}}') == {"a": NON_SCALAR, "b": "1"}
 
@@ -119,7 +120,7 @@ def test_an_empty_object_has_no_fields() -> None:
     assert parse_json(" \r\n\t{ } ") == {}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         *(b"", b" ", b"[]", b'"a"', b"1", b"null", b"true", b"{", b'{"a":1', b'{"a":1}x', b'{"a":1}{"b":2}'),
@@ -148,7 +149,7 @@ def test_what_is_not_one_json_object_in_utf_8_is_40000(body: bytes) -> None:
     assert refusal_of(lambda: parse_json(body)).code == 40000
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         '{"a":"1","a":"1"}',
@@ -164,7 +165,7 @@ def test_a_repeated_key_is_refused_at_any_depth(body: str) -> None:
     assert (refusal.code, refusal.msg) == (40000, "the body names a field twice")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         '{"a":"\\ud800"}',
@@ -186,17 +187,15 @@ def test_deep_nesting_is_refused_and_not_a_fault(opening: bytes) -> None:
     assert refusal_of(lambda: parse_json(body)).code == 40000
 
 
-@pytest.mark.parametrize(
-    "name", ["", " ", "a b", "a-b", "a.b", "a=b", "ü", "a\\n", "a\\u0000", "\\uff41", "x" * 65, "a[]"]
-)
-@pytest.mark.parametrize("value", ['"1"', "null"])
+@each_row("name", ["", " ", "a b", "a-b", "a.b", "a=b", "ü", "a\\n", "a\\u0000", "\\uff41", "x" * 65, "a[]"])
+@each_row("value", ['"1"', "null"])
 def test_a_name_outside_its_characters_or_length_is_40000(name: str, value: str) -> None:
     refusal = refusal_of(lambda: parse_json(f'{{"ok":"1","{name}":{value}}}'))
     assert refusal.code == 40000
     assert "field names" in refusal.msg
 
 
-@pytest.mark.parametrize("name", ["x" * 64, "_", "0", "a_B9"])
+@each_row("name", ["x" * 64, "_", "0", "a_B9"])
 def test_a_name_of_1_to_64_word_characters_is_fine(name: str) -> None:
     assert parse_json(f'{{"{name}":"1"}}') == {name: "1"}
 
@@ -225,7 +224,7 @@ def test_every_form_of_texts_is_read_back(sent: dict[str, str]) -> None:
     assert parse_body(FORM, urlencode(sent).encode()) == {name: text for name, text in sent.items() if text}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "fields"),
     [
         (b"", {}),
@@ -242,7 +241,7 @@ def test_a_form_is_decoded_once(body: bytes, fields: Fields) -> None:
     assert parse_body(FORM, body) == fields
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         *(
@@ -285,9 +284,7 @@ def test_a_field_that_cannot_be_signed_is_named() -> None:
     assert (refusal.code, refusal.msg) == (40001, "zz must be a string or a number")
 
 
-@pytest.mark.parametrize(
-    "body", [b'{"a":"1\\n2"}', b'{"a":"\\u0000"}', b'{"a":"\\u007f"}', '{"a":"\x85"}'.encode()]
-)
+@each_row("body", [b'{"a":"1\\n2"}', b'{"a":"\\u0000"}', b'{"a":"\\u007f"}', '{"a":"\x85"}'.encode()])
 def test_a_control_character_in_any_field_is_refused_before_signing(body: bytes) -> None:
     refusal = refusal_of(lambda: read_signed_texts(parse_json(body)))
     assert (refusal.code, refusal.msg) == (40001, "a must not contain control characters")
@@ -301,7 +298,7 @@ def test_a_required_field_is_given_as_sent() -> None:
     assert require({"a": " x "}, "a", 3) == " x "
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "rule"),
     [
         ({}, "a is required"),
@@ -325,14 +322,12 @@ def test_an_optional_field_may_be_absent_but_not_wrong() -> None:
     assert refusal_of(lambda: optional({"a": "1234"}, "a", 3)).code == 40001
 
 
-@pytest.mark.parametrize("text", ["0", "7", "1763712000000", "9" * 20])
+@each_row("text", ["0", "7", "1763712000000", "9" * 20])
 def test_a_long_is_read_from_its_digits(text: str) -> None:
     assert require_long({"a": text}, "a") == int(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["01", "-1", "+1", "1.0", "1e3", " 1", "1\n", "x", "\u0661", "9" * 21, "1_0"]
-)
+@each_row("text", ["01", "-1", "+1", "1.0", "1e3", " 1", "1\n", "x", "\u0661", "9" * 21, "1_0"])
 def test_a_long_of_any_other_form_is_refused(text: str) -> None:
     refusal = refusal_of(lambda: require_long({"a": text}, "a"))
     assert refusal.code == 40001

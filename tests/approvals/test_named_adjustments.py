@@ -1,10 +1,10 @@
 """A named adjustment is made once, and its name stands for it for ever."""
 
 import msgspec
-import pytest
 from tests.book.accounting import expect, given, units
 from tests.book.ledger import submit
 from tests.crash.shop import ALICE, COIN, FUNDS, open_shop, run
+from tests.rows import each_row
 
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.book.commands import Adjust
@@ -47,7 +47,7 @@ def test_the_name_is_found_within_the_same_batch_too() -> None:
     assert [entry.kind for entry in ledger.entries].count("adjust") == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "change",
     [
         {"signed_units": units("5") + 1},

@@ -1,9 +1,9 @@
 """The rules for a withdrawal above the second limit: two different people, both before the deadline."""
 
 import msgspec
-import pytest
 from tests.book.accounting import WITHDRAWAL, expect, given, order_of, units, withdraw
 from tests.book.ledger import START_MS, Ledger
+from tests.rows import each_row
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.commands import (
@@ -55,7 +55,7 @@ def counts(order: Withdrawal) -> tuple[int, int]:
     return count_given_approvals(order), count_needed_approvals(order)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "last", "has_moment", "needs", "fault"),
     [
         (None, None, False, 2, None),
@@ -112,7 +112,7 @@ def test_a_second_person_lets_it_be_paid() -> None:
     expect(ledger, TakeUp(order_id), {"status": PROCESSING}, now_ms=LAST_MS)
 
 
-@pytest.mark.parametrize("again", [ANN, "operator:Ann", "cli:ann", "ann"])
+@each_row("again", [ANN, "operator:Ann", "cli:ann", "ann"])
 def test_the_same_person_is_refused_at_the_terminal_and_in_the_console(again: str) -> None:
     ledger = given("merchant:USDT 1000")
     order_id = opened(ledger).order_id
@@ -122,7 +122,7 @@ def test_the_same_person_is_refused_at_the_terminal_and_in_the_console(again: st
     assert counts(ledger.withdrawals[order_id]) == (1, 2)
 
 
-@pytest.mark.parametrize("nobody", ["", "operator:", "operator: ", "limit"])
+@each_row("nobody", ["", "operator:", "operator: ", "limit"])
 def test_an_approval_names_a_person(nobody: str) -> None:
     ledger = given("merchant:USDT 1000")
     expect(ledger, Approve(opened(ledger).order_id, nobody), NO_PERSON)
@@ -141,7 +141,7 @@ def test_an_approval_that_does_not_count_yet_approves_nothing() -> None:
     assert find_approval_violation(order) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "fault"),
     [
         (
@@ -180,7 +180,7 @@ def test_a_third_yes_changes_nothing() -> None:
         assert ledger.ask(Approve(order_id, actor), LAST_MS + 1) == approved
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "needed"),
     [
         (large("500"), 1),

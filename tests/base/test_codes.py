@@ -1,6 +1,7 @@
 """The code table is complete and agrees with its constants. Refusals have the given values."""
 
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.base import codes
 from merchant_wallet.base.codes import CODES, Refusal, Refused, refuse
@@ -16,7 +17,7 @@ def test_the_table_holds_every_code_of_the_interface_and_no_other() -> None:
     assert set(CODES) == INTERFACE_CODES
 
 
-@pytest.mark.parametrize("code", sorted(CODES))
+@each_row("code", sorted(CODES))
 def test_every_row_is_named_after_its_constant(code: int) -> None:
     row = CODES[code]
     assert row.code == code

@@ -6,6 +6,7 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.base.config import (
     MASTER_KEY_FILE,
@@ -85,7 +86,7 @@ def test_every_setting_is_read_from_the_environment() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variable", "value", "rule"),
     [
         ("WALLET_DATABASE_URL", "mysql://db/wallet", "postgresql://"),

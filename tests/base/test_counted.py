@@ -1,11 +1,11 @@
 """A number and what it counts, in English."""
 
-import pytest
+from tests.rows import each_row
 
 from merchant_wallet.base.counted import count_of
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "said"), [(0, "0 merchants"), (1, "1 merchant"), (2, "2 merchants"), (21, "21 merchants")]
 )
 def test_one_is_a_merchant_and_any_other_number_are_merchants(number: int, said: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
+from tests.rows import each_row
 
 from merchant_wallet.base.db import (
     DatabaseReadOnly,
@@ -115,7 +116,7 @@ def test_each_test_gets_a_database_of_its_own(database_url: str, empty_database_
     assert database_url != empty_database_url
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hosts", "kept", "ports"),
     [
         ("db1,db2", "db1,db2", ","),
@@ -183,7 +184,7 @@ def test_the_user_of_an_address_is_not_used() -> None:
     assert "password" not in found
 
 
-@pytest.mark.parametrize("name", ["", "Far", "far off", "1far", "far,public", "x" * 64])
+@each_row("name", ["", "Far", "far off", "1far", "far,public", "x" * 64])
 def test_a_schema_needs_a_plain_name(name: str) -> None:
     with pytest.raises(ValueError, match="no name of a schema"):
         place("postgresql:///wallet", None, name)
@@ -257,7 +258,7 @@ def test_a_connection_whose_session_was_ended_is_seen_without_asking(database_ur
     asyncio.run(ask())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "away", "passing"),
     [
         (errors.AdminShutdown(), True, True),

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from merchant_wallet.base.ids import MAX_COUNTER, MAX_ID, MAX_RANGE, compose, counter_of, range_of
 
@@ -32,7 +33,7 @@ def test_the_largest_id_is_the_last_counter_of_the_last_range() -> None:
     assert compose(MAX_RANGE, MAX_COUNTER) == MAX_ID == 2**53 - 1
 
 
-@pytest.mark.parametrize(("range_no", "counter"), [(0, 1), (-1, 1), (2**20, 1), (1, -1), (1, 2**33)])
+@each_row(("range_no", "counter"), [(0, 1), (-1, 1), (2**20, 1), (1, -1), (1, 2**33)])
 def test_what_does_not_fit_is_refused(range_no: int, counter: int) -> None:
     with pytest.raises(ValueError, match="is not between"):
         compose(range_no, counter)

@@ -5,6 +5,7 @@ from decimal import ROUND_FLOOR, ROUND_HALF_UP, Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from merchant_wallet.base.codes import AMOUNT_OUT_OF_RANGE, FIELD_INVALID, Refused
 from merchant_wallet.base.money import (
@@ -38,7 +39,7 @@ def parse_withdrawal(text: str) -> int:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "units"),
     [
         ("0.000001", 1),
@@ -54,7 +55,7 @@ def test_a_plain_decimal_is_read_exactly(text: str, units: int) -> None:
     assert parse_transfer(text) == units
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("-1", "+1", "1e2", "1E2", "01", "00", "00.5", ".5", "5.", ".", "1.2.3", "1,5", "1 000", " 1", "1 "),
@@ -68,14 +69,14 @@ def test_any_other_form_is_refused_as_malformed(text: str) -> None:
     assert caught.value.refusal.msg.startswith("amount ")
 
 
-@pytest.mark.parametrize("text", ["0", "0.0", "100000000.000001", "100000001", "1.0000000", "0.0000001"])
+@each_row("text", ["0", "0.0", "100000000.000001", "100000001", "1.0000000", "0.0000001"])
 def test_a_transfer_outside_its_range_or_with_a_seventh_decimal_is_refused(text: str) -> None:
     with pytest.raises(Refused) as caught:
         parse_transfer(text)
     assert caught.value.refusal.code == AMOUNT_OUT_OF_RANGE
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rule"),
     [
         ("0", "amount must be between 0.01 and 100000000"),
@@ -96,7 +97,7 @@ def test_both_ends_of_the_range_are_inside_it(text: str, units: int) -> None:
     assert parse_withdrawal(text) == units
 
 
-@pytest.mark.parametrize("text", ["x" * 21, "1" * 21, "0." + "0" * 18 + "1"])
+@each_row("text", ["x" * 21, "1" * 21, "0." + "0" * 18 + "1"])
 def test_too_long_is_judged_before_form_and_range(text: str) -> None:
     with pytest.raises(Refused) as caught:
         parse_transfer(text)
@@ -110,7 +111,7 @@ def test_form_is_judged_before_decimals_and_range() -> None:
     assert caught.value.refusal.code == FIELD_INVALID
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("units", "text"),
     [
         (100_000_000, "100"),
@@ -138,7 +139,7 @@ def test_a_printed_rate_reads_back_as_itself(rate_e8: int) -> None:
     assert parse_rate(format_rate(rate_e8)) == rate_e8
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rate_e8"),
     [("1", RATE_SCALE), ("0.00000001", 1), ("7.25", 725_000_000), ("1000000", MAX_RATE_E8)],
 )
@@ -146,7 +147,7 @@ def test_a_rate_is_read_exactly(text: str, rate_e8: int) -> None:
     assert parse_rate(text) == rate_e8
 
 
-@pytest.mark.parametrize("text", ["0", "0.000000001", "1000000.00000001", "-1", "1e3", "", "1,5", "9" * 5000])
+@each_row("text", ["0", "0.000000001", "1000000.00000001", "-1", "1e3", "", "1,5", "9" * 5000])
 def test_a_rate_that_is_zero_too_fine_too_large_or_malformed_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^[^\n]{1,120}$"):
         parse_rate(text)
@@ -158,13 +159,13 @@ def test_a_fee_rate_may_be_zero_and_has_its_own_ceiling() -> None:
         parse_rate("1.1", minimum_e8=0, maximum_e8=RATE_SCALE)
 
 
-@pytest.mark.parametrize("text", ["1.0000001", "-1", "1e3", "", "9" * 5000, "4611686018427.387905"])
+@each_row("text", ["1.0000001", "-1", "1e3", "", "9" * 5000, "4611686018427.387905"])
 def test_a_typed_amount_that_cannot_be_kept_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^[^\n]{1,120}$"):
         parse_units(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("amount_units", "rate_e8", "fee"),
     [(1, 50_000_000, 1), (1, 49_999_999, 0), (3, 50_000_000, 2), (10_000_000, 100_000, 10_000), (5, 0, 0)],
 )
@@ -194,7 +195,7 @@ def test_the_longest_text_is_read_and_a_longer_one_is_malformed(text: str, code:
     assert refused.value.refusal.code == code
 
 
-@pytest.mark.parametrize(("rate_e8", "text"), [(14_000_000, "0.14"), (710_000_000, "7.1"), (10**8, "1")])
+@each_row(("rate_e8", "text"), [(14_000_000, "0.14"), (710_000_000, "7.1"), (10**8, "1")])
 def test_rates_print_as_the_shortest_plain_decimal(rate_e8: int, text: str) -> None:
     assert format_rate(rate_e8) == text
 

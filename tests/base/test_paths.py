@@ -2,16 +2,16 @@
 
 from urllib.parse import quote, unquote, urlsplit
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from merchant_wallet.base.paths import is_plain, write_location
 
 texts = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=20)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         "/",
@@ -30,7 +30,7 @@ def test_a_path_with_no_needless_escape_is_plain(path: str) -> None:
     assert is_plain(path.encode())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         *(

@@ -8,6 +8,7 @@ import pytest
 from tests.book.groups import make_batch
 from tests.book.many_books import fund, open_books
 from tests.crash.shop import run
+from tests.rows import each_row
 from tests.waits import eventually
 
 from merchant_wallet.base.clock import now_ms
@@ -63,7 +64,7 @@ def test_the_one_used_last_is_given_out_first() -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize(("kept", "closed"), [(0, ["a", "b", "c"]), (1, ["a", "b"]), (3, [])])
+@each_row(("kept", "closed"), [(0, ["a", "b", "c"]), (1, ["a", "b"]), (3, [])])
 def test_what_nobody_needs_is_closed_the_oldest_first_but_for_a_few(kept: int, closed: list[str]) -> None:
     async def scenario() -> None:
         ended: list[str] = []

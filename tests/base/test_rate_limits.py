@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from merchant_wallet.base.rate_limits import FailureLimit, TokenBuckets, subscriber_of
 
@@ -128,7 +129,7 @@ def test_a_source_is_put_off_to_the_last_nanosecond_of_its_minute() -> None:
     assert failures.blocked("a", 60.0) == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "counted"),
     [
         ("192.0.2.7", "192.0.2.7"),

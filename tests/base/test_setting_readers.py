@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-import pytest
+from tests.rows import each_row
 
 from merchant_wallet.base.setting_readers import READERS, SAME, Reader
 from merchant_wallet.base.settings import SETTINGS
@@ -59,7 +59,7 @@ def _list_files(places: tuple[str, ...]) -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("side", list(Reader))
+@each_row("side", list(Reader))
 def test_whoever_reads_a_setting_is_named(side: Reader) -> None:
     texts = [path.read_text(encoding="utf-8") for path in _list_files(SOURCES[side])]
     read = {name for text in texts for name in re.findall(r"\bsettings\.([a-z0-9_]+)\b", text)}

@@ -6,6 +6,7 @@ import hmac
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from merchant_wallet.base.signing import (
     HMAC,
@@ -82,14 +83,14 @@ def test_text_is_signed_as_utf_8() -> None:
     assert sign(HMAC, "sécret", "/p", {"name": "ü\U0001f600"}) == expected
 
 
-@pytest.mark.parametrize("length", [1, 63, 64, 65, 200])
+@each_row("length", [1, 63, 64, 65, 200])
 def test_hmac_is_that_of_the_standard_library_for_keys_of_any_length(length: int) -> None:
     secret = "k" * length
     expected = hmac.new(secret.encode(), b"/p\na=1", "sha256").hexdigest()[:32]
     assert sign(HMAC, secret, "/p", {"a": "1"}) == expected
 
 
-@pytest.mark.parametrize("count", [1, 2, 31, 32, 33, 500])
+@each_row("count", [1, 2, 31, 32, 33, 500])
 def test_any_number_of_fields_is_signed_the_same_way(count: int) -> None:
     fields = {f"n{number}": f"%s{{{number}}}" for number in range(count)}
     lines = [f"{name}={fields[name]}" for name in sorted(fields)]
@@ -100,7 +101,7 @@ def test_a_percent_sign_in_a_name_stays_as_it_is() -> None:
     assert build_string_to_sign("/p%s", {"%s": "%d", "a%(b)s": "%"}) == "/p%s\n%s=%d\na%(b)s=%"
 
 
-@pytest.mark.parametrize("given_sign", [HMAC_SIGN, HMAC_SIGN.upper(), HMAC_SIGN.title()])
+@each_row("given_sign", [HMAC_SIGN, HMAC_SIGN.upper(), HMAC_SIGN.title()])
 def test_letter_case_of_a_signature_does_not_matter(given_sign: str) -> None:
     assert verify(HMAC, [SECRET], PATH, FIELDS, given_sign) == SECRET
 
@@ -116,7 +117,7 @@ def test_while_a_secret_is_rotated_either_one_verifies_and_is_named(secrets: lis
     assert verify(HMAC, secrets, PATH, FIELDS, old_sign) == OLD_SECRET
 
 
-@pytest.mark.parametrize(
+@each_row(
     "given_sign",
     [
         "",
@@ -189,15 +190,13 @@ def test_signing_an_answer_leaves_its_fields_alone() -> None:
     assert fields == {"amount": "1"}
 
 
-@pytest.mark.parametrize("code_point", [*range(0x20), *range(0x7F, 0xA0)])
+@each_row("code_point", [*range(0x20), *range(0x7F, 0xA0)])
 def test_every_control_character_is_found_and_its_field_named(code_point: int) -> None:
     fields = {"a": "fine", "b": f"x{chr(code_point)}y", "c": "fine"}
     assert find_control_character(fields) == "b"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "plain", "ü", "\u00a0", "\u2028", "\u200d", "\U0001f469\u200d\U0001f4bb", "\ufeff"]
-)
+@each_row("text", ["", "plain", "ü", "\u00a0", "\u2028", "\u200d", "\U0001f469\u200d\U0001f4bb", "\ufeff"])
 def test_other_characters_pass_printable_or_not(text: str) -> None:
     assert find_control_character({"a": text}) is None
 
@@ -208,15 +207,13 @@ def test_a_set_without_a_found_control_character_has_one_line_per_field(fields: 
     assert build_string_to_sign("/p", fields).count("\n") == len(fields)
 
 
-@pytest.mark.parametrize("mark", ["&appKey=", "&eventId=", "&nonceStr=", "&timestamp="])
+@each_row("mark", ["&appKey=", "&eventId=", "&nonceStr=", "&timestamp="])
 def test_a_value_that_hides_a_field_from_md5_is_found(mark: str) -> None:
     assert find_hidden_field({"a": "1&b=2", "memo": f"x{mark}1{mark}2"}) == ("memo", mark)
     assert find_hidden_field({"a": mark}) == ("a", mark)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "&", "https://example.com/n?a=1&b=2", "appKey=demo", "&appkey=", "&eventId"]
-)
+@each_row("text", ["", "&", "https://example.com/n?a=1&b=2", "appKey=demo", "&appkey=", "&eventId"])
 def test_other_values_hide_none(text: str) -> None:
     assert find_hidden_field({"a": text, "b": text}) is None
 

@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.base import ids
 from merchant_wallet.base.currencies import KFB, USDT
@@ -129,7 +130,7 @@ LACKED = [
 ]
 
 
-@pytest.mark.parametrize(("command", "lacked"), LACKED, ids=lambda value: type(value).__name__)
+@each_row(("command", "lacked"), LACKED, ids=lambda value: type(value).__name__)
 def test_only_what_the_cache_lacks_is_read(command: Command, lacked: ReadSet) -> None:
     """Rates, orders, stops and deposits are never cached: other transactions change them."""
     cache = BookCache()

@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.base.currencies import KFB
 from merchant_wallet.book.chart import FIXED, name_account, parse_account
 
 
-@pytest.mark.parametrize("account", [*FIXED], ids=lambda account: account.name)
+@each_row("account", [*FIXED], ids=lambda account: account.name)
 def test_the_name_of_a_fixed_account_is_read_back(account: Any) -> None:
     assert parse_account(account.name) == (account.account_id, account.currency)
 
@@ -18,7 +19,7 @@ def test_the_name_of_a_wallet_is_read_back_with_or_without_its_currency() -> Non
     assert parse_account("subuser:60129542145") == (60129542145, None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("", "merchant", "merchant:EUR", "merchant:KFB ", "subuser", "subuser:", "subuser:x", "subuser:-5"),

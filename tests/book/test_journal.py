@@ -7,6 +7,7 @@ from hypothesis import given as draw
 from hypothesis import strategies as st
 from tests.book.accounting import given, registration, units
 from tests.book.ledger import START_MS, Ledger, check_chain, submit
+from tests.rows import each_row
 
 from merchant_wallet.base import ids
 from merchant_wallet.base.currencies import KFB, USDT
@@ -75,7 +76,7 @@ def test_two_entries_never_share_one_form(one: Content, other: Content) -> None:
     assert (encode_canonical(*one) == encode_canonical(*other)) == (one == other)
 
 
-@pytest.mark.parametrize("place", range(len(CONTENT)))
+@each_row("place", range(len(CONTENT)))
 def test_each_part_of_an_entry_changes_its_hash(place: int) -> None:
     others: Content = (1002, 6, "adjust ", "", 8, 1, " ", (Posting(11, 2, KFB, 3, -3, 4),))
     changed = list(CONTENT)
@@ -105,7 +106,7 @@ def test_a_posting_keeps_both_balances_after_it() -> None:
     assert draft.balances[MERCHANT_KFB] == units("6")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "target", "amount"),
     [
         (MERCHANT_KFB, ADJUSTMENT_KFB, 0),
@@ -125,7 +126,7 @@ def test_a_posting_that_must_never_be_changes_no_balance(source: int, target: in
     assert draft.balances == ledger.balances
 
 
-@pytest.mark.parametrize("account", FIXED, ids=lambda account: account.name)
+@each_row("account", FIXED, ids=lambda account: account.name)
 def test_an_account_pays_what_it_has_unless_it_may_go_below_zero(account: object) -> None:
     (account_id,) = (a.account_id for a in FIXED if a is account)
     draft = draft_of(Ledger())

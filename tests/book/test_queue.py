@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from merchant_wallet.book.batch import Batch, PendingCommand
 from merchant_wallet.book.commands import Adjust, Command, ReadBalances, Submission
@@ -39,7 +40,7 @@ def test_each_kind_is_served_in_the_order_it_came_money_first() -> None:
     loop.close()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("writes", "reads", "limit", "taken_writes", "taken_reads"),
     [
         (0, 600, 512, 0, 512),

@@ -1,7 +1,6 @@
 """The read set of each command. No rule may read more."""
 
 import msgspec
-import pytest
 from tests.book.accounting import (
     USERS,
     addresses,
@@ -17,6 +16,7 @@ from tests.book.accounting import (
 )
 from tests.book.ledger import Ledger
 from tests.book.rules.test_apply import every_command
+from tests.rows import each_row
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB, USDT
@@ -92,7 +92,7 @@ def test_every_command_is_listed_here() -> None:
     assert {type(command) for command, _ in NAMED} == every_command()
 
 
-@pytest.mark.parametrize(("command", "read_set"), NAMED, ids=lambda value: type(value).__name__)
+@each_row(("command", "read_set"), NAMED, ids=lambda value: type(value).__name__)
 def test_a_command_names_what_its_rule_looks_at(command: Command, read_set: ReadSet) -> None:
     assert read_set_of([Submission(command)]) == read_set
 
@@ -119,7 +119,7 @@ def waiting_for(command: Command) -> Ledger:
     return ledger
 
 
-@pytest.mark.parametrize("command", [row[0] for row in NAMED], ids=lambda command: type(command).__name__)
+@each_row("command", [row[0] for row in NAMED], ids=lambda command: type(command).__name__)
 def test_a_rule_that_succeeds_has_looked_at_nothing_that_was_not_named(command: Command) -> None:
     """What was not read is missing from the draft, so a rule that reads it fails."""
     ledger = waiting_for(command)

@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 
-import pytest
 from psycopg import AsyncConnection
 from tests.callbacks.conftest import CallbackScene, InScene
+from tests.rows import each_row
 
 from merchant_wallet.callbacks import outbox
 from merchant_wallet.callbacks.answers import Answer
@@ -38,7 +38,7 @@ def test_what_an_operator_can_do_leads_out_of_every_state_but_delivery_is_never_
     assert UNDELIVERED == (State.DUE, State.DEAD_LETTER, State.PAUSED)
 
 
-@pytest.mark.parametrize("retry_no", range(len(PAUSES_S) + 2))
+@each_row("retry_no", range(len(PAUSES_S) + 2))
 def test_an_attempt_is_repeated_until_the_schedule_ends(retry_no: int) -> None:
     last = retry_no >= len(PAUSES_S)
     failed = read_attempt(is_success=False, has_url=True, retry_no=retry_no)

@@ -6,7 +6,7 @@ import hmac
 import json
 
 import msgspec
-import pytest
+from tests.rows import each_row
 
 from merchant_wallet.base.webhooks import sign_webhook
 from merchant_wallet.callbacks.payloads import WithdrawalEvent, build_payload, is_accepted
@@ -127,7 +127,7 @@ def test_what_has_no_value_is_null_and_not_signed() -> None:
     assert fields["sign"] == digest[:32]
 
 
-@pytest.mark.parametrize("status", [2, 3, 4, 5, 6])
+@each_row("status", [2, 3, 4, 5, 6])
 def test_every_status_that_is_told_has_the_moment_it_was_reached(status: int) -> None:
     assert write(msgspec.structs.replace(PAID, status=status))["finishTime"] == PAID.at_ms
 
@@ -153,12 +153,12 @@ def test_the_webhook_signature_is_that_of_the_published_example() -> None:
     assert signature == b"v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-@pytest.mark.parametrize("answer", [b"success", b"SUCCESS", b" Success\r\n"])
+@each_row("answer", [b"success", b"SUCCESS", b" Success\r\n"])
 def test_the_word_success_in_any_case_takes_a_callback(answer: bytes) -> None:
     assert is_accepted(200, answer)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "answer"),
     [
         (200, b""),

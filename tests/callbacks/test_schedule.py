@@ -1,6 +1,6 @@
 """When a callback is repeated."""
 
-import pytest
+from tests.rows import each_row
 
 from merchant_wallet.callbacks.schedule import PAUSES_S, compute_pause_ms
 
@@ -14,7 +14,7 @@ def test_repeats_follow_the_documented_schedule() -> None:
     assert pauses == [1000 * seconds for seconds in (15, *minutes, *hours)]
 
 
-@pytest.mark.parametrize("retry_no", range(len(PAUSES_S)))
+@each_row("retry_no", range(len(PAUSES_S)))
 def test_a_pause_is_spread_by_a_tenth_to_either_side(retry_no: int) -> None:
     whole = PAUSES_S[retry_no] * 1000
     assert compute_pause_ms(retry_no, 0.0) == whole - whole // 10

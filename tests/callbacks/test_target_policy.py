@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_network
 
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.base.setting_types import Network
 from merchant_wallet.callbacks.target_policy import (
@@ -46,7 +47,7 @@ def test_a_host_header_of_an_ipv6_address_has_brackets() -> None:
     assert find(f"https://[{PUBLIC_6}]/", PUBLIC_6).host_header == f"[{PUBLIC_6}]"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     [
         "127.0.0.1",
@@ -98,7 +99,7 @@ def test_an_address_that_is_not_public_is_refused(address: str) -> None:
         find("https://shop.example/", address)
 
 
-@pytest.mark.parametrize("address", [PUBLIC, PUBLIC_6, f"::ffff:{PUBLIC}", "64:ff9b::5db8:d822", "8.8.8.8"])
+@each_row("address", [PUBLIC, PUBLIC_6, f"::ffff:{PUBLIC}", "64:ff9b::5db8:d822", "8.8.8.8"])
 def test_a_public_address_is_allowed(address: str) -> None:
     assert find("https://shop.example/", address).addresses == (address,)
 
@@ -129,7 +130,7 @@ def test_the_sandbox_allows_loopback_and_plain_http() -> None:
         find("http://shop.example/", "192.168.0.1", networks=LOOPBACK, http_allowed=True)
 
 
-@pytest.mark.parametrize("url", ["http://shop.example/", "ftp://shop.example/", "https:///n", "https://a@b/"])
+@each_row("url", ["http://shop.example/", "ftp://shop.example/", "https:///n", "https://a@b/"])
 def test_a_url_that_no_callback_goes_to_is_refused(url: str) -> None:
     with pytest.raises(Forbidden, match="form"):
         find(url, PUBLIC)
@@ -140,9 +141,7 @@ def test_a_host_without_an_address_is_refused() -> None:
         find("https://shop.example/")
 
 
-@pytest.mark.parametrize(
-    "host", ["127.1", "2130706433", "0x7f.1", "0177.0.0.1", "localhost", "[::ffff:127.0.0.1]"]
-)
+@each_row("host", ["127.1", "2130706433", "0x7f.1", "0177.0.0.1", "localhost", "[::ffff:127.0.0.1]"])
 def test_other_ways_to_write_loopback_lead_to_the_same_refusal(host: str) -> None:
     with ThreadPoolExecutor(1) as threads:
         policy = TargetPolicy(make_resolver(threads))

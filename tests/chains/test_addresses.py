@@ -5,6 +5,7 @@ import hashlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from merchant_wallet.base.addresses import (
     SANDBOX_FAILING,
@@ -57,13 +58,13 @@ def test_keccak_is_the_original_one() -> None:
 # --- EVM ---
 
 
-@pytest.mark.parametrize("text", EIP55_VECTORS)
+@each_row("text", EIP55_VECTORS)
 def test_the_vectors_of_eip_55_hold_both_ways(text: str) -> None:
     assert to_eip55(parse_evm(text)) == text
     assert parse_evm(text.lower()) == parse_evm(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         EIP55_VECTORS[0].swapcase().replace("0X", "0x"),
@@ -98,7 +99,7 @@ def test_a_known_tron_address_holds_both_ways() -> None:
     assert to_tron(bytes.fromhex(USDT_TRON_HEX)) == USDT_TRON
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         USDT_TRON[:-1] + "u",
@@ -156,7 +157,7 @@ def test_a_form_is_not_valid_on_the_other_chain() -> None:
         parse_address(TRC20, EIP55_VECTORS[0])
 
 
-@pytest.mark.parametrize("size", [0, 19, 21])
+@each_row("size", [0, 19, 21])
 def test_only_20_bytes_have_a_form(size: int) -> None:
     for write in (to_eip55, to_tron):
         with pytest.raises(ValueError, match="20 bytes"):
@@ -178,7 +179,7 @@ def test_base58check_reads_back_with_leading_zeros(payload: bytes) -> None:
     assert decode_base58check(encode_base58check(payload)) == payload
 
 
-@pytest.mark.parametrize("text", ["", "1", "111", "0", "é", "3yZe7e"])
+@each_row("text", ["", "1", "111", "0", "é", "3yZe7e"])
 def test_a_text_without_a_right_checksum_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="base58"):
         decode_base58check(text)
@@ -227,7 +228,7 @@ BIP32_VECTORS = [
 XPUB = BIP32_VECTORS[0][1][2]
 
 
-@pytest.mark.parametrize(("seed_hex", "xpubs", "numbers"), BIP32_VECTORS)
+@each_row(("seed_hex", "xpubs", "numbers"), BIP32_VECTORS)
 def test_the_vectors_of_bip32_hold(seed_hex: str, xpubs: list[str], numbers: list[int]) -> None:
     key = ExtendedPrivateKey.from_seed(bytes.fromhex(seed_hex))
     assert key.public().text() == xpubs[0]
@@ -238,7 +239,7 @@ def test_the_vectors_of_bip32_hold(seed_hex: str, xpubs: list[str], numbers: lis
             assert ExtendedPublicKey.parse(parent).child(number).text() == xpub
 
 
-@pytest.mark.parametrize("xpub", [xpub for _, xpubs, _ in BIP32_VECTORS for xpub in xpubs])
+@each_row("xpub", [xpub for _, xpubs, _ in BIP32_VECTORS for xpub in xpubs])
 def test_an_extended_public_key_reads_back_as_its_text(xpub: str) -> None:
     assert ExtendedPublicKey.parse(xpub).text() == xpub
 
@@ -279,13 +280,13 @@ def test_a_child_number_out_of_range_is_refused(number: int) -> None:
         address_of_child(XPUB, number)
 
 
-@pytest.mark.parametrize("size", [0, 15, 65])
+@each_row("size", [0, 15, 65])
 def test_a_seed_too_short_or_too_long_is_refused(size: int) -> None:
     with pytest.raises(ValueError, match="16 to 64"):
         ExtendedPrivateKey.from_seed(bytes(size))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seed", "chain", "address"),
     [
         (ABANDON, ERC20, "0x9858EfFD232B4033E47d90003D41EC34EcaEda94"),

@@ -1,11 +1,12 @@
 """Agreement on one number: two nodes give the harmless value, three give the value without one outlier."""
 
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.chains.agreement import cautious_high, cautious_low
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "low", "high"),
     [
         ([5], 5, 5),

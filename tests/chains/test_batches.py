@@ -9,6 +9,7 @@ import pytest
 from tests.chains.evm_liars import play
 from tests.chains.evm_scene import HELD, RECIPIENT, WALLET, EvmScene
 from tests.chains.node_proxy import NO_BATCHES, Forward, NodeProxy, Raw, Refusal, Silence
+from tests.rows import each_row
 
 from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.jsonrpc import CallReverted, JsonRpc, read_quantity
@@ -89,7 +90,7 @@ def test_a_simulated_call_that_reverts_is_one_of_the_answers() -> None:
     assert isinstance(second, CallReverted)
 
 
-@pytest.mark.parametrize("what", NO_ANSWERS)
+@each_row("what", NO_ANSWERS)
 def test_a_batch_with_anything_wrong_in_it_is_no_answer(what: str) -> None:
     answer, error = NO_ANSWERS[what]
     with pytest.raises(error):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from devnet.evm_node import CHAIN_ID, COIN, EvmDevnet
 from tests.late_modules import import_late
+from tests.rows import each_row
 
 from merchant_wallet.chains.evm.proof import prove
 
@@ -78,7 +79,7 @@ def test_any_changed_field_is_no_proof(kind: str, evm_node: EvmDevnet) -> None:
                 prove({**shown, name: {}})
 
 
-@pytest.mark.parametrize("shown", [None, [], "0x", {}, {"type": "0x2"}, {"type": 2}])
+@each_row("shown", [None, [], "0x", {}, {"type": "0x2"}, {"type": 2}])
 def test_garbage_is_no_proof(shown: Any) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - each has its own words.
         prove(shown)

@@ -8,6 +8,7 @@ from hexbytes import HexBytes
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.late_modules import import_late
+from tests.rows import each_row
 
 from merchant_wallet.chains.evm.transactions import (
     EvmTransaction,
@@ -137,7 +138,7 @@ def test_the_items_of_the_next_test_are_a_transaction() -> None:
     assert parse_unsigned(b"\x02" + write_list(_items())) == SAMPLE
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("place", "item"),
     [
         (0, b"\x00\x01"),
@@ -173,7 +174,7 @@ def test_another_form_is_refused(place: int, item: Item) -> None:
         parse_unsigned(unsigned)
 
 
-@pytest.mark.parametrize("raw", [b"", b"\x02", b"\x01" + encode_unsigned(SAMPLE)[1:], b"\x02\xc0"])
+@each_row("raw", [b"", b"\x02", b"\x01" + encode_unsigned(SAMPLE)[1:], b"\x02\xc0"])
 def test_other_kinds_and_lengths_are_refused(raw: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - each has its own words.
         parse_unsigned(raw)
@@ -202,7 +203,7 @@ def test_the_same_signature_with_a_high_s_is_refused() -> None:
         parse_signed(b"\x02" + write_list(fields))
 
 
-@pytest.mark.parametrize("signature", [b"", bytes(65), b"\1" * 64 + b"\2", b"\1" * 64 + b"\x1b", b"\1" * 66])
+@each_row("signature", [b"", bytes(65), b"\1" * 64 + b"\2", b"\1" * 64 + b"\x1b", b"\1" * 66])
 def test_what_is_no_signature_is_refused(signature: bytes) -> None:
     with pytest.raises(ValueError, match="signature"):
         join(encode_unsigned(SAMPLE), signature)
@@ -213,7 +214,7 @@ def test_a_transfer_call_is_read_back(recipient: bytes, units: int) -> None:
     assert parse_transfer_call(encode_transfer_call(recipient, units)) == (recipient, units)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "call",
     [
         b"",

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from devnet.evm_node import EvmDevnet
 from tests.chains.node_proxy import NodeProxy, Raw, Refusal, Silence
+from tests.rows import each_row
 from tests.waits import eventually
 
 from merchant_wallet.chains.evm.node import EvmNodes
@@ -159,7 +160,7 @@ def test_the_same_node_twice_is_one_node() -> None:
     assert len(Endpoints(["http://a/", "http://a", "https://a"])) == 2
 
 
-@pytest.mark.parametrize("urls", [[], ["ftp://a"], ["a.example"], ["http://"]])
+@each_row("urls", [[], ["ftp://a"], ["a.example"], ["http://"]])
 def test_what_is_no_node_is_refused(urls: list[str]) -> None:
     with pytest.raises(ValueError, match="node"):
         Endpoints(urls)

@@ -6,6 +6,7 @@ import traceback
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.base.addresses import (
     ExtendedPublicKey,
@@ -87,7 +88,7 @@ def test_the_accounts_derived_ahead_are_those_whose_keys_the_signer_has() -> Non
         assert address_of_child(xpub, 41) != address_of_child(derived[9][chain], 41)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source", [Source(0, 2, 0), Source(0, -1, 0), Source(-1, 0, 0), Source(2**31, 0, 0), Source(0, 0, 2**31)]
 )
 def test_a_source_without_an_address_has_no_key(source: Source) -> None:
@@ -167,14 +168,12 @@ def test_one_passphrase_opens_all_keys_of_a_folder(tmp_path: Path) -> None:
         check_passphrase(tmp_path / "keys", "another long passphrase")
 
 
-@pytest.mark.parametrize(
-    "text", [KNOWN_KEY.hex(), f"0x{KNOWN_KEY.hex()}\n", f"  {KNOWN_KEY.hex().upper()}\r\n"]
-)
+@each_row("text", [KNOWN_KEY.hex(), f"0x{KNOWN_KEY.hex()}\n", f"  {KNOWN_KEY.hex().upper()}\r\n"])
 def test_a_key_is_read_from_hexadecimal(text: str) -> None:
     assert read_secret(text.encode(), PASSPHRASE) == KNOWN_KEY
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         b"",

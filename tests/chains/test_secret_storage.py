@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from eth_keyfile.keyfile import create_keyfile_json, decode_keyfile_json
+from tests.rows import each_row
 
 from merchant_wallet.chains.keys.secret_storage import StorageRefused, read_address, seal, unseal
 
@@ -81,7 +82,7 @@ def change(sealed: bytes, **changes: Any) -> bytes:
     return json.dumps(document).encode()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "said"),
     [
         ({"ciphertext": "00" * 32}, "or the file was changed"),
@@ -111,7 +112,7 @@ def test_a_changed_file_is_refused_by_what_is_wrong_with_it(changes: dict[str, A
         unseal(change(sealed, **changes), PASSWORD)
 
 
-@pytest.mark.parametrize("text", [b"", b"{}", b"[]", b"\xff", b'{"version": 3}', SECRET.hex().encode()])
+@each_row("text", [b"", b"{}", b"[]", b"\xff", b'{"version": 3}', SECRET.hex().encode()])
 def test_what_is_no_key_file_is_refused_without_being_quoted(text: bytes) -> None:
     with pytest.raises(StorageRefused, match="not a key file") as caught:
         unseal(text, PASSWORD)

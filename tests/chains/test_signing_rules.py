@@ -15,6 +15,7 @@ from tests.chains.signing import (
     encode,
     honest,
 )
+from tests.rows import each_row
 
 from merchant_wallet.base.addresses import ZERO
 from merchant_wallet.base.chains import ERC20, TRC20
@@ -43,7 +44,7 @@ def read(asking: Asking) -> ParsedRequest:
     return read_request(request, RULES.chains[asking.chain], WALLETS[asking.chain], deposit)
 
 
-@pytest.mark.parametrize(("chain", "purpose"), HONEST)
+@each_row(("chain", "purpose"), HONEST)
 def test_an_honest_request_is_read(chain: str, purpose: Purpose) -> None:
     parsed = read(Asking(chain, purpose))
     unsigned = encode(honest(chain, purpose)[1])
@@ -97,7 +98,7 @@ LIES: list[tuple[str, Purpose, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("chain", "purpose", "changes", "said"), LIES)
+@each_row(("chain", "purpose", "changes", "said"), LIES)
 def test_bytes_that_do_something_else_are_refused(
     chain: str, purpose: Purpose, changes: dict[str, Any], said: str
 ) -> None:
@@ -105,8 +106,8 @@ def test_bytes_that_do_something_else_are_refused(
         read(Asking(chain, purpose, **changes))
 
 
-@pytest.mark.parametrize("chain", [ERC20, TRC20])
-@pytest.mark.parametrize(
+@each_row("chain", [ERC20, TRC20])
+@each_row(
     ("said", "cause"),
     [
         ({"recipient": OTHER}, "another recipient"),
@@ -131,7 +132,7 @@ def test_the_platforms_own_addresses_are_never_paid(chain: str) -> None:
             read(Asking(chain, made=call, said={"recipient": own}))
 
 
-@pytest.mark.parametrize(("chain", "purpose"), HONEST)
+@each_row(("chain", "purpose"), HONEST)
 def test_a_purpose_goes_only_where_it_may(chain: str, purpose: Purpose) -> None:
     for other in HONEST:
         if other[0] == chain and other[1] != purpose:

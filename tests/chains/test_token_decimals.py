@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 from tests.chains.signing import RECIPIENT, RULES, USDT, WALLETS, Asking
+from tests.rows import each_row
 
 from merchant_wallet.base.chains import BEP20, CHAINS, ERC20
 from merchant_wallet.chains.evm.fees import suggest_offer
@@ -27,7 +28,7 @@ def test_a_payouts_call_is_exact_in_the_tokens_units() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "amount", [100 * USDT, 100 * USDT * BASE_UNITS + 1, 100 * USDT * BASE_UNITS - 1, 101 * USDT * BASE_UNITS]
 )
 def test_a_signer_refuses_bytes_with_another_amount_in_the_tokens_units(amount: int) -> None:

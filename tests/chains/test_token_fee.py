@@ -7,6 +7,7 @@ import pytest
 from tests.chains.evm_liars import play
 from tests.chains.evm_scene import RECIPIENT, USDT, WALLET, EvmScene, payout, send
 from tests.chains.node_proxy import NO_BATCHES, Forward, NodeProxy, Raw, Refusal
+from tests.rows import each_row
 
 from merchant_wallet.chains.evm import node as evm_node
 from merchant_wallet.chains.evm.chain import EvmChain
@@ -30,7 +31,7 @@ async def obstacle_of(chain: EvmChain, ordered: Payout = ORDERED) -> Obstacle:
     return blocked.value.obstacle
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("amount_units", "basis_points", "max_units", "expected"),
     [
         (25 * USDT, None, None, 0),

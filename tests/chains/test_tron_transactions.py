@@ -6,6 +6,7 @@ import pytest
 from coincurve import PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from merchant_wallet.base.addresses import keccak256
 from merchant_wallet.chains.tron.transactions import (
@@ -191,7 +192,7 @@ def test_what_a_call_could_hide_is_refused() -> None:
             parse_raw(raw_data)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "changes",
     [
         {"recipient": RECIPIENT},

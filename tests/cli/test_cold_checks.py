@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from tests.cli.conftest import Wallet
 from tests.cli.test_cold import ADDRESS, HOT, INSERT_HOT, LIMITS
+from tests.rows import each_row
 
 from merchant_wallet.cli.cold_checks import LATE_MS, ColdState, judge
 from merchant_wallet.custody.cold.limits import RECORDED, TO_COLD, Limits
@@ -49,7 +50,7 @@ def test_what_can_not_work_is_wrong(state: ColdState, text: str) -> None:
     assert found.advice is not None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("state", "hint"),
     [
         (GOOD._replace(limits=None), "set limits"),

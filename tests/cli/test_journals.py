@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.checkpoints import write_checkpoints
 from tests.cli.conftest import COMMAND, Wallet, clean_environment, in_one_cell
+from tests.rows import each_row
 
 from merchant_wallet.audit.checkpointing.keys import open_service_signer
 from merchant_wallet.base.config import load_settings
@@ -109,7 +110,7 @@ def test_a_statement_that_can_not_be_is_refused(
     assert said in shop.refuse("book", "statement", "Shop", *options, status=status)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "at_ms"),
     [
         ("2025-11-21", NOV_21_MS),

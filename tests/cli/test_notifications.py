@@ -1,6 +1,6 @@
 """`doctor` about notifications, as a table, and the commands about them."""
 
-import pytest
+from tests.rows import each_row
 
 from merchant_wallet.cli.notification_checks import LATE_MS, ChannelState, judge
 
@@ -11,7 +11,7 @@ def states(*, oldest_ms: int | None = None, failed: int = 0, wanted: int = 1) ->
     return [ChannelState("email", oldest_ms, failed, wanted), ChannelState("webhook", None, 0, 0)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("found", "has_server", "failure", "word", "said"),
     [
         (states(wanted=0), False, None, "hint", "nobody is told"),

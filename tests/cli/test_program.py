@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Wallet, clean_environment
 from tests.forked_commands import ForkedCommand
+from tests.rows import each_row
 from typer.testing import CliRunner
 
 from merchant_wallet.base.settings import Settings
@@ -197,7 +198,7 @@ def test_the_program_has_exactly_the_commands_that_are_promised() -> None:
     assert sorted(names_of(load_all_commands())) == sorted(COMMANDS)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@each_row("command", COMMANDS)
 def test_every_command_explains_itself_with_an_example(command: str) -> None:
     result = CliRunner().invoke(app, [*command.split(), "--help"])
     assert result.exit_code == 0

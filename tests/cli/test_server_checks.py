@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 
 import psycopg
-import pytest
 from tests.clusters import lone_cluster
+from tests.rows import each_row
 
 from merchant_wallet.base.connection_limits import COMMANDS, SERVE_CONNECTIONS, WORK_CONNECTIONS
 from merchant_wallet.base.db import connect
@@ -25,7 +25,7 @@ GOOD = {"fsync": "on", "full_page_writes": "on", "data_checksums": "on", "synchr
 GIB = 2**30
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "is_encrypted", "mode", "is_live", "word"),
     [
         ("/run/postgresql", False, "prefer", True, "ok"),
@@ -42,7 +42,7 @@ def test_books_cross_a_network_only_encrypted_and_to_a_proven_server(
     assert judge_tls(host, is_encrypted, mode, is_live=is_live).word == word
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("encoding", "order", "word"),
     [
         ("UTF8", "C", "ok"),
@@ -57,7 +57,7 @@ def test_the_database_stores_every_script_and_finds_a_beginning(encoding: str, o
     assert judge_texts(encoding, order).word == word
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changed", "is_live", "word"),
     [
         ({}, True, "ok"),
@@ -71,7 +71,7 @@ def test_a_commit_must_survive_a_crash(changed: dict[str, str], is_live: bool, w
     assert judge_durability(GOOD | changed, is_live=is_live).word == word
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "standbys", "is_live", "word", "said"),
     [
         ("", [], True, "hint", "back-ups are all that is left"),
@@ -117,7 +117,7 @@ def test_sessions_of_other_roles_are_counted_without_a_right_to_look_at_them() -
         assert asyncio.run(count()) >= 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("free", "total", "word"),
     [(50, 100, "ok"), (10, 100, "hint"), (4, 100, "wrong"), (0.5, 2, "wrong"), (3, 10, "ok")],
 )

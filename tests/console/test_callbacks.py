@@ -4,6 +4,7 @@ import pytest
 from tests.console.conftest import People, read_text
 from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import withdrawal
+from tests.rows import each_row
 
 from merchant_wallet.book.commands import Cancel
 from merchant_wallet.console.callbacks import show_bytes
@@ -79,7 +80,7 @@ def test_each_attempt_shows_status_time_and_the_first_bytes_as_text(careful: Sho
         assert text in told
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "shown"),
     [
         (b"", ""),

@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-import pytest
 from tests.console.conftest import People, read_text
 from tests.journeys.client import string_to_sign
 from tests.journeys.conftest import Platform, Shop
+from tests.rows import each_row
 from tests.waits import wait_until
 
 from merchant_wallet.api.debugger import SENTENCES, compare
@@ -64,7 +64,7 @@ def test_the_first_difference_is_shown_in_both_strings(people: People, shop: Sho
     assert "<mark>l</mark>" in page
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ours", "theirs", "marked"),
     [
         ("a\nb", "a\nb", [("a", ""), ("b", "")]),

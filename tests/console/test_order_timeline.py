@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.book.state import Step
@@ -91,7 +92,7 @@ def test_past_steps_are_in_order_of_time() -> None:
     assert moments[-2].code == "0xab"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("state", "title", "told"),
     [
         ("due", "Telling the merchant", CURRENT),
@@ -114,7 +115,7 @@ def test_a_failure_tells_its_cause_and_waits_for_the_refund() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "me", "note"),
     [
         (True, "operator:ben", "operator:ann"),

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.console.conftest import People, read_text
 from tests.journeys.conftest import Platform
+from tests.rows import each_row
 
 from merchant_wallet.console.reconciliation import MEANINGS, parse_signed
 from merchant_wallet.custody import comparison, records
@@ -96,6 +97,6 @@ def test_every_kind_of_difference_has_its_words() -> None:
     assert set(MEANINGS) == set(comparison.KINDS)
 
 
-@pytest.mark.parametrize(("text", "units"), [("1.5", 1_500_000), ("-0.000001", -1), ("0", 0)])
+@each_row(("text", "units"), [("1.5", 1_500_000), ("-0.000001", -1), ("0", 0)])
 def test_amounts_of_documents_are_read_with_their_sign(text: str, units: int) -> None:
     assert parse_signed(text) == units

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from tests.console.conftest import SIGN_IN, People, read_text
 from tests.journeys.conftest import Platform, Shop
+from tests.rows import each_row
 
 from merchant_wallet.console import flash
 from merchant_wallet.console.flash import FlashMessage
@@ -126,7 +127,7 @@ def test_another_order_begins_at_the_first_page() -> None:
     assert seen.cleared == "/list?sort=name"
 
 
-@pytest.mark.parametrize("query", ["sort=password", "sort=-", "sort=name;drop", "nobody=asked", ""])
+@each_row("query", ["sort=password", "sort=-", "sort=name;drop", "nobody=asked", ""])
 def test_what_a_table_does_not_know_is_not_there(query: str) -> None:
     seen = state(query)
     assert (seen.sort, seen.is_filtered, seen.first) == ("-created", False, "/list")

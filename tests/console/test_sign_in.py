@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tests.console.conftest import PASSWORD, SIGN_IN, ConsoleUser, People, csrf_of, read_text, secret_of
 from tests.journeys.conftest import Clock, Platform
+from tests.rows import each_row
 from tests.waits import BLOCKED_BY
 
 from merchant_wallet.base import db
@@ -347,7 +348,7 @@ def test_nobody_is_sent_out_of_the_console(mei: ConsoleUser, clock: Clock) -> No
         assert answer.headers["location"] == "/console", text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["/console", "/console?days=7", "/console/audit?actor=operator%3Amei", "/console/merchants/7/rates"],
 )

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from psycopg import AsyncRawCursor
 from tests.deposits.conftest import COIN, FINAL_DEPTH, DepositScene, FakeChainReader, InScene, address
+from tests.rows import each_row
 
 from merchant_wallet.base.state_table import IllegalStep
 from merchant_wallet.book import store
@@ -33,7 +34,7 @@ HAND_STEPS = {
 STATES = [None, *State]
 
 
-@pytest.mark.parametrize("state", STATES, ids=str)
+@each_row("state", STATES, ids=str)
 def test_each_event_leads_where_the_list_says_and_every_other_is_refused(state: State | None) -> None:
     for event in Event:
         wanted = HAND_STEPS.get((state or "unknown", event.name.lower()))

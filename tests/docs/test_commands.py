@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.rows import each_row
 
 from merchant_wallet.cli.program import load_all_commands
 
@@ -47,7 +47,7 @@ def find_command(words: list[str]) -> tuple[Any, list[str]] | None:
     return command, words
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_row("page", PAGES, ids=lambda page: page.name)
 def test_every_command_and_option_on_a_page_exists(page: Path) -> None:
     for words in list_commands(page):
         if words[0].isupper():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from scripts.documents.packages import list_packages
+from tests.rows import each_row
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
@@ -56,7 +57,7 @@ def test_decisions_are_numbered_without_gaps_and_titled_by_their_number() -> Non
         assert page.read_text(encoding="utf-8").startswith(f"# {number:04d} ")
 
 
-@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.name)
+@each_row("page", DECISIONS, ids=lambda page: page.name)
 def test_a_decision_has_its_four_parts_and_fits_a_page(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert re.findall(r"^\*\*(\w+)\.\*\*", text, re.M) == ["Context", "Decision", "Weighed", "Consequences"]

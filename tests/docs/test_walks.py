@@ -3,15 +3,15 @@
 import re
 from pathlib import Path
 
-import pytest
 from tests.browser.walks import FOLDER, list_pictures, read_steps
+from tests.rows import each_row
 
 IMAGES = FOLDER.parent / "images"
 DOCUMENTS = sorted(FOLDER.glob("*.md"))
 MAX_BYTES = 150_000
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
+@each_row("document", DOCUMENTS, ids=lambda path: path.stem)
 def test_each_step_has_a_picture_on_a_phone_and_each_picture_its_step(document: Path) -> None:
     steps, pictures = read_steps(document.stem), list_pictures(document.stem)
     assert all(path.exists() and path.stat().st_size <= MAX_BYTES for path in pictures)

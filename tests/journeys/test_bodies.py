@@ -10,6 +10,7 @@ import pytest
 from tests.journeys.client import Client, Number, write_json
 from tests.journeys.conftest import Shop
 from tests.journeys.orders import OPERATIONS, withdrawal
+from tests.rows import each_row
 
 BALANCE = "/merchant/getMerchantBalance"
 LIMIT_BYTES = 16 * 1024
@@ -41,7 +42,7 @@ def test_json_is_read_however_its_type_is_spelled(content_type: str, same_shop: 
     assert same_shop.client.send(BALANCE, body, content_type).code == 200
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content_type",
     [
         None,
@@ -76,7 +77,7 @@ def test_too_large_a_body_in_chunks_is_refused_with_413(same_shop: Shop) -> None
     assert same_shop.client.send(BALANCE, iter([b"x" * 9000, b"x" * 9000])).code == 413
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         "/",
@@ -94,8 +95,8 @@ def test_an_unknown_path_is_refused_with_404(path: str, same_shop: Shop) -> None
     assert same_shop.client.send(path, b"{}").code == 404
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("verb", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"])
+@each_row("operation", OPERATIONS)
+@each_row("verb", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"])
 def test_another_method_is_refused_with_405_and_the_one_allowed(
     operation: str, verb: str, same_shop: Shop
 ) -> None:
@@ -164,7 +165,7 @@ NOT_OBJECTS = {
 }
 
 
-@pytest.mark.parametrize("what", NOT_OBJECTS)
+@each_row("what", NOT_OBJECTS)
 def test_a_body_that_is_no_plain_object_is_refused_with_40000(what: str, same_shop: Shop) -> None:
     assert same_shop.client.send(BALANCE, NOT_OBJECTS[what]).code == 40000
 
@@ -181,7 +182,7 @@ NOT_FORMS = {
 }
 
 
-@pytest.mark.parametrize("what", NOT_FORMS)
+@each_row("what", NOT_FORMS)
 def test_a_form_that_cannot_be_read_is_refused_with_40000(what: str, same_shop: Shop) -> None:
     assert same_shop.client.send(BALANCE, NOT_FORMS[what], "application/x-www-form-urlencoded").code == 40000
 

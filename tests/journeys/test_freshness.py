@@ -6,6 +6,7 @@ import pytest
 from tests.journeys.client import Number
 from tests.journeys.conftest import Clock, Platform, Shop
 from tests.journeys.orders import OPERATIONS, all_fields, debit, withdrawal
+from tests.rows import each_row
 
 from merchant_wallet.base.clock import now_ms
 
@@ -52,7 +53,7 @@ def test_a_timestamp_of_twenty_digits_is_far_away_and_well_formed(same_shop: Sho
     same_shop.client.expect(40102, "getMerchantBalance", timestamp="9" * 20)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "malformed",
     [
         *(None, "", "now", "-1", "+1763712000", "1763712000.0", "1763712000000.5", "1e12", "0x19a"),
@@ -73,9 +74,7 @@ def test_a_nonce_may_come_as_a_number(shop: Shop) -> None:
     shop.client.expect(40103, "getMerchantBalance", nonceStr="12345")
 
 
-@pytest.mark.parametrize(
-    "nonce", [None, "", "x" * 33, "a b", "a.b", "!batch", "ä", "a\n", "{a}", "a+b", "a="]
-)
+@each_row("nonce", [None, "", "x" * 33, "a b", "a.b", "!batch", "ä", "a\n", "{a}", "a+b", "a="])
 def test_another_nonce_is_malformed(nonce: Any, same_shop: Shop) -> None:
     assert "nonceStr" in same_shop.client.expect(40001, "getMerchantBalance", nonceStr=nonce).msg
 

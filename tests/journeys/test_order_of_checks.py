@@ -8,6 +8,7 @@ import pytest
 from tests.journeys.client import Answer, write_json
 from tests.journeys.conftest import Shop
 from tests.journeys.orders import FAILING, ZERO, credit, debit, exchange, quote, withdrawal
+from tests.rows import each_row
 
 BALANCE = "/merchant/getMerchantBalance"
 FAR_NETWORK = "192.0.2.0/24"
@@ -132,7 +133,7 @@ def test_the_method_is_looked_at_before_the_body(same_shop: Shop) -> None:
     assert same_shop.client.send(BALANCE, b"{", "text/plain", verb="PUT").code == 405
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("missing", "named"),
     [
         (("appKey", "timestamp", "nonceStr", "sign"), "appKey"),

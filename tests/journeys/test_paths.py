@@ -7,6 +7,7 @@ import pytest
 from tests.journeys.client import write_json
 from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import exchange
+from tests.rows import each_row
 
 
 def ask(platform: Platform, request: bytes) -> tuple[int, dict[str, str], bytes]:
@@ -36,7 +37,7 @@ def test_a_page_is_found_under_one_spelling_alone(path: str, platform: Platform)
     assert headers["x-request-id"]
 
 
-@pytest.mark.parametrize("path", ["/%68ealthz", "/health%7A", "/healthz%00", "/%6Detrics", "/healthz%2F"])
+@each_row("path", ["/%68ealthz", "/health%7A", "/healthz%00", "/%6Detrics", "/healthz%2F"])
 def test_so_is_everything_else(path: str, platform: Platform) -> None:
     status, _, body = get(platform, path)
     assert (status, json.loads(body)["code"]) == (404, 404)
@@ -56,12 +57,8 @@ def test_an_operation_is_found_under_one_spelling_alone(path: str, shop: Shop) -
     assert shop.entry_count() == before
 
 
-@pytest.mark.parametrize(
-    "odd", ["%EF%BC%91", "x%00", "x%0D%0ASet-Cookie:%20a=b", "%F0%9F%98%80", "100%25", "%C2%85"]
-)
-@pytest.mark.parametrize(
-    "path", ["/console/callbacks/{}/resend", "/console/callbacks/{}", "/wallet/{}", "/w/{}"]
-)
+@each_row("odd", ["%EF%BC%91", "x%00", "x%0D%0ASet-Cookie:%20a=b", "%F0%9F%98%80", "100%25", "%C2%85"])
+@each_row("path", ["/console/callbacks/{}/resend", "/console/callbacks/{}", "/wallet/{}", "/w/{}"])
 def test_every_path_gets_an_answer(odd: str, path: str, platform: Platform) -> None:
     status, headers, _ = get(platform, path.format(odd))
     assert status in (303, 404)

@@ -6,6 +6,7 @@ import zlib
 
 import pytest
 from PIL import Image, PngImagePlugin
+from tests.rows import each_row
 
 from merchant_wallet.merchants.brand import (
     MAX_FILE_BYTES,
@@ -81,7 +82,7 @@ def huge_png() -> bytes:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("upload", "told"),
     [
         (b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>", NO_PICTURE),

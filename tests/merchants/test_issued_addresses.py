@@ -4,6 +4,7 @@ import psycopg
 import pytest
 from tests.cells.killed import kill_at_each_step, run_program
 from tests.crash.shop import open_merchant, run, verify_sound
+from tests.rows import each_row
 
 from merchant_wallet.base.addresses import derive_account, derive_account_xpub
 from merchant_wallet.base.db import connect
@@ -13,7 +14,7 @@ SEED = bytes(range(64))
 XPUBS = {"ERC20": derive_account_xpub(SEED, 60, 1001), "TRC20": derive_account_xpub(SEED, 195, 1001)}
 
 
-@pytest.mark.parametrize("index", [0, 1, 2**31 - 1])
+@each_row("index", [0, 1, 2**31 - 1])
 def test_the_addresses_are_those_that_the_signer_can_spend_from(index: int) -> None:
     evm, tron = derive_wallets(XPUBS, index)
     assert evm == derive_account(SEED, 60, 1001).child(0).child(index).public().address()

@@ -2,6 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
+from tests.rows import each_row
 
 from merchant_wallet.merchants.app_keys import AppKey
 from merchant_wallet.merchants.key_changes import KeyTooWide, check_new_key
@@ -18,7 +19,7 @@ from merchant_wallet.merchants.settings import SettingRefused
 READS = ("getMerchantBalance", "queryOrder")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "wider"),
     [
         (KeyLimits(), KeyLimits(READS, ("192.0.2.0/24",)), []),
@@ -62,7 +63,7 @@ def test_what_is_typed_is_sorted_and_any_is_no_limit() -> None:
     assert parse_name(" till ") == "till"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parse", "text", "says"),
     [
         (parse_operations, "withdraw", "no operation"),

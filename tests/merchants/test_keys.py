@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from merchant_wallet.base.addresses import ExtendedPrivateKey
 from merchant_wallet.merchants.keys import (
@@ -26,7 +27,7 @@ def test_a_sealed_secret_opens_where_it_was_sealed(secret: str, merchant_id: int
     assert KEYRING.open(KEYRING.seal(secret, merchant_id, APP, number), merchant_id, APP, number) == secret
 
 
-@pytest.mark.parametrize("place", [(1002, APP, 1), (1001, CALLBACK, 1), (1001, APP, 2)])
+@each_row("place", [(1002, APP, 1), (1001, CALLBACK, 1), (1001, APP, 2)])
 def test_a_secret_moved_to_another_place_does_not_open(place: tuple[int, str, int]) -> None:
     sealed = KEYRING.seal("a secret", 1001, APP, 1)
     with pytest.raises(WrongMasterKey):
@@ -51,7 +52,7 @@ def test_a_sealed_secret_with_any_bit_changed_does_not_open(data: st.DataObject)
         KEYRING.open(bytes(sealed), 1001, APP, 1)
 
 
-@pytest.mark.parametrize("length", [0, 1, 12, 13, 28])
+@each_row("length", [0, 1, 12, 13, 28])
 def test_a_cut_off_secret_does_not_open(length: int) -> None:
     with pytest.raises(WrongMasterKey):
         KEYRING.open(KEYRING.seal("a secret", 1001, APP, 1)[:length], 1001, APP, 1)
@@ -87,7 +88,7 @@ def test_the_sandbox_seed_is_a_seed() -> None:
     assert ExtendedPrivateKey.from_seed(KEYRING.sandbox_seed()).depth == 0
 
 
-@pytest.mark.parametrize("length", [0, 16, 31, 33, 64])
+@each_row("length", [0, 16, 31, 33, 64])
 def test_a_master_key_of_another_length_is_refused(length: int) -> None:
     with pytest.raises(ValueError, match="32 bytes"):
         Keyring(bytes(length))

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from merchant_wallet.base.addresses import to_eip55, to_tron
 from merchant_wallet.base.money import MAX_BALANCE_UNITS, RATE_SCALE
@@ -47,7 +48,7 @@ def but(**changes: Any) -> Merchant:
     return msgspec.structs.replace(SHOP, **changes)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text", "column", "value"),
     [
         ("name", "  Corner shop, Zürich ", "name", "Corner shop, Zürich"),
@@ -94,7 +95,7 @@ def test_a_typed_setting_becomes_its_columns_value(name: str, text: str, column:
     assert parse_setting(name, text) == (column, value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text"),
     [
         ("name", ""),
@@ -154,7 +155,7 @@ def test_a_value_that_breaks_the_rule_is_refused_by_a_sentence_that_names_the_se
         parse_setting(name, text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "hint"),
     [
         ("aprovel-limit", "Did you mean approval-limit"),
@@ -215,7 +216,7 @@ def test_the_currency_mode_says_what_wallets_hold(mode: str, currency: str) -> N
     assert but(currency_mode=mode).wallet_currency == currency
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "admitted"),
     [
         ("192.0.2.255", True),

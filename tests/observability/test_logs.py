@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import structlog
 from structlog.contextvars import bound_contextvars
+from tests.rows import each_row
 
 from merchant_wallet.observability import logs
 from merchant_wallet.observability.log_keys import ABOUT, ALWAYS, DETAILS, OF_REQUESTS
@@ -158,7 +159,7 @@ def test_every_key_of_the_code_is_documented_and_the_other_way_round() -> None:
     assert [key for key in DETAILS.split() if not re.search(rf'{key}=|"{key}"', everything)] == []
 
 
-@pytest.mark.parametrize("path", ["/w/the-token", "//w/the-token", "/pay/w/the-token", "/w/w/the-token"])
+@each_row("path", ["/w/the-token", "//w/the-token", "/pay/w/the-token", "/w/w/the-token"])
 def test_the_token_of_a_link_to_a_wallet_is_in_no_line_whoever_notes_the_request(path: str) -> None:
     stream = io.StringIO()
 

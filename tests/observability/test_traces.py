@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.otlp import Collector, collecting
+from tests.rows import each_row
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import ConfigError
@@ -24,7 +25,7 @@ def collector() -> Iterator[Collector]:
         yield opened
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",

@@ -10,6 +10,7 @@ from tests.journeys.orders import withdrawal
 from tests.journeys.sandbox import act
 from tests.openapi.described import CONTEXT, ReadFields
 from tests.openapi.schemas import answer_schema, document, find_errors
+from tests.rows import each_row
 
 from merchant_wallet.api.reference.openapi import build_document
 from merchant_wallet.api.reference.sandbox_controls import CONTROLS, EXAMPLES, LISTEN
@@ -32,7 +33,7 @@ def test_every_action_is_described_with_its_fields_in_the_words_of_the_guide() -
     }
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
+@each_row("action", ACTIONS, ids=lambda action: action.name)
 def test_an_action_reads_the_fields_that_are_described(action: Any) -> None:
     control = next(control for control in CONTROLS if control.name == action.name)
     fields = ReadFields({name: str(value) for name, value in EXAMPLES[action.name].items()})

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.late_modules import import_late
 from tests.openapi.described import CONTEXT, OUTCOMES, find_codes, judge, make_merchant, read_fields
 from tests.openapi.schemas import answer_schema, document, find_errors, request_schema, webhook_schema
+from tests.rows import each_row
 
 from merchant_wallet.api.operation import Operation
 from merchant_wallet.api.reference.callbacks import CALLBACKS, DEPOSITED, HEADERS, ORDER
@@ -202,7 +203,7 @@ def test_the_schema_refuses_exactly_what_the_code_calls_malformed(
     check_texts(operation, reference, draw)
 
 
-@pytest.mark.parametrize("text", ["999999999999.999999", "1000000000000", "0"])
+@each_row("text", ["999999999999.999999", "1000000000000", "0"])
 def test_the_highest_minimum_to_arrive_is_the_same_in_schema_and_code(text: str) -> None:
     operation = next(one for one in OPERATIONS if one.name == "exchange")
     fields = {**sent(operation), "minAmountArrival": text}

@@ -8,6 +8,7 @@ import threading
 import pytest
 from argon2 import extract_parameters
 from argon2.exceptions import VerifyMismatchError
+from tests.rows import each_row
 
 from merchant_wallet.operators import passwords
 from merchant_wallet.operators.passwords import (
@@ -27,7 +28,7 @@ def quick_hashes() -> None:
     """This file tests the real parameters."""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("password", "why"),
     [
         ("short-pass1", "at least 12"),
@@ -54,9 +55,7 @@ def test_a_password_that_is_not_good_enough_is_refused_with_the_reason(password:
         check_password(password, "ann")
 
 
-@pytest.mark.parametrize(
-    "password", [GOOD, "correct horse battery", "密码是一句很长很长的话啊", "Tr0ub4dor&3-xy"]
-)
+@each_row("password", [GOOD, "correct horse battery", "密码是一句很长很长的话啊", "Tr0ub4dor&3-xy"])
 def test_a_good_one_is_taken(password: str) -> None:
     check_password(password, "ann")
 

@@ -1,6 +1,6 @@
 """What each role may do, and for which book."""
 
-import pytest
+from tests.rows import each_row
 
 from merchant_wallet.operators.roles import RIGHTS, Operator, Right, Role, may
 
@@ -11,24 +11,24 @@ def operator(role: str, merchant_id: int | None = None, status: str = "active") 
     return Operator(1, "ann", role, merchant_id, status, True, None, None, 0)
 
 
-@pytest.mark.parametrize("right", Right)
+@each_row("right", Right)
 def test_an_owner_may_do_everything_everywhere(right: Right) -> None:
     assert may(operator("owner"), right)
     assert may(operator("owner"), right, SHOP)
 
 
-@pytest.mark.parametrize("right", Right)
+@each_row("right", Right)
 def test_an_operator_may_do_everything_but_manage_operators(right: Right) -> None:
     assert may(operator("operator"), right) == (right is not Right.MANAGE_OPERATORS)
 
 
-@pytest.mark.parametrize("right", Right)
+@each_row("right", Right)
 def test_an_auditor_reads_everything_and_changes_nothing(right: Right) -> None:
     reads = right in (Right.READ, Right.READ_AUDIT, Right.EXPORT)
     assert may(operator("auditor"), right) == may(operator("auditor"), right, SHOP) == reads
 
 
-@pytest.mark.parametrize("right", Right)
+@each_row("right", Right)
 def test_a_merchants_user_acts_in_its_own_book_alone(right: Right) -> None:
     user = operator("merchant", SHOP)
     own = right in (
@@ -45,8 +45,8 @@ def test_a_merchants_user_acts_in_its_own_book_alone(right: Right) -> None:
     assert not may(user, right)
 
 
-@pytest.mark.parametrize("role", Role)
-@pytest.mark.parametrize("right", Right)
+@each_row("role", Role)
+@each_row("right", Right)
 def test_a_disabled_one_may_nothing(role: Role, right: Right) -> None:
     merchant_id = SHOP if role is Role.MERCHANT else None
     assert not may(operator(role, merchant_id, "disabled"), right, merchant_id)

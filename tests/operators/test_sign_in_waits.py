@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from psycopg import sql
 from tests.operators.sign_in_scene import AWAY, EARLIER_MS, GOOD, HOME, NEW, NOW_MS, SignInScene
+from tests.rows import each_row
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.writer import Writer
@@ -168,7 +169,7 @@ async def test_an_office_that_signs_in_all_day_from_one_address_never_waits(scen
         at_ms += totp.STEP_MS
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other", "same"),
     [
         ("2001:db8::1", "2001:db8::ffff", True),

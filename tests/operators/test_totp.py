@@ -4,6 +4,7 @@ import base64
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.operators import totp
 
@@ -12,7 +13,7 @@ NOW_MS = 1_763_712_000_000
 STEP = NOW_MS // 30_000
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("at_s", "code"),
     [
         (59, "287082"),
@@ -27,7 +28,7 @@ def test_codes_are_those_of_the_standard(at_s: int, code: str) -> None:
     assert totp.make_code(RFC_SECRET, at_s // 30) == code
 
 
-@pytest.mark.parametrize("around", [-1, 0, 1])
+@each_row("around", [-1, 0, 1])
 def test_a_code_of_this_step_or_the_ones_beside_it_is_found(around: int) -> None:
     code = totp.make_code(RFC_SECRET, STEP + around)
     assert totp.find_step(RFC_SECRET, code, NOW_MS, -1) == STEP + around
@@ -44,7 +45,7 @@ def test_a_code_may_be_typed_in_groups() -> None:
     assert totp.find_step(RFC_SECRET, f" {code[:3]} {code[3:]}\n", NOW_MS, -1) == STEP
 
 
-@pytest.mark.parametrize("code", ["", "12345", "0000000", "abcdef", "１２３４５６", "None", "\udcff"])
+@each_row("code", ["", "12345", "0000000", "abcdef", "１２３４５６", "None", "\udcff"])
 def test_what_is_no_code_is_never_one(code: str) -> None:
     assert totp.find_step(RFC_SECRET, code, NOW_MS, -1) is None
 

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from structlog.testing import capture_logs
+from tests.rows import each_row
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect
@@ -139,7 +140,7 @@ def test_nonces_are_never_dropped_before_they_are_a_day_old(database_url: str, k
     on_database(database_url, scenario)
 
 
-@pytest.mark.parametrize(("tolerance_s", "days"), [(1, 1), (300, 1), (43_199, 1), (43_200, 2), (86_400, 3)])
+@each_row(("tolerance_s", "days"), [(1, 1), (300, 1), (43_199, 1), (43_200, 2), (86_400, 3)])
 def test_days_kept_are_more_than_twice_the_tolerance(tolerance_s: int, days: int) -> None:
     assert count_days_to_keep(tolerance_s) == days
     assert days * 86_400 > 2 * tolerance_s

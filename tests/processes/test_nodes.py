@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.base.chains import ERC20, TRC20
 from merchant_wallet.base.config import ConfigError, describe_settings, load_settings
@@ -88,7 +89,7 @@ def test_an_endpoints_key_is_in_no_text() -> None:
     assert "secret-key" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value"),
     [
         ("ERC20_RPC", "http://a?key=1"),

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 from tests.crash.shop import open_merchant, run
+from tests.rows import each_row
 from tests.waits import eventually
 
 from merchant_wallet.api.refused_requests.buffer import KEPT, QUERIES, RefusedRequestBuffer
@@ -89,7 +90,7 @@ def test_a_refused_request_is_kept_with_reason_source_and_fields_in_their_order(
     run(scenario())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content_type", "body", "fields", "left_out"),
     [
         (JSON, b'{"a":"1","b":null,"c":"","d":[1]}', '{"a":"1","d":null}', ()),

@@ -1,9 +1,9 @@
 """How many people approved an order: lists count it as the book's rules do."""
 
 import msgspec
-import pytest
 from tests.book.accounting import given, order_of, units, withdraw
 from tests.reporting.lines import ORDER
+from tests.rows import each_row
 
 from merchant_wallet.book.rules.approvals import count_given_approvals, count_needed_approvals
 from merchant_wallet.book.rules.withdrawals import BY_LIMIT
@@ -11,7 +11,7 @@ from merchant_wallet.book.rules.withdrawals import BY_LIMIT
 ANN, BOB = "operator:ann", "operator:bob"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("amount", "second_limit", "first", "last", "given_of_needed"),
     [
         ("100", None, None, BY_LIMIT, (0, 0)),

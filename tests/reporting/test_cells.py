@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import psycopg
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.base.db import TransientError
 from merchant_wallet.reporting.cells import MAX_PARALLEL, AllAway, Source, gather, gather_page
@@ -43,7 +44,7 @@ def test_all_cells_answer_in_their_order() -> None:
     assert run(gather([source(name) for name in "abc"], say_name)) == (("a", "b", "c"), ())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "error", [TransientError("away"), psycopg.OperationalError("refused"), psycopg.errors.AdminShutdown()]
 )
 def test_a_cell_that_is_away_is_named_and_the_others_answer(error: Exception) -> None:

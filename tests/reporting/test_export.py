@@ -4,7 +4,7 @@ import csv
 import io
 import json
 
-import pytest
+from tests.rows import each_row
 
 from merchant_wallet.base.currencies import KFB
 from merchant_wallet.reporting.export import COLUMNS, render_csv, render_csv_header, render_jsonl
@@ -21,14 +21,14 @@ def test_a_statement_is_rendered_as_csv() -> None:
     assert text.count("\r\n") == 2
 
 
-@pytest.mark.parametrize("first", "=+-@\t")
+@each_row("first", "=+-@\t")
 def test_an_order_id_never_becomes_a_formula_in_a_spreadsheet(first: str) -> None:
     row = StatementRow(9, 5, "exchange", first + "1+1", "merchant:KFB", "exchange:KFB", KFB, 1, 20)
     assert next(csv.reader([render_csv(row)]))[3] == f"'{first}1+1"
     assert json.loads(render_jsonl(row))["mcOrderId"] == first + "1+1"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("order_id", "shown"),
     [
         ("a;=1+1", "a;'=1+1"),
@@ -47,7 +47,7 @@ def test_neither_a_semicolon_nor_a_full_width_sign_lets_a_formula_in(order_id: s
     assert json.loads(render_jsonl(row))["mcOrderId"] == order_id
 
 
-@pytest.mark.parametrize("order_id", ['a;"=1+1&";b', ';""=1+1', 'a; "@x";', '";=1+1&"', 'x;"\uff1d1"'])
+@each_row("order_id", ['a;"=1+1&";b', ';""=1+1', 'a; "@x";', '";=1+1&"', 'x;"\uff1d1"'])
 def test_a_quotation_mark_does_not_hide_a_formula_where_cells_end_at_semicolons(order_id: str) -> None:
     row = StatementRow(9, 5, "exchange", order_id, "merchant:KFB", "exchange:KFB", KFB, 1, 20)
     for cell in next(csv.reader([render_csv(row)], delimiter=";")):

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from merchant_wallet.reporting.paging import (
     MAX_NUMBER,
@@ -101,7 +101,7 @@ def row_of(order_id: int, *, is_edge: bool = False) -> Row:
     return {"at_ms": 1, "order_id": order_id, "is_edge": is_edge}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("count", "parts", "expected"),
     [
         (2, [[9, 5], [8, 7]], [9, 8]),

@@ -5,6 +5,7 @@ import json
 
 import pytest
 from tests.reporting.conftest import COIN, ReportingScene
+from tests.rows import each_row
 
 from merchant_wallet.reporting import orders
 from merchant_wallet.reporting.orders import OrderFilter, OrderLine
@@ -17,9 +18,7 @@ def packed(*values: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(values).encode()).rstrip(b"=").decode()
 
 
-@pytest.mark.parametrize(
-    "key", [Key((7, "a"), False), Key((2**63 - 1, "客户=/+"), True), Key((-1, ""), False)]
-)
+@each_row("key", [Key((7, "a"), False), Key((2**63 - 1, "客户=/+"), True), Key((-1, ""), False)])
 def test_a_key_comes_back_from_its_text_as_it_was(key: Key) -> None:
     text = encode_key(ORDERS, key)
     assert decode_key(ORDERS, text) == key
@@ -27,7 +26,7 @@ def test_a_key_comes_back_from_its_text_as_it_was(key: Key) -> None:
     assert not set(text) & set("=/+")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",

@@ -1,6 +1,6 @@
 """What a typed text can mean: beginnings, shortened forms, ranges of addresses and numbers, amounts."""
 
-import pytest
+from tests.rows import each_row
 
 from merchant_wallet.base.addresses import to_eip55, to_tron
 from merchant_wallet.reporting.search_words import Word, read_word
@@ -8,7 +8,7 @@ from merchant_wallet.reporting.search_words import Word, read_word
 ADDRESSES = [bytes([number]) * 20 for number in (0, 1, 17, 127, 200, 255)] + [bytes(range(100, 120))]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "word"),
     [
         ("0x12ab…9f00", Word("0x12ab", "9f00")),
@@ -25,8 +25,8 @@ def test_a_shortened_form_is_a_beginning_and_an_end(text: str, word: Word | None
     assert read_word(text) == word
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
-@pytest.mark.parametrize("length", [4, 5, 8, 12, 33, 34])
+@each_row("address", ADDRESSES)
+@each_row("length", [4, 5, 8, 12, 33, 34])
 def test_each_beginning_of_a_tron_address_is_a_range_with_it(address: bytes, length: int) -> None:
     written = to_tron(address)
     word = Word(written[:length])
@@ -38,8 +38,8 @@ def test_each_beginning_of_a_tron_address_is_a_range_with_it(address: bytes, len
     assert not Word(written[:length], "????").fits_address(address)
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
-@pytest.mark.parametrize("length", [4, 5, 7, 40])
+@each_row("address", ADDRESSES)
+@each_row("length", [4, 5, 7, 40])
 def test_each_beginning_of_an_evm_address_is_a_range_with_it(address: bytes, length: int) -> None:
     written = to_eip55(address)
     for head in (written[: length + 2], written[: length + 2].lower(), address.hex()[:length]):
@@ -48,9 +48,7 @@ def test_each_beginning_of_an_evm_address_is_a_range_with_it(address: bytes, len
         assert within[0] <= address <= within[1], head
 
 
-@pytest.mark.parametrize(
-    "head", ["Tx", "0x12", "12a", "T0OI", "player", "zzzz", "T" + "z" * 33, "0x" + "a" * 41]
-)
+@each_row("head", ["Tx", "0x12", "12a", "T0OI", "player", "zzzz", "T" + "z" * 33, "0x" + "a" * 41])
 def test_what_is_no_address_has_no_range(head: str) -> None:
     assert Word(head).find_byte_range() is None
 
@@ -65,7 +63,7 @@ def test_the_digits_of_a_number_are_ranges_of_numbers() -> None:
         assert Word(text).list_id_ranges() == [], text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "units"),
     [
         ("1,234.50", 1_234_500_000),

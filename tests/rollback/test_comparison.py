@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from tests.book.fake_writer import COIN, MERCHANT_ID, START_MS, FakeWriter, on
 from tests.checkpoints import write_checkpoints
+from tests.rows import each_row
 
 from merchant_wallet.audit import records
 from merchant_wallet.audit.checkpointing.keys import pin, publish
@@ -236,7 +237,7 @@ def test_other_files_of_the_folder_are_left_alone(fake_writer: FakeWriter, folde
     assert compare(fake_writer, folder) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("count", "entry_hash", "kind"),
     [
         (None, None, "behind"),

@@ -1,6 +1,7 @@
 """The list in a file: what a line says, what is refused, and how large it may be."""
 
 import pytest
+from tests.rows import each_row
 from tests.withdrawals.conftest import ERC20_ADDRESS, TRC20_ADDRESS
 
 from merchant_wallet.base.addresses import parse_evm, parse_tron, to_tron
@@ -29,7 +30,7 @@ def test_of_two_lines_about_one_key_the_stricter_holds() -> None:
         assert found.verdict is Verdict.REFUSE
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "told"),
     [
         (b"\xff\xfe", "UTF-8"),

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 from tests.screening.conftest import InScreened, Screened, open_screened
 from tests.screening.test_screened_orders import PAID, PROCESSING, rest
 from tests.withdrawals.conftest import COIN, ERC20_ADDRESS, MERCHANT_ID, START_MS, TRC20_ADDRESS
@@ -99,7 +100,7 @@ def test_hours_are_open_at_the_wall_clock_of_their_zone_and_at_no_other_time(
     assert parse_hours(text).is_open(at_ms) == (today or yesterday)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "days"),
     [
         ("mon-fri 09:00-18:00 Asia/Shanghai", {0, 1, 2, 3, 4}),
@@ -113,7 +114,7 @@ def test_days_may_be_spans_and_lists(text: str, days: set[int]) -> None:
     assert parse_hours(canonicalize_hours(text)) == parse_hours(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 from tests.screening.provider import SECRET
 
 from merchant_wallet.base.config import ConfigError, load_settings, require_screening_secret
@@ -13,14 +14,12 @@ URL = "WALLET_SCREENING_URL"
 SECRET_NAME = "WALLET_SCREENING_SECRET"
 
 
-@pytest.mark.parametrize(
-    "url", ["https://screen.example/ask?team=7", "http://127.0.0.1:9000/ask", "http://localhost/ask"]
-)
+@each_row("url", ["https://screen.example/ask?team=7", "http://127.0.0.1:9000/ask", "http://localhost/ask"])
 def test_a_provider_is_asked_over_tls_or_on_this_machine(url: str) -> None:
     assert load_settings({URL: url}).screening_url == url
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url", ["http://screen.example/ask", "https://", "ftp://127.0.0.1/", "https://me:pw@screen.example/"]
 )
 def test_other_urls_are_refused(url: str) -> None:
@@ -28,9 +27,7 @@ def test_other_urls_are_refused(url: str) -> None:
         load_settings({URL: url})
 
 
-@pytest.mark.parametrize(
-    "secret", ["short", "whsec_" + "A" * 16, "not base64 at all, though it is long enough"]
-)
+@each_row("secret", ["short", "whsec_" + "A" * 16, "not base64 at all, though it is long enough"])
 def test_a_secret_is_long_enough_and_is_never_shown(secret: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load_settings({SECRET_NAME: secret})

@@ -5,6 +5,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.rows import each_row
 from tests.screening.conftest import InScreened, Screened
 
 from merchant_wallet.base.state_table import IllegalStep
@@ -35,8 +36,8 @@ def read_steps(text: str) -> dict[tuple[str, str], str]:
     }
 
 
-@pytest.mark.parametrize(("text", "is_order"), [(BY_HAND, True), (OF_DEPOSITS, False)])
-@pytest.mark.parametrize("state", State)
+@each_row(("text", "is_order"), [(BY_HAND, True), (OF_DEPOSITS, False)])
+@each_row("state", State)
 def test_each_event_leads_where_the_list_says_and_every_other_is_refused(
     text: str, is_order: bool, state: State
 ) -> None:

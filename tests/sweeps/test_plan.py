@@ -1,9 +1,9 @@
 """What a plan says: by examples, and for any addresses and prices."""
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from merchant_wallet.base.money import RATE_SCALE
 from merchant_wallet.chains.signer import Source
@@ -37,7 +37,7 @@ def candidate(units: int, *, number: int = 1, quote: Quote | None = FEES, **othe
     return SweepCandidate("ERC20", bytes([number]) * 20, 1001, Source(0, 0, number), units, quote, **others)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("usdt", "held_gwei", "verdict", "top_up_gwei", "cost_usdt", "share"),
     [
         # Token amount, coin there already, verdict, coin to send, cost, share.

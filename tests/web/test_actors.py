@@ -2,7 +2,7 @@
 
 from functools import partial
 
-import pytest
+from tests.rows import each_row
 
 from merchant_wallet.web.actors import name_actors, say_actor
 from merchant_wallet.web.inbox_sources import BY_KIND
@@ -13,7 +13,7 @@ ENGLISH = partial(translate, Language.EN)
 CHINESE = partial(translate, Language.ZH)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("actor", "english", "chinese"),
     [
         ("operator:ann", "ann", "ann"),
@@ -38,7 +38,7 @@ def test_the_inbox_says_of_each_kind_of_proposal_what_it_would_do() -> None:
     assert len(set(texts.values())) == len(texts)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "subject", "english", "chinese"),
     [
         ("wallet.thaw", "ERC20", "ann proposes to resume payouts on ERC20", "ann 提议恢复 ERC20 的付款"),

@@ -1,13 +1,13 @@
 """Sessions are listed by browser and device, never by the browser's raw user agent."""
 
-import pytest
+from tests.rows import each_row
 
 from merchant_wallet.web.browsers import describe_browser
 
 WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("user_agent", "name"),
     [
         (f"Mozilla/5.0 (X11; Linux x86_64) {WEBKIT} Chrome/139.0.0.0 Safari/537.36", "Chrome · Linux"),

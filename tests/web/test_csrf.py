@@ -2,6 +2,7 @@
 
 import pytest
 from starlette.requests import Request
+from tests.rows import each_row
 
 from merchant_wallet.web.csrf import Forged, check, make_token, mask
 from merchant_wallet.web.forms import parse_form
@@ -31,7 +32,7 @@ def test_each_page_spells_the_token_in_another_way() -> None:
     assert all(token not in spelling for spelling in spellings)
 
 
-@pytest.mark.parametrize("given", ["", "x", "é", "0" * 64, "0" * 32, "zz" * 32])
+@each_row("given", ["", "x", "é", "0" * 64, "0" * 32, "zz" * 32])
 def test_a_token_that_is_none_is_refused(given: str) -> None:
     with pytest.raises(Forged):
         check(ask(x_csrf_token=given), None, make_token(KEY, "session"))
@@ -48,7 +49,7 @@ def test_without_a_session_no_token_is_right() -> None:
         check(ask(), parse_form(b"csrf="), "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "headers",
     [
         {"sec_fetch_site": "cross-site"},

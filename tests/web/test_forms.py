@@ -4,6 +4,7 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message
 from tests.crash.shop import run
+from tests.rows import each_row
 
 from merchant_wallet.web.forms import MAX_BYTES, MAX_FIELDS, BadForm, Form, parse_form, read_form
 
@@ -47,7 +48,7 @@ def test_what_was_typed_can_be_shown_again() -> None:
     assert parse_form(b"a=%3Cb%3E&c=1&c=2").kept() == {"a": "<b>", "c": "1"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [b"name=%FF%FE", b"name=\xff", b"name=a%00b", b"na%00me=a", b"&".join([b"a=1"] * (MAX_FIELDS + 1))],
     ids=["not UTF-8, escaped", "not UTF-8", "null in a value", "null in a name", "too many fields"],
@@ -57,9 +58,7 @@ def test_what_is_no_form_is_refused(body: bytes) -> None:
         send([body])
 
 
-@pytest.mark.parametrize(
-    "content_type", ["application/json", "multipart/form-data; boundary=x", "text/plain"]
-)
+@each_row("content_type", ["application/json", "multipart/form-data; boundary=x", "text/plain"])
 def test_other_kinds_of_bodies_are_refused(content_type: str) -> None:
     with pytest.raises(BadForm):
         send([b"a=1"], content_type)

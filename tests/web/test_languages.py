@@ -1,12 +1,13 @@
 """A visitor's language, and the texts in both languages."""
 
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.web import languages
 from merchant_wallet.web.languages import Language, choose, find_language, translate
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "expected"),
     [
         ("", Language.EN),
@@ -34,7 +35,7 @@ def test_what_was_chosen_goes_before_the_browsers_wish() -> None:
     assert choose("zh", "en") == Language.EN
 
 
-@pytest.mark.parametrize("kept", ["", "zh", "EN", "../en", "klingon", None])
+@each_row("kept", ["", "zh", "EN", "../en", "klingon", None])
 def test_a_choice_that_is_none_counts_as_nothing(kept: str | None) -> None:
     assert find_language(kept) is None
     assert choose("zh", kept) == Language.ZH

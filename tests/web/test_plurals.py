@@ -2,7 +2,7 @@
 
 import re
 
-import pytest
+from tests.rows import each_row
 from tests.web.test_words import find_placeholders, list_texts
 
 from merchant_wallet.web.languages import Language, read_words, translate
@@ -85,7 +85,7 @@ def test_no_form_is_left_over_and_each_is_of_a_text() -> None:
         assert one.text != text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("count", "said"),
     [
         (0, "0 callbacks were given up"),

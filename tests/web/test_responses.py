@@ -3,6 +3,7 @@
 import pytest
 from jinja2 import DictLoader
 from starlette.requests import Request
+from tests.rows import each_row
 
 from merchant_wallet.web.csrf import check, make_token
 from merchant_wallet.web.languages import Language
@@ -45,7 +46,7 @@ def test_only_the_origins_named_may_frame_a_page() -> None:
     assert "x-frame-options" not in answer.headers
 
 
-@pytest.mark.parametrize("url", ["https://evil.example", "//evil.example", "wallet", ""])
+@each_row("url", ["https://evil.example", "//evil.example", "wallet", ""])
 def test_no_page_sends_anyone_elsewhere(url: str) -> None:
     with pytest.raises(AssertionError):
         make_answers().redirect(url)

@@ -14,6 +14,7 @@ from starlette.routing import Route
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 from tests.crash.shop import run
+from tests.rows import each_row
 
 from merchant_wallet.book.errors import Unavailable
 from merchant_wallet.observability.logs import AccessLog, RequestIds
@@ -78,7 +79,7 @@ def make_site(handler: Handler, path: str = "/wallet/page") -> Site:
     return Site(make_context(), ("/w", "/wallet"), "/wallet", [Route(path, handler, methods=["GET"])])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "status"),
     [
         (BadForm(SECRET), 400),
@@ -217,7 +218,7 @@ def test_a_get_of_a_forms_url_redirects_to_its_page() -> None:
     assert ask(without_pages, "/look").status_code == 405
 
 
-@pytest.mark.parametrize("number", ["9" * 5000, "9" * 20, "-1", "x"])
+@each_row("number", ["9" * 5000, "9" * 20, "-1", "x"])
 def test_a_number_in_a_path_that_is_no_id_is_a_page_that_is_not_there(number: str) -> None:
     asked: list[int] = []
 
@@ -296,7 +297,7 @@ def test_a_choice_of_language_or_theme_is_kept_when_it_is_one(
     assert kept is None if cookie is None else kept is not None and kept.startswith(cookie)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "back",
     [
         "https://evil.example",

@@ -7,6 +7,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 from tests.crash.shop import run
+from tests.rows import each_row
 
 from merchant_wallet.web import static
 
@@ -24,7 +25,7 @@ def get(path: str, encoding: str = "gzip", wait_s: int = 0) -> httpx.Response:
     return run(ask())
 
 
-@pytest.mark.parametrize("name", sorted(static.read_files()))
+@each_row("name", sorted(static.read_files()))
 def test_every_file_arrives_whole_whichever_way_it_is_asked_for(name: str) -> None:
     url, content = static.find_url(name), (static.STATIC_DIR / name).read_bytes()
     for encoding in ("gzip, deflate, br", "identity"):
@@ -45,7 +46,7 @@ def test_scripts_and_styles_go_out_compressed_and_with_their_types() -> None:
     assert gzip.decompress(packed) == answer.content
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         "/static/000000000000/vendor/htmx/htmx.min.js",

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from jinja2 import UndefinedError, meta
+from tests.rows import each_row
 
 from merchant_wallet.web.languages import Language
 from merchant_wallet.web.templates import (
@@ -17,7 +18,7 @@ from merchant_wallet.web.templates import (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("units", "shown"),
     [
         (0, "0.00"),

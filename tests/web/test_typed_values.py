@@ -1,6 +1,7 @@
 """Percentages and times as people type them."""
 
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.web.typed_values import (
     LONG_TIME,
@@ -15,7 +16,7 @@ from merchant_wallet.web.typed_values import (
 LONGEST_S = 100_000_000
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "share"),
     [
         ("0.5", "0.005"),
@@ -34,7 +35,7 @@ def test_a_percentage_becomes_the_share_that_is_stored(typed: str, share: str) -
     assert read_percent(show_percent(share)) == share
 
 
-@pytest.mark.parametrize("typed", ["", "abc", "-1", "101", "0.0000001%", "1,5", "%", "5%%"])
+@each_row("typed", ["", "abc", "-1", "101", "0.0000001%", "1,5", "%", "5%%"])
 def test_what_is_no_percentage_is_refused(typed: str) -> None:
     with pytest.raises(TypedWrong):
         read_percent(typed)
@@ -46,7 +47,7 @@ def test_a_share_typed_by_old_habit_is_asked_about() -> None:
     assert (refused.value.text, refused.value.typed) == (SMALL_PERCENT, "0.005")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "seconds"),
     [
         ("1", 3600),
@@ -62,12 +63,12 @@ def test_a_time_is_typed_in_hours_or_with_its_unit(typed: str, seconds: int) -> 
     assert read_time_ms(typed, LONGEST_S) == seconds * 1000
 
 
-@pytest.mark.parametrize("seconds", [1, 59, 60, 90, 3600, 5400, 3601, 86_400, 90_000])
+@each_row("seconds", [1, 59, 60, 90, 3600, 5400, 3601, 86_400, 90_000])
 def test_a_time_that_is_shown_can_be_typed_again(seconds: int) -> None:
     assert read_time_ms(show_time(seconds * 1000), LONGEST_S) == seconds * 1000
 
 
-@pytest.mark.parametrize("typed", ["0", "", "-1", "x", "0.0001", "1 d", "9" * 30])
+@each_row("typed", ["0", "", "-1", "x", "0.0001", "1 d", "9" * 30])
 def test_what_is_no_time_is_refused(typed: str) -> None:
     with pytest.raises(TypedWrong):
         read_time_ms(typed, LONGEST_S)

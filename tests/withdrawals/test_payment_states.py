@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.base.state_table import IllegalStep
 from merchant_wallet.chains.protocol import (
@@ -97,7 +98,7 @@ def read_by_hand() -> tuple[dict[str, str], dict[tuple[str, str], str], set[str]
 HAND_ACTIONS, HAND_STEPS, HAND_ENDS = read_by_hand()
 
 
-@pytest.mark.parametrize("state", State)
+@each_row("state", State)
 def test_each_event_leads_where_the_list_says_and_every_other_is_refused(state: State) -> None:
     for event in Event:
         wanted = HAND_STEPS.get((state.name.lower(), event.name.lower()))
@@ -201,7 +202,7 @@ def test_an_order_is_paid_only_by_a_final_transfer_that_is_the_order() -> None:
         assert (last[0] is State.SUSPECT) == (before[1] is Event.DIFFERENT), path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("is_signed", "is_reserved", "is_moved", "state"),
     [
         (False, False, False, State.CHECKING),
@@ -220,7 +221,7 @@ def test_an_attempt_begins_with_what_the_earlier_ones_left(
 FINAL = FinalRecord(Transfer("ERC20", "USDT", bytes(20), 1), "hash")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verdict", "is_exact", "has_nonces", "event"),
     [
         (Pending(), False, True, Event.PENDING),
@@ -264,13 +265,13 @@ def test_an_error_is_one_event() -> None:
     assert found == {(name, action): ERRORS[name][2].get(action, ERRORS[name][1]) for name, action in cases}
 
 
-@pytest.mark.parametrize("state", ACTIONS)
-@pytest.mark.parametrize("error", [row[0] for row in ERRORS.values()], ids=ERRORS)
+@each_row("state", ACTIONS)
+@each_row("error", [row[0] for row in ERRORS.values()], ids=list(ERRORS))
 def test_every_error_of_an_action_is_a_step_of_its_state(state: State, error: Exception) -> None:
     step(state, read_error(ACTIONS[state], error))
 
 
-@pytest.mark.parametrize("state", ACTIONS)
+@each_row("state", ACTIONS)
 def test_an_obstacle_ends_the_attempt_and_only_an_unasked_nonce_is_released_before(state: State) -> None:
     after = State.RELEASING_BLOCKED if state is State.SIGNING else State.BLOCKED
     assert step(state, Event.BLOCKED) is after

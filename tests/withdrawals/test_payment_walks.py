@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from merchant_wallet.withdrawals.payment_states import ACTIONS, Action, Event, State, begin, step
 
@@ -198,6 +199,6 @@ def test_whatever_fails_an_order_is_paid_once_or_failed_and_never_both(
         world.go_on()
 
 
-@pytest.mark.parametrize("action", Action)
+@each_row("action", Action)
 def test_the_world_answers_every_action(action: Action) -> None:
     assert hasattr(World, action.name.lower())

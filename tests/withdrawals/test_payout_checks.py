@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.base.addresses import to_tron
 from merchant_wallet.book.chart import HOLD_ID, MERCHANT_USDT_ID
@@ -58,7 +59,7 @@ def test_an_order_that_the_journal_confirms_has_no_fault() -> None:
     assert find_journal_mismatch(1001, ORDER, entry_of(ORDER, b"h" * 32), b"h" * 32) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "change",
     [
         {"mc_order_id": "10002"},
@@ -99,7 +100,7 @@ def test_an_order_without_an_entry_or_with_one_of_another_kind_has_a_fault() -> 
     assert find_journal_mismatch(1001, ORDER, msgspec.structs.replace(entry_of(ORDER), kind="adjust"), None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "change", [{"chain": "ERC20"}, {"token": "KFB"}, {"recipient": b"r" * 20}, {"amount_units": 11_999_999}]
 )
 def test_a_chains_record_must_be_exactly_the_transfer_that_was_ordered(change: dict[str, object]) -> None:

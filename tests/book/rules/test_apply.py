@@ -3,6 +3,7 @@
 import pytest
 from tests.book.accounting import credit, debit, given, registration, swap, withdraw
 from tests.book.ledger import Ledger, blank_changes, submit
+from tests.rows import each_row
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book import commands
@@ -92,7 +93,7 @@ def test_each_command_of_a_batch_sees_the_one_before() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "other"),
     [
         (debit("o1", "anna", "1"), debit("o1", "anna", "2")),

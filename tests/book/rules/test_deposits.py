@@ -1,10 +1,10 @@
 """Deposits as accounting: to whom, in which currency, once, and what makes one wait."""
 
 import msgspec
-import pytest
 from msgspec.structs import replace
 from tests.book.accounting import addresses, arrived, expect, given, units
 from tests.book.ledger import START_MS, Ledger
+from tests.rows import each_row
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB, USDT
@@ -53,7 +53,7 @@ def test_a_deposit_to_the_merchants_own_address_is_its_usdt() -> None:
     expect(ledger, arrived(ledger, "merchant", "2"), {}, posted, "chain:ERC20:USDT -2; merchant:USDT 3")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("coins", "e8", "arrival"),
     [("0.03", 33_333_333, "0.009999"), ("1.000001", 99_999_999, "1"), ("100", 1, "0.000001")],
 )
@@ -119,9 +119,7 @@ BROKEN: list[tuple[str, dict[tuple[str, str], Rate | None], str, Refusal]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("rates", "coins", "refusal"), [row[1:] for row in BROKEN], ids=[r[0] for r in BROKEN]
-)
+@each_row(("rates", "coins", "refusal"), [row[1:] for row in BROKEN], ids=[r[0] for r in BROKEN])
 def test_without_a_rate_a_wallet_of_kfb_waits(
     rates: dict[tuple[str, str], Rate | None], coins: str, refusal: Refusal
 ) -> None:
@@ -149,8 +147,8 @@ def test_what_nobody_saw_arrive_is_not_credited() -> None:
     expect(ledger, command, DEPOSIT_UNKNOWN)
 
 
-@pytest.mark.parametrize("changes", [{"amount_units": units("11")}, {"address": addresses("bert")[0]}])
-@pytest.mark.parametrize("is_credited", [False, True])
+@each_row("changes", [{"amount_units": units("11")}, {"address": addresses("bert")[0]}])
+@each_row("is_credited", [False, True])
 def test_another_amount_or_address_than_arrived_is_refused(
     changes: dict[str, int], is_credited: bool
 ) -> None:
@@ -179,13 +177,13 @@ FULL: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "account", "coins"), FULL)
+@each_row(("name", "account", "coins"), FULL)
 def test_a_deposit_that_would_overfill_a_balance_waits(name: str, account: str, coins: str) -> None:
     ledger = given(f"{account} {coins}")
     expect(ledger, arrived(ledger, name, "10"), BALANCE_LIMIT)
 
 
-@pytest.mark.parametrize(("name", "account_id"), [("ulla", 8), ("anna", 8), ("anna", 7)])
+@each_row(("name", "account_id"), [("ulla", 8), ("anna", 8), ("anna", 7)])
 def test_a_deposit_that_would_take_an_outside_account_beyond_its_floor_waits(
     name: str, account_id: int
 ) -> None:

@@ -3,6 +3,7 @@
 import pytest
 from tests.book.accounting import expect, given, show_entry, swap, units
 from tests.book.ledger import START_MS
+from tests.rows import each_row
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB, USDT
@@ -46,7 +47,7 @@ def test_an_exchange_without_an_order_id_is_made_each_time() -> None:
         expect(ledger, swap(None, "10", KFB, USDT), {"arrival_units": units("1.4")}, posted, after)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("coins", "e8", "arrival"),
     [
         ("0.01", 33_333_333, "0.003333"),
@@ -77,9 +78,7 @@ BROKEN: list[tuple[str, dict[tuple[str, str], Rate | None], Command, Refusal]] =
 ]
 
 
-@pytest.mark.parametrize(
-    ("rates", "command", "refusal"), [row[1:] for row in BROKEN], ids=[r[0] for r in BROKEN]
-)
+@each_row(("rates", "command", "refusal"), [row[1:] for row in BROKEN], ids=[r[0] for r in BROKEN])
 def test_the_first_rule_that_an_exchange_breaks_is_named(
     rates: dict[tuple[str, str], Rate | None], command: Command, refusal: Refusal
 ) -> None:
@@ -89,7 +88,7 @@ def test_the_first_rule_that_an_exchange_breaks_is_named(
     expect(ledger, command, refusal, now_ms=START_MS + 1000)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "balances",
     [
         "merchant:USDT 10; merchant:KFB LIMIT-69",

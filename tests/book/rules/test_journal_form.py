@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 import msgspec
-import pytest
 from tests.book.accounting import arrived, credit, debit, expect, given, order_of, units, withdraw
 from tests.book.ledger import START_MS, Ledger, submit
+from tests.rows import each_row
 
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.book.commands import (
@@ -53,7 +53,7 @@ def test_an_orders_entry_names_all_that_a_payer_compares() -> None:
     }
 
 
-@pytest.mark.parametrize("kind", ["cancel", "expire", "refund"])
+@each_row("kind", ["cancel", "expire", "refund"])
 def test_the_entry_that_releases_a_hold_names_its_order(kind: str) -> None:
     ledger = given("merchant:USDT 100")
     limit_units = units("100") if kind == "refund" else 0
@@ -95,7 +95,7 @@ def test_each_step_of_an_order_says_why_it_was_taken() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "more"),
     [
         (Adjust(USDT, 1, "top-up", "cli:ann", None), {}),

@@ -3,6 +3,7 @@
 import pytest
 from tests.book.accounting import addresses, expect, given, locate, registration, units
 from tests.book.ledger import Ledger, check_chain, submit
+from tests.rows import each_row
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB, USDT
@@ -29,7 +30,7 @@ def taking_fees(coins: str | None = None, currency: str = KFB, reason: str = "mo
     return WithdrawFees(currency, None if coins is None else units(coins), reason, "ann")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "posted", "after"),
     [
         (adjustment("5"), "adjustment:KFB > merchant:KFB 5", "merchant:KFB 15; anna 10"),
@@ -54,7 +55,7 @@ def test_an_adjustment_is_posted_against_the_adjustment_account(
     assert answer.balance_units == ledger.balances[locate(ledger, mine)[0]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "refusal"),
     [
         (adjustment("0", USDT, "nobody", " \t"), NO_REASON),
@@ -91,7 +92,7 @@ def test_fees_are_taken_out_of_the_book(command: WithdrawFees, posted: str, afte
     expect(given("fees:KFB 7"), command, {"currency": KFB}, f"fee_withdraw: {posted}", after)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "refusal"),
     [
         (taking_fees("8", reason=""), NO_REASON),

@@ -1,10 +1,10 @@
 """An operator's reference names one entry of a book: a credit, a debit or a fee withdrawal."""
 
 import msgspec
-import pytest
 from tests.book.accounting import expect, given, units
 from tests.book.ledger import submit
 from tests.crash.shop import ALICE, COIN, open_shop, run
+from tests.rows import each_row
 
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.book.commands import Adjust, Command, WithdrawFees
@@ -22,7 +22,7 @@ FEES = WithdrawFees(KFB, units("2"), "to treasury", "cli:ann", "bank 4711")
 ALL_FEES = msgspec.structs.replace(FEES, amount_units=None)
 
 
-@pytest.mark.parametrize("command", [CREDIT, UNIT, OF_ANNA, TAKEN_FROM_ANNA, FEES, ALL_FEES])
+@each_row("command", [CREDIT, UNIT, OF_ANNA, TAKEN_FROM_ANNA, FEES, ALL_FEES])
 def test_a_reference_that_is_said_twice_moves_once_and_says_so(command: Command) -> None:
     ledger = given(OPENING)
     first = ledger.ask(command)
@@ -46,7 +46,7 @@ def test_a_reference_is_found_within_the_same_batch_too() -> None:
     assert answers == [first, msgspec.structs.replace(first, repeated=True), REFERENCE_TAKEN]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "second"),
     [
         (CREDIT, msgspec.structs.replace(CREDIT, signed_units=units("5") + 1)),
@@ -75,7 +75,7 @@ def test_the_same_reference_with_other_values_is_refused(first: Command, second:
 PROPOSED = msgspec.structs.replace(CREDIT, name="proposal-7", proposed_by="operator:bob")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         msgspec.structs.replace(PROPOSED, actor="cli:eve"),
@@ -101,14 +101,14 @@ def test_another_reference_moves_again() -> None:
     expect(ledger, other, {"repeated": False}, "adjust: adjustment:KFB > merchant:KFB 5", after)
 
 
-@pytest.mark.parametrize("name", ["", "x" * 65, "a\nb", "a\u202eb", "\0"])
-@pytest.mark.parametrize("command", [CREDIT, FEES])
+@each_row("name", ["", "x" * 65, "a\nb", "a\u202eb", "\0"])
+@each_row("command", [CREDIT, FEES])
 def test_a_reference_is_a_short_printable_text(command: Command, name: str) -> None:
     expect(given(OPENING), msgspec.structs.replace(command, name=name), BAD_REFERENCE)
 
 
-@pytest.mark.parametrize("name", ["x", "x" * 64])
-@pytest.mark.parametrize("command", [CREDIT, FEES])
+@each_row("name", ["x", "x" * 64])
+@each_row("command", [CREDIT, FEES])
 def test_the_shortest_and_the_longest_reference_are_taken(command: Command, name: str) -> None:
     assert isinstance(given(OPENING).ask(msgspec.structs.replace(command, name=name)), Adjusted)
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Final
 
-import pytest
 from tests.book.accounting import expect, given, order_of, show_balances, units, withdraw
 from tests.book.ledger import Ledger, submit
 from tests.book.orders import NOBODY, PAST_MS, WAYS, illegal, opened, reached, walk
+from tests.rows import each_row
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.commands import Cancel, Command, Expire, Fail, Refund, Settle, TakeUp
@@ -58,7 +58,7 @@ CANCELLERS: list[tuple[dict[str, bool], tuple[Refusal | None, ...]]] = [
 """The canceller, and the answer to each of STOPS: a refusal, or the order is cancelled."""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("canceller", "stop", "answer"),
     [
         (canceller, stop, answer)
@@ -88,8 +88,8 @@ STEPS: list[tuple[type[Stoppable], int, int, str, str | None]] = [
 """The steps that a stop prevents: command, status before and after, entry, balances after."""
 
 
-@pytest.mark.parametrize(("stop", "refusal"), REFUSALS)
-@pytest.mark.parametrize(("kind", "before", "after", "posted", "balances"), STEPS)
+@each_row(("stop", "refusal"), REFUSALS)
+@each_row(("kind", "before", "after", "posted", "balances"), STEPS)
 def test_a_stopped_order_is_not_paid_expired_or_refunded(
     kind: type[Stoppable],
     before: int,
@@ -105,7 +105,7 @@ def test_a_stopped_order_is_not_paid_expired_or_refunded(
     expect(ledger, kind(order_id), {"status": after}, posted, balances, PAST_MS)
 
 
-@pytest.mark.parametrize(("kind", "before", "after"), [row[:3] for row in STEPS])
+@each_row(("kind", "before", "after"), [row[:3] for row in STEPS])
 def test_a_frozen_order_does_not_stop_another_one_in_its_batch(
     kind: type[Stoppable], before: int, after: int
 ) -> None:
@@ -133,7 +133,7 @@ TARGETS: list[tuple[Callable[[int], Command], int, int]] = [
 """The commands that look for stops, with the status before and after."""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "after", "status"),
     [(make, after, status) for make, before, after in TARGETS for status in WAYS if status != before],
 )
@@ -144,7 +144,7 @@ def test_in_another_status_the_status_is_the_reason_of_the_refusal(
     expect(ledger, make(order_id), illegal(status, f"moved to status {after}"), now_ms=PAST_MS)
 
 
-@pytest.mark.parametrize("make", [make for make, _, _ in TARGETS])
+@each_row("make", [make for make, _, _ in TARGETS])
 def test_an_unknown_order_is_unknown_after_a_rollback_too(make: Callable[[int], Command]) -> None:
     ledger = given("merchant:USDT 100")
     put_stop(ledger, NOBODY, "both")
@@ -158,7 +158,7 @@ def test_a_stopped_order_that_waits_for_its_approval_is_refused_for_that() -> No
     expect(ledger, Expire(order_id), ROLLED_BACK, now_ms=PAST_MS)
 
 
-@pytest.mark.parametrize("stop", STOPS[1:])
+@each_row("stop", STOPS[1:])
 def test_a_final_transfer_settles_a_stopped_order(stop: str) -> None:
     ledger, order_id = stopped(PROCESSING, stop)
     # The batch reads the stops, because a refund in it needs them.
@@ -167,7 +167,7 @@ def test_a_final_transfer_settles_a_stopped_order(stop: str) -> None:
     assert show_balances(ledger) == "chain:ERC20:USDT 98; fees:USDT 2"
 
 
-@pytest.mark.parametrize(("stop", "refusal"), REFUSALS)
+@each_row(("stop", "refusal"), REFUSALS)
 def test_a_stopped_order_may_fail_but_keeps_its_hold(stop: str, refusal: Refusal) -> None:
     ledger, order_id = stopped(PROCESSING, stop)
     order, refused = ledger.run(submit(Fail(order_id, "reverted"), Refund(order_id)), PAST_MS)
@@ -175,7 +175,7 @@ def test_a_stopped_order_may_fail_but_keeps_its_hold(stop: str, refusal: Refusal
     assert show_balances(ledger) == "hold:USDT 100"
 
 
-@pytest.mark.parametrize("actor", ["operator:ann", "cli:Ann", "cancelled by ", "ann, cancelled by "])
+@each_row("actor", ["operator:ann", "cli:Ann", "cancelled by ", "ann, cancelled by "])
 def test_a_cancellations_cause_names_the_actor(actor: str) -> None:
     assert canceller_of(format_cancel_cause(actor)) == actor
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 from tests.book.accounting import addresses, credit, debit, expect, given, locate, units
 from tests.book.ledger import START_MS
+from tests.rows import each_row
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.base.currencies import KFB, USDT
@@ -42,7 +42,7 @@ def test_a_debit_with_a_fee_is_divided_between_merchant_and_platform() -> None:
     expect(given("anna 100"), debit("d1", "anna", "30", "0.01"), outcome, posted, after)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("coins", "rate", "arrival", "fee"),
     [
         ("0.00005", "0.01", "0.000049", "0.000001"),
@@ -102,9 +102,7 @@ IN_ORDER: list[tuple[str, dict[str, Any], Command, Refusal]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("allowed", "command", "refusal"), [row[1:] for row in IN_ORDER], ids=[r[0] for r in IN_ORDER]
-)
+@each_row(("allowed", "command", "refusal"), [row[1:] for row in IN_ORDER], ids=[r[0] for r in IN_ORDER])
 def test_the_first_rule_that_a_debit_breaks_is_named(
     allowed: dict[str, Any], command: Command, refusal: Refusal
 ) -> None:
@@ -169,8 +167,8 @@ def test_a_days_limit_counts_every_debit_of_that_day_and_begins_anew_at_midnight
     expect(ledger, debit("d6", "anna", "1"), DEBIT_DAY_LIMIT, now_ms=NEXT_MS)
 
 
-@pytest.mark.parametrize("days", [1, 2, 30])
-@pytest.mark.parametrize(
+@each_row("days", [1, 2, 30])
+@each_row(
     ("yesterday", "today"),
     [(["10"], ["4", "6"]), (["6", "4"], ["6", "4"]), (["9"], ["3", "3", "4"]), ([], ["5", "5"])],
 )
@@ -236,7 +234,7 @@ def test_a_repeated_debit_gives_the_first_answer_and_moves_nothing() -> None:
     assert again == first
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         debit("d1", "anna", "30.000001"),
@@ -276,7 +274,7 @@ def test_either_address_of_a_wallet_is_credited() -> None:
     expect(ledger, command, {}, "merchant_to_user: merchant:KFB > bert 1", "bert 1; merchant:KFB 99")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("balances", "command", "refusal"),
     [
         ("anna LIMIT", credit("c1", "nobody", "100"), ADDRESS_UNKNOWN),
@@ -303,7 +301,7 @@ def test_a_repeated_credit_to_either_address_gives_the_first_answer() -> None:
     assert expect(ledger, MerchantToUser("c1", addresses("anna")[1], KFB, units("100")), {}) == first
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [credit("c1", "anna", "31"), credit("c1", "bert", "30"), credit("c1", "nobody", "30")],
     ids=["amount", "sub-user", "unknown address"],

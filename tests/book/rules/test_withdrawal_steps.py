@@ -5,6 +5,7 @@ import pytest
 from tests.book.accounting import expect, given, order_of, units, withdraw
 from tests.book.ledger import START_MS, submit
 from tests.book.orders import NOBODY, PAST_MS, WAYS, illegal, opened, reached, step, walk
+from tests.rows import each_row
 
 from merchant_wallet.base import ids
 from merchant_wallet.book.commands import Approve, Command, Expire, Settle
@@ -23,7 +24,7 @@ from merchant_wallet.book.rules.withdrawals import (
 )
 
 
-@pytest.mark.parametrize("command", [Approve(NOBODY, "a"), *(step(NOBODY, status) for status in range(1, 7))])
+@each_row("command", [Approve(NOBODY, "a"), *(step(NOBODY, status) for status in range(1, 7))])
 def test_an_unknown_order_takes_no_step(command: Command) -> None:
     expect(given("merchant:USDT 100"), command, ORDER_UNKNOWN)
 
@@ -47,7 +48,7 @@ def test_the_rules_allow_the_steps_of_the_interface_and_no_other() -> None:
     assert LEGAL_STEPS == BY_HAND
 
 
-@pytest.mark.parametrize(("before", "after"), sorted(BY_HAND))
+@each_row(("before", "after"), sorted(BY_HAND))
 def test_each_legal_step_moves_what_it_should_and_is_written_down(before: int, after: int) -> None:
     ledger, order_id = reached(before)
     if after == EXPIRED:
@@ -68,14 +69,14 @@ def test_each_legal_step_moves_what_it_should_and_is_written_down(before: int, a
 ILLEGAL = [(a, b) for a in range(7) for b in range(1, 7) if (a, b) not in BY_HAND]
 
 
-@pytest.mark.parametrize(("before", "after"), ILLEGAL)
+@each_row(("before", "after"), ILLEGAL)
 def test_each_other_step_is_refused_and_moves_nothing(before: int, after: int) -> None:
     ledger, order_id = reached(before)
     done = "settled" if after == PAID else f"moved to status {after}"
     expect(ledger, step(order_id, after), illegal(before, done), now_ms=PAST_MS)
 
 
-@pytest.mark.parametrize("status", range(1, 7))
+@each_row("status", range(1, 7))
 def test_an_order_that_no_longer_waits_cannot_be_approved(status: int) -> None:
     ledger, order_id = reached(status)
     expect(ledger, Approve(order_id, "ann"), illegal(status, "approved"), now_ms=PAST_MS)

@@ -4,6 +4,7 @@ import pytest
 from tests.book.accounting import WITHDRAWAL, expect, given, order_of, units, withdraw
 from tests.book.ledger import START_MS
 from tests.book.orders import NEXT_MS, NOBODY, PAST_MS, illegal, opened, walk
+from tests.rows import each_row
 
 from merchant_wallet.base.codes import Refusal
 from merchant_wallet.book.commands import (
@@ -62,7 +63,7 @@ def test_an_order_is_opened_with_its_amount_in_hold() -> None:
     assert not ledger.callbacks
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("coins", "rate_e8", "minimum", "fee"),
     [
         ("100", 10**6, "2", "2"),
@@ -82,7 +83,7 @@ def test_the_fee_is_the_rates_share_but_at_least_the_minimum_and_quoted_alike(
     expect(ledger, command, outcome, f"withdraw: merchant:USDT > hold:USDT {coins}", f"hold:USDT {coins}")
 
 
-@pytest.mark.parametrize(("rate_e8", "minimum"), [(10**8, "0"), (0, "100"), (10**8 - 1, "100")])
+@each_row(("rate_e8", "minimum"), [(10**8, "0"), (0, "100"), (10**8 - 1, "100")])
 def test_an_amount_that_does_not_exceed_the_fee_is_refused_and_quoted_so(rate_e8: int, minimum: str) -> None:
     ledger = given("merchant:USDT 100")
     expect(ledger, QuoteWithdrawal(units("100"), rate_e8, units(minimum)), NOT_ABOVE_FEE)
@@ -102,7 +103,7 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("command", "refusal"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
+@each_row(("command", "refusal"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
 def test_the_first_rule_that_a_creation_breaks_is_named(command: CreateWithdrawal, refusal: Refusal) -> None:
     expect(given("merchant:USDT 999.99; hold:USDT LIMIT-99"), command, refusal)
 
@@ -126,7 +127,7 @@ def test_the_same_evm_address_in_other_letters_is_the_same_address() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         withdraw("w1", "99.99"),
@@ -229,8 +230,8 @@ def test_a_daily_limit_of_zero_lets_nothing_out() -> None:
     expect(ledger, withdraw("w1", "3", daily_limit_units=0), WITHDRAW_DAY_LIMIT)
 
 
-@pytest.mark.parametrize("days", [1, 2, 30])
-@pytest.mark.parametrize(
+@each_row("days", [1, 2, 30])
+@each_row(
     ("yesterday", "today"),
     [
         # The limit is 100. What was used before midnight does not count after it.

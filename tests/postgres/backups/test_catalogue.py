@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import pytest
+from tests.rows import each_row
 
 from merchant_wallet.postgres.backups.catalogue import Catalogue, read_catalogue
 from merchant_wallet.postgres.backups.names import (
@@ -50,9 +50,7 @@ def base(number: int, timeline: int = 1) -> Completed:
     return Completed(timeline, number * SEGMENT_BYTES + 40, number * SEGMENT_BYTES + 300, number * 1000)
 
 
-@pytest.mark.parametrize(
-    "wal", [segment(3), segment(300, 17), part(3, 0, 8), part(511, 77, SEGMENT_BYTES - 1)]
-)
+@each_row("wal", [segment(3), segment(300, 17), part(3, 0, 8), part(511, 77, SEGMENT_BYTES - 1)])
 def test_a_name_of_wal_says_what_it_contains(wal: WalPart) -> None:
     assert parse_wal(wal.name) == wal
 

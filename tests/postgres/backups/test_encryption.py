@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.postgres.backups.encryption import BackupKey, make_identity, parse_keys, read_key_file
 from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
@@ -32,7 +33,7 @@ def test_another_key_opens_nothing() -> None:
         make_key().open(NAME, make_key().seal(NAME, CONTENT))
 
 
-@pytest.mark.parametrize("length", [0, 10, 150, 250, 300, 65_000, 66_000, 131_400, 299_999])
+@each_row("length", [0, 10, 150, 250, 300, 65_000, 66_000, 131_400, 299_999])
 def test_an_object_that_was_cut_is_refused(length: int) -> None:
     key = make_key()
     with pytest.raises(BackupError, match="damaged"):
@@ -92,7 +93,7 @@ def test_a_key_file_that_everybody_reads_is_refused(tmp_path: Path) -> None:
     assert read_key_file(file).identities
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "password", "AGE-SECRET-KEY-1WRONG", "age1wrong"])
+@each_row("text", ["", "# nothing\n", "password", "AGE-SECRET-KEY-1WRONG", "age1wrong"])
 def test_a_file_without_good_keys_is_refused_and_not_repeated(text: str) -> None:
     with pytest.raises(BackupError) as refused:
         parse_keys(text, "backup.key")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from merchant_wallet.postgres.backups.errors import BackupError, ObjectGone, StoreAway
 from merchant_wallet.postgres.backups.stores import Store, open_store
@@ -89,7 +90,7 @@ def test_plain_http_is_for_this_machine_alone(monkeypatch: pytest.MonkeyPatch) -
         open_store("s3://wallet/here")
 
 
-@pytest.mark.parametrize("url", ["backups", "ftp://host/x", "https://host/x"])
+@each_row("url", ["backups", "ftp://host/x", "https://host/x"])
 def test_a_place_that_is_neither_folder_nor_bucket_is_refused(url: str) -> None:
     with pytest.raises(BackupError, match="give /a/folder or s3://bucket/prefix"):
         open_store(url)
