@@ -27,6 +27,14 @@ TIMEOUT_S = 600
 ORDERS = ("createMerchantWithdrawOrder", "queryOrder", "exchange", "getMerchantBalance")
 """The document links an order with the question about it."""
 PHASES = "examples,coverage,fuzzing"
+LENGTHS = """
+[phases.fuzzing.generation]
+max-examples = 60
+[phases.stateful.generation]
+max-examples = 20
+"""
+"""How many cases an operation gets at random, and how many chains of up to six requests there are. What the
+document forbids in each field is tried in the phase of coverage, which has a length of its own."""
 LEAST_CASES = 800
 
 
@@ -35,7 +43,8 @@ def run_schemathesis(shop: Shop, folder: Path, operations: Sequence[str], phases
     counted = folder / "counted"
     words = [sys.executable, "-m", "schemathesis.cli", "run", f"{shop.platform.address}/openapi.json"]
     words += ["--include-path-regex", f"^/merchant/({'|'.join(operations)})$"]
-    words += ["--mode", "all", "--max-examples", "120", "--phases", phases, "--checks", ",".join(CHECKS)]
+    (folder / "schemathesis.toml").write_text(LENGTHS)
+    words += ["--mode", "all", "--phases", phases, "--checks", ",".join(CHECKS)]
     words += ["--workers", "2", "--no-color", "--warnings", "off"]
     environment = {
         **os.environ,
