@@ -52,7 +52,7 @@ PROPERTIES: Final[list[Check]] = []
 def draw_histories() -> list[History]:
     """Those that all properties share."""
     drawn: list[History] = []
-    settings(max_examples=200, derandomize=True, database=None, phases=[Phase.generate])(
+    settings(max_examples=100, derandomize=True, database=None, phases=[Phase.generate])(
         given(histories())(lambda history: drawn.append(history))
     )()
     return drawn

@@ -177,7 +177,7 @@ def attempt(world: World) -> State | None:
 
 
 @pytest.mark.parametrize("has_nonces", [True, False])
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_whatever_fails_an_order_is_paid_once_or_failed_and_never_both(
     data: st.DataObject, has_nonces: bool
