@@ -1,8 +1,10 @@
 """A cell moves to another cluster while it is in use. Nothing is lost and nothing is done twice."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Final
 
 import psycopg
 import pytest
@@ -12,12 +14,13 @@ from tests.cells.moved import (
     MovableCell,
     has_answers,
     kill_mover,
+    move_to,
     stop_mover,
     take_over,
     under_load,
 )
 from tests.crash.shop import COIN, run
-from tests.crash_points import Point
+from tests.crash_points import IsDue, Point, run_killed
 from tests.waits import eventually
 
 from merchant_wallet.base.cells import CellClosed
@@ -26,6 +29,9 @@ from merchant_wallet.book.outcomes import Transferred
 from merchant_wallet.merchants.cells import fence
 from merchant_wallet.merchants.cells.updates import CellUpdates
 from merchant_wallet.postgres import WORKER_ROLE
+
+MOVES: Final = 4
+"""So many moves are killed at every point together. Each mover that continues passes three others."""
 
 
 @pytest.mark.parametrize("grace_s", [pytest.param(fence.GRACE_S, marks=pytest.mark.extended), 0.0])
@@ -170,13 +176,32 @@ async def kill_and_undo(movable: MovableCell, point: Point) -> None:
     await check_use(movable)
 
 
-async def kill_and_continue(movable: MovableCell, point: Point) -> None:
-    """Kill the mover at the point, let a worker open the cell in the switch, and continue the move."""
-    await stop_mover(movable, point)
-    if point in SWITCH_POINTS[2:]:
-        assert movable.read_place()[2] == "switching"
-        await take_over(movable.layout.url)
-        assert movable.read_place()[2] == "copying"
+def find_in_switch(point: Point) -> IsDue:
+    """Recognises a point in the switch or after it. A mover that continues has done less before."""
+    points = (*SWITCH_POINTS, *LATE_POINTS)
+    earlier = [each.text for each in points[: points.index(point)]].count(point.text)
+    found, is_begun = Point(point.text, earlier).make_test(), False
+
+    def is_due(when: str, step: str) -> bool:
+        nonlocal is_begun
+        is_begun = is_begun or SWITCH_POINTS[0].text in step
+        return is_begun and found(when, step)
+
+    return is_due
+
+
+async def kill_and_continue(movable: MovableCell, points: Sequence[Point]) -> None:
+    """Kill the mover at the first point, the one that continues at the second, and so on to the end.
+
+    In the switch a worker opens the cell first.
+    """
+    for point in points:
+        is_due = point.make_test() if point in POINTS else find_in_switch(point)
+        assert await run_killed(move_to(movable.layout.url, movable.new_url), is_due), f"never at {point}"
+        if point in SWITCH_POINTS[2:]:
+            assert movable.read_place()[2] == "switching"
+            await take_over(movable.layout.url)
+            assert movable.read_place()[2] == "copying"
     await movable.move()
     assert movable.read_place()[2] == "switched"
     movable.follow()
@@ -184,12 +209,14 @@ async def kill_and_continue(movable: MovableCell, point: Point) -> None:
 
 
 def test_a_killed_move_is_undone_or_continued_wherever_it_stood(movable: MovableCell) -> None:
+    points = (*POINTS, *SWITCH_POINTS, *LATE_POINTS)
+
     async def scenario() -> None:
         await movable.open_shops("Shop")
-        for point in (*POINTS, *SWITCH_POINTS, *LATE_POINTS):
-            if point in (*POINTS[1::2], *SWITCH_POINTS[1::4]):
+        for first in range(MOVES):
+            for point in (*POINTS[1::2], *SWITCH_POINTS[1::4])[first::MOVES]:
                 await kill_and_undo(movable, point)
-            await kill_and_continue(movable, point)
+            await kill_and_continue(movable, points[first::MOVES])
             await movable.drop_old()
             movable.turn_round()
 
