@@ -72,36 +72,37 @@ def test_a_copy_that_differs_from_its_checkpoints_never_counts(movable: MovableC
 
 def test_a_switch_that_takes_too_long_is_taken_back_and_tried_again(movable: MovableCell) -> None:
     locker = psycopg.connect(movable.new_url)
+    attempts: list[str] = []
 
     def act(text: str) -> None:
-        if text == "following":
-            # Nothing can be applied any more.
-            locker.execute("lock table far.posting in share row exclusive mode")
+        if text == "switching":
+            attempts.append(text)
+            if len(attempts) == 1:
+                write_what_cannot_be_applied()
         elif "trying again" in text:
             locker.rollback()
 
-    def lock_once(text: str) -> None:
-        if not said or "trying again" in text:
-            act(text)
-        if text == "following":
-            said.append(text)
-
-    said: list[str] = []
+    def write_what_cannot_be_applied() -> None:
+        locker.execute("lock table far.callback_pause in share row exclusive mode")
+        with connect_sync(movable.layout.far_url) as old:
+            old.execute("insert into callback_pause select merchant_id, 1, 'test' from book")
 
     async def scenario() -> None:
         await movable.open_shops("Shop")
         async with under_load(movable):
-            await movable.move(Timing(budget_s=1.5, retry_s=0.1, attempts=20), lock_once)
+            await movable.move(Timing(budget_s=1.5, retry_s=0.1, attempts=20), act)
 
     with locker:
         run(scenario())
-    assert movable.read_place()[1:] == (1 + 2 * len(said) - 1, "switched")
+    assert len(attempts) > 1
+    assert movable.read_place()[1:] == (2 * len(attempts), "switched")
     with connect_sync(movable.layout.url) as home:
         taken_back = home.execute(
             "select count(*) from audit_entry where action = 'cell.move.take_back'"
         ).fetchone()
-    assert taken_back == (len(said) - 1,)
-    assert len(said) > 1
+    assert taken_back == (len(attempts) - 1,)
+    with connect_sync(movable.new_cell_url) as place:
+        assert place.execute("select count(*) from callback_pause").fetchone() == (1,)
 
 
 @pytest.mark.parametrize("point", [SWITCH_POINTS[2], SWITCH_POINTS[8], SWITCH_POINTS[9]], ids=str)
