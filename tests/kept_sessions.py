@@ -15,6 +15,7 @@ import select
 from collections import defaultdict
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 import psycopg
@@ -82,7 +83,7 @@ class KeptSessions:
     def end_all(self, database: str) -> None:
         """End the sessions of a database that wait."""
         for conninfo in list(self._waiting):
-            if conninfo_to_dict(conninfo)["dbname"] == database:
+            if _find_place(conninfo)[1] == database:
                 _finish_all(self._waiting.pop(conninfo))
 
     def forget_ended(self) -> None:
@@ -114,8 +115,8 @@ class KeptSessions:
             self.is_on = True
 
     def _is_ours(self, conninfo: str) -> bool:
-        place = conninfo_to_dict(conninfo)
-        return place.get("host") == self.host and str(place.get("dbname")).startswith(PREFIX)
+        host, database = _find_place(conninfo)
+        return host == self.host and database.startswith(PREFIX)
 
     def _take(self, conninfo: str) -> PGconn | None:
         waiting = self._waiting.get(conninfo, [])
@@ -130,6 +131,13 @@ class KeptSessions:
 SESSIONS: Final = KeptSessions()
 """Those of this process."""
 os.register_at_fork(after_in_child=SESSIONS.leave_to_parent)
+
+
+@lru_cache(maxsize=256)
+def _find_place(conninfo: str) -> tuple[str, str]:
+    """The host and the database of a connection string."""
+    place = conninfo_to_dict(conninfo)
+    return str(place.get("host")), str(place.get("dbname"))
 
 
 def _pop(waiting: list[PGconn]) -> PGconn | None:
