@@ -1,12 +1,13 @@
 """Which tests are extended: `make test-all` runs them, `make test` does not.
 
 Rules:
-- A test is extended if its id begins with a row of `EXTENDED` and with none of `QUICK`, or if it has the
-  marker `extended`.
+- A test is extended if its id begins with a row of `EXTENDED` and with none of `QUICK`, if it is one of
+  `EXTENDED_ROWS`, or if it has the marker `extended`.
 - Without extended tests wanted, their files are not even imported.
 - `pytest PATH` without `-m` runs whatever is in the path, extended or not.
 """
 
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -138,6 +139,41 @@ EXTENDED: Final = {
     "tests/withdrawals/test_real_chains.py": "loops of kills",
 }
 """The beginnings of ids of extended tests, each with what the tests behind it are about."""
+EXTENDED_ROWS: Final = {
+    "tests/book/test_many_books.py::test_a_group_that_comes_late": ("1-",),
+    "tests/callbacks/test_killed.py::test_a_sender_killed": ("before", "after claim"),
+    "tests/cells/test_merchant_move.py::test_a_killed_move_is_continued": ("set is_open",),
+    "tests/cells/test_merchant_move.py::test_a_killed_move_is_undone": ("limit",),
+    "tests/cells/test_merchant_move_dangers.py::test_a_copy_that_comes_out_wrong": ("copying from cell",),
+    "tests/cold/test_killed.py::test_a_frozen_worker": ("ERC20-before", "TRC20-before end"),
+    "tests/deposits/test_killed.py::test_a_process_killed": (
+        "apart-while",
+        "apart-before home",
+        "apart-before the cell",
+    ),
+    "tests/notifications/test_killed.py::test_a_notifier_killed": (
+        "before send",
+        "before store",
+        "before claim",
+        "after claim",
+        "after note",
+    ),
+    "tests/rollback/test_acceptance.py::test_an_acceptance_that_is_killed": (
+        "merchant_wallet.audit.checkpointing.evidence",
+        "merchant_wallet.audit.checkpointing.acceptance-freeze",
+        "merchant_wallet.audit.checkpointing.acceptance-_move",
+    ),
+    "tests/screening/test_screened_orders.py::test_an_answer_that_is_not_authentic": ("fail open",),
+    "tests/sweeps/test_killed.py::test_a_frozen_sweeper": (
+        "TRC20-before",
+        "ERC20-after",
+        "ERC20-before top_up",
+    ),
+    "tests/withdrawals/test_payer_crash.py::test_a_payer_ended_while_it_signs_again": ("sequenced",),
+}
+"""Rows of tests that are extended, by the beginnings of their ids: most are further points of a loop of kills.
+The other rows stay in `make test`.
+"""
 QUICK: Final = (
     # One journey for each site.
     "tests/browser/test_wallet.py::test_a_customer_sees_money_arrive_and_decides_who_may_take_it",
@@ -147,8 +183,12 @@ QUICK: Final = (
 
 
 def is_extended(test: str) -> bool:
-    """Whether the table says that a test is extended."""
-    return test.startswith(tuple(EXTENDED)) and not test.startswith(QUICK)
+    """Whether the tables say that a test is extended."""
+    if test.startswith(QUICK):
+        return False
+    name, _, row = test.partition("[")
+    rows = (rows for start, rows in EXTENDED_ROWS.items() if name.startswith(start))
+    return test.startswith(tuple(EXTENDED)) or row.startswith(tuple(chain.from_iterable(rows)))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

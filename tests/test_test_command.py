@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.extended import EXTENDED, QUICK, QUICK_ALONE, is_extended
+from tests.extended import EXTENDED, EXTENDED_ROWS, QUICK, QUICK_ALONE, is_extended
 from tests.other_postgres import FROM_DEBIAN, FROM_NPM
 
 ROOT = Path(__file__).parents[1]
@@ -118,7 +118,7 @@ def test_the_tests_for_other_versions_of_postgres_are_there() -> None:
 
 
 def test_every_row_of_the_table_of_extended_tests_names_a_test() -> None:
-    for row in (*EXTENDED, *QUICK):
+    for row in (*EXTENDED, *EXTENDED_ROWS, *QUICK):
         file, _, name = row.partition("::")
         assert (ROOT / file).exists(), row
         assert f"def {name}" in (ROOT / file).read_text() if name else True, row
@@ -128,3 +128,5 @@ def test_one_journey_of_each_site_is_quick_and_every_other_look_at_a_page_is_ext
     assert [is_extended(test) for test in QUICK] == [False] * len(QUICK)
     assert is_extended("tests/browser/test_wallet.py::test_language_and_theme_stay_chosen")
     assert not is_extended("tests/book/test_verify.py::test_anything")
+    killed = "tests/callbacks/test_killed.py::test_a_sender_killed_at_any_step_loses_nothing"
+    assert [is_extended(f"{killed}[{row}]") for row in ("before send", "after send")] == [True, False]

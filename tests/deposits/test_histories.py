@@ -112,7 +112,7 @@ def test_what_a_chain_has_brought_for_good_is_what_the_books_say(
 
 def _play_histories(url: str, home_url: str | None) -> None:
     @settings(
-        max_examples=30,
+        max_examples=20,
         deadline=None,
         derandomize=True,
         database=None,

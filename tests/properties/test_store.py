@@ -103,7 +103,7 @@ def test_the_database_answers_as_the_ledger_does(database_url: str) -> None:
     asyncio.run(prepare())
 
     @settings(
-        max_examples=25,
+        max_examples=15,
         deadline=None,
         derandomize=True,
         database=None,
