@@ -171,7 +171,7 @@ EXTENDED_ROWS: Final = {
     ),
     "tests/withdrawals/test_payer_crash.py::test_a_payer_ended_while_it_signs_again": ("sequenced",),
 }
-"""Rows of tests that are extended, by the beginnings of their ids: most are further points of a loop of kills.
+"""Rows of tests that are extended, by the beginnings of their ids: further points of loops of kills, mostly.
 The other rows stay in `make test`.
 """
 QUICK: Final = (
