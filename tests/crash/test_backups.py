@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import json
 import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +13,9 @@ from typing import Any
 
 import pytest
 from tests.crash.client import Client
-from tests.crash.service import PROGRAM, Service, alive, kill_all
-from tests.waits import TIMEOUT_S, wait_until
+from tests.crash.service import Service, alive, kill_all
+from tests.forked_commands import ForkedCommand
+from tests.waits import wait_until
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect_sync
@@ -49,24 +49,13 @@ def backed_up(service: Service) -> Iterator[BackedUpService]:
     made.end()
 
 
-def command(service: Service, *words: str, data: Path | None) -> subprocess.CompletedProcess[str]:
-    """A command of an operator."""
-    where = [] if data is None else ["--data", str(data)]
-    return subprocess.run(
-        [str(PROGRAM), *words, *where],
-        env=service.environment(),
-        capture_output=True,
-        text=True,
-        timeout=6 * TIMEOUT_S,
-        check=False,
-    )
-
-
 def tell(service: Service, *words: str, data: Path | None) -> dict[str, Any]:
-    """The document of a command that must succeed."""
-    done = command(service, *words, "--json", data=data)
-    assert done.returncode == 0, (words, done.stderr)
-    found: dict[str, Any] = json.loads(done.stdout)
+    """The document of an operator's command that must succeed."""
+    where = [] if data is None else ["--data", str(data)]
+    with ForkedCommand(*words, "--json", *where, environment=service.environment()) as command:
+        status, said, errors = command.finish()
+    assert status == 0, (words, errors)
+    found: dict[str, Any] = json.loads(said)
     return found
 
 

@@ -12,8 +12,8 @@ from tests.waits import wait_until
 
 from merchant_wallet.base.db import connect
 
-ORDERS = 1000
-KILLED_AFTER = 150
+ORDERS = 600
+KILLED_AFTER = 100
 SPARE = [f"order-{n}" for n in range(ORDERS)]
 
 Kill = Callable[[], Awaitable[None]]

@@ -14,6 +14,7 @@ from tests.checkpoints import write_checkpoints
 from tests.crash.client import Client
 from tests.crash.service import PROGRAM, Service
 from tests.folders import copy_folder
+from tests.forked_commands import ForkedCommand
 from tests.waits import TIMEOUT_S, wait_until
 
 from merchant_wallet.audit.checkpointing.keys import open_or_create_signer
@@ -27,23 +28,17 @@ ADDRESS = "0x742d35cc6634c0532925a3b844bc454e4438f44e"
 LOG_TEXTS = ("evidence of a rollback", "payouts stopped: the database was rolled back, an operator must look")
 
 
-def command(service: Service, *words: str) -> subprocess.CompletedProcess[str]:
-    """A command of an operator."""
-    return subprocess.run(
-        [str(PROGRAM), *words, "--data", str(service.data)],
-        env=service.environment(),
-        capture_output=True,
-        text=True,
-        timeout=4 * TIMEOUT_S,
-        check=False,
-    )
+def command(service: Service, *words: str) -> tuple[int, str, str]:
+    """A command of an operator: its status, its output and its errors."""
+    with ForkedCommand(*words, "--data", service.data, environment=service.environment()) as running:
+        return running.finish()
 
 
 def answer(service: Service, *words: str) -> dict[str, Any]:
     """The output of a command that must succeed."""
-    done = command(service, *words, "--json")
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+    status, said, errors = command(service, *words, "--json")
+    assert status == 0, errors
+    found: dict[str, Any] = json.loads(said)
     return found
 
 
@@ -120,18 +115,18 @@ def test_a_restored_database_pays_nothing_until_a_person_has_accepted_it(service
     order(service, "after")
     wait_until(lambda: count_evidence(service) == 1, "the metric tells")
     wait_until(lambda: all(text in service.errors() for text in LOG_TEXTS), "the log tells")
-    found = command(service, "doctor", "--json")
-    [check] = [one for one in json.loads(found.stdout)["checks"] if one["name"] == "checkpoints"]
-    assert (found.returncode, check["ok"]) == (1, False)
+    status, said, _ = command(service, "doctor", "--json")
+    [check] = [one for one in json.loads(said)["checks"] if one["name"] == "checkpoints"]
+    assert (status, check["ok"]) == (1, False)
     assert "accept-rollback" in check["advice"]
-    assert command(service, "book", "verify").returncode == 1
+    assert command(service, "book", "verify")[0] == 1
     # The payout was due all this time, and the worker looks ten times a second.
     assert statuses(service) == {"before": 2, "after": 0}
     with connect_sync(service.database_url()) as connection:
         assert connection.execute("select count(*) from payout_signed").fetchall() == [(1,)]
 
-    refused = command(service, "book", "accept-rollback", "--reason", " ")
-    assert (refused.returncode, statuses(service)["after"]) == (1, 0)
+    status, _, _ = command(service, "book", "accept-rollback", "--reason", " ")
+    assert (status, statuses(service)["after"]) == (1, 0)
     accepted = answer(service, "book", "accept-rollback", "--reason", "restored a copy, nothing was entered")
     assert [item["kind"] for item in accepted["signs"]] == ["behind"]
     assert Path(accepted["evidence"], accepted["files"][0]["name"]).exists()
@@ -160,9 +155,9 @@ def look_at_the_database_alone(service: Service) -> None:
             if line.startswith("ready: "):
                 break
         assert [line.split(":")[0] for line in said] == ["doctor", "verify", "psql", "ready"]
-        verified = command(service, "book", "verify", "--json")
-        assert verified.returncode == 1
-        [book] = json.loads(verified.stdout)["books"]
+        status, verified, _ = command(service, "book", "verify", "--json")
+        assert status == 1
+        [book] = json.loads(verified)["books"]
         assert book["fault"]["rule"] == "checkpoint"
         with connect_sync(service.database_url()) as connection:
             # This order and no other.
