@@ -1,6 +1,7 @@
 """`serve` with several processes on one port: replaced under load, killed, limited and measured as one."""
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -8,6 +9,7 @@ import socket
 import urllib.request
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import httpx
@@ -65,36 +67,73 @@ def _replace(web: WebProcess) -> None:
     assert web.read_line().startswith("mode: ")
 
 
-def test_processes_are_replaced_under_load_without_a_failed_request(
+def test_processes_are_replaced_under_load_serve_pages_together_and_stop_with_their_supervisor(
     database_url: str, group: RunGroup
 ) -> None:
     web = group()
     members = descendants(web.pid)
     assert len(members) == 2
-
-    async def scenario() -> None:
-        shop, client = await _open_shop(database_url, web)
-        idle = Wire(client)
-        assert (await client.ask(idle, BALANCE))["code"] == 200
-        load = Load(web.address, client, CONNECTIONS, pause_s=1.0)
-        load.start()
-        await load.until_more(CONNECTIONS)
-        await asyncio.to_thread(_replace, web)
-        await load.until_more(CONNECTIONS)
-        await load.stop()
-        assert not load.failures, load.failures
-        # A connection that was idle meanwhile was not closed either.
-        assert (await client.ask(idle, BALANCE))["code"] == 200
-        idle.close()
-        assert await shop.orders() == load.answers
-        assert await shop.alice_units() == len(load.answers)
-        await shop.verify()
-        print(f"{len(load.answers)} answered")
-
-    run(scenario())
+    client = run(replace_under_load(database_url, web))
     wait_until(lambda: not alive(members), "the old processes have ended")
-    assert len(descendants(web.pid)) == 2
-    assert web.stop() == 0
+    members = descendants(web.pid)
+    assert len(members) == 2
+    run(a_page_its_session_and_its_stream_work_in_whichever_process_answers(web, client))
+    os.kill(web.pid, signal.SIGKILL)
+    wait_until(lambda: not alive(members), "the members have stopped")
+
+
+async def replace_under_load(database_url: str, web: WebProcess) -> Client:
+    """No request fails meanwhile. Returns the shop's client."""
+    shop, client = await _open_shop(database_url, web)
+    idle = Wire(client)
+    assert (await client.ask(idle, BALANCE))["code"] == 200
+    load = Load(web.address, client, CONNECTIONS, pause_s=1.0)
+    load.start()
+    await load.until_more(CONNECTIONS)
+    await asyncio.to_thread(_replace, web)
+    await load.until_more(CONNECTIONS)
+    await load.stop()
+    assert not load.failures, load.failures
+    # A connection that was idle meanwhile was not closed either.
+    assert (await client.ask(idle, BALANCE))["code"] == 200
+    idle.close()
+    assert await shop.orders() == load.answers
+    assert await shop.alice_units() == len(load.answers)
+    await shop.verify()
+    print(f"{len(load.answers)} answered")
+    return client
+
+
+async def a_page_its_session_and_its_stream_work_in_whichever_process_answers(
+    web: WebProcess, client: Client
+) -> None:
+    """A customer follows a link, loads the page, and sees a transfer arrive."""
+    link = (await client.ask_once("getMerchantCustomer", extUserId="alice"))["data"]["url"]
+    async with httpx.AsyncClient(base_url=web.address, headers={"connection": "close"}) as browser:
+        assert (await browser.get(httpx.URL(link).path)).status_code == 303
+        # Each request has a connection of its own, so both processes answer.
+        pages = [await browser.get("/wallet") for _ in range(12)]
+        assert {page.status_code for page in pages} == {200}
+        (found,) = set(re.findall(r'data-live-url="([^"]+)"', pages[0].text))
+        streams = [_follow(browser, found.replace("&amp;", "&")) for _ in range(6)]
+        firsts = [await anext(stream) for stream in streams]
+        wire = Wire(client)
+        assert (await client.credit(wire, "arrives")) == 200
+        wire.close()
+        told = [await anext(stream) for stream in streams]
+        for stream in streams:
+            await stream.aclose()
+    ((before,), (after,)) = ({json.loads(said)["balance"] for said in heard} for heard in (firsts, told))
+    assert Decimal(after) - Decimal(before) == Decimal("0.000001")
+
+
+async def _follow(browser: httpx.AsyncClient, url: str) -> AsyncGenerator[str, None]:
+    """The balances that a page's stream of events tells."""
+    async with browser.stream("GET", url) as stream:
+        lines = stream.aiter_lines()
+        async for line in lines:
+            if line == "event: balance":
+                yield (await anext(lines)).removeprefix("data: ")
 
 
 def test_a_new_version_takes_over_and_a_broken_one_does_not_and_systemd_hears_of_it(
@@ -189,43 +228,6 @@ def test_limits_hold_over_all_processes(database_url: str, group: RunGroup) -> N
     run(scenario())
 
 
-def test_a_page_its_session_and_its_stream_work_in_whichever_process_answers(
-    database_url: str, group: RunGroup
-) -> None:
-    web = group()
-
-    async def look() -> None:
-        _, client = await _open_shop(database_url, web)
-        link = (await client.ask_once("getMerchantCustomer", extUserId="alice"))["data"]["url"]
-        async with httpx.AsyncClient(base_url=web.address, headers={"connection": "close"}) as browser:
-            assert (await browser.get(httpx.URL(link).path)).status_code == 303
-            # Each request has a connection of its own, so both processes answer.
-            pages = [await browser.get("/wallet") for _ in range(12)]
-            assert {page.status_code for page in pages} == {200}
-            (found,) = set(re.findall(r'data-live-url="([^"]+)"', pages[0].text))
-            streams = [_follow(browser, found.replace("&amp;", "&")) for _ in range(6)]
-            firsts = [await anext(stream) for stream in streams]
-            wire = Wire(client)
-            assert (await client.credit(wire, "arrives")) == 200
-            wire.close()
-            told = [await anext(stream) for stream in streams]
-            assert set(firsts) == {'{"balance":"0.00"}'}
-            assert set(told) == {'{"balance":"0.000001"}'}
-            for stream in streams:
-                await stream.aclose()
-
-    run(look())
-
-
-async def _follow(browser: httpx.AsyncClient, url: str) -> AsyncGenerator[str, None]:
-    """The balances that a page's stream of events tells."""
-    async with browser.stream("GET", url) as stream:
-        lines = stream.aiter_lines()
-        async for line in lines:
-            if line == "event: balance":
-                yield (await anext(lines)).removeprefix("data: ")
-
-
 def test_the_connections_of_a_source_count_over_all_processes(database_url: str, group: RunGroup) -> None:
     web = group(WALLET_SOURCE_CONNECTIONS="20")
     address = ("127.0.0.1", web.port)
@@ -245,10 +247,3 @@ def _is_closed(client: socket.socket) -> bool:
         return False
     except ConnectionResetError:
         return True
-
-
-def test_members_stop_when_their_supervisor_is_killed(group: RunGroup) -> None:
-    web = group()
-    members = descendants(web.pid)
-    os.kill(web.pid, signal.SIGKILL)
-    wait_until(lambda: not alive(members), "the members have stopped")

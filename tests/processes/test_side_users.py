@@ -14,6 +14,7 @@ from tests.crash.client import Client
 from tests.crash.service import PROGRAM, Service, prepared_folder, service
 from tests.crash.shop import run
 from tests.folders import make_folder
+from tests.forked_commands import ForkedCommand
 from tests.processes.test_core_dumps import core_limits
 from tests.waits import wait_until
 
@@ -84,7 +85,7 @@ def _wait_for_checkpoints(service: Service) -> Path:
 
 
 @as_root
-def test_both_sides_of_roots_service_are_users_of_their_own_and_reach_only_what_is_theirs(
+def test_both_sides_of_roots_service_are_users_of_their_own_until_its_folder_is_somebodys(
     service: Service,
 ) -> None:
     create_key(service.data / "keys", "ERC20", PASSPHRASE, cost=2)
@@ -97,6 +98,7 @@ def test_both_sides_of_roots_service_are_users_of_their_own_and_reach_only_what_
     the_worker_side_reaches_its_keys_and_nothing_of_roots(service, passphrase)
     commands_of_roots_work_beside_it(service)
     assert service.stop() == 0
+    it_works_for_an_ordinary_user_once_the_folder_is_his(service)
 
 
 def both_have_no_right_of_roots(service: Service) -> None:
@@ -144,25 +146,16 @@ def commands_of_roots_work_beside_it(service: Service) -> None:
     worker = _user_of(service.side("work"))
     create_key(service.data / "keys", "TRC20", PASSPHRASE, cost=2)
     assert _can(worker, "cat", service.data / "keys" / "TRC20.json")
-    told = subprocess.run(
-        [str(PROGRAM), "book", "verify", "--data", str(service.data)],
-        env=service.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert told.returncode == 0, told.stderr
+    arguments = ("book", "verify", "--data", service.data)
+    with ForkedCommand(*arguments, environment=service.environment()) as command:
+        status, _, errors = command.finish()
+    assert status == 0, errors
 
 
-@as_root
-def test_roots_folder_works_for_an_ordinary_user_once_it_is_his(service: Service) -> None:
-    service.start()
-    _wait_for_checkpoints(service)
-    assert service.stop() == 0
-
+def it_works_for_an_ordinary_user_once_the_folder_is_his(service: Service) -> None:
+    """Root runs it once more before. The data and all new files still belong to the user."""
     subprocess.run(["chown", "-R", "65534:65534", str(service.data.parent)], check=True)
     ordinary = become(NOBODY, keep_search=not can_read(NOBODY, [Path(PROGRAM)]))
-    # Root runs it once more before. The data and all new files still belong to the user.
     for before in (None, ordinary):
         service.start(before=before)
         assert {_user_of(service.side(side)).account.uid for side in ("serve", "work")} == {NOBODY.uid}

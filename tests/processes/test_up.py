@@ -6,20 +6,20 @@ import pty
 import queue
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from tests.crash.client import CUT_SHORT, Client
 from tests.crash.service import Service, alive, prepared_folder, service
 from tests.crash.shop import run
-from tests.folders import copy_folder, make_folder
-from tests.waits import wait_until
+from tests.folders import make_folder
+from tests.waits import TIMEOUT_S, wait_until
 
 from merchant_wallet.base.db import connect
 from merchant_wallet.postgres.privileges import Account
@@ -172,24 +172,22 @@ def test_a_killed_worker_side_is_started_again_and_the_sides_of_a_killed_up_end_
     insist_nothing_left(service)
 
 
-def test_a_port_that_is_taken_is_named(service: Service, prepared_folder: tuple[Path, str, str]) -> None:
-    parent = make_folder("merchant-wallet-crash-")
-    copy_folder(prepared_folder[0], parent / "data")
-    other = Service(parent / "data", service.app_key, service.secret)
-    service.start()
-    try:
-        # It waits for the port, as it does for a predecessor, and gets it once it is free.
-        starting = threading.Thread(target=other.start, args=(service.port,))
+def test_a_port_that_is_taken_is_named_and_waited_for(service: Service) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        starting = threading.Thread(target=service.start, args=(port,))
         starting.start()
-        wait_until(lambda: (other.data / "runtime.json").exists(), "the second one's database runs")
-        assert service.stop() == 0
-        starting.join(40)
-        assert other.url == service.url
-        assert ask_balance(other)["code"] == 200
-        assert other.stop() == 0
-    finally:
-        other.end()
-        shutil.rmtree(parent)
+        wait_until(lambda: says(service, f"port {port}: trying"), "it names the port")
+        wait_until(lambda: (service.data / "runtime.json").exists(), "its database runs")
+    starting.join(TIMEOUT_S)
+    assert service.port == port
+    assert ask_balance(service)["code"] == 200
+    assert service.stop() == 0
+
+
+def says(service: Service, text: str) -> bool:
+    """Whether it has printed this."""
+    return (service.data.parent / "up.log").exists() and text in "\n".join([*service.said, service.errors()])
 
 
 @pytest.fixture
