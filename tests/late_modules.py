@@ -3,20 +3,28 @@
 Each worker imports every file of tests to collect them, so what is imported there is paid for three times.
 """
 
-import sys
-from importlib.util import LazyLoader, find_spec, module_from_spec
-from types import ModuleType
+from importlib import import_module
+from typing import Any
 
 
-def import_late(name: str) -> ModuleType:
-    """A module that is imported when something of it is first used."""
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = find_spec(name)
-    if spec is None or spec.loader is None:
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-    spec.loader = loader = LazyLoader(spec.loader)
-    module = module_from_spec(spec)
-    sys.modules[name] = module
-    loader.exec_module(module)
-    return module
+class LateModule:
+    """A module that is imported when something of it is first used.
+
+    pytest asks every object of a file for private names and for marks, to see whether it is a test. That is no
+    use of the module. A `LazyLoader` takes it for one.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_") or attribute == "pytestmark":
+            raise AttributeError(attribute)
+        return getattr(import_module(self._name), attribute)
+
+
+eth_account = LateModule("eth_account")
+eth_keyfile = LateModule("eth_keyfile")
+openapi_spec_validator = LateModule("openapi_spec_validator")
+pypdf = LateModule("pypdf")
+web3 = LateModule("web3")

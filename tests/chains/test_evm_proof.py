@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 from devnet.evm_node import CHAIN_ID, COIN, EvmDevnet
-from tests.late_modules import import_late
+from tests.late_modules import eth_account
 from tests.rows import each_row
 
 from merchant_wallet.chains.evm.proof import prove
-
-eth_account = import_late("eth_account")
 
 TO = "0x" + "11" * 20
 FEES = {"maxPriorityFeePerGas": 10**9, "maxFeePerGas": 10**11}

@@ -7,7 +7,7 @@ from coincurve import PrivateKey
 from hexbytes import HexBytes
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.late_modules import import_late
+from tests.late_modules import eth_account, web3
 from tests.rows import each_row
 
 from merchant_wallet.chains.evm.transactions import (
@@ -26,9 +26,6 @@ from merchant_wallet.chains.evm.transactions import (
     recover_signer,
     write_list,
 )
-
-eth_account = import_late("eth_account")
-web3 = import_late("web3")
 
 KEY = PrivateKey(bytes(range(1, 33)))
 HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0

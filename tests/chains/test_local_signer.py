@@ -19,7 +19,7 @@ from tests.chains.signing import (
     honest,
     pay,
 )
-from tests.late_modules import import_late
+from tests.late_modules import eth_account
 
 from merchant_wallet.base.addresses import to_eip55
 from merchant_wallet.base.chains import ERC20, TRC20
@@ -30,8 +30,6 @@ from merchant_wallet.chains.keys.local_signer import LocalSigner
 from merchant_wallet.chains.signer import Purpose, SignerAway, SigningRefused, Source
 from merchant_wallet.chains.tron import transactions as tron_transactions
 from merchant_wallet.observability import logs
-
-eth_account = import_late("eth_account")
 
 pytestmark = pytest.mark.anyio
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from eth_keyfile.keyfile import create_keyfile_json, decode_keyfile_json
+from tests.late_modules import eth_keyfile
 from tests.rows import each_row
 
 from merchant_wallet.chains.keys.secret_storage import StorageRefused, read_address, seal, unseal
@@ -51,13 +51,13 @@ def test_the_definitions_own_vectors_open(kdf: str) -> None:
 
 def test_another_implementation_opens_what_is_sealed_here() -> None:
     sealed = seal(SECRET, PASSWORD, ADDRESS, cost=QUICK)
-    assert decode_keyfile_json(json.loads(sealed), PASSWORD.encode()) == SECRET
+    assert eth_keyfile.decode_keyfile_json(json.loads(sealed), PASSWORD.encode()) == SECRET
     assert read_address(sealed) == ADDRESS
 
 
 @pytest.mark.parametrize(("kdf", "rounds"), [("pbkdf2", 1000), ("scrypt", QUICK)])
 def test_what_another_implementation_sealed_opens_here(kdf: Any, rounds: int) -> None:
-    made = create_keyfile_json(SECRET, PASSWORD.encode(), kdf=kdf, iterations=rounds)
+    made = eth_keyfile.create_keyfile_json(SECRET, PASSWORD.encode(), kdf=kdf, iterations=rounds)
     assert unseal(json.dumps(made).encode(), PASSWORD) == SECRET
 
 

@@ -6,10 +6,10 @@ import io
 from datetime import datetime
 from decimal import Decimal
 
-from pypdf import PdfReader
 from tests.archive_scene import MONTHS
 from tests.book.fake_writer import MERCHANT_ID
 from tests.cli.conftest import Wallet
+from tests.late_modules import pypdf
 
 from merchant_wallet.audit.checkpointing.keys import open_service_signer
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner, write_audit_checkpoint
@@ -245,7 +245,7 @@ def test_invoices_and_statements_are_written_as_pdf(wallet: Wallet, named: dict[
     ):
         path = wallet.folder / name
         wallet.ask("finance", *arguments, "--output", path)
-        text = "\n".join([page.extract_text() for page in PdfReader(path).pages])
+        text = "\n".join([page.extract_text() for page in pypdf.PdfReader(path).pages])
         assert said in text
     assert "There is no invoice" in wallet.run("finance", "invoice", "2025-000009", status=1).output
 

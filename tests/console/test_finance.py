@@ -7,11 +7,11 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from pypdf import PdfReader
 from tests.console.conftest import ConsoleUser, People, read_text
 from tests.console.test_two_people import proposal_of
 from tests.held_builder import held_builder
 from tests.journeys.conftest import DAY_MS, Clock, Platform, Shop
+from tests.late_modules import pypdf
 from tests.waits import wait_until
 
 from merchant_wallet.audit import records
@@ -68,7 +68,7 @@ def read_rows(person: ConsoleUser, path: str) -> list[dict[str, str]]:
 def read_pdf(person: ConsoleUser, path: str) -> str:
     answer = person.get(path)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/pdf")
-    return "\n".join([page.extract_text() for page in PdfReader(io.BytesIO(answer.content)).pages])
+    return "\n".join([page.extract_text() for page in pypdf.PdfReader(io.BytesIO(answer.content)).pages])
 
 
 def test_a_month_is_closed_by_two_people_signed_and_invoiced(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.late_modules import import_late
+from tests.late_modules import openapi_spec_validator
 from tests.openapi.described import CONTEXT, OUTCOMES, find_codes, judge, make_merchant, read_fields
 from tests.openapi.schemas import answer_schema, document, find_errors, request_schema, webhook_schema
 from tests.rows import each_row
@@ -26,8 +26,6 @@ from merchant_wallet.api.reference.sandbox_controls import CONTROLS
 from merchant_wallet.base.codes import CODES, FIELD_INVALID, SUCCESS
 from merchant_wallet.callbacks.payloads import build_payload
 from merchant_wallet.processes.routes import OPERATIONS
-
-openapi_spec_validator = import_late("openapi_spec_validator")
 
 MALFORMED = (40000, 40001, 40002)
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]

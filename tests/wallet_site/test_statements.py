@@ -5,9 +5,9 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from pypdf import PdfReader
 from tests.held_builder import held_builder
 from tests.journeys.conftest import Clock, Platform, Shop
+from tests.late_modules import pypdf
 from tests.waits import wait_until
 from tests.wallet_site.conftest import Browser, NewBrowser, texts
 from tests.wallet_site.test_home import entries
@@ -28,7 +28,7 @@ def read(browser: Browser, path: str) -> str:
     assert answer.status_code == 200, texts(answer)
     assert answer.headers["content-type"] == "application/pdf"
     assert answer.headers["cache-control"] == "no-store"
-    pages = PdfReader(io.BytesIO(answer.content)).pages
+    pages = pypdf.PdfReader(io.BytesIO(answer.content)).pages
     return " ".join(" ".join(page.extract_text() for page in pages).split())
 
 

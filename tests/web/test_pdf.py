@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from pypdf import PdfReader
 from tests.crash.shop import run
+from tests.late_modules import pypdf
 
 from merchant_wallet.web.languages import Language
 from merchant_wallet.web.pdf import document as documents
@@ -35,7 +35,7 @@ def write(*parts: Part, language: Language = Language.EN, logo: bytes | None = N
 
 def read(document: Document) -> list[str]:
     """The text of each page."""
-    return [page.extract_text() for page in PdfReader(io.BytesIO(build_pdf(document))).pages]
+    return [page.extract_text() for page in pypdf.PdfReader(io.BytesIO(build_pdf(document))).pages]
 
 
 def test_what_a_document_says_can_be_read_again_in_both_languages() -> None:
@@ -88,12 +88,12 @@ def test_the_same_document_gives_the_same_bytes_and_says_when_it_was_made() -> N
     document = write(Text("x"))
     made = build_pdf(document)
     assert made == build_pdf(document) == run(make_pdf(document))
-    assert PdfReader(io.BytesIO(made)).metadata["/CreationDate"] == "D:20261026073320+00'00'"  # type: ignore[index]
+    assert pypdf.PdfReader(io.BytesIO(made)).metadata["/CreationDate"] == "D:20261026073320+00'00'"
 
 
 def test_both_fonts_are_embedded() -> None:
     found = build_pdf(write(Text("x")))
-    fonts = PdfReader(io.BytesIO(found)).pages[0]["/Resources"]["/Font"].get_object()  # type: ignore[index]
+    fonts = pypdf.PdfReader(io.BytesIO(found)).pages[0]["/Resources"]["/Font"].get_object()
     embedded = [font.get_object() for font in fonts.values()]
     described = [font["/FontDescriptor"].get_object() for font in embedded if "/FontDescriptor" in font]
     assert len(described) >= 2
@@ -103,7 +103,7 @@ def test_both_fonts_are_embedded() -> None:
 def test_a_logo_stands_above_the_title() -> None:
     logo = io.BytesIO()
     Image.new("RGBA", (400, 100), (200, 30, 30, 128)).save(logo, "PNG")
-    found = PdfReader(io.BytesIO(build_pdf(write(Text("x"), logo=logo.getvalue()))))
+    found = pypdf.PdfReader(io.BytesIO(build_pdf(write(Text("x"), logo=logo.getvalue()))))
     assert len(found.pages[0].images) == 1
 
 
