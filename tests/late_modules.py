@@ -10,7 +10,7 @@ from typing import Any
 class LateModule:
     """A module that is imported when something of it is first used.
 
-    pytest asks every object of a file for private names and for marks, to see whether it is a test. That is no
+    pytest asks every object of a file for private names and marks, to see whether it is a test. This is no
     use of the module. A `LazyLoader` takes it for one.
     """
 
