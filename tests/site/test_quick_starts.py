@@ -41,7 +41,7 @@ def has_paid(said: str) -> bool:
 
 @pytest.mark.parametrize(
     "client",
-    [pytest.param(each, id=each.page) for each in CLIENTS if each.page != "python"],
+    [pytest.param(each, id=each.page) for each in CLIENTS if each.page not in ("python", "typescript")],
 )
 def test_what_the_page_says_to_type_pays_and_gets_its_callback(
     client: Client, reader: Reader, site: Path
@@ -102,11 +102,12 @@ def test_a_project_of_maven_finds_the_client_as_the_page_says(reader: Reader, si
 
 
 @pytest.mark.extended
-def test_typescript_with_the_options_of_the_page_finds_every_type(reader: Reader, site: Path) -> None:
-    require_tools("npm")
+def test_the_quick_start_of_typescript_is_typed_and_the_options_of_its_page_find_every_type(
+    reader: Reader, site: Path
+) -> None:
+    """In one folder, since npm takes its time to install."""
+    type_quick_start("typescript", reader, site)
     [options] = read_blocks(site, "quick-start/typescript", "json")
-    for block in read_blocks(site, "quick-start/typescript")[:-1]:
-        reader.type(block)
     (reader.folder / "tsconfig.json").write_text(json.dumps({**json.loads(options), "files": ["shop.mts"]}))
     (reader.folder / "shop.mts").write_text(
         'import { createServer } from "node:http";\n'
@@ -127,8 +128,11 @@ def test_the_quick_start_of_python_and_then_the_page_of_the_command_line_are_typ
     assert read_blocks(site, "zh/command-line") == blocks
     install, call, listen, exports, *others = blocks
     port = str(find_port())
-    reader.type(install)
-    paths = install.splitlines()[-1]
+    # The environment is there already, and made as this page makes it.
+    [make, *added] = install.splitlines()
+    assert [made for made in reader.typed if made.startswith(f"{make}\n")]
+    reader.type("\n".join(added))
+    paths = added[-1]
     reader.type(f"{paths}\n{call}")
     listener = subprocess.Popen(
         ["sh", "-euc", f"{paths}\nexec {listen.strip().replace('8099', port)} --limit 1"],
