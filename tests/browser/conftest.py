@@ -7,21 +7,20 @@ skipped; in CI they fail. A failed test leaves screenshots in `shots/`.
 """
 
 import base64
-import functools
 import os
 import re
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from tests.browser.axe import find_barriers
 from tests.journeys import conftest as journeys
 from tests.tools import require_tool
 
 ROOT: Final = Path(__file__).parents[2]
-AXE: Final = ROOT / "devnet/node_modules/axe-core/axe.min.js"
 SHOTS: Final = Path(__file__).with_name("shots")
 IMAGES: Final = ROOT / "docs/images"
 MAX_IMAGE_BYTES: Final = 150_000
@@ -173,20 +172,7 @@ def desktop(visits: Visits) -> Page:
     return visits.open(DESKTOP)
 
 
-@functools.cache
-def _read_axe() -> str:
-    assert AXE.exists(), "axe-core is missing: `python -m devnet --install` fetches it"
-    return AXE.read_text(encoding="utf-8")
-
-
 CheckAxe = Callable[..., None]
-# `preload` is needed for rules about audio only, and no page plays audio.
-_JUDGE: Final = """async ([within, but, rules]) => {
-    const choices = {resultTypes: ["violations"], preload: false};
-    if (rules.length) choices.runOnly = rules;
-    choices.rules = Object.fromEntries(but.map(rule => [rule, {enabled: false}]));
-    return (await axe.run({include: [[within]]}, choices)).violations;
-}"""
 
 
 @pytest.fixture
@@ -199,25 +185,6 @@ def judge_page(page: Page, within: str = "html", *, but: Collection[str] = ()) -
     """See `check_axe`. `within` selects the part to check, `but` names rules that are left out."""
     found = find_barriers(page, within, but=but)
     assert not found, f"{page.url} is hard to use:\n" + "\n".join(found)
-
-
-def find_barriers(
-    page: Page, within: str = "html", *, but: Collection[str] = (), rules: Collection[str] = ()
-) -> list[str]:
-    """What axe finds in a page or a part of it, described. If there are `rules`, they are the only ones."""
-    if page.evaluate("() => !window.axe"):
-        page.evaluate(_read_axe())
-        # What the page loads next has it from the beginning. The browser keeps it compiled.
-        page.add_init_script(_read_axe())
-    return [_describe(violation) for violation in page.evaluate(_JUDGE, [within, list(but), list(rules)])]
-
-
-def _describe(violation: Mapping[str, Any]) -> str:
-    nodes = [
-        f"    {' '.join(map(str, node['target']))}\n      {node['html'][:160]}" for node in violation["nodes"]
-    ]
-    reasons = violation["nodes"][0]["failureSummary"].replace("\n", " ")
-    return f"{violation['impact']} {violation['id']}: {violation['help']}. {reasons}\n" + "\n".join(nodes[:6])
 
 
 Shot = Callable[[Page, str], None]

@@ -6,7 +6,8 @@ Rules:
 - axe judges everything on a desktop and on a phone, in each language. On further screens it judges what
   depends on the layout. Nothing else differs there.
 - In the dark theme axe judges the colours: nothing else differs from the light one.
-- Of a page in both languages, axe judges the colours in English alone: they don't differ.
+- Of a page in both languages, axe judges the colours in English alone: they don't differ. What it
+  found sound once, it does not judge again (`axe.py`).
 - No look is wider than its screen.
 - Screens for fingers come last: the mouse is back when the next page is loaded.
 """
@@ -17,10 +18,9 @@ from typing import Final
 
 import pytest
 from playwright.sync_api import CDPSession, Page
-from tests.browser.conftest import DESKTOP, LANGUAGES, PHONE, Screen, find_barriers
+from tests.browser.axe import COLOURS, find_barriers
+from tests.browser.conftest import DESKTOP, LANGUAGES, PHONE, Screen
 
-COLOURS: Final = ("color-contrast", "link-in-text-block")
-"""axe's rules about colours."""
 LAYOUT: Final = ("scrollable-region-focusable",)
 """axe's rules about the size of parts."""
 WIDTH: Final = "() => document.documentElement.scrollWidth"
@@ -77,13 +77,16 @@ def changing(page: Page) -> Iterator[CDPSession]:
 
 def show(page: Page, device: CDPSession, screen: Screen, theme: str) -> None:
     """Show the page on this screen in this theme. It is not loaded again."""
+    shown = [screen.width, screen.touch, theme]
+    if not screen.touch and page.evaluate(IS_SHOWN, shown):
+        return
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
     size = {"width": screen.width, "height": screen.height}
     kind = {"deviceScaleFactor": screen.scale, "mobile": screen.touch}
     device.send("Emulation.setDeviceMetricsOverride", {**size, **kind})
     if screen.touch:
         device.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
-    page.wait_for_function(IS_SHOWN, arg=[screen.width, screen.touch, theme])
+    page.wait_for_function(IS_SHOWN, arg=shown)
 
 
 def list_excess(page: Page, screen: Screen) -> list[str]:

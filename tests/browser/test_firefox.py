@@ -14,8 +14,9 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 from tests.browser import test_console, test_every_page, test_wallet
-from tests.browser.conftest import DESKTOP, ROOT, Visits, find_barriers
-from tests.browser.looks import COLOURS, list_excess
+from tests.browser.axe import COLOURS, find_barriers
+from tests.browser.conftest import DESKTOP, ROOT, Visits
+from tests.browser.looks import list_excess
 from tests.console.conftest import ConsoleUser
 from tests.tools import require_tool
 

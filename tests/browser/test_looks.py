@@ -59,3 +59,17 @@ def test_a_page_without_a_fault_has_its_own_screen_again(visits: Visits) -> None
         show(page, device, NARROW, "dark")
         assert page.evaluate("innerWidth") == NARROW.width
     page.wait_for_function("width => innerWidth === width", arg=DESKTOP.width)
+
+
+def test_a_sound_colour_is_judged_again_upon_another_ground_and_a_fault_wherever_it_is(
+    visits: Visits,
+) -> None:
+    page = visits.open(DESKTOP)
+    text = PAGE.format(language="en", when="all", style="h1, p { color: #999 }")
+    page.set_content(text.replace("background: #fff", "background: #111"))
+    assert list_faults(page) == []
+    for _ in range(2):
+        page.set_content(text.replace("background: #fff", "background: #555"))
+        assert "color-contrast" in list_faults(page)[0]
+    page.set_content(text.replace("background: #fff", "background: #111").replace("#999", "#444"))
+    assert "color-contrast" in list_faults(page)[0]

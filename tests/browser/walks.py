@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from playwright.sync_api import Page
-from tests.browser.conftest import DESKTOP, PHONE, ROOT, Shot, find_barriers
+from tests.browser.axe import find_barriers
+from tests.browser.conftest import DESKTOP, PHONE, ROOT, Shot
 from tests.browser.looks import changing, show
 
 FOLDER: Final = ROOT / "docs/walks"
