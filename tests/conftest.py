@@ -28,6 +28,8 @@ import pytest
 import structlog
 from argon2 import PasswordHasher
 from client.tests import certificates
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 from psycopg.conninfo import conninfo_to_dict
 from tests import (
     compiled_templates,
@@ -195,6 +197,9 @@ def pytest_configure(config: pytest.Config) -> None:
     told = getattr(config, "workerinput", {}).get("run_folder")
     config.stash[RUN_FOLDER] = Path(told) if told else _choose_folder()
     _choose_postgres(config.getoption("postgres_bin"))
+    # Hypothesis draws constants of the modules that happen to be loaded. The same test had other examples in
+    # another worker, and to read all modules takes seconds.
+    providers._get_local_constants = Constants
     config.pluginmanager.register(certificates)
     config.pluginmanager.register(compiled_templates)
     config.pluginmanager.register(extended)

@@ -67,6 +67,13 @@ def as_others_write_it(transaction: EvmTransaction) -> dict[str, object]:
     }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _others_are_imported() -> None:
+    # It raises the limit of recursion, which Hypothesis does not allow a test.
+    assert eth_account.Account
+    assert web3.Web3
+
+
 @given(transactions)
 def test_the_bytes_the_hash_and_the_signature_are_those_of_eth_account(transaction: EvmTransaction) -> None:
     raw = sign(transaction)
