@@ -4,7 +4,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +14,16 @@ from tests.test_demo import END_TIMEOUT_S, ROOT, assert_nothing_is_left, end_use
 pytestmark = pytest.mark.timeout(3 * END_TIMEOUT_S)
 
 SHOPS = ("Lantern Tea", "Paper Moon", "Harbour Books")
+STORY = ("-m", "demo.cells", "--short")
+STORY_OF_ONE_CELL = """
+import sys
+from demo.cells import __main__, story
+
+story.SHOPS = {"main": "Lantern Tea"}
+story.CellsStory._add_cells = lambda self, server: None
+sys.exit(__main__.main(["--short"]))
+"""
+"""As far as its load: the same servers, service and clients, with fewer commands before."""
 
 
 @pytest.fixture
@@ -26,10 +36,10 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def performance(folder: Path) -> Iterator["subprocess.Popen[str]"]:
+def performance(folder: Path, program: Sequence[str] = STORY) -> Iterator["subprocess.Popen[str]"]:
     """The short form, running."""
     demo = subprocess.Popen(
-        [sys.executable, "-m", "demo.cells", "--short"],
+        [sys.executable, *program],
         cwd=ROOT,
         env={**environment(folder), "PYTHONUNBUFFERED": "1"},
         stdin=subprocess.DEVNULL,
@@ -81,7 +91,7 @@ def test_the_story_of_three_cells_is_told_to_its_end(folder: Path) -> None:
 
 
 def test_a_story_that_is_interrupted_under_load_leaves_nothing_behind(folder: Path) -> None:
-    with performance(folder) as demo:
+    with performance(folder, ("-c", STORY_OF_ONE_CELL)) as demo:
         read_until(demo, "5. A steady load")
         demo.send_signal(signal.SIGINT)
         assert demo.wait(END_TIMEOUT_S) == 130
