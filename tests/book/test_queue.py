@@ -162,7 +162,7 @@ def test_a_command_that_comes_while_its_book_is_under_way_is_not_lost(
     assert _sizes(queues.take_group(LIMIT)) == {LARGE: 2}
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.lists(st.integers(1, 700), min_size=1, max_size=300), st.integers(MIN_SHARE, 600))
 def test_shares_are_fair_and_never_more_than_the_limit(needs: list[int], limit: int) -> None:
     loop = asyncio.new_event_loop()
@@ -186,7 +186,7 @@ def test_shares_are_fair_and_never_more_than_the_limit(needs: list[int], limit: 
         assert max(sizes.values()) - min(sizes[book] for book in cut) <= 1
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 9)), max_size=30), st.integers(2, 12))
 def test_each_command_is_taken_once_and_in_the_order_of_its_book(
     arrivals: list[tuple[int, int]], limit: int

@@ -89,10 +89,23 @@ def ask_tronweb(given: list[dict[str, str]]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def give_wrong() -> list[dict[str, str]]:
+    """The id of another transaction, the signature of another key, the bytes of another transaction."""
+    right, other = give(call_of(12_345_678)), give(call_of(12_345_679))
+    foreign = give(call_of(12_345_678), key_of("somebody else"))
+    return [{**right, "txid": other["txid"]}, foreign, {**right, "raw_data_hex": other["raw_data_hex"]}]
+
+
 @pytest.fixture(scope="module")
-def answers() -> list[dict[str, Any]]:
+def all_answers() -> list[dict[str, Any]]:
+    """What tronweb answers for each of TRANSACTIONS, and then for what is wrong."""
+    return ask_tronweb([*map(give, TRANSACTIONS), *give_wrong()])
+
+
+@pytest.fixture
+def answers(all_answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What tronweb answers for each of TRANSACTIONS."""
-    return ask_tronweb([give(transaction) for transaction in TRANSACTIONS])
+    return all_answers[: len(TRANSACTIONS)]
 
 
 def test_tronweb_reads_the_fields_that_we_wrote(answers: list[dict[str, Any]]) -> None:
@@ -125,17 +138,12 @@ def test_tronweb_writes_the_same_bytes_id_and_signature(answers: list[dict[str, 
         assert said["envelope_signatures"] == [given["signature_hex"]]
 
 
-def test_tronweb_would_notice_what_is_wrong() -> None:
-    right = give(call_of(12_345_678))
-    other = give(call_of(12_345_679))
-    foreign = give(call_of(12_345_678), key_of("somebody else"))
-    said_other, said_foreign, said_mixed = ask_tronweb(
-        [{**right, "txid": other["txid"]}, foreign, {**right, "raw_data_hex": other["raw_data_hex"]}]
-    )
+def test_tronweb_would_notice_what_is_wrong(all_answers: list[dict[str, Any]]) -> None:
+    said_other, said_foreign, said_mixed = all_answers[len(TRANSACTIONS) :]
     assert said_other["is_whole"] is False
     assert said_foreign["signer"] != "41" + OWNER.hex()
     assert said_mixed["is_whole"] is False
-    assert said_mixed["txid"] == other["txid"]
+    assert said_mixed["txid"] == give(call_of(12_345_679))["txid"]
 
 
 @pytest.fixture
