@@ -29,7 +29,7 @@ from merchant_wallet.postgres.migration_files import (
 
 HOT: Final = ("book", "account", "entry", "posting", "nonce", "withdrawal", "callback")
 BOOKS: Final = 20
-ROWS: Final = 1_000_000
+ROWS: Final = 300_000
 BLOCKED_MS: Final = 200
 """No statement of the service may wait longer for a migration."""
 FILL: Final = """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from merchant_wallet.withdrawals.payer import Payer
 
 COIN = 1_000_000
-ORDERS = 24
+ORDERS = 14
 RECIPIENT = bytes(range(1, 21))
 POINTS = {
     "after TakeUp": 2,
