@@ -140,28 +140,30 @@ def _die(*_: object, **__: object) -> None:
     os._exit(KILLED)
 
 
-@pytest.mark.parametrize(
-    "name", ["_mark", "migrate", "grant", "ensure_nonce_partitions", "mirror", "insert_cell", "finish"]
-)
 def test_an_added_cell_whose_command_was_killed_anywhere_is_added_by_the_same_command(
-    wallet: Wallet, name: str
+    wallet: Wallet,
 ) -> None:
-    def run() -> None:
-        setattr(adding, name, _die)
-        wallet.run("cell", "add", "east")
+    steps = ("_mark", "migrate", "grant", "ensure_nonce_partitions", "mirror", "insert_cell", "finish")
+    cells = {step: step.strip("_") for step in steps}
 
-    process = get_context("fork").Process(target=run)
-    process.start()
-    process.join(60)
-    assert process.exitcode == KILLED
-    if name != "finish":
-        assert [cell["name"] for cell in wallet.ask("cell", "list")["cells"]] == ["main"]
-    # Another cell gets the id that the killed command had in mind.
-    wallet.run("cell", "add", "west")
-    assert wallet.ask("cell", "add", "east")["added"] is (name != "finish")
+    def run(step: str) -> None:
+        setattr(adding, step, _die)
+        wallet.run("cell", "add", cells[step])
+
+    # Each cell gets the id that the killed command before had in mind.
+    for step in steps:
+        process = get_context("fork").Process(target=run, args=(step,))
+        process.start()
+        process.join(60)
+        assert process.exitcode == KILLED, step
+        if step != "finish":
+            assert [cell["name"] for cell in wallet.ask("cell", "list")["cells"]] == ["main"], step
+    for step in steps:
+        assert wallet.ask("cell", "add", cells[step])["added"] is (step != "finish"), step
     assert all(cell["reachable"] for cell in wallet.ask("cell", "list")["cells"])
-    wallet.open_merchant("Shop", "--cell", "east")
-    wallet.credit("Shop", "USDT", "100")
+    for step in steps:
+        wallet.open_merchant(f"Shop {step}", "--cell", cells[step])
+        wallet.credit(f"Shop {step}", "USDT", "100")
 
 
 @pytest.mark.parametrize("name", ["find_and_carry", "open_book"])
