@@ -212,7 +212,7 @@ def test_the_highest_minimum_to_arrive_is_the_same_in_schema_and_code(text: str)
 
 @pytest.mark.extended
 @with_request
-@settings(max_examples=100, suppress_health_check=SLOW)
+@settings(max_examples=50, suppress_health_check=SLOW)
 @given(draw=st.data())
 def test_the_schema_refuses_exactly_what_the_code_calls_malformed_in_thousands_of_cases(
     operation: Operation, reference: OperationReference, draw: st.DataObject
