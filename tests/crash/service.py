@@ -1,9 +1,10 @@
 """A whole service, started as an operator does, in its own folder; and a check for processes that it left.
 
-`prepared_folder` makes one folder with a database, a merchant and its sub-user alice. Every test gets a copy,
+`prepared_folder` is one folder with a database, a merchant and its sub-user alice. Every test gets a copy,
 since creating a database takes longer than most tests.
 """
 
+import fcntl
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -238,10 +240,32 @@ async def furnish(url: str) -> tuple[str, str]:
 
 
 @pytest.fixture(scope="session")
-def prepared_folder() -> Iterator[tuple[Path, str, str]]:
-    """A stopped service's folder, and its merchant's key and secret."""
-    parent = make_folder("merchant-wallet-crash-")
-    data = parent / "data"
+def prepared_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, str]]:
+    """A stopped service's folder, and its merchant's key and secret. All modules and workers of a run copy
+    the same one, and the last of them removes it.
+    """
+    own = tmp_path_factory.getbasetemp()
+    # A worker's folder is in the folder of the run.
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "service"
+    shared.mkdir(exist_ok=True)
+    note = shared / "prepared.json"
+    with (shared / "users.lock").open("a") as users, (shared / "build.lock").open("a") as building:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        fcntl.flock(building, fcntl.LOCK_EX)
+        if not note.exists():
+            note.write_text(json.dumps(prepare_folder()))
+        fcntl.flock(building, fcntl.LOCK_UN)
+        data, app_key, secret = json.loads(note.read_text())
+        yield Path(data), app_key, secret
+        with suppress(BlockingIOError):
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            note.unlink()
+            shutil.rmtree(Path(data).parent)
+
+
+def prepare_folder() -> tuple[str, str, str]:
+    """Make such a folder."""
+    data = make_folder("merchant-wallet-crash-") / "data"
     # This database may be lost, so it is created without syncing. The service itself starts it with full
     # durability.
     running = postgres.start(data, lambda _: None, overrides={"fsync": "off"})
@@ -254,8 +278,7 @@ def prepared_folder() -> Iterator[tuple[Path, str, str]]:
     finally:
         running.stop()
     os.sync()
-    yield data, app_key, secret
-    shutil.rmtree(parent)
+    return str(data), app_key, secret
 
 
 @pytest.fixture
