@@ -6,14 +6,15 @@ switches make a node lag, forget, hide, isolate itself or lie, while the chain d
 """
 
 import json
-import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl
 
 from devnet.fake_tron import BANDWIDTH_SUN, EvmRefused, FakeBlock, FakeTron, selector_of
+from devnet.http_server import serving
 from devnet.tron_wire import Refused, WireTransaction, read_envelope, read_transaction, to_json
 from merchant_wallet.base.addresses import parse_tron
 from merchant_wallet.chains.tron.transactions import TronTransaction, encode_raw, reference_to, txid_of
@@ -256,11 +257,8 @@ class TronServer:
     def __init__(self, fake: FakeTron, port: int = 0) -> None:
         self.api = TronApi(fake)
         handler = type("Handler", (_Handler,), {"api": self.api})
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-        self._thread.start()
+        self._running = ExitStack()
+        self.url = f"http://127.0.0.1:{self._running.enter_context(serving(handler, port))}"
 
     @property
     def switches(self) -> Switches:
@@ -269,9 +267,7 @@ class TronServer:
 
     def close(self) -> None:
         """Stop. The port is free afterwards."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._running.close()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,11 +1,11 @@
 """A collector of traces for tests: a real HTTP server that reads OTLP as the exporter sends it."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
+from devnet.http_server import serving
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
@@ -63,6 +63,7 @@ def read_span(span: SentSpan, process: str) -> Seen:
 @contextmanager
 def collecting() -> Iterator[Collector]:
     """A running collector on loopback."""
+    collector = Collector("")
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -85,13 +86,6 @@ def collecting() -> Iterator[Collector]:
         def log_message(self, *words: object) -> None:
             """Nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    collector = Collector(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with serving(Handler) as port:
+        collector.url = f"http://127.0.0.1:{port}"
         yield collector
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -1,6 +1,8 @@
 """The fake service: it refuses what the service refuses, and does what a test scripts."""
 
+import socket
 import threading
+from contextlib import ExitStack
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -66,6 +68,17 @@ def test_it_refuses_what_the_service_refuses(
 ) -> None:
     with pytest.raises(error):
         wallet.call(operation, fields)
+
+
+def test_many_clients_connect_at_once() -> None:
+    fake = FakeWallet()
+    address = fake.base_url.removeprefix("http://").rsplit(":", 1)
+    with ExitStack() as waiting:
+        # It does not serve yet, so all of them wait.
+        for _ in range(50):
+            waiting.enter_context(socket.create_connection((address[0], int(address[1])), timeout=30))
+        with fake:
+            assert httpx.get(fake.base_url, timeout=30).status_code == 405
 
 
 def test_an_order_id_is_for_one_order(fake: FakeWallet, wallet: MerchantWallet) -> None:

@@ -3,14 +3,14 @@
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
+from devnet.http_server import serving
 from tests.journeys.conftest import Platform
 from tests.waits import TIMEOUT_S, wait_until
 from typer.testing import CliRunner
@@ -56,13 +56,8 @@ def receiver() -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
         def log_message(self, format: str, *args: object) -> None:
             """No log."""
 
-    server = HTTPServer(("127.0.0.1", 0), Endpoint)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/paid", received
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(Endpoint) as port:
+        yield f"http://127.0.0.1:{port}/paid", received
 
 
 @contextmanager

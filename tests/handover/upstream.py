@@ -1,10 +1,11 @@
 """A plain HTTP server in place of a web process. It answers with what it was told of the client."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from devnet.http_server import serving
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -30,7 +31,5 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def open_upstream() -> Iterator[int]:
     """A running server's port."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port
-        server.shutdown()
+    with serving(_Handler) as port:
+        yield port

@@ -1,13 +1,13 @@
 """A merchant's HTTP server for callbacks."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from devnet.http_server import serving
 from tests.journeys.client import Answer
 
 
@@ -40,10 +40,6 @@ def open_endpoint() -> Iterator[Endpoint]:
         def log_message(self, format: str, *args: Any) -> None:
             """No log lines in the tests' output."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
-        made.url = f"http://localhost:{server.server_port}/notify?shop=1"
+    with serving(Handler) as port:
+        made.url = f"http://localhost:{port}/notify?shop=1"
         yield made
-        server.shutdown()
-        serving.join()

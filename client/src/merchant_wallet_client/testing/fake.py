@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from http.server import ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -78,8 +77,7 @@ class FakeWallet:
         self._keys = Keys(self.app_key, self.secret, self.callback_secret, sign_method)
         self._nonces: set[str] = set()
         self._scripts: deque[Script] = deque()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), serving.make_handler(self._answer))
-        self._server.daemon_threads = True
+        self._server = serving.Server(("127.0.0.1", 0), serving.make_handler(self._answer))
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
         self._thread.daemon = True
         self.base_url = f"http://127.0.0.1:{self._server.server_address[1]}"

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final, NamedTuple
 
 from merchant_wallet_client.testing.answering import write_refusal
@@ -18,6 +18,15 @@ class Answer(NamedTuple):
     http_status: int
     body: bytes
     retry_after_s: int | None = None
+
+
+class Server(ThreadingHTTPServer):
+    """Many connections may wait at once. Of five, as Python lets wait, the sixth is dropped, and its client
+    tries again only after a second.
+    """
+
+    request_queue_size = 128
+    daemon_threads = True
 
 
 def make_handler(answer: Callable[[str, bytes], Answer | None]) -> type[BaseHTTPRequestHandler]:
