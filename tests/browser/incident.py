@@ -1,7 +1,7 @@
 """A live service for the walk through an incident: `up` on development chains, behind a node that can lie.
 
-Rules: everything is the real program. The lie is the node's: asked for a token balance, it says that nothing
-is there.
+Rules: everything is the real program. The service is started, and commands are forked. The lie is the node's:
+asked for a token balance, it says that nothing is there.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from demo.deployment import Deployment, find_installed_program
 from demo.devnet import Devnet
 from playwright.sync_api import Page, expect
 from tests.chains.node_proxy import NodeProxy
+from tests.forked_commands import ForkedCommand
 
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.operators import totp
@@ -29,6 +30,16 @@ OWED: Final = "1500000"
 OWN_PASSWORD: Final = "a long and quiet evening"
 NOTHING: Final = "0x" + "0" * 64
 SETTINGS: Final = {"WALLET_OPERATOR_WAIT_S": "0", "WALLET_RECONCILE_INTERVAL_S": "2"}
+
+
+class ForkingDeployment(Deployment):
+    """A deployment whose commands don't have to be started."""
+
+    def run(self, *arguments: str) -> str:
+        with ForkedCommand(*arguments, environment=self._environment()) as command:
+            status, output, errors = command.finish()
+        assert status == 0, f"{arguments} ended with status {status}: {output}{errors}"
+        return output.rstrip()
 
 
 @dataclass
@@ -97,7 +108,7 @@ class Person:
 @contextmanager
 def open_incident(settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[Incident]:
     """The service with a merchant and funded wallets. All is well at first. `settings` are added."""
-    deployment = Deployment(find_installed_program())
+    deployment = ForkingDeployment(find_installed_program())
     devnet = Devnet(deployment.data / "devnet.log")
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="node")
