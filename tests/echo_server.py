@@ -5,6 +5,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 
+import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -22,6 +23,7 @@ from merchant_wallet.book.writer import Writer
 from merchant_wallet.merchants.cache import MerchantCache
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.observability.logs import AccessLog
+from merchant_wallet.processes import listener as listeners
 from merchant_wallet.processes.listener import MAX_CONNECTIONS, SOURCE_CONNECTIONS, Listener
 from merchant_wallet.processes.listening_socket import bind
 
@@ -151,8 +153,9 @@ def run_server(
     further: Sequence[Route] = (),
     timeout_s: float = TIMEOUT_S,
     known: KnownMerchants | None = None,
+    tick_s: float = 0.05,
 ) -> None:
-    """Listen, run the scenario, stop. No connection may stay open."""
+    """Listen, run the scenario, stop. No connection may stay open. Timeouts are checked every `tick_s`."""
 
     async def whole() -> None:
         echo, dependencies = EchoEndpoint(), make_dependencies(trusted_proxies, known)
@@ -169,7 +172,9 @@ def run_server(
                 client.close()
             await listener.stop()
 
-    run(whole())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(listeners, "TICK_S", tick_s)
+        run(whole())
 
 
 async def until(holds: Callable[[], bool]) -> None:

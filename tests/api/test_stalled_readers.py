@@ -10,11 +10,12 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from tests.echo_server import HOST, Client, EchoServer, run_server, until
 
-from merchant_wallet.processes import listener
 from merchant_wallet.web import connection as page_connection
 from merchant_wallet.web.connection import WRITE_TIMEOUT_S, PageConnection
 
 PIECE = b"x" * 65_536
+NEVER_S = 3600.0
+"""No timer checks timeouts. Each test calls the check with its own time."""
 LONG_BYTES = 50_000_000
 """More than the operating system buffers for a client that reads nothing."""
 
@@ -43,12 +44,6 @@ class Pages:
     @property
     def routes(self) -> list[Route]:
         return [Route("/endless", self.endless), Route("/long", self.long)]
-
-
-@pytest.fixture(autouse=True)
-def _nobody_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No timer checks timeouts. Each test calls the check with its own time."""
-    monkeypatch.setattr(listener, "TICK_S", 3600.0)
 
 
 async def ask(server: EchoServer, path: str, headers: str = "") -> tuple[Client, PageConnection]:
@@ -89,7 +84,7 @@ def test_a_reader_that_takes_nothing_is_cut_off_and_what_is_made_for_it_ends() -
         await until(lambda: not server.listener._page_state.connections)
         client.close()
 
-    run_server(scenario, further=pages.routes)
+    run_server(scenario, further=pages.routes, tick_s=NEVER_S)
 
 
 def test_a_reader_that_takes_a_little_now_and_then_goes_on() -> None:
@@ -109,7 +104,7 @@ def test_a_reader_that_takes_a_little_now_and_then_goes_on() -> None:
         client.close()
         await pages.left.wait()
 
-    run_server(scenario, further=pages.routes)
+    run_server(scenario, further=pages.routes, tick_s=NEVER_S)
 
 
 def test_an_answer_that_nobody_takes_keeps_no_connection_that_was_closed() -> None:
@@ -125,7 +120,7 @@ def test_an_answer_that_nobody_takes_keeps_no_connection_that_was_closed() -> No
         await until(lambda: not server.listener._page_state.connections)
         client.close()
 
-    run_server(scenario, further=pages.routes)
+    run_server(scenario, further=pages.routes, tick_s=NEVER_S)
 
 
 def test_where_the_kernel_does_not_tell_a_reader_goes_on_while_less_and_less_waits(
@@ -149,7 +144,7 @@ def test_where_the_kernel_does_not_tell_a_reader_goes_on_while_less_and_less_wai
         assert connection.transport.is_closing()
         client.close()
 
-    run_server(scenario, further=pages.routes)
+    run_server(scenario, further=pages.routes, tick_s=NEVER_S)
 
 
 def test_a_client_to_whom_nothing_is_said_is_not_cut_off() -> None:
@@ -165,4 +160,4 @@ def test_a_client_to_whom_nothing_is_said_is_not_cut_off() -> None:
         await client.send(b"GET /page HTTP/1.1\r\nHost: x\r\n\r\n")
         assert (await client.read_answer())[2] == b"page "
 
-    run_server(scenario)
+    run_server(scenario, tick_s=NEVER_S)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -15,13 +16,21 @@ from tests.cli.conftest import Wallet
 from tests.clusters import Cluster, lone_cluster
 
 from merchant_wallet.base.db import connect_sync, place
-from merchant_wallet.merchants.cells import adding, carrying
+from merchant_wallet.merchants.cells import adding, carrying, inspection
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.migrate import migrate
 from merchant_wallet.postgres.migration_files import MIGRATIONS, read_migrations
 from merchant_wallet.processes import cell_migrations
 
 KILLED = 9
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _looks_are_short() -> Iterator[None]:
+    """No test counts how fast a cell grows, which takes `cell list` a second for each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inspection, "SAMPLE_S", 0.01)
+        yield
 
 
 def count(url: str, schema: str, table: str) -> int:

@@ -1,6 +1,5 @@
 """`sweep`: its output if there is nothing to do, and a whole sweep on a real EVM node."""
 
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from tests.evm_nodes import use_node
 from merchant_wallet.base.addresses import parse_evm, to_eip55
 from merchant_wallet.chains.evm.transactions import parse_signed, recover_sender
 from merchant_wallet.chains.keys.keystore import FOLDER, NAMES, create_key
+from merchant_wallet.cli import sweep as sweep_commands
 
 PASSPHRASE = "correct horse battery staple"
 DEPOSIT = (
@@ -90,7 +90,9 @@ def open_shop(wallet: Wallet, node: EvmDevnet, token: Token, folder: Path) -> by
     return parse_evm(hot)
 
 
-def test_a_deposit_is_planned_swept_and_shown(wallet: Wallet, tmp_path: Path) -> None:
+def test_a_deposit_is_planned_swept_and_shown(
+    wallet: Wallet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with use_node() as node:
         token = node.deploy()
         hot = open_shop(wallet, node, token, tmp_path)
@@ -106,10 +108,9 @@ def test_a_deposit_is_planned_swept_and_shown(wallet: Wallet, tmp_path: Path) ->
         assert address in wallet.run("sweep", "plan").stdout
         begun = wallet.ask("sweep", "run", "--once")["sweeps"]
         assert [(sweep["step"], sweep["amount"]) for sweep in begun] == [("fuel", "70")]
+        monkeypatch.setattr(sweep_commands, "INTERVAL_S", 0.1)
         with mining(node):
-            done = wallet.start("sweep", "run", "--json")
-        assert done.returncode == 0, done.stderr
-        [sweep] = json.loads(done.stdout)["sweeps"]
+            [sweep] = wallet.ask("sweep", "run")["sweeps"]
         assert (sweep["step"], sweep["address"], sweep["why"]) == ("done", address, None)
         assert token.balance(hot) == 70 * USDT
         assert float(sweep["fuelFee"]) > 0

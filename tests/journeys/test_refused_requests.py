@@ -3,19 +3,18 @@
 from tests.journeys.client import string_to_sign
 from tests.journeys.conftest import Platform, Shop
 from tests.journeys.orders import withdrawal
-from tests.waits import wait_until
 
 from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_refused
 
 
 def refused(shop: Shop, count: int) -> list[RefusedRequest]:
-    """A shop's refused requests, oldest first. Waits until there are `count`."""
-
-    def listed() -> list[RefusedRequest]:
-        return shop.platform.operate(lambda conn: list_refused(conn, shop.merchant_id))
-
-    wait_until(lambda: len(listed()) >= count, f"{count} refused requests are kept")
-    return list(reversed(listed()))
+    """A shop's refused requests, oldest first, once those that wait are written."""
+    buffer = shop.platform.web.dependencies.refused_requests
+    assert buffer is not None
+    shop.platform.run(buffer.flush)
+    listed = shop.platform.operate(lambda conn: list_refused(conn, shop.merchant_id))
+    assert len(listed) == count
+    return list(reversed(listed))
 
 
 def test_a_refused_request_is_kept_with_what_it_had_to_sign(shop: Shop) -> None:
