@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -75,13 +75,18 @@ class ForkedProcess:
             self._monitor.close()
 
 
-def fork_program(program: str, *arguments: str, output: tuple[int, int] | None = None) -> ForkedProcess:
-    """Run the function `main` of a module with these arguments. `output` are descriptors for what it writes:
-    standard output and standard error. (`forked_program` passes standard input, too.)
+def fork_program(
+    program: str,
+    *arguments: str,
+    environment: Mapping[str, str] = os.environ,
+    output: tuple[int, int] | None = None,
+) -> ForkedProcess:
+    """Run the function `main` of a module with these arguments and this environment. `output` are descriptors
+    for what it writes: standard output and standard error. (`forked_program` passes standard input, too.)
     """
     ours, theirs = socket.socketpair()
     with theirs:
-        order = json.dumps([program, *arguments]).encode()
+        order = json.dumps([dict(environment), program, *arguments]).encode()
         socket.send_fds(fork_server(), [order], [theirs.fileno(), *(output or ())])
     return ForkedProcess(ours)
 
@@ -111,13 +116,15 @@ def _serve(orders: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         order, (told, *streams), _, _ = _receive(orders)
-        program, *arguments = json.loads(order)
+        environment, program, *arguments = json.loads(order)
         if program not in sys.modules:
             import_module(program)
             # Children that collect garbage would copy every page of it.
             gc.freeze()
         if os.fork() == 0:
             orders.close()
+            os.environ.clear()
+            os.environ.update(environment)
             _monitor_child(socket.socket(fileno=told), streams, program, *arguments)
         for descriptor in (told, *streams):
             os.close(descriptor)

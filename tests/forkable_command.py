@@ -14,10 +14,8 @@ __all__ = ["main", "up", "web", "worker"]
 load_all_commands()
 
 
-def main(arguments: str, environment: str, folder: str = "", mask: str = "") -> None:
-    """Run the program with arguments and environment in JSON, in a folder, with a file mask."""
-    os.environ.clear()
-    os.environ.update(json.loads(environment))
+def main(arguments: str, folder: str = "", mask: str = "") -> None:
+    """Run the program with arguments in JSON, in a folder, with a file mask."""
     sys.argv = ["merchant-wallet", *json.loads(arguments)]
     if folder:
         os.chdir(folder)

@@ -31,7 +31,7 @@ class ForkedCommand:
             self._process: ForkedProcess = fork_program(
                 MODULE,
                 json.dumps([str(argument) for argument in arguments]),
-                json.dumps(dict(environment)),
+                environment=environment,
                 output=(writing, self._errors.fileno()),
             )
         finally:

@@ -22,7 +22,7 @@ import json, os, signal, socket, sys
 ours, theirs = socket.socketpair()
 mask = os.umask(0o77)
 os.umask(mask)
-order = ["{MODULE}", json.dumps(sys.argv[1:]), json.dumps(dict(os.environ)), os.getcwd(), str(mask)]
+order = [dict(os.environ), "{MODULE}", json.dumps(sys.argv[1:]), os.getcwd(), str(mask)]
 server = socket.socket(fileno=int(os.environ["{FORK_SERVER}"]))
 socket.send_fds(server, [json.dumps(order).encode()], [theirs.fileno(), 0, 1, 2])
 theirs.close()

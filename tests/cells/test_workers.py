@@ -52,7 +52,7 @@ def test_orders_callbacks_and_figures_of_an_apart_cell_are_worked_on(
     layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Checkpoints come once a minute otherwise.
-    monkeypatch.setattr(Maintenance.run, "__kwdefaults__", {"interval_s": 1.0})
+    monkeypatch.setattr(Maintenance.run, "__kwdefaults__", {"interval_s": 0.2})
     with running(layout.url, tmp_path, working=True) as platform, open_endpoint() as endpoint:
         near, away = (open_shop(platform, layout, away=away) for away in (False, True))
         orders = {shop.merchant_id: order(shop, notifyUrl=endpoint.url) for shop in (near, away)}

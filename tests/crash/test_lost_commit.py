@@ -10,6 +10,7 @@ from tests.crash.cutting_proxy import CuttingProxy, Order, cutting
 from tests.crash.shop import ALICE, COIN, Shop, open_shop, run
 
 from merchant_wallet.base.codes import Refusal
+from merchant_wallet.book import committer
 from merchant_wallet.book.batch import Batch, Mode
 from merchant_wallet.book.cache import BookCache
 from merchant_wallet.book.commands import ReadBalances, ReadSubUser
@@ -174,10 +175,11 @@ def test_a_connection_lost_anywhere_else_goes_unnoticed(database_url: str, mode:
 
 
 def test_with_the_database_gone_afterwards_the_answer_is_not_available_and_a_repeat_tells_the_truth(
-    database_url: str,
+    database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(committer, "LOOK_UP_DELAYS_S", (0.0, 0.1, 0.2))
+
     async def scenario(mode: Mode, done: bool) -> None:
-        # Each writer waits for seconds, all at the same time.
         shop = await open_shop(database_url, f"Shop {mode} {done}")
         async with cutting(database_url) as proxy:
             writer = Writer(proxy.url, connections=2)
