@@ -104,6 +104,26 @@ def test_what_is_stored_after_a_base_back_up_is_restored_with_it(place: Place) -
     assert place.read() == [1, 2, 4]
 
 
+def test_a_base_back_up_is_enough_though_only_the_beginning_of_its_wal_was_stored(place: Place) -> None:
+    place.ship()
+    place.execute("create table kept (n int); insert into kept values (1)")
+    shipped: list[int] = []
+
+    def ship_once(done: int, total: int) -> None:
+        if not shipped:
+            # The record of the back-up's end is written later, into the same segment.
+            shipped.append(place.ship())
+
+    create_base(place.server.backup_url, place.store, place.key, ship_once)
+    [base] = place.catalogue.bases
+    newest = max(each.part for each in place.catalogue.wal)
+    assert base.completed.start < newest.end < base.completed.end
+    restored = place.restore("restored")
+    place.server.stop()
+    place.start(restored)
+    assert place.read() == [1]
+
+
 def test_a_full_segment_takes_the_place_of_its_parts(place: Place) -> None:
     place.ship()
     for number in range(3):
