@@ -167,6 +167,7 @@ def test_an_owner_signs_in_for_the_first_time_and_comes_back(
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
     page.locator("summary.who").click()
     page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_label("Password", exact=True)).to_be_visible()
     page.goto("/console/merchants?q=harbour")
     page.get_by_label("Name").fill(owner.name)
     page.get_by_label("Password", exact=True).fill("not the password")
