@@ -224,29 +224,29 @@ class Fetcher:
         if failures:
             raise failures[0]
 
-    def fetch_wal(self, found: Catalogue, base: BaseBackup, own: Path, target: Path) -> Catalogue:
+    def fetch_wal(self, found: Catalogue, base: BaseBackup, base_wal: Path, target: Path) -> Catalogue:
         """Get all WAL that the replay may ask for, as PostgreSQL's segments. Returns what the store has.
 
-        `own` has the WAL of the base back-up's own time. Its last segment may be stored only in part, and
-        PostgreSQL prefers what it is given to what is in the back-up. So both go into one file.
+        `base_wal` is the folder of the WAL in the base back-up. The store may have only a part of its last
+        segment, and PostgreSQL prefers a file that it is given to the one in the back-up. Both go into one.
         A running `up` replaces the parts of a segment by the whole one. Then the store is listed again.
         """
         for _ in range(LIST_TRIES):
             try:
-                self._fetch_wal(found, base, own, target)
+                self._fetch_wal(found, base, base_wal, target)
             except ObjectGone:
                 found = catalogue.read_catalogue(self._store, found.system)
             else:
                 return found
         raise BackupError("The store's WAL changes faster than it can be read: try again later.")
 
-    def _fetch_wal(self, found: Catalogue, base: BaseBackup, own: Path, target: Path) -> None:
+    def _fetch_wal(self, found: Catalogue, base: BaseBackup, base_wal: Path, target: Path) -> None:
         needed = found.list_needed(base)
         for done, stored in enumerate(needed):
             self._say(f"fetching WAL: {done} of {len(needed)} objects")
-            path = target / stored.part.segment
-            if not path.exists() and (own / path.name).exists():
-                self._write(path, (own / path.name).read_bytes(), 0)
+            path, in_base = (folder / stored.part.segment for folder in (target, base_wal))
+            if not stored.part.is_whole and not path.exists() and in_base.exists():
+                self._write(path, in_base.read_bytes(), 0)
             self._add_part(stored, target)
         for fork in found.forks:
             name = f"{found.system}/{catalogue.HISTORY}/{fork.name}"
