@@ -65,7 +65,17 @@ class EvmDevnet:
         Without `block_time_s` it makes a block only when `mine` is called.
         """
         pace = ["--no-mining"] if block_time_s is None else ["--block-time", str(block_time_s)]
-        command = [str(find_anvil()), "--host", "127.0.0.1", "--port", str(port)]
+        # Otherwise the states of old blocks stay in the user's home for ever.
+        self._states = tempfile.TemporaryDirectory(prefix="merchant-wallet-anvil-")
+        command = [
+            str(find_anvil()),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+            "--cache-path",
+            self._states.name,
+        ]
         # One slot per block: the node's `finalized` block is two blocks below the head.
         command += [
             "--chain-id",
@@ -106,6 +116,7 @@ class EvmDevnet:
         self._process.wait()
         self._drainer.join()
         self._log.close()
+        self._states.cleanup()
 
     def reset(self) -> None:
         """Go back to the start: no blocks, no transactions, the first base fee. Raises NodeError, OSError."""
@@ -216,6 +227,7 @@ class EvmDevnet:
         self._process.kill()
         self._process.communicate()
         self._log.close()
+        self._states.cleanup()
         raise NodeError(f"the EVM node did not start: {text[-500:]}")
 
 

@@ -14,8 +14,13 @@ from tests.other_postgres import FROM_DEBIAN, FROM_NPM
 
 ROOT = Path(__file__).parents[1]
 OTHER_VERSIONS = (*FROM_DEBIAN, *FROM_NPM)
-# Stands in for Python: a tool fails if a file with its name exists, and prints that it was run.
-PYTHON = 'echo "ran $*"; if [ -e "$2" ]; then echo "$2 found a fault"; exit 1; fi'
+# Stands in for Python: a tool fails if a file with its name exists, says that it was run, and leaves a file.
+PYTHON = """
+echo "ran $*"
+touch "${TMPDIR:-/tmp}/left by $2"
+if [ -e "$2" ]; then echo "$2 found a fault"; exit 1; fi
+"""
+KEPT = "the folders of the tests are in build/failed-tests"
 
 
 @pytest.fixture
@@ -39,9 +44,10 @@ def run_tests(
     """The exit status, the output, and the lines of standard error."""
     for tool in faults:
         (clone / tool).touch()
+    (clone.parent / "temporary").mkdir(exist_ok=True)
     done = subprocess.run(
         [clone / "scripts" / script, *arguments],
-        env={**os.environ, "CI": ci},
+        env={**os.environ, "CI": ci, "TMPDIR": str(clone.parent / "temporary")},
         capture_output=True,
         text=True,
         timeout=60,
@@ -72,8 +78,21 @@ def test_wrong_types_fail_make_test_though_every_test_passes(clone: Path) -> Non
 
 
 def test_failed_tests_and_wrong_types_are_both_named(clone: Path) -> None:
-    assert run_tests(clone, faults=("pytest",))[2] == ["make test: FAILED: tests"]
-    assert run_tests(clone, faults=("mypy",))[2] == ["make test: FAILED: tests and types (make check)"]
+    assert run_tests(clone, faults=("pytest",))[2] == [KEPT, "make test: FAILED: tests"]
+    assert run_tests(clone, faults=("mypy",))[2] == [KEPT, "make test: FAILED: tests and types (make check)"]
+
+
+def test_what_tests_leave_is_removed_or_kept_in_the_clone_if_one_failed(clone: Path) -> None:
+    def look_for(folder: Path) -> set[str]:
+        return {path.name for path in folder.rglob("left by pytest")}
+
+    for _ in range(2):
+        run_tests(clone, faults=("pytest",))
+        assert look_for(clone / "build" / "failed-tests") == {"left by pytest"}
+        assert look_for(clone.parent / "temporary") == set()
+    (clone / "pytest").unlink()
+    run_tests(clone)
+    assert look_for(clone.parent) == set()
 
 
 def test_make_test_all_runs_the_other_tests_and_some_on_older_versions_of_postgres(clone: Path) -> None:

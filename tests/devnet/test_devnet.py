@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -172,6 +173,21 @@ def test_a_node_takes_a_port_that_is_asked_for_and_no_taken_one() -> None:
         with pytest.raises(NodeError, match="did not start"), EvmDevnet(port=port):
             pass
         assert node.height() == 0
+
+
+def test_a_node_leaves_nothing_in_the_home_of_its_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, temporary = tmp_path / "home", tmp_path / "temporary"
+    for folder in (home, temporary):
+        folder.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    with EvmDevnet() as node:
+        # The states of the first blocks are on the disk then.
+        node.mine(1_000)
+        assert list(temporary.rglob("*.json"))
+    assert [*home.iterdir(), *temporary.iterdir()] == []
 
 
 def test_a_node_that_was_reset_is_as_a_new_one() -> None:
