@@ -795,6 +795,25 @@ CREATE TABLE public.issued_address (
     CONSTRAINT issued_address_address_check CHECK ((length(address) = 20))
 );
 
+CREATE TABLE public.job (
+    job_id integer NOT NULL,
+    kind text NOT NULL,
+    scope int8multirange NOT NULL,
+    subject text NOT NULL,
+    actor text NOT NULL,
+    began_ms bigint NOT NULL,
+    CONSTRAINT job_scope_check CHECK ((NOT isempty(scope)))
+);
+
+ALTER TABLE public.job ALTER COLUMN job_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.job_job_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.merchant (
     merchant_id bigint NOT NULL,
     name text NOT NULL,
@@ -2038,6 +2057,12 @@ ALTER TABLE ONLY public.invoice
 
 ALTER TABLE ONLY public.issued_address
     ADD CONSTRAINT issued_address_pkey PRIMARY KEY (address);
+
+ALTER TABLE ONLY public.job
+    ADD CONSTRAINT job_alone EXCLUDE USING gist (scope WITH &&);
+
+ALTER TABLE ONLY public.job
+    ADD CONSTRAINT job_pkey PRIMARY KEY (job_id);
 
 ALTER TABLE ONLY public.merchant_address
     ADD CONSTRAINT merchant_address_merchant_id_address_key UNIQUE (merchant_id, address);

@@ -112,7 +112,7 @@ def test_a_mover_that_wakes_up_late_changes_nothing(movable: MovableCell, point:
         async with under_load(movable) as load:
             async with frozen_mover(movable, point) as late:
                 await take_over(movable.layout.url)
-                with pytest.raises(MoveRefused, match="Another command"):
+                with pytest.raises(MoveRefused, match="another job: move of a"):
                     await movable.move()
                 count = len(load.acknowledged)
                 await eventually(lambda: has_answers([load], [count]))

@@ -38,7 +38,6 @@ SEES_ALL: Final[dict[str, str]] = {
     "audit/rollback/signer_record.sql list_taken_up": "an order that was taken up in any copy was taken up",
     "audit/checkpointing/home_restoration.sql list_addresses": GIVEN,
     "audit/checkpointing/home_restoration.sql list_books": GIVEN,
-    "book/archive/closing.sql add_month": BY_KEY,
     "book/archive/removal.sql drop_names": LOCKED,
     "cli/doctor.sql list_archived_months": "both copies of a book have the same files",
     "book/archive/removal.sql keep_names": LOCKED,

@@ -262,15 +262,6 @@ def test_nothing_is_archived_while_a_program_runs_that_would_not_find_the_names(
     assert count(wallet, "archived_month") == 0
 
 
-def test_nothing_is_archived_while_a_cell_moves(wallet: Wallet, named: dict[str, int]) -> None:
-    wallet.run("cell", "add", "east")
-    wallet.tamper(
-        "insert into cell_move (cell_id, move_id, state, address, old_address, began_ms, changed_ms)"
-        " select cell_id, gen_random_uuid(), 'copying', 'x', 'y', 1, 1 from cell where cell_id > 0"
-    )
-    assert "is being moved" in wallet.refuse(*RUN)
-
-
 def test_an_archived_book_moves_to_another_cell_and_is_archived_there(
     wallet: Wallet, named: dict[str, int]
 ) -> None:

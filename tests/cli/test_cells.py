@@ -20,7 +20,7 @@ from merchant_wallet.merchants.cells import adding, carrying, inspection
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
 from merchant_wallet.postgres.migrate import migrate
 from merchant_wallet.postgres.migration_files import MIGRATIONS, read_migrations
-from merchant_wallet.processes import cell_migrations
+from merchant_wallet.processes import migrations
 
 KILLED = 9
 
@@ -206,7 +206,7 @@ def test_every_cell_is_migrated_and_one_that_is_away_is_named(
         newer = f"{read_migrations()[-1].version + 1:04}_newer_cell"
         folder = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
         (folder / f"{newer}.sql").write_text("-- kind: expand\ncreate table newer (x int)")
-        monkeypatch.setattr(cell_migrations, "migrate", partial(migrate, folder=folder))
+        monkeypatch.setattr(migrations, "migrate", partial(migrate, folder=folder))
         cluster.kill()
         found = wallet.ask("migrate", status=1)
         assert found["cells"] == {"east": [newer], "west": None}

@@ -15,7 +15,7 @@ from tests.waits import eventually
 from merchant_wallet.base.db import connect
 from merchant_wallet.postgres import migrate as migrations
 from merchant_wallet.postgres.migration_files import MIGRATIONS, read_migrations
-from merchant_wallet.processes import cell_migrations
+from merchant_wallet.processes import migrations as both
 from merchant_wallet.processes.instances import list_live
 
 NEWEST = read_migrations()[-1].version
@@ -33,8 +33,7 @@ def newer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     (folder / f"{CONTRACT}.sql").write_text(
         "-- kind: contract\nalter table hot_wallet drop column if exists note;"
     )
-    monkeypatch.setattr(cell_migrations, "migrate", partial(migrations.migrate, folder=folder))
-    monkeypatch.setattr(migrations, "migrate", partial(migrations.migrate, folder=folder))
+    monkeypatch.setattr(both, "migrate", partial(migrations.migrate, folder=folder))
     monkeypatch.setattr(migrations, "list_pending", partial(migrations.list_pending, folder=folder))
     return folder
 

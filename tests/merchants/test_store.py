@@ -13,6 +13,7 @@ from merchant_wallet.merchants import store
 from merchant_wallet.merchants.keys import Keyring, WrongMasterKey
 from merchant_wallet.merchants.records import Merchant
 from merchant_wallet.merchants.settings import SettingRefused, show_settings
+from merchant_wallet.postgres import jobs
 
 pytestmark = pytest.mark.anyio
 
@@ -205,6 +206,28 @@ async def test_one_refused_setting_changes_none(conn: store.Connection) -> None:
             conn, KEYRING, merchant.merchant_id, {"daily-limit": "500", "require-pin": "perhaps"}
         )
     assert await load(conn, merchant.merchant_id) == merchant
+
+
+async def test_the_currency_mode_stays_while_a_job_copies_the_book(
+    conn: store.Connection, database_url: str
+) -> None:
+    merchant_id = (await open_merchant(conn)).merchant.merchant_id
+    async with await connect(database_url) as mover:
+        async with jobs.hold_book(mover, jobs.Kind.BOOK_MOVE, merchant_id, "cli:ann"):
+            with pytest.raises(SettingRefused, match=r"currency-mode: .* another job: move of a book"):
+                await store.change_settings(conn, KEYRING, merchant_id, {"currency-mode": "USDT"})
+            await store.change_settings(conn, KEYRING, merchant_id, {"rate-limit": "5"})
+        async with conn.transaction():
+            await store.change_settings(conn, KEYRING, merchant_id, {"currency-mode": "USDT"})
+            moving = asyncio.create_task(_hold_shortly(mover, merchant_id))
+            # Before the change is committed no job begins.
+            await wait_until_blocked(conn, mover.info.backend_pid, moving)
+        await moving
+
+
+async def _hold_shortly(mover: store.Connection, merchant_id: int) -> None:
+    async with jobs.hold_book(mover, jobs.Kind.BOOK_MOVE, merchant_id, "cli:ann"):
+        pass
 
 
 async def test_the_currency_mode_stays_once_the_book_has_an_entry(conn: store.Connection) -> None:

@@ -5,7 +5,8 @@ audit log, before rows are removed. What goes wrong with one book does not stop 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,7 @@ from merchant_wallet.cli import terminal
 from merchant_wallet.cli.archive_tools import Outcome, Tools
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument
-from merchant_wallet.cli.session import Session, run
+from merchant_wallet.cli.session import Session, find_actor, run
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -61,7 +62,8 @@ def run_archive(
     async def act(session: Session) -> None:
         tools = await Tools.open(session, changes=True)
         await tools.check_before(before_ms)
-        await _for_each(session, merchant, outcome, partial(_archive, tools, before_ms, keep_rows, outcome))
+        act_on = partial(_archive, tools, before_ms, keep_rows, outcome)
+        await _for_each(session, merchant, outcome, act_on, changes=True)
 
     run(data, act)
     outcome.show(as_json)
@@ -134,7 +136,7 @@ def restore(
 
     async def act(session: Session) -> None:
         tools = await Tools.open(session, changes=True)
-        await _for_each(session, merchant, outcome, partial(_restore, tools, from_ms, outcome))
+        await _for_each(session, merchant, outcome, partial(_restore, tools, from_ms, outcome), changes=True)
 
     run(data, act)
     outcome.show(as_json)
@@ -152,7 +154,7 @@ def sign(merchant: OneMerchant = None, data: DataOption = None, as_json: JsonOpt
 
     async def act(session: Session) -> None:
         tools = await Tools.open(session, changes=True)
-        await _for_each(session, merchant, outcome, partial(_sign, tools, outcome))
+        await _for_each(session, merchant, outcome, partial(_sign, tools, outcome), changes=True)
 
     run(data, act)
     outcome.show(as_json)
@@ -172,21 +174,50 @@ async def _for_each(
     merchant: str | None,
     outcome: Outcome,
     act: "Callable[[AsyncConnection, int], Awaitable[None]]",
+    *,
+    changes: bool = False,
 ) -> None:
-    """Call `act` for one book, or for every open book of all cells. A cell that is away is a fault."""
+    """Call `act` for one book, or for every open book of all cells. A cell that is away is a fault.
+
+    With `changes` nobody else rewrites or copies the book meanwhile.
+    """
     if merchant is not None:
         merchant_id = (await session.find(merchant)).merchant_id
-        async with session.cell(merchant_id) as cell:
-            await _try(outcome, act, cell, merchant_id)
+        async with _alone(session, merchant_id, outcome, changes=changes) as is_alone:
+            if is_alone:
+                async with session.cell(merchant_id) as cell:
+                    await _try(outcome, act, cell, merchant_id)
         return
     from merchant_wallet.book.archive.closing import list_open_books
 
     async with session.reach_cells() as reached:
         for _, cell in reached.cells:
             for merchant_id in await list_open_books(cell):
-                await _try(outcome, act, cell, merchant_id)
+                async with _alone(session, merchant_id, outcome, changes=changes) as is_alone:
+                    if is_alone:
+                        # A book that has moved meanwhile is closed here: the act says so.
+                        await _try(outcome, act, cell, merchant_id)
         for name, cause in reached.away.items():
             outcome.faults.append({"merchantId": None, "text": f"cell {name} is away: {cause}"})
+
+
+@asynccontextmanager
+async def _alone(
+    session: Session, merchant_id: int, outcome: Outcome, *, changes: bool
+) -> AsyncIterator[bool]:
+    """Have a book for this command alone. False if another job has it, which is a fault."""
+    from merchant_wallet.postgres.jobs import JobInTheWay, Kind, hold_book
+
+    async with AsyncExitStack() as stack:
+        is_alone = True
+        if changes:
+            job = hold_book(session.conn, Kind.ARCHIVE, merchant_id, find_actor())
+            try:
+                await stack.enter_async_context(job)
+            except JobInTheWay as other:
+                outcome.faults.append({"merchantId": merchant_id, "text": str(other)})
+                is_alone = False
+        yield is_alone
 
 
 async def _try(
@@ -197,7 +228,7 @@ async def _try(
 ) -> None:
     from merchant_wallet.book.archive.checks import ArchiveWrong
     from merchant_wallet.book.archive.files import ArchiveUnreadable
-    from merchant_wallet.book.archive.removal import BookAway
+    from merchant_wallet.book.archive.months import BookAway
     from merchant_wallet.book.archive.writing import OtherFile
     from merchant_wallet.book.verification.violations import ViolationFound
 

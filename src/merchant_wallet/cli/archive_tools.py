@@ -75,9 +75,8 @@ class Tools:
 
     @classmethod
     async def open(cls, session: Session, *, changes: bool = False) -> "Tools":
-        """Load keys. With `changes`, also lock the archive and open the signer. Raises Failure."""
+        """Load keys. With `changes`, also open the signer. Raises Failure."""
         from merchant_wallet.book.archive.files import ArchiveFolder
-        from merchant_wallet.book.archive.runs import RunRefused, lock_runs
         from merchant_wallet.book.checkpoint_keys import OLD_KEY, load_keys
 
         base = await session.open_base()
@@ -85,10 +84,6 @@ class Tools:
         keys = await load_keys(session.conn, base.checkpoint_dir, old_key)
         tools = cls(session, ArchiveFolder(session.settings.archive_folder), keys)
         if changes:
-            try:
-                await lock_runs(session.conn)
-            except RunRefused as refused:
-                raise Failure(str(refused)) from None
             await tools._check_programs()
             tools._open_signer(old_key)
         return tools

@@ -146,6 +146,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     from merchant_wallet.cli.merchant_move_checks import check_merchant_moves
     from merchant_wallet.cli.notification_checks import check_notifications
     from merchant_wallet.cli.screening_checks import check_screening
+    from merchant_wallet.postgres.jobs import list_all
     from merchant_wallet.processes.python_build import runs_optimised
 
     yield judge_build(optimised=runs_optimised())
@@ -184,6 +185,8 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
                 yield finding
             async for finding in check_backup(conn, settings):
                 yield finding
+            for job in await list_all(conn):
+                yield Finding("job", f"{job}: other jobs on the same books wait for it")
 
 
 def judge_build(*, optimised: bool) -> Finding:

@@ -138,7 +138,7 @@ def prepare(month: MonthArgument, data: DataOption = None, as_json: JsonOption =
 
         async with session.connect_all() as databases:
             try:
-                made = await months.prepare(databases, period, now_ms())
+                made = await months.prepare(databases, period, now_ms(), actor=find_actor())
             except months.NotReady as cause:
                 raise Failure(str(cause)) from None
         await session.record("month.prepare", f"month {period.name}", after={"digest": made.digest.hex()})

@@ -10,7 +10,7 @@ from merchant_wallet.base.connection_limits import MAX_WORKERS, OWN_CONNECTIONS,
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.cli.failures import REFUSED
 from merchant_wallet.cli.options import DataOption, JsonOption
-from merchant_wallet.cli.session import find_database, read_running, read_settings
+from merchant_wallet.cli.session import find_actor, find_database, read_running, read_settings
 from merchant_wallet.cli.terminal import note, print_answer
 
 app = typer.Typer()
@@ -155,17 +155,16 @@ def migrate(
     settings = _find_running(data)
     from merchant_wallet.postgres.grants import Side, grant
     from merchant_wallet.postgres.migrate import list_pending
-    from merchant_wallet.postgres.migrate import migrate as apply_pending
-    from merchant_wallet.processes.cell_migrations import migrate_cells
     from merchant_wallet.processes.instances import find_contract_limit
+    from merchant_wallet.processes.migrations import migrate_cells, migrate_home
 
     url = settings.database_url or ""
     named = {Side.WEB: web_role, Side.WORKER: worker_role}
     limit = find_contract_limit(url)
     contract_to = 0 if expand_only else limit.version
-    applied = apply_pending(url, note, contract_to=contract_to)
+    applied = migrate_home(url, find_actor(), note, contract_to=contract_to)
     granted = grant(url, {side: role for side, role in named.items() if role is not None})
-    cells = migrate_cells(url, dict(settings.cell_urls), granted, note, contract_to=contract_to)
+    cells = migrate_cells(url, dict(settings.cell_urls), granted, find_actor(), note, contract_to=contract_to)
     document = {"applied": applied, "roles": {side.value: role for side, role in granted.items()}}
     if left := list_pending(url):
         document["left"] = left

@@ -18,7 +18,7 @@ async def check_merchant_moves(home: Any) -> AsyncIterator[Finding]:
         # The web side's role does not see moves.
         return
     for move in moves:
-        yield judge_move(move, is_alive=await book_moves.is_mover_alive(home, move.merchant_id))
+        yield judge_move(move, is_alive=await book_moves.is_mover_alive(home, move))
 
 
 def judge_move(move: Any, *, is_alive: bool) -> Finding:

@@ -100,6 +100,7 @@ async def _accept(
     from merchant_wallet.audit.rollback.signer_record import RecordUnreadable
     from merchant_wallet.base.clock import now_ms
     from merchant_wallet.book.checkpoint_keys import OLD_KEY
+    from merchant_wallet.postgres.jobs import JobInTheWay
 
     base = await session.open_base()
     old_key, settings = base.keyring.derive(OLD_KEY), session.settings
@@ -109,6 +110,8 @@ async def _accept(
     try:
         async with session.connect_all() as databases:
             return await accept(databases, sources, request, new_signer=signer, freeze_open=freeze_open)
+    except JobInTheWay as other:
+        raise Failure(f"Nothing was accepted. {other}") from None
     except NothingToAccept:
         raise Failure("There is no evidence of a rollback of this database. Nothing was changed.") from None
     except KeyDiffers as differs:

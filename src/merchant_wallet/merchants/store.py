@@ -36,6 +36,7 @@ from merchant_wallet.merchants.keys import (
 )
 from merchant_wallet.merchants.records import ACTIVE, SUSPENDED, Merchant
 from merchant_wallet.merchants.settings import SETTINGS, SettingRefused, Value, parse_setting
+from merchant_wallet.postgres import jobs
 
 Connection = AsyncConnection[Any]
 
@@ -200,9 +201,19 @@ async def change_settings(
         mode = row["currency_mode"]
         if needs_mode and changed.get("currency_mode", mode) != mode:
             raise SettingRefused(f"currency-mode stays {mode}: merchant {merchant_id}'s book {needs_mode}.")
+        if changed.get("currency_mode", mode) != mode:
+            await _require_alone(conn, merchant_id)
         await _run(conn, "write_settings", _settings_of(row, changed))
         after = _to_merchant(await _read(conn, merchant_id=merchant_id), keyring)
     return Change(before, after)
+
+
+async def _require_alone(conn: Connection, merchant_id: int) -> None:
+    """No job copies the book while its currency mode changes. Raises SettingRefused."""
+    try:
+        await jobs.require_alone(conn, jobs.Kind.CURRENCY_MODE, merchant_id, "settings")
+    except jobs.JobInTheWay as other:
+        raise SettingRefused(f"currency-mode: {other}") from None
 
 
 async def suspend(conn: Connection, merchant_id: int) -> bool:

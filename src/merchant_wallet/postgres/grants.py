@@ -217,6 +217,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "checkpoint_key": Grant(_READ, _ADD),
     # Cells.
     "cell": Grant(_READ, "select, update (version, compared_ms, marked_no)"),
+    "job": Grant("select, insert, delete", "select, insert, delete"),
     "cell_move": Grant(_READ, "select, update (state, changed_ms)"),
     "merchant_move": Grant("", "select, update (state, changed_ms, give_up_ms)"),
     # Traces: the web side keeps them, the workers delete old ones.

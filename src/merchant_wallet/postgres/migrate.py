@@ -14,7 +14,7 @@ Rules:
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -67,10 +67,12 @@ def migrate(
     schema: str = HOME_SCHEMA,
     *,
     contract_to: int | None = None,
+    hold: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> list[str]:
     """Apply the missing migrations of a schema in order, and return their names.
 
-    It stops before the first contraction after `contract_to`; None applies all. The schema of an apart cell
+    It stops before the first contraction after `contract_to`; None applies all. `hold` keeps other jobs away
+    meanwhile (see `jobs`); it is not asked if nothing is missing. The schema of an apart cell
     is created if it is missing. Any number of processes may call this at once. Raises `MigrationError`, also
     for a new database that is not UTF-8, and `psycopg.Error` if the SQL of a file fails. The files before it
     stay applied.
@@ -87,10 +89,11 @@ def migrate(
             is_many = len(allowed) > MANY_MIGRATIONS
             if is_many:
                 progress(f"{len(allowed)} migrations, from {allowed[0].name} to {allowed[-1].name}")
-            for migration in allowed:
-                if not is_many:
-                    progress(f"migration {migration.name}")
-                _apply(connection, migration, progress, schema)
+            with hold() if allowed else nullcontext():
+                for migration in allowed:
+                    if not is_many:
+                        progress(f"migration {migration.name}")
+                    _apply(connection, migration, progress, schema)
     return [migration.name for migration in allowed]
 
 

@@ -40,6 +40,7 @@ HOME: Final = frozenset(
         "instance",
         "invoice",
         "issued_address",
+        "job",
         "merchant",
         "merchant_key",
         "merchant_key_secret",

@@ -37,11 +37,11 @@ from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.observability import logs
 from merchant_wallet.operators.bootstrap import ensure_first
 from merchant_wallet.postgres.grants import Side, grant
-from merchant_wallet.postgres.migrate import MANY_MIGRATIONS, migrate
+from merchant_wallet.postgres.migrate import MANY_MIGRATIONS
 from merchant_wallet.processes.base import make_base, prepare_master_key, require_supported
-from merchant_wallet.processes.cell_migrations import migrate_cells
 from merchant_wallet.processes.instances import find_contract_limit
 from merchant_wallet.processes.listening_socket import BIND_RETRY_S, is_taken
+from merchant_wallet.processes.migrations import migrate_cells, migrate_home
 from merchant_wallet.processes.own_postgres import OwnPostgres, require_own
 from merchant_wallet.processes.runtime_file import remove_runtime_file, write_runtime_file
 from merchant_wallet.processes.side_users import (
@@ -60,6 +60,8 @@ log = structlog.get_logger("up")
 
 SIDES: Final = ("serve", "work")
 POLL_S: Final = 0.2
+UP: Final = "up"
+"""Who migrates, as others that wait for it read."""
 KILL_MARGIN_S: Final = 10.0
 READY_PREFIX: Final = "ready: "
 FAILED_PREFIX: Final = "failed: "
@@ -212,7 +214,7 @@ class ProcessSupervisor:
             )
         url = self._find_database()
         limit = find_contract_limit(url).version
-        _log_migrations(migrate(url, self._progress, contract_to=limit))
+        _log_migrations(migrate_home(url, UP, self._progress, contract_to=limit))
         roles = grant(
             url, {Side.WEB: postgres.WEB_ROLE, Side.WORKER: postgres.WORKER_ROLE} if self._postgres else None
         )
@@ -237,7 +239,9 @@ class ProcessSupervisor:
 
     def _migrate_cells(self, url: str, roles: Mapping[Side, str], limit: int | None) -> None:
         """Migrate the apart cells. One that is away does not hinder the start: its merchants wait."""
-        cells = migrate_cells(url, dict(self._settings.cell_urls), roles, self._progress, contract_to=limit)
+        cells = migrate_cells(
+            url, dict(self._settings.cell_urls), roles, UP, self._progress, contract_to=limit
+        )
         for cell, names in cells.applied.items():
             _log_migrations(names, cell=cell)
         for cell, cause in cells.left_out.items():

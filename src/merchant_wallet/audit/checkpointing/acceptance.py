@@ -42,6 +42,7 @@ from merchant_wallet.base.db import Queries
 from merchant_wallet.book.checkpoint_keys import PUBLIC_KEY_FILE, load_keys
 from merchant_wallet.book.checkpoints import file_of, list_files
 from merchant_wallet.chains.keys.signing_journal import SignedPayment
+from merchant_wallet.postgres import jobs
 
 QUERIES: Final = Queries(Path(__file__).with_name("acceptance.sql"))
 ACTION: Final = "rollback.accept"
@@ -125,9 +126,21 @@ async def accept(
     """Accept all evidence that there is now. With `new_signer`, start again with its key.
 
     With `freeze_open` every open order is frozen, and the signer's record may be missing. `databases` must
-    have all cells. Raises NothingToAccept, KeyDiffers, RecordMissing, RecordUnreadable, OSError,
+    have all cells. Raises JobInTheWay, NothingToAccept, KeyDiffers, RecordMissing, RecordUnreadable, OSError,
     `psycopg.Error`. Then nothing is accepted, and the evidence that was found stays open.
     """
+    async with jobs.hold(databases.home, jobs.Kind.ACCEPTANCE, jobs.EVERYTHING, request.actor):
+        return await _accept(databases, sources, request, new_signer, freeze_open=freeze_open)
+
+
+async def _accept(
+    databases: Databases,
+    sources: EvidenceSources,
+    request: AcceptanceRequest,
+    new_signer: CheckpointSigner | None,
+    *,
+    freeze_open: bool,
+) -> Accepted:
     conn = databases.home
     await _check_record(sources, freeze_open)
     await _record_found(databases, sources, request.at_ms, new_key=new_signer is not None)

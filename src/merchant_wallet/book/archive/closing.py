@@ -22,6 +22,7 @@ from merchant_wallet.book.archive.checks import ArchiveWrong, check_entries
 from merchant_wallet.book.archive.files import ArchiveFolder, Manifest, make_digest
 from merchant_wallet.book.archive.months import (
     ArchivedMonth,
+    BookAway,
     Connection,
     format_month,
     list_months,
@@ -74,7 +75,7 @@ async def close_months(
     """Write the closed months of a book before a moment that have no file yet.
 
     Raises ArchiveWrong if the journal does not match its chain or a checkpoint, ArchiveUnreadable if what was
-    written can't be read, OSError, psycopg.Error.
+    written can't be read, BookAway, OSError, psycopg.Error.
     """
     known = await list_months(cell, merchant_id)
     limit = await _find_limit(cell, merchant_id, checkpointed)
@@ -88,7 +89,8 @@ async def close_months(
         month = make_month(manifest)
         # A second reading, from the disk.
         await asyncio.to_thread(check_entries, folder, manifest, checkpointed)
-        await cell.execute(QUERIES["add_month"].text, _list_values(month))
+        if not (await cell.execute(QUERIES["add_month"].text, _list_values(month))).rowcount:
+            raise BookAway(merchant_id)
         made.append(month)
         after, last_hash = month.last_id, month.last_hash
 

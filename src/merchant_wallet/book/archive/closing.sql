@@ -17,9 +17,11 @@ select coalesce(max(entry_id), 0)::bigint from entry
  where merchant_id = %(merchant_id)s::bigint and entry_id < %(entry_id)s::bigint;
 
 -- name: add_month
--- A month that was written and checked. Its rows are still in the tables.
+-- A month that was written and checked, if the book is still here. Its rows are still in the tables.
 insert into archived_month (merchant_id, month, first_id, last_id, entries, postings, first_ms, last_ms, previous_hash, last_hash,
                             digest, removed_id, written_ms)
-values (%(merchant_id)s::bigint, %(month)s::text, %(first_id)s::bigint, %(last_id)s::bigint, %(entries)s::bigint,
-        %(postings)s::bigint, %(first_ms)s::bigint, %(last_ms)s::bigint, %(previous_hash)s::bytea, %(last_hash)s::bytea,
-        %(digest)s::bytea, %(removed_id)s::bigint, %(written_ms)s::bigint);
+select %(merchant_id)s::bigint, %(month)s::text, %(first_id)s::bigint, %(last_id)s::bigint, %(entries)s::bigint,
+       %(postings)s::bigint, %(first_ms)s::bigint, %(last_ms)s::bigint, %(previous_hash)s::bytea, %(last_hash)s::bytea,
+       %(digest)s::bytea, %(removed_id)s::bigint, %(written_ms)s::bigint
+  from book where merchant_id = %(merchant_id)s::bigint and is_open
+returning month;

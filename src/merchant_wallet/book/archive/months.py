@@ -16,6 +16,13 @@ QUERIES: Final = Queries(Path(__file__).with_name("months.sql"))
 Connection = AsyncConnection[Any]
 
 
+class BookAway(Exception):
+    """The book is not in this cell any more, or is being moved."""
+
+    def __init__(self, merchant_id: int) -> None:
+        super().__init__(f"the book of merchant {merchant_id} is not here, or is being moved")
+
+
 class ArchivedMonth(msgspec.Struct, frozen=True):
     """A month of a book that is in a file. Entries up to `removed_id` are in the file alone."""
 

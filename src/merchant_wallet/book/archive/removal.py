@@ -16,7 +16,7 @@ from merchant_wallet.base.db import Queries
 from merchant_wallet.book.archive.archived_journal import read_known_manifest
 from merchant_wallet.book.archive.checks import ArchiveWrong
 from merchant_wallet.book.archive.files import ArchiveFolder
-from merchant_wallet.book.archive.months import ArchivedMonth, Connection
+from merchant_wallet.book.archive.months import ArchivedMonth, BookAway, Connection
 from merchant_wallet.book.state import Entry
 
 QUERIES: Final = Queries(Path(__file__).with_name("removal.sql"))
@@ -25,10 +25,6 @@ ROWS_AT_ONCE: Final = 1000
 
 Progress = Callable[[int, str, int], None]
 """Called after each step with the merchant's id, the month, and the entries removed or restored so far."""
-
-
-class BookAway(Exception):
-    """The book is not in this cell any more, or is being moved."""
 
 
 async def remove_rows(cell: Connection, month: ArchivedMonth, progress: Progress) -> int:
@@ -64,7 +60,7 @@ async def _lock(cell: Connection, month: ArchivedMonth) -> dict[str, Any]:
     where: dict[str, Any] = {"merchant_id": month.merchant_id, "month": month.month}
     row = await (await cell.execute(QUERIES["lock_month"].text, where)).fetchone()
     if row is None:
-        raise BookAway(f"the book of merchant {month.merchant_id} is not here, or is being moved")
+        raise BookAway(month.merchant_id)
     return {**where, "removed_id": row[0]}
 
 

@@ -96,8 +96,14 @@ class BookCopy:
             await self._new.execute(statements.make_book(book, _stage(BOOK), self.move_version))
 
     async def copy_journal(self, progress: Callable[[int, int], None]) -> None:
-        """Copy the entries with their postings, after the last one that was copied. Raises MoveLost."""
+        """Copy the entries with their postings, after the last one that was copied. Raises MoveLost.
+
+        If entries went to the archive or came back from it since, they are copied anew.
+        """
         after, done = await self._fetch(self._new, "count_journal")
+        if done and not await self._begins_alike():
+            await self._delete_journal()
+            after = done = 0
         total = (await self._fetch(self._old, "read_head"))[0]
         while True:
             progress(done, max(done, total))
@@ -109,6 +115,16 @@ class BookCopy:
             if count < PAGE_ENTRIES:
                 break
         self._rows = self._rows._replace(entry_id=after)
+
+    async def _begins_alike(self) -> bool:
+        """Whether both journals begin with the same entry: the archive has taken the same from both."""
+        return await self._fetch(self._old, "read_first") == await self._fetch(self._new, "read_first")
+
+    async def _delete_journal(self) -> None:
+        async with self._new.transaction():
+            await self._lock()
+            for name in reversed(JOURNAL):
+                await self._new.execute(statements.delete_all(name, self._merchant_id))
 
     async def _copy_page(self, after: int, upto: int) -> None:
         async with self._new.transaction():
@@ -160,6 +176,11 @@ class BookCopy:
                 await self._lock()
                 await self._new.execute(QUERIES["use_keys"].text)
                 rows = await self._copy_changes(there)
+                if not await self._begins_alike():
+                    raise CopyWrong(
+                        "Entries went to the archive or came back from it while the journal was copied."
+                        " Run the command again: it copies the journal anew."
+                    )
                 await self._compare(there)
                 if is_last:
                     await self._set_positions_back()

@@ -22,6 +22,10 @@ select max(p.entry_id) as entry_id, count(*) as entries
   from (select entry_id from entry
          where merchant_id = %(merchant_id)s::bigint and entry_id > %(after)s::bigint order by entry_id limit %(page)s::int) p;
 
+-- name: read_first
+-- Where the journal begins in the tables: what is before is in the archive.
+select coalesce(min(entry_id), 0)::bigint as entry_id from entry where merchant_id = %(merchant_id)s::bigint;
+
 -- name: count_journal
 -- How far the journal was copied.
 select coalesce(max(entry_id), 0)::bigint as entry_id, count(*) as entries from entry where merchant_id = %(merchant_id)s::bigint;

@@ -12,7 +12,8 @@ Rules:
 Each function that changes something is a transaction of its own, with its entry in the audit log.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -23,9 +24,9 @@ from merchant_wallet.audit import records as audit
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.session_locks import take_lock
 from merchant_wallet.merchants.cells import book_fence, placement
-from merchant_wallet.merchants.cells.moves import Auditor, MoveLost, MoveRefused, lock_moves
+from merchant_wallet.merchants.cells.moves import Auditor, MoveLost, MoveRefused, hold, lock_moves
+from merchant_wallet.postgres import jobs
 
 Connection = AsyncConnection[Any]
 
@@ -59,16 +60,20 @@ class BookMove(NamedTuple):
     now_ms: int
 
 
-async def lock_mover(home: Connection, merchant_id: int) -> None:
-    """Be the only mover of a book, as long as the connection lives. Raises MoveRefused."""
-    if not await take_lock(home, QUERIES["lock_mover"].text, {"merchant_id": merchant_id}):
-        raise MoveRefused("Another command is moving this book now.")
+@asynccontextmanager
+async def hold_book(home: Connection, move: BookMove, by: Auditor) -> AsyncIterator[None]:
+    """Be the only mover of a book, with both of its copies. Raises MoveRefused."""
+    async with hold(home, jobs.Kind.BOOK_MOVE, _scope(move), by):
+        yield
 
 
-async def is_mover_alive(home: Connection, merchant_id: int) -> bool:
+async def is_mover_alive(home: Connection, move: BookMove) -> bool:
     """Whether somebody moves the book now."""
-    values = {"merchant_id": merchant_id}
-    return await (await home.execute(QUERIES["is_mover_alive"].text, values)).fetchone() == (True,)
+    return bool(await jobs.list_in_the_way(home, _scope(move)))
+
+
+def _scope(move: BookMove) -> jobs.Scope:
+    return jobs.scope_of_book(move.merchant_id, move.from_cell_id, move.to_cell_id)
 
 
 async def read_move(home: Connection, merchant_id: int) -> BookMove | None:

@@ -13,14 +13,6 @@ select m.merchant_id, b.name, b.move_version as version, m.move_id::text as move
   join cell f on f.cell_id = m.from_cell_id
   join cell t on t.cell_id = m.to_cell_id
 
--- name: lock_mover
--- One mover of a book at a time. The lock ends with the session.
-select pg_try_advisory_lock(hashtextextended('merchant_move', %(merchant_id)s::bigint)) as is_locked;
-
--- name: is_mover_alive
--- Whether a mover holds that lock. A shared lock that is free ends with this statement.
-select not pg_try_advisory_xact_lock_shared(hashtextextended('merchant_move', %(merchant_id)s::bigint)) as is_alive;
-
 -- name: read_place
 -- Where a merchant's book is, and whether it was opened there.
 select cell_id, carried_version > 0 as is_opened from merchant where merchant_id = %(merchant_id)s::bigint;

@@ -14,7 +14,7 @@ is continued by the same command, or undone; if it dies in the switch, a worker 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 import psycopg
@@ -66,15 +66,20 @@ async def open_mover(
 
     Raises MoveRefused if another mover runs, CellClosed, psycopg.OperationalError.
     """
-    await book_moves.lock_mover(home, move.merchant_id)
-    await cells.refresh()
-    async with (
-        await connect_to(cells, move.from_cell_id) as old,
-        await connect_to(cells, move.to_cell_id) as new,
-    ):
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(book_moves.hold_book(home, move, by))
+        # Another mover may have gone on until now.
+        found = await book_moves.read_move(home, move.merchant_id)
+        if found is None or found.move_id != move.move_id:
+            raise MoveLost("Another command has ended this move.")
+        await cells.refresh()
+        old, new = [
+            await stack.enter_async_context(await connect_to(cells, cell_id))
+            for cell_id in (move.from_cell_id, move.to_cell_id)
+        ]
         for cell in (old, new):
             await require_plain(cell)
-        yield BookMover(home, old, new, move, by, progress, timing)
+        yield BookMover(home, old, new, found, by, progress, timing)
 
 
 async def connect_to(cells: Cells, cell_id: int) -> Connection:
@@ -86,7 +91,7 @@ async def connect_to(cells: Cells, cell_id: int) -> Connection:
 
 
 class BookMover:
-    """Moves one book. One mover of a book runs at a time (see `book_moves.lock_mover`)."""
+    """Moves one book. One mover of a book runs at a time (see `book_moves.hold_book`)."""
 
     def __init__(
         self,

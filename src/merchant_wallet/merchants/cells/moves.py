@@ -11,7 +11,8 @@ Rules:
 Each function that changes something is a transaction of its own, with its entry in the audit log.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,7 +22,8 @@ from psycopg.rows import class_row
 from merchant_wallet.audit import records as audit
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import Queries
-from merchant_wallet.base.session_locks import take_lock
+from merchant_wallet.postgres import jobs
+from merchant_wallet.postgres.jobs import JobInTheWay, Scope
 
 Connection = AsyncConnection[Any]
 
@@ -89,10 +91,22 @@ class Auditor(NamedTuple):
         )
 
 
-async def lock_mover(home: Connection, cell_id: int) -> None:
-    """Be the only mover of a cell, as long as the connection lives. Raises MoveRefused."""
-    if not await take_lock(home, QUERIES["lock_mover"].text, {"cell_id": cell_id}):
-        raise MoveRefused("Another command is moving this cell now.")
+@asynccontextmanager
+async def hold(home: Connection, kind: jobs.Kind, scope: Scope, by: Auditor) -> AsyncIterator[None]:
+    """Have what is moved for this job alone. Raises MoveRefused."""
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(jobs.hold(home, kind, scope, by.actor))
+        except JobInTheWay as other:
+            raise MoveRefused(str(other)) from None
+        yield
+
+
+@asynccontextmanager
+async def hold_cell(home: Connection, move: CellMove, by: Auditor) -> AsyncIterator[None]:
+    """Be the only mover of a cell and of its books. Raises MoveRefused."""
+    async with hold(home, jobs.Kind.CELL_MOVE, jobs.scope_of_cell(move.cell_id, move.name), by):
+        yield
 
 
 async def find_cell_id(home: Connection, name: str) -> int:
@@ -204,15 +218,22 @@ async def end(home: Connection, move: CellMove, by: Auditor, action: str) -> Non
 
 async def list_all(home: Connection) -> list[FoundMove]:
     """All moves that were begun, also those whose old copy was not dropped yet."""
-    rows = await (await home.execute(QUERIES["list_all"].text)).fetchall()
-    return [FoundMove(CellMove(*row[:-2]), *row[-2:]) for row in rows]
+    found = []
+    for *columns, age_ms in await (await home.execute(QUERIES["list_all"].text)).fetchall():
+        move = CellMove(*columns)
+        scope = jobs.scope_of_cell(move.cell_id, move.name)
+        found.append(FoundMove(move, bool(await jobs.list_in_the_way(home, scope)), age_ms))
+    return found
 
 
 async def list_stalled(home: Connection, timeout_ms: int = TIMEOUT_MS) -> Sequence[CellMove]:
     """Moves that left their cell closed, and no mover does anything about it."""
-    async with home.cursor(row_factory=class_row(CellMove)) as cursor:
-        await cursor.execute(QUERIES["list_stalled"].text, {"timeout_ms": timeout_ms})
-        return await cursor.fetchall()
+    return [
+        found.move
+        for found in await list_all(home)
+        if found.move.state == REOPENING
+        or (found.move.state == SWITCHING and (found.age_ms > timeout_ms or not found.is_held))
+    ]
 
 
 async def _step(home: Connection, move: CellMove, from_states: list[str], state: str) -> CellMove:

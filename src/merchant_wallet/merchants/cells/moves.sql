@@ -8,17 +8,6 @@
 -- A move, with its cell.
        c.cell_id, c.name, c.schema_name, c.version, m.move_id::text as move_id, m.state, m.address, m.old_address, m.began_ms
 
--- fragment: is_held
--- Whether a mover's session lives. The lock of `lock_mover` shows it: its two numbers are classid and objid.
-       exists (select from pg_locks l
-                where l.locktype = 'advisory' and l.objsubid = 2 and l.granted
-                  and l.database = (select oid from pg_database where datname = current_database())
-                  and l.classid = (hashtext('cell_move')::bigint & 4294967295)::oid and l.objid = m.cell_id::oid)
-
--- name: lock_mover
--- One mover of a cell at a time. The lock ends with the session.
-select pg_try_advisory_lock(hashtext('cell_move'), %(cell_id)s::int) as is_locked;
-
 -- name: find_cell
 -- A cell by its name, and whether it can be moved.
 select cell_id, state from cell where name = %(name)s::text;
@@ -74,17 +63,6 @@ delete from cell_move
  where cell_id = %(cell_id)s::int and move_id = %(move_id)s::uuid and state = any (%(from_states)s::text[]);
 
 -- name: list_all
--- All moves, whether a mover is at work, and how long ago the last step was.
-select {columns},
-{is_held} as is_held, {now_ms} - m.changed_ms as age_ms
+-- All moves, and how long ago the last step was.
+select {columns}, {now_ms} - m.changed_ms as age_ms
   from cell_move m join cell c using (cell_id) order by m.cell_id;
-
--- name: list_stalled
--- Cells that must be opened again, or that are closed and their mover is gone, or says nothing for too long.
-select {columns}
-  from cell_move m join cell c using (cell_id)
- where m.state = 'reopening'
-    or (m.state = 'switching'
-        and (m.changed_ms < {now_ms} - %(timeout_ms)s::bigint or not
-{is_held}))
- order by m.cell_id;

@@ -109,17 +109,17 @@ async def open_mover(
 
     Raises MoveRefused if another mover runs, psycopg.OperationalError.
     """
-    await moves.lock_mover(home, move.cell_id)
-    # Another mover may have gone on until now.
-    move = await moves.read_move(home, move.cell_id) or move
-    urls = make_urls(home_url, move, new_url, old_url)
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(moves.hold_cell(home, move, by))
+        # Another mover may have gone on until now.
+        move = await moves.read_move(home, move.cell_id) or move
+        urls = make_urls(home_url, move, new_url, old_url)
         opened = [await stack.enter_async_context(await db.connect(url, SESSION_NAME)) for url in urls]
         yield Mover(home, move, urls, opened, by, progress, timing or USUAL)
 
 
 class Mover:
-    """Moves one cell. One mover of a cell runs at a time (see `moves.lock_mover`)."""
+    """Moves one cell. One mover of a cell runs at a time (see `moves.hold_cell`)."""
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ Rules:
 import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ import msgspec
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.chart import LAST_FIXED_ID
+from merchant_wallet.postgres import jobs
 from merchant_wallet.reporting.finance import movements
 from merchant_wallet.reporting.finance.movements import BOOKS_A_PAGE, Balances, Moved
 from merchant_wallet.reporting.finance.periods import (
@@ -44,6 +46,7 @@ QUERIES: Final = Queries(Path(__file__).with_name("months.sql"))
 READY_AFTER_MS: Final = 10 * 60_000
 """A month is prepared so long after its end: an entry of its last moment may still be on its way."""
 FORMAT: Final = 1
+WORKER: Final = "worker"
 AFTER_ALL: Final = "9999-99"
 
 
@@ -150,7 +153,18 @@ async def find_due(home: Connection, now_ms: int) -> Period | None:
     return due if due.since_day <= ended.since_day else None
 
 
-async def prepare(databases: Databases, month: Period, now_ms: int) -> MonthReport:
+@asynccontextmanager
+async def hold_books(home: Connection, actor: str) -> AsyncIterator[None]:
+    """Have all books for this: nobody else prepares or closes a month, and no book moves. Raises NotReady."""
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(jobs.hold(home, jobs.Kind.MONTH, jobs.EVERYTHING, actor))
+        except jobs.JobInTheWay as other:
+            raise NotReady(str(other)) from None
+        yield
+
+
+async def prepare(databases: Databases, month: Period, now_ms: int, *, actor: str = WORKER) -> MonthReport:
     """Make the figures of a month that has ended, and keep them. An accepted month stays as it is.
 
     Raises NotReady, `psycopg.Error`.
@@ -158,8 +172,7 @@ async def prepare(databases: Databases, month: Period, now_ms: int) -> MonthRepo
     if now_ms < month.until_ms + READY_AFTER_MS:
         raise NotReady(f"{month.name} has not ended, or only just: try again some minutes after its end.")
     home = databases.home
-    async with home.transaction():
-        await home.execute(QUERIES["lock_months"].text)
+    async with hold_books(home, actor), home.transaction():
         known = await read_month(home, month.name)
         if known is not None and known.accepted_ms is not None:
             return known

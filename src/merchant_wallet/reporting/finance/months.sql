@@ -1,9 +1,5 @@
 -- Months in home: prepared, accepted, closed.
 
--- name: lock_months
--- One process at a time prepares or closes a month.
-select pg_advisory_xact_lock(hashtext('month report'));
-
 -- name: read_month
 -- One month, with the two people of its proposal.
 select r.month, r.figures, r.books, r.digest, r.prepared_ms, r.problem, r.accepted_ms, r.proposal_no,

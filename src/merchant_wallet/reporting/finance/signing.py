@@ -20,10 +20,12 @@ from merchant_wallet.reporting.finance.invoices import InvoicedBook
 from merchant_wallet.reporting.finance.months import (
     FORMAT,
     QUERIES,
+    WORKER,
     Manifest,
     MonthReport,
     find_previous,
     format_text_to_sign,
+    hold_books,
     make_again,
     page_books,
     read_month,
@@ -32,7 +34,6 @@ from merchant_wallet.reporting.finance.periods import Period, parse_month
 from merchant_wallet.reporting.finance.reports import decode_accounts
 from merchant_wallet.reporting.paging import Connection, fetch
 
-WORKER: Final = "worker"
 NOT_CLOSED: Final = "month.close.failed"
 """The audit log's action when a month that was accepted can't be signed."""
 
@@ -54,8 +55,7 @@ async def close_accepted(databases: Databases, sign: Sign, issuer: str, now_ms: 
     closed = []
     for name in await list_accepted(home):
         month = parse_month(name)
-        async with home.transaction():
-            await home.execute(QUERIES["lock_months"].text)
+        async with hold_books(home, WORKER), home.transaction():
             if await _close(databases, month, sign, issuer, now_ms):
                 closed.append(month.name)
     return closed

@@ -1,6 +1,7 @@
-"""Migrates the apart cells, one after the other, after home's own migrations.
+"""Migrates home, and then the apart cells, one after the other.
 
 Rules:
+- No other job works on the books that are migrated (see `postgres.jobs`). One that does is waited for.
 - Each cell is migrated by itself. A cell that is away is named, and the others are migrated.
 - What is done stays done. So the same call, later, does the rest.
 - A cell that is closed, because it is being moved, is named too. Its schema is left alone.
@@ -8,12 +9,14 @@ Rules:
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import psycopg
 
 from merchant_wallet.base.cells import Cell
 from merchant_wallet.merchants.cells.directory import Directory
+from merchant_wallet.postgres import jobs
 from merchant_wallet.postgres.grants import Side, grant
 from merchant_wallet.postgres.migrate import migrate
 
@@ -25,10 +28,19 @@ class MigratedCells(NamedTuple):
     left_out: Mapping[str, str]
 
 
+def migrate_home(
+    url: str, actor: str, progress: Callable[[str], None], *, contract_to: int | None = None
+) -> list[str]:
+    """Migrate home's schema. Returns what was applied. Raises as `migrate` does."""
+    hold = partial(jobs.hold_waiting, url, jobs.Kind.MIGRATION, jobs.EVERYTHING, actor, progress)
+    return migrate(url, progress, contract_to=contract_to, hold=hold)
+
+
 def migrate_cells(
     url: str,
     urls: Mapping[str, str],
     roles: Mapping[Side, str],
+    actor: str,
     progress: Callable[[str], None],
     *,
     contract_to: int | None = None,
@@ -45,19 +57,26 @@ def migrate_cells(
             left_out[cell.name] = "it is being moved"
             continue
         try:
-            applied[cell.name] = _migrate(cell, roles, progress, contract_to)
+            applied[cell.name] = _migrate(url, cell, roles, actor, progress, contract_to)
         except psycopg.OperationalError as error:
             left_out[cell.name] = " ".join(str(error).split())
     return MigratedCells(applied, left_out)
 
 
 def _migrate(
-    cell: Cell, roles: Mapping[Side, str], progress: Callable[[str], None], contract_to: int | None
+    url: str,
+    cell: Cell,
+    roles: Mapping[Side, str],
+    actor: str,
+    progress: Callable[[str], None],
+    contract_to: int | None,
 ) -> list[str]:
     def say(text: str) -> None:
         progress(f"cell {cell.name}: {text}")
 
-    applied = migrate(cell.table_url, say, schema=cell.schema, contract_to=contract_to)
+    scope = jobs.scope_of_cell(cell.cell_id, cell.name)
+    hold = partial(jobs.hold_waiting, url, jobs.Kind.MIGRATION, scope, actor, say)
+    applied = migrate(cell.table_url, say, schema=cell.schema, contract_to=contract_to, hold=hold)
     grant(cell.table_url, roles, cell.schema)
     return applied
 

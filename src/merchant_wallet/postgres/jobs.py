@@ -1,0 +1,220 @@
+"""Long jobs that rewrite or copy books: two that touch the same book never run at once.
+
+Rules:
+- A job has a row in home's table `job` while its command runs: who has what, since when. The table's
+  exclusion constraint refuses a second one with a part of the same scope.
+- A scope is one book, all books of a cell, or everything. A book is named with its cell. So a job that moves
+  it to another cell has it in both.
+- The session of the command holds an advisory lock, which says that it lives. It decides nothing but that:
+  the row of a dead command is deleted by whoever finds it in the way.
+- A command whose session with home has died may go on elsewhere for a moment. So each job also checks under
+  its own locks what it relies on: a copy its head, the archive its border.
+
+Statements are in `jobs.sql`. All raise `psycopg.Error`.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+
+from merchant_wallet.base.db import Queries, connect
+
+Connection = AsyncConnection[Any]
+
+QUERIES: Final = Queries(Path(__file__).with_name("jobs.sql"))
+PATIENCE_S: Final = 2.0
+"""The server may notice only after a moment that a command was killed."""
+PAUSE_S: Final = 0.05
+LONG_PAUSE_S: Final = 1.0
+"""How often a job that waits for others looks again."""
+NOTE_INTERVAL_S: Final = 5.0
+
+
+class Kind(StrEnum):
+    """What a job does."""
+
+    BOOK_MOVE = "move of a book"
+    CELL_MOVE = "move of a cell"
+    ARCHIVE = "archive"
+    MONTH = "month report"
+    ACCEPTANCE = "acceptance of a rollback"
+    MIGRATION = "migration"
+    CURRENCY_MODE = "change of the currency mode"
+
+
+class Job(NamedTuple):
+    """A job whose command lives. `subject` says for people what it has."""
+
+    job_id: int
+    kind: str
+    subject: str
+    actor: str
+    began_ms: int
+
+    def __str__(self) -> str:
+        began = datetime.fromtimestamp(self.began_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        return f"{self.kind} ({self.subject}), begun by {self.actor} at {began} UTC"
+
+
+class JobInTheWay(Exception):
+    """Another job has a part of what this one needs. The text says which, and since when."""
+
+    def __init__(self, job: Job | None) -> None:
+        self.job = job
+        found = "another job that is just beginning or ending" if job is None else str(job)
+        super().__init__(f"This has to wait for another job: {found}. Run it again when that has ended.")
+
+
+class Scope(NamedTuple):
+    """What a job needs. `ranges` is PostgreSQL's text of the numbers, `subject` that for people."""
+
+    ranges: str
+    subject: str
+
+
+EVERYTHING: Final = Scope("{(,)}", "all books")
+_BOOKS: Final = 1 << 40
+"""The numbers of a cell. Ids of merchants are far below."""
+
+
+def scope_of_cell(cell_id: int, name: str) -> Scope:
+    """All books of a cell. Pure."""
+    return Scope(f"{{[{cell_id * _BOOKS},{(cell_id + 1) * _BOOKS})}}", f"cell {name}")
+
+
+def scope_of_book(merchant_id: int, *cell_ids: int) -> Scope:
+    """One book, in each of these cells. Pure."""
+    numbers = sorted({cell_id * _BOOKS + merchant_id for cell_id in cell_ids})
+    ranges = ",".join(f"[{number},{number}]" for number in numbers)
+    return Scope(f"{{{ranges}}}", f"the book of merchant {merchant_id}")
+
+
+@asynccontextmanager
+async def hold(
+    home: Connection, kind: Kind, scope: Scope, actor: str, *, patience_s: float = PATIENCE_S
+) -> AsyncIterator[None]:
+    """Have the scope for this job alone, as long as the context and the connection live.
+
+    Raises JobInTheWay if another job has a part of it after `patience_s`.
+    """
+    ends_s = time.monotonic() + patience_s
+    while (job_id := await _begin(home, kind, scope, actor)) is None:
+        if time.monotonic() > ends_s:
+            raise JobInTheWay(next(iter(await list_in_the_way(home, scope)), None))
+        await asyncio.sleep(PAUSE_S)
+    try:
+        yield
+    finally:
+        # A connection that is gone has taken its lock with it: the row is that of a dead command.
+        if not home.closed:
+            await home.execute(QUERIES["end"].text, {"job_id": job_id})
+            await home.execute(QUERIES["unlock"].text, {"job_id": job_id})
+
+
+@asynccontextmanager
+async def hold_book(home: Connection, kind: Kind, merchant_id: int, actor: str) -> AsyncIterator[int]:
+    """Have the book of a merchant for this job alone. Returns the id of its cell, where it stays meanwhile.
+
+    Raises JobInTheWay.
+    """
+    while True:
+        cell_id = await _read_cell(home, merchant_id)
+        async with hold(home, kind, scope_of_book(merchant_id, cell_id), actor):
+            # A move may have ended between the look and the row.
+            if await _read_cell(home, merchant_id) == cell_id:
+                yield cell_id
+                return
+
+
+async def require_alone(home: Connection, kind: Kind, merchant_id: int, actor: str) -> None:
+    """Have a book for the rest of the caller's transaction. Raises JobInTheWay.
+
+    Whoever wants it meanwhile waits for the transaction's end, although the row is deleted at once.
+    """
+    scope = scope_of_book(merchant_id, await _read_cell(home, merchant_id))
+    if (job_id := await _insert(home, kind, scope, actor)) is None:
+        raise JobInTheWay(next(iter(await list_in_the_way(home, scope)), None))
+    await home.execute(QUERIES["end"].text, {"job_id": job_id})
+
+
+@contextmanager
+def hold_waiting(
+    url: str, kind: Kind, scope: Scope, actor: str, progress: Callable[[str], None]
+) -> Iterator[None]:
+    """The same for code without an event loop, on a connection of its own. It waits, and says for what.
+
+    A database that is not migrated so far has no jobs, and nothing is waited for.
+    """
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        runner.run(_enter_waiting(stack, url, kind, scope, actor, progress))
+        try:
+            yield
+        finally:
+            runner.run(stack.aclose())
+
+
+async def _enter_waiting(
+    stack: AsyncExitStack, url: str, kind: Kind, scope: Scope, actor: str, progress: Callable[[str], None]
+) -> None:
+    home = await stack.enter_async_context(await connect(url))
+    if await (await home.execute(QUERIES["has_table"].text)).fetchone() != (True,):
+        return
+    noted_s = 0.0
+    while True:
+        try:
+            await stack.enter_async_context(hold(home, kind, scope, actor))
+        except JobInTheWay as other:
+            if time.monotonic() - noted_s > NOTE_INTERVAL_S:
+                noted_s = time.monotonic()
+                progress(f"waiting for another job: {other.job}")
+            await asyncio.sleep(LONG_PAUSE_S)
+        else:
+            return
+
+
+async def list_in_the_way(home: Connection, scope: Scope) -> list[Job]:
+    """The jobs with a part of a scope whose commands live, oldest first."""
+    return await _list(home, "list_in_the_way", scope)
+
+
+async def list_all(home: Connection) -> list[Job]:
+    """All jobs whose commands live, oldest first."""
+    return await _list(home, "list_all", EVERYTHING)
+
+
+async def _begin(home: Connection, kind: Kind, scope: Scope, actor: str) -> int | None:
+    async with home.transaction():
+        job_id = await _insert(home, kind, scope, actor)
+        if job_id is not None:
+            # Nobody sees the row before the lock is there.
+            await home.execute(QUERIES["lock"].text, {"job_id": job_id})
+        return job_id
+
+
+async def _insert(home: Connection, kind: Kind, scope: Scope, actor: str) -> int | None:
+    values = {"kind": kind.value, "scope": scope.ranges, "subject": scope.subject, "actor": actor}
+    await home.execute(QUERIES["drop_dead"].text, values)
+    row = await (await home.execute(QUERIES["begin"].text, values)).fetchone()
+    return None if row is None else int(row[0])
+
+
+async def _read_cell(home: Connection, merchant_id: int) -> int:
+    row = await (await home.execute(QUERIES["read_cell"].text, {"merchant_id": merchant_id})).fetchone()
+    if row is None:
+        raise LookupError(f"There is no merchant {merchant_id}.")
+    return int(row[0])
+
+
+async def _list(home: Connection, name: str, scope: Scope) -> list[Job]:
+    async with home.cursor(row_factory=class_row(Job)) as cursor:
+        await cursor.execute(QUERIES[name].text, {"scope": scope.ranges})
+        return await cursor.fetchall()
