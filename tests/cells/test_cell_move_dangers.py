@@ -15,7 +15,7 @@ from tests.cells.moved import BY, MovableCell, frozen_mover, has_answers, stop_m
 from tests.checkpoints import write_checkpoints
 from tests.crash.shop import run
 from tests.crash_points import Point
-from tests.waits import eventually
+from tests.waits import TIMEOUT_S, eventually
 
 from merchant_wallet.base.db import complete_conninfo, connect, connect_sync, strip_identity
 from merchant_wallet.book import connection as book_connection
@@ -26,6 +26,7 @@ from merchant_wallet.merchants.cells.lost_places import forget_old, undo_without
 from merchant_wallet.merchants.cells.moves import TIMEOUT_MS, MoveRefused
 from merchant_wallet.merchants.cells.moving import Timing, make_urls, open_mover
 from merchant_wallet.merchants.cells.takeover import MoveTakeover
+from merchant_wallet.postgres.jobs import Kind, hold, scope_of_book
 
 HOUR_MS = 3_600_000
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
@@ -240,7 +241,13 @@ def test_a_worker_takes_over_at_once_when_the_movers_session_is_gone(movable: Mo
             await home.execute("update cell_move set changed_ms = changed_ms - %s", [TIMEOUT_MS])
             assert len(await moves.list_stalled(home)) == 1
             await home.execute("update cell_move set changed_ms = changed_ms + %s", [HOUR_MS])
-        await eventually(is_taken_back)
+        book = scope_of_book(1, found.move.cell_id)
+        async with (
+            await connect(movable.layout.url) as home,
+            # Another job in the cell does not make the mover look alive.
+            hold(home, Kind.ARCHIVE, book, "cli:ann", patience_s=TIMEOUT_S),
+        ):
+            await eventually(is_taken_back)
         await worker.close()
 
     worker = MoveTakeover(Directory(movable.layout.url))

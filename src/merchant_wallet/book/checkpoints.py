@@ -16,7 +16,7 @@ import asyncio
 import hashlib
 import hmac
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -155,6 +155,10 @@ class CheckpointFile:
         return None if covered == expected else OTHER_LINES
 
 
+async def do_nothing() -> None:
+    """What catches up a book that is no copy."""
+
+
 async def check_checkpoints(
     home: AsyncConnection,
     cell: AsyncConnection,
@@ -162,12 +166,13 @@ async def check_checkpoints(
     directory: Path,
     merchant_id: int,
     archive: ArchiveFolder | None = None,
+    catch_up: Callable[[], Awaitable[object]] = do_nothing,
 ) -> CheckpointReport:
     """Compare every checkpoint of a book with its journal, in the order they were written.
 
-    The violation, rule `checkpoint`, names the entry of the first wrong line. Both connections must see what
-    is committed now, not an older snapshot. A book without a file has nothing to compare. Raises
-    ArchiveUnreadable.
+    `catch_up` brings the cell to what is committed now (see `verify_book`). The violation, rule `checkpoint`,
+    names the entry of the first wrong line. Both connections must see what is committed now, not an older
+    snapshot. A book without a file has nothing to compare. Raises ArchiveUnreadable.
     """
     if keys.problem is not None:
         return CheckpointReport(0, False, Violation("checkpoint", keys.problem))
@@ -175,6 +180,7 @@ async def check_checkpoints(
     checked, last_count = 0, 0
     file = CheckpointFile(file_of(directory, merchant_id), keys)
     while lines := await asyncio.to_thread(file.read):
+        await catch_up()
         sound = [line.checkpoint for line in lines if line.checkpoint is not None and line.problem is None]
         hashes = await _read_hashes(cell, merchant_id, [c.last_entry_id for c in sound], archive)
         for line in lines:

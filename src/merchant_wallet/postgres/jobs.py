@@ -186,6 +186,11 @@ async def list_in_the_way(home: Connection, scope: Scope) -> list[Job]:
     return await _list(home, "list_in_the_way", scope)
 
 
+async def is_at_work(home: Connection, kind: Kind, scope: Scope) -> bool:
+    """Whether a command lives that does this to a part of the scope."""
+    return any(job.kind == kind for job in await list_in_the_way(home, scope))
+
+
 async def list_all(home: Connection) -> list[Job]:
     """All jobs whose commands live, oldest first."""
     return await _list(home, "list_all", EVERYTHING)

@@ -2,9 +2,10 @@
 
 No foreign key can do that: the orders may be in another database. Home has a payout only after the order
 exists, and closes it only after the order has ended. It freezes a payout after the order, and thaws it before
-the order. So home is read first, and the book outside its snapshot.
+the order. So home is read first, and the book outside its snapshot; a copy is caught up in between.
 """
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
@@ -20,11 +21,19 @@ OPEN_STATUSES: Final = frozenset({PENDING, PROCESSING, FAILED})
 
 
 async def check_payouts(
-    home: AsyncConnection, cell: AsyncConnection, merchant_id: int, page_rows: int
+    home: AsyncConnection,
+    cell: AsyncConnection,
+    merchant_id: int,
+    page_rows: int,
+    catch_up: Callable[[], Awaitable[object]],
 ) -> None:
-    """Compare all payouts of a merchant, page by page. Raises ViolationFound (rule `payout`)."""
+    """Compare all payouts of a merchant, page by page. Raises ViolationFound (rule `payout`).
+
+    `catch_up` brings the cell to what is committed now (see `verify_book`).
+    """
     after = 0
     while payouts := await page_payouts(home, merchant_id, after, page_rows):
+        await catch_up()
         where = {"merchant_id": merchant_id, "order_ids": [payout.order_id for payout in payouts]}
         rows = await (await cell.execute(QUERIES["list_orders"].text, where)).fetchall()
         orders = {order_id: tuple(order) for order_id, *order in rows}

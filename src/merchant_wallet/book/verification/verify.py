@@ -9,7 +9,7 @@ The rules are listed in `violations.RULES`. `replay`, `entry_schemas`, `withdraw
 and `archived` check them.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,7 +23,7 @@ from merchant_wallet.book.archive.archived_journal import open_journal
 from merchant_wallet.book.archive.files import ArchiveFolder, ArchiveUnreadable
 from merchant_wallet.book.chart import FIXED, FIXED_BY_ID, SUBUSER, name_account
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys
-from merchant_wallet.book.checkpoints import check_checkpoints, list_checkpointed
+from merchant_wallet.book.checkpoints import check_checkpoints, do_nothing, list_checkpointed
 from merchant_wallet.book.early_approvals import find_early_approval
 from merchant_wallet.book.home import find_not_issued, find_placed, read_ranges
 from merchant_wallet.book.rules.deposits import DEPOSIT
@@ -99,11 +99,15 @@ async def verify_book(
     checkpoint_dir: Path | None = None,
     checkpoint_keys: CheckpointKeys | None = None,
     archive: ArchiveFolder | None = None,
+    catch_up: Callable[[], Awaitable[object]] = do_nothing,
 ) -> BookReport:
     """Replay one book and compare everything with it. With a folder and keys, compare its checkpoints too.
 
     Entries that are in the archive alone are read from its folder. A book that has such entries is not sound
     without that folder.
+
+    Home's payouts and the checkpoints go on meanwhile. They are read first, then the book as it is now. For a
+    copy of the book, `catch_up` brings it to what is committed in the book at that moment.
 
     The connections commit by themselves and are in no transaction. They may be the same one. Raises
     ValueError for a folder without keys.
@@ -116,10 +120,12 @@ async def verify_book(
         async with cell.transaction():
             await cell.execute(QUERIES["begin_snapshot"].text)
             await _verify_snapshot(home, cell, replay, progress, archive, checkpoint_keys)
-        await check_payouts(home, cell, merchant_id, PAGE_ROWS)
+        await check_payouts(home, cell, merchant_id, PAGE_ROWS, catch_up)
         # Not inside the snapshot: newer checkpoints may have been written while it was read.
         if checkpoint_dir is not None and checkpoint_keys is not None:
-            seen = await check_checkpoints(home, cell, checkpoint_keys, checkpoint_dir, merchant_id, archive)
+            seen = await check_checkpoints(
+                home, cell, checkpoint_keys, checkpoint_dir, merchant_id, archive, catch_up
+            )
             checked, torn, violation = seen.checked, seen.torn, seen.violation
     except ViolationFound as found:
         violation = found.violation

@@ -69,7 +69,7 @@ async def hold_book(home: Connection, move: BookMove, by: Auditor) -> AsyncItera
 
 async def is_mover_alive(home: Connection, move: BookMove) -> bool:
     """Whether somebody moves the book now."""
-    return bool(await jobs.list_in_the_way(home, _scope(move)))
+    return await jobs.is_at_work(home, jobs.Kind.BOOK_MOVE, _scope(move))
 
 
 def _scope(move: BookMove) -> jobs.Scope:

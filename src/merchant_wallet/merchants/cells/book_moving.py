@@ -24,7 +24,7 @@ from merchant_wallet.base.cells import Cell, Cells
 from merchant_wallet.base.db import TransientError
 from merchant_wallet.book.verification import verify
 from merchant_wallet.book.verification.tail import Head, check_tail
-from merchant_wallet.book.verification.violations import Violation, ViolationFound
+from merchant_wallet.book.verification.violations import ViolationFound
 from merchant_wallet.merchants.cells import book_fence, book_moves
 from merchant_wallet.merchants.cells.book_copies import BookCopy, Caught, remove_copy, require_plain
 from merchant_wallet.merchants.cells.book_moves import (
@@ -42,8 +42,6 @@ from merchant_wallet.merchants.cells.moving import USUAL, Progress, Timing
 
 Connection = AsyncConnection[Any]
 
-VERIFICATIONS: Final = 5
-"""A copy is verified again this often before its violation counts: home may be ahead of it."""
 PASSES: Final = 20
 """If so many passes do not become quick, the book is too large for the budget or too busy now."""
 REST_S: Final = 20.0
@@ -192,33 +190,29 @@ class BookMover:
             self.move = self.move._replace(state=SWITCHED)
 
     async def _verify(self, copy: BookCopy, checkpoints: CheckpointFolder | None) -> None:
-        """Verify the whole copy. Home and checkpoints may be ahead of it, so it is caught up in between."""
+        """Verify the whole copy. Raises CopyWrong."""
         folder, keys, archive = checkpoints or (None, None, None)
-        violation: Violation | None = None
 
         def show(_: int, done: int, total: int) -> None:
             self._progress(f"verifying: {done} of {total} entries")
 
-        for _ in range(VERIFICATIONS):
-            await copy.catch_up()
-            report = await verify.verify_book(
-                self._home,
-                self._new,
-                self.move.merchant_id,
-                show,
-                checkpoint_dir=folder,
-                checkpoint_keys=keys,
-                archive=archive,
-            )
-            violation = report.violation
-            if violation is None:
-                self._verified = Head(report.entries, report.last_entry_id or 0, report.head_hash)
-                return
-        assert violation is not None, "each attempt found one"
-        raise CopyWrong(
-            f"The copy is wrong ({violation.rule}): {violation.text}."
-            f" See whether `merchant-wallet book verify {self.move.merchant_id}` finds it, too."
+        await copy.catch_up()
+        report = await verify.verify_book(
+            self._home,
+            self._new,
+            self.move.merchant_id,
+            show,
+            checkpoint_dir=folder,
+            checkpoint_keys=keys,
+            archive=archive,
+            catch_up=copy.catch_up,
         )
+        if report.violation is not None:
+            raise CopyWrong(
+                f"The copy is wrong ({report.violation.rule}): {report.violation.text}."
+                f" See whether `merchant-wallet book verify {self.move.merchant_id}` finds it, too."
+            )
+        self._verified = Head(report.entries, report.last_entry_id or 0, report.head_hash)
 
     async def _check_new_entries(self, caught: Caught) -> None:
         """Verify the entries that a pass has copied."""

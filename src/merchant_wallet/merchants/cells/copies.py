@@ -4,8 +4,8 @@
 - What was committed since is checked by the chain of hashes, as often as needed.
 - In the end all books must have the same head and the same version at both places.
 
-The copy is behind home and behind the files of checkpoints until it has applied what was committed. So a
-violation counts only if it is still there after that.
+The copy is behind home and behind the files of checkpoints. So what they have is read first, and then the
+copy applies what is committed.
 """
 
 import asyncio
@@ -20,14 +20,12 @@ from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys
 from merchant_wallet.book.verification import pages, verify
 from merchant_wallet.book.verification.tail import NO_ENTRIES, Head, check_tail
-from merchant_wallet.book.verification.violations import Violation, ViolationFound
+from merchant_wallet.book.verification.violations import ViolationFound
 from merchant_wallet.merchants.cells.moves import MoveRefused
 
 Connection = AsyncConnection[Any]
 
 QUERIES: Final = Queries(Path(__file__).with_name("copies.sql"))
-ATTEMPTS: Final = 5
-"""A book is verified again this often before its violation counts."""
 
 
 class CopyWrong(MoveRefused):
@@ -68,28 +66,22 @@ class CopyVerifier:
 
     async def _verify(self, merchant_id: int, wait_applied: Callable[[], Awaitable[None]]) -> None:
         folder, keys, archive = self._checkpoints or (None, None, None)
-        violation: Violation | None = None
-        for _ in range(ATTEMPTS):
-            report = await verify.verify_book(
-                self._home,
-                self._new,
-                merchant_id,
-                checkpoint_dir=folder,
-                checkpoint_keys=keys,
-                archive=archive,
-            )
-            violation = report.violation
-            if violation is None:
-                self._verified[merchant_id] = Head(
-                    report.entries, report.last_entry_id or 0, report.head_hash
-                )
-                return
-            await wait_applied()
-        assert violation is not None, "each attempt found one"
-        raise CopyWrong(
-            f"Book {merchant_id} is wrong at the new place ({violation.rule}): {violation.text}."
-            f" See whether `merchant-wallet book verify {merchant_id}` finds it at the old place, too."
+        report = await verify.verify_book(
+            self._home,
+            self._new,
+            merchant_id,
+            checkpoint_dir=folder,
+            checkpoint_keys=keys,
+            archive=archive,
+            catch_up=wait_applied,
         )
+        if report.violation is not None:
+            raise CopyWrong(
+                f"Book {merchant_id} is wrong at the new place ({report.violation.rule}):"
+                f" {report.violation.text}."
+                f" See whether `merchant-wallet book verify {merchant_id}` finds it at the old place, too."
+            )
+        self._verified[merchant_id] = Head(report.entries, report.last_entry_id or 0, report.head_hash)
 
     async def check_tails(self) -> int:
         """Check what was committed since. Returns the number of new entries. Raises CopyWrong."""

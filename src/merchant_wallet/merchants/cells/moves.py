@@ -222,7 +222,8 @@ async def list_all(home: Connection) -> list[FoundMove]:
     for *columns, age_ms in await (await home.execute(QUERIES["list_all"].text)).fetchall():
         move = CellMove(*columns)
         scope = jobs.scope_of_cell(move.cell_id, move.name)
-        found.append(FoundMove(move, bool(await jobs.list_in_the_way(home, scope)), age_ms))
+        is_held = await jobs.is_at_work(home, jobs.Kind.CELL_MOVE, scope)
+        found.append(FoundMove(move, is_held, age_ms))
     return found
 
 
