@@ -8,6 +8,7 @@ from tests.reporting.finance.conftest import AFTER_MS, ANN, NOVEMBER, OCTOBER, F
 from merchant_wallet.approvals.decisions import ProposalRefused
 from merchant_wallet.audit.checkpointing.signing import CheckpointSigner
 from merchant_wallet.audit.records import list_entries
+from merchant_wallet.base.cells import Databases
 from merchant_wallet.book.checkpoint_keys import FormerKey
 from merchant_wallet.book.commands import Adjust, WithdrawFees
 from merchant_wallet.reporting import figures, older_movements, rollup, statements
@@ -199,6 +200,47 @@ async def test_a_month_whose_movements_are_not_what_the_books_hold_can_not_be_cl
     assert f"merchant {shop}: account 4" in report.problem
     failed = await finance.accept(await finance.propose(report), report.prepared_ms + 1)
     assert (failed.state, failed.outcome) == ("failed", "This month has a problem, so it can't be closed.")
+
+
+async def test_a_month_does_not_open_with_other_figures_than_the_one_before_closed_with(
+    finance: Finance,
+) -> None:
+    scene = finance.scene
+    shop = await scene.open_shop("Shop")
+    await trade(scene, shop)
+    await finance.go_to(NOVEMBER)
+    await finance.close(OCTOBER)
+    # A machine whose clock is behind: a new merchant's entries are of October.
+    scene.clock.now_ms = OCTOBER.until_ms - 60_000
+    stall = await scene.open_shop("Stall")
+    await trade(scene, stall)
+    await finance.go_to(next_month(NOVEMBER))
+    november = await finance.prepare(NOVEMBER)
+    assert november.state == "wrong"
+    assert november.problem is not None
+    assert november.problem.startswith(f"merchant {stall}: ")
+    assert november.problem.endswith("and 2024-10 closed with 0")
+
+
+async def test_a_month_has_the_books_that_home_knows_each_once(finance: Finance) -> None:
+    scene = finance.scene
+    shop = await scene.open_shop("Shop")
+    await trade(scene, shop)
+    await finance.go_to(NOVEMBER)
+    await finance.add_up()
+    at_ms = OCTOBER.until_ms + AFTER_MS
+    with pytest.raises(NotReady, match=f"merchant {shop} was in two cells"):
+        # As if it had moved after its old cell was read.
+        await months.prepare(Databases(scene.conn, {1: scene.conn}), OCTOBER, at_ms)
+    await scene.conn.execute("alter table book drop constraint book_merchant_id_fkey")
+    await scene.conn.execute("create temporary table strange as select * from book")
+    await scene.conn.execute("update strange set merchant_id = 7")
+    await scene.conn.execute("insert into book select * from strange")
+    with pytest.raises(NotReady, match="merchant 7 is open in a cell, and home has no such"):
+        await months.prepare(finance.databases, OCTOBER, at_ms)
+    await scene.conn.execute("update book set is_open = false")
+    with pytest.raises(NotReady, match=f"merchant {shop} is open in no cell"):
+        await months.prepare(finance.databases, OCTOBER, at_ms)
 
 
 async def test_figures_that_change_after_they_were_accepted_are_not_signed_but_accepted_anew(

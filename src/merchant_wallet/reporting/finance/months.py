@@ -6,8 +6,10 @@ Rules:
 - Two people accept exactly the figures with this digest. `signing` makes them again, compares, and signs.
 - Months follow each other without a gap.
 - Times never go back in a journal, so no later entry belongs to a closed month. A correction stands in the
-  month in which it is made.
-- Every cell must be there. Books are read page by page, so memory does not grow with them.
+  month in which it is made. Each book opens with what the accepted month before has closed with, or the month
+  has a `problem`.
+- Every cell must be there, and the books that were read are exactly those that home knows, each once. Books
+  are read page by page, so memory does not grow with them.
 """
 
 import hashlib
@@ -261,14 +263,47 @@ async def _read_books(
     databases: Databases, month: Period, figures: _Figures
 ) -> AsyncIterator[list[BookReport]]:
     """Read every book, page by page, and add it to the figures. Raises NotReady."""
+    home, before = databases.home, previous_month(month).name
+    accepted = await read_month(home, before)
     for cell in databases.cells:
         after = 0
         while merchant_ids := await list_books(cell, after):
             after = merchant_ids[-1]
-            yield await _read_page(cell, month, merchant_ids, figures)
-    known = {row["merchant_id"] for row in await fetch(databases.home, QUERIES["list_merchants"].text, {})}
+            if again := figures.merchants.intersection(merchant_ids):
+                raise NotReady(f"The book of merchant {min(again)} was in two cells: it has just moved.")
+            page = await _read_page(cell, month, merchant_ids, figures)
+            if accepted is not None and accepted.accepted_ms is not None:
+                await _compare_openings(home, before, page, figures)
+            yield [book for book in page if book.accounts]
+    known = {row["merchant_id"] for row in await fetch(home, QUERIES["list_merchants"].text, {})}
     if missing := known - figures.merchants:
         raise NotReady(f"The book of merchant {min(missing)} is open in no cell: it may be being moved.")
+    if strange := figures.merchants - known:
+        raise NotReady(
+            f"The book of merchant {min(strange)} is open in a cell, and home has no such merchant."
+        )
+
+
+async def _compare_openings(
+    home: Connection, before: str, page: Sequence[BookReport], figures: _Figures
+) -> None:
+    """Note each book that does not go on from where the accepted month before has left it."""
+    values = {"month": before, "merchant_ids": [book.merchant_id for book in page]}
+    closings = {
+        row["merchant_id"]: {
+            (one.account, one.currency): one.closing_units for one in decode_accounts(row["figures"])
+        }
+        for row in await fetch(home, QUERIES["list_closings"].text, values)
+    }
+    for book in page:
+        opening = {(one.account, one.currency): one.opening_units for one in book.accounts}
+        closing = closings.get(book.merchant_id, {})
+        for key in sorted(opening.keys() | closing.keys()):
+            if opening.get(key, 0) != closing.get(key, 0):
+                figures.note(
+                    f"merchant {book.merchant_id}: {' '.join(key)} opens with {opening.get(key, 0)} units,"
+                    f" and {before} closed with {closing.get(key, 0)}"
+                )
 
 
 async def list_books(cell: Connection, after: int) -> list[int]:
@@ -303,7 +338,7 @@ async def _read_page(
     ]
     for book in page:
         figures.add(book)
-    return [book for book in page if book.accounts]
+    return page
 
 
 def make_book(merchant_id: int, before: Sequence[Row], moved: Sequence[Row]) -> BookReport:

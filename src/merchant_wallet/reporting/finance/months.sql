@@ -54,6 +54,12 @@ update month_report
  where month = %(month)s::text and accepted_ms is null
 returning month;
 
+-- name: list_closings
+-- The reports of some books in a month that two people have accepted.
+select b.merchant_id, b.figures
+  from month_book b join month_report r on r.month = b.month
+ where b.month = %(month)s::text and b.merchant_id = any (%(merchant_ids)s::bigint[]) and r.accepted_ms is not null;
+
 -- name: find_earlier_open
 -- A month before one that nobody has accepted.
 select month from month_report where month < %(month)s::text and accepted_ms is null order by month limit 1;
