@@ -23,7 +23,7 @@ from merchant_wallet.merchants.cells import fence, moves
 from merchant_wallet.merchants.cells.copies import CheckpointFolder, CopyWrong
 from merchant_wallet.merchants.cells.directory import Directory
 from merchant_wallet.merchants.cells.lost_places import forget_old, undo_without_new
-from merchant_wallet.merchants.cells.moves import TIMEOUT_MS, MoveRefused
+from merchant_wallet.merchants.cells.moves import TIMEOUT_MS, MoveLost, MoveRefused
 from merchant_wallet.merchants.cells.moving import Timing, make_urls, open_mover
 from merchant_wallet.merchants.cells.takeover import MoveTakeover
 from merchant_wallet.postgres.jobs import Kind, hold, scope_of_book
@@ -113,7 +113,7 @@ def test_a_mover_that_wakes_up_late_changes_nothing(movable: MovableCell, point:
         async with under_load(movable) as load:
             async with frozen_mover(movable, point) as late:
                 await take_over(movable.layout.url)
-                with pytest.raises(MoveRefused, match="another job: move of a"):
+                with pytest.raises(MoveRefused, match="another job has these books, move of a"):
                     await movable.move()
                 count = len(load.acknowledged)
                 await eventually(lambda: has_answers([load], [count]))
@@ -221,6 +221,25 @@ def test_a_schema_of_somebody_else_is_neither_used_nor_removed(movable: MovableC
     assert movable.read_place()[2] is None
     with connect_sync(movable.new_url) as new:
         assert new.execute("select * from far.cell_state").fetchall() == [(1, 0, True)]
+
+
+def test_a_mover_goes_on_with_no_move_that_has_ended_or_leads_elsewhere(layout: Layout) -> None:
+    async def scenario() -> None:
+        async with await connect(layout.url) as home:
+            planned = await moves.plan(home, layout.far_id, "host=here")
+            assert await moves.read_again(home, planned) == planned
+            begun = await moves.begin(home, layout.far_id, "host=here", BY)
+            assert await moves.read_again(home, planned) == begun
+            await moves.end(home, begun, BY, "undo")
+            with pytest.raises(MoveLost, match="has ended this move of cell far"):
+                await moves.read_again(home, begun)
+            await moves.begin(home, layout.far_id, "host=elsewhere", BY)
+            with pytest.raises(MoveRefused, match="to another place: host=elsewhere"):
+                await moves.read_again(home, planned)
+            with pytest.raises(MoveLost):
+                await moves.read_again(home, begun)
+
+    run(scenario())
 
 
 def test_a_worker_takes_over_at_once_when_the_movers_session_is_gone(movable: MovableCell) -> None:

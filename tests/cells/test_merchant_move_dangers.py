@@ -196,7 +196,7 @@ def test_a_mover_that_wakes_up_late_changes_nothing(layout: Layout, point: Point
         async with under_load(book) as load:
             async with frozen_mover(book, point) as late:
                 await take_over(layout.url)
-                with pytest.raises(MoveRefused, match="another job: move of a"):
+                with pytest.raises(MoveRefused, match="another job has these books, move of a"):
                     await book.move()
                 count = len(load.acknowledged)
                 await eventually(lambda: has_answers([load], [count]))

@@ -216,7 +216,7 @@ def test_an_interrupted_move_is_continued_or_undone(
 ) -> None:
     with held_copy(places.old) as stands, wallet.begin("cell", "move", "east", places.new) as command:
         wait_until(stands, command.read_errors)
-        assert "another job: move of a" in wallet.refuse("cell", "move", "east", places.new)
+        assert "another job has these books, move of a" in wallet.refuse("cell", "move", "east", places.new)
         elsewhere = make_conninfo(places.new, dbname="postgres")
         assert "to another place" in wallet.refuse("cell", "move", "east", elsewhere)
         assert look(wallet)["move"] == "copying"

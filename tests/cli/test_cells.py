@@ -14,11 +14,13 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.cli.conftest import Wallet
 from tests.clusters import Cluster, lone_cluster
+from tests.held_jobs import begin_job
 
 from merchant_wallet.base.db import connect_sync, place
 from merchant_wallet.merchants.cells import adding, carrying, inspection
 from merchant_wallet.postgres import WEB_ROLE, WORKER_ROLE
-from merchant_wallet.postgres.migrate import migrate
+from merchant_wallet.postgres.jobs import scope_of_cell
+from merchant_wallet.postgres.migrate import find_pending, migrate
 from merchant_wallet.postgres.migration_files import MIGRATIONS, read_migrations
 from merchant_wallet.processes import migrations
 
@@ -207,6 +209,7 @@ def test_every_cell_is_migrated_and_one_that_is_away_is_named(
         folder = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
         (folder / f"{newer}.sql").write_text("-- kind: expand\ncreate table newer (x int)")
         monkeypatch.setattr(migrations, "migrate", partial(migrate, folder=folder))
+        monkeypatch.setattr(migrations, "find_pending", partial(find_pending, folder=folder))
         cluster.kill()
         found = wallet.ask("migrate", status=1)
         assert found["cells"] == {"east": [newer], "west": None}
@@ -214,6 +217,11 @@ def test_every_cell_is_migrated_and_one_that_is_away_is_named(
         assert "Cell west was not migrated" in said
         assert "Run the same command again" in said
         cluster.start()
+        with connect_sync(wallet.url) as session:
+            begin_job(session, scope_of_cell(2, "west"))
+            assert wallet.ask("migrate", status=1)["cells"] == {"east": [], "west": None}
+            said = wallet.run("migrate", status=1).stderr
+            assert "Cell west was not migrated: another job has these books, archive (cell west)" in said
         assert wallet.ask("migrate")["cells"] == {"east": [], "west": [newer]}
 
 

@@ -107,7 +107,7 @@ def test_a_move_that_was_interrupted_is_undone_or_continued(wallet: Wallet, shop
         with wallet.begin("merchant", "move", "Shop", "east") as command:
             wait_until(lambda: is_waiting(wallet), command.read_errors)
             assert "a command is at it" in read_doctor_line(wallet, shop)
-            assert "another job: move of a" in wallet.refuse("merchant", "move", "Shop")
+            assert "another job has these books, move of a" in wallet.refuse("merchant", "move", "Shop")
             command.send(signal.SIGINT)
             status, _, said = command.finish()
     assert status == 130

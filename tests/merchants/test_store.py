@@ -214,7 +214,7 @@ async def test_the_currency_mode_stays_while_a_job_copies_the_book(
     merchant_id = (await open_merchant(conn)).merchant.merchant_id
     async with await connect(database_url) as mover:
         async with jobs.hold_book(mover, jobs.Kind.BOOK_MOVE, merchant_id, "cli:ann"):
-            with pytest.raises(SettingRefused, match=r"currency-mode: .* another job: move of a book"):
+            with pytest.raises(SettingRefused, match="another job has these books, move of a book"):
                 await store.change_settings(conn, KEYRING, merchant_id, {"currency-mode": "USDT"})
             await store.change_settings(conn, KEYRING, merchant_id, {"rate-limit": "5"})
         async with conn.transaction():

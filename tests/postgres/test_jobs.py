@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import psycopg
 import pytest
-from tests.waits import eventually, wait_until
+from tests.waits import TIMEOUT_S, eventually, wait_until
 
 from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.postgres import jobs
@@ -69,7 +69,7 @@ def test_who_is_in_the_way_is_named_with_its_time(database_url: str) -> None:
             assert (job.kind, job.subject, job.actor) == ("move of a cell", "cell west", "cli:ann")
             with pytest.raises(
                 JobInTheWay,
-                match=r"move of a cell \(cell west\), begun by cli:ann at 20.* UTC\. Run it again",
+                match=r"move of a cell \(cell west\), begun by cli:ann at 20.* UTC\. Run this again",
             ):
                 async with jobs.hold(second, Kind.MONTH, EVERYTHING, "worker", patience_s=0):
                     pass
@@ -113,11 +113,38 @@ def test_a_job_ends_with_its_command_that_fails(database_url: str) -> None:
     run(scenario, database_url)
 
 
+def test_what_a_job_has_done_counts_though_its_row_could_not_be_deleted(database_url: str) -> None:
+    async def scenario(first: psycopg.AsyncConnection, second: psycopg.AsyncConnection) -> None:
+        async with jobs.hold(first, Kind.BOOK_MOVE, MOVE, "cli:ann"):
+            await second.execute("select pg_terminate_backend(%s)", [first.info.backend_pid])
+        async with jobs.hold(second, Kind.ARCHIVE, BOOK, "cli:bob", patience_s=TIMEOUT_S):
+            pass
+
+    run(scenario, database_url)
+
+
+def test_what_waits_ends_when_it_is_asked_to_stop(database_url: str) -> None:
+    said: list[str] = []
+    waiting = jobs.Waiting(said.append, lambda: bool(said))
+
+    async def scenario(first: psycopg.AsyncConnection, _: psycopg.AsyncConnection) -> None:
+        async with jobs.hold(first, Kind.ARCHIVE, BOOK, "cli:ann"):
+            with pytest.raises(JobInTheWay):
+                await asyncio.to_thread(wait)
+
+    def wait() -> None:
+        with jobs.hold_alone(database_url, Kind.MIGRATION, EVERYTHING, "up", waiting):
+            raise AssertionError("it did not wait")
+
+    run(scenario, database_url)
+    assert len(said) == 1
+
+
 def test_what_waits_begins_when_the_other_one_ends_and_says_for_what(database_url: str) -> None:
     said: list[str] = []
 
     def wait() -> None:
-        with jobs.hold_waiting(database_url, Kind.MIGRATION, EVERYTHING, "up", said.append):
+        with jobs.hold_alone(database_url, Kind.MIGRATION, EVERYTHING, "up", jobs.Waiting(said.append)):
             said.append("migrating")
 
     async def scenario(first: psycopg.AsyncConnection, _: psycopg.AsyncConnection) -> None:
@@ -127,7 +154,9 @@ def test_what_waits_begins_when_the_other_one_ends_and_says_for_what(database_ur
         await waiting
 
     run(scenario, database_url)
-    assert said[0].startswith("waiting for another job: archive (the book of merchant 7), begun by cli:ann")
+    assert said[0].startswith(
+        "waiting: another job has these books, archive (the book of merchant 7), begun by cli:ann"
+    )
     assert said[-1] == "migrating"
 
 
@@ -135,7 +164,7 @@ def test_a_database_that_knows_no_jobs_has_none_to_wait_for(database_url: str) -
     with connect_sync(database_url) as home:
         home.execute("alter table job rename to job_kept")
     try:
-        with jobs.hold_waiting(database_url, Kind.MIGRATION, EVERYTHING, "up", print):
+        with jobs.hold_alone(database_url, Kind.MIGRATION, EVERYTHING, "up"):
             pass
     finally:
         with connect_sync(database_url) as home:

@@ -188,15 +188,24 @@ async def _for_each(
                 async with session.cell(merchant_id) as cell:
                     await _try(outcome, act, cell, merchant_id)
         return
+    import psycopg
+
     from merchant_wallet.book.archive.closing import list_open_books
 
     async with session.reach_cells() as reached:
-        for _, cell in reached.cells:
-            for merchant_id in await list_open_books(cell):
-                async with _alone(session, merchant_id, outcome, changes=changes) as is_alone:
-                    if is_alone:
-                        # A book that has moved meanwhile is closed here: the act says so.
-                        await _try(outcome, act, cell, merchant_id)
+        for place, cell in reached.cells:
+            try:
+                for merchant_id in await list_open_books(cell):
+                    async with _alone(session, merchant_id, outcome, changes=changes) as is_alone:
+                        if is_alone:
+                            # A book that has moved meanwhile is closed here: the act says so.
+                            await _try(outcome, act, cell, merchant_id)
+            except psycopg.OperationalError as error:
+                if cell is session.conn:
+                    raise
+                # Perhaps the whole cell has moved between two books.
+                text = f"cell {place.name} does not answer any more: {' '.join(str(error).split())}"
+                outcome.faults.append({"merchantId": None, "text": text})
         for name, cause in reached.away.items():
             outcome.faults.append({"merchantId": None, "text": f"cell {name} is away: {cause}"})
 
@@ -206,15 +215,18 @@ async def _alone(
     session: Session, merchant_id: int, outcome: Outcome, *, changes: bool
 ) -> AsyncIterator[bool]:
     """Have a book for this command alone. False if another job has it, which is a fault."""
-    from merchant_wallet.postgres.jobs import JobInTheWay, Kind, hold_book
+    from merchant_wallet.postgres.jobs import PATIENCE_S, JobInTheWay, Kind, hold_book
 
     async with AsyncExitStack() as stack:
         is_alone = True
         if changes:
-            job = hold_book(session.conn, Kind.ARCHIVE, merchant_id, find_actor())
+            # A job that has one book often has many. It is waited for once.
+            patience_s = 0 if outcome.has_jobs_in_the_way else PATIENCE_S
+            job = hold_book(session.conn, Kind.ARCHIVE, merchant_id, find_actor(), patience_s=patience_s)
             try:
                 await stack.enter_async_context(job)
             except JobInTheWay as other:
+                outcome.has_jobs_in_the_way = True
                 outcome.faults.append({"merchantId": merchant_id, "text": str(other)})
                 is_alone = False
         yield is_alone

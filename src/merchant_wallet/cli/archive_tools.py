@@ -28,6 +28,7 @@ class Outcome:
         self.months: list[dict[str, Any]] = []
         self.left: list[dict[str, Any]] = []
         self.faults: list[dict[str, Any]] = []
+        self.has_jobs_in_the_way = False
 
     def add(self, folder: "ArchiveFolder", month: "ArchivedMonth") -> None:
         """Add a month."""

@@ -186,7 +186,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
             async for finding in check_backup(conn, settings):
                 yield finding
             for job in await list_all(conn):
-                yield Finding("job", f"{job}: other jobs on the same books wait for it")
+                yield Finding("job", str(job))
 
 
 def judge_build(*, optimised: bool) -> Finding:

@@ -111,7 +111,7 @@ async def _accept(
         async with session.connect_all() as databases:
             return await accept(databases, sources, request, new_signer=signer, freeze_open=freeze_open)
     except JobInTheWay as other:
-        raise Failure(f"Nothing was accepted. {other}") from None
+        raise Failure(str(other)) from None
     except NothingToAccept:
         raise Failure("There is no evidence of a rollback of this database. Nothing was changed.") from None
     except KeyDiffers as differs:

@@ -22,6 +22,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import psycopg
+import structlog
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
@@ -29,12 +31,12 @@ from merchant_wallet.base.db import Queries, connect
 
 Connection = AsyncConnection[Any]
 
+log = structlog.get_logger(__name__)
+
 QUERIES: Final = Queries(Path(__file__).with_name("jobs.sql"))
 PATIENCE_S: Final = 2.0
 """The server may notice only after a moment that a command was killed."""
 PAUSE_S: Final = 0.05
-LONG_PAUSE_S: Final = 1.0
-"""How often a job that waits for others looks again."""
 NOTE_INTERVAL_S: Final = 5.0
 
 
@@ -68,9 +70,8 @@ class JobInTheWay(Exception):
     """Another job has a part of what this one needs. The text says which, and since when."""
 
     def __init__(self, job: Job | None) -> None:
-        self.job = job
-        found = "another job that is just beginning or ending" if job is None else str(job)
-        super().__init__(f"This has to wait for another job: {found}. Run it again when that has ended.")
+        self.found = f"another job has these books, {job or 'which begins or ends just now'}"
+        super().__init__(f"Nothing was done: {self.found}. Run this again when it has ended.")
 
 
 class Scope(NamedTuple):
@@ -113,21 +114,26 @@ async def hold(
     try:
         yield
     finally:
-        # A connection that is gone has taken its lock with it: the row is that of a dead command.
-        if not home.closed:
+        try:
             await home.execute(QUERIES["end"].text, {"job_id": job_id})
             await home.execute(QUERIES["unlock"].text, {"job_id": job_id})
+        except psycopg.Error as error:
+            # What the job has done stays done. A connection that is gone has taken its lock with it.
+            log.warning("the row of an ended job stays until another job needs its books", reason=str(error))
 
 
 @asynccontextmanager
-async def hold_book(home: Connection, kind: Kind, merchant_id: int, actor: str) -> AsyncIterator[int]:
+async def hold_book(
+    home: Connection, kind: Kind, merchant_id: int, actor: str, *, patience_s: float = PATIENCE_S
+) -> AsyncIterator[int]:
     """Have the book of a merchant for this job alone. Returns the id of its cell, where it stays meanwhile.
 
     Raises JobInTheWay.
     """
     while True:
         cell_id = await _read_cell(home, merchant_id)
-        async with hold(home, kind, scope_of_book(merchant_id, cell_id), actor):
+        scope = scope_of_book(merchant_id, cell_id)
+        async with hold(home, kind, scope, actor, patience_s=patience_s):
             # A move may have ended between the look and the row.
             if await _read_cell(home, merchant_id) == cell_id:
                 yield cell_id
@@ -145,25 +151,32 @@ async def require_alone(home: Connection, kind: Kind, merchant_id: int, actor: s
     await home.execute(QUERIES["end"].text, {"job_id": job_id})
 
 
-@contextmanager
-def hold_waiting(
-    url: str, kind: Kind, scope: Scope, actor: str, progress: Callable[[str], None]
-) -> Iterator[None]:
-    """The same for code without an event loop, on a connection of its own. It waits, and says for what.
+class Waiting(NamedTuple):
+    """How a job waits for others: it tells `progress` for which, until `is_stopping`."""
 
-    A database that is not migrated so far has no jobs, and nothing is waited for.
+    progress: Callable[[str], None]
+    is_stopping: Callable[[], bool] = lambda: False
+
+
+@contextmanager
+def hold_alone(
+    url: str, kind: Kind, scope: Scope, actor: str, waiting: Waiting | None = None
+) -> Iterator[None]:
+    """`hold` for code without an event loop, on a connection of its own. With `waiting` it waits for others.
+
+    A database that is not migrated so far has no jobs, so there is none to wait for. Raises JobInTheWay.
     """
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
-        runner.run(_enter_waiting(stack, url, kind, scope, actor, progress))
         try:
+            runner.run(_enter(stack, url, kind, scope, actor, waiting))
             yield
         finally:
             runner.run(stack.aclose())
 
 
-async def _enter_waiting(
-    stack: AsyncExitStack, url: str, kind: Kind, scope: Scope, actor: str, progress: Callable[[str], None]
+async def _enter(
+    stack: AsyncExitStack, url: str, kind: Kind, scope: Scope, actor: str, waiting: Waiting | None
 ) -> None:
     home = await stack.enter_async_context(await connect(url))
     if await (await home.execute(QUERIES["has_table"].text)).fetchone() != (True,):
@@ -173,10 +186,11 @@ async def _enter_waiting(
         try:
             await stack.enter_async_context(hold(home, kind, scope, actor))
         except JobInTheWay as other:
+            if waiting is None or waiting.is_stopping():
+                raise
             if time.monotonic() - noted_s > NOTE_INTERVAL_S:
                 noted_s = time.monotonic()
-                progress(f"waiting for another job: {other.job}")
-            await asyncio.sleep(LONG_PAUSE_S)
+                waiting.progress(f"waiting: {other.found}")
         else:
             return
 

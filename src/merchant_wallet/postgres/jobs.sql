@@ -28,8 +28,11 @@ values (%(kind)s::text, %(scope)s::int8multirange, %(subject)s::text, %(actor)s:
 on conflict on constraint job_alone do nothing returning job_id;
 
 -- name: lock
--- Show that the job's command lives. The lock ends with the session.
-select pg_advisory_lock(hashtext('job'), %(job_id)s::int);
+-- Show that the job's command lives. The lock ends with the session: soon, if the machine of the command is gone, and not because
+-- the session waits for its command.
+select pg_advisory_lock(hashtext('job'), %(job_id)s::int), set_config('tcp_keepalives_idle', '15', false),
+       set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false),
+       set_config('idle_session_timeout', '0', false);
 
 -- name: unlock
 -- The job has ended.

@@ -37,6 +37,7 @@ from merchant_wallet.book.checkpoint_keys import OLD_KEY
 from merchant_wallet.observability import logs
 from merchant_wallet.operators.bootstrap import ensure_first
 from merchant_wallet.postgres.grants import Side, grant
+from merchant_wallet.postgres.jobs import JobInTheWay
 from merchant_wallet.postgres.migrate import MANY_MIGRATIONS
 from merchant_wallet.processes.base import make_base, prepare_master_key, require_supported
 from merchant_wallet.processes.instances import find_contract_limit
@@ -214,7 +215,14 @@ class ProcessSupervisor:
             )
         url = self._find_database()
         limit = find_contract_limit(url).version
-        _log_migrations(migrate_home(url, UP, self._progress, contract_to=limit))
+        try:
+            applied = migrate_home(
+                url, UP, self._progress, contract_to=limit, is_stopping=self._stopping.is_set
+            )
+        except JobInTheWay:
+            # It was asked to stop while it waited.
+            return
+        _log_migrations(applied)
         roles = grant(
             url, {Side.WEB: postgres.WEB_ROLE, Side.WORKER: postgres.WORKER_ROLE} if self._postgres else None
         )

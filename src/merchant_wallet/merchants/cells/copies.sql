@@ -5,7 +5,7 @@
 -- are in the archive.
 select count(*), coalesce(sum(entry_count), 0)::bigint,
        md5(coalesce(string_agg(concat_ws(':', merchant_id, id_range, id_counter, version, encode(head_hash, 'hex')), ',' order by merchant_id), '')),
-       (select md5(coalesce(string_agg(concat_ws(':', merchant_id, month, removed_id, encode(digest, 'hex')), ',' order by merchant_id, month), ''))
+       (select coalesce(sum(hashtextextended(concat_ws(':', merchant_id, month, removed_id, encode(digest, 'hex')), 0)), 0)::text
           from archived_month)
   from book;
 

@@ -25,31 +25,35 @@ Connection = AsyncConnection[Any]
 
 async def undo_without_new(home: Connection, urls: Urls, move: CellMove, by: Auditor) -> None:
     """Undo a move whose new place is gone. Raises MoveRefused, psycopg.Error."""
-    if move.state == SWITCHED:
-        raise MoveRefused(f"Cell {move.name} is at its new place. Restore that place from its backup.")
-    async with (
-        moves.hold_cell(home, move, by),
-        await db.connect(urls.old, SESSION_NAME) as old,
-        await db.connect(urls.old_admin, SESSION_NAME) as admin,
-    ):
-        if move.state == SWITCHING:
-            move = await moves.take_back(home, move, by, "the new place is gone")
-        if move.state == REOPENING:
-            await open_again(home, old, move)
-            move = move._replace(state=moves.COPYING)
-        await drop_source(admin, move)
+    async with moves.hold_cell(home, move, by):
+        move = await moves.read_again(home, move)
+        if move.state == SWITCHED:
+            raise MoveRefused(f"Cell {move.name} is at its new place. Restore that place from its backup.")
+        async with (
+            await db.connect(urls.old, SESSION_NAME) as old,
+            await db.connect(urls.old_admin, SESSION_NAME) as admin,
+        ):
+            if move.state == SWITCHING:
+                move = await moves.take_back(home, move, by, "the new place is gone")
+            if move.state == REOPENING:
+                await open_again(home, old, move)
+                move = move._replace(state=moves.COPYING)
+            await drop_source(admin, move)
         await moves.end(home, move, by, "undo")
 
 
 async def forget_old(home: Connection, urls: Urls, move: CellMove, by: Auditor) -> None:
     """After the switch: the old place is gone. Raises MoveRefused, psycopg.Error."""
-    if move.state != SWITCHED:
-        raise MoveRefused(f"Cell {move.name} is still at its old place. Restore that place from its backup.")
-    async with (
-        moves.hold_cell(home, move, by),
-        await db.connect(urls.new, SESSION_NAME) as new,
-        await db.connect(urls.new_admin, SESSION_NAME) as admin,
-    ):
-        await drop_lone_subscription(admin, make_name(move))
-        await new_place.clear_mark(new, move)
+    async with moves.hold_cell(home, move, by):
+        move = await moves.read_again(home, move)
+        if move.state != SWITCHED:
+            raise MoveRefused(
+                f"Cell {move.name} is still at its old place. Restore that place from its backup."
+            )
+        async with (
+            await db.connect(urls.new, SESSION_NAME) as new,
+            await db.connect(urls.new_admin, SESSION_NAME) as admin,
+        ):
+            await drop_lone_subscription(admin, make_name(move))
+            await new_place.clear_mark(new, move)
         await moves.end(home, move, by, "drop_old")

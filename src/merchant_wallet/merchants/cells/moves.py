@@ -136,6 +136,16 @@ async def plan(home: Connection, cell_id: int, address: str) -> CellMove:
     return _require_address(move, address)
 
 
+async def read_again(home: Connection, move: CellMove) -> CellMove:
+    """The move as it is now. Another mover may have gone on, begun or ended it. Raises MoveRefused."""
+    found = await read_move(home, move.cell_id)
+    if move.state == PLANNED:
+        return move if found is None else _require_address(found, move.address)
+    if found is None or found.move_id != move.move_id:
+        raise MoveLost(f"Another command has ended this move of cell {move.name}.")
+    return found
+
+
 async def begin(home: Connection, cell_id: int, address: str, by: Auditor) -> CellMove:
     """Begin a move, or find the one to the same address that was begun. Raises MoveRefused."""
     async with home.transaction():
@@ -222,7 +232,7 @@ async def list_all(home: Connection) -> list[FoundMove]:
     for *columns, age_ms in await (await home.execute(QUERIES["list_all"].text)).fetchall():
         move = CellMove(*columns)
         scope = jobs.scope_of_cell(move.cell_id, move.name)
-        is_held = await jobs.is_at_work(home, jobs.Kind.CELL_MOVE, scope)
+        is_held = move.state != SWITCHED and await jobs.is_at_work(home, jobs.Kind.CELL_MOVE, scope)
         found.append(FoundMove(move, is_held, age_ms))
     return found
 

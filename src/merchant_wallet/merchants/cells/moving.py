@@ -111,8 +111,7 @@ async def open_mover(
     """
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(moves.hold_cell(home, move, by))
-        # Another mover may have gone on until now.
-        move = await moves.read_move(home, move.cell_id) or move
+        move = await moves.read_again(home, move)
         urls = make_urls(home_url, move, new_url, old_url)
         opened = [await stack.enter_async_context(await db.connect(url, SESSION_NAME)) for url in urls]
         yield Mover(home, move, urls, opened, by, progress, timing or USUAL)

@@ -90,7 +90,7 @@ def list_lines(accounts: Sequence[AccountReport]) -> tuple[InvoiceLine, ...]:
 async def issue(
     home: Connection, month: Period, books: Sequence[InvoicedBook], issuer: str, issued_ms: int
 ) -> tuple[str, str] | None:
-    """Add the invoices of a month. Returns the first and the last number. Call it under the months' lock."""
+    """Add the invoices of a month. Returns the first and the last number. Call it in `hold_books`."""
     if not books:
         return None
     year = int(month.name[:4])

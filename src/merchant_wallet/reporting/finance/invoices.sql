@@ -1,7 +1,7 @@
 -- Invoices of fees. They are only added.
 
 -- name: find_last
--- The last number of a year, under the months' lock.
+-- The last number of a year. One process at a time adds invoices.
 select max(number) as number from invoice where year = %(year)s::int;
 
 -- name: add_invoices
