@@ -8,11 +8,15 @@ import threading
 import pytest
 from argon2 import extract_parameters
 from argon2.exceptions import VerifyMismatchError
+from hypothesis import example, given
+from hypothesis import strategies as st
 from tests.rows import each_row
+from zxcvbn import matching  # type: ignore[import-untyped]
 
 from merchant_wallet.operators import passwords
 from merchant_wallet.operators.passwords import (
     PasswordRefused,
+    check_in_thread,
     check_password,
     generate_password,
     hash_in_thread,
@@ -78,6 +82,33 @@ def test_a_persons_own_words_make_no_password(name: str, further: str, password:
     with pytest.raises(PasswordRefused, match="tried first"):
         check_password(password, name, further)
     check_password(f"{password} tulip hovercraft", "bob", further)
+
+
+SYMBOLS = sorted({symbol for symbols in matching.L33T_TABLE.values() for symbol in symbols})
+
+
+@given(st.text([*SYMBOLS, *"abcxyz"], max_size=48))
+@example("".join(SYMBOLS) * 2)
+def test_no_password_can_be_read_in_many_ways(password: str) -> None:
+    judged = passwords.bound_ways(password)
+    subtable = matching.relevant_l33t_subtable(judged, matching.L33T_TABLE)
+    # All symbols together would have 736, and take seconds.
+    assert len(list(matching.enumerate_l33t_subs(subtable))) <= 32
+    assert [judged.index(character) for character in judged] == [password.index(one) for one in password]
+
+
+def test_a_password_of_symbols_is_as_good_as_before() -> None:
+    for password in ("4@8({[<3691!", "$5+7%20|!1[<", "".join(SYMBOLS)):
+        check_password(password, "ann")
+
+
+def test_strength_is_not_judged_where_sign_ins_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[str] = []
+    monkeypatch.setattr(
+        passwords, "check_password", lambda *_: judged.append(threading.current_thread().name)
+    )
+    asyncio.run(check_in_thread(GOOD, "ann"))
+    assert judged == ["password strength_0"]
 
 
 def test_generated_ones_are_good_and_differ() -> None:

@@ -4,7 +4,8 @@ Rules:
 - A password is stored as Argon2id (RFC 9106) with parameters of the OWASP Password Storage Cheat Sheet: 19
   MiB, two passes, one lane.
 - Hashing needs a CPU for some time. The event loop hands it to a pool of two threads, so a flood of attempts
-  queues there and the rest of the process goes on.
+  queues there and the rest of the process goes on. How strong a new password is, is judged on a thread of its
+  own, so nobody's sign-in waits for it.
 - A password is never logged.
 """
 
@@ -14,6 +15,7 @@ import secrets
 import unicodedata
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Final
 
 from argon2 import PasswordHasher, Type
@@ -31,11 +33,17 @@ _MIN_GUESSES: Final = 10**10
 """A password that is guessed with fewer guesses is too easy (zxcvbn's highest class begins here)."""
 _JUDGED_LENGTH: Final = 48
 """Guesses are counted for this many characters. More would take long and change nothing."""
+_READ_SYMBOLS: Final = 6
+"""So many different symbols, such as `@`, are read as letters, too. There are 32 ways at most."""
+_FIRST_STRANGE: Final = 0x2600
+_STRANGE_STEP: Final = 37
+"""What further ones are judged as: characters that are in no word and make no sequence."""
 _OUR_WORDS: Final = ("merchant", "wallet", "console", "operator")
 _MIN_WORD_LENGTH: Final = 3
 
 _HASHER: Final = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1, type=Type.ID)
 _THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="password")
+_JUDGE: Final = ThreadPoolExecutor(1, thread_name_prefix="password strength")
 _NOBODYS: Final = (
     "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5IGhhcyB0aGlzIQ$v6lL5mnHx2p5FD4HYk8P2ZpkL6zVWqyiK0H0mZ9Fq0w"
 )
@@ -77,7 +85,7 @@ def generate_password() -> str:
 
 async def check_in_thread(password: str, name: str, further: str = "") -> None:
     """`check_password` off the event loop."""
-    await asyncio.get_running_loop().run_in_executor(_THREADS, check_password, password, name, further)
+    await asyncio.get_running_loop().run_in_executor(_JUDGE, check_password, password, name, further)
 
 
 def check_password(password: str, name: str, further: str = "") -> None:
@@ -114,7 +122,20 @@ def _count_guesses(password: str, known: Sequence[str]) -> int:
     left = _normal(password)
     for word in known:
         left = re.sub(re.escape(word), "", left, flags=re.IGNORECASE)
-    return int(zxcvbn(left[:_JUDGED_LENGTH])["guesses"]) if left else 0
+    return int(zxcvbn(bound_ways(left[:_JUDGED_LENGTH]))["guesses"]) if left else 0
+
+
+def bound_ways(text: str) -> str:
+    """The text with a bounded number of ways to read its symbols as letters. Pure.
+
+    Different symbols stay different, so it is not weaker than before.
+    """
+    from zxcvbn.matching import L33T_TABLE  # type: ignore[import-untyped]
+
+    symbols = set(chain.from_iterable(L33T_TABLE.values()))
+    found = [symbol for symbol in dict.fromkeys(text) if symbol in symbols][_READ_SYMBOLS:]
+    strange = {ord(symbol): _FIRST_STRANGE + _STRANGE_STEP * place for place, symbol in enumerate(found)}
+    return text.translate(strange)
 
 
 def _to_bytes(password: str) -> bytes:
