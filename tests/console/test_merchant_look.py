@@ -1,7 +1,9 @@
 """A merchant's look is changed in the console, by the platform's people and by the merchant's own."""
 
 import re
+import socket
 from html import unescape
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -9,6 +11,9 @@ from tests.console.conftest import ConsoleUser, People, read_text
 from tests.console.test_merchants import url_of
 from tests.journeys.conftest import Platform, Shop
 from tests.merchants.test_brand import draw
+from tests.waits import TIMEOUT_S
+
+from merchant_wallet.console.merchant_look import MAX_FORM_BYTES
 
 LINK = "https://shop.example/wallet"
 
@@ -55,6 +60,23 @@ def test_a_look_is_shown_once_it_is_saved_and_can_be_removed(
     assert looks(platform, shop) == ("#8a1538", None, LINK)
     person.follow(save(person, shop, brand_colour="", customer_url=""))
     assert looks(platform, shop) == (None, None, None)
+
+
+@pytest.mark.parametrize("cookie", ["", "console_session=unknown"])
+def test_no_file_is_read_from_a_stranger(platform: Platform, shop: Shop, cookie: str) -> None:
+    address = urlsplit(platform.address)
+    assert address.hostname is not None
+    head = (
+        f"POST {url_of(shop, '/look')} HTTP/1.1\r\nHost: {address.netloc}\r\nCookie: {cookie}\r\n"
+        f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {MAX_FORM_BYTES}\r\n\r\n"
+    )
+    part = b'--b\r\nContent-Disposition: form-data; name="logo"; filename="x"\r\n\r\n'
+    with socket.create_connection((address.hostname, address.port), timeout=TIMEOUT_S) as stranger:
+        # A tenth of the file, and never the rest.
+        stranger.sendall(head.encode() + part + bytes(MAX_FORM_BYTES // 10))
+        answer = b"".join(iter(lambda: stranger.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 303 ")
+    assert b"/console/sign-in" in answer.partition(b"\r\n\r\n")[0]
 
 
 def test_a_merchants_own_person_changes_nothing_else_through_the_look(

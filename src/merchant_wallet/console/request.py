@@ -44,7 +44,7 @@ from merchant_wallet.web.cells import CellAway, PageCells
 from merchant_wallet.web.client import THEME_COOKIE, Client
 from merchant_wallet.web.context import PageContext
 from merchant_wallet.web.forbidden import Forbidden
-from merchant_wallet.web.forms import Form, read_form
+from merchant_wallet.web.forms import BadForm, Form, read_form
 from merchant_wallet.web.languages import translate
 from merchant_wallet.web.rate_limiter import AUTHENTICATED
 from merchant_wallet.web.responses import is_part
@@ -236,7 +236,7 @@ def make_route(context: PageContext, page: Page | PublicPage) -> Route:
 
     async def serve(http: Request) -> Response:
         assert isinstance(page, Page)
-        form = await read_form(http, max_file_bytes=page.max_file_bytes) if page.method == POST else Form([])
+        form = await _read_page_form(http, context, page) if page.method == POST else Form([])
         async with context.connections.take() as conn:
             request = None
             try:
@@ -254,6 +254,27 @@ def make_route(context: PageContext, page: Page | PublicPage) -> Route:
 
     endpoint = serve_public if isinstance(page, PublicPage) else serve
     return Route(page.path, endpoint, methods=[page.method])
+
+
+async def _read_page_form(http: Request, context: PageContext, page: Page) -> Form:
+    """The form of a page. From users who are not signed in no more is read than any form may have.
+
+    What is read is kept in memory, and strangers can send as much as they like.
+    """
+    if not page.max_file_bytes or await _is_signed_in(http, context):
+        return await read_form(http, max_file_bytes=page.max_file_bytes)
+    try:
+        return await read_form(http, max_file_bytes=1)
+    except BadForm:
+        return Form([])
+
+
+async def _is_signed_in(http: Request, context: PageContext) -> bool:
+    token = http.cookies.get(COOKIE, "")
+    if not token:
+        return False
+    async with context.connections.take() as conn:
+        return await sessions.read_session(conn, token, context.clock(), extends_session=False) is not None
 
 
 async def _answer(request: ConsoleRequest, page: Page, conn: Connection) -> Response:
