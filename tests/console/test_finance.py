@@ -158,6 +158,15 @@ def test_solvency_of_a_period_is_shown_and_sent(
         assert person.get(f"{FINANCE}/solvency.csv?period={period}").status_code == 404
 
 
+def test_digits_of_other_scripts_are_no_day_and_no_fault(people: People, traded: Shop) -> None:
+    person = people.signed_in("operator")
+    for days in ("from=２０２６-11-01&to=2026-11-28", "from=2026-11-01&to=٢٠٢٦-11-28"):
+        answer = person.get(f"{FINANCE}/files/send?file=movements&{days}")
+        assert answer.status_code == 422, answer.text
+    assert person.get(f"{FINANCE}/invoices?after=２０２６-000001").status_code == 200
+    assert person.get(f"{FINANCE}/invoices/２０２６-000001").status_code == 404
+
+
 def test_a_merchants_own_person_sees_its_book_alone(
     platform: Platform, people: People, clock: Clock, traded: Shop
 ) -> None:

@@ -1,4 +1,14 @@
-"""Text that a person typed and that can't be read."""
+"""Text that a person typed: numbers and days are read here, and what can't be read says so.
+
+Digits are those of ASCII. Python also reads `２０２６`, which no file name, header or other program does.
+"""
+
+from datetime import date
+from typing import Final
+
+MAX_DIGITS: Final = 18
+"""A number of the database has at most so many."""
+EPOCH: Final = date(1970, 1, 1)
 
 
 class InvalidInput(ValueError):
@@ -7,3 +17,19 @@ class InvalidInput(ValueError):
     def __init__(self, part: str, rest: str) -> None:
         super().__init__(f"{part!r} {rest}")
         self.part = part
+
+
+def parse_digits(text: str, most: int = MAX_DIGITS) -> int | None:
+    """The number of a text with 1 to `most` digits and nothing else, or None. Pure."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= most else None
+
+
+def parse_day(text: str) -> date:
+    """A day as 2026-11-05. Raises ValueError. Pure."""
+    if not text.isascii():
+        raise ValueError(text)
+    day = date.fromisoformat(text)
+    # ISO 8601 has other forms, too.
+    if day.isoformat() != text:
+        raise ValueError(text)
+    return day

@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 
 from merchant_wallet.base.chains import TABLE
 from merchant_wallet.base.currencies import CURRENCIES, KFB, USDT
+from merchant_wallet.base.ids import MAX_ID
+from merchant_wallet.base.user_input import parse_digits
 
 MERCHANT: Final = "merchant"
 SUBUSER: Final = "subuser"
@@ -90,8 +92,8 @@ def parse_account(text: str) -> tuple[int, str | None]:
     kind, _, rest = text.partition(":")
     digits, _, currency = rest.partition(":")
     # A sub-user's id is greater than every fixed account's number. Fixed accounts have their own names.
-    known = kind == SUBUSER and digits.isascii() and digits.isdecimal() and len(digits) <= 16
-    if not known or int(digits) <= LAST_FIXED_ID or (currency or CURRENCIES[0]) not in CURRENCIES:
+    user_id = parse_digits(digits) if kind == SUBUSER else None
+    if not LAST_FIXED_ID < (user_id or 0) <= MAX_ID or (currency or CURRENCIES[0]) not in CURRENCIES:
         names = ", ".join(FIXED_BY_NAME)
         raise ValueError(f"{text!r} is no account: use {SUBUSER}:USERID or one of {names}")
     return int(digits), currency or None

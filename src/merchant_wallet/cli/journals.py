@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 import typer
 
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.options import DataOption, JsonOption, MerchantArgument
@@ -81,8 +82,8 @@ def read_moment(text: str | None, option: str) -> int | None:
     if text is None:
         return None
     try:
-        if text.isascii() and text.isdecimal():
-            at_ms = int(text) * (1000 if len(text) <= SECONDS_DIGITS else 1)
+        if (number := parse_digits(text)) is not None:
+            at_ms = number * (1000 if len(text) <= SECONDS_DIGITS else 1)
         else:
             moment = datetime.fromisoformat(text)
             zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

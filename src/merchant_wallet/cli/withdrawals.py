@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import typer
 
 from merchant_wallet.base.ids import MAX_ID
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, Failure
 from merchant_wallet.cli.options import BeforeOrderOption, DataOption, JsonOption, LimitOption, MerchantOption
@@ -248,8 +249,7 @@ class Named(NamedTuple):
 
 def _read_names(names: list[str]) -> Named:
     *merchants, typed = names
-    is_id = typed.isascii() and typed.isdecimal() and len(typed) <= len(str(MAX_ID))
-    if len(merchants) > 1 or not is_id or not 1 <= int(typed) <= MAX_ID:
+    if len(merchants) > 1 or not 1 <= (parse_digits(typed) or 0) <= MAX_ID:
         raise Failure(
             f"Name the order as ORDER_ID or as MERCHANT ORDER_ID; an orderId is a number from 1 to {MAX_ID}.",
             CANNOT_RUN,

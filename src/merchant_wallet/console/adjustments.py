@@ -16,6 +16,7 @@ from merchant_wallet.approvals.decisions import ProposalRefused
 from merchant_wallet.approvals.proposals import Proposal
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.money import format_units, parse_units
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.book.commands import Command, Submission
 from merchant_wallet.book.errors import CommandFailed, Unavailable
 from merchant_wallet.book.outcomes import Outcome
@@ -29,7 +30,7 @@ from merchant_wallet.merchants import store
 from merchant_wallet.merchants.store import MerchantRef, MerchantUnknown
 from merchant_wallet.operators.roles import Right, list_roles
 from merchant_wallet.reporting import merchants
-from merchant_wallet.reporting.paging import read_number, split_page
+from merchant_wallet.reporting.paging import split_page
 from merchant_wallet.sub_users import controls
 from merchant_wallet.sub_users.controls import SubUserUnknown
 from merchant_wallet.web.languages import N_
@@ -57,7 +58,7 @@ async def show_adjustments(request: ConsoleRequest, conn: Connection) -> Respons
     """Proposals that wait, unfinished ones, and decided ones."""
     state = read_state(ADJUSTMENTS, request.http.query_params, filters=("merchant",))
     scope = await find_scope(request, conn, state.get("merchant"))
-    before_no = read_number(state.after) if state.after else None
+    before_no = parse_digits(state.after) if state.after else None
     found = await proposals.list_decided(
         conn, now_ms=request.at_ms, merchant_id=scope, before_no=before_no, limit=PAGE_ROWS + 1
     )

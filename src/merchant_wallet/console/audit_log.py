@@ -16,6 +16,7 @@ from merchant_wallet.audit import records
 from merchant_wallet.audit.records import AuditEntry
 from merchant_wallet.audit.verify import AuditReport, verify
 from merchant_wallet.base import db
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console.audit_words import (
     ACTIONS,
     SANDBOX_ACTIONS,
@@ -148,8 +149,7 @@ async def _say(
 
 
 def _read_number(text: str | None) -> int | None:
-    is_number = text is not None and text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
-    return int(text) if is_number and text else None
+    return parse_digits(text or "", _MAX_DIGITS)
 
 
 ROUTES: Final = (

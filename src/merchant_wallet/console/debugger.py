@@ -14,6 +14,7 @@ from merchant_wallet.api.debugger import FORM, JSON, PATHS, Diagnosis, Differenc
 from merchant_wallet.api.debugger.bodies import read_body
 from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_refused
 from merchant_wallet.base.signing import HMAC, MD5, Method
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console.filter_values import NOBODY, find_scope
 from merchant_wallet.console.form_state import FormState, refill
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page
@@ -43,11 +44,11 @@ async def show_debugger(request: ConsoleRequest, conn: Connection) -> Response:
     """The form. `refused` in the URL fills it with a refused request."""
     merchant = await _find_merchant(request, conn, request.http.query_params.get("merchant", ""))
     values = {"path": PATHS[0], "merchant": "" if merchant is None else str(merchant.merchant_id)}
-    number, kept_sign = request.http.query_params.get("refused", ""), ""
-    if merchant is not None and number.isascii() and number.isdecimal() and len(number) <= 18:
+    number, kept_sign = parse_digits(request.http.query_params.get("refused", "")), ""
+    if merchant is not None and number is not None:
         # A page with one row begins before the next number.
-        found = await list_refused(conn, merchant.merchant_id, before_no=int(number) + 1, limit=1)
-        if found and found[0].refused_no == int(number):
+        found = await list_refused(conn, merchant.merchant_id, before_no=number + 1, limit=1)
+        if found and found[0].refused_no == number:
             values |= _fill_in(found[0])
             kept_sign = found[0].fields.get("sign") or ""
     return _show(request, FormState(values), None, merchant, kept_sign)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.inbox import list_people
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
@@ -82,8 +83,8 @@ def _read_times(request: ConsoleRequest, errors: dict[str, str]) -> dict[str, in
 
 
 def _read_number(text: str, most: int) -> int | None:
-    is_number = text.isascii() and text.isdecimal() and len(text) <= 6
-    return int(text) if is_number and 1 <= int(text) <= most else None
+    number = parse_digits(text)
+    return number if number is not None and 1 <= number <= most else None
 
 
 async def _describe(conn: Connection) -> dict[str, Any]:

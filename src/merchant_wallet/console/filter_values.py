@@ -4,12 +4,12 @@ Rules: an unreadable value counts as not given. An unknown merchant finds nothin
 """
 
 from collections.abc import Awaitable
-from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 from starlette.exceptions import HTTPException
 
 from merchant_wallet.base.money import parse_units
+from merchant_wallet.base.user_input import EPOCH, parse_day
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.merchants import store
@@ -23,10 +23,10 @@ NOBODY: Final = 0
 def read_day(text: str) -> int | None:
     """The start in UTC of a day from a date field, or None."""
     try:
-        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+        day = parse_day(text)
     except ValueError:
         return None
-    return max(0, int(day.timestamp()) * 1000)
+    return max(0, (day - EPOCH).days * DAY_MS)
 
 
 def read_end(text: str) -> int | None:

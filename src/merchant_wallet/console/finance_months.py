@@ -123,7 +123,7 @@ async def show_invoices(request: ConsoleRequest, conn: Connection) -> Response:
     query = request.http.query_params
     state = read_state(INVOICES, query, filters=("merchant",))
     scope = await find_scope(request, conn, query.get("merchant", "").strip())
-    before = _read_before(state.after or "")
+    before = invoices.parse_number(state.after or "") or invoices.LAST
     found = await invoices.list_invoices(conn, scope, before=before, limit=PAGE_ROWS + 1)
     rows, last = split_page(found, PAGE_ROWS)
     return request.page(
@@ -133,12 +133,6 @@ async def show_invoices(request: ConsoleRequest, conn: Connection) -> Response:
         invoices=rows,
         next=last and last.name,
     )
-
-
-def _read_before(text: str) -> tuple[int, int]:
-    year, _, number = text.partition("-")
-    is_name = year.isdecimal() and number.isdecimal() and len(year) == 4 and len(number) <= 9
-    return (int(year), int(number)) if is_name else invoices.LAST
 
 
 async def send_invoice(request: ConsoleRequest, conn: Connection) -> Response:

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.audit.failures import MAX_DAY, SeenDay, format_day, note_seen
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console import flash
 from merchant_wallet.console.inbox_cache import cache_of
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
@@ -185,10 +186,8 @@ async def note_failures_seen(request: ConsoleRequest, conn: Connection) -> Respo
 def _read_numbers(request: ConsoleRequest) -> tuple[int, int, int]:
     """The numbers of the form. Raises HTTPException 400."""
     texts = [request.form.text(name) for name in ("merchant", "day", "failures")]
-    if not all(text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS for text in texts):
-        raise HTTPException(400)
-    merchant_id, day, failures = map(int, texts)
-    if day > MAX_DAY:
+    merchant_id, day, failures = [parse_digits(text, MAX_DIGITS) for text in texts]
+    if merchant_id is None or day is None or failures is None or day > MAX_DAY:
         raise HTTPException(400)
     return merchant_id, day, failures
 

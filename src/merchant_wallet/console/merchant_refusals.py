@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from merchant_wallet.api.refused_requests.listing import RefusedRequest, list_refused
 from merchant_wallet.base.signing import HMAC, Method
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console.merchants import ONE, load
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.operators.roles import Right
@@ -33,8 +34,7 @@ class RefusalView(msgspec.Struct, frozen=True):
 async def show_refusals(request: ConsoleRequest, conn: Connection) -> Response:
     """A page, newest first."""
     merchant = await load(request, conn)
-    before = request.http.query_params.get("before", "")
-    before_no = int(before) if before.isascii() and before.isdecimal() and len(before) <= 18 else None
+    before_no = parse_digits(request.http.query_params.get("before", ""))
     rows = await list_refused(conn, merchant.merchant_id, before_no=before_no, limit=PAGE_ROWS + 1)
     shown, last = split_page(rows, PAGE_ROWS)
     return request.page(

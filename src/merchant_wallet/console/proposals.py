@@ -15,6 +15,7 @@ from merchant_wallet.approvals import changes, decisions
 from merchant_wallet.approvals import proposals as adjustments
 from merchant_wallet.approvals.changes import ProposedChange
 from merchant_wallet.approvals.decisions import ProposalRefused
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console import flash
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.operators import show_password
@@ -32,7 +33,7 @@ from merchant_wallet.operators import access, records
 from merchant_wallet.operators.records import NewOperator
 from merchant_wallet.operators.roles import Operator, Right, list_roles, may
 from merchant_wallet.reporting import merchants
-from merchant_wallet.reporting.paging import read_number, split_page
+from merchant_wallet.reporting.paging import split_page
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.proposal_rights import RIGHTS, list_acceptable_kinds
 
@@ -55,7 +56,7 @@ class Decider(msgspec.Struct, frozen=True):
 async def show_proposals(request: ConsoleRequest, conn: Connection) -> Response:
     """Open proposals, and decided ones."""
     state = read_state(PROPOSALS, request.http.query_params)
-    before_no = read_number(state.after) if state.after else None
+    before_no = parse_digits(state.after) if state.after else None
     found = await changes.list_decided(conn, at_ms=request.at_ms, before_no=before_no, limit=PAGE_ROWS + 1)
     decided, last = split_page(found, PAGE_ROWS)
     waiting = await changes.list_open(conn, at_ms=request.at_ms, limit=decisions.MAX_PAGE)

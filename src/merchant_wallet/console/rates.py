@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import Facts, ProposedChange
 from merchant_wallet.base.money import MAX_RATE_AGE_S, format_rate
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console import proposal_forms
 from merchant_wallet.console.fee_preview import read_rate
 from merchant_wallet.console.filter_values import find_scope
@@ -23,7 +24,7 @@ from merchant_wallet.exchange import rates, two_person_changes
 from merchant_wallet.exchange.rates import DIRECTIONS, ONE, PLATFORM, RateChange, RateLine, RateRefused
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import merchants
-from merchant_wallet.reporting.paging import read_number, split_page
+from merchant_wallet.reporting.paging import split_page
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.typed_values import TypedWrong, read_time_ms
 
@@ -221,7 +222,7 @@ async def _read_history(request: ConsoleRequest, conn: Connection, state: TableS
     scope = PLATFORM if word == "platform" else await find_scope(request, conn, word)
     if word and word != "platform" and scope == PLATFORM:
         return []
-    before_no = read_number(state.after) if state.after else None
+    before_no = parse_digits(state.after) if state.after else None
     found = await rates.list_history(conn, merchant_id=scope, before_no=before_no, limit=PAGE_ROWS + 1)
     names = await merchants.read_names(conn, [one.merchant_id for one in found])
     # The platform's own rates have no name.

@@ -11,12 +11,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.base.money import parse_units
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page, read_id
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.custody import comparison, records
 from merchant_wallet.custody.records import ResultShown
 from merchant_wallet.operators.roles import Right
-from merchant_wallet.reporting.paging import read_number, split_page
+from merchant_wallet.reporting.paging import split_page
 from merchant_wallet.web.languages import N_
 
 RECONCILIATION: Final = "/console/reconciliation"
@@ -62,7 +63,7 @@ async def show_chain(request: ConsoleRequest, conn: Connection) -> Response:
     """One chain's comparisons, newest first."""
     chain = _read_chain(request)
     state = read_state(f"{RECONCILIATION}/{chain}", request.http.query_params)
-    before_no = read_number(state.after) if state.after else None
+    before_no = parse_digits(state.after) if state.after else None
     found = await records.page_results(conn, chain, before_no=before_no, limit=PAGE_ROWS + 1)
     rows, last = split_page(found, PAGE_ROWS)
     return request.page(

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from merchant_wallet.approvals.acts import asked, causes, kinds
 from merchant_wallet.approvals.acts.asked import AskedAct
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.freeing import SAFETY
 from merchant_wallet.console.payouts import MAX_REASON
@@ -21,7 +22,7 @@ from merchant_wallet.console.wait_reasons import find_reasons
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import deposits, orders
 from merchant_wallet.reporting.deposits import DepositFilter
-from merchant_wallet.reporting.paging import read_number, split_page
+from merchant_wallet.reporting.paging import split_page
 from merchant_wallet.reporting.payout_blockers import list_blockers
 from merchant_wallet.reporting.platform_status import WORKER, list_instances
 from merchant_wallet.web.languages import N_
@@ -128,7 +129,7 @@ async def show(request: ConsoleRequest, conn: Connection, form_state: FormState 
 
 async def show_acts(request: ConsoleRequest, conn: Connection) -> Response:
     """All asked acts, newest first."""
-    before_no = read_number(request.http.query_params.get("after", "")) or None
+    before_no = parse_digits(request.http.query_params.get("after", "")) or None
     rows, last = split_page(await asked.list_last(conn, before_no=before_no, limit=PAGE_ROWS + 1), PAGE_ROWS)
     return request.page(
         "console/safety_acts.html", active="safety", rows=rows, next=last and last.act_no, **describe_acts()

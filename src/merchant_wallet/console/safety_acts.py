@@ -17,6 +17,7 @@ from merchant_wallet.approvals.acts import asked, kinds
 from merchant_wallet.approvals.changes import ChangeRefused
 from merchant_wallet.base.chains import is_evm
 from merchant_wallet.base.money import parse_units
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import refill
 from merchant_wallet.console.freeing import SAFETY
@@ -136,8 +137,8 @@ async def rescan(request: ConsoleRequest, conn: Connection) -> Response:
 def _read_block(request: ConsoleRequest, name: str) -> int | None:
     """The typed number of a block. None if there is none."""
     typed = request.form.text(name).replace(",", "")
-    is_number = typed.isascii() and typed.isdigit() and len(typed) <= len(str(MAX_BLOCK))
-    return int(typed) if is_number and 1 <= int(typed) <= MAX_BLOCK else None
+    number = parse_digits(typed)
+    return number if number is not None and 1 <= number <= MAX_BLOCK else None
 
 
 async def plan_sweeps(request: ConsoleRequest, conn: Connection) -> Response:

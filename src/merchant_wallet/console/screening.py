@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from merchant_wallet.approvals.changes import ChangeRefused, Facts, ProposedChange
 from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console import flash, proposal_forms
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState, refill
 from merchant_wallet.console.proposal_forms import REASON, Unproposed
@@ -24,7 +25,7 @@ from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Pa
 from merchant_wallet.console.tables import read_state
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import merchants
-from merchant_wallet.reporting.paging import read_number, split_page
+from merchant_wallet.reporting.paging import split_page
 from merchant_wallet.screening import decisions, store
 from merchant_wallet.screening.screening_states import Event, State
 from merchant_wallet.screening.store import Screening
@@ -92,10 +93,10 @@ async def show_screenings(request: ConsoleRequest, conn: Connection) -> Response
     shown = state.get("state") if state.get("state") in (*State, "all") else ""
     if shown in ("", State.OPEN, State.HELD):
         wanted = State.HELD if not shown else State(shown)
-        after_no = (read_number(state.after) if state.after else 0) or 0
+        after_no = (parse_digits(state.after) if state.after else 0) or 0
         found = await store.list_waiting(conn, state=wanted, after_no=after_no, limit=PAGE_ROWS + 1)
     else:
-        before_no = (read_number(state.after) if state.after else None) or store.MAX_NO
+        before_no = (parse_digits(state.after) if state.after else None) or store.MAX_NO
         some = None if shown == "all" else State(shown)
         found = await store.list_all(conn, state=some, before_no=before_no, limit=PAGE_ROWS + 1)
     rows, last = split_page(found, PAGE_ROWS)

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.base.codes import Refusal, Refused
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.book import frozen_orders
 from merchant_wallet.book.commands import Approve, Cancel, Command, Refund
 from merchant_wallet.book.errors import CommandFailed, CommitUnknown, Unavailable
@@ -29,7 +30,6 @@ from merchant_wallet.console.withdrawal_results import Decided, redirect_to_resu
 from merchant_wallet.console.withdrawals import QUEUE, find_order, list_reasons, url_of
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting.orders import OrderLine
-from merchant_wallet.reporting.paging import read_number
 from merchant_wallet.web.languages import N_
 from merchant_wallet.web.refusals import translate_refusal
 from merchant_wallet.withdrawals import payouts
@@ -145,7 +145,7 @@ def _ask_again(request: ConsoleRequest, what: str) -> Response:
 
 async def _find_chosen(request: ConsoleRequest, conn: Connection, chosen: Sequence[str]) -> list[OrderLine]:
     """The chosen orders, each once. Raises HTTPException 400, 404."""
-    numbers = [read_number(text) for text in dict.fromkeys(chosen)]
+    numbers = [parse_digits(text) for text in dict.fromkeys(chosen)]
     if len(numbers) > MAX_ORDERS or None in numbers:
         raise HTTPException(400)
     return [await find_order(request, conn, number) for number in numbers if number is not None]

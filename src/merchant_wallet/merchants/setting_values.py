@@ -12,7 +12,7 @@ from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.codes import Refused
 from merchant_wallet.base.money import RATE_SCALE, parse_rate
 from merchant_wallet.base.notify_url import check_notify_url
-from merchant_wallet.base.user_input import InvalidInput
+from merchant_wallet.base.user_input import InvalidInput, parse_digits
 from merchant_wallet.merchants.records import OPERATIONS, canonicalize_address
 
 T = TypeVar("T", int, str)
@@ -103,9 +103,10 @@ def parse_whole(lowest: int, highest: int) -> Callable[[str], int]:
     """A parser of whole numbers in this range."""
 
     def parse(text: str) -> int:
-        if not (text.isascii() and text.isdecimal()) or len(text) > 7 or not lowest <= int(text) <= highest:
+        number = parse_digits(text)
+        if number is None or not lowest <= number <= highest:
             raise InvalidInput(text, "is not")
-        return int(text)
+        return number
 
     return parse
 

@@ -22,6 +22,7 @@ from merchant_wallet.base.addresses import derive_account_xpub
 from merchant_wallet.base.cells import DEFAULT_CELL_ID
 from merchant_wallet.base.chains import COIN_TYPES
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.merchants import xpub_pool
 from merchant_wallet.merchants.addresses import issue_own_addresses
 from merchant_wallet.merchants.books import NewBook, change_book, open_book
@@ -166,7 +167,7 @@ async def find(conn: Connection, text: str) -> MerchantRef:
 
     Raises MerchantUnknown, MerchantAmbiguous.
     """
-    merchant_id = int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
+    merchant_id = parse_digits(text)
     # No name has such characters, and the database would refuse some of them as text.
     word = text if text.isprintable() else None
     async with conn.cursor(row_factory=dict_row) as cursor:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.book.chart import LAST_FIXED_ID
 from merchant_wallet.reporting import paging
 from merchant_wallet.reporting.cells import Reach
@@ -126,7 +127,7 @@ async def find_merchants(
     word = word.replace("\0", "").strip()
     if not word:
         return []
-    values = {"word": word, "merchant_id": paging.read_number(word), "only_id": only_id, "limit": limit}
+    values = {"word": word, "merchant_id": parse_digits(word), "only_id": only_id, "limit": limit}
     rows = await fetch(conn, QUERIES["find_merchants"].text, values)
     return [MerchantFound(**{name: row[name] for name in MerchantFound.__struct_fields__}) for row in rows]
 

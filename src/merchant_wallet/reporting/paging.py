@@ -214,9 +214,3 @@ async def fetch(conn: Connection, text: str, values: dict[str, Any]) -> list[Row
     async with conn.cursor(binary=True, row_factory=dict_row) as cursor:
         await cursor.execute(text.encode(), values)
         return await cursor.fetchall()
-
-
-def read_number(text: str) -> int | None:
-    """The number of a text in the form of an id, or None."""
-    is_number = text.isascii() and text.isdecimal() and len(text) <= 18
-    return int(text) if is_number else None

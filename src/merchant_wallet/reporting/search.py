@@ -11,9 +11,10 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.reporting import books, callbacks, deposits, entries, merchants, orders, sub_users
 from merchant_wallet.reporting.cells import Reach
-from merchant_wallet.reporting.paging import Connection, fetch, read_number
+from merchant_wallet.reporting.paging import Connection, fetch
 
 QUERIES: Final = Queries(Path(__file__).with_name("search.sql"))
 MAX_CHARACTERS: Final = 128
@@ -67,7 +68,7 @@ async def _sub_users(
 
 async def _ids(home: Connection, cells: Reach, word: str, merchant_id: int | None) -> AsyncIterator[Hit]:
     """Orders and entries, whose ids name their book."""
-    number = read_number(word)
+    number = parse_digits(word)
     owner_id = None if number is None else await books.find_book(home, number)
     if number is None or owner_id is None or merchant_id not in (None, owner_id):
         return

@@ -13,6 +13,7 @@ import msgspec
 
 from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.reporting import books, paging
 from merchant_wallet.reporting.cells import Reach
 from merchant_wallet.reporting.paging import (
@@ -101,7 +102,7 @@ async def find_sub_users(
     answers = await cells.ask(lambda cell: fetch(cell, query, values), merchant_id)
     rows = sorted(chain.from_iterable(answers), key=itemgetter("merchant_id", "user_id"))
     found = [_show(row) for row in rows]
-    user_id = paging.read_number(word)
+    user_id = parse_digits(word)
     owner_id = None if user_id is None else await books.find_book(home, user_id)
     if user_id is not None and owner_id is not None and merchant_id in (None, owner_id):
         named = await cells.try_one(partial(show_sub_user, merchant_id=owner_id, user_id=user_id), owner_id)

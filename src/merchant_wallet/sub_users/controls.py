@@ -17,6 +17,7 @@ from merchant_wallet.base.addresses import parse_wallet_address
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.ids import MAX_ID
 from merchant_wallet.base.money import MAX_BALANCE_UNITS, format_units
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.book.closed_books import refuse_closed
 from merchant_wallet.book.sub_user import CONTROLS, CONTROLS_READ, LIMITS, Controls
 from merchant_wallet.sub_users import audit_log
@@ -219,8 +220,7 @@ def _check_changes(changes: Mapping[str, bool | int | None]) -> dict[str, Any]:
 
 
 def _as_user_id(text: str) -> int | None:
-    is_id = text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_ID))
-    return int(text) if is_id else None
+    return parse_digits(text, len(str(MAX_ID)))
 
 
 def _as_address(text: str) -> bytes | None:

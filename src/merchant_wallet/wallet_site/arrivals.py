@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from starlette.responses import Response
 
 from merchant_wallet.base.ids import MAX_ID
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.sub_users import activity
 from merchant_wallet.sub_users.activity import ActivityLine
 from merchant_wallet.wallet_site.request import Connection, WalletRequest
@@ -45,5 +46,5 @@ async def read_arrivals(request: WalletRequest, conn: Connection) -> Arrivals:
 
 
 def _read_id(text: str) -> int | None:
-    is_id = text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_ID))
-    return min(int(text), MAX_ID) if is_id else None
+    number = parse_digits(text)
+    return None if number is None else min(number, MAX_ID)

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.sub_users import sessions
 from merchant_wallet.sub_users.activity import read_balances
 from merchant_wallet.sub_users.sessions import SessionKey
@@ -122,4 +123,5 @@ def list_events(known: State, state: State) -> list[str]:
 
 
 def _read_id(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else -1
+    number = parse_digits(text)
+    return -1 if number is None else number

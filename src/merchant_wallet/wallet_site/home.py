@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from merchant_wallet.base.ids import MAX_ID
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.book.archive.months import find_archived_ms
 from merchant_wallet.sub_users import activity
 from merchant_wallet.sub_users.activity import ActivityLine, Direction
@@ -107,6 +108,5 @@ def _read_direction(request: WalletRequest) -> Direction | None:
 
 
 def _read_before(request: WalletRequest) -> int | None:
-    text = request.http.query_params.get("before", "")
-    is_id = text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_ID))
-    return min(int(text), MAX_ID) if is_id else None
+    number = parse_digits(request.http.query_params.get("before", ""))
+    return None if number is None else min(number, MAX_ID)

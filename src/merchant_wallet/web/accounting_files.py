@@ -26,6 +26,7 @@ import msgspec
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.currencies import KFB, USDT
 from merchant_wallet.base.money import format_rate, format_units
+from merchant_wallet.base.user_input import parse_day
 from merchant_wallet.book.archive.files import ArchiveFolder
 from merchant_wallet.book.chart import ADJUSTMENT, EXCHANGE, FEES, HOLD, MERCHANT, SUBUSER
 from merchant_wallet.reporting.export import PIECE_CHARACTERS, ROWS_A_TURN, disarm
@@ -105,9 +106,8 @@ class Reader:
 
 def read_days(zone: ZoneInfo, first: str, last: str) -> tuple[int, int]:
     """The first moment of a day and the first one after another, in a zone. Raises ValueError."""
-    begin = datetime.strptime(first, "%Y-%m-%d").replace(tzinfo=zone)
-    end = datetime.strptime(last, "%Y-%m-%d").toordinal() + 1
-    after = datetime.fromordinal(end).replace(tzinfo=zone)
+    begin = datetime.fromordinal(parse_day(first).toordinal()).replace(tzinfo=zone)
+    after = datetime.fromordinal(parse_day(last).toordinal() + 1).replace(tzinfo=zone)
     return int(begin.timestamp()) * 1000, int(after.timestamp()) * 1000
 
 

@@ -31,6 +31,7 @@ from merchant_wallet.audit.rollback.evidence import (
 from merchant_wallet.audit.rollback.reached_cells import ReachedCells
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.book.checkpoint_keys import CheckpointKeys, load_keys
 from merchant_wallet.book.checkpoints import Checkpoint, Tail, read_tail
 
@@ -123,8 +124,7 @@ def _merchant_of(name: str) -> int | None:
     """The merchant of a checkpoint file, 0 for the audit log's. None for any other file."""
     if name == audit_checkpoints.FILE:
         return NO_MERCHANT
-    stem = name.removesuffix(SUFFIX)
-    return int(stem) if name.endswith(SUFFIX) and stem.isascii() and stem.isdecimal() else None
+    return parse_digits(name.removesuffix(SUFFIX)) if name.endswith(SUFFIX) else None
 
 
 def read_last_checkpoint(path: Path, merchant_id: int, keys: CheckpointKeys) -> LastCheckpoint | None:

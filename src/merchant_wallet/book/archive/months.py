@@ -10,6 +10,8 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
 from merchant_wallet.base.db import Queries
+from merchant_wallet.base.user_input import EPOCH, parse_day
+from merchant_wallet.book.state import DAY_MS
 
 QUERIES: Final = Queries(Path(__file__).with_name("months.sql"))
 
@@ -76,7 +78,4 @@ def format_month(at_ms: int) -> str:
 
 def parse_month(text: str) -> int:
     """The first moment of a month, in milliseconds. Raises ValueError. Pure."""
-    began = datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC)
-    if began.strftime("%Y-%m") != text:
-        raise ValueError(text)
-    return int(began.timestamp()) * 1000
+    return (parse_day(f"{text}-01") - EPOCH).days * DAY_MS

@@ -16,6 +16,7 @@ import msgspec
 from merchant_wallet.base.currencies import CURRENCIES
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.money import format_units, parse_units
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.book.chart import FEES
 from merchant_wallet.reporting.finance.periods import Period
 from merchant_wallet.reporting.finance.reports import AccountReport
@@ -134,12 +135,19 @@ def cover(issued: Sequence[Invoice]) -> str:
     return hashlib.sha256(msgspec.json.encode([msgspec.to_builtins(one) for one in issued])).hexdigest()
 
 
+def parse_number(name: str) -> tuple[int, int] | None:
+    """Year and number of an invoice such as 2026-000017, or None. Pure."""
+    year, _, number = name.partition("-")
+    found = parse_digits(year, 4), parse_digits(number, 9)
+    return None if len(year) != 4 or found[0] is None or found[1] is None else (found[0], found[1])
+
+
 async def find_invoice(home: Connection, name: str) -> Invoice | None:
     """The invoice with a number such as 2026-000017."""
-    year, _, number = name.partition("-")
-    if not (year.isdecimal() and number.isdecimal() and len(year) == 4 and len(number) <= 9):
+    found = parse_number(name)
+    if found is None:
         return None
-    values = {"year": int(year), "number": int(number)}
+    values = {"year": found[0], "number": found[1]}
     rows = await fetch(home, QUERIES["read_invoice"].text, values)
     return _read(rows[0]) if rows else None
 

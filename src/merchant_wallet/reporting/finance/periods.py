@@ -5,9 +5,9 @@ from typing import Final
 
 import msgspec
 
+from merchant_wallet.base.user_input import EPOCH, parse_day
 from merchant_wallet.book.state import DAY_MS
 
-_EPOCH: Final = date(1970, 1, 1)
 MAX_DAYS: Final = 400
 
 
@@ -51,7 +51,7 @@ def day_of(at_ms: int) -> int:
 
 def format_day(day: int) -> str:
     """A day as 2026-10-05."""
-    return (_EPOCH + timedelta(days=day)).isoformat()
+    return (EPOCH + timedelta(days=day)).isoformat()
 
 
 def month_of(at_ms: int) -> Period:
@@ -64,7 +64,7 @@ def make_month(year: int, month: int) -> Period:
     """One month."""
     first = date(year, month, 1)
     later = date(year + month // 12, month % 12 + 1, 1)
-    return Period(f"{year:04d}-{month:02d}", (first - _EPOCH).days, (later - _EPOCH).days)
+    return Period(f"{year:04d}-{month:02d}", (first - EPOCH).days, (later - EPOCH).days)
 
 
 def previous_month(period: Period) -> Period:
@@ -113,12 +113,12 @@ def parse_month(text: str) -> Period:
 
 def _make_days(name: str, first: str, last: str) -> Period:
     try:
-        since, until = date.fromisoformat(first), date.fromisoformat(last)
+        since, until = parse_day(first), parse_day(last)
     except ValueError:
         raise ValueError(
             f"{name[:30]!r} is no period; give 2026-10, 2026-10-05 or 2026-10-05..2026-10-12"
         ) from None
-    period = Period(name, (since - _EPOCH).days, (until - _EPOCH).days + 1)
+    period = Period(name, (since - EPOCH).days, (until - EPOCH).days + 1)
     if period.since_day < 0 or not 0 < period.until_day - period.since_day <= MAX_DAYS:
         raise ValueError(f"a period has 1 to {MAX_DAYS} days")
     return period
