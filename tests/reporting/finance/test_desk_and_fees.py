@@ -7,7 +7,7 @@ from tests.reporting.finance.conftest import NOVEMBER, OCTOBER, Finance, trade
 from merchant_wallet.chains.protocol import ChainAway
 from merchant_wallet.custody import records
 from merchant_wallet.custody.network_fees import read_fees
-from merchant_wallet.exchange.rates import KFB_TO_USDT, USDT_TO_KFB, set_rate
+from merchant_wallet.exchange.rates import KFB_TO_USDT, USDT_TO_KFB, pause, remove_rate, set_rate
 from merchant_wallet.reporting.finance import desk, network_fees, solvency
 from merchant_wallet.reporting.finance.desk import DeskResult, Position, find_middle
 from merchant_wallet.reporting.finance.periods import parse_period
@@ -52,6 +52,22 @@ async def test_the_desks_result_follows_from_the_books_and_the_rates_then(financ
     assert november.closing.middle_e8 == 15333333
     assert november.trading_units == 0
     assert november.result_units == november.revaluation_units == -(3_066_667 - 2_828_571)
+
+
+async def test_a_rate_that_was_removed_gives_no_value(finance: Finance) -> None:
+    scene = finance.scene
+    await trade(scene, await scene.open_shop("Shop"))
+    conn, at_ms = scene.conn, scene.clock()
+    assert await desk.read_middle(conn, at_ms + 1) == 14142857
+    await remove_rate(conn, USDT_TO_KFB, at_ms=at_ms + 1)
+    assert await desk.read_middle(conn, at_ms + 2) == 14000000
+    await remove_rate(conn, KFB_TO_USDT, at_ms=at_ms + 2)
+    assert await desk.read_middle(conn, at_ms + 3) is None
+    # Before it was removed it was in force.
+    assert await desk.read_middle(conn, at_ms + 1) == 14142857
+    await set_rate(conn, KFB_TO_USDT, 20000000, at_ms=at_ms + 3)
+    await pause(conn, KFB_TO_USDT, at_ms=at_ms + 4)
+    assert await desk.read_middle(conn, at_ms + 5) == 20000000
 
 
 async def test_owed_and_held_are_told_day_by_day(finance: Finance) -> None:
