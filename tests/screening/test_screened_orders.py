@@ -408,6 +408,28 @@ def test_a_person_may_have_the_provider_asked_again(screened: InScreened) -> Non
     screened(scenario)
 
 
+def test_silence_loosens_no_hold_though_the_setting_lets_orders_pass(screened: InScreened) -> None:
+    async def scenario(scene: Screened) -> None:
+        shop = scene.shop
+        payer = scene.payer(hook=scene.hook(), fails_open=True)
+        scene.provider.behave = say("hold")
+        order = await shop.order()
+        assert await shop.pay(payer, order) == PROCESSING
+        for _ in range(2):
+            scene.provider.behave = say("pass", status=503)
+            found = await scene.screening(order.order_id)
+            await decisions.ask_again(shop.connection, found, shop.clock())
+            await rest(scene)
+            assert await shop.pay(payer, order) == PROCESSING
+            assert (await scene.obstacle(order.order_id))[0] == "screening_away"
+            assert await count_signed(scene) == 0
+        scene.provider.behave = say("pass")
+        await rest(scene)
+        assert await shop.pay(payer, order) == PAID
+
+    screened(scenario)
+
+
 def test_without_sources_and_rules_nothing_is_stored(screened: InScreened) -> None:
     async def scenario(scene: Screened) -> None:
         assert await scene.shop.pay(scene.payer(), await scene.shop.order()) == PAID

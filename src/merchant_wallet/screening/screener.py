@@ -5,7 +5,7 @@ Rules:
 - The URL is asked once in a round. Its answer is stored and used again until a person asks anew, or the facts
   change. If two workers ask at the same time, the answer that was stored first holds for both.
 - Without an answer an order or deposit waits, or passes if the setting says so. An answer that can't be used
-  never lets anything pass.
+  never lets anything pass, and neither does silence after the URL held or refused the same.
 - The rules of the merchant come last. An order is judged and cleared in one transaction, under a lock of the
   merchant's in home. So a limit holds for any number of orders at the same time.
 - What has passed is compared with the list and with the payout hours again at each attempt, until it is
@@ -223,7 +223,7 @@ class Screener:
         except HookAway as away:
             if not await asking.fail_question(home, known, str(away)):
                 return await _read_answer(home, known)
-            if not self._fails_open:
+            if not self._fails_open or await _was_strict(home, known):
                 raise _NoAnswer(f"the screening URL gives no answer: {away}") from None
             log.warning(
                 "screening passed without an answer", screening_no=known.screening_no, reason=str(away)
@@ -244,6 +244,13 @@ async def _read_answer(home: Connection, known: Screening) -> Reason:
     answered = next(one for one in questions if one.round_no == known.round_no)
     assert answered.verdict is not None, "a question is answered, or asked again"
     return Reason(Source.HOOK, answered.verdict, answered.reason or "")
+
+
+async def _was_strict(home: Connection, known: Screening) -> bool:
+    """Whether the URL's last answer, in an earlier round, held or refused."""
+    questions = await store.list_questions(home, known.screening_no)
+    last = next((one.verdict for one in questions if one.verdict is not None), Verdict.PASS)
+    return last is not Verdict.PASS
 
 
 def _is_told(listed: Reason, reasons: Sequence[Reason]) -> bool:
