@@ -160,7 +160,8 @@ CREATE TABLE cell.book (
     withdrawn_units bigint DEFAULT 0 NOT NULL,
     version uuid DEFAULT gen_random_uuid() NOT NULL,
     is_open boolean DEFAULT true NOT NULL,
-    move_version bigint DEFAULT 0 NOT NULL
+    move_version bigint DEFAULT 0 NOT NULL,
+    closed_ms bigint DEFAULT 0 NOT NULL
 )
 WITH (fillfactor='20');
 

@@ -225,7 +225,8 @@ CREATE TABLE public.book (
     withdrawn_units bigint DEFAULT 0 NOT NULL,
     version uuid DEFAULT gen_random_uuid() NOT NULL,
     is_open boolean DEFAULT true NOT NULL,
-    move_version bigint DEFAULT 0 NOT NULL
+    move_version bigint DEFAULT 0 NOT NULL,
+    closed_ms bigint DEFAULT 0 NOT NULL
 )
 WITH (fillfactor='20');
 

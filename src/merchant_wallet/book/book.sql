@@ -8,9 +8,10 @@
 exists (select from cell_state s where s.cell_id >= 0 and s.is_open)
 
 -- fragment: head
--- The columns of a book's head. A book takes commands while it and its cell are open.
-merchant_id, version, id_range, id_counter, next_range, entry_count, head_hash, last_ms, settings_version, withdrawn_day,
-withdrawn_units, is_open and {cell_is_open}
+-- The columns of a book's head. A book takes commands while it and its cell are open. Its clock is never before the end of a month
+-- whose figures were made.
+merchant_id, version, id_range, id_counter, next_range, entry_count, head_hash, greatest(last_ms, closed_ms) as last_ms,
+settings_version, withdrawn_day, withdrawn_units, is_open and {cell_is_open}
 
 -- name: read_books
 -- The heads of books. Sent before all other reads: what changes after it moves the version, and then the claim fails.

@@ -32,6 +32,13 @@ class NewBook(NamedTuple):
     own_addresses: dict[str, bytes]
 
 
+async def read_closed_ms(home: Connection) -> int:
+    """The end of the newest month whose figures were made. No entry of a new book is before it."""
+    row = await (await home.execute(QUERIES["read_closed_ms"].text)).fetchone()
+    assert row is not None, "an aggregate always has a row"
+    return int(row[0])
+
+
 async def open_book(cell: Connection, book: NewBook) -> None:
     """Open an empty book with its fixed accounts and the merchant's own addresses, unless it is there."""
     head = {

@@ -6,6 +6,10 @@ insert into book (merchant_id, id_range, head_hash, last_ms, settings_version)
 values (%(merchant_id)s::bigint, %(range_no)s::int, %(head_hash)s::bytea, %(last_ms)s::bigint, %(settings_version)s::bigint)
 on conflict (merchant_id) do nothing;
 
+-- name: read_closed_ms
+-- The end of the newest month whose figures were made, in home. A new book begins after it.
+select coalesce((extract(epoch from (max(month) || '-01')::date + interval '1 month') * 1000)::bigint, 0) as closed_ms from month_report;
+
 -- name: insert_accounts
 -- The fixed accounts of a new book.
 insert into account (merchant_id, account_id, kind, currency)

@@ -25,7 +25,7 @@ from merchant_wallet.base.db import Queries
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.merchants import xpub_pool
 from merchant_wallet.merchants.addresses import issue_own_addresses
-from merchant_wallet.merchants.books import NewBook, change_book, open_book
+from merchant_wallet.merchants.books import NewBook, change_book, open_book, read_closed_ms
 from merchant_wallet.merchants.id_ranges import take_range
 from merchant_wallet.merchants.keys import (
     APP,
@@ -121,7 +121,8 @@ async def create(
         await _insert_secret(conn, keyring, merchant_id, CALLBACK, 1, callback_secret, at_ms)
         range_no = await take_range(conn, merchant_id)
         if cell_id == DEFAULT_CELL_ID:
-            await open_book(conn, NewBook(merchant_id, range_no, 1, at_ms, own_addresses))
+            opened_ms = max(at_ms, await read_closed_ms(conn))
+            await open_book(conn, NewBook(merchant_id, range_no, 1, opened_ms, own_addresses))
         row = await _read(conn, merchant_id=merchant_id)
         await _run(conn, "write_settings", _settings_of(row, changed))
         row = await _read(conn, merchant_id=merchant_id)

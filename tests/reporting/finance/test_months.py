@@ -1,5 +1,7 @@
 """A month's end: opening + movements = closing, closed by two people, signed, and kept."""
 
+import re
+
 import psycopg
 import pytest
 from tests.reporting.conftest import COIN
@@ -14,7 +16,7 @@ from merchant_wallet.book.commands import Adjust, WithdrawFees
 from merchant_wallet.reporting import figures, older_movements, rollup, statements
 from merchant_wallet.reporting.finance import invoices, months, verification
 from merchant_wallet.reporting.finance.months import NotReady
-from merchant_wallet.reporting.finance.periods import next_month, previous_month
+from merchant_wallet.reporting.finance.periods import next_month, parse_month, previous_month
 from merchant_wallet.reporting.finance.reports import find_problem, read_report
 from merchant_wallet.reporting.paging import fetch
 
@@ -206,20 +208,58 @@ async def test_a_month_does_not_open_with_other_figures_than_the_one_before_clos
     finance: Finance,
 ) -> None:
     scene = finance.scene
-    shop = await scene.open_shop("Shop")
+    shop, quiet = await scene.open_shop("Shop"), await scene.open_shop("Quiet")
     await trade(scene, shop)
     await finance.go_to(NOVEMBER)
     await finance.close(OCTOBER)
-    # A machine whose clock is behind: a new merchant's entries are of October.
+    # Somebody has set a book's clock back, and it gets entries of October.
+    await scene.conn.execute(
+        "update book set closed_ms = 0, version = gen_random_uuid() where merchant_id = %s", [quiet]
+    )
     scene.clock.now_ms = OCTOBER.until_ms - 60_000
-    stall = await scene.open_shop("Stall")
-    await trade(scene, stall)
+    await trade(scene, quiet)
     await finance.go_to(next_month(NOVEMBER))
     november = await finance.prepare(NOVEMBER)
     assert november.state == "wrong"
     assert november.problem is not None
-    assert november.problem.startswith(f"merchant {stall}: ")
-    assert november.problem.endswith("and 2024-10 closed with 0")
+    assert re.fullmatch(
+        rf"merchant {quiet}: \S+ \S+ opens with -?\d+ units, and 2024-10 closed with -?\d+", november.problem
+    )
+
+
+async def test_a_clock_that_goes_back_dates_nothing_into_a_month_whose_figures_were_made(
+    finance: Finance,
+) -> None:
+    scene = finance.scene
+    shop, quiet = await scene.open_shop("Shop"), await scene.open_shop("Quiet")
+    await trade(scene, shop)
+    await finance.go_to(NOVEMBER)
+    closed = await finance.close(OCTOBER)
+    entries = "select count(*) from entry where at_ms < %(until_ms)s"
+    of_october = await fetch(scene.conn, entries, {"until_ms": OCTOBER.until_ms})
+    # A machine that was paused goes on with its old clock.
+    scene.clock.now_ms = OCTOBER.until_ms - 60_000
+    for merchant_id in (shop, quiet, await scene.open_shop("Stall")):
+        await trade(scene, merchant_id, "bob")
+    assert await fetch(scene.conn, entries, {"until_ms": OCTOBER.until_ms}) == of_october
+    assert await finance.verify(OCTOBER) == []
+    await finance.go_to(next_month(NOVEMBER))
+    november = await finance.prepare(NOVEMBER)
+    assert (november.problem, november.books) == (None, 3)
+    opening = {(one.account, one.currency): one.opening_units for one in november.accounts}
+    assert {
+        (one.account, one.currency): one.closing_units for one in closed.accounts
+    }.items() <= opening.items()
+
+
+async def test_a_month_that_has_not_ended_for_the_database_is_not_prepared(finance: Finance) -> None:
+    scene = finance.scene
+    await trade(scene, await scene.open_shop("Shop"))
+    await finance.add_up()
+    future = parse_month("2999-01")
+    with pytest.raises(NotReady, match="2999-01 has not ended by the clock of a database server"):
+        await months.prepare(finance.databases, future, future.until_ms + AFTER_MS)
+    assert await fetch(scene.conn, "select from book where closed_ms > 0", {}) == []
 
 
 async def test_a_month_has_the_books_that_home_knows_each_once(finance: Finance) -> None:
@@ -351,6 +391,7 @@ async def test_movements_that_an_older_program_left_out_are_added(finance: Finan
     # As a program without movements leaves it: figures alone are added up.
     await scene.conn.execute("delete from daily_movement")
     await scene.conn.execute("update figure_cursor set movement_id = 0")
+    await finance.go_to(NOVEMBER)
     with pytest.raises(NotReady, match="not all added up"):
         await months.prepare(finance.databases, OCTOBER, OCTOBER.until_ms + AFTER_MS)
     await trade(scene, stall)

@@ -21,7 +21,7 @@ from psycopg.rows import DictRow, dict_row
 from merchant_wallet.base.cells import Cells
 from merchant_wallet.base.db import Queries
 from merchant_wallet.merchants.addresses import derive_own_addresses
-from merchant_wallet.merchants.books import NewBook, change_book, open_book
+from merchant_wallet.merchants.books import NewBook, change_book, open_book, read_closed_ms
 
 Connection = AsyncConnection[Any]
 
@@ -41,7 +41,7 @@ async def carry(home: Connection, cell: Connection, cell_id: int, merchant_id: i
         return False
     async with home.transaction():
         if row["carried_version"] == 0 and await _fetch(home, "lock_unopened", at) is not None:
-            await _open(cell, row)
+            await _open(home, cell, row)
         # A book that an earlier process opened may have older settings.
         await write_settings(cell, row)
         await home.execute(QUERIES["note_carried"].text, row)
@@ -57,12 +57,12 @@ async def write_settings(cell: Connection, row: Mapping[str, Any]) -> bool:
         return True
 
 
-async def _open(cell: Connection, row: Mapping[str, Any]) -> None:
+async def _open(home: Connection, cell: Connection, row: Mapping[str, Any]) -> None:
     book = NewBook(
         row["merchant_id"],
         row["range_no"],
         row["settings_version"],
-        row["created_ms"],
+        max(row["created_ms"], await read_closed_ms(home)),
         derive_own_addresses(row["account_xpubs"]),
     )
     async with cell.transaction():

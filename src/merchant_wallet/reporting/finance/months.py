@@ -5,9 +5,10 @@ Rules:
   agree with the books' balances, and add up. Otherwise it is not prepared, or has a `problem`.
 - Two people accept exactly the figures with this digest. `signing` makes them again, compares, and signs.
 - Months follow each other without a gap.
-- Times never go back in a journal, so no later entry belongs to a closed month. A correction stands in the
-  month in which it is made. Each book opens with what the accepted month before has closed with, or the month
-  has a `problem`.
+- Before its figures are read, the clock of each book is set to the month's end at least. Times never go back
+  in a journal, so no later entry belongs to the month, whatever a machine's clock says. A correction stands
+  in the month in which it is made. Each book opens with what the accepted month before has closed with, or
+  the month has a `problem`.
 - Every cell must be there, and the books that were read are exactly those that home knows, each once. Books
   are read page by page, so memory does not grow with them.
 """
@@ -174,22 +175,43 @@ async def prepare(databases: Databases, month: Period, now_ms: int, *, actor: st
     if now_ms < month.until_ms + READY_AFTER_MS:
         raise NotReady(f"{month.name} has not ended, or only just: try again some minutes after its end.")
     home = databases.home
-    async with hold_books(home, actor), home.transaction():
+    async with hold_books(home, actor):
         known = await read_month(home, month.name)
-        if known is not None and known.accepted_ms is not None:
-            return known
-        await _check_order(home, month, known)
-        made = _Figures()
-        # The month's row comes first, since its books refer to it. From here on nobody accepts it.
-        await _put_month(home, month, made, now_ms, None)
-        async for page in _read_books(databases, month, made):
-            await _put_books(home, month, page)
-        if not made.books and not await list_months(home, before=month.name, limit=1):
-            raise NotReady(f"No book had an entry before the end of {month.name}.")
-        await _put_month(home, month, made, now_ms, made.find_problem())
-        found = await read_month(home, month.name)
+        if known is None or known.accepted_ms is None:
+            await _check_order(home, month, known)
+            # Each statement commits by itself: no book waits for the figures.
+            await _close_clocks(databases, month)
+        async with home.transaction():
+            return await _prepare(databases, month, now_ms)
+
+
+async def _prepare(databases: Databases, month: Period, now_ms: int) -> MonthReport:
+    home = databases.home
+    known = await read_month(home, month.name)
+    if known is not None and known.accepted_ms is not None:
+        return known
+    made = _Figures()
+    # The month's row comes first, since its books refer to it. From here on nobody accepts it.
+    await _put_month(home, month, made, now_ms, None)
+    async for page in _read_books(databases, month, made):
+        await _put_books(home, month, page)
+    if not made.books and not await list_months(home, before=month.name, limit=1):
+        raise NotReady(f"No book had an entry before the end of {month.name}.")
+    await _put_month(home, month, made, now_ms, made.find_problem())
+    found = await read_month(home, month.name)
     assert found is not None, "it was just stored"
     return found
+
+
+async def _close_clocks(databases: Databases, month: Period) -> None:
+    """From now on no entry of an open book is dated before the month's end. Raises NotReady."""
+    for cell in databases.cells:
+        after = 0
+        while merchant_ids := await list_books(cell, after):
+            after = merchant_ids[-1]
+            values = {"merchant_ids": merchant_ids, "until_ms": month.until_ms}
+            if not await fetch(cell, movements.QUERIES["close_clocks"].text, values):
+                raise NotReady(f"{month.name} has not ended by the clock of a database server: set it right.")
 
 
 async def _check_order(home: Connection, month: Period, known: MonthReport | None) -> None:

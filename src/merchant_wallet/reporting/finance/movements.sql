@@ -46,6 +46,17 @@ select b.merchant_id, m.name, d.currency, sum(d.in_units) as units, sum(d.postin
 -- The next open books of the cell.
 select merchant_id from book where merchant_id > %(after)s::bigint and is_open order by merchant_id limit %(page)s::int;
 
+-- name: close_clocks
+-- From now on no entry of these books is dated before a moment that has passed by this server's clock. A group that was judged before
+-- is judged again. No row: the moment has not come.
+with passed as (select 1 where (extract(epoch from clock_timestamp()) * 1000)::bigint >= %(until_ms)s::bigint),
+     closed as (
+     update book set closed_ms = %(until_ms)s::bigint, version = gen_random_uuid()
+      where merchant_id = any(%(merchant_ids)s::bigint[]) and is_open and closed_ms < %(until_ms)s::bigint
+        and exists (select from passed)
+     returning 1)
+select (select count(*) from closed) as books from passed;
+
 -- name: sum_of_books
 -- As sum_movements, for some books.
 select merchant_id, account_id, currency::text as currency, kind::text as kind, sum(in_units) as in_units, sum(out_units) as out_units,
