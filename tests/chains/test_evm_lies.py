@@ -2,6 +2,7 @@
 order never looks paid.
 """
 
+import re
 from typing import Any
 
 import pytest
@@ -236,6 +237,9 @@ def test_one_node_alone_can_not_kill_with_a_false_revert(evm: EvmScene) -> None:
         assert isinstance(seen, Pending)
         assert seen.alert is not None
         assert "nodes disagree" in seen.alert
+        # People read it: no object of the program, no bytes.
+        assert re.search(r"moved [0-9.]+ USDT to 0x[0-9a-fA-F]{40}", seen.alert), seen.alert
+        assert "(" not in seen.alert
 
     play(evm, 2, story)
 
@@ -298,6 +302,9 @@ def test_nodes_on_two_branches_are_an_alert(evm: EvmScene) -> None:
         assert isinstance(seen, Pending)
         assert seen.alert is not None
         assert "nodes disagree" in seen.alert
+        # People read it: no object of the program, no bytes.
+        assert re.search(r"moved [0-9.]+ USDT to 0x[0-9a-fA-F]{40}", seen.alert), seen.alert
+        assert "(" not in seen.alert
 
     play(evm, 2, story)
 

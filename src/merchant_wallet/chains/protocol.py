@@ -12,6 +12,9 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.money import format_units
+
 
 class Transfer(msgspec.Struct, frozen=True, gc=False):
     """Money on a chain: the chain, the currency, the recipient's 20 bytes and the amount in millionths."""
@@ -20,6 +23,10 @@ class Transfer(msgspec.Struct, frozen=True, gc=False):
     token: str
     recipient: bytes
     amount_units: int
+
+    def __str__(self) -> str:
+        to = format_address(self.chain, self.recipient)
+        return f"{format_units(self.amount_units)} {self.token} to {to}"
 
 
 class Payout(msgspec.Struct, frozen=True, gc=False):
@@ -88,6 +95,10 @@ class FinalRecord(msgspec.Struct, frozen=True, gc=False):
         """Whether the transaction moved exactly the order and nothing else."""
         return not self.transfer_logs and self.transfer == ordered
 
+    def __str__(self) -> str:
+        others = f", in {len(self.transfer_logs)} transfers" if self.transfer_logs else ""
+        return f"transaction {self.tx_hash} moved {self.transfer}{others}"
+
 
 class ProvenUnpaid(msgspec.Struct, frozen=True, gc=False):
     """Proof that nothing signed for the payout has moved or ever will move money. Nothing more may be signed.
@@ -97,6 +108,9 @@ class ProvenUnpaid(msgspec.Struct, frozen=True, gc=False):
 
     cause: str
     wallet_fault: str | None = None
+
+    def __str__(self) -> str:
+        return f"nothing was paid: {self.cause}"
 
 
 class Expired(msgspec.Struct, frozen=True, gc=False):

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.db import Queries
 
@@ -47,14 +48,20 @@ class WalletShown(msgspec.Struct, frozen=True, gc=False):
     open_orders: int
 
 
+def has_moved(chain: str, wallet: bytes) -> WalletMoved:
+    """The error that another wallet is the chain's hot wallet now. Pure."""
+    return WalletMoved(f"the hot wallet of {chain} is not {format_address(chain, wallet)} any more")
+
+
 async def open_wallet(connection: AsyncConnection, chain: str, wallet: bytes) -> None:
     """Make a wallet the chain's hot wallet. Raises WalletMoved while payouts of another one are open."""
     await connection.execute(TEXTS["open_wallet"], {"chain": chain, "wallet": wallet})
     found, *_ = await _read(connection, chain)
     if found != wallet:
+        here, there = format_address(chain, wallet), format_address(chain, found)
         raise WalletMoved(
-            f"payouts on {chain} from the hot wallet {found.hex()} are under way, and the key here is "
-            f"that of {wallet.hex()}: bring the old one back until they are final"
+            f"payouts on {chain} from the hot wallet {there} are under way, and the key here is that of"
+            f" {here}: bring the old one back until they are final"
         )
 
 
@@ -75,7 +82,7 @@ async def read_known_nonce(connection: AsyncConnection, chain: str, wallet: byte
     cursor = await connection.execute(TEXTS["read_known_nonce"], {"chain": chain, "wallet": wallet})
     row = await cursor.fetchone()
     if row is None:
-        raise WalletMoved(f"the hot wallet of {chain} is not {wallet.hex()} any more")
+        raise has_moved(chain, wallet)
     return KnownNonce(*row)
 
 

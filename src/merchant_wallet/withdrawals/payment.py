@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from merchant_wallet.base import spans
+from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.workers import WorkerConnection
 from merchant_wallet.chains.protocol import (
     Blocked,
@@ -160,8 +161,8 @@ class Payment:
         assert reserved is not None, "nothing is signed without a reservation"
         if reserved.wallet not in (self._chain.wallet, UNKNOWN_WALLET):
             raise hot_wallet_store.WalletMoved(
-                f"order {self._claim.order_id} is paid by the hot wallet {reserved.wallet.hex()}, "
-                "whose key is not here"
+                f"order {self._claim.order_id} is paid by the hot wallet"
+                f" {format_address(self._payout.transfer.chain, reserved.wallet)}, whose key is not here"
             )
         return reserved
 

@@ -292,8 +292,7 @@ async def store_signed(
             raise
         causes = await hot_wallet_store.find_stop_causes(connection, chain)
         if not causes and await hot_wallet_store.read_address(connection, chain) != wallet:
-            moved = f"the hot wallet of {chain} is not {wallet.hex()} any more"
-            raise hot_wallet_store.WalletMoved(moved) from None
+            raise hot_wallet_store.has_moved(chain, wallet) from None
         why = causes[0] if causes else "payouts were stopped for a moment"
         raise PayoutsStopped(f"order {claim.order_id} could not be signed any more: {why}") from None
 

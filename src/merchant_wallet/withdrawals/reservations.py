@@ -65,9 +65,7 @@ async def reserve(
         cursor = await connection.execute(_TEXTS["lock_wallet"], parameters)
         row = await cursor.fetchone()
         if row is None:
-            raise hot_wallet_store.WalletMoved(
-                f"the hot wallet of {wanted.chain} is not {wanted.wallet.hex()} any more"
-            )
+            raise hot_wallet_store.has_moved(wanted.chain, wanted.wallet)
         next_nonce, funds, funds_ended_payouts, ended_payouts, checked_ms, _ = row
         if causes := await hot_wallet_store.find_stop_causes(connection, wanted.chain):
             raise Blocked(Obstacle("stopped", causes[0]))

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.money import format_units
@@ -191,7 +192,8 @@ async def reserve(
         await _hold_fence(connection, one)
         rows = await _fetch(connection, "lock_wallet", _params(one))
         if not rows:
-            raise Blocked(Obstacle("wallet", f"the hot wallet is not {one.hot.hex()} any more"))
+            hot = format_address(one.chain, one.hot)
+            raise Blocked(Obstacle("wallet", f"the hot wallet is not {hot} any more"))
         next_nonce, funds, funds_ended_payouts, checked_ms = rows[0]
         await _check_stops(connection, one)
         if funds is None or (has_nonces and next_nonce is None):

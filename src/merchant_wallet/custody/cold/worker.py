@@ -15,10 +15,12 @@ Rules:
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import structlog
 
+from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.money import format_units
@@ -303,7 +305,7 @@ class ColdWorker:
             await store.end(connection, one, store.DONE, now)
             log.info("cold transfer is final", **_id(one), tx_hash=one.tx_hash)
         else:
-            cause = f"{one.tx_hash} moved {_describe(moved)}, which is not this transfer"
+            cause = f"{one.tx_hash} moved {_describe(one.chain, moved)}, which is not this transfer"
             await store.end(connection, one, store.FAILED, now, cause=cause)
             log.error("cold transfer failed", **_id(one), cause=cause)
 
@@ -346,11 +348,12 @@ def _is_exact(one: ColdTransfer, moved: Sequence[TokenTransfer]) -> bool:
     return ends == (one.sender, one.transfer.recipient, one.amount_units, 0)
 
 
-def _describe(moved: Sequence[TokenTransfer]) -> str:
+def _describe(chain: str, moved: Sequence[TokenTransfer]) -> str:
     if not moved:
         return "nothing"
+    show = partial(format_address, chain)
     return " and ".join(
-        f"{format_units(each.amount_units)} from {each.sender.hex()} to {each.recipient.hex()}"
+        f"{format_units(each.amount_units)} from {show(each.sender)} to {show(each.recipient)}"
         for each in moved
     )
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 from psycopg import AsyncConnection
 
+from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.db import Queries
 from merchant_wallet.chains.protocol import Blocked, Obstacle, SignedTransfer
 from merchant_wallet.chains.signer import Source
@@ -305,7 +306,8 @@ async def _lock_wallet(connection: Connection, sweep: Sweep) -> None:
     """Raises Blocked if the wallet must not be used. A stop of payouts does not stop incoming tokens."""
     rows = await _fetch(connection, "lock_wallet", {"chain": sweep.chain, "wallet": sweep.wallet})
     if not rows:
-        raise Blocked(Obstacle("wallet", f"the hot wallet is not {sweep.wallet.hex()} any more"))
+        hot = format_address(sweep.chain, sweep.wallet)
+        raise Blocked(Obstacle("wallet", f"the hot wallet is not {hot} any more"))
     if sweep.step == TOKEN:
         [(_, _, frozen_cause)] = await _fetch(connection, "read_wallet", {"chain": sweep.chain})
         causes = [] if frozen_cause is None else [f"the wallet is frozen: {frozen_cause}"]
