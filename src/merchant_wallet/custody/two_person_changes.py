@@ -36,13 +36,15 @@ async def _read(conn: Connection, change: ProposedChange) -> Facts:
 
 
 async def _apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
-    number = await record(conn, change.after, change.reason, change.proposed_by, at_ms)
-    if number is None:
+    recorded = await record(conn, change.after, change.reason, change.proposed_by, at_ms)
+    if recorded is None:
         raise ChangeRefused(REPEATED)
-    return Applied(after={**change.after, "no": number})
+    return Applied(after={**change.after, **recorded.facts})
 
 
-async def record(conn: Connection, after: Facts, reason: str, actor: str, at_ms: int) -> int | None:
+async def record(
+    conn: Connection, after: Facts, reason: str, actor: str, at_ms: int
+) -> treasury.Recorded | None:
     """Store the movement. None if it is stored already."""
     return await treasury.record_treasury(
         conn,
