@@ -1763,7 +1763,6 @@ CREATE TABLE public.treasury_movement (
     reason text NOT NULL,
     actor text NOT NULL,
     recorded_ms bigint NOT NULL,
-    corrected_ms bigint,
     CONSTRAINT treasury_movement_actor_check CHECK ((actor <> ''::text)),
     CONSTRAINT treasury_movement_direction_check CHECK ((direction = ANY (ARRAY['IN'::text, 'OUT'::text]))),
     CONSTRAINT treasury_movement_reason_check CHECK ((reason <> ''::text)),
@@ -2259,6 +2258,9 @@ ALTER TABLE ONLY public.test_event
     ADD CONSTRAINT test_event_pkey PRIMARY KEY (merchant_id, event_no);
 
 ALTER TABLE ONLY public.treasury_movement
+    ADD CONSTRAINT treasury_movement_chain_tx_hash_direction_amount_key UNIQUE (chain, tx_hash, direction, amount);
+
+ALTER TABLE ONLY public.treasury_movement
     ADD CONSTRAINT treasury_movement_pkey PRIMARY KEY (chain, movement_no);
 
 ALTER TABLE ONLY public.wallet_address
@@ -2480,8 +2482,6 @@ CREATE UNIQUE INDEX sweep_open ON public.sweep USING btree (chain, address) WHER
 CREATE INDEX sweep_under_way ON public.sweep USING btree (chain, sweep_id) WHERE (ended_ms IS NULL);
 
 CREATE INDEX test_event_waiting ON public.test_event USING btree (requested_ms) WHERE (claimed_ms IS NULL);
-
-CREATE UNIQUE INDEX treasury_movement_live ON public.treasury_movement USING btree (chain, tx_hash, direction, amount) WHERE (corrected_ms IS NULL);
 
 CREATE INDEX wallet_nonce_fee ON public.wallet_nonce USING btree (chain, wallet, nonce) WHERE ((cancelled_ms IS NOT NULL) AND (fee_read_ms IS NULL));
 

@@ -128,20 +128,6 @@ def test_what_an_operator_moved_is_recorded_once_and_listed(shop: Wallet) -> Non
     assert "cold storage" in shop.run("reconcile", "treasury").stdout
 
 
-def test_a_record_in_the_other_direction_corrects_the_first_one(shop: Wallet) -> None:
-    of = ("ERC20", "50", "--tx", HASH, "--reason", "float")
-    wrong = shop.ask("reconcile", "record", "OUT", *of)
-    assert "corrects" not in wrong
-    assert (
-        f"corrects record {wrong['no']}: neither counts" in shop.run("reconcile", "record", "IN", *of).stderr
-    )
-    right = shop.ask("reconcile", "record", "OUT", *of)
-    listed = {one["no"]: one["correctedMs"] for one in shop.ask("reconcile", "treasury")["treasury"]}
-    assert [no for no, corrected_ms in listed.items() if corrected_ms is None] == [right["no"]]
-    told = [one for one in shop.ask("audit", "show")["entries"] if one["action"] == "treasury.record"]
-    assert [one["after"].get("corrects") for one in told] == [None, wrong["no"], None]
-
-
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [

@@ -185,7 +185,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "callbacks/outbox.sql": "pause_merchant resume_merchant",
         "custody/cold/transfers.sql": "open_transfer ask_drop",
         "custody/cold/wallets.sql": "retire register restore set_limits",
-        "custody/treasury.sql": "record_treasury correct_treasury",
+        "custody/treasury.sql": "record_treasury",
         "notifications/contacts.sql": """
             lock_contact write_contact delete_choices insert_choices lock_escalation delete_steps
             delete_times insert_steps insert_times""",

@@ -159,9 +159,8 @@ def record(
 ) -> None:
     """Record USDT that you moved yourself, into a hot wallet or out of it. No book changes.
 
-    Record it when it is final, with everything that the transaction moved. Correct a mistake with a record of
-    the same amount in the other direction: neither counts any more. Then record what is right. Outside the
-    sandbox a record is only proposed, and another person accepts it.
+    Record it when it is final, with everything that the transaction moved. Correct a mistake with a record in
+    the other direction. Outside the sandbox a record is only proposed, and another person accepts it.
 
     \b
     Example:
@@ -184,7 +183,7 @@ def record(
         if (proposed := await propose(session, changes.RECORD, subject, facts, reason)) is not None:
             return {}, proposed
         async with session.conn.transaction():
-            recorded = await treasury.record_treasury(
+            number = await treasury.record_treasury(
                 session.conn,
                 chain,
                 direction,
@@ -194,9 +193,9 @@ def record(
                 actor=actor,
                 now_ms=now_ms(),
             )
-            if recorded is None:
+            if number is None:
                 raise Failure("The same movement is recorded already, nothing was changed.")
-            movement = {**recorded.facts, "direction": direction, "amount": amount, "txHash": name}
+            movement = {"no": number, "direction": direction, "amount": amount, "txHash": name}
             told = {**movement, **describe_lone_change(session, reason)}
             await session.record("treasury.record", f"chain {chain}", after=told)
         return {"chainType": chain, **movement}, None
@@ -208,8 +207,6 @@ def record(
         print_proposed(proposed, as_json)
     else:
         terminal.print_answer(document, as_json)
-        if "corrects" in document:
-            terminal.note(f"This corrects record {document['corrects']}: neither counts any more.")
 
 
 @app.command()
@@ -241,7 +238,6 @@ def treasury(
                     "reason": each.reason,
                     "actor": each.actor,
                     "recordedMs": each.recorded_ms,
-                    "correctedMs": each.corrected_ms,
                 }
                 for each in shown
             ]

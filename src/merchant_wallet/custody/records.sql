@@ -132,7 +132,7 @@ on conflict (chain, address) do nothing;
 -- The order that each outgoing movement was signed for, and whether an operator has recorded the movement as the treasury's.
 select s.merchant_id, s.order_id,
        exists (select from treasury_movement t
-                where t.chain = %(chain)s::text and t.tx_hash = m.tx_hash and t.corrected_ms is null
+                where t.chain = %(chain)s::text and t.tx_hash = m.tx_hash
                   and t.direction = case when m.is_out then 'OUT' else 'IN' end)
   from unnest(%(tx_hashes)s::text[], %(is_outs)s::boolean[]) with ordinality m (tx_hash, is_out, no)
   left join lateral (
@@ -157,18 +157,10 @@ select w.status, coalesce(w.status = 2 and w.tx_hash = m.tx_hash and w.amount - 
         order by d.log_index = m.log_index desc limit 1) x on true
  order by m.no;
 
--- fragment: is_open
--- Nothing explains the movement, or the record that did was corrected since.
-(m.explained_ms is null
- or exists (select from treasury_movement t
-             where t.chain = m.chain and t.tx_hash = m.tx_hash and t.corrected_ms >= m.explained_ms))
-
 -- name: list_open_movements
 -- Movements on the chain that are in no book yet.
-select m.tx_hash, m.log_index, m.is_out, m.block_number, m.sender, m.recipient, m.amount::bigint, m.block_log_index
-  from custody_movement m where m.chain = %(chain)s::text and
-{is_open}
- order by m.block_number, m.tx_hash, m.log_index;
+select tx_hash, log_index, is_out, block_number, sender, recipient, amount::bigint, block_log_index
+  from custody_movement where chain = %(chain)s::text and explained_ms is null order by block_number, tx_hash, log_index;
 
 -- name: insert_movements
 -- Movements that no book contains yet. A known movement is not changed.
@@ -197,8 +189,7 @@ select address, sum(remainder)::numeric from custody_remainder where chain = %(c
 update custody_movement m set explained_ms = %(now_ms)s::bigint
   from unnest(%(tx_hashes)s::text[], %(log_indexes)s::int[], %(is_outs)s::boolean[]) u (tx_hash, log_index, is_out)
  where m.chain = %(chain)s::text and m.tx_hash = u.tx_hash and m.log_index = u.log_index and m.is_out = u.is_out
-   and
-{is_open};
+   and m.explained_ms is null;
 
 -- name: insert_result
 -- One comparison.

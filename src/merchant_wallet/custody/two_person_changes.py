@@ -36,15 +36,13 @@ async def _read(conn: Connection, change: ProposedChange) -> Facts:
 
 
 async def _apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
-    recorded = await record(conn, change.after, change.reason, change.proposed_by, at_ms)
-    if recorded is None:
+    number = await record(conn, change.after, change.reason, change.proposed_by, at_ms)
+    if number is None:
         raise ChangeRefused(REPEATED)
-    return Applied(after={**change.after, **recorded.facts})
+    return Applied(after={**change.after, "no": number})
 
 
-async def record(
-    conn: Connection, after: Facts, reason: str, actor: str, at_ms: int
-) -> treasury.Recorded | None:
+async def record(conn: Connection, after: Facts, reason: str, actor: str, at_ms: int) -> int | None:
     """Store the movement. None if it is stored already."""
     return await treasury.record_treasury(
         conn,

@@ -202,7 +202,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "custody_movement": Grant("", "select, insert, update (explained_ms)"),
     "custody_remainder": Grant("", "select, insert"),
     "reconciliation": Grant(_READ, _ADD),
-    "treasury_movement": Grant("select, insert, update (corrected_ms)", _READ),
+    "treasury_movement": Grant(_ADD, _READ),
     "daily_figure": Grant(_READ, _CHANGE),
     "daily_movement": Grant(_READ, _CHANGE),
     "figure_cursor": Grant(_READ, _CHANGE),
