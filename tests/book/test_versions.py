@@ -8,6 +8,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
+from uuid import uuid4
 
 import pytest
 from psycopg import AsyncConnection
@@ -29,6 +30,7 @@ from merchant_wallet.merchants import store as merchants
 from merchant_wallet.merchants.cells import book_fence
 from merchant_wallet.merchants.id_ranges import allocate_range
 from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.reporting.finance import movements
 from merchant_wallet.sub_users import pins, profile
 from merchant_wallet.sub_users.controls import set_controls, set_controls_by_user
 
@@ -169,6 +171,11 @@ async def _allocate(connection: Connection, shop: Shop) -> None:
     assert await allocate_range(connection, connection, shop.merchant_id)
 
 
+async def _close_clock(connection: Connection, shop: Shop) -> None:
+    values = {"merchant_ids": [shop.merchant_id], "until_ms": 5, "version": uuid4()}
+    await connection.execute(movements.QUERIES["close_clocks"].text, values)
+
+
 async def _close(connection: Connection, shop: Shop) -> None:
     assert await book_fence.close_copy(connection, shop.merchant_id, 1)
 
@@ -196,6 +203,7 @@ CASES: Final[dict[str, tuple[list[str], Callable[[Connection, Shop], Awaitable[N
     "frozen": (["book/frozen_orders.sql outdate_book", "book/frozen_orders.sql freeze"], _freeze),
     "thawed": (["book/frozen_orders.sql outdate_book", "book/frozen_orders.sql thaw"], _thaw),
     "closed": (["merchants/cells/book_fence.sql set_open"], _close),
+    "a month's end": (["reporting/finance/movements.sql close_clocks"], _close_clock),
     "next range": (
         ["merchants/id_ranges.sql write_next_range"],
         _allocate,

@@ -92,8 +92,8 @@ SYMBOLS = sorted({symbol for symbols in matching.L33T_TABLE.values() for symbol 
 def test_no_password_can_be_read_in_many_ways(password: str) -> None:
     judged = passwords.bound_ways(password)
     subtable = matching.relevant_l33t_subtable(judged, matching.L33T_TABLE)
-    # All symbols together would have 736, and take seconds.
-    assert len(list(matching.enumerate_l33t_subs(subtable))) <= 32
+    # All symbols together would have over 700, and take seconds.
+    assert len(list(matching.enumerate_l33t_subs(subtable))) <= 64
     assert [judged.index(character) for character in judged] == [password.index(one) for one in password]
 
 

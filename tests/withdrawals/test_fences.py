@@ -190,7 +190,7 @@ def test_what_keeps_bytes_from_being_stored_is_told_by_its_own_name(in_shop: "In
             expected, text = PayoutsStopped, "the wallet is frozen: somebody has its key"
         else:
             await shop.rows("update hot_wallet set address = %s", bytes(range(20)))
-            expected, text = WalletMoved, "is not 3c3d"
+            expected, text = WalletMoved, "is not TFTiupNt"
         with pytest.raises(expected, match=text):
             await store(shop, held, 1, "one")
         assert await stored(shop) == []

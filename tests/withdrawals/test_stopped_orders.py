@@ -190,7 +190,7 @@ def test_a_stop_that_is_lifted_at_once_is_no_other_wallet(in_shop: "InShop") -> 
         lifting: Any = StopLiftingConnection(shop.connection)
         with pytest.raises(payouts.PayoutsStopped, match="stopped for a moment"):
             await payouts.store_signed(lifting, held, "ERC20", wallet, 1, signed, now)
-        with pytest.raises(WalletMoved, match="is not 0909"):
+        with pytest.raises(WalletMoved, match="is not 0x0909"):
             await payouts.store_signed(shop.connection, held, "ERC20", b"\t" * 20, 1, signed, now)
         assert await shop.rows("select * from payout_signed") == []
 

@@ -443,7 +443,8 @@ class Settings:
         False,
         read_flag,
         "true or false",
-        "Pay and credit when WALLET_SCREENING_URL gives no answer. Otherwise orders and deposits wait.",
+        "Pay and credit when WALLET_SCREENING_URL gives no answer, unless its last one held or refused"
+        " the same. Otherwise orders and deposits wait.",
     )
     screening_list: Path | None = _setting(  # noqa: RUF009 - the call makes a dataclass field.
         None,

@@ -103,7 +103,7 @@ def parse_whole(lowest: int, highest: int) -> Callable[[str], int]:
     """A parser of whole numbers in this range."""
 
     def parse(text: str) -> int:
-        number = parse_digits(text)
+        number = parse_digits(text, 7)
         if number is None or not lowest <= number <= highest:
             raise InvalidInput(text, "is not")
         return number

@@ -33,8 +33,8 @@ _MIN_GUESSES: Final = 10**10
 """A password that is guessed with fewer guesses is too easy (zxcvbn's highest class begins here)."""
 _JUDGED_LENGTH: Final = 48
 """Guesses are counted for this many characters. More would take long and change nothing."""
-_READ_SYMBOLS: Final = 6
-"""So many different symbols, such as `@`, are read as letters, too. There are 32 ways at most."""
+_READ_SYMBOLS: Final = 3
+"""So many different symbols, such as `@`, are read as letters, too. With digits there are 64 ways at most."""
 _FIRST_STRANGE: Final = 0x2600
 _STRANGE_STEP: Final = 37
 """What further ones are judged as: characters that are in no word and make no sequence."""
@@ -128,11 +128,12 @@ def _count_guesses(password: str, known: Sequence[str]) -> int:
 def bound_ways(text: str) -> str:
     """The text with a bounded number of ways to read its symbols as letters. Pure.
 
-    Different symbols stay different, so it is not weaker than before.
+    Different symbols stay different. Only words that are written with more of them are not seen as words.
     """
     from zxcvbn.matching import L33T_TABLE  # type: ignore[import-untyped]
 
-    symbols = set(chain.from_iterable(L33T_TABLE.values()))
+    # Digits stay: sequences and dates are made of them.
+    symbols = {symbol for symbol in chain.from_iterable(L33T_TABLE.values()) if not symbol.isdecimal()}
     found = [symbol for symbol in dict.fromkeys(text) if symbol in symbols][_READ_SYMBOLS:]
     strange = {ord(symbol): _FIRST_STRANGE + _STRANGE_STEP * place for place, symbol in enumerate(found)}
     return text.translate(strange)

@@ -118,7 +118,8 @@ async def hold(
             await home.execute(QUERIES["end"].text, {"job_id": job_id})
             await home.execute(QUERIES["unlock"].text, {"job_id": job_id})
         except psycopg.Error as error:
-            # What the job has done stays done. A connection that is gone has taken its lock with it.
+            # What the job has done stays done. Without the connection there is no lock.
+            await home.close()
             log.warning("the row of an ended job stays until another job needs its books", reason=str(error))
 
 

@@ -65,9 +65,12 @@ def migrate_cells(
     left_out: dict[str, str] = {}
     directory = Directory(url, urls)
     for one in _list_apart(directory):
+        if not one.is_open:
+            left_out[one.name] = "it is being moved"
+            continue
         scope = jobs.scope_of_cell(one.cell_id, one.name)
         try:
-            is_missing = one.is_open and find_pending(one.table_url, schema=one.schema)
+            is_missing = find_pending(one.table_url, schema=one.schema)
             with jobs.hold_alone(url, jobs.Kind.MIGRATION, scope, actor) if is_missing else nullcontext():
                 # It may have moved until now.
                 cell = next(found for found in _list_apart(directory) if found.cell_id == one.cell_id)

@@ -252,6 +252,23 @@ async def test_a_clock_that_goes_back_dates_nothing_into_a_month_whose_figures_w
     }.items() <= opening.items()
 
 
+async def test_no_book_can_still_write_into_a_month_that_is_signed(finance: Finance) -> None:
+    scene = finance.scene
+    shop, _ = await scene.open_shop("Shop"), await scene.open_shop("Quiet")
+    await trade(scene, shop)
+    await finance.go_to(NOVEMBER)
+    report = await finance.prepare(OCTOBER)
+    await finance.accept(await finance.propose(report), report.prepared_ms + 1)
+    # As a program prepared it that did not know such clocks.
+    await scene.conn.execute("update book set closed_ms = 0, version = gen_random_uuid()")
+    with pytest.raises(NotReady, match="are not all added up yet"):
+        await months.make_again(finance.databases, OCTOBER)
+    assert await finance.sign(report.prepared_ms + 2) == [OCTOBER.name]
+    assert await fetch(scene.conn, "select distinct closed_ms from book", {}) == [
+        {"closed_ms": OCTOBER.until_ms}
+    ]
+
+
 async def test_a_month_that_has_not_ended_for_the_database_is_not_prepared(finance: Finance) -> None:
     scene = finance.scene
     await trade(scene, await scene.open_shop("Shop"))

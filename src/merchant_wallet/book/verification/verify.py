@@ -106,8 +106,8 @@ async def verify_book(
     Entries that are in the archive alone are read from its folder. A book that has such entries is not sound
     without that folder.
 
-    Home's payouts and the checkpoints go on meanwhile. They are read first, then the book as it is now. For a
-    copy of the book, `catch_up` brings it to what is committed in the book at that moment.
+    Home's payouts and the checkpoints go on meanwhile. They are read first, then the book as it is now. A
+    copy may be behind: before a violation counts, `catch_up` brings it to what is committed now.
 
     The connections commit by themselves and are in no transaction. They may be the same one. Raises
     ValueError for a folder without keys.

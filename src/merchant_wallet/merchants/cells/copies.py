@@ -4,8 +4,8 @@
 - What was committed since is checked by the chain of hashes, as often as needed.
 - In the end all books must have the same head and the same version at both places.
 
-The copy is behind home and behind the files of checkpoints. So what they have is read first, and then the
-copy applies what is committed.
+The copy may be behind home and the files of checkpoints. So before a violation counts, the copy applies what
+was committed when these were read.
 """
 
 import asyncio

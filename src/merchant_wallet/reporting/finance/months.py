@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 import msgspec
 
@@ -180,7 +181,7 @@ async def prepare(databases: Databases, month: Period, now_ms: int, *, actor: st
         if known is None or known.accepted_ms is None:
             await _check_order(home, month, known)
             # Each statement commits by itself: no book waits for the figures.
-            await _close_clocks(databases, month)
+            await close_clocks(databases, month)
         async with home.transaction():
             return await _prepare(databases, month, now_ms)
 
@@ -203,15 +204,20 @@ async def _prepare(databases: Databases, month: Period, now_ms: int) -> MonthRep
     return found
 
 
-async def _close_clocks(databases: Databases, month: Period) -> None:
-    """From now on no entry of an open book is dated before the month's end. Raises NotReady."""
+async def close_clocks(databases: Databases, month: Period) -> None:
+    """From now on no entry of an open book is dated before the month's end. Raises NotReady.
+
+    The connections are in no transaction, so no book waits for another.
+    """
     for cell in databases.cells:
+        [clock] = await fetch(cell, movements.QUERIES["read_clock"].text, {})
+        if clock["now_ms"] < month.until_ms:
+            raise NotReady(f"{month.name} has not ended by the clock of a database server: set it right.")
         after = 0
         while merchant_ids := await list_books(cell, after):
             after = merchant_ids[-1]
-            values = {"merchant_ids": merchant_ids, "until_ms": month.until_ms}
-            if not await fetch(cell, movements.QUERIES["close_clocks"].text, values):
-                raise NotReady(f"{month.name} has not ended by the clock of a database server: set it right.")
+            values = {"merchant_ids": merchant_ids, "until_ms": month.until_ms, "version": uuid4()}
+            await cell.execute(movements.QUERIES["close_clocks"].text, values)
 
 
 async def _check_order(home: Connection, month: Period, known: MonthReport | None) -> None:

@@ -46,16 +46,14 @@ select b.merchant_id, m.name, d.currency, sum(d.in_units) as units, sum(d.postin
 -- The next open books of the cell.
 select merchant_id from book where merchant_id > %(after)s::bigint and is_open order by merchant_id limit %(page)s::int;
 
+-- name: read_clock
+-- The server's clock.
+select (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms;
+
 -- name: close_clocks
--- From now on no entry of these books is dated before a moment that has passed by this server's clock. A group that was judged before
--- is judged again. No row: the moment has not come.
-with passed as (select 1 where (extract(epoch from clock_timestamp()) * 1000)::bigint >= %(until_ms)s::bigint),
-     closed as (
-     update book set closed_ms = %(until_ms)s::bigint, version = gen_random_uuid()
-      where merchant_id = any(%(merchant_ids)s::bigint[]) and is_open and closed_ms < %(until_ms)s::bigint
-        and exists (select from passed)
-     returning 1)
-select (select count(*) from closed) as books from passed;
+-- From now on no entry of these books is dated before a moment. A group that was judged before is judged again.
+update book set closed_ms = %(until_ms)s::bigint, version = %(version)s::uuid
+ where merchant_id = any(%(merchant_ids)s::bigint[]) and is_open and closed_ms < %(until_ms)s::bigint;
 
 -- name: sum_of_books
 -- As sum_movements, for some books.
@@ -72,7 +70,8 @@ select merchant_id, account_id, currency::text as currency, sum(in_units) - sum(
  group by merchant_id, account_id, currency;
 
 -- name: list_unready
--- Books whose entries of a period are not all added up. The first entry that is not tells, since times never go back.
+-- Books whose entries of a period are not all added up, or which may still get some. The first entry that is not tells, since times
+-- never go back.
 select b.merchant_id
   from book b
   left join figure_cursor c on c.merchant_id = b.merchant_id
@@ -80,7 +79,7 @@ select b.merchant_id
        select e.at_ms from entry e
         where e.merchant_id = b.merchant_id and e.entry_id > coalesce(c.entry_id, 0) order by e.entry_id limit 1) n on true
  where b.merchant_id = any(%(merchant_ids)s::bigint[]) and b.is_open
-   and (c.movement_id < c.entry_id or n.at_ms < %(until_ms)s::bigint);
+   and (c.movement_id < c.entry_id or n.at_ms < %(until_ms)s::bigint or greatest(b.last_ms, b.closed_ms) < %(until_ms)s::bigint);
 
 -- name: list_differences
 -- Accounts whose balance is not what their movements add up to. Where entries are not added up yet, the balance is the one before

@@ -23,6 +23,7 @@ from merchant_wallet.reporting.finance.months import (
     WORKER,
     Manifest,
     MonthReport,
+    close_clocks,
     find_previous,
     format_text_to_sign,
     hold_books,
@@ -55,9 +56,12 @@ async def close_accepted(databases: Databases, sign: Sign, issuer: str, now_ms: 
     closed = []
     for name in await list_accepted(home):
         month = parse_month(name)
-        async with hold_books(home, WORKER), home.transaction():
-            if await _close(databases, month, sign, issuer, now_ms):
-                closed.append(month.name)
+        async with hold_books(home, WORKER):
+            # A month that an older program prepared.
+            await close_clocks(databases, month)
+            async with home.transaction():
+                if await _close(databases, month, sign, issuer, now_ms):
+                    closed.append(month.name)
     return closed
 
 
