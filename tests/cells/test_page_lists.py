@@ -214,6 +214,7 @@ def test_look_ups_and_sums_are_the_same_over_two_cells(keeps: bool, layout: Layo
 
             await rollup.advance_all(home, scene.clock(), pause_s=0)
             before = await read(scene.cells)
+            await months.close_clocks(Databases(home), MONTH)
             digest = await months.make_again(Databases(home), MONTH)
             assert digest[1] is None
             for statement in FORGET:
