@@ -9,7 +9,7 @@ from tests.cells.layout import Layout
 from tests.crash.shop import open_shop, run
 from tests.roles import as_web
 
-from merchant_wallet.base.cells import CellClosed
+from merchant_wallet.base.cells import Cell, CellClosed
 from merchant_wallet.merchants.cells import directory as directory_module
 from merchant_wallet.merchants.cells.directory import Directory
 
@@ -54,6 +54,21 @@ def test_a_merchants_cell_is_read_once(layout: Layout) -> None:
         assert [cell.name for cell in directory.list()] == ["main", "far"]
         with pytest.raises(KeyError):
             await directory.find(away.merchant_id + 1)
+
+    run(scenario())
+
+
+def test_a_burst_of_requests_for_many_merchants_asks_home_four_times_at_most(layout: Layout) -> None:
+    async def scenario() -> None:
+        shops = [await open_shop(layout.url, f"Shop {number}") for number in range(12)]
+        layout.send_away(shops[0])
+        directory = CountingDirectory(layout.url)
+        asked = [directory.find(shop.merchant_id) for shop in shops for _ in range(5)]
+        *found, unknown = await asyncio.gather(*asked, directory.find(99), return_exceptions=True)
+        assert isinstance(unknown, KeyError)
+        assert [cell.name for cell in found if isinstance(cell, Cell)] == ["far"] * 5 + ["main"] * 55
+        # For the table of cells, the first merchant, all others, and again for the unknown one.
+        assert directory.asked <= 4
 
     run(scenario())
 

@@ -6,10 +6,6 @@ select c.cell_id, c.name, c.schema_name, c.address, c.version,
        c.state <> 'closed' and coalesce(m.state not in ('switching', 'reopening'), true) as is_open, c.admin_address
   from cell c left join cell_move m using (cell_id) where c.state <> 'retired' order by c.cell_id;
 
--- name: find_cell
--- The cell of a merchant's book.
-select cell_id from merchant where merchant_id = %(merchant_id)s::bigint;
-
 -- name: find_cells
 -- The cells of the books of these merchants.
 select merchant_id, cell_id from merchant where merchant_id = any(%(merchant_ids)s::bigint[]);

@@ -58,6 +58,8 @@ class Directory:
         self._tried_s = 0.0
         self._closed_s: float | None = None
         self._reading: asyncio.Task[None] | None = None
+        self._finding = asyncio.Lock()
+        self._wanted: set[int] = set()
 
     async def connect_home(self) -> AsyncConnection:
         """A connection to home. Raises psycopg.OperationalError."""
@@ -119,15 +121,24 @@ class Directory:
         await self.refresh()
         if (cell := self.known(merchant_id)) is not None:
             return cell
-        async with await self.connect_home() as connection:
-            cursor = await connection.execute(_TEXTS["find_cell"], {"merchant_id": merchant_id})
-            row = await cursor.fetchone()
-        if row is None:
-            raise KeyError(merchant_id)
-        self.note(merchant_id, row[0])
+        self._wanted.add(merchant_id)
+        async with self._finding:
+            if (cell := self.known(merchant_id)) is not None:
+                return cell
+            cell_id = await self._find_wanted(merchant_id)
         if (cell := self.known(merchant_id)) is None:
-            raise CellClosed(f"cell {row[0]} is not known yet")
+            raise CellClosed(f"cell {cell_id} is not known yet")
         return cell
+
+    async def _find_wanted(self, merchant_id: int) -> int:
+        """Look up this merchant, and all that others wait for: a burst of requests is one question."""
+        wanted, self._wanted = {merchant_id, *self._wanted}, set()
+        async with await self.connect_home() as connection:
+            cursor = await connection.execute(_TEXTS["find_cells"], {"merchant_ids": sorted(wanted)})
+            found: dict[int, int] = dict(await cursor.fetchall())
+        for known_id, cell_id in found.items():
+            self.note(known_id, cell_id)
+        return found[merchant_id]
 
     def note_closed(self) -> None:
         """A cell was found closed. It may be open again, here or elsewhere, in a moment."""
