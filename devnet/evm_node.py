@@ -65,17 +65,10 @@ class EvmDevnet:
         Without `block_time_s` it makes a block only when `mine` is called.
         """
         pace = ["--no-mining"] if block_time_s is None else ["--block-time", str(block_time_s)]
+        command = [str(find_anvil()), "--host", "127.0.0.1", "--port", str(port)]
         # Otherwise the states of old blocks stay in the user's home for ever.
         self._states = tempfile.TemporaryDirectory(prefix="merchant-wallet-anvil-")
-        command = [
-            str(find_anvil()),
-            "--host",
-            "127.0.0.1",
-            "--port",
-            str(port),
-            "--cache-path",
-            self._states.name,
-        ]
+        command += ["--cache-path", self._states.name]
         # One slot per block: the node's `finalized` block is two blocks below the head.
         command += [
             "--chain-id",

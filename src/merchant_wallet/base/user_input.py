@@ -26,10 +26,8 @@ def parse_digits(text: str, most: int = MAX_DIGITS) -> int | None:
 
 def parse_day(text: str) -> date:
     """A day as 2026-11-05. Raises ValueError. Pure."""
-    if not text.isascii():
-        raise ValueError(text)
     day = date.fromisoformat(text)
-    # ISO 8601 has other forms, too.
+    # ISO 8601 has other forms, and other scripts have digits.
     if day.isoformat() != text:
         raise ValueError(text)
     return day

@@ -156,7 +156,7 @@ class CheckpointFile:
 
 
 async def do_nothing() -> None:
-    """What catches up a book that is no copy."""
+    """The way to catch up with a book that is used itself: it is never behind."""
 
 
 async def check_checkpoints(

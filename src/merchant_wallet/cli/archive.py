@@ -5,8 +5,8 @@ audit log, before rows are removed. What goes wrong with one book does not stop 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -181,12 +181,9 @@ async def _for_each(
 
     With `changes` nobody else rewrites or copies the book meanwhile.
     """
+    go = partial(_try, session, outcome, act, changes)
     if merchant is not None:
-        merchant_id = (await session.find(merchant)).merchant_id
-        async with _alone(session, merchant_id, outcome, changes=changes) as is_alone:
-            if is_alone:
-                async with session.cell(merchant_id) as cell:
-                    await _try(outcome, act, cell, merchant_id)
+        await go((await session.find(merchant)).merchant_id)
         return
     import psycopg
 
@@ -196,10 +193,8 @@ async def _for_each(
         for place, cell in reached.cells:
             try:
                 for merchant_id in await list_open_books(cell):
-                    async with _alone(session, merchant_id, outcome, changes=changes) as is_alone:
-                        if is_alone:
-                            # A book that has moved meanwhile is closed here: the act says so.
-                            await _try(outcome, act, cell, merchant_id)
+                    # A book that has moved meanwhile is closed here: the act says so.
+                    await go(merchant_id, cell)
             except psycopg.OperationalError as error:
                 if cell is session.conn:
                     raise
@@ -210,42 +205,35 @@ async def _for_each(
             outcome.faults.append({"merchantId": None, "text": f"cell {name} is away: {cause}"})
 
 
-@asynccontextmanager
-async def _alone(
-    session: Session, merchant_id: int, outcome: Outcome, *, changes: bool
-) -> AsyncIterator[bool]:
-    """Have a book for this command alone. False if another job has it, which is a fault."""
-    from merchant_wallet.postgres.jobs import PATIENCE_S, JobInTheWay, Kind, hold_book
-
-    async with AsyncExitStack() as stack:
-        is_alone = True
-        if changes:
-            # A job that has one book often has many. It is waited for once.
-            patience_s = 0 if outcome.has_jobs_in_the_way else PATIENCE_S
-            job = hold_book(session.conn, Kind.ARCHIVE, merchant_id, find_actor(), patience_s=patience_s)
-            try:
-                await stack.enter_async_context(job)
-            except JobInTheWay as other:
-                outcome.has_jobs_in_the_way = True
-                outcome.faults.append({"merchantId": merchant_id, "text": str(other)})
-                is_alone = False
-        yield is_alone
-
-
 async def _try(
+    session: Session,
     outcome: Outcome,
     act: "Callable[[AsyncConnection, int], Awaitable[None]]",
-    cell: "AsyncConnection",
+    changes: bool,
     merchant_id: int,
+    cell: "AsyncConnection | None" = None,
 ) -> None:
+    """Call `act` for a book. Without `cell` it is looked for. What goes wrong is a fault."""
     from merchant_wallet.book.archive.checks import ArchiveWrong
     from merchant_wallet.book.archive.files import ArchiveUnreadable
     from merchant_wallet.book.archive.months import BookAway
     from merchant_wallet.book.archive.writing import OtherFile
     from merchant_wallet.book.verification.violations import ViolationFound
+    from merchant_wallet.postgres.jobs import PATIENCE_S, JobInTheWay, Kind, hold_book
 
+    # A job that has one book often has many. It is waited for once.
+    patience_s = 0 if outcome.has_jobs_in_the_way else PATIENCE_S
     try:
-        await act(cell, merchant_id)
+        async with AsyncExitStack() as stack:
+            if changes:
+                job = hold_book(session.conn, Kind.ARCHIVE, merchant_id, find_actor(), patience_s=patience_s)
+                await stack.enter_async_context(job)
+            if cell is None:
+                cell = await stack.enter_async_context(session.cell(merchant_id))
+            await act(cell, merchant_id)
+    except JobInTheWay as other:
+        outcome.has_jobs_in_the_way = True
+        outcome.faults.append({"merchantId": merchant_id, "text": str(other)})
     except (ArchiveWrong, ArchiveUnreadable, OtherFile, BookAway) as error:
         outcome.faults.append({"merchantId": merchant_id, "text": str(error)})
     except ViolationFound as found:

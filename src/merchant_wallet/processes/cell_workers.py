@@ -20,7 +20,7 @@ import structlog
 from psycopg import AsyncConnection
 from structlog.contextvars import bind_contextvars
 
-from merchant_wallet.audit.rollback.compared_cells import is_compared_since, read_home_clock_ms
+from merchant_wallet.audit.rollback.compared_cells import is_compared_since, read_clock_ms
 from merchant_wallet.base import db
 from merchant_wallet.base.cells import DEFAULT_CELL_ID, Cell
 from merchant_wallet.base.clock import now_ms
@@ -180,7 +180,7 @@ class CellWorkers:
         async def prepare() -> bool:
             # Without today's partition nothing can be written.
             await open_nonce_days(self._cell.table_url, now_ms() // DAY_MS)
-            began_ms.append(await read_home_clock_ms(await self._line.get()))
+            began_ms.append(await read_clock_ms(await self._line.get()))
             self._shared.ask_comparison()
             return True
 

@@ -23,7 +23,7 @@ from merchant_wallet.audit.checkpointing.signing import (
     write_audit_checkpoint,
 )
 from merchant_wallet.audit.rollback import evidence as rollback_evidence
-from merchant_wallet.audit.rollback.compared_cells import note_compared, read_home_clock_ms
+from merchant_wallet.audit.rollback.compared_cells import note_compared, read_clock_ms
 from merchant_wallet.audit.rollback.comparison import Comparison
 from merchant_wallet.audit.rollback.evidence import RollbackEvidence
 from merchant_wallet.audit.rollback.home_marks import find_home_evidence, raise_marks
@@ -60,7 +60,7 @@ class CheckpointTask:
 
     async def run_once(self, conn: AsyncConnection, at_ms: int) -> None:
         """Compare, store what is wrong, and sign what is right. Raises OSError, `psycopg.Error`."""
-        began_ms = await read_home_clock_ms(conn)
+        began_ms = await read_clock_ms(conn)
         cells = ReachedCells(conn, await self._reach_apart())
         self.found_count = len(await self._find_evidence(conn, cells, at_ms))
         if self.found_count:

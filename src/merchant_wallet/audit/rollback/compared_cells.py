@@ -21,9 +21,9 @@ QUERIES: Final = Queries(Path(__file__).with_name("compared_cells.sql"))
 Connection = AsyncConnection[Any]
 
 
-async def read_home_clock_ms(home: Connection) -> int:
-    """The time on home's clock."""
-    row = await (await home.execute(QUERIES["read_clock"].text)).fetchone()
+async def read_clock_ms(connection: Connection) -> int:
+    """The time on the clock of home's server, or of a cell's."""
+    row = await (await connection.execute(QUERIES["read_clock"].text)).fetchone()
     assert row is not None, "a query without a condition always has its row"
     return int(row[0])
 

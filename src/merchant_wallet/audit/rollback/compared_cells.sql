@@ -1,7 +1,7 @@
 -- Which apart cells were compared with their checkpoints. `compared_cells.py` runs these on home.
 
 -- name: read_clock
--- Home's time.
+-- The server's time.
 select (extract(epoch from clock_timestamp()) * 1000)::bigint;
 
 -- name: note_compared

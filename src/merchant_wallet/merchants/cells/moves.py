@@ -12,7 +12,7 @@ Each function that changes something is a transaction of its own, with its entry
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -94,12 +94,11 @@ class Auditor(NamedTuple):
 @asynccontextmanager
 async def hold(home: Connection, kind: jobs.Kind, scope: Scope, by: Auditor) -> AsyncIterator[None]:
     """Have what is moved for this job alone. Raises MoveRefused."""
-    async with AsyncExitStack() as stack:
-        try:
-            await stack.enter_async_context(jobs.hold(home, kind, scope, by.actor))
-        except JobInTheWay as other:
-            raise MoveRefused(str(other)) from None
-        yield
+    try:
+        async with jobs.hold(home, kind, scope, by.actor):
+            yield
+    except JobInTheWay as other:
+        raise MoveRefused(str(other)) from None
 
 
 @asynccontextmanager

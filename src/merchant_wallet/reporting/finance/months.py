@@ -16,13 +16,14 @@ Rules:
 import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
 import msgspec
 
+from merchant_wallet.audit.rollback.compared_cells import read_clock_ms
 from merchant_wallet.base.cells import Databases
 from merchant_wallet.base.db import Queries
 from merchant_wallet.book.chart import LAST_FIXED_ID
@@ -160,12 +161,11 @@ async def find_due(home: Connection, now_ms: int) -> Period | None:
 @asynccontextmanager
 async def hold_books(home: Connection, actor: str) -> AsyncIterator[None]:
     """Have all books for this: nobody else prepares or closes a month, and no book moves. Raises NotReady."""
-    async with AsyncExitStack() as stack:
-        try:
-            await stack.enter_async_context(jobs.hold(home, jobs.Kind.MONTH, jobs.EVERYTHING, actor))
-        except jobs.JobInTheWay as other:
-            raise NotReady(str(other)) from None
-        yield
+    try:
+        async with jobs.hold(home, jobs.Kind.MONTH, jobs.EVERYTHING, actor):
+            yield
+    except jobs.JobInTheWay as other:
+        raise NotReady(str(other)) from None
 
 
 async def prepare(databases: Databases, month: Period, now_ms: int, *, actor: str = WORKER) -> MonthReport:
@@ -210,8 +210,7 @@ async def close_clocks(databases: Databases, month: Period) -> None:
     The connections are in no transaction, so no book waits for another.
     """
     for cell in databases.cells:
-        [clock] = await fetch(cell, movements.QUERIES["read_clock"].text, {})
-        if clock["now_ms"] < month.until_ms:
+        if await read_clock_ms(cell) < month.until_ms:
             raise NotReady(f"{month.name} has not ended by the clock of a database server: set it right.")
         after = 0
         while merchant_ids := await list_books(cell, after):

@@ -55,10 +55,9 @@ update month_report
 returning month;
 
 -- name: list_closings
--- The reports of some books in a month that two people have accepted.
-select b.merchant_id, b.figures
-  from month_book b join month_report r on r.month = b.month
- where b.month = %(month)s::text and b.merchant_id = any (%(merchant_ids)s::bigint[]) and r.accepted_ms is not null;
+-- The reports of some books in a month.
+select merchant_id, figures from month_book
+ where month = %(month)s::text and merchant_id = any (%(merchant_ids)s::bigint[]);
 
 -- name: find_earlier_open
 -- A month before one that nobody has accepted.

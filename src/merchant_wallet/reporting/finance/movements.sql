@@ -46,10 +46,6 @@ select b.merchant_id, m.name, d.currency, sum(d.in_units) as units, sum(d.postin
 -- The next open books of the cell.
 select merchant_id from book where merchant_id > %(after)s::bigint and is_open order by merchant_id limit %(page)s::int;
 
--- name: read_clock
--- The server's clock.
-select (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms;
-
 -- name: close_clocks
 -- From now on no entry of these books is dated before a moment. A group that was judged before is judged again.
 update book set closed_ms = %(until_ms)s::bigint, version = %(version)s::uuid
