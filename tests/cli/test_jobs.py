@@ -11,6 +11,7 @@ from tests.held_jobs import begin_job
 from tests.waits import wait_until
 
 from merchant_wallet.base.db import connect_sync
+from merchant_wallet.postgres import jobs
 from merchant_wallet.postgres.jobs import EVERYTHING, scope_of_book
 
 COMMANDS: tuple[tuple[object, ...], ...] = (
@@ -26,8 +27,11 @@ OF_THE_ARCHIVE: tuple[tuple[object, ...], ...] = (
 
 
 @pytest.fixture
-def held(wallet: Wallet, named: dict[str, int]) -> Iterator[psycopg.Connection]:
-    """A session that runs a job over everything."""
+def held(
+    wallet: Wallet, named: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[psycopg.Connection]:
+    """A session that runs a job over everything. Commands of this process see that at once."""
+    monkeypatch.setattr(jobs, "PATIENCE_S", 0)
     wallet.run("cell", "add", "east")
     open_other(wallet)
     with connect_sync(wallet.url) as session:
@@ -57,7 +61,10 @@ def test_each_long_command_names_the_job_in_its_way(wallet: Wallet, held: psycop
     assert finding["text"].startswith("archive (all books), begun by cli:ann")
 
 
-def test_the_archive_goes_on_with_other_books(wallet: Wallet, named: dict[str, int]) -> None:
+def test_the_archive_goes_on_with_other_books(
+    wallet: Wallet, named: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "PATIENCE_S", 0)
     other = open_other(wallet)
     with connect_sync(wallet.url) as session:
         begin_job(session, scope_of_book(other, 0))

@@ -219,10 +219,10 @@ async def _try(
     from merchant_wallet.book.archive.months import BookAway
     from merchant_wallet.book.archive.writing import OtherFile
     from merchant_wallet.book.verification.violations import ViolationFound
-    from merchant_wallet.postgres.jobs import PATIENCE_S, JobInTheWay, Kind, hold_book
+    from merchant_wallet.postgres.jobs import JobInTheWay, Kind, hold_book
 
     # A job that has one book often has many. It is waited for once.
-    patience_s = 0 if outcome.has_jobs_in_the_way else PATIENCE_S
+    patience_s = 0 if outcome.has_jobs_in_the_way else None
     try:
         async with AsyncExitStack() as stack:
             if changes:

@@ -100,13 +100,13 @@ def scope_of_book(merchant_id: int, *cell_ids: int) -> Scope:
 
 @asynccontextmanager
 async def hold(
-    home: Connection, kind: Kind, scope: Scope, actor: str, *, patience_s: float = PATIENCE_S
+    home: Connection, kind: Kind, scope: Scope, actor: str, *, patience_s: float | None = None
 ) -> AsyncIterator[None]:
     """Have the scope for this job alone, as long as the context and the connection live.
 
-    Raises JobInTheWay if another job has a part of it after `patience_s`.
+    Raises JobInTheWay if another job has a part of it after `patience_s`, by default PATIENCE_S.
     """
-    ends_s = time.monotonic() + patience_s
+    ends_s = time.monotonic() + (PATIENCE_S if patience_s is None else patience_s)
     while (job_id := await _begin(home, kind, scope, actor)) is None:
         if time.monotonic() > ends_s:
             raise JobInTheWay(next(iter(await list_in_the_way(home, scope)), None))
@@ -125,7 +125,7 @@ async def hold(
 
 @asynccontextmanager
 async def hold_book(
-    home: Connection, kind: Kind, merchant_id: int, actor: str, *, patience_s: float = PATIENCE_S
+    home: Connection, kind: Kind, merchant_id: int, actor: str, *, patience_s: float | None = None
 ) -> AsyncIterator[int]:
     """Have the book of a merchant for this job alone. Returns the id of its cell, where it stays meanwhile.
 
