@@ -23,6 +23,7 @@ from merchant_wallet.deposits.sandbox_deposits import add_deposit
 from merchant_wallet.processes import worker
 from merchant_wallet.processes.base import make_base
 from merchant_wallet.processes.maintenance import Maintenance
+from merchant_wallet.reporting import rollup
 
 CREATE = "createMerchantWithdrawOrder"
 PAID, APPROVED = "2", "0"
@@ -51,8 +52,9 @@ def wait_until_paid(shop: Shop, made: Answer) -> None:
 def test_orders_callbacks_and_figures_of_an_apart_cell_are_worked_on(
     layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Checkpoints come once a minute otherwise.
+    # Checkpoints come once a minute otherwise, figures every five seconds.
     monkeypatch.setattr(Maintenance.run, "__kwdefaults__", {"interval_s": 0.2})
+    monkeypatch.setattr(rollup, "INTERVAL_S", 0.2)
     with running(layout.url, tmp_path, working=True) as platform, open_endpoint() as endpoint:
         near, away = (open_shop(platform, layout, away=away) for away in (False, True))
         orders = {shop.merchant_id: order(shop, notifyUrl=endpoint.url) for shop in (near, away)}
@@ -67,7 +69,7 @@ def test_orders_callbacks_and_figures_of_an_apart_cell_are_worked_on(
         wait_until(checkpoint.exists, "its book has a checkpoint")
 
 
-@pytest.mark.parametrize("confirm_ms", [pytest.param(0, marks=pytest.mark.extended), 1_500])
+@pytest.mark.parametrize("confirm_ms", [pytest.param(0, marks=pytest.mark.extended), 500])
 def test_a_deposit_of_an_apart_cell_is_shown_and_credited(
     layout: Layout, tmp_path: Path, confirm_ms: int
 ) -> None:

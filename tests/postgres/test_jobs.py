@@ -123,7 +123,8 @@ def test_what_a_job_has_done_counts_though_its_row_could_not_be_deleted(database
     run(scenario, database_url)
 
 
-def test_what_waits_ends_when_it_is_asked_to_stop(database_url: str) -> None:
+def test_what_waits_ends_when_it_is_asked_to_stop(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "PATIENCE_S", 0.05)
     said: list[str] = []
     waiting = jobs.Waiting(said.append, lambda: bool(said))
 
@@ -140,7 +141,10 @@ def test_what_waits_ends_when_it_is_asked_to_stop(database_url: str) -> None:
     assert len(said) == 1
 
 
-def test_what_waits_begins_when_the_other_one_ends_and_says_for_what(database_url: str) -> None:
+def test_what_waits_begins_when_the_other_one_ends_and_says_for_what(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "PATIENCE_S", 0.05)
     said: list[str] = []
 
     def wait() -> None:
