@@ -203,7 +203,7 @@ def test_an_address_that_never_rests_is_left_for_another_time(evm: EvmScene) -> 
         async with evm.chain() as chain:
             block = await chain.final()
             restive = CustodyReader(GrowingChain(chain), keeps_past=False)  # type: ignore[arg-type] # It hands all else on.
-            with pytest.raises(BalanceMoved):
+            with pytest.raises(BalanceMoved, match=format_address("ERC20", STRANGER)):
                 await read_balances(restive, {STRANGER}, block)
 
     asyncio.run(run())

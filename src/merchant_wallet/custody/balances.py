@@ -16,6 +16,7 @@ from typing import Final, Protocol
 import msgspec
 import structlog
 
+from merchant_wallet.base.addresses import format_address
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainReader, TokenTransfer
 from merchant_wallet.chains.transport import NodeRefused, ask_together
 from merchant_wallet.custody.comparison import compute_balance_before
@@ -131,11 +132,11 @@ async def read_balances(
         later = await reader.transfers(block.number + 1, newest.number)
         moved = {end for transfer in later for end in (transfer.sender, transfer.recipient)}
         for address in moved & balances.keys():
-            balances[address] = await _read_still(reader, address, block)
+            balances[address] = await _read_still(reader, later[0].chain, address, block)
     return balances
 
 
-async def _read_still(reader: ChainReader, address: bytes, block: Block) -> int:
+async def _read_still(reader: ChainReader, chain: str, address: bytes, block: Block) -> int:
     """A balance at a block, read while no other block became final."""
     for _ in range(TRIES):
         before = await reader.final()
@@ -143,4 +144,5 @@ async def _read_still(reader: ChainReader, address: bytes, block: Block) -> int:
         if (await reader.final()).number == before.number:
             later = await reader.transfers(block.number + 1, before.number) if before != block else []
             return compute_balance_before(units, address, later)
-    raise BalanceMoved(f"the balance of {address.hex()} could not be read between two final blocks")
+    shown = format_address(chain, address)
+    raise BalanceMoved(f"the balance of {shown} could not be read between two final blocks")

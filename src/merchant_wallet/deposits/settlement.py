@@ -13,6 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.currencies import USDT
+from merchant_wallet.base.money import format_units
 from merchant_wallet.chains.protocol import TokenTransfer
 from merchant_wallet.deposits.deposit_states import OPEN, SETTLED, STEPS, Event, State, step
 
@@ -148,7 +151,8 @@ def _place(each: Owned, at: Known | None, *, is_elsewhere: bool, minimum_units: 
             return Write(each, step(at.status, Event.MINED_AGAIN), text)
         if at.brought_the_same(each):
             return Move(at, transfer)
-    shown = f"{transfer.amount_units} units to {transfer.recipient.hex()}"
+    to = format_address(transfer.chain, transfer.recipient)
+    shown = f"{format_units(transfer.amount_units)} {USDT} to {to}"
     return Note(at, f"block {transfer.block_number} has {shown} at this position, which no book contains")
 
 

@@ -161,7 +161,8 @@ class ColdWorker:
     async def _advance(self, side: HotSide, one: ColdTransfer) -> None:
         connection = await self._worker_connection.get()
         if one.leaves_hot and one.hot != side.chain.wallet:
-            raise Blocked(Obstacle("wallet", f"there is no key here of its hot wallet, {one.hot.hex()}"))
+            hot = format_address(one.chain, one.hot)
+            raise Blocked(Obstacle("wallet", f"there is no key here of its hot wallet, {hot}"))
         signed = [transfer for transfer, _ in await store.read_signed(connection, one)]
         is_unsent = not (signed and one.leaves_hot)
         if one.drop_asked_by is not None and is_unsent:
