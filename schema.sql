@@ -1685,19 +1685,24 @@ CREATE TABLE public.sweep (
     obstacle text,
     cause text,
     ended_ms bigint,
+    stalled_ms bigint,
+    budget bigint,
+    continues bigint,
     CONSTRAINT sweep_account_no_check CHECK ((account_no >= 0)),
     CONSTRAINT sweep_actor_check CHECK ((actor <> ''::text)),
     CONSTRAINT sweep_address_check CHECK ((length(address) = 20)),
     CONSTRAINT sweep_address_index_check CHECK ((address_index >= 0)),
     CONSTRAINT sweep_amount_check CHECK ((amount > 0)),
     CONSTRAINT sweep_branch_check CHECK ((branch = ANY (ARRAY[0, 1]))),
-    CONSTRAINT sweep_cause CHECK (((cause IS NULL) = (step <> ALL (ARRAY['failed'::text, 'dropped'::text])))),
+    CONSTRAINT sweep_budget CHECK (((top_up_fee_limit + token_fee_limit) <= budget)),
+    CONSTRAINT sweep_cause CHECK (((cause IS NULL) = (step <> ALL (ARRAY['continued'::text, 'failed'::text, 'dropped'::text])))),
     CONSTRAINT sweep_cause_check CHECK ((cause <> ''::text)),
     CONSTRAINT sweep_coin_price_check CHECK ((coin_price > 0)),
+    CONSTRAINT sweep_continued CHECK (((step <> 'continued'::text) OR ((token_tx_hash IS NULL) AND (token_fee IS NULL)))),
     CONSTRAINT sweep_done CHECK (((step <> 'done'::text) OR ((token_tx_hash IS NOT NULL) AND ((top_up = 0) OR (top_up_tx_hash IS NOT NULL))))),
     CONSTRAINT sweep_ended CHECK (((ended_ms IS NULL) = (step = ANY (ARRAY['top_up'::text, 'token'::text])))),
     CONSTRAINT sweep_obstacle_check CHECK ((obstacle <> ''::text)),
-    CONSTRAINT sweep_step_check CHECK ((step = ANY (ARRAY['top_up'::text, 'token'::text, 'done'::text, 'failed'::text, 'dropped'::text]))),
+    CONSTRAINT sweep_step_check CHECK ((step = ANY (ARRAY['top_up'::text, 'token'::text, 'done'::text, 'continued'::text, 'failed'::text, 'dropped'::text]))),
     CONSTRAINT sweep_token_fee_check CHECK ((token_fee >= 0)),
     CONSTRAINT sweep_token_fee_limit_check CHECK ((token_fee_limit > 0)),
     CONSTRAINT sweep_token_nonce_check CHECK ((token_nonce >= 0)),
@@ -2473,6 +2478,8 @@ CREATE INDEX sub_user_by_part ON public.sub_user USING gin (public.search_grams(
 
 CREATE INDEX sweep_address ON public.sweep USING btree (chain, address, sweep_id);
 
+CREATE UNIQUE INDEX sweep_continued_once ON public.sweep USING btree (chain, continues) WHERE (continues IS NOT NULL);
+
 CREATE INDEX sweep_ended ON public.sweep USING btree (ended_ms) WHERE (ended_ms IS NOT NULL);
 
 CREATE UNIQUE INDEX sweep_newest ON public.sweep USING btree (sweep_id);
@@ -2654,6 +2661,9 @@ ALTER TABLE ONLY public.sub_user
 
 ALTER TABLE ONLY public.sweep
     ADD CONSTRAINT sweep_chain_wallet_top_up_nonce_fkey FOREIGN KEY (chain, wallet, top_up_nonce) REFERENCES public.wallet_nonce(chain, wallet, nonce);
+
+ALTER TABLE ONLY public.sweep
+    ADD CONSTRAINT sweep_continues FOREIGN KEY (chain, continues) REFERENCES public.sweep(chain, sweep_id);
 
 ALTER TABLE ONLY public.sweep
     ADD CONSTRAINT sweep_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES public.merchant(merchant_id);

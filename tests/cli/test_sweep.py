@@ -108,6 +108,8 @@ def test_a_deposit_is_planned_swept_and_shown(
         assert address in wallet.run("sweep", "plan").stdout
         begun = wallet.ask("sweep", "run", "--once")["sweeps"]
         assert [(sweep["step"], sweep["amount"]) for sweep in begun] == [("fuel", "70")]
+        refused = wallet.refuse("sweep", "end", str(begun[0]["sweepId"]), "--reason", "too slow")
+        assert "is signed and may still count" in refused
         monkeypatch.setattr(sweep_commands, "INTERVAL_S", 0.1)
         with mining(node):
             [sweep] = wallet.ask("sweep", "run")["sweeps"]
@@ -128,6 +130,28 @@ def test_a_deposit_is_planned_swept_and_shown(
             ("sweep.run", {"sweepIds": [sweep["sweepId"]], "again": False}),
         ]
         assert parse_signed(bytes(raw))[0].nonce == 0
+
+
+def test_an_operator_ends_a_sweep_that_cannot_go_on_and_the_log_says_why(wallet: Wallet) -> None:
+    wallet.open_merchant("Shop")
+    wallet.tamper(
+        "insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount,"
+        " coin_price, top_up, top_up_fee_limit, token_fee_limit, actor, opened_ms, step)"
+        " select 'TRC20', %(address)s, min(merchant_id), 0, 0, 0, %(hot)s, 70000000, 1, 0, 0, 1, 'tests', 1,"
+        " 'token' from merchant",
+        address=b"D" * 20,
+        hot=b"H" * 20,
+    )
+    [sweep] = wallet.ask("sweep", "list", "--open")["sweeps"]
+    number, why = str(sweep["sweepId"]), "the issuer has blocked it"
+    [ended] = wallet.ask("sweep", "end", number, "--reason", why)["sweeps"]
+    assert (ended["step"], ended["why"]) == ("failed", f"an operator ended it: {why}")
+    assert wallet.ask("sweep", "list", "--open") == {"sweeps": []}
+    facts = {"chain": "TRC20", "address": sweep["address"], "reason": why}
+    logged = "select subject, after from audit_entry where action = 'sweep.end'"
+    assert wallet.read(logged) == [(f"sweep {number}", facts)]
+    assert "has ended before" in wallet.refuse("sweep", "end", number, "--reason", why)
+    assert "there is no sweep 999" in wallet.refuse("sweep", "end", "999", "--reason", why)
 
 
 def test_without_a_price_or_on_another_chain_than_the_settings_say_nothing_is_swept(

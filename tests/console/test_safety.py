@@ -17,6 +17,7 @@ from tests.roles import as_worker
 
 from merchant_wallet.approvals.acts.worker import ActWorker
 from merchant_wallet.base import db
+from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.config import load_settings
 from merchant_wallet.processes.act_performers import make_performers
 from merchant_wallet.processes.base import make_base
@@ -149,6 +150,33 @@ def test_a_sweep_in_the_sandbox_fails_with_a_sentence(till: Till, people: People
     told = read_text(people.again(ann).page(url))
     assert "Failed" in told
     assert "There is nothing to sweep: the sandbox's chains hold no real deposits." in told
+
+
+def test_a_sweep_that_cannot_go_on_is_shown_and_ended_with_a_reason(till: Till, people: People) -> None:
+    ann, platform = people.signed_in("operator"), till.platform
+    [(sweep_id,)] = platform.rows(
+        "insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount,"
+        " coin_price, top_up, top_up_fee_limit, token_fee_limit, actor, opened_ms, step, obstacle)"
+        " select 'TRC20', %s, min(merchant_id), 0, 0, 0, %s, 70000000, 1, 0, 0, 1, 'tests', 1, 'token',"
+        " 'dear' from merchant returning sweep_id",
+        *(b"D" * 20, b"H" * 20),
+    )
+    page = ann.page(SAFETY)
+    assert format_address("TRC20", b"D" * 20) in page
+    assert "Open sweeps" in read_text(page)
+    assert "dear" in read_text(page)
+    untold = ann.follow(ann.post(f"{SAFETY}/sweeps/{sweep_id}/end", {"reason": ""}))
+    assert "reason" in read_text(untold.text)
+    assert ann.post(f"{SAFETY}/sweeps/{sweep_id + 1}/end", {"reason": WHY}).status_code == 404
+    url = ask(people.again(ann), f"sweeps/{sweep_id}/end", reason=WHY)
+    work(platform)
+    assert "The sweep is ended." in read_text(people.again(ann).page(url))
+    [(step, cause)] = platform.rows("select step, cause from sweep where sweep_id = %s", sweep_id)
+    assert (step, cause) == ("failed", f"an operator ended it: {WHY}")
+    assert audit(platform, f"sweep {sweep_id}") == [
+        (f"operator:{ann.name}", "sweep.end.asked"),
+        ("worker", "sweep.end"),
+    ]
 
 
 def test_an_act_that_no_worker_has_begun_is_cancelled(till: Till, people: People) -> None:

@@ -3,6 +3,8 @@
 import pytest
 from tests.reconciliation.conftest import (
     COIN,
+    HOT,
+    SHOP,
     STRANGER,
     InReconciliation,
     Ledger,
@@ -59,6 +61,33 @@ def test_a_second_deposit_that_no_node_shows_is_named_by_its_address(
         found = await scene.compare()
         assert (found["sound"], found["unexplained"]) == (False, "3")
         assert [(each["holds"], each["should"]) for each in found["addresses"]] == [("28", "25")]
+
+    in_reconciliation(scenario)
+
+
+def test_an_open_sweep_hides_no_theft_from_its_address(in_reconciliation: InReconciliation) -> None:
+    async def scenario(scene: ReconciliationScene) -> None:
+        for name in ("ulla", "otto"):
+            scene.chain.put((STRANGER, address(name), 25 * COIN))
+        await scene.watch()
+        await scene.compare()
+        for name in ("ulla", "otto"):
+            await scene.deposits.rows(
+                "insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet,"
+                " amount, coin_price, top_up, top_up_fee_limit, token_fee_limit, actor, opened_ms, step)"
+                " values ('ERC20', %s, %s, 0, 0, 0, %s, %s, 1, 1, 1, 1, 'tests', 1, 'token')",
+                *(address(name), SHOP, HOT, 25 * COIN),
+            )
+        # Otto's sweep has moved everything. Ulla's moves nothing any more.
+        scene.chain.put((address("otto"), HOT, 25 * COIN))
+        await scene.compare()
+        scene.chain.put((address("ulla"), STRANGER, 10 * COIN))
+        hide(scene.chain)
+        found = await scene.compare()
+        assert found["unexplained"] == "-10"
+        assert found["addresses"] == [
+            {"address": format_address("ERC20", address("ulla")), "holds": "15", "should": "25"}
+        ]
 
     in_reconciliation(scenario)
 

@@ -73,6 +73,9 @@ class KillableSweeper:
     async def balance(self, address: bytes, block: Block | None = None) -> int:
         return await self.sweeper.balance(address, block)
 
+    async def coin_balance(self, address: bytes) -> int:
+        return await self.sweeper.coin_balance(address)
+
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         return await self.sweeper.quote(address, amount_units)
 

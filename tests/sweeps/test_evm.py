@@ -194,7 +194,9 @@ def test_when_fees_rise_above_the_share_the_sweep_waits_and_nothing_is_burnt(
         evm.node.mine()
         await worker.follow()
         [sweep] = await scene.shown()
-        assert "gas costs" in (sweep.obstacle or "")
+        assert "a unit of gas costs 437600000000 wei (437500000000 and a tip of 100000000), and the" in str(
+            sweep.obstacle
+        )
         assert await scene.rows("select count(*) from sweep_signed where kind = 'token'") == [(0,)]
         # The sweep is judged again once fees have fallen.
         evm.node.set_base_fee(GWEI // 10)

@@ -9,6 +9,7 @@ from merchant_wallet.base.money import RATE_SCALE
 from merchant_wallet.chains.signer import Source
 from merchant_wallet.chains.sweeps import Quote
 from merchant_wallet.custody.sweeps.plan import (
+    PlannedSweep,
     SweepCandidate,
     SweepPolicy,
     budget_coin,
@@ -64,12 +65,15 @@ def test_an_address_is_worth_sweeping_when_it_costs_no_more_than_the_share(
 
 def test_what_the_share_leaves_is_room_to_outbid_and_no_more() -> None:
     # One percent of 360 USDT is 3.60 USDT, or 1,200,000 gwei. The token transfer takes 100,000 of them.
-    assert judge(candidate(360 * USDT), POLICY).top_up_fee_limit == 1_100_000 * GWEI
-    assert judge(candidate(36 * USDT), POLICY).top_up_fee_limit == 20_000 * GWEI
+    def find_room(planned: PlannedSweep) -> int | None:
+        return None if planned.terms is None else planned.terms.top_up_fee_limit
+
+    assert find_room(judge(candidate(360 * USDT), POLICY)) == 1_100_000 * GWEI
+    assert find_room(judge(candidate(36 * USDT), POLICY)) == 20_000 * GWEI
     # The chain's own fee cap applies too.
-    assert judge(candidate(100_000 * USDT), POLICY).top_up_fee_limit == POLICY.fee_cap
+    assert find_room(judge(candidate(100_000 * USDT), POLICY)) == POLICY.fee_cap
     held = msgspec.structs.replace(FEES, held=ETH)
-    assert judge(candidate(360 * USDT, quote=held), POLICY).top_up_fee_limit == 0
+    assert find_room(judge(candidate(360 * USDT, quote=held), POLICY)) == 0
 
 
 def test_without_a_price_nothing_is_worth_it_and_the_cost_is_told_in_coin_alone() -> None:
@@ -147,13 +151,16 @@ def test_whatever_there_is_a_plan_keeps_its_rules(
         assert price is not None
         assert quote is not None
         # The most that can be burnt, replacements included, is worth no more than the share.
-        most = (one.top_up_fee_limit if one.top_up else 0) + quote.token_fee
+        assert one.terms is not None
+        room = one.terms.top_up_fee_limit
+        most = (room if one.top_up else 0) + quote.token_fee
         assert (
             compute_worth_units(most, price, laid_down.coin_scale) * RATE_SCALE <= units * laid_down.share_e8
         )
         assert one.cost <= most
         assert one.top_up + quote.held >= quote.token_fee
-        assert one.top_up_fee <= one.top_up_fee_limit <= laid_down.fee_cap
+        assert one.top_up_fee <= room <= laid_down.fee_cap
+        assert most <= one.terms.budget
     worth = [one.benefit_units for one in plan if one.verdict in ("sweep", "later")]
     assert worth == sorted(worth, reverse=True)
 

@@ -79,6 +79,9 @@ class Sweeper(Protocol):
     async def balance(self, address: bytes, block: Block | None = None) -> int:
         """Units of the token at an address (see `protocol.ChainReader.balance`)."""
 
+    async def coin_balance(self, address: bytes) -> int:
+        """The chain's own coin at an address, in wei or sun."""
+
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         """What emptying the address would cost. Raises Blocked if it is impossible now."""
 
@@ -121,6 +124,9 @@ class SweptChain(Protocol):
     async def balance(self, address: bytes, block: Block | None = None) -> int:
         """Units of the token at an address."""
 
+    async def coin_balance(self, address: bytes) -> int:
+        """The chain's own coin at an address."""
+
     async def broadcast(self, raw: bytes) -> None:
         """Hand the bytes to the chain."""
 
@@ -152,6 +158,10 @@ class ChainSweeper:
     async def balance(self, address: bytes, block: Block | None = None) -> int:
         """See `Sweeper`."""
         return await self._swept.balance(address, block)
+
+    async def coin_balance(self, address: bytes) -> int:
+        """See `Sweeper`."""
+        return await self._swept.coin_balance(address)
 
     async def broadcast(self, raw: bytes) -> None:
         """See `Sweeper`."""

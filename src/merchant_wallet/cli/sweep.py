@@ -9,7 +9,7 @@ import typer
 
 from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import REFUSED, Failure
-from merchant_wallet.cli.options import OR_CHAINS, Chain, DataOption, JsonOption
+from merchant_wallet.cli.options import OR_CHAINS, AuditReasonOption, Chain, DataOption, JsonOption
 from merchant_wallet.cli.session import Session, find_actor, run
 
 if TYPE_CHECKING:
@@ -85,15 +85,12 @@ def plan(
     """
 
     async def act(session: Session) -> dict[str, Any]:
-        from merchant_wallet.chains.sweeps import NoSigner
-        from merchant_wallet.custody.sweeps import store
-        from merchant_wallet.processes.nodes import open_sweepers
+        from merchant_wallet.processes.sweeps import open_reading_sweepers
 
         if session.settings.sandbox:
             return {"addresses": [], "note": NOTHING_IN_SANDBOX}
-        wallets = {name: await store.read_wallet(session.conn, name) for name in _chosen(session, chain)}
-        known = {name: wallet for name, wallet in wallets.items() if wallet is not None}
-        sweepers = open_sweepers(session.settings, known, NoSigner())
+        chosen = _chosen(session, chain)
+        sweepers = await open_reading_sweepers(session.settings, session.conn, chosen)
         if not sweepers:
             raise Failure("No hot wallet is known yet: workers make theirs known when they begin to pay.")
         addresses = []
@@ -170,6 +167,50 @@ def list_all(
     terminal.print_list(run(data, act), "sweeps", SWEEP_COLUMNS, as_json)
 
 
+@app.command()
+def end(
+    sweep_id: Annotated[int, typer.Argument(metavar="SWEEP", help="Its sweepId.")],
+    reason: AuditReasonOption,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """End a sweep that can't go on. What is at its address stays there, for a later `sweep run --again`.
+
+    A sweep whose transaction is signed and may still count is not ended. Workers end most sweeps that can't
+    go on themselves, after ten minutes.
+
+    \b
+    Example:
+      merchant-wallet sweep end 17 --reason "the token's issuer has blocked the address"
+    """
+
+    async def act(session: Session) -> dict[str, Any]:
+        return {"sweeps": [_describe_sweep(await _end(session, sweep_id, reason))]}
+
+    terminal.print_list(run(data, act), "sweeps", SWEEP_COLUMNS, as_json)
+
+
+async def _end(session: Session, sweep_id: int, reason: str) -> "SweepShown":
+    from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.custody.sweeps import store
+    from merchant_wallet.custody.sweeps.manual_end import NotEnded, describe_audit, end_sweep
+    from merchant_wallet.processes.sweeps import open_reading_sweepers
+
+    sweepers = await open_reading_sweepers(session.settings, session.conn)
+    try:
+        async with session.conn.transaction():
+            ended = await end_sweep(session.conn, sweepers, sweep_id, reason, now_ms())
+            subject, told = describe_audit(ended, reason)
+            await session.record("sweep.end", subject, after=told)
+    except NotEnded as error:
+        raise Failure(f"Sweep {sweep_id} was not ended: {error}.") from None
+    finally:
+        for sweeper in sweepers.values():
+            await sweeper.close()
+    [shown] = await store.list_sweeps(session.conn, sweep_id=sweep_id)
+    return shown
+
+
 async def _sweep(session: Session, chain: str | None, *, again: bool, once: bool) -> dict[str, Any]:
     from merchant_wallet.audit.rollback.evidence import list_evidence
     from merchant_wallet.base import db
@@ -191,17 +232,16 @@ async def _sweep(session: Session, chain: str | None, *, again: bool, once: bool
         if not sweepers:
             raise Failure("No chain is set up here that could be swept.")
         await _insist_on_sound(sweepers)
-        watched = set()
+        watched: set[int] = set()
         for name, sweeper in sweepers.items():
-            watched |= {(name, sweep.sweep_id) for sweep in await store.list_open(session.conn, name)}
-            opened = await _open(session, worker, name, sweeper, again)
-            watched |= {(name, sweep_id) for sweep_id in opened}
+            watched |= {sweep.sweep_id for sweep in await store.list_open(session.conn, name)}
+            watched |= set(await _open(session, worker, name, sweeper, again))
         if await _follow(session, worker, watched, once=once):
             terminal.note(GOES_ON)
         shown = await store.list_sweeps(session.conn, limit=MAX_SHOWN)
     finally:
         await worker.close()
-    return {"sweeps": [_describe_sweep(one) for one in shown if (one.chain, one.sweep_id) in watched]}
+    return {"sweeps": [_describe_sweep(one) for one in shown if one.sweep_id in watched]}
 
 
 async def _insist_on_sound(sweepers: Mapping[str, "Sweeper"]) -> None:
@@ -232,10 +272,11 @@ async def _open(
     return opened
 
 
-async def _follow(
-    session: Session, worker: "SweepWorker", watched: set[tuple[str, int]], *, once: bool
-) -> int:
-    """Continue until none of the watched sweeps is open. Returns how many still are."""
+async def _follow(session: Session, worker: "SweepWorker", watched: set[int], *, once: bool) -> int:
+    """Continue until none of the watched sweeps is open. Returns how many still are.
+
+    What continues one of them is watched too.
+    """
     from merchant_wallet.custody.sweeps import store
     from merchant_wallet.custody.sweeps.worker import SweepsFailed
 
@@ -246,8 +287,9 @@ async def _follow(
                 await worker.follow(with_unsigned=True)
             except SweepsFailed as left:
                 terminal.note(f"{left}; they are tried again.")
-            shown = await store.list_sweeps(session.conn, only_open=True, limit=MAX_SHOWN)
-            under_way = sum((one.chain, one.sweep_id) in watched for one in shown)
+            shown = await store.list_sweeps(session.conn, limit=MAX_SHOWN)
+            watched |= store.find_continued(watched, shown)
+            under_way = sum(one.ended_ms is None and one.sweep_id in watched for one in shown)
             if once or not under_way:
                 return under_way
             progress.show(f"{len(watched) - under_way} of {len(watched)} swept")
@@ -330,7 +372,9 @@ def _describe_sweep(sweep: "SweepShown") -> dict[str, Any]:
         "fuelTxHash": sweep.top_up_tx_hash,
         "tokenFee": None if sweep.token_fee is None else coin(sweep.token_fee),
         "tokenTxHash": sweep.token_tx_hash,
+        "continues": sweep.continues,
         "why": sweep.cause or sweep.obstacle,
+        "waitsSinceMs": sweep.stalled_ms,
         "actor": sweep.actor,
         "openedMs": sweep.opened_ms,
         "endedMs": sweep.ended_ms,

@@ -85,6 +85,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "deposits.simulate": N_("simulated a deposit"),
     "sweep.plan": N_("made a plan of sweeps"),
     "sweep.run": N_("ran a sweep"),
+    "sweep.end": N_("ended a sweep"),
     "reconcile.run": N_("had books and chains compared"),
     "treasury.record": N_("recorded the platform's own money"),
     "rollback.accept": N_("accepted a restored database"),

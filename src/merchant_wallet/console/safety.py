@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from merchant_wallet.approvals.acts import asked, causes, kinds
 from merchant_wallet.approvals.acts.asked import AskedAct
+from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.console.form_state import EMPTY_FORM, FormState
 from merchant_wallet.console.freeing import SAFETY
@@ -36,6 +37,7 @@ KINDS: Final = {
     kinds.RESCAN: N_("Read blocks again"),
     kinds.PLAN_SWEEPS: N_("Plan of sweeps"),
     kinds.RUN_SWEEPS: N_("Sweep to the hot wallet"),
+    kinds.END_SWEEP: N_("End a sweep"),
     kinds.RELEASE_DEPOSIT: N_("Credit a held deposit"),
     kinds.DROP_DEPOSIT: N_("Drop a held deposit"),
 }
@@ -122,6 +124,7 @@ async def show(request: ConsoleRequest, conn: Connection, form_state: FormState 
         form_state=form_state,
         max_reason=MAX_REASON,
         terminal=TERMINAL,
+        address=format_address,
         record_chains=[(code, code) for code in request.context.settings.shown_chains],
         **describe_acts(),
     )

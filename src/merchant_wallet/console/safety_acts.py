@@ -26,6 +26,7 @@ from merchant_wallet.console.proposal_forms import Unproposed
 from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Page, record_change
 from merchant_wallet.console.safety import ACTS, is_any_alive, show
 from merchant_wallet.custody import two_person_changes as treasury_changes
+from merchant_wallet.custody.sweeps.store import list_sweeps
 from merchant_wallet.deposits.rescan import MAX_BLOCKS
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.act_rights import ACT_RIGHTS
@@ -116,7 +117,7 @@ async def reconcile(request: ConsoleRequest, conn: Connection) -> Response:
     """Ask for a comparison of the books with one chain, or with all."""
     chain = _read_chain(request, or_all=True)
     arguments = {"chain": chain, "everyAddress": request.form.text("every_address") == "1"}
-    return await _ask(request, conn, kinds.RECONCILE, chain, arguments)
+    return await _ask(request, conn, kinds.RECONCILE, kinds.format_chain(chain), arguments)
 
 
 async def rescan(request: ConsoleRequest, conn: Connection) -> Response:
@@ -131,7 +132,7 @@ async def rescan(request: ConsoleRequest, conn: Connection) -> Response:
             told = {"count": f"{MAX_BLOCKS:,}"}
             return request.redirect(_place(chain), BAD_LAST_BLOCK, tone=flash.BAD, **told)
         arguments["lastBlock"] = last
-    return await _ask(request, conn, kinds.RESCAN, chain, arguments)
+    return await _ask(request, conn, kinds.RESCAN, kinds.format_chain(chain), arguments)
 
 
 def _read_block(request: ConsoleRequest, name: str) -> int | None:
@@ -143,14 +144,30 @@ def _read_block(request: ConsoleRequest, name: str) -> int | None:
 
 async def plan_sweeps(request: ConsoleRequest, conn: Connection) -> Response:
     """Ask what lies at deposit addresses, and what moving it may cost."""
-    chain = _read_chain(request)
-    return await _ask(request, conn, kinds.PLAN_SWEEPS, chain, {"chain": chain, "again": _again(request)})
+    return await _ask_about_sweeps(request, conn, kinds.PLAN_SWEEPS)
 
 
 async def run_sweeps(request: ConsoleRequest, conn: Connection) -> Response:
     """Ask to move what is worth it to the hot wallet."""
+    return await _ask_about_sweeps(request, conn, kinds.RUN_SWEEPS)
+
+
+async def _ask_about_sweeps(request: ConsoleRequest, conn: Connection, kind: str) -> Response:
     chain = _read_chain(request)
-    return await _ask(request, conn, kinds.RUN_SWEEPS, chain, {"chain": chain, "again": _again(request)})
+    arguments = {"chain": chain, "again": _again(request)}
+    return await _ask(request, conn, kind, kinds.format_chain(chain), arguments)
+
+
+async def end_sweep(request: ConsoleRequest, conn: Connection) -> Response:
+    """Ask to end a sweep that can't go on."""
+    sweep_id = int(request.http.path_params["sweep_id"])
+    shown = await list_sweeps(conn, sweep_id=sweep_id) if sweep_id < MAX_BLOCK else []
+    if not shown:
+        raise HTTPException(404)
+    if _read_reason(request) is None:
+        return request.redirect(f"{SAFETY}#sweeps", NO_REASON, tone=flash.BAD)
+    arguments = {"chain": shown[0].chain, "sweepId": sweep_id}
+    return await _ask(request, conn, kinds.END_SWEEP, kinds.format_sweep(sweep_id), arguments)
 
 
 async def cancel(request: ConsoleRequest, conn: Connection) -> Response:
@@ -201,12 +218,12 @@ RECORD_PLACE: Final = f"{SAFETY}#record"
 
 
 async def _ask(
-    request: ConsoleRequest, conn: Connection, kind: str, chain: str | None, arguments: Mapping[str, Any]
+    request: ConsoleRequest, conn: Connection, kind: str, subject: str, arguments: Mapping[str, Any]
 ) -> Response:
     found = await asked.ask(
         conn,
         kind,
-        kinds.format_chain(chain),
+        subject,
         arguments,
         person=request.person,
         at_ms=request.at_ms,
@@ -271,6 +288,7 @@ ROUTES: Final = (
     Page(f"{SAFETY}/{{chain}}/rescan", rescan, ACT_RIGHTS[kinds.RESCAN], POST),
     Page(f"{SAFETY}/{{chain}}/sweep-plan", plan_sweeps, ACT_RIGHTS[kinds.PLAN_SWEEPS], POST),
     Page(f"{SAFETY}/{{chain}}/sweep", run_sweeps, ACT_RIGHTS[kinds.RUN_SWEEPS], POST),
+    Page(f"{SAFETY}/sweeps/{{sweep_id:int}}/end", end_sweep, ACT_RIGHTS[kinds.END_SWEEP], POST),
     Page(f"{SAFETY}/record", record, Right.RECORD_TREASURY, POST),
     Page(f"{ACTS}/{{act_no:int}}/cancel", cancel, Right.STOP_PAYOUTS, POST),
 )

@@ -22,6 +22,7 @@ from merchant_wallet.console.holdings import Holding, format_coin, read_holdings
 from merchant_wallet.console.request import Connection, ConsoleRequest
 from merchant_wallet.console.wait_reasons import Reason, describe_blocker
 from merchant_wallet.custody import records as custody
+from merchant_wallet.custody.sweeps.store import SweepShown, list_sweeps
 from merchant_wallet.observability.backup_metrics import find_backup
 from merchant_wallet.reporting import deposits
 from merchant_wallet.reporting.deposits import CursorLine
@@ -48,6 +49,7 @@ from merchant_wallet.withdrawals.hot_wallet_store import WalletShown
 OLD_MS: Final = 60_000
 WEEK_DAYS: Final = 7
 SHOWN_ACTS: Final = 8
+SHOWN_SWEEPS: Final = 20
 
 
 class NodeView(msgspec.Struct, frozen=True):
@@ -146,6 +148,7 @@ class SafetyView(msgspec.Struct, frozen=True):
     backups: Backups
     supplies: Supplies
     acts: tuple[AskedAct, ...]
+    sweeps: tuple[SweepShown, ...]
 
     @property
     def workers_alive(self) -> int:
@@ -188,6 +191,7 @@ async def read_safety(request: ConsoleRequest, conn: Connection) -> SafetyView:
         backups=await read_backups(conn, await find_backup(conn)),
         supplies=await read_supplies(conn),
         acts=tuple(await asked.list_last(conn, limit=SHOWN_ACTS)),
+        sweeps=tuple(await list_sweeps(conn, only_open=True, limit=SHOWN_SWEEPS)),
     )
 
 

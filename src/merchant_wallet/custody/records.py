@@ -181,8 +181,10 @@ async def read_survey(connection: AsyncConnection, chain: str) -> int | None:
     return rows[0][0] if rows else None
 
 
-async def read_expected(databases: Databases, chain: str) -> dict[bytes, int]:
-    """What each deposit address should hold by its deposits and sweeps, in units."""
+async def read_expected(databases: Databases, chain: str) -> dict[bytes, tuple[int, int]]:
+    """What each deposit address should hold by its deposits and sweeps, in units, and how much of that an
+    open sweep may have moved.
+    """
     home, cells = databases.home, databases.cells
     swept = await _rows(home, "list_swept", chain=chain)
     came: Counter[bytes] = Counter()
@@ -190,7 +192,7 @@ async def read_expected(databases: Databases, chain: str) -> dict[bytes, int]:
         came.update(
             {bytes(address): units for address, units in await _rows(cell, "sum_deposits", chain=chain)}
         )
-    return {bytes(address): came[bytes(address)] - units for address, units in swept}
+    return {bytes(address): (came[bytes(address)] - units, moving) for address, units, moving in swept}
 
 
 async def add_addresses(

@@ -105,12 +105,13 @@ select address, sum(amount)::bigint from deposit
  group by address;
 
 -- name: list_swept
--- What was swept from each deposit address. Addresses with an open sweep are left out.
-select c.address, coalesce(w.units, 0)::bigint
+-- What was swept from each deposit address, and what an open sweep moves from there.
+select c.address, coalesce(w.units, 0)::bigint, coalesce(w.open_units, 0)::bigint
   from custody_address c
-  left join (select address, sum(amount) filter (where step = 'done') as units, bool_or(ended_ms is null) as is_open
+  left join (select address, sum(amount) filter (where step = 'done') as units,
+                    sum(amount) filter (where ended_ms is null) as open_units
                from sweep where chain = %(chain)s::text group by address) w on w.address = c.address
- where c.chain = %(chain)s::text and c.purpose = 'deposit' and not coalesce(w.is_open, false);
+ where c.chain = %(chain)s::text and c.purpose = 'deposit';
 
 -- name: find_deposit_addresses
 -- Addresses with a final deposit since a moment, including deposits found by reading a chain again.

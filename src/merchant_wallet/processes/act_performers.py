@@ -57,6 +57,7 @@ def make_performers(base: Base, connect: Connect, open_readers: OpenReaders) -> 
         kinds.DROP_DEPOSIT: partial(_decide_deposit, base, is_released=False),
         kinds.PLAN_SWEEPS: sweeps.plan,
         kinds.RUN_SWEEPS: sweeps.run,
+        kinds.END_SWEEP: sweeps.end,
     }
     return {
         kind: Performer(perform, roles=list_roles(ACT_RIGHTS[kind])) for kind, perform in performs.items()

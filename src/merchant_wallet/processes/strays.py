@@ -18,9 +18,12 @@ async def find_strays(
     judged: Sequence[JudgedMovement],
     rests: Mapping[bytes, int],
 ) -> dict[str, tuple[int, int]]:
-    """Deposit addresses whose balance differs from their deposits, sweeps and open movements."""
-    expected = await records.read_expected(databases, name)
-    expected = {address: units + rests.get(address, 0) for address, units in expected.items()}
+    """Deposit addresses whose balance differs from their deposits, sweeps and open movements.
+
+    An open sweep has moved its amount or it has not.
+    """
+    found = await records.read_expected(databases, name)
+    expected = {address: units + rests.get(address, 0) for address, (units, _) in found.items()}
     for each in judged:
         movement = each.movement
         address = movement.sender if movement.is_out else movement.recipient
@@ -30,6 +33,6 @@ async def find_strays(
     strays = {
         format_address(name, address): (held[address], units)
         for address, units in expected.items()
-        if address in held and held[address] != units
+        if address in held and held[address] not in (units, units - found[address][1])
     }
     return dict(sorted(strays.items())[:SHOWN_STRAYS])

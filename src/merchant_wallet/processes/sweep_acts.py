@@ -1,4 +1,4 @@
-"""Sweeps that people ask for on a page: the plan, and moving what is worth it.
+"""Sweeps that people ask for on a page: the plan, moving what is worth it, and ending one that can't go on.
 
 Rules:
 - The plan sends nothing and needs no key.
@@ -23,21 +23,22 @@ from merchant_wallet.approvals.acts.causes import (
 from merchant_wallet.approvals.acts.worker import ActFailed, Outcome, Running
 from merchant_wallet.audit.rollback.evidence import list_evidence
 from merchant_wallet.base.addresses import format_address
+from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.config import ConfigError
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
 from merchant_wallet.chains.signer import SignerAway
-from merchant_wallet.chains.sweeps import NoSigner, Sweeper
+from merchant_wallet.chains.sweeps import Sweeper
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 from merchant_wallet.custody.sweeps import store
+from merchant_wallet.custody.sweeps.manual_end import NotEnded, describe_audit, end_sweep, was_ended
 from merchant_wallet.custody.sweeps.plan import SWEEP, PlannedSweep, make_plan
 from merchant_wallet.custody.sweeps.survey import survey
 from merchant_wallet.custody.sweeps.worker import SweepsFailed, SweepWorker
 from merchant_wallet.processes.base import Base
 from merchant_wallet.processes.cell_connections import CellAway, CellConnections
-from merchant_wallet.processes.nodes import open_sweepers
 from merchant_wallet.processes.signers import open_signer
-from merchant_wallet.processes.sweeps import make_sweep_policy, open_sweep_worker
+from merchant_wallet.processes.sweeps import make_sweep_policy, open_reading_sweepers, open_sweep_worker
 
 FOLLOW_S: Final = 15 * 60
 INTERVAL_S: Final = 3.0
@@ -57,8 +58,7 @@ class SweepActs:
         """What lies at the deposit addresses of a chain, and whether moving it is worth it."""
         chain = self._require_real(running)
         async with await self._connect() as home:
-            wallet = await store.read_wallet(home, chain)
-        sweepers = open_sweepers(self._base.settings, {} if wallet is None else {chain: wallet}, NoSigner())
+            sweepers = await open_reading_sweepers(self._base.settings, home, [chain])
         if chain not in sweepers:
             raise ActFailed(NO_WALLET)
         try:
@@ -86,6 +86,23 @@ class SweepActs:
                 return await self._run(home, running, worker, chain)
         finally:
             await worker.close()
+
+    async def end(self, running: Running) -> Outcome:
+        """End a sweep that can't go on."""
+        sweep_id, reason = int(running.act.arguments["sweepId"]), running.act.reason
+        async with await self._connect() as home:
+            sweepers = await open_reading_sweepers(self._base.settings, home)
+            try:
+                ended = await end_sweep(home, sweepers, sweep_id, reason, now_ms())
+            except (NotEnded, ChainAway, ChainDisagrees, NodeFailed, NodeRefused) as error:
+                # A worker that died may have ended it already, and could not say so.
+                if not await was_ended(home, sweep_id, reason):
+                    raise ActFailed(str(error)) from error
+                return Outcome({"sweepId": sweep_id}, {"reason": reason})
+            finally:
+                for sweeper in sweepers.values():
+                    await sweeper.close()
+        return Outcome({"sweepId": sweep_id}, describe_audit(ended, reason)[1])
 
     async def _run(self, home: AsyncConnection, running: Running, worker: SweepWorker, chain: str) -> Outcome:
         if await list_evidence(home):
@@ -149,13 +166,18 @@ class SweepActs:
 async def _follow(
     home: AsyncConnection, running: Running, worker: SweepWorker, chain: str, watched: set[int]
 ) -> None:
-    """Advance the sweeps until none of the watched ones is open, or for `FOLLOW_S`."""
+    """Advance the sweeps until none of the watched ones is open, or for `FOLLOW_S`.
+
+    What continues one of them is watched too.
+    """
     deadline_s = asyncio.get_running_loop().time() + FOLLOW_S
     while watched and asyncio.get_running_loop().time() < deadline_s:
         try:
             await worker.follow(with_unsigned=True)
         except SweepsFailed as left:
             log.info("sweeps are tried again", reason=str(left))
+        shown = await store.list_sweeps(home, chain=chain, limit=MAX_ROWS)
+        watched |= store.find_continued(watched, shown)
         under_way = sum(sweep.sweep_id in watched for sweep in await store.list_open(home, chain))
         running.report("sweeping", len(watched) - under_way, len(watched))
         if not under_way:

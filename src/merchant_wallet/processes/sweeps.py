@@ -1,12 +1,15 @@
 """Constructs sweeping from settings, signer and nodes, for the worker side and for the command."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+
+from psycopg import AsyncConnection
 
 from merchant_wallet.base.chains import CHAINS
 from merchant_wallet.base.settings import Settings
 from merchant_wallet.base.workers import Connect
 from merchant_wallet.chains.signer import Signer
-from merchant_wallet.chains.sweeps import Sweeper
+from merchant_wallet.chains.sweeps import NoSigner, Sweeper
+from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.plan import SweepPolicy
 from merchant_wallet.custody.sweeps.worker import SweepWorker
 from merchant_wallet.processes.nodes import open_sweepers
@@ -22,6 +25,15 @@ def make_sweep_policy(settings: Settings, chain: str, sweeper: Sweeper) -> Sweep
         max_concurrent=settings.sweep_at_once,
         fee_cap=sweeper.fee_cap,
     )
+
+
+async def open_reading_sweepers(
+    settings: Settings, home: AsyncConnection, chains: Collection[str] | None = None
+) -> Mapping[str, Sweeper]:
+    """Sweepers that only read, for the chains with a node and a known hot wallet. No key is needed."""
+    wallets = {name: await store.read_wallet(home, name) for name in chains or settings.open_chains}
+    known = {name: wallet for name, wallet in wallets.items() if wallet is not None}
+    return open_sweepers(settings, known, NoSigner())
 
 
 async def open_sweep_worker(settings: Settings, connect: Connect, signer: Signer) -> SweepWorker:

@@ -14,6 +14,7 @@ ACT_RIGHTS: Final[Mapping[str, Right]] = {
     kinds.RESCAN: Right.RECORD_TREASURY,
     kinds.PLAN_SWEEPS: Right.SWEEP,
     kinds.RUN_SWEEPS: Right.SWEEP,
+    kinds.END_SWEEP: Right.SWEEP,
     kinds.RELEASE_DEPOSIT: Right.RECORD_TREASURY,
     kinds.DROP_DEPOSIT: Right.RECORD_TREASURY,
 }

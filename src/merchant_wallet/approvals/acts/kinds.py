@@ -12,6 +12,7 @@ RELEASE_DEPOSIT: Final = "deposits.release"
 DROP_DEPOSIT: Final = "deposits.drop"
 PLAN_SWEEPS: Final = "sweep.plan"
 RUN_SWEEPS: Final = "sweep.run"
+END_SWEEP: Final = "sweep.end"
 
 ALL_CHAINS: Final = "all chains"
 
@@ -19,6 +20,11 @@ ALL_CHAINS: Final = "all chains"
 def format_chain(chain: str | None) -> str:
     """The subject of an act about one chain, or about all."""
     return ALL_CHAINS if chain is None else f"chain {chain}"
+
+
+def format_sweep(sweep_id: int) -> str:
+    """The subject of an act about one sweep."""
+    return f"sweep {sweep_id}"
 
 
 def format_deposit(chain: str, tx_hash: str, log_index: int) -> str:

@@ -207,8 +207,14 @@ def _bounded(fees: EvmFees, min_tip: int, earlier: Sequence[EvmTransaction], mos
     offer, least = suggest_offer(fees, min_tip), Offer(0, 0)
     for transaction in earlier:
         offer, least = outbid(transaction, offer), outbid(transaction, least)
-    if max(least.max_fee, fees.base_fee + offer.max_priority_fee) > most:
-        text = f"gas costs {fees.base_fee} wei, and the sweep may pay {most} for it"
+    cost = fees.base_fee + offer.max_priority_fee
+    if max(least.max_fee, cost) > most:
+        text = (
+            f"a unit of gas costs {cost} wei ({fees.base_fee} and a tip of {offer.max_priority_fee}), "
+            f"and the sweep may pay {most} wei"
+        )
+        if least.max_fee > cost:
+            text += f"; replacing its earlier transaction takes {least.max_fee} wei"
         raise Blocked(Obstacle("fee", text))
     return Offer(offer.max_priority_fee, min(offer.max_fee, most))
 

@@ -101,7 +101,7 @@ class TronSweeper(ChainSweeper):
 
     async def quote(self, address: bytes, amount_units: int) -> Quote:
         """See `sweeps.Sweeper`. Raises Blocked, ChainAway."""
-        energy_sun, prices = await self._energy(address, amount_units)
+        energy_sun, prices = await self._energy_cost(address, amount_units, _ENERGY_MARGIN_PERCENT)
         account = await self._nodes.first(lambda node: node.account(address))
         top_up_fee = _TOP_UP_BYTES * prices.bandwidth_sun + (0 if account.address else _ACTIVATION_SUN)
         token_fee = energy_sun + _TOKEN_BYTES * prices.bandwidth_sun
@@ -180,8 +180,10 @@ class TronSweeper(ChainSweeper):
             return ProvenUnpaid(f"{txid} failed in block {block_hash}")
         return FinalRecord(transfer, txid)
 
-    async def _energy(self, address: bytes, amount_units: int) -> tuple[int, Prices]:
-        """The most that a sweep's energy can cost, in sun, if all of it is burnt. Raises Blocked."""
+    async def _energy_cost(
+        self, address: bytes, amount_units: int, margin_percent: int
+    ) -> tuple[int, Prices]:
+        """What a sweep's energy costs in sun if all of it is burnt, with a margin. Raises Blocked."""
         refused, fee, tried, priced = await asyncio.gather(
             attempt(self._chain.token.is_blacklisted(self.wallet)),
             attempt(self._chain.token.compute_fee_units(amount_units)),
@@ -194,14 +196,16 @@ class TronSweeper(ChainSweeper):
         call, prices = answer_of(tried), answer_of(priced)
         if call.revert is not None:
             raise Blocked(Obstacle("token", f"the token refuses the simulated transfer: {call.revert}"))
-        energy = call.energy * (100 + _ENERGY_MARGIN_PERCENT) // 100
+        energy = call.energy * (100 + margin_percent) // 100
         return energy * prices.energy_sun, prices
 
     async def _check_token(self, sweep_tx: SweepTx) -> int:
         """The fee limit of the token transfer. Raises Blocked if the limit or the TRX at the address is too
         low.
+
+        The quote had a margin for energy that grows dearer until now. So none is asked for again.
         """
-        needed_sun, prices = await self._energy(sweep_tx.address, sweep_tx.amount)
+        needed_sun, prices = await self._energy_cost(sweep_tx.address, sweep_tx.amount, 0)
         bandwidth_sun = _TOKEN_BYTES * prices.bandwidth_sun
         held_sun = await self._chain.coin_balance(sweep_tx.address)
         limit_sun = min(sweep_tx.fee_limit, held_sun) - bandwidth_sun
@@ -215,7 +219,7 @@ class TronSweeper(ChainSweeper):
         """The fee limit of a top-up, which is 0. Raises Blocked if the hot wallet would keep too little for
         payouts.
         """
-        energy_sun, prices = await self._energy(sweep_tx.address, _TRIED_UNITS)
+        energy_sun, prices = await self._energy_cost(sweep_tx.address, _TRIED_UNITS, _ENERGY_MARGIN_PERCENT)
         each_sun = energy_sun + _TOKEN_BYTES * prices.bandwidth_sun
         kept_sun = self._rules.in_flight * each_sun
         held_sun = await self._chain.coin_balance(self.wallet)

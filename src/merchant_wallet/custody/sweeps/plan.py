@@ -21,6 +21,8 @@ for it.
 """
 
 SWEEP: Final = "sweep"
+_MAX_BUDGET: Final = 2**63 - 1
+"""The largest number of the database's column."""
 
 
 class SweepPolicy(msgspec.Struct, frozen=True, gc=False):
@@ -55,22 +57,33 @@ class SweepCandidate(msgspec.Struct, frozen=True, gc=False):
     failed_cause: str | None = None
 
 
+class Terms(msgspec.Struct, frozen=True, gc=False):
+    """What a sweep may spend: the coin to send there first, what each transaction may burn, and the most in
+    all, further top-ups included.
+    """
+
+    top_up: int
+    top_up_fee_limit: int
+    token_fee_limit: int
+    budget: int
+
+
 class PlannedSweep(msgspec.Struct, frozen=True, gc=False):
     """The plan for one address.
 
-    `top_up` is the coin to send there first. The limits bound what the two transactions may burn. `cost` is
-    the highest loss: in coin, in units of USDT, and as a share of the balance, rounded up.
+    `top_up` is the coin to send there first. `terms` has the limits of what is swept now. `cost` is the
+    highest loss: in coin, in units of USDT, and as a share of the balance, rounded up.
     """
 
     candidate: SweepCandidate
     verdict: Verdict
     top_up: int = 0
     top_up_fee: int = 0
-    top_up_fee_limit: int = 0
     token_fee: int = 0
     cost: int = 0
     cost_units: int | None = None
     share_e8: int | None = None
+    terms: Terms | None = None
 
     @property
     def benefit_units(self) -> int:
@@ -103,14 +116,22 @@ def judge(candidate: SweepCandidate, policy: SweepPolicy, *, again: bool = False
     if policy.coin_price_units is None:
         return _priced(candidate, "unpriced", quote, policy)
     budget = budget_coin(candidate.balance_units, policy.share_e8, policy.coin_price_units, policy.coin_scale)
-    top_up, cost = _top_up_and_cost(quote)
-    if cost > budget or max(quote.token_fee, quote.top_up_fee, top_up) > policy.fee_cap:
+    terms = make_terms(quote, budget, policy.fee_cap)
+    if terms is None:
         return _priced(candidate, "dear", quote, policy)
     if candidate.failed_cause is not None and not again:
         return _priced(candidate, "failed", quote, policy)
-    # The rest of the share may be used to outbid, if the first offer of the top-up is not taken.
-    room = min(budget - quote.token_fee, policy.fee_cap) if top_up else 0
-    return msgspec.structs.replace(_priced(candidate, SWEEP, quote, policy), top_up_fee_limit=room)
+    return msgspec.structs.replace(_priced(candidate, SWEEP, quote, policy), terms=terms)
+
+
+def make_terms(quote: Quote, budget: int, fee_cap: int) -> Terms | None:
+    """The terms of a sweep at these prices. None if it may cost more than the budget or the cap."""
+    top_up, cost = _top_up_and_cost(quote)
+    if cost > budget or max(quote.token_fee, quote.top_up_fee, top_up) > fee_cap:
+        return None
+    # The rest of the budget may be used to outbid, if the first offer of the top-up is not taken.
+    room = min(budget - quote.token_fee, fee_cap) if top_up else 0
+    return Terms(top_up, room, quote.token_fee, min(budget, _MAX_BUDGET))
 
 
 def budget_coin(amount_units: int, share_e8: int, price_units: int, coin_scale: int) -> int:
@@ -132,7 +153,7 @@ def _top_up_and_cost(quote: Quote) -> tuple[int, int]:
 def _priced(candidate: SweepCandidate, verdict: Verdict, quote: Quote, policy: SweepPolicy) -> PlannedSweep:
     top_up, cost = _top_up_and_cost(quote)
     top_up_fee = quote.top_up_fee if top_up else 0
-    planned = PlannedSweep(candidate, verdict, top_up, top_up_fee, 0, quote.token_fee, cost)
+    planned = PlannedSweep(candidate, verdict, top_up, top_up_fee, quote.token_fee, cost)
     if policy.coin_price_units is None:
         return planned
     cost_units = compute_worth_units(cost, policy.coin_price_units, policy.coin_scale)

@@ -8,7 +8,7 @@ Rules:
 - All functions raise `psycopg.Error`. Times are milliseconds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,8 @@ from merchant_wallet.base.db import Queries
 from merchant_wallet.chains.protocol import Blocked, Obstacle, SignedTransfer
 from merchant_wallet.chains.signer import Source
 from merchant_wallet.chains.sweeps import TOKEN, TOP_UP, Draft, Kind, SweepTx
-from merchant_wallet.custody.sweeps.plan import PlannedSweep
+from merchant_wallet.custody.sweeps.plan import PlannedSweep, Terms
+from merchant_wallet.custody.sweeps.sweep_states import Event, State, step
 
 QUERIES: Final = Queries(Path(__file__).with_name("sweeps.sql"))
 _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
@@ -33,7 +34,11 @@ class SweepMovedOn(Exception):
 
 
 class Sweep(msgspec.Struct, frozen=True, gc=False):
-    """An open sweep (see migration 0008)."""
+    """An open sweep (see migrations 0008 and 0078).
+
+    `is_begun`: something was signed for it, or for the sweep that it continues. `budget_left` is what it may
+    still burn; None for one from before 0078.
+    """
 
     chain: str
     sweep_id: int
@@ -51,8 +56,10 @@ class Sweep(msgspec.Struct, frozen=True, gc=False):
     top_up_nonce: int | None
     token_nonce: int | None
     opened_ms: int
-    is_signed: bool
+    is_begun: bool
     obstacle: str | None
+    stalled_ms: int | None
+    budget_left: int | None
     reserved: int
 
     @property
@@ -91,6 +98,8 @@ class SweepShown(msgspec.Struct, frozen=True, gc=False):
     actor: str
     opened_ms: int
     ended_ms: int | None
+    continues: int | None
+    stalled_ms: int | None
 
 
 class Totals(msgspec.Struct, frozen=True, gc=False):
@@ -122,7 +131,10 @@ async def open_sweep(
     actor: str,
     now_ms: int,
 ) -> int | None:
-    """Insert a sweep and return its id. None if the address has an open one, or too many are open."""
+    """Insert a sweep and return its id. None if the address has an open one, or too many are open.
+
+    `planned` has its terms.
+    """
     candidate, source = planned.candidate, planned.candidate.source
     values = {
         "chain": candidate.chain,
@@ -134,9 +146,7 @@ async def open_sweep(
         "wallet": wallet,
         "amount": candidate.balance_units,
         "coin_price": coin_price_units,
-        "top_up": planned.top_up,
-        "top_up_fee_limit": planned.top_up_fee_limit,
-        "token_fee_limit": planned.token_fee,
+        **_make_terms_params(planned.terms),
         "actor": actor,
         "now_ms": now_ms,
         "max_concurrent": max_concurrent,
@@ -156,12 +166,26 @@ async def list_open(connection: Connection, chain: str) -> list[Sweep]:
 
 
 async def list_sweeps(
-    connection: Connection, *, chain: str | None = None, only_open: bool = False, limit: int = 100
+    connection: Connection,
+    *,
+    chain: str | None = None,
+    sweep_id: int | None = None,
+    only_open: bool = False,
+    limit: int = 100,
 ) -> list[SweepShown]:
     """Sweeps for an operator, newest first."""
-    values = {"chain": chain, "only_open": only_open, "limit": limit}
+    values = {"chain": chain, "sweep_id": sweep_id, "only_open": only_open, "limit": limit}
     rows = await _fetch(connection, "list_sweeps", values)
     return [SweepShown(name, sweep_id, bytes(address), *rest) for name, sweep_id, address, *rest in rows]
+
+
+def find_continued(sweep_ids: Set[int], sweeps: Iterable[SweepShown]) -> set[int]:
+    """Of some sweeps, those that continue one of these, directly or through others. Pure."""
+    found = set(sweep_ids)
+    for sweep in sorted(sweeps, key=lambda one: one.sweep_id):
+        if sweep.continues in found:
+            found.add(sweep.sweep_id)
+    return found - set(sweep_ids)
 
 
 async def sum_sweeps(connection: Connection, chain: str) -> Totals:
@@ -248,7 +272,8 @@ async def sign(
 
 async def end_tx(connection: Connection, sweep: Sweep, tx_hash: str, fee: int | None, now_ms: int) -> None:
     """The transaction is final: go on to the token, or end the sweep. Raises SweepMovedOn."""
-    values = {**_make_key_params(sweep), "tx_hash": tx_hash, "fee": fee, "now_ms": now_ms}
+    next_step = step(State(sweep.step), Event.FINAL).value
+    values = {**_make_key_params(sweep), "step": next_step, "tx_hash": tx_hash, "fee": fee, "now_ms": now_ms}
     async with connection.transaction():
         await _take_step(connection, sweep)
         await connection.execute(_TEXTS[f"end_{sweep.step}"], values)
@@ -266,26 +291,40 @@ async def fail(
     *,
     wallet_fault: str | None = None,
 ) -> None:
-    """The sweep fails: its transaction provably moves nothing. `wallet_fault` also freezes the hot wallet.
+    """The sweep fails: its transaction moves nothing. `wallet_fault` also freezes the hot wallet.
 
-    Raises SweepMovedOn, also if more was signed than the proof covers.
+    Either the chain proves it, or nothing that was signed can count. Raises SweepMovedOn, also if more was
+    signed meanwhile.
     """
     values = {**_make_key_params(sweep), "cause": cause, "fee": fee, "now_ms": now_ms}
     async with connection.transaction():
         await _take_step(connection, sweep)
-        await connection.execute(_TEXTS["fail_sweep"], values)
+        await _end_without(connection, sweep, Event.FAILED, values)
         if wallet_fault is not None and sweep.step == TOP_UP:
             await connection.execute(_TEXTS["freeze_wallet"], {**values, "cause": wallet_fault})
 
 
-async def note_obstacle(connection: Connection, sweep: Sweep, obstacle: str | None) -> None:
-    """Store why a sweep waits, unless it has moved on."""
-    await connection.execute(_TEXTS["note_obstacle"], {**_make_key_params(sweep), "obstacle": obstacle})
+async def continue_sweep(connection: Connection, sweep: Sweep, terms: Terms, cause: str, now_ms: int) -> int:
+    """End a sweep and put another one in its place, on other terms. Returns its id. Raises SweepMovedOn."""
+    values = {**_make_key_params(sweep), "cause": cause, "fee": None, "now_ms": now_ms}
+    async with connection.transaction():
+        await _take_step(connection, sweep)
+        await _end_without(connection, sweep, Event.CONTINUED, values)
+        [(sweep_id,)] = await _fetch(connection, "continue_sweep", {**values, **_make_terms_params(terms)})
+    return int(sweep_id)
+
+
+async def note_obstacle(
+    connection: Connection, sweep: Sweep, obstacle: str | None, stalled_ms: int | None
+) -> None:
+    """Store why a sweep waits, and since when it can't be signed, unless it has moved on."""
+    values = {**_make_key_params(sweep), "obstacle": obstacle, "stalled_ms": stalled_ms}
+    await connection.execute(_TEXTS["note_obstacle"], values)
 
 
 async def drop_unsigned(connection: Connection, chain: str, before_ms: int, now_ms: int) -> int:
     """Drop sweeps that were decided before a moment and never signed. Returns how many."""
-    values = {"chain": chain, "before_ms": before_ms, "now_ms": now_ms}
+    values = {"chain": chain, "step": State.DROPPED.value, "before_ms": before_ms, "now_ms": now_ms}
     return (await connection.execute(_TEXTS["drop_unsigned"], values)).rowcount
 
 
@@ -295,6 +334,11 @@ async def mark_for_cancel(
     """Mark nonces for cancellation that were free since before a moment and block a top-up."""
     values = {"chain": chain, "wallet": wallet, "before_ms": before_ms, "now_ms": now_ms}
     await connection.execute(_TEXTS["mark_for_cancel"], values)
+
+
+async def _end_without(connection: Connection, sweep: Sweep, event: Event, values: dict[str, Any]) -> None:
+    next_step = step(State(sweep.step), event).value
+    await connection.execute(_TEXTS["end_without"], {**values, "step": next_step})
 
 
 async def _take_step(connection: Connection, sweep: Sweep) -> None:
@@ -328,6 +372,12 @@ async def _take_nonce(connection: Connection, sweep: Sweep, now_ms: int) -> int:
 
 async def _fetch(connection: Connection, name: str, values: dict[str, Any]) -> Sequence[Any]:
     return await (await connection.execute(_TEXTS[name], values)).fetchall()
+
+
+def _make_terms_params(terms: Terms | None) -> dict[str, Any]:
+    if terms is None:
+        raise ValueError("only what is worth sweeping has terms")
+    return msgspec.structs.asdict(terms)
 
 
 def _make_key_params(sweep: Sweep) -> dict[str, Any]:

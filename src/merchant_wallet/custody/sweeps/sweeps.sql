@@ -37,24 +37,36 @@ select count(*) from sweep where chain = %(chain)s::text and ended_ms is null;
 -- name: open_sweep
 -- A new sweep, unless the address has an open one or too many are open.
 insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, top_up,
-                   top_up_fee_limit, token_fee_limit, actor, opened_ms, step)
+                   top_up_fee_limit, token_fee_limit, budget, actor, opened_ms, step)
 select %(chain)s::text, %(address)s::bytea, %(merchant_id)s::bigint, %(account_no)s::int, %(branch)s::int,
        %(address_index)s::int, %(wallet)s::bytea, %(amount)s::bigint, %(coin_price)s::bigint, %(top_up)s::bigint,
-       %(top_up_fee_limit)s::bigint, %(token_fee_limit)s::bigint, %(actor)s::text, %(now_ms)s::bigint,
+       %(top_up_fee_limit)s::bigint, %(token_fee_limit)s::bigint, %(budget)s::bigint, %(actor)s::text, %(now_ms)s::bigint,
        case when %(top_up)s::bigint > 0 then 'top_up' else 'token' end
  where (select count(*) from sweep where chain = %(chain)s::text and ended_ms is null) < %(max_concurrent)s::bigint
    and not exists (select from rollback_evidence)
 on conflict do nothing
 returning sweep_id;
 
+-- name: continue_sweep
+-- The sweep that takes the place of one that was just ended, with more coin and other limits.
+insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, top_up,
+                   top_up_fee_limit, token_fee_limit, budget, actor, opened_ms, step, continues)
+select chain, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, %(top_up)s::bigint,
+       %(top_up_fee_limit)s::bigint, %(token_fee_limit)s::bigint, %(budget)s::bigint, actor, %(now_ms)s::bigint,
+       case when %(top_up)s::bigint > 0 then 'top_up' else 'token' end, sweep_id
+  from sweep where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint
+returning sweep_id;
+
 -- name: list_open
 -- The open sweeps of a chain, oldest first. After a rollback of the database none is advanced.
 select sweep_id, address, merchant_id, account_no, branch, address_index, wallet, amount, coin_price, top_up, top_up_fee_limit,
        token_fee_limit, step, version, top_up_nonce, token_nonce, opened_ms,
-       -- Not `exists`: the planner might read everything that was ever signed.
-       coalesce((select true from sweep_signed g where g.chain = s.chain and g.sweep_id = s.sweep_id limit 1), false)
-           as is_signed,
-       obstacle,
+       -- Something was signed for it or for the sweep that it continues. Not `exists`: the planner might read everything that was
+       -- ever signed.
+       continues is not null
+           or coalesce((select true from sweep_signed g where g.chain = s.chain and g.sweep_id = s.sweep_id limit 1), false)
+           as is_begun,
+       obstacle, stalled_ms, budget - coalesce(top_up_fee, 0) as budget_left,
        -- Doubled: for the fee of sending it and the room above that.
        (select coalesce(2 * sum(o.top_up), 0) from sweep o
          where o.chain = s.chain and o.ended_ms is null and o.step = 'top_up' and o.sweep_id < s.sweep_id)::bigint as reserved
@@ -65,9 +77,10 @@ select sweep_id, address, merchant_id, account_no, branch, address_index, wallet
 -- name: list_sweeps
 -- Sweeps of one chain or all, newest first.
 select chain, sweep_id, address, merchant_id, amount, coin_price, top_up, step, top_up_tx_hash, top_up_fee, token_tx_hash,
-       token_fee, obstacle, cause, actor, opened_ms, ended_ms
+       token_fee, obstacle, cause, actor, opened_ms, ended_ms, continues, stalled_ms
   from sweep
  where (%(chain)s::text is null or chain = %(chain)s::text) and (ended_ms is null or not %(only_open)s::boolean)
+   and (%(sweep_id)s::bigint is null or sweep_id = %(sweep_id)s::bigint)
  order by sweep_id desc limit %(limit)s::int;
 
 -- name: read_signed
@@ -92,39 +105,41 @@ values (%(chain)s::text, %(sweep_id)s::bigint, %(kind)s::text, %(attempt_no)s::i
         %(built_at_block)s::bigint, %(now_ms)s::bigint);
 
 -- name: set_nonces
--- The nonce of a transaction, set with its first signature. A null changes nothing.
+-- The nonce of a transaction, set with its first signature. A null changes nothing. What is signed is not stalled.
 update sweep set top_up_nonce = coalesce(top_up_nonce, %(top_up_nonce)s::bigint),
-                 token_nonce = coalesce(token_nonce, %(token_nonce)s::bigint)
+                 token_nonce = coalesce(token_nonce, %(token_nonce)s::bigint), obstacle = null, stalled_ms = null
  where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint;
 
 -- name: note_obstacle
--- Why a sweep waits. Null if it does not.
-update sweep set obstacle = %(obstacle)s::text
+-- Why a sweep waits, and since when it can't be signed. Null if it does not wait.
+update sweep set obstacle = %(obstacle)s::text, stalled_ms = %(stalled_ms)s::bigint
  where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint and version = %(version)s::int
-   and ended_ms is null and obstacle is distinct from %(obstacle)s::text;
+   and ended_ms is null and (obstacle, stalled_ms) is distinct from (%(obstacle)s::text, %(stalled_ms)s::bigint);
 
 -- name: end_top_up
 -- The coin has arrived finally. The token is next.
-update sweep set step = 'token', top_up_tx_hash = %(tx_hash)s::text, top_up_fee = %(fee)s::bigint, obstacle = null
+update sweep set step = %(step)s::text, top_up_tx_hash = %(tx_hash)s::text, top_up_fee = %(fee)s::bigint, obstacle = null,
+                 stalled_ms = null
  where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint;
 
 -- name: end_token
 -- The token has arrived finally.
-update sweep set step = 'done', token_tx_hash = %(tx_hash)s::text, token_fee = %(fee)s::bigint, ended_ms = %(now_ms)s::bigint,
-                 obstacle = null
+update sweep set step = %(step)s::text, token_tx_hash = %(tx_hash)s::text, token_fee = %(fee)s::bigint,
+                 ended_ms = %(now_ms)s::bigint, obstacle = null, stalled_ms = null
  where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint;
 
--- name: fail_sweep
--- Proof that the transaction moved nothing and never will. What it burnt is kept.
-update sweep set step = 'failed', cause = %(cause)s::text, ended_ms = %(now_ms)s::bigint, obstacle = null,
+-- name: end_without
+-- It ends although its transaction moved nothing. What that burnt is kept.
+update sweep set step = %(step)s::text, cause = %(cause)s::text, ended_ms = %(now_ms)s::bigint, obstacle = null,
+                 stalled_ms = null,
                  top_up_fee = case when step = 'top_up' then %(fee)s::bigint else top_up_fee end,
                  token_fee = case when step = 'token' then %(fee)s::bigint else token_fee end
  where chain = %(chain)s::text and sweep_id = %(sweep_id)s::bigint;
 
 -- name: drop_unsigned
 -- Old sweeps without a signature: their prices have changed, so they are planned again.
-update sweep s set step = 'dropped', version = version + 1, cause = 'nothing was signed in time', ended_ms = %(now_ms)s::bigint,
-                   obstacle = null
+update sweep s set step = %(step)s::text, version = version + 1, ended_ms = %(now_ms)s::bigint, obstacle = null, stalled_ms = null,
+                   cause = 'nothing was signed in time' || coalesce(': ' || obstacle, '')
  where s.chain = %(chain)s::text and s.ended_ms is null and s.opened_ms <= %(before_ms)s::bigint
    and not exists (select from sweep_signed g where g.chain = s.chain and g.sweep_id = s.sweep_id);
 

@@ -5,9 +5,11 @@ Rules:
 - The same signed bytes are sent until the chain's record is final. Others are signed only for the same nonce,
   or if all earlier ones have expired.
 - The token transfer is signed only after its top-up is final, and never above the limit that was set when the
-  sweep was decided. If fees have risen above it, it waits.
-- The worker only continues sweeps with signed bytes, because later nonces of the hot wallet wait for them.
-  The command that decides on sweeps signs first.
+  sweep was decided.
+- A sweep that can't be signed for a while is continued with another top-up, or fails (`stalls`). So it never
+  holds its place for ever.
+- The worker only advances sweeps that have begun, because later nonces of the hot wallet wait for them. The
+  command that decides on sweeps signs first.
 """
 
 import asyncio
@@ -16,6 +18,7 @@ from typing import Final
 
 import structlog
 
+from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.counted import count_of
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
@@ -23,23 +26,25 @@ from merchant_wallet.chains.protocol import (
     Blocked,
     Expired,
     FinalRecord,
+    Obstacle,
     Pending,
     ProvenUnpaid,
     SignedTransfer,
     Transfer,
     Verdict,
 )
-from merchant_wallet.chains.sweeps import TOP_UP, Sweeper
+from merchant_wallet.chains.sweeps import TOKEN, TOP_UP, Quote, Sweeper
 from merchant_wallet.chains.transfer_logs import describe_final
 from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.plan import SWEEP, PlannedSweep, SweepPolicy
+from merchant_wallet.custody.sweeps.stalls import Fail, Held, Stall, Wait, judge_stall
 from merchant_wallet.custody.sweeps.store import Connection, Sweep, SweepMovedOn
 
 POLL_INTERVAL_S: Final = 10.0
 GRACE_MS: Final = 60_000
 """A nonce may be free this long while a top-up with a later nonce waits for it."""
 UNSIGNED_MS: Final = 600_000
-"""An unsigned sweep of this age is dropped: its prices are old."""
+"""A sweep of this age for which nothing was ever signed is dropped: its prices are old."""
 MAX_BUILDS: Final = 5
 STEP_TIMEOUT_S: Final = 60.0
 
@@ -112,13 +117,12 @@ class SweepWorker:
         count, left = 0, 0
         for name, sweeper in self.sweepers.items():
             connection, now = await self._worker_connection.get(), self._clock()
-            if with_unsigned:
-                await store.drop_unsigned(connection, name, now - UNSIGNED_MS, now)
+            await store.drop_unsigned(connection, name, now - UNSIGNED_MS, now)
             sweeps = await store.list_open(connection, name)
             if sweeps and sweeper.has_nonces:
                 await store.mark_for_cancel(connection, name, sweeper.wallet, now - self._grace_ms, now)
             for sweep in sweeps:
-                if sweep.is_signed or with_unsigned:
+                if sweep.is_begun or with_unsigned:
                     count += 1
                     left += not await self._try(sweeper, sweep)
         if left:
@@ -138,26 +142,43 @@ class SweepWorker:
         except Exception as error:
             # One failed sweep stops no other. It is tried again.
             log.error("sweep not advanced", **_id(sweep), error=repr(error))
-            await self._note(sweep, f"{type(error).__name__}: {error}")
+            await self._note(sweep, f"{type(error).__name__}: {error}", sweep.stalled_ms)
             return False
         return True
 
     async def _advance(self, sweeper: Sweeper, sweep: Sweep) -> None:
-        if sweep.wallet != sweeper.wallet:
-            await self._note(sweep, f"there is no key here of its hot wallet, {sweep.wallet.hex()}")
-            return
         signed = await store.read_signed(await self._worker_connection.get(), sweep)
-        if not signed:
-            first = await self._sign(sweeper, sweep, [])
-            await sweeper.broadcast(first.raw)
+        if sweep.wallet != sweeper.wallet:
+            hot = format_address(sweep.chain, sweep.wallet)
+            moved = Obstacle("wallet", f"there is no key here of its hot wallet, {hot}")
+            await (self._note(sweep, moved.cause) if signed else self._stall(sweeper, sweep, moved))
             return
-        verdict = await sweeper.judge(sweep.sweep_tx, signed)
+        verdict = await sweeper.judge(sweep.sweep_tx, signed) if signed else None
         if isinstance(verdict, Pending):
             await sweeper.broadcast(signed[-1].raw)
-        if isinstance(verdict, Expired) or (isinstance(verdict, Pending) and verdict.stuck):
-            await self._sign_again(sweeper, sweep, signed, verdict)
+        if isinstance(verdict, Pending) and verdict.stuck:
+            await self._sign_and_send(sweeper, sweep, signed)
+        elif verdict is None or isinstance(verdict, Expired):
+            await self._sign_unless_stalled(sweeper, sweep, signed, verdict)
+        else:
+            await self._conclude(sweeper, sweep, signed, verdict)
+
+    async def _sign_unless_stalled(
+        self, sweeper: Sweeper, sweep: Sweep, expired: Sequence[SignedTransfer], verdict: Expired | None
+    ) -> None:
+        """Sign the present transaction, of which nothing can count now, or decide what else to do."""
+        if verdict is not None and len(expired) >= MAX_BUILDS:
+            cause = f"{len(expired)} transfers in a row came to nothing: {verdict.cause}"
+            await self._fail(sweep, cause)
             return
-        await self._conclude(sweeper, sweep, signed, verdict)
+        try:
+            await self._sign_and_send(sweeper, sweep, expired)
+        except Blocked as blocked:
+            await self._stall(sweeper, sweep, blocked.obstacle)
+
+    async def _sign_and_send(self, sweeper: Sweeper, sweep: Sweep, earlier: Sequence[SignedTransfer]) -> None:
+        signed = await self._sign(sweeper, sweep, earlier)
+        await sweeper.broadcast(signed.raw)
 
     async def _sign(
         self, sweeper: Sweeper, sweep: Sweep, earlier: Sequence[SignedTransfer]
@@ -190,18 +211,37 @@ class SweepWorker:
         used = await store.find_next_token_nonce(connection, sweep)
         return max(used, await sweeper.next_nonce(sweep.address, used, is_first=False))
 
-    async def _sign_again(
-        self,
-        sweeper: Sweeper,
-        sweep: Sweep,
-        signed: Sequence[SignedTransfer],
-        verdict: Pending | Expired,
-    ) -> None:
-        if isinstance(verdict, Expired) and len(signed) >= MAX_BUILDS:
-            await self._note(sweep, f"{len(signed)} transfers in a row came to nothing: {verdict.cause}")
-            return
-        again = await self._sign(sweeper, sweep, signed)
-        await sweeper.broadcast(again.raw)
+    async def _stall(self, sweeper: Sweeper, sweep: Sweep, obstacle: Obstacle) -> None:
+        """Decide about a sweep that can't be signed now."""
+        now = self._clock()
+        since_ms = now if sweep.stalled_ms is None else sweep.stalled_ms
+        held = None
+        if sweep.step == TOKEN:
+            units = await sweeper.balance(sweep.address, await sweeper.final())
+            held = Held(units, await sweeper.coin_balance(sweep.address))
+        stall = Stall(obstacle, now - since_ms, sweep, held)
+        quote = await self._find_quote(sweeper, sweep) if stall.may_top_up else None
+        outcome = judge_stall(stall, quote, sweeper.fee_cap)
+        if isinstance(outcome, Wait):
+            await self._note(sweep, outcome.obstacle, since_ms)
+        elif isinstance(outcome, Fail):
+            await self._fail(sweep, outcome.cause)
+        else:
+            connection = await self._worker_connection.get()
+            sweep_id = await store.continue_sweep(connection, sweep, outcome.terms, outcome.cause, now)
+            log.warning("sweep is continued", **_id(sweep), continued_by=sweep_id, cause=outcome.cause)
+
+    async def _find_quote(self, sweeper: Sweeper, sweep: Sweep) -> Quote | None:
+        """What emptying the address costs now. None if it is impossible."""
+        try:
+            return await sweeper.quote(sweep.address, sweep.amount_units)
+        except Blocked:
+            return None
+
+    async def _fail(self, sweep: Sweep, cause: str) -> None:
+        """End a sweep of which nothing can count."""
+        await store.fail(await self._worker_connection.get(), sweep, cause, None, self._clock())
+        log.warning("sweep failed", **_id(sweep), step=sweep.step, cause=cause)
 
     async def _conclude(
         self, sweeper: Sweeper, sweep: Sweep, signed: Sequence[SignedTransfer], verdict: Verdict
@@ -228,11 +268,12 @@ class SweepWorker:
         fees = [await sweeper.fee_of(one.tx_hash) for one in signed]
         return next((fee for fee in fees if fee is not None), None)
 
-    async def _note(self, sweep: Sweep, obstacle: str | None) -> None:
-        if obstacle != sweep.obstacle:
-            if obstacle is not None:
-                log.warning("sweep waits", **_id(sweep), step=sweep.step, cause=obstacle)
-            await store.note_obstacle(await self._worker_connection.get(), sweep, obstacle)
+    async def _note(self, sweep: Sweep, obstacle: str | None, stalled_ms: int | None = None) -> None:
+        if (obstacle, stalled_ms) == (sweep.obstacle, sweep.stalled_ms):
+            return
+        if obstacle is not None:
+            log.warning("sweep waits", **_id(sweep), step=sweep.step, cause=obstacle)
+        await store.note_obstacle(await self._worker_connection.get(), sweep, obstacle, stalled_ms)
 
 
 def _find_fault(sweep: Sweep, signed: Sequence[SignedTransfer], final: FinalRecord) -> str | None:
@@ -247,4 +288,8 @@ def _find_fault(sweep: Sweep, signed: Sequence[SignedTransfer], final: FinalReco
 
 
 def _id(sweep: Sweep) -> dict[str, object]:
-    return {"chain": sweep.chain, "sweep_id": sweep.sweep_id, "address": sweep.address.hex()}
+    return {
+        "chain": sweep.chain,
+        "sweep_id": sweep.sweep_id,
+        "address": format_address(sweep.chain, sweep.address),
+    }

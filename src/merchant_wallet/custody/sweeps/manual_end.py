@@ -1,0 +1,78 @@
+"""An operator ends a sweep that can't go on. Workers end most of them themselves (`stalls`).
+
+Rules:
+- A sweep is ended only while nothing that was signed for its present transaction can count. Otherwise the
+  text says what would help.
+- What was sent and burnt stays in the sweep's row. Coin and token stay at the address, for the next sweep.
+"""
+
+from collections.abc import Mapping
+
+from psycopg import AsyncConnection
+
+from merchant_wallet.base.addresses import format_address
+from merchant_wallet.chains.protocol import Expired, Pending
+from merchant_wallet.chains.sweeps import Sweeper
+from merchant_wallet.custody.sweeps import store
+from merchant_wallet.custody.sweeps.store import Sweep, SweepMovedOn
+
+
+class NotEnded(Exception):
+    """The sweep was not ended. The text says why."""
+
+
+async def end_sweep(
+    connection: AsyncConnection, sweepers: Mapping[str, Sweeper], sweep_id: int, reason: str, now_ms: int
+) -> Sweep:
+    """End an open sweep as failed, and return it as it was. Raises NotEnded, ChainAway.
+
+    `sweepers` need no key. A chain without one is enough if nothing was signed.
+    """
+    sweep = await _find_open(connection, sweep_id)
+    signed = await store.read_signed(connection, sweep)
+    if signed:
+        sweeper = sweepers.get(sweep.chain)
+        if sweeper is None or sweeper.wallet != sweep.wallet:
+            raise NotEnded("its transaction is signed, and no node here can say whether it may still count")
+        verdict = await sweeper.judge(sweep.sweep_tx, signed)
+        if isinstance(verdict, Pending):
+            raise NotEnded(
+                f"its transaction {signed[-1].tx_hash} is signed and may still count: wait until it is "
+                "final or has expired; if its address lacks coin for the fee, send some there"
+            )
+        if not isinstance(verdict, Expired):
+            raise NotEnded(f"its transaction is final: {verdict}; a worker ends it")
+    try:
+        await store.fail(connection, sweep, describe_end(reason), None, now_ms)
+    except SweepMovedOn as error:
+        raise NotEnded("a worker took it further at this moment: look at it again") from error
+    return sweep
+
+
+async def was_ended(connection: AsyncConnection, sweep_id: int, reason: str) -> bool:
+    """Whether a sweep was ended for this reason."""
+    shown = await store.list_sweeps(connection, sweep_id=sweep_id)
+    return bool(shown) and shown[0].cause == describe_end(reason)
+
+
+def describe_audit(sweep: Sweep, reason: str) -> tuple[str, dict[str, object]]:
+    """The subject and the facts of the audit entry. Pure."""
+    address = format_address(sweep.chain, sweep.address)
+    return f"sweep {sweep.sweep_id}", {"chain": sweep.chain, "address": address, "reason": reason}
+
+
+def describe_end(reason: str) -> str:
+    """The cause of a sweep that an operator has ended."""
+    return f"an operator ended it: {reason}"
+
+
+async def _find_open(connection: AsyncConnection, sweep_id: int) -> Sweep:
+    shown = await store.list_sweeps(connection, sweep_id=sweep_id)
+    if not shown:
+        raise NotEnded(f"there is no sweep {sweep_id}")
+    found = [one for one in await store.list_open(connection, shown[0].chain) if one.sweep_id == sweep_id]
+    if found:
+        return found[0]
+    if shown[0].ended_ms is None:
+        raise NotEnded("the database was rolled back, so no sweep changes")
+    raise NotEnded(f"it has ended before: {shown[0].cause or shown[0].step}")

@@ -1,0 +1,108 @@
+"""What becomes of a sweep whose present transaction can't be signed now. Pure.
+
+Rules:
+- It is asked only while nothing that was signed for the transaction can count: nothing was signed, or all of
+  it has expired.
+- Tokens that have left the address end the sweep at once, because a final balance shows it.
+- Coin that has left the address is not sent again: somebody else may have the key.
+- If fees have risen for `TOP_UP_AGAIN_MS`, the sweep is continued with another top-up. Everything that it
+  burns stays within the budget of the first decision.
+- Whatever the reason is, a sweep waits at most `STALLED_MS`. Then it fails, and an operator may ask again.
+"""
+
+from typing import Final
+
+import msgspec
+
+from merchant_wallet.base.chains import CHAINS
+from merchant_wallet.base.money import format_units
+from merchant_wallet.base.setting_types import show_coins
+from merchant_wallet.chains.protocol import Obstacle
+from merchant_wallet.chains.sweeps import Quote
+from merchant_wallet.custody.sweeps.plan import Terms, make_terms
+from merchant_wallet.custody.sweeps.store import Sweep
+
+TOP_UP_AGAIN_MS: Final = 60_000
+STALLED_MS: Final = 600_000
+
+
+class Held(msgspec.Struct, frozen=True, gc=False):
+    """What the deposit address holds: units of the token in the last final block, and coin now."""
+
+    units: int
+    coin: int
+
+
+class Stall(msgspec.Struct, frozen=True, gc=False):
+    """Why a sweep can't be signed, and for how long. `held` is None if the token is not next."""
+
+    obstacle: Obstacle
+    lasted_ms: int
+    sweep: Sweep
+    held: Held | None
+
+    @property
+    def lacks_token(self) -> bool:
+        """Whether tokens have left the address."""
+        return self.held is not None and self.held.units < self.sweep.amount_units
+
+    @property
+    def lacks_coin(self) -> bool:
+        """Whether coin that this sweep has sent there has left the address."""
+        return self.held is not None and self.held.coin < self.sweep.top_up
+
+    @property
+    def may_top_up(self) -> bool:
+        """Whether another top-up may help, so that its price is worth asking for."""
+        is_token_next = self.held is not None and not self.lacks_token and not self.lacks_coin
+        return is_token_next and self.obstacle.kind == "fee" and self.lasted_ms >= TOP_UP_AGAIN_MS
+
+    def __str__(self) -> str:
+        """The obstacle, and what has left the address."""
+        sweep, held, obstacle = self.sweep, self.held, self.obstacle.cause
+        if held is not None and self.lacks_token:
+            there, wanted = format_units(held.units), format_units(sweep.amount_units)
+            return f"tokens have left the address: it holds {there} of {wanted} USDT; {obstacle}"
+        if held is not None and self.lacks_coin:
+            chain = CHAINS[sweep.chain]
+            show = show_coins(chain.coin_decimals)
+            there, wanted = show(held.coin), show(sweep.top_up)
+            return f"coin has left the address: it holds {there} of {wanted} {chain.coin}; {obstacle}"
+        return obstacle
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """The sweep waits. The text says for what."""
+
+    obstacle: str
+
+
+class Fail(msgspec.Struct, frozen=True):
+    """The sweep ends without having moved the token. The text says why."""
+
+    cause: str
+
+
+class Continue(msgspec.Struct, frozen=True):
+    """Another sweep continues it, on these terms."""
+
+    terms: Terms
+    cause: str
+
+
+Outcome = Wait | Fail | Continue
+
+
+def judge_stall(stall: Stall, quote: Quote | None, fee_cap: int) -> Outcome:
+    """What becomes of the sweep. `quote` has the present price if `may_top_up`."""
+    sweep, text = stall.sweep, str(stall)
+    if stall.lacks_token:
+        return Fail(text)
+    if stall.may_top_up and quote is not None and sweep.budget_left is not None:
+        terms = make_terms(quote, sweep.budget_left, fee_cap)
+        # The same terms again would only repeat the wait.
+        if terms is not None and (terms.top_up or terms.token_fee_limit > sweep.token_fee_limit):
+            return Continue(terms, f"fees have risen: {text}")
+    if stall.lasted_ms >= STALLED_MS:
+        return Fail(f"it could not go on for {stall.lasted_ms // 60_000} minutes: {text}")
+    return Wait(text)
