@@ -8,6 +8,7 @@ from devnet.chains import run_devnet
 from tests.cli.conftest import Wallet
 from tests.roles import as_web
 
+from merchant_wallet.base.clock import now_ms
 from merchant_wallet.book.writer import Writer
 from merchant_wallet.cli.doctor import judge_build, print_findings
 from merchant_wallet.cli.findings import Finding
@@ -136,6 +137,26 @@ def test_real_chains_are_asked_whether_they_fit_the_settings(wallet: Wallet) -> 
         assert wrong(checks) == ["durability", "keys"]
         assert "ERC20 over 1 node(s), TRC20 over 2 node(s)" in checks["configuration"]["text"]
         assert "ERC20 and TRC20 fit" in checks["chains"]["text"]
+        wallet.tamper("insert into hot_wallet (chain, address) values ('ERC20', %(empty)s)", empty=b"e" * 20)
+        gas = examine(wallet, 1)
+        assert wrong(gas) == ["durability", "keys", "hot wallet"]
+        assert gas["hot wallet"]["text"].endswith("holds 0 ETH for fees")
+        wallet.tamper(
+            "with made as (insert into payout (merchant_id, order_id, chain, fence, claimed_until_ms)"
+            " select merchant_id, 1, 'ERC20', 0, 0 from merchant returning *)"
+            " insert into payout_reservation (merchant_id, order_id, chain, wallet, amount, reserved_ms)"
+            " select merchant_id, order_id, 'ERC20', %(empty)s, 1, 1 from made",
+            empty=b"e" * 20,
+        )
+        wallet.tamper(
+            "insert into worker_report values ('signer', 'signer', %(report)s, 'w', %(now_ms)s)",
+            report='{"wallets": {"ERC20": "0xother"}}',
+            now_ms=now_ms(),
+        )
+        waiting = examine(wallet, 1)["hot wallet"]["text"]
+        assert "1 order waits for the key of 0x6565" in waiting
+        assert "the workers have that of 0xother" in waiting
+        wallet.tamper("delete from hot_wallet")
         wallet.variables["WALLET_ERC20_CHAIN_ID"] = "5"
         misfit = examine(wallet, 1)
         assert wrong(misfit) == ["durability", "keys", "chains"]

@@ -143,6 +143,7 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
     from merchant_wallet.cli.backup_checks import check_backup
     from merchant_wallet.cli.cell_checks import check_cells
     from merchant_wallet.cli.cold_checks import check_cold
+    from merchant_wallet.cli.hot_wallet_checks import check_hot_wallets
     from merchant_wallet.cli.merchant_move_checks import check_merchant_moves
     from merchant_wallet.cli.notification_checks import check_notifications
     from merchant_wallet.cli.screening_checks import check_screening
@@ -168,6 +169,8 @@ async def _check_all(data: Path | None) -> AsyncIterator[Finding]:
             yield await _check_master_key(conn, settings)
             yield await _check_keys(conn, settings)
             yield await _check_nodes(settings)
+            async for finding in check_hot_wallets(conn, settings):
+                yield finding
             yield await _check_nonces(conn)
             yield await _check_checkpoints(conn, settings, url)
             yield await _check_payouts(conn)
