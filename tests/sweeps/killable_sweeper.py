@@ -108,7 +108,8 @@ def open_real(where: dict[str, Any], folder: Path) -> tuple[str, Sweeper]:
     """The chain that the file describes."""
     token = bytes.fromhex(where["token"])
     if where["chain"] == ERC20:
-        return ERC20, open_evm(folder, where["urls"][0], token)
+        # Blocks are mined until the test sees that the process has stopped. That makes no transaction stuck.
+        return ERC20, open_evm(folder, where["urls"][0], token, stuck_blocks=1000)
     rules = TronRules(chain_id=where["chain_id"], token=token)
     return TRC20, open_tron(folder, where["urls"], rules)
 
