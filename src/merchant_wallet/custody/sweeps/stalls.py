@@ -100,8 +100,8 @@ def judge_stall(stall: Stall, quote: Quote | None, fee_cap: int) -> Outcome:
         return Fail(text)
     if stall.may_top_up and quote is not None and sweep.budget_left is not None:
         terms = make_terms(quote, sweep.budget_left, fee_cap)
-        # The same terms again would only repeat the wait.
-        if terms is not None and (terms.top_up or terms.token_fee_limit > sweep.token_fee_limit):
+        # Without another top-up the wait would only begin again.
+        if terms is not None and terms.top_up:
             return Continue(terms, f"fees have risen: {text}")
     if stall.lasted_ms >= STALLED_MS:
         return Fail(f"it could not go on for {stall.lasted_ms // 60_000} minutes: {text}")

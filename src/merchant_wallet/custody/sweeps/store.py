@@ -66,13 +66,15 @@ class Sweep(msgspec.Struct, frozen=True, gc=False):
     def sweep_tx(self) -> SweepTx:
         """The present transaction."""
         is_top_up = self.step == TOP_UP
+        # Coin that somebody sent to the address may be burnt too, within the budget.
+        token_fee_limit = self.token_fee_limit if self.budget_left is None else self.budget_left
         return SweepTx(
             self.sweep_id,
             self.step,
             self.address,
             self.source,
             self.top_up if is_top_up else self.amount_units,
-            self.top_up_fee_limit if is_top_up else self.token_fee_limit,
+            self.top_up_fee_limit if is_top_up else token_fee_limit,
             self.top_up_nonce if is_top_up else self.token_nonce,
             self.reserved,
         )

@@ -4,8 +4,8 @@ Rules:
 - Any number of sweepers may run beside each other and the payer. Each may be killed at any moment.
 - The same signed bytes are sent until the chain's record is final. Others are signed only for the same nonce,
   or if all earlier ones have expired.
-- The token transfer is signed only after its top-up is final, and never above the limit that was set when the
-  sweep was decided.
+- The token transfer is signed only after its top-up is final. It burns at most what is left of the budget
+  that was set when the sweep was decided.
 - A sweep that can't be signed for a while is continued with another top-up, or fails (`stalls`). So it never
   holds its place for ever.
 - The worker only advances sweeps that have begun, because later nonces of the hot wallet wait for them. The
@@ -35,6 +35,7 @@ from merchant_wallet.chains.protocol import (
 )
 from merchant_wallet.chains.sweeps import TOKEN, TOP_UP, Quote, Sweeper
 from merchant_wallet.chains.transfer_logs import describe_final
+from merchant_wallet.chains.transport import NodeRefused
 from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.plan import SWEEP, PlannedSweep, SweepPolicy
 from merchant_wallet.custody.sweeps.stalls import Fail, Held, Stall, Wait, judge_stall
@@ -155,7 +156,7 @@ class SweepWorker:
             return
         verdict = await sweeper.judge(sweep.sweep_tx, signed) if signed else None
         if isinstance(verdict, Pending):
-            await sweeper.broadcast(signed[-1].raw)
+            await _send_again(sweeper, signed[-1], verdict)
         if isinstance(verdict, Pending) and verdict.stuck:
             await self._sign_and_send(sweeper, sweep, signed)
         elif verdict is None or isinstance(verdict, Expired):
@@ -274,6 +275,15 @@ class SweepWorker:
         if obstacle is not None:
             log.warning("sweep waits", **_id(sweep), step=sweep.step, cause=obstacle)
         await store.note_obstacle(await self._worker_connection.get(), sweep, obstacle, stalled_ms)
+
+
+async def _send_again(sweeper: Sweeper, signed: SignedTransfer, verdict: Pending) -> None:
+    try:
+        await sweeper.broadcast(signed.raw)
+    except NodeRefused:
+        # Nodes may refuse bytes whose fee is too low by now. Only a replacement helps.
+        if not verdict.stuck:
+            raise
 
 
 def _find_fault(sweep: Sweep, signed: Sequence[SignedTransfer], final: FinalRecord) -> str | None:
