@@ -15,13 +15,11 @@ from tests.sweeps.test_tron import make_runner
 from tests.sweeps.test_tron import pay_in as pay_in_tron
 
 from merchant_wallet.base.chains import ERC20, TRC20
-from merchant_wallet.base.state_table import IllegalStep
 from merchant_wallet.custody.balances import CustodyReader
 from merchant_wallet.custody.sweeps import store
 from merchant_wallet.custody.sweeps.manual_end import NotEnded, end_sweep
 from merchant_wallet.custody.sweeps.plan import Terms
 from merchant_wallet.custody.sweeps.stalls import STALLED_MS, TOP_UP_AGAIN_MS
-from merchant_wallet.custody.sweeps.sweep_states import STEPS, Event, State, step
 from merchant_wallet.custody.sweeps.worker import SweepWorker
 from merchant_wallet.custody.treasury import record_treasury
 from merchant_wallet.processes.reconciliation import Reconciler
@@ -379,11 +377,3 @@ def test_what_continues_a_sweep_has_its_place_and_the_database_lets_only_one(
             await scene.rows("update sweep set token_fee = 1 where step = 'continued'")
 
     in_scene(scenario)
-
-
-def test_only_the_token_step_is_continued_and_nothing_follows_an_end() -> None:
-    assert [state for state in State if Event.CONTINUED in STEPS[state]] == [State.TOKEN]
-    for state in (State.DONE, State.CONTINUED, State.FAILED, State.DROPPED):
-        for event in Event:
-            with pytest.raises(IllegalStep):
-                step(state, event)

@@ -15,7 +15,7 @@ from merchant_wallet.chains.protocol import Blocked, Obstacle, SignedTransfer
 from merchant_wallet.chains.signer import Source
 from merchant_wallet.chains.sweeps import Quote
 from merchant_wallet.custody.sweeps import store
-from merchant_wallet.custody.sweeps.plan import PlannedSweep, SweepCandidate, make_plan
+from merchant_wallet.custody.sweeps.plan import PlannedSweep, SweepCandidate, Terms, make_plan
 from merchant_wallet.custody.sweeps.store import Sweep, SweepMovedOn
 
 if TYPE_CHECKING:
@@ -243,5 +243,28 @@ def test_no_sweep_is_begun_signed_or_taken_further_while_a_sign_of_a_rollback_st
         await scene.connection.execute("delete from rollback_evidence")
         assert await store.list_open(scene.connection, ERC20) == direct
         assert (await sign(scene, direct[1], FakeDraft("x"))).raw == b"x at 9"
+
+    in_scene(scenario)
+
+
+def test_what_a_run_follows_includes_what_continues_its_sweeps(in_scene: "InScene") -> None:
+    async def scenario(scene: SweepScene) -> None:
+        sweep_ids = []
+        for index in range(2):
+            address = await scene.deposit(index, 70 * USDT)
+            rows = await scene.rows(
+                "insert into sweep (chain, address, merchant_id, account_no, branch, address_index, wallet,"
+                " amount, coin_price, top_up, top_up_fee_limit, token_fee_limit, budget, actor, opened_ms,"
+                " step) values ('ERC20', %s, 1001, 0, 0, 0, %s, 70, 1, 0, 0, 1, 9, 'tests', 1, 'token')"
+                " returning sweep_id",
+                *(address, WALLET),
+            )
+            sweep_ids += [sweep_id for (sweep_id,) in rows]
+        for _ in range(2):
+            sweep = max(await store.list_open(scene.connection, ERC20), key=lambda one: one.sweep_id)
+            await store.continue_sweep(scene.connection, sweep, Terms(0, 0, 1, 9), "dear", NOW_MS)
+        shown = await scene.shown()
+        assert store.find_continued({sweep_ids[1]}, shown) == {shown[2].sweep_id, shown[3].sweep_id}
+        assert store.find_continued({sweep_ids[0]}, shown) == set()
 
     in_scene(scenario)
