@@ -94,6 +94,9 @@ class KillableSweeper:
         self.kill_point.kind = sweep_tx.kind
         return await self.kill_point.around("judge", self.sweeper.judge(sweep_tx, signed))
 
+    async def has_lapsed(self, signed: Sequence[SignedTransfer]) -> bool:
+        return await self.sweeper.has_lapsed(signed)
+
     async def fee_of(self, tx_hash: str) -> int | None:
         return await self.kill_point.around("fee_of", self.sweeper.fee_of(tx_hash))
 

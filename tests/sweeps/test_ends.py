@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 from tests.chains.evm_scene import HELD, WALLET, EvmScene
-from tests.chains.tron_scene import WALLET_SUN, WALLET_UNITS, TronScene
+from tests.chains.tron_scene import WALLET_SUN, WALLET_UNITS, TronScene, open_tron
 from tests.sweeps.evm_steps import coin, finish, open_it, pay_in, transfers_to_wallet
 from tests.sweeps.sweep_scene import NOW_MS, USDT, SweepScene
 from tests.sweeps.test_tron import finish as finish_tron
@@ -331,6 +331,26 @@ def test_an_operator_ends_a_sweep_unless_what_was_signed_may_still_count(
             await end_sweep(home, worker.sweepers, sweep.sweep_id, "again", NOW_MS)
         with pytest.raises(NotEnded, match="no sweep 999"):
             await end_sweep(home, {}, 999, "again", NOW_MS)
+
+    in_scene(scenario)
+
+
+def test_an_operator_ends_a_sweep_that_one_node_alone_cannot_prove_void(
+    in_scene: "InScene", tmp_path: Path
+) -> None:
+    async def scenario(scene: SweepScene) -> None:
+        with open_tron(nodes=1) as tron:
+            worker, _ = await begin_tron_token(scene, tron, tmp_path)
+            [sweep] = await scene.shown()
+            tron.network.fake.holds_back = True
+            await worker.follow()
+            with pytest.raises(NotEnded, match="may still count"):
+                await end_sweep(scene.connection, worker.sweepers, sweep.sweep_id, "stuck", NOW_MS)
+            tron.let_expire()
+            await worker.follow()
+            assert await scene.steps() == ["token"]
+            await end_sweep(scene.connection, worker.sweepers, sweep.sweep_id, "stuck", NOW_MS)
+            assert await scene.steps() == ["failed"]
 
     in_scene(scenario)
 

@@ -149,6 +149,10 @@ class EvmSweeper(ChainSweeper):
             return FinalRecord(transfer, verdict.tx_hash)
         return verdict
 
+    async def has_lapsed(self, signed: Sequence[SignedTransfer]) -> bool:
+        """False: a transaction never expires."""
+        return False
+
     async def fee_of(self, tx_hash: str) -> int | None:
         """Gas used times its price, from the first receipt that a node has. Raises ChainAway."""
         answers = await self._rpc.every(

@@ -102,6 +102,18 @@ class TronProof:
                     return verdict
         return Pending()
 
+    async def has_lapsed(self, signed: Sequence[SignedTransfer]) -> bool:
+        """Whether every node that answers says that all of these expired and are in no final block.
+
+        This is what one node can show. It is no proof that they are void (see `judge`).
+        """
+        for one in signed:
+            end_ms = _read(one).expiration_ms + self._rules.grace_ms
+            seen = select_usable(await self._nodes.every(partial(self._observe, txid=one.tx_hash)))
+            if not seen or any(each.finding is not None or each.final_ms < end_ms for each in seen):
+                return False
+        return True
+
     async def _judge_one(self, transfer: Transfer, signed: SignedTransfer) -> Verdict:
         transaction = _read(signed)
         observations = await self._nodes.every(lambda node: self._observe(node, signed.tx_hash))

@@ -148,6 +148,10 @@ class TronSweeper(ChainSweeper):
                     return verdict
         return await self._proof.judge(Payout(sweep_tx.sweep_id, transfer), signed)
 
+    async def has_lapsed(self, signed: Sequence[SignedTransfer]) -> bool:
+        """See `sweeps.Sweeper`."""
+        return await self._proof.has_lapsed(signed)
+
     async def fee_of(self, tx_hash: str) -> int | None:
         """From the record in a final block. Raises ChainAway."""
         records = select_usable(await self._nodes.every(lambda node: node.solid_record(tx_hash)))
