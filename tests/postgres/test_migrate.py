@@ -212,6 +212,12 @@ def test_schema_sql_is_what_the_migrations_make(database_url: str) -> None:
     assert SCHEMA.read_text() == dump_schema(database_url), "run `make schema`"
 
 
+def test_contractions_that_come_late_make_the_same_schema(empty_database_url: str) -> None:
+    migrate(empty_database_url, _quiet, contract_to=0)
+    migrate(empty_database_url, _quiet)
+    assert SCHEMA.read_text() == dump_schema(empty_database_url)
+
+
 def test_a_fresh_database_for_a_test_has_every_migration(database_url: str) -> None:
     assert list_pending(database_url) == []
 

@@ -58,9 +58,3 @@ def test_a_migration_closes_no_table_and_may_run_again(migration: Migration) -> 
 )
 def test_the_linter_finds_what_closes_a_table_or_stops_an_older_program(text: str, rule: str) -> None:
     assert rule in _complain(text, mode=Mode.TRANSACTION)
-
-
-def test_contractions_come_after_the_expansions_of_a_release() -> None:
-    """Until the next release there is one list. A new release notes its last migration, and begins anew."""
-    kinds = [migration.kind for migration in ONLINE]
-    assert kinds == sorted(kinds, key=lambda kind: kind is Kind.CONTRACT)

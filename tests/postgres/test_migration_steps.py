@@ -99,12 +99,17 @@ def test_contractions_wait_for_those_who_do_not_know_them(empty_database_url: st
     _require(empty_database_url, folder)
 
 
-def test_what_comes_after_a_contraction_waits_with_it(empty_database_url: str, folder: Path) -> None:
+def test_an_expansion_waits_for_no_contraction(empty_database_url: str, folder: Path) -> None:
     _add(_add(folder, "0002_worth", CONTRACT), "0003_name", EXPAND)
-
-    assert migrate(empty_database_url, _quiet, folder, contract_to=1) == ["0001_coins"]
-    with pytest.raises(MigrationError, match="older than this program, 1 of 3: run"):
+    with pytest.raises(MigrationError, match="has no tables yet"):
         _require(empty_database_url, folder)
+
+    assert migrate(empty_database_url, _quiet, folder, contract_to=1) == ["0001_coins", "0003_name"]
+    assert _columns(empty_database_url) == {"id", "worth", "name"}
+    _require(empty_database_url, folder)
+
+    assert migrate(empty_database_url, _quiet, folder, contract_to=3) == ["0002_worth"]
+    assert _columns(empty_database_url) == {"id", "name"}
 
 
 def test_a_table_of_migrations_from_before_the_kinds_is_read_and_gets_them(

@@ -1,14 +1,13 @@
 """Migrations: bring a database to the schema that this program needs, while the service runs.
 
 Rules:
-- The files and their kinds are in `migration_files`. They are applied in order. One process migrates a schema
-  at a time; others wait for it.
+- The files and their kinds are in `migration_files`. They are applied in order, but for contractions that
+  wait. One process migrates a schema at a time; others wait for it.
 - A step that is one transaction waits at most `LOCK_TIMEOUT_MS` for a lock, since all who come after it wait,
   too. Then it lets go and tries again later. So no table is closed for long.
 - A migration is written down after its last step. After a kill its steps run again.
-- Before contractions the caller says which version the running programs know. Later ones are left for the
-  next time.
-- A program accepts a schema that lacks contractions at the end, and one that has later expansions.
+- The caller says which version the running programs know. Later contractions are left for the next time.
+- A program accepts a schema that lacks contractions, and one that has later expansions.
 """
 
 import re
@@ -71,7 +70,7 @@ def migrate(
 ) -> list[str]:
     """Apply the missing migrations of a schema in order, and return their names.
 
-    It stops before the first contraction after `contract_to`; None applies all. `hold` keeps other jobs away
+    It leaves contractions after `contract_to`; None applies all. `hold` keeps other jobs away
     meanwhile (see `jobs`); it is not asked if nothing is missing. The schema of an apart cell
     is created if it is missing. Any number of processes may call this at once. Raises `MigrationError`, also
     for a new database that is not UTF-8, and `psycopg.Error` if the SQL of a file fails. The files before it
@@ -85,7 +84,7 @@ def migrate(
             applied = _read_applied(connection)
             _check(applied, migrations)
             pending = [migration for migration in migrations if migration.version not in applied]
-            allowed = list(_take_allowed(pending, contract_to))
+            allowed = [migration for migration in pending if _is_allowed(migration, contract_to)]
             is_many = len(allowed) > MANY_MIGRATIONS
             if is_many:
                 progress(f"{len(allowed)} migrations, from {allowed[0].name} to {allowed[-1].name}")
@@ -97,11 +96,8 @@ def migrate(
     return [migration.name for migration in allowed]
 
 
-def _take_allowed(pending: Sequence[Migration], contract_to: int | None) -> Iterator[Migration]:
-    for migration in pending:
-        if migration.kind is Kind.CONTRACT and contract_to is not None and migration.version > contract_to:
-            return
-        yield migration
+def _is_allowed(migration: Migration, contract_to: int | None) -> bool:
+    return migration.kind is not Kind.CONTRACT or contract_to is None or migration.version <= contract_to
 
 
 def list_pending(url: str, folder: Path = MIGRATIONS, schema: str = HOME_SCHEMA) -> list[str]:
@@ -130,10 +126,10 @@ async def require_schema(
     applied = {version: Applied(checksum, kind) for version, checksum, kind in rows}
     migrations = read_for(schema, folder)
     _check(applied, migrations)
-    required = find_required_version(migrations)
-    if any(m.version not in applied for m in migrations if m.version <= required):
+    if any(m.version not in applied for m in migrations if m.kind is not Kind.CONTRACT):
         raise MigrationError(
-            f"The database's schema is older than this program, {max(applied, default=0)} of {required}: "
+            f"The database's schema is older than this program, {max(applied, default=0)} of "
+            f"{find_required_version(migrations)}: "
             "run `merchant-wallet migrate`."
         )
 

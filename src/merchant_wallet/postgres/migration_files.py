@@ -8,7 +8,7 @@ Rules:
 - `{schema}` in a file is the schema's name, for texts that PostgreSQL does not look up in the search path.
 - Since the first release each file begins with `-- kind: expand` or `-- kind: contract`. The program of the
   release before works on the expanded schema. The new program works before and after the contraction.
-- Within a release all expansions come before the contractions.
+- An expansion works before and after each contraction of its release, because these may come later.
 - `-- step: transaction`, `-- step: concurrently` or `-- step: batches` begins a step. A file without such a
   line is one step. Each step may run again after a kill, so it makes only what is missing.
 """
@@ -141,7 +141,7 @@ def read_for(schema: str, folder: Path = MIGRATIONS) -> list[Migration]:
 
 
 def find_required_version(migrations: Sequence[Migration]) -> int:
-    """The version without which this program can't run: the last one, but for contractions at the end."""
-    return next(
-        (migration.version for migration in reversed(migrations) if migration.kind is not Kind.CONTRACT), 0
+    """The last version without which this program can't run. It runs without any contraction."""
+    return max(
+        (migration.version for migration in migrations if migration.kind is not Kind.CONTRACT), default=0
     )
