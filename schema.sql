@@ -1768,8 +1768,12 @@ CREATE TABLE public.treasury_movement (
     reason text NOT NULL,
     actor text NOT NULL,
     recorded_ms bigint NOT NULL,
+    corrects bigint,
+    corrects_direction text,
+    replaces bigint,
     CONSTRAINT treasury_movement_actor_check CHECK ((actor <> ''::text)),
     CONSTRAINT treasury_movement_direction_check CHECK ((direction = ANY (ARRAY['IN'::text, 'OUT'::text]))),
+    CONSTRAINT treasury_movement_opposite CHECK ((((corrects IS NULL) = (corrects_direction IS NULL)) AND (corrects_direction <> direction) AND ((corrects IS NULL) OR (replaces IS NULL)))),
     CONSTRAINT treasury_movement_reason_check CHECK ((reason <> ''::text)),
     CONSTRAINT treasury_movement_tx_hash_check CHECK (((length(tx_hash) >= 1) AND (length(tx_hash) <= 80)))
 );
@@ -2263,9 +2267,6 @@ ALTER TABLE ONLY public.test_event
     ADD CONSTRAINT test_event_pkey PRIMARY KEY (merchant_id, event_no);
 
 ALTER TABLE ONLY public.treasury_movement
-    ADD CONSTRAINT treasury_movement_chain_tx_hash_direction_amount_key UNIQUE (chain, tx_hash, direction, amount);
-
-ALTER TABLE ONLY public.treasury_movement
     ADD CONSTRAINT treasury_movement_pkey PRIMARY KEY (chain, movement_no);
 
 ALTER TABLE ONLY public.wallet_address
@@ -2490,6 +2491,12 @@ CREATE INDEX sweep_under_way ON public.sweep USING btree (chain, sweep_id) WHERE
 
 CREATE INDEX test_event_waiting ON public.test_event USING btree (requested_ms) WHERE (claimed_ms IS NULL);
 
+CREATE UNIQUE INDEX treasury_movement_corrects ON public.treasury_movement USING btree (chain, corrects);
+
+CREATE UNIQUE INDEX treasury_movement_once ON public.treasury_movement USING btree (chain, tx_hash, direction, amount, COALESCE(replaces, (0)::bigint)) WHERE (corrects IS NULL);
+
+CREATE UNIQUE INDEX treasury_movement_whole ON public.treasury_movement USING btree (chain, movement_no, tx_hash, amount, direction);
+
 CREATE INDEX wallet_nonce_fee ON public.wallet_nonce USING btree (chain, wallet, nonce) WHERE ((cancelled_ms IS NOT NULL) AND (fee_read_ms IS NULL));
 
 CREATE INDEX wallet_nonce_open ON public.wallet_nonce USING btree (chain, wallet, nonce) WHERE ((purpose = 'free'::text) OR ((purpose = 'cancel'::text) AND (cancelled_ms IS NULL)));
@@ -2670,6 +2677,15 @@ ALTER TABLE ONLY public.sweep
 
 ALTER TABLE ONLY public.sweep_signed
     ADD CONSTRAINT sweep_signed_chain_sweep_id_fkey FOREIGN KEY (chain, sweep_id) REFERENCES public.sweep(chain, sweep_id);
+
+ALTER TABLE ONLY public.treasury_movement
+    ADD CONSTRAINT treasury_movement_corrected FOREIGN KEY (chain, corrects, tx_hash, amount, corrects_direction) REFERENCES public.treasury_movement(chain, movement_no, tx_hash, amount, direction);
+
+ALTER TABLE ONLY public.treasury_movement
+    ADD CONSTRAINT treasury_movement_repeated FOREIGN KEY (chain, replaces, tx_hash, amount, direction) REFERENCES public.treasury_movement(chain, movement_no, tx_hash, amount, direction);
+
+ALTER TABLE ONLY public.treasury_movement
+    ADD CONSTRAINT treasury_movement_replaced FOREIGN KEY (chain, replaces) REFERENCES public.treasury_movement(chain, corrects);
 
 ALTER TABLE ONLY public.wallet_address
     ADD CONSTRAINT wallet_address_merchant_id_user_id_fkey FOREIGN KEY (merchant_id, user_id) REFERENCES public.sub_user(merchant_id, user_id);

@@ -128,6 +128,27 @@ def test_what_an_operator_moved_is_recorded_once_and_listed(shop: Wallet) -> Non
     assert "cold storage" in shop.run("reconcile", "treasury").stdout
 
 
+def test_a_correction_names_the_record_that_it_takes_back(shop: Wallet) -> None:
+    of = ("ERC20", "50", "--tx", HASH, "--reason", "float")
+    wrong = shop.ask("reconcile", "record", "OUT", *of)["no"]
+    assert f"Give --corrects {wrong}, or --corrects none." in shop.refuse("reconcile", "record", "IN", *of)
+    assert "or none" in shop.refuse("reconcile", "record", "IN", *of, "--corrects", "it")
+    other = ("ERC20", "49", "--tx", HASH, "--reason", "float", "--corrects", str(wrong))
+    assert f"Record {wrong} says OUT 50 USDT" in shop.refuse("reconcile", "record", "IN", *other)
+    taken_back = shop.ask("reconcile", "record", "IN", *of, "--corrects", str(wrong))
+    assert taken_back["corrects"] == wrong
+    assert "corrected already" in shop.refuse("reconcile", "record", "IN", *of, "--corrects", str(wrong))
+    right = shop.ask("reconcile", "record", "OUT", *of)
+    listed = shop.ask("reconcile", "treasury")["treasury"]
+    assert [(one["no"], one["corrects"], one["correctedBy"]) for one in listed] == [
+        (right["no"], None, None),
+        (taken_back["no"], wrong, None),
+        (wrong, None, taken_back["no"]),
+    ]
+    told = [one for one in shop.ask("audit", "show")["entries"] if one["action"] == "treasury.record"]
+    assert [one["after"].get("corrects") for one in told] == [None, wrong, None]
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [

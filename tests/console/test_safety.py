@@ -348,9 +348,43 @@ def test_two_people_record_what_was_moved_by_hand(till: Till, people: People) ->
     assert till.platform.rows("select chain, direction, amount, tx_hash, actor from treasury_movement") == [
         ("TRC20", "IN", 5_000_500_000, "ab" * 32, f"operator:{ann.name}")
     ]
-    again = people.again(ann).post(f"{SAFETY}/record", form).headers["location"]
+    again = people.again(ann).post(f"{SAFETY}/record", form)
+    assert (again.status_code, "recorded already" in read_text(again.text)) == (422, True)
+
+
+def test_two_people_correct_a_record_by_its_number(till: Till, people: People) -> None:
+    ann, ben = people.signed_in("operator"), people.signed_in("operator")
+    form = {"chain": "TRC20", "direction": "OUT", "amount": "100", "tx_hash": "cd" * 32, "reason": "a theft"}
+
+    def propose(**changes: str) -> str:
+        return people.again(ann).post(f"{SAFETY}/record", form | changes).headers["location"]
+
+    people.again(ben).post(f"{propose()}/accept")
+    read = "select movement_no, direction, corrects from treasury_movement where tx_hash = %s order by 1"
+    [(number, _, _)] = till.platform.rows(read, "cd" * 32)
+    unnamed = people.again(ann).post(f"{SAFETY}/record", form | {"direction": "IN"})
+    assert (unnamed.status_code, f"Record {number} says OUT 100 USDT" in read_text(unnamed.text)) == (
+        422,
+        True,
+    )
+    for odd in ("it", "0", str(number + 1)):
+        wrong = people.again(ann).post(f"{SAFETY}/record", form | {"direction": "IN", "corrects": odd})
+        assert wrong.status_code == 422, odd
+    proposal = propose(direction="IN", corrects=str(number))
+    assert "Corrects record" in people.again(ben).page(proposal)
+    people.again(ben).post(f"{proposal}/accept")
+    # Two have proposed it anew: the second is told so.
+    anew = propose()
+    till.platform.rows("update proposal set subject = 'aside' where state = 'open'")
+    other = propose(reason="a theft, again")
+    people.again(ben).post(f"{anew}/accept")
     told = people.again(ben)
-    assert "could not be carried out" in read_text(told.follow(told.post(f"{again}/accept")).text)
+    assert "could not be carried out" in read_text(told.follow(told.post(f"{other}/accept")).text)
+    assert [row[1:] for row in till.platform.rows(read, "cd" * 32)] == [
+        ("OUT", None),
+        ("IN", number),
+        ("OUT", None),
+    ]
 
 
 def test_what_workers_report_is_shown_with_its_age_and_old_reports_as_old(till: Till, people: People) -> None:

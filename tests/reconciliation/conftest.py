@@ -13,7 +13,7 @@ from merchant_wallet.book.commands import Adjust, CreateWithdrawal, Settle, Subm
 from merchant_wallet.book.outcomes import Withdrawal
 from merchant_wallet.chains.protocol import Block, ChainAway, TokenTransfer
 from merchant_wallet.custody.balances import SURVEY_SIZE, CustodyReader
-from merchant_wallet.custody.treasury import record_treasury
+from merchant_wallet.custody.two_person_changes import Corrects, NewRecord, record
 from merchant_wallet.processes.reconciliation import Reconciler
 from merchant_wallet.withdrawals.hot_wallet_store import open_wallet
 
@@ -140,17 +140,12 @@ class ReconciliationScene:
         """An operator credits money."""
         await self.deposits.book.submit(SHOP, Submission(Adjust("USDT", units, "opening", "op", None)))
 
-    async def record(self, direction: str, units: int, tx_hash: str, chain: str = "ERC20") -> None:
-        await record_treasury(
-            self.deposits.connection,
-            chain,
-            direction,
-            units,
-            tx_hash=tx_hash,
-            reason="float",
-            actor="op",
-            now_ms=self.deposits.clock(),
-        )
+    async def record(
+        self, direction: str, units: int, tx_hash: str, chain: str = "ERC20", *, corrects: Corrects = None
+    ) -> int:
+        """What two people have recorded. Returns its number. Raises RecordRefused."""
+        new = NewRecord(chain, direction, units, tx_hash, corrects)
+        return await record(self.deposits.connection, new, "float", "op", self.deposits.clock())
 
     async def fund(self, units: int) -> str:
         """An operator fills the hot wallet and records it. The shop is credited with the same amount."""

@@ -94,8 +94,8 @@ def test_a_payout_is_explained_until_its_book_has_settled_it(in_reconciliation: 
         assert await scene.lines() == {"payout unsettled": "-40"}
         await scene.settle(order_id, tx_hash)
         assert await scene.lines() == {}
-        (explained,) = await scene.deposits.rows("select explained_ms is not null from custody_movement")
-        assert explained == (True,)
+        statement = "select explained_ms is not null from custody_movement where tx_hash = %s"
+        assert await scene.deposits.rows(statement, tx_hash) == [(True,)]
 
     in_reconciliation(scenario)
 
@@ -140,11 +140,10 @@ def test_what_leaves_without_an_order_calls_for_an_operator_until_it_is_recorded
         assert line["movements"][0]["txHash"] == tx_hash
         assert compared["sound"] is False
         # What is recorded in the other direction does not explain it.
-        await scene.record("IN", 3 * COIN, tx_hash)
+        wrong = await scene.record("IN", 3 * COIN, tx_hash)
         assert [line["kind"] for line in (await scene.compare())["lines"]] == ["unknown out"]
-        await scene.deposits.rows(
-            "delete from treasury_movement where direction = 'IN' and tx_hash = %s", tx_hash
-        )
+        await scene.record("OUT", 3 * COIN, tx_hash, corrects=wrong)
+        assert [line["kind"] for line in (await scene.compare())["lines"]] == ["unknown out"]
         await scene.record("OUT", 3 * COIN, tx_hash)
         compared = await scene.compare()
         assert (compared["sound"], compared["lines"], compared["treasury"]) == (True, [], "97")
@@ -171,10 +170,9 @@ def test_a_treasury_movement_recorded_with_a_wrong_amount_is_unexplained(
 ) -> None:
     async def scenario(scene: ReconciliationScene) -> None:
         tx_hash = scene.chain.put((STRANGER, HOT, 100 * COIN))
-        await scene.record("IN", 90 * COIN, tx_hash)
+        wrong = await scene.record("IN", 90 * COIN, tx_hash)
         assert (await scene.compare())["unexplained"] == "10"
-        # The mistaken record is removed, and the right one added.
-        await scene.record("OUT", 90 * COIN, tx_hash)
+        await scene.record("OUT", 90 * COIN, tx_hash, corrects=wrong)
         await scene.record("IN", 100 * COIN, tx_hash)
         assert (await scene.compare())["sound"] is True
 

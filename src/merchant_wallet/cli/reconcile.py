@@ -19,6 +19,7 @@ from merchant_wallet.cli.session import Session, find_actor, run
 
 if TYPE_CHECKING:
     from merchant_wallet.approvals.changes import ProposedChange
+    from merchant_wallet.custody.two_person_changes import Corrects
 
 app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
 
@@ -53,6 +54,8 @@ TREASURY_COLUMNS: Final = (
     "reason",
     "actor",
     "recordedMs",
+    "corrects",
+    "correctedBy",
 )
 
 
@@ -154,53 +157,65 @@ def record(
     amount: AmountArgument,
     tx_hash: Annotated[str, typer.Option("--tx", metavar="HASH", help="The transaction that moved it.")],
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept for ever.")],
+    corrects: Annotated[
+        str,
+        typer.Option(
+            "--corrects",
+            metavar="NO|none",
+            help="The record that this one takes back. none: it takes none back.",
+            show_default=False,
+        ),
+    ] = "",
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Record USDT that you moved yourself, into a hot wallet or out of it. No book changes.
 
-    Record it when it is final, with everything that the transaction moved. Correct a mistake with a record in
-    the other direction. Outside the sandbox a record is only proposed, and another person accepts it.
+    Record it when it is final, with everything that the transaction moved. Correct a mistake with a record of
+    the same transaction and amount in the other direction that names the wrong one: --corrects and its number
+    in `reconcile treasury`. Then neither explains anything, and you may record what is right. Outside the
+    sandbox a record is only proposed, and another person accepts it.
 
     \b
-    Example:
+    Examples:
       merchant-wallet reconcile record IN ERC20 5000 --tx 0x12… --reason "float for October"
+      merchant-wallet reconcile record OUT ERC20 5000 --tx 0x12… --corrects 7 --reason "another chain"
     """
     units, name = read_amount(amount), _read_hash(chain, tx_hash)
+    number = _read_corrects(corrects)
     if units == 0 or not reason.strip():
         raise Failure("AMOUNT must be more than 0, and --reason must say why.")
 
     async def act(session: Session) -> "tuple[dict[str, Any], ProposedChange | None]":
         from merchant_wallet.base.clock import now_ms
         from merchant_wallet.cli.second_person import describe_lone_change, propose
-        from merchant_wallet.custody import treasury
         from merchant_wallet.custody import two_person_changes as changes
 
         await _insist_on_chain(session, chain)
         actor = find_actor()
-        facts = changes.UNRECORDED, changes.describe_record(chain, direction, units, name)
+        new = changes.NewRecord(chain, direction, units, name, number)
+        await changes.check(session.conn, new)
+        facts = changes.UNRECORDED, changes.describe_record(new)
         subject = f"{direction} {chain} {name}"
         if (proposed := await propose(session, changes.RECORD, subject, facts, reason)) is not None:
             return {}, proposed
         async with session.conn.transaction():
-            number = await treasury.record_treasury(
-                session.conn,
-                chain,
-                direction,
-                units,
-                tx_hash=name,
-                reason=reason,
-                actor=actor,
-                now_ms=now_ms(),
-            )
-            if number is None:
-                raise Failure("The same movement is recorded already, nothing was changed.")
-            movement = {"no": number, "direction": direction, "amount": amount, "txHash": name}
+            recorded = await changes.record(session.conn, new, reason, actor, now_ms())
+            movement = {"no": recorded, "direction": direction, "amount": amount, "txHash": name}
+            if new.corrects is not None:
+                movement["corrects"] = new.corrects
             told = {**movement, **describe_lone_change(session, reason)}
             await session.record("treasury.record", f"chain {chain}", after=told)
         return {"chainType": chain, **movement}, None
 
-    document, proposed = run(data, act)
+    from merchant_wallet.custody.two_person_changes import RecordRefusal, RecordRefused
+
+    try:
+        document, proposed = run(data, act)
+    except RecordRefused as refused:
+        named = refused.refusal is RecordRefusal.UNNAMED
+        hint = f" Give --corrects {refused.facts['no']}, or --corrects none." if named else ""
+        raise Failure(f"{refused} Nothing was changed.{hint}") from None
     if proposed is not None:
         from merchant_wallet.cli.second_person import print_proposed
 
@@ -238,6 +253,8 @@ def treasury(
                     "reason": each.reason,
                     "actor": each.actor,
                     "recordedMs": each.recorded_ms,
+                    "corrects": each.corrects,
+                    "correctedBy": each.corrected_by,
                 }
                 for each in shown
             ]
@@ -253,6 +270,16 @@ async def _insist_on_chain(session: Session, chain: str) -> None:
     if chain in session.settings.shown_chains or await store.read_wallet(session.conn, chain):
         return
     raise Failure(f"{chain} is off: it has no node in the settings, and no hot wallet is known.")
+
+
+def _read_corrects(text: str) -> "Corrects":
+    """The record that is corrected. Raises Failure."""
+    from merchant_wallet.custody.two_person_changes import parse_corrects
+
+    try:
+        return parse_corrects(text)
+    except ValueError:
+        raise Failure("--corrects must be a record's number in `reconcile treasury`, or none.") from None
 
 
 def _read_hash(chain: str, text: str) -> str:

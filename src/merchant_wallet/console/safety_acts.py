@@ -27,6 +27,7 @@ from merchant_wallet.console.request import POST, Connection, ConsoleRequest, Pa
 from merchant_wallet.console.safety import ACTS, is_any_alive, show
 from merchant_wallet.custody import two_person_changes as treasury_changes
 from merchant_wallet.custody.sweeps.store import list_sweeps
+from merchant_wallet.custody.two_person_changes import NewRecord, RecordRefusal, RecordRefused
 from merchant_wallet.deposits.rescan import MAX_BLOCKS
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.web.act_rights import ACT_RIGHTS
@@ -53,11 +54,26 @@ BAD_LAST_BLOCK: Final = N_(
 CANCELLED: Final = N_("Cancelled before a worker began.")
 BEGUN: Final = N_("It can't be cancelled any more: look at its state.")
 RECORDED: Final = N_("Recorded. The next comparison knows it.")
-RECORDED_BEFORE: Final = N_("The same movement is recorded already; nothing was changed.")
 BAD_RECORD: Final = N_(
     "Nothing was recorded: it needs a chain, a direction, an amount above 0 and the transaction's hash of 64"
     " hexadecimal digits."
 )
+BAD_CORRECTS: Final = N_("Nothing was recorded: what it corrects is a record's number, or none.")
+REFUSALS: Final[Mapping[RecordRefusal, str]] = {
+    RecordRefusal.REPEATED: N_("The same movement is recorded already."),
+    RecordRefusal.NO_RECORD: N_("There is no record {no} of this transaction."),
+    RecordRefusal.NOT_OPPOSITE: N_(
+        "Record {no} says {direction} {amount} USDT. Its correction has the same transaction and amount,"
+        " and the other direction."
+    ),
+    RecordRefusal.CORRECTION: N_("Record {no} is a correction itself. Record the movement anew."),
+    RecordRefusal.CORRECTED: N_("Record {no} is corrected already, by record {by}."),
+    RecordRefusal.UNNAMED: N_(
+        "Record {no} says {direction} {amount} USDT of the same transaction. If this corrects it, name it."
+        " If this is another movement, say that it corrects none."
+    ),
+}
+"""How the page words the refusals of a record."""
 
 
 async def stop_all(request: ConsoleRequest, conn: Connection) -> Response:
@@ -185,32 +201,37 @@ async def cancel(request: ConsoleRequest, conn: Connection) -> Response:
 
 async def record(request: ConsoleRequest, conn: Connection) -> Response:
     """Record USDT that somebody moved into custody or out of it, or propose it."""
-    after = _read_record(request)
-    if after is None:
-        return await _show_record(request, conn, request.translate(BAD_RECORD))
-    subject = f"{after['direction']} {after['chain']} {after['txHash']}"
+    try:
+        return await _record(request, conn, _read_record(request))
+    except RecordRefused as refused:
+        problem = request.translate(REFUSALS[refused.refusal], **refused.facts)
+    except Unproposed as unproposed:
+        problem = unproposed.problem
+    return await _show_record(request, conn, problem)
+
+
+async def _record(request: ConsoleRequest, conn: Connection, new: NewRecord) -> Response:
+    """Raises RecordRefused, Unproposed."""
+    after, subject = treasury_changes.describe_record(new), f"{new.direction} {new.chain} {new.tx_hash}"
+    await treasury_changes.check(conn, new)
     if request.context.settings.needs_two_people:
-        try:
-            proposed = await proposal_forms.propose(
-                request, conn, treasury_changes.RECORD, subject, treasury_changes.UNRECORDED, after
-            )
-        except Unproposed as unproposed:
-            return await _show_record(request, conn, unproposed.problem)
+        proposed = await proposal_forms.propose(
+            request, conn, treasury_changes.RECORD, subject, treasury_changes.UNRECORDED, after
+        )
         return proposal_forms.redirect_to(request, proposed)
     reason = _read_reason(request)
     if reason is None:
-        return await _show_record(request, conn, request.translate(NO_REASON))
+        raise Unproposed({}, request.translate(NO_REASON))
     async with conn.transaction():
-        if await treasury_changes.record(conn, after, reason, request.actor, request.at_ms) is None:
-            return request.redirect(RECORD_PLACE, RECORDED_BEFORE, tone=flash.WARN)
-        told = {**after, "reason": reason}
+        number = await treasury_changes.record(conn, new, reason, request.actor, request.at_ms)
+        told = {**after, "no": number, "reason": reason}
         await record_change(request, conn, treasury_changes.RECORD, subject, after=told)
     return request.redirect(RECORD_PLACE, RECORDED)
 
 
 async def _show_record(request: ConsoleRequest, conn: Connection, problem: str) -> Response:
     """The page with the form as it was typed."""
-    names = ("chain", "direction", "amount", "tx_hash", "reason")
+    names = ("chain", "direction", "amount", "tx_hash", "corrects", "reason")
     return await show(request, conn, refill(request.form, names, problem=problem))
 
 
@@ -256,21 +277,24 @@ def _read_chain(request: ConsoleRequest, *, or_all: bool = False) -> Any:
     return chain
 
 
-def _read_record(request: ConsoleRequest) -> dict[str, Any] | None:
+def _read_record(request: ConsoleRequest) -> NewRecord:
+    """The record of the form. Raises Unproposed."""
     form = request.form
     chain, direction = form.text("chain"), form.text("direction")
     digits = form.text("tx_hash").lower().removeprefix("0x")
     try:
         units = parse_units(form.text("amount").replace(",", ""))
     except ValueError:
-        return None
+        units = 0
     is_hash = len(digits) == 64 and all(digit in "0123456789abcdef" for digit in digits)
-    if chain not in request.context.settings.shown_chains or direction not in ("IN", "OUT"):
-        return None
-    if not is_hash or units <= 0:
-        return None
-    tx_hash = f"0x{digits}" if is_evm(chain) else digits
-    return treasury_changes.describe_record(chain, direction, units, tx_hash)
+    is_known = chain in request.context.settings.shown_chains and direction in ("IN", "OUT")
+    if not is_known or not is_hash or units <= 0:
+        raise Unproposed({}, request.translate(BAD_RECORD))
+    try:
+        corrects = treasury_changes.parse_corrects(form.text("corrects"))
+    except ValueError:
+        raise Unproposed({}, request.translate(BAD_CORRECTS)) from None
+    return NewRecord(chain, direction, units, f"0x{digits}" if is_evm(chain) else digits, corrects)
 
 
 def _again(request: ConsoleRequest) -> bool:

@@ -89,6 +89,7 @@ class JudgedMovement(msgspec.Struct, frozen=True, gc=False):
     """A movement, whether the books contain it, and the status of the order that it was signed for, if any.
 
     `at_hot`: our end is a hot or cold wallet. `is_held`: it is a deposit that waits for a person.
+    `is_recorded`: an operator's record explains it, until that is corrected.
     """
 
     movement: Movement
@@ -96,6 +97,7 @@ class JudgedMovement(msgspec.Struct, frozen=True, gc=False):
     is_booked: bool
     order_status: int | None = None
     is_held: bool = False
+    is_recorded: bool = False
 
 
 class Waiting(msgspec.Struct, frozen=True):

@@ -206,7 +206,7 @@ async def add_addresses(
 
 
 async def read_open_movements(connection: AsyncConnection, chain: str) -> list[Movement]:
-    """Movements on the chain that are in no book yet."""
+    """Movements on the chain that are in no book yet, and those whose record an operator has corrected."""
     rows = await _rows(connection, "list_open_movements", chain=chain)
     return [
         Movement(tx_hash, log_index, is_out, block, bytes(sender), bytes(recipient), units, block_log_index)
@@ -240,7 +240,8 @@ async def judge_movements(
         at_hot = (each.sender if each.is_out else each.recipient) in hot
         in_book = is_settled if each.is_out else not at_hot and deposit in BOOKED
         by_operator = is_recorded and (at_hot or each.is_out)
-        judged.append(JudgedMovement(each, at_hot, in_book or by_operator, order_status, deposit == HELD))
+        is_booked = in_book or by_operator
+        judged.append(JudgedMovement(each, at_hot, is_booked, order_status, deposit == HELD, by_operator))
     return judged
 
 
@@ -257,9 +258,9 @@ async def write_movements(
 ) -> None:
     """Store new movements, mark those that the books contain now, and move the cursor to a block.
 
-    Must run in one transaction.
+    What an operator has recorded is stored too: a correction brings it back. Must run in one transaction.
     """
-    found = [each.movement for each in judged if not each.is_booked]
+    found = [each.movement for each in judged if not each.is_booked or each.is_recorded]
     booked = [each.movement for each in judged if each.is_booked]
     if found:
         values = {

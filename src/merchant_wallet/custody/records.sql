@@ -131,10 +131,14 @@ on conflict (chain, address) do nothing;
 
 -- name: find_signed
 -- The order that each outgoing movement was signed for, and whether an operator has recorded the movement as the treasury's.
+-- Neither a correction nor the record that it takes back explains anything.
 select s.merchant_id, s.order_id,
        exists (select from treasury_movement t
                 where t.chain = %(chain)s::text and t.tx_hash = m.tx_hash
-                  and t.direction = case when m.is_out then 'OUT' else 'IN' end)
+                  and t.direction = case when m.is_out then 'OUT' else 'IN' end
+                  and t.corrects is null
+                  and not exists (select from treasury_movement c
+                                   where c.chain = t.chain and c.corrects = t.movement_no))
   from unnest(%(tx_hashes)s::text[], %(is_outs)s::boolean[]) with ordinality m (tx_hash, is_out, no)
   left join lateral (
        select merchant_id, order_id from payout_signed where tx_hash = m.tx_hash and m.is_out
@@ -159,9 +163,15 @@ select w.status, coalesce(w.status = 2 and w.tx_hash = m.tx_hash and w.amount - 
  order by m.no;
 
 -- name: list_open_movements
--- Movements on the chain that are in no book yet.
+-- Movements on the chain that are in no book yet. Those of a transaction with a corrected record are judged again each time, so no
+-- clock decides whether they are back.
 select tx_hash, log_index, is_out, block_number, sender, recipient, amount::bigint, block_log_index
-  from custody_movement where chain = %(chain)s::text and explained_ms is null order by block_number, tx_hash, log_index;
+  from custody_movement where chain = %(chain)s::text and explained_ms is null
+union all
+select m.tx_hash, m.log_index, m.is_out, m.block_number, m.sender, m.recipient, m.amount::bigint, m.block_log_index
+  from (select distinct tx_hash from treasury_movement where chain = %(chain)s::text and corrects is not null) c
+  join custody_movement m on m.chain = %(chain)s::text and m.tx_hash = c.tx_hash and m.explained_ms is not null
+ order by block_number, tx_hash, log_index;
 
 -- name: insert_movements
 -- Movements that no book contains yet. A known movement is not changed.

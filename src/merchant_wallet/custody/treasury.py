@@ -3,6 +3,9 @@
 Rules:
 - A record explains a transfer that no order and no deposit explains. It moves nothing itself.
 - Recording a movement again changes nothing.
+- A correction names the record that it takes back: the same transaction and amount, the other direction. A
+  record is corrected once. Then neither of the two explains anything, and the movement may be recorded anew.
+- Records are never changed. The database holds all of this with keys.
 """
 
 from pathlib import Path
@@ -18,7 +21,7 @@ _TEXTS: Final = {name: query.text.encode() for name, query in QUERIES.items()}
 
 
 class TreasuryShown(msgspec.Struct, frozen=True):
-    """One movement that an operator recorded."""
+    """One record. `corrects` is the record that it takes back, `corrected_by` the one that takes it back."""
 
     chain: str
     movement_no: int
@@ -28,6 +31,8 @@ class TreasuryShown(msgspec.Struct, frozen=True):
     reason: str
     actor: str
     recorded_ms: int
+    corrects: int | None = None
+    corrected_by: int | None = None
 
 
 async def record_treasury(
@@ -40,8 +45,13 @@ async def record_treasury(
     reason: str,
     actor: str,
     now_ms: int,
+    corrects: int | None = None,
+    replaces: int | None = None,
 ) -> int | None:
-    """Store an operator's movement, IN or OUT of custody. None if it is stored already."""
+    """Store an operator's movement, IN or OUT of custody. None if it is stored already.
+
+    `corrects`: the record that this one takes back. `replaces`: the corrected record that it repeats.
+    """
     rows = await _rows(
         connection,
         "record_treasury",
@@ -52,13 +62,21 @@ async def record_treasury(
         reason=reason,
         actor=actor,
         now_ms=now_ms,
+        corrects=corrects,
+        replaces=replaces,
     )
     return rows[0][0] if rows else None
 
 
 async def list_treasury(connection: AsyncConnection, limit: int) -> list[TreasuryShown]:
-    """Movements that operators recorded, newest first."""
+    """What operators recorded, newest first."""
     return [TreasuryShown(*row) for row in await _rows(connection, "list_treasury", limit=limit)]
+
+
+async def list_of_transaction(connection: AsyncConnection, chain: str, tx_hash: str) -> list[TreasuryShown]:
+    """What operators recorded of a transaction, oldest first."""
+    rows = await _rows(connection, "list_of_transaction", chain=chain, tx_hash=tx_hash)
+    return [TreasuryShown(*row) for row in rows]
 
 
 async def _rows(connection: AsyncConnection, name: str, **values: object) -> list[tuple[Any, ...]]:

@@ -1,29 +1,129 @@
 """Recording USDT that somebody moved into custody or out of it: one person proposes it, another accepts.
 
-Rules: such a record explains a difference of reconciliation away, so it needs two people on the console. The
-same movement is recorded once. No book changes.
+Rules:
+- Such a record explains a difference of reconciliation away, so it needs two people on the console. No book
+  changes.
+- The same movement is recorded once, unless the record of it was corrected.
+- A correction names its record. What could be a correction and names none is refused, until somebody says
+  that it is none.
 """
 
-from typing import Any, Final
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final, Literal
+
+import msgspec
 
 from merchant_wallet.approvals.changes import Applied, ChangeRefused, Connection, Facts, Kind, ProposedChange
 from merchant_wallet.base.money import format_units, parse_units
+from merchant_wallet.base.user_input import parse_digits
 from merchant_wallet.custody import treasury
+from merchant_wallet.custody.treasury import TreasuryShown
 
 RECORD: Final = "treasury.record"
 UNRECORDED: Final[Facts] = {"recorded": False}
-REPEATED: Final = "The same movement is recorded already."
+NONE: Final = "none"
+"""Said in place of a record's number: it corrects nothing."""
+
+Corrects = int | Literal["none"] | None
 
 
-def describe_record(chain: str, direction: str, amount_units: int, tx_hash: str) -> dict[str, Any]:
+class RecordRefusal(Enum):
+    """Why a record is refused. The value is the sentence."""
+
+    REPEATED = "The same movement is recorded already."
+    NO_RECORD = "There is no record {no} of this transaction."
+    NOT_OPPOSITE = (
+        "Record {no} says {direction} {amount} USDT. Its correction has the same transaction and amount,"
+        " and the other direction."
+    )
+    CORRECTION = "Record {no} is a correction itself. Record the movement anew."
+    CORRECTED = "Record {no} is corrected already, by record {by}."
+    UNNAMED = (
+        "Record {no} says {direction} {amount} USDT of the same transaction. If this corrects it, name it."
+        " If this is another movement, say that it corrects none."
+    )
+
+
+class RecordRefused(ValueError):
+    """A record that can't be made. `refusal` is the rule, `facts` are what its sentence names."""
+
+    def __init__(self, refusal: RecordRefusal, **facts: object) -> None:
+        super().__init__(refusal.value.format(**facts))
+        self.refusal = refusal
+        self.facts = facts
+
+
+class NewRecord(msgspec.Struct, frozen=True):
+    """A record as somebody asks for it. `corrects`: the number of the record that it takes back, or NONE."""
+
+    chain: str
+    direction: str
+    amount_units: int
+    tx_hash: str
+    corrects: Corrects = None
+
+    @property
+    def corrected_no(self) -> int | None:
+        """The record that it takes back."""
+        return None if self.corrects == NONE else self.corrects
+
+
+def parse_corrects(text: str) -> Corrects:
+    """A record's number, NONE, or None for an empty text. Raises ValueError."""
+    text = text.strip()
+    if text in ("", NONE):
+        return NONE if text else None
+    if not (number := parse_digits(text)):
+        raise ValueError("a record's number is a whole number from 1 on")
+    return number
+
+
+def describe_record(new: NewRecord) -> Facts:
     """The proposal's `after`. Pure."""
     return {
         "recorded": True,
-        "chain": chain,
-        "direction": direction,
-        "amount": format_units(amount_units),
-        "txHash": tx_hash,
+        "chain": new.chain,
+        "direction": new.direction,
+        "amount": format_units(new.amount_units),
+        "txHash": new.tx_hash,
+        **({} if new.corrects is None else {"corrects": new.corrects}),
     }
+
+
+def find_replaced(new: NewRecord, known: Sequence[TreasuryShown]) -> int | None:
+    """The corrected record that this one repeats, if it repeats one. `known` are its transaction's records.
+
+    Raises RecordRefused. Pure.
+    """
+    if new.corrected_no is not None:
+        _check_correction(new, new.corrected_no, known)
+        return None
+    alike = [each for each in known if each.corrects is None and each.amount_units == new.amount_units]
+    same = [each for each in alike if each.direction == new.direction]
+    if any(each.corrected_by is None for each in same):
+        raise RecordRefused(RecordRefusal.REPEATED)
+    for each in alike:
+        if new.corrects is None and each.direction != new.direction and each.corrected_by is None:
+            raise RecordRefused(RecordRefusal.UNNAMED, **_describe(each))
+    return same[-1].movement_no if same else None
+
+
+def _check_correction(new: NewRecord, number: int, known: Sequence[TreasuryShown]) -> None:
+    corrected = next((each for each in known if each.movement_no == number), None)
+    if corrected is None:
+        raise RecordRefused(RecordRefusal.NO_RECORD, no=number)
+    if corrected.corrects is not None:
+        raise RecordRefused(RecordRefusal.CORRECTION, no=number)
+    if corrected.corrected_by is not None:
+        raise RecordRefused(RecordRefusal.CORRECTED, no=number, by=corrected.corrected_by)
+    if corrected.direction == new.direction or corrected.amount_units != new.amount_units:
+        raise RecordRefused(RecordRefusal.NOT_OPPOSITE, **_describe(corrected))
+
+
+def _describe(record: TreasuryShown) -> dict[str, object]:
+    amount = format_units(record.amount_units)
+    return {"no": record.movement_no, "direction": record.direction, "amount": amount}
 
 
 def make_kinds() -> dict[str, Kind]:
@@ -36,21 +136,43 @@ async def _read(conn: Connection, change: ProposedChange) -> Facts:
 
 
 async def _apply(conn: Connection, change: ProposedChange, at_ms: int) -> Applied:
-    number = await record(conn, change.after, change.reason, change.proposed_by, at_ms)
-    if number is None:
-        raise ChangeRefused(REPEATED)
-    return Applied(after={**change.after, "no": number})
-
-
-async def record(conn: Connection, after: Facts, reason: str, actor: str, at_ms: int) -> int | None:
-    """Store the movement. None if it is stored already."""
-    return await treasury.record_treasury(
-        conn,
+    after = change.after
+    new = NewRecord(
         after["chain"],
         after["direction"],
         parse_units(after["amount"]),
-        tx_hash=after["txHash"],
+        after["txHash"],
+        after.get("corrects"),
+    )
+    try:
+        number = await record(conn, new, change.reason, change.proposed_by, at_ms)
+    except RecordRefused as refused:
+        raise ChangeRefused(str(refused)) from refused
+    return Applied(after={**after, "no": number})
+
+
+async def check(conn: Connection, new: NewRecord) -> int | None:
+    """Check that a record could be made now. Returns the one that it repeats. Raises RecordRefused."""
+    known = await treasury.list_of_transaction(conn, new.chain, new.tx_hash)
+    return find_replaced(new, known)
+
+
+async def record(conn: Connection, new: NewRecord, reason: str, actor: str, at_ms: int) -> int:
+    """Store the movement. Returns its number. Raises RecordRefused."""
+    replaces = await check(conn, new)
+    number = await treasury.record_treasury(
+        conn,
+        new.chain,
+        new.direction,
+        new.amount_units,
+        tx_hash=new.tx_hash,
         reason=reason,
         actor=actor,
         now_ms=at_ms,
+        corrects=new.corrected_no,
+        replaces=replaces,
     )
+    if number is None:
+        # Somebody else was faster.
+        raise RecordRefused(RecordRefusal.REPEATED)
+    return number

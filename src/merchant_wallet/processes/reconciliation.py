@@ -233,8 +233,8 @@ class Reconciler:
         known = await records.read_addresses(home, name)
         movements = find_movements(transfers, known.wallets, known.deposits | owned)
         judged = await records.judge_movements(databases, name, movements, known.wallets)
-        # What the books contain now is in every later snapshot, too.
-        found = [each for each in judged if not each.is_booked]
+        # What the books contain now is in every later snapshot, too. But a record may be corrected.
+        found = [each for each in judged if not each.is_booked or each.is_recorded]
         now = self._clock()
         ours = known.wallets | known.deposits | owned
         async with home.transaction():
