@@ -141,6 +141,10 @@ class TronApi:
         outcome = found[1]["receipt"].get("result", "SUCCESS")
         return to_json(found[0], is_visible=bool(question.get("visible")), outcome=outcome)
 
+    def _do_gettransactionfrompending(self, question: dict[str, Any], is_solid: bool) -> Answer:
+        waiting = [one for one in self.fake.pending if one.txid == question["value"]]
+        return to_json(waiting[0], is_visible=bool(question.get("visible"))) if waiting else {}
+
     # -- broadcasts
 
     def _do_broadcasthex(self, question: dict[str, Any], is_solid: bool) -> Answer:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, LiteralString
 
+import msgspec
 from coincurve import PrivateKey
 from devnet.evm_node import CHAIN_ID
 from devnet.tron_network import address_of
@@ -32,6 +33,7 @@ from merchant_wallet.custody.cold.limits import SIGNER, TO_COLD, Direction, Way
 from merchant_wallet.custody.cold.store import ColdTransfer, NewTransfer
 from merchant_wallet.custody.cold.worker import ColdWorker, TransfersFailed
 from merchant_wallet.processes.cold import open_cold_worker
+from merchant_wallet.withdrawals.nonce_gaps import NonceGapWorker
 
 NOW_MS = 1_763_712_000_000
 USDT = 1_000_000
@@ -71,9 +73,13 @@ class Moved:
     def hot(self) -> bytes:
         return Keystore(self.file.parent, HOT_KEYS).wallets()[self.chain]
 
+    @property
+    def hot_key(self) -> PrivateKey:
+        return PrivateKey(HOT_KEYS[self.chain])
+
     def pay_hot(self, recipient: bytes, units: int) -> None:
         """Send the token with the hot wallet's key, outside the service."""
-        self.pay(PrivateKey(HOT_KEYS[self.chain]), recipient, units)
+        self.pay(self.hot_key, recipient, units)
 
     def open(self, *, cold: bytes | None = COLD, signer_ahead_ms: int = 0) -> EvmChain | TronChain:
         """The product's chain, whose signer knows this cold wallet."""
@@ -216,6 +222,29 @@ class ColdScene:
         signature = key.sign_recoverable(kind.compute_signing_hash(one.unsigned), hasher=None)
         raw: bytes = kind.join(one.unsigned, signature)
         return raw.hex()
+
+    async def resign(self, transfer_id: int, key: PrivateKey, **changes: Any) -> str:
+        """What an EVM wallet program makes of it that chooses some fields itself."""
+        one = await self.shown(transfer_id)
+        transaction = evm_transactions.parse_unsigned(one.given_out.unsigned)
+        unsigned = evm_transactions.encode_unsigned(msgspec.structs.replace(transaction, **changes))
+        signature = key.sign_recoverable(evm_transactions.compute_signing_hash(unsigned), hasher=None)
+        return evm_transactions.join(unsigned, signature).hex()
+
+    async def cancel_gaps(self) -> None:
+        """One round of the worker that cancels nonces, and then new final blocks."""
+        chain = self.moved.open()
+        gaps = NonceGapWorker(self.connect, {self.moved.chain: chain}, clock=self.clock)
+        assert await gaps.cancel_gaps() == 1
+        await gaps.close()
+        await chain.close()
+        self.moved.settle()
+
+    async def broadcast(self, raw: str) -> None:
+        """What a person's wallet program does by itself, and tells nobody."""
+        program = self.moved.open()
+        await program.broadcast(bytes.fromhex(raw))
+        await program.close()
 
 
 async def open_cold_scene(url: str, closing: AsyncExitStack, moved: Moved) -> ColdScene:

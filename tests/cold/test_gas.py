@@ -15,7 +15,7 @@ from tests.sweeps.sweep_scene import SweepScene, give_account, open_evm, open_tr
 from tests.withdrawals.conftest import START_MS, Shop, open_book
 from tests.withdrawals.conftest import Clock as ShopClock
 
-from merchant_wallet.base.chains import ERC20, TRC20
+from merchant_wallet.base.chains import ERC20, TRC20, is_evm
 from merchant_wallet.base.db import connect
 from merchant_wallet.book.commands import Adjust
 from merchant_wallet.book.writer import Writer
@@ -23,7 +23,7 @@ from merchant_wallet.chains.evm.chain import EvmChain
 from merchant_wallet.chains.protocol import Payout, SignedTransfer, Unpayable
 from merchant_wallet.chains.transport import Endpoints
 from merchant_wallet.custody.cold import wallets
-from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED, TO_HOT
+from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED, TO_COLD, TO_HOT
 from merchant_wallet.custody.cold.signatures import read_answer
 from merchant_wallet.custody.cold.store import take_signature
 from merchant_wallet.custody.network_fees import NetworkFeeWorker
@@ -77,9 +77,26 @@ async def pay_past_a_gap(shop: Shop, evm: EvmScene, chain: GivesOneUp) -> None:
 
 
 async def move_cold(scene: ColdScene) -> None:
-    """100 USDT to the cold wallet, 40 back with a signature from elsewhere, and one that nobody signs."""
+    """100 USDT to the cold wallet, 40 back with a signature from elsewhere, and one that nobody signs.
+
+    And 20 to the cold wallet that a wallet program broadcasts itself. On an EVM chain the first one has too
+    little gas.
+    """
     worker = scene.worker()
     assert (await scene.finish(worker, await scene.begin(100 * USDT))).step == "done"
+    for step in ("failed", "done") if is_evm(scene.moved.chain) else ("done",):
+        number = await scene.begin(20 * USDT, TO_COLD, ELSEWHERE)
+        await scene.turn(worker)
+        key = scene.moved.hot_key
+        raw = await (
+            scene.resign(number, key, gas_limit=30_000)
+            if step == "failed"
+            else scene.sign_elsewhere(number, key)
+        )
+        await scene.broadcast(raw)
+        scene.moved.settle()
+        assert (await scene.finish(worker, number)).step == step
+    assert await scene.rows("select frozen_cause from hot_wallet") == [(None,)]
     scene.moved.fuel(COLD)
     number = await scene.begin(40 * USDT, TO_HOT, ELSEWHERE)
     await scene.turn(worker)
@@ -161,7 +178,7 @@ async def play(url: str, evm: EvmScene, folder: Path) -> None:
             "cancel": 1,
             "top_up": 1,
             "sweep": 1,
-            "cold": 1,
+            "cold": 3,
             "refill": 1,
         }
         (hot,) = spent.hot_wallets

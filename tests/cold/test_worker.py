@@ -160,17 +160,24 @@ def test_the_hot_wallets_transfer_may_be_signed_elsewhere_with_its_own_nonce(in_
     in_scene(scenario)
 
 
-def test_what_nobody_signs_in_time_gives_its_nonce_back(in_scene: "InScene") -> None:
+def test_what_nobody_signs_in_time_is_given_up_and_its_nonce_is_cancelled(in_scene: "InScene") -> None:
     async def scenario(scene: ColdScene) -> None:
         number, worker = await scene.begin(UNITS, TO_COLD, ELSEWHERE), scene.worker()
         await scene.turn(worker, settles=False)
+        waiting = await scene.shown(number)
+        signed = read_answer(waiting, await scene.sign_elsewhere(number, scene.moved.hot_key))
         scene.clock.now_ms += 1_800_000
         await scene.turn(worker, settles=False)
+        assert not await store.take_signature(scene.connection, waiting, signed, scene.clock())
+        if is_evm(scene.moved.chain):
+            await scene.cancel_gaps()
+            await scene.turn(worker)
         ended = await scene.shown(number)
         assert (ended.step, ended.cause) == ("dropped", "it was not signed in time")
-        assert (ended.nonce, ended.reserved_ms) == (None, None)
-        nonces = await scene.rows("select nonce, purpose from wallet_nonce")
-        assert nonces == ([(0, "free")] if is_evm(scene.moved.chain) else [])
+        nonces = await scene.rows("select nonce, purpose, cancelled_ms is not null from wallet_nonce")
+        assert nonces == ([(0, "cancel", True)] if is_evm(scene.moved.chain) else [])
+        held = "select from cold_transfer where reserved_ms is not null and ended_no is null"
+        assert await scene.rows(held) == []
 
     in_scene(scenario)
 
@@ -230,6 +237,9 @@ def test_a_signature_of_what_was_given_up_meanwhile_is_not_taken(in_scene: "InSc
         signed = read_answer(waiting, await scene.sign_elsewhere(number, key))
         assert await store.ask_drop(scene.connection, waiting, "operator:bob")
         assert not await store.take_signature(scene.connection, waiting, signed, scene.clock())
+        await scene.turn(worker)
+        if is_evm(scene.moved.chain):
+            await scene.cancel_gaps()
         assert (await scene.finish(worker, number)).step == "dropped"
         assert await scene.rows("select * from cold_signed") == []
         assert scene.moved.balance(COLD) == 0

@@ -159,7 +159,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "callbacks/test_events.sql": "claim record",
         "custody/cold/transfers.sql": """
             claim unclaim take_free_nonce take_next_nonce reserve release end_reservation read_signed
-            set_unsigned end_transfer mark_for_cancel mark_cancelled""",
+            set_unsigned end_transfer mark_for_cancel cancel_nonce find_cancellation mark_cancelled""",
         "custody/records.sql": """
             read_watched find_first_block read_cursor move_cursor insert_addresses list_open_movements
             insert_movements explain_movements insert_result insert_remainders list_remainders
@@ -183,7 +183,7 @@ NOT_RUN: Final[Mapping[Side, Mapping[str, str]]] = {
         "approvals/proposals.sql": "insert_proposal decide",
         "book/book.sql": "insert_sub_users insert_wallet_addresses insert_withdrawals",
         "callbacks/outbox.sql": "pause_merchant resume_merchant",
-        "custody/cold/transfers.sql": "open_transfer ask_drop",
+        "custody/cold/transfers.sql": "open_transfer",
         "custody/cold/wallets.sql": "retire register restore set_limits",
         "custody/treasury.sql": "record_treasury",
         "notifications/contacts.sql": """

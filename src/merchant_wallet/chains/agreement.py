@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from merchant_wallet.chains.protocol import ChainDisagrees
+from merchant_wallet.chains.protocol import ChainAway, ChainDisagrees
 
 _ENOUGH: Final = 3
 
@@ -37,6 +37,13 @@ def agree_on_block(numbers: Sequence[int], quorum: int, what: str) -> int | None
     if len(set(numbers)) > 1:
         raise ChainDisagrees(f"nodes show {what} in different blocks: {', '.join(map(str, sorted(numbers)))}")
     return None
+
+
+def is_known(said: Sequence[bool], quorum: int, what: str) -> bool:
+    """Whether any node knows something. That none does needs enough nodes. Raises ChainAway."""
+    if not any(said) and len(said) < quorum:
+        raise ChainAway(f"only one node says that it does not know {what}")
+    return any(said)
 
 
 def _place(said: Sequence[int]) -> int:

@@ -2,6 +2,9 @@
 
 Rules:
 - An unsigned transfer moves nothing. Its signature is made elsewhere, so it is checked like anybody's.
+- Whoever has the unsigned bytes may sign and broadcast them, at any time and with other fees. So the chain is
+  asked for its nonce, or on TRON for its id. Two nodes must show in final blocks what used it. A single node
+  that knows of something is enough to wait.
 - Only the token's Transfer logs in a final block say what a transaction moved. Two nodes must agree on them,
   and on the block. Otherwise one node could name another block, in which the transaction moved nothing.
 """
@@ -25,6 +28,27 @@ class UnsignedTransfer(msgspec.Struct, frozen=True, gc=False):
     expires_ms: int | None = None
 
 
+class Executed(msgspec.Struct, frozen=True, gc=False):
+    """A transaction in a final block that asks for exactly the unsigned transfer. It may have failed."""
+
+    tx_hash: str
+
+
+class Replaced(msgspec.Struct, frozen=True, gc=False):
+    """A transaction in a final block that used the nonce for something else. The bytes are void."""
+
+    tx_hash: str
+
+
+class InFlight(msgspec.Struct, frozen=True, gc=False):
+    """Some node knows a transaction that uses the nonce or has the id. `cause` says why that is not final."""
+
+    cause: str
+
+
+Execution = Executed | Replaced | InFlight
+
+
 class ColdChain(Protocol):
     """A real chain on which cold money moves. Everything raises ChainAway."""
 
@@ -35,6 +59,15 @@ class ColdChain(Protocol):
 
         Without a nonce the sender's next one is taken, if the chain has nonces. Raises Blocked.
         """
+
+    async def find_execution(self, sender: bytes, transfer: UnsignedTransfer) -> Execution | None:
+        """What became of an unsigned transfer on the chain. None if enough nodes know nothing of it.
+
+        Raises ChainDisagrees.
+        """
+
+    async def knows(self, tx_hash: str) -> bool:
+        """Whether any node knows a transaction, final or not. Raises ChainAway if too few nodes answer."""
 
     async def find_block(self, tx_hash: str) -> int | None:
         """The number of the block in which two nodes show a transaction. None until they do.

@@ -269,6 +269,8 @@ def signed(
 def drop(number: TransferArgument, data: DataOption = None, as_json: JsonOption = False) -> None:
     """Give a transfer up, as long as nothing of it can have left the hot wallet.
 
+    The workers ask the chain first. What somebody has signed and sent elsewhere counts all the same.
+
     \b
     Example:
       merchant-wallet cold drop 3

@@ -53,7 +53,7 @@ MAX_QR_CHARS: Final = 1_200
 BEGUN: Final = N_("The transfer has begun. This page shows how far it is.")
 CHANGED: Final = N_("Changed.")
 SIGNED: Final = N_("The signature is right. The workers send the transaction now.")
-DROPPED: Final = N_("The workers give it up within seconds.")
+DROPPED: Final = N_("The workers ask the chain, and give it up if nothing of it is there.")
 NOT_DROPPED: Final = N_("It can't be given up any more: it was sent, or it has ended.")
 NOT_WAITING: Final = N_("This transfer does not wait for a signature any more.")
 STOPPED: Final = N_("Nothing may leave the hot wallet now, so the signature was not taken: {why}")
@@ -236,7 +236,7 @@ async def take_signature(request: ConsoleRequest, conn: Connection) -> Response:
 
 
 async def drop(request: ConsoleRequest, conn: Connection) -> Response:
-    """Give a transfer up, as long as nothing can have left the hot wallet."""
+    """Ask the workers to give a transfer up. What the chain shows of it counts all the same."""
     one = await _find(request, conn)
     url = f"{COLD}/transfers/{one.transfer_id}"
     async with conn.transaction():

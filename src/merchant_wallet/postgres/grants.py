@@ -173,7 +173,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "cold_transfer": Grant(
         "select, insert, update (version, step, tx_hash, drop_asked_by, obstacle)",
         "select, update (version, claimed_until_ms, step, nonce, reserved_ms, ended_no, unsigned,"
-        " unsigned_at_block, unsigned_until_ms, tx_hash, obstacle, cause, ended_ms)",
+        " unsigned_at_block, unsigned_until_ms, tx_hash, drop_asked_by, obstacle, cause, ended_ms)",
     ),
     "cold_signed": Grant("insert", _ADD),
     # Screening: workers ask, the web side decides.

@@ -13,10 +13,11 @@ from typing import Final
 
 from merchant_wallet.base import clock as system_clock
 from merchant_wallet.base.addresses import keccak256
-from merchant_wallet.chains.agreement import agree_on_block, cautious_low
-from merchant_wallet.chains.cold import UnsignedTransfer
+from merchant_wallet.chains.agreement import agree_on_block, cautious_low, is_known
+from merchant_wallet.chains.cold import Execution, UnsignedTransfer
 from merchant_wallet.chains.evm import verdict as evm_verdict
 from merchant_wallet.chains.evm.conditions import ChainConditions, read_conditions
+from merchant_wallet.chains.evm.execution import find_execution
 from merchant_wallet.chains.evm.fees import Offer, outbid
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, read_word
 from merchant_wallet.chains.evm.nonces import next_nonce
@@ -159,6 +160,15 @@ class EvmChain:
     ) -> UnsignedTransfer:
         """See `unsigned`. Raises Blocked, ChainAway."""
         return await build_unsigned(self._nodes, self.rules, sender, transfer, nonce)
+
+    async def find_execution(self, sender: bytes, transfer: UnsignedTransfer) -> Execution | None:
+        """See `execution`. Raises ChainAway, ChainDisagrees."""
+        return await find_execution(self._nodes, self.rules, sender, transfer)
+
+    async def knows(self, tx_hash: str) -> bool:
+        """See `cold.ColdChain`. Raises ChainAway."""
+        said = await self._nodes.answers(lambda node: node.knows(tx_hash))
+        return is_known(said, self._nodes.quorum, tx_hash)
 
     async def find_block(self, tx_hash: str) -> int | None:
         """See `cold.ColdChain`. Raises ChainAway, ChainDisagrees."""

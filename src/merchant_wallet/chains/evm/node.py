@@ -165,6 +165,10 @@ class EvmNode:
             raise self._rpc.endpoints.garbage(self._index, "the receipt of another transaction")
         return receipt
 
+    async def knows(self, tx_hash: str) -> bool:
+        """Whether this node has a transaction in a block or in its mempool."""
+        return await self._ask(lambda value: value is not None, "eth_getTransactionByHash", tx_hash)
+
     async def count(self, address: bytes, at: int | str) -> int:
         """The number of transactions of an address up to a block, which is its next nonce."""
         return await self._ask(read_quantity, "eth_getTransactionCount", _hex(address), _tag(at))

@@ -10,8 +10,9 @@ Rules:
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 import structlog
 
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes
@@ -20,7 +21,19 @@ from merchant_wallet.chains.evm.rules import read_head_block
 from merchant_wallet.chains.protocol import Block, Blocked, Obstacle
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 
+# If a node has no old state to search, this many whole blocks are read before an operator is called.
+WALKED_BLOCKS: Final = 1024
+
 log = structlog.get_logger(__name__)
+
+
+class NonceSearch(msgspec.Struct, frozen=True):
+    """A nonce of a wallet, and the chain's height when its first transaction was built, if that is known."""
+
+    wallet: bytes
+    chain_id: int
+    nonce: int
+    built_at: int | None = None
 
 
 async def next_nonce(
@@ -83,6 +96,52 @@ async def _prove_count(node: EvmNode, wallet: bytes, chain_id: int) -> int:
         # The node is down, or it has no state of such old blocks.
         return 0
     return 0 if found is None else count
+
+
+async def count_final(node: EvmNode, wallet: bytes, number: int) -> int:
+    """The wallet's next nonce after a final block.
+
+    A node without that state answers for now. That can only be higher, and it only starts a search for proof.
+    """
+    try:
+        return await node.count(wallet, number)
+    except NodeRefused:
+        return await node.count(wallet, "latest")
+
+
+async def find_spender(
+    node: EvmNode, search: NonceSearch, final_number: int
+) -> tuple[Block, ProvenTransaction] | None:
+    """The final block and the proven transaction in it that used a nonce. None if the node shows none."""
+    try:
+        number = await _bisect_since(node, search, final_number)
+    except NodeRefused:
+        # Without the state of old blocks the blocks themselves are read.
+        return await _walk(node, search, final_number)
+    return await spender_in(node, search.wallet, search.chain_id, search.nonce, number)
+
+
+async def _bisect_since(node: EvmNode, search: NonceSearch, final_number: int) -> int:
+    """The first block after which the nonce is used, by the node's own counts. Raises NodeRefused."""
+    low, high, built_at = -1, final_number, search.built_at or 0
+    if 0 < built_at <= high:
+        # The nonce was usually used after signing. Older state is requested only if not.
+        if await node.count(search.wallet, built_at - 1) > search.nonce:
+            high = built_at - 1
+        else:
+            low = built_at - 1
+    return await bisect(node, search.wallet, search.nonce, low, high)
+
+
+async def _walk(
+    node: EvmNode, search: NonceSearch, final_number: int
+) -> tuple[Block, ProvenTransaction] | None:
+    first = final_number if search.built_at is None else search.built_at
+    for number in range(first, min(final_number, first + WALKED_BLOCKS) + 1):
+        found = await spender_in(node, search.wallet, search.chain_id, search.nonce, number)
+        if found is not None:
+            return found
+    return None
 
 
 async def bisect(node: EvmNode, wallet: bytes, nonce: int, low: int, high: int) -> int:

@@ -18,8 +18,7 @@ from typing import Final
 import msgspec
 
 from merchant_wallet.chains.evm.node import EvmNode, EvmNodes, EvmReceipt, is_transfer, transfer_of
-from merchant_wallet.chains.evm.nonces import bisect, spender_in
-from merchant_wallet.chains.evm.proof import ProvenTransaction
+from merchant_wallet.chains.evm.nonces import NonceSearch, count_final, find_spender
 from merchant_wallet.chains.evm.rules import EvmRules, read_final_block, read_head_block
 from merchant_wallet.chains.evm.transactions import parse_signed
 from merchant_wallet.chains.protocol import (
@@ -36,8 +35,6 @@ from merchant_wallet.chains.protocol import (
 from merchant_wallet.chains.transfer_logs import make_final_record
 from merchant_wallet.chains.transport import NodeFailed, NodeRefused
 
-# If a node has no old state to search, this many whole blocks are read before an operator is called.
-WALKED_BLOCKS: Final = 1024
 # A transaction that waits for earlier nonces this many times longer than `stuck_blocks` seems to wait in
 # vain.
 LONG_WAITS: Final = 10
@@ -57,6 +54,12 @@ class PayoutQuery(msgspec.Struct, frozen=True):
         if self.payout.nonce is None:
             raise ValueError("a payout on this chain has a nonce")
         return self.payout.nonce
+
+    @property
+    def search(self) -> NonceSearch:
+        """The search for what used the nonce."""
+        built_at = min((signed.built_at_block for signed in self.signed), default=None)
+        return NonceSearch(self.wallet, self.rules.chain_id, self.nonce, built_at)
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
@@ -131,20 +134,9 @@ async def find(node: EvmNode, query: PayoutQuery) -> Finding | NotFinal:
             return await _find_by_receipt(node, query, receipt, final)
     if mined:
         return NotFinal(final.number, is_mined=True)
-    if await _count(node, query.wallet, final.number) > query.nonce:
+    if await count_final(node, query.wallet, final.number) > query.nonce:
         return await _find_spender(node, query, final)
     return await _wait(node, query, final)
-
-
-async def _count(node: EvmNode, wallet: bytes, number: int) -> int:
-    """The wallet's next nonce after a block.
-
-    A node without that state answers for now. That can only be higher, and it only starts a search for proof.
-    """
-    try:
-        return await node.count(wallet, number)
-    except NodeRefused:
-        return await node.count(wallet, "latest")
 
 
 async def _wait(node: EvmNode, query: PayoutQuery, final: Block) -> NotFinal:
@@ -191,7 +183,7 @@ def _transfer_logs(rules: EvmRules, receipt: EvmReceipt) -> list[TransferLog]:
 
 async def _find_spender(node: EvmNode, query: PayoutQuery, final: Block) -> Finding | NotFinal:
     """A final block has used the nonce, but no known transaction did. Find the one that did."""
-    taken = await _search(node, query, final)
+    taken = await find_spender(node, query.search, final.number)
     if taken is None:
         text = f"{node.name} says that nonce {query.nonce} is spent, but shows no transaction that spent it"
         return NotFinal(final.number, True, alert=text)
@@ -215,43 +207,3 @@ async def _find_spender(node: EvmNode, query: PayoutQuery, final: Block) -> Find
         block.hash,
         by_all=True,
     )
-
-
-async def _search(node: EvmNode, query: PayoutQuery, final: Block) -> tuple[Block, ProvenTransaction] | None:
-    """The final block and the proven transaction in it that used the payout's nonce. None if not found."""
-    try:
-        number = await _bisect(node, query, final.number)
-    except NodeRefused:
-        # Without the state of old blocks the blocks themselves are read.
-        return await _walk(node, query, final.number)
-    return await _spender_in(node, query, number)
-
-
-async def _bisect(node: EvmNode, query: PayoutQuery, final_number: int) -> int:
-    """The first block after which the nonce is used, by the node's own counts. Raises NodeRefused."""
-    low, high = -1, final_number
-    built_at = min((signed.built_at_block for signed in query.signed), default=0)
-    if 0 < built_at <= high:
-        # The nonce was usually used after signing. Older state is requested only if not.
-        if await node.count(query.wallet, built_at - 1) > query.nonce:
-            high = built_at - 1
-        else:
-            low = built_at - 1
-    return await bisect(node, query.wallet, query.nonce, low, high)
-
-
-async def _walk(
-    node: EvmNode, query: PayoutQuery, final_number: int
-) -> tuple[Block, ProvenTransaction] | None:
-    first = min((signed.built_at_block for signed in query.signed), default=final_number)
-    for number in range(first, min(final_number, first + WALKED_BLOCKS) + 1):
-        found = await _spender_in(node, query, number)
-        if found is not None:
-            return found
-    return None
-
-
-async def _spender_in(
-    node: EvmNode, query: PayoutQuery, number: int
-) -> tuple[Block, ProvenTransaction] | None:
-    return await spender_in(node, query.wallet, query.rules.chain_id, query.nonce, number)

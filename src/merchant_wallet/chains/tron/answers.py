@@ -37,6 +37,12 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
     txID: str
 
 
+class Waiting(msgspec.Struct, frozen=True, gc=False):
+    """A transaction in a node's pool. Empty if there is none with this id."""
+
+    txID: str = ""
+
+
 class BlockAnswer(msgspec.Struct, frozen=True, gc=False):
     """A block, with its transactions if they were asked for. Empty if there is no such block."""
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from merchant_wallet.base.chains import TRC20
 from merchant_wallet.base.currencies import USDT
-from merchant_wallet.chains.cold import UnsignedTransfer
+from merchant_wallet.chains.cold import Executed, Execution, InFlight, UnsignedTransfer
 from merchant_wallet.chains.evm.transactions import encode_transfer_call
 from merchant_wallet.chains.protocol import (
     Block,
@@ -151,6 +151,13 @@ class TronChain(TronReader):
         )
         raw_data = encode_raw(transaction)
         return UnsignedTransfer(raw_data, reference.number, transaction.expiration_ms)
+
+    async def find_execution(self, sender: bytes, transfer: UnsignedTransfer) -> Execution | None:
+        """See `cold.ColdChain`. The id is that of the unsigned bytes. Raises ChainAway, ChainDisagrees."""
+        txid = txid_of(transfer.unsigned)
+        if await self.find_block(txid) is not None:
+            return Executed(txid)
+        return InFlight(f"{txid} is on its way and not final yet") if await self.knows(txid) else None
 
     async def _write(self, payout: Payout) -> tuple[bytes, int]:
         """The bytes to sign, and the number of their reference block."""

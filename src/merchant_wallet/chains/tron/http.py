@@ -31,6 +31,7 @@ from merchant_wallet.chains.tron.answers import (
     Parameters,
     Resources,
     TransactionRecord,
+    Waiting,
 )
 
 SUCCESS: Final = "SUCCESS"
@@ -110,6 +111,18 @@ class TronNode:
         if record.id not in ("", txid):
             raise self._failure("another transaction than the one asked for")
         return record if record.id else None
+
+    async def knows(self, txid: str) -> bool:
+        """Whether this node has a transaction in a block, final or not, or in its pool."""
+        record = await self._ask("/wallet/gettransactioninfobyid", {"value": txid}, TransactionRecord)
+        if record.id:
+            return True
+        try:
+            waiting = await self._ask("/wallet/gettransactionfrompending", {"value": txid}, Waiting)
+        except NodeFailed:
+            # Some providers do not serve the pool. A block has what is in it within seconds.
+            return False
+        return waiting.txID == txid
 
     async def call(
         self, contract: bytes, caller: bytes, function: str, words: bytes, *, is_solid: bool = False

@@ -16,7 +16,7 @@ import msgspec
 from merchant_wallet.base import clock
 from merchant_wallet.base.addresses import keccak256, to_tron
 from merchant_wallet.base.chains import CHAINS, TRC20
-from merchant_wallet.chains.agreement import agree_on_block
+from merchant_wallet.chains.agreement import agree_on_block, is_known
 from merchant_wallet.chains.node_status import NodeStatus, look_at
 from merchant_wallet.chains.protocol import Block, ChainAway, ChainDisagrees, TokenTransfer
 from merchant_wallet.chains.transport import NodeFailed, ask_together
@@ -125,6 +125,11 @@ class TronReader:
         records = await self.nodes.answers(lambda node: node.solid_record(tx_hash))
         numbers = [record.blockNumber for record in records if record is not None]
         return agree_on_block(numbers, self.nodes.quorum, f"{TRC20} {tx_hash}")
+
+    async def knows(self, tx_hash: str) -> bool:
+        """See `cold.ColdChain`. Raises ChainAway."""
+        said = await self.nodes.answers(lambda node: node.knows(tx_hash))
+        return is_known(said, self.nodes.quorum, tx_hash)
 
     async def check_setup(self, now_ms: Callable[[], int] = clock.now_ms) -> list[str]:
         """Sentences about what is wrong with nodes or the token. Empty if all is well.

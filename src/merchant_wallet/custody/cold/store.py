@@ -3,7 +3,7 @@
 Rules:
 - A transfer is reserved (funds and nonce), signed, stored, and only then sent, as a payout is.
 - Every change of a worker holds the transfer's fence (`version`). Who lost it gets `TransferMovedOn`.
-- A reservation is released only while nothing is signed.
+- A reservation is released only while nothing is signed, and no nonce was given out to be signed.
 - All functions raise `psycopg.Error`. Times are milliseconds, amounts units of 10^-6.
 """
 
@@ -18,6 +18,7 @@ from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.currencies import USDT
 from merchant_wallet.base.db import Queries
 from merchant_wallet.base.money import format_units
+from merchant_wallet.chains.cold import UnsignedTransfer
 from merchant_wallet.chains.protocol import Blocked, Obstacle, SignedTransfer, Transfer
 from merchant_wallet.custody.cold.limits import ELSEWHERE, RECORDED, TO_COLD, Direction, Way
 
@@ -108,6 +109,18 @@ class ColdTransfer(msgspec.Struct, frozen=True):
         """Whether a person may give it up: nothing that left the hot wallet can be under way."""
         is_open = self.ended_ms is None and self.drop_asked_by is None
         return is_open and (self.step != SIGNED or self.direction != TO_COLD)
+
+    @property
+    def given_out(self) -> UnsignedTransfer:
+        """The bytes that somebody signs elsewhere. Raises ValueError if there are none."""
+        if self.unsigned is None:
+            raise ValueError("nothing was given out to be signed")
+        return UnsignedTransfer(self.unsigned, self.unsigned_at_block or 0)
+
+    @property
+    def gave_nonce_out(self) -> bool:
+        """Whether somebody may sign with the hot wallet's nonce elsewhere, so that it is never free again."""
+        return self.unsigned is not None and self.nonce is not None
 
     @property
     def waits_for_signature(self) -> bool:
@@ -281,6 +294,23 @@ async def ask_drop(connection: Connection, one: ColdTransfer, actor: str) -> boo
     return (await connection.execute(_TEXTS["ask_drop"], _params(one) | {"actor": actor})).rowcount == 1
 
 
+def as_dropped_by(one: ColdTransfer, actor: str) -> ColdTransfer:
+    """The transfer after `ask_drop`. Pure."""
+    return msgspec.structs.replace(one, drop_asked_by=actor)
+
+
+async def cancel_nonce(connection: Connection, one: ColdTransfer, now_ms: int) -> None:
+    """Have the nonce cancelled that was given out. Raises TransferMovedOn."""
+    async with connection.transaction():
+        await _hold_fence(connection, one)
+        await connection.execute(_TEXTS["cancel_nonce"], _params(one) | {"now_ms": now_ms})
+
+
+async def is_cancellation(connection: Connection, one: ColdTransfer, tx_hash: str) -> bool:
+    """Whether a transaction was signed here to cancel the transfer's nonce."""
+    return bool(await _fetch(connection, "find_cancellation", _params(one) | {"tx_hash": tx_hash}))
+
+
 async def end(
     connection: Connection,
     one: ColdTransfer,
@@ -293,15 +323,17 @@ async def end(
 ) -> None:
     """End a transfer as `done`, `failed` or `dropped`. `wallet_fault` also freezes the hot wallet.
 
-    A reservation of which nothing was signed is released, any other ends. Raises TransferMovedOn.
+    What is given up and could not be signed is released, any other reservation ends. Raises TransferMovedOn.
     """
     values = _params(one) | {"step": step, "cause": cause, "tx_hash": tx_hash, "now_ms": now_ms}
     async with connection.transaction():
         await _hold_fence(connection, one)
-        await connection.execute(_TEXTS["release"], values)
+        is_released = step == DROPPED and not one.gave_nonce_out
+        if is_released:
+            await connection.execute(_TEXTS["release"], values)
         await connection.execute(_TEXTS["end_reservation"], values)
         await connection.execute(_TEXTS["end_transfer"], values)
-        if step != DROPPED:
+        if not is_released:
             await connection.execute(_TEXTS["mark_cancelled"], values)
         if wallet_fault is not None:
             await connection.execute(_TEXTS["freeze_wallet"], values | {"cause": wallet_fault})

@@ -111,12 +111,13 @@ update cold_transfer set nonce = %(nonce)s::bigint, reserved_ms = %(now_ms)s::bi
  where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint;
 
 -- name: release
--- Nothing was signed, so the reservation ends and the nonce is free again.
+-- Nothing was signed, and nobody elsewhere can sign with the nonce. So the reservation ends and the nonce is free again.
 with dropped as (
     update cold_transfer t set nonce = null, reserved_ms = null, unsigned = null, unsigned_until_ms = null, step = 'open'
       from (select chain, transfer_id, hot, nonce from cold_transfer
              where chain = %(chain)s::text and transfer_id = %(transfer_id)s::bigint) before
      where t.chain = before.chain and t.transfer_id = before.transfer_id and t.ended_no is null
+       and (t.unsigned is null or t.nonce is null)
        and not exists (select from cold_signed g where g.chain = t.chain and g.transfer_id = t.transfer_id)
     returning before.chain, before.hot, before.nonce)
 update wallet_nonce s set purpose = 'free', since_ms = %(now_ms)s::bigint
@@ -190,11 +191,21 @@ update wallet_nonce f set purpose = 'cancel', since_ms = %(now_ms)s::bigint
  where f.chain = %(chain)s::text and f.wallet = %(hot)s::bytea and f.purpose = 'free' and f.since_ms <= %(before_ms)s::bigint
    and f.nonce < %(nonce)s::bigint;
 
+-- name: cancel_nonce
+-- The nonce was given out to be signed elsewhere, and is given up: the nonce-gap worker uses it, so that nothing else can.
+update wallet_nonce set purpose = 'cancel', since_ms = %(now_ms)s::bigint
+ where chain = %(chain)s::text and wallet = %(hot)s::bytea and nonce = %(nonce)s::bigint and purpose = 'cold';
+
+-- name: find_cancellation
+-- Whether a transaction was signed here to cancel a nonce.
+select tx_hash from cancel_signed
+ where chain = %(chain)s::text and wallet = %(hot)s::bytea and nonce = %(nonce)s::bigint and tx_hash = %(tx_hash)s::text;
+
 -- name: mark_cancelled
--- Cancelled nonces below a nonce that the chain has used are done.
+-- Cancelled nonces up to a nonce that the chain has used are done.
 update wallet_nonce set cancelled_ms = %(now_ms)s::bigint
  where chain = %(chain)s::text and wallet = %(hot)s::bytea and purpose = 'cancel' and cancelled_ms is null
-   and nonce < %(nonce)s::bigint;
+   and nonce <= %(nonce)s::bigint;
 
 -- name: freeze_wallet
 -- Freeze the wallet until an operator has looked. The first cause stays.

@@ -6,16 +6,12 @@ Rules:
   Others are signed only for the same nonce, or if all earlier ones have expired. The signer replaces a stuck
   one that was signed elsewhere, too.
 - Any number of these workers may run beside each other and the payer. Each may be killed at any moment.
-- A transfer whose bytes are signed elsewhere is built here, sent, and judged by its Transfer log. One that
-  was made elsewhere is only judged.
-- A reservation of the hot wallet waits for a signature from elsewhere only for a short time, because later
-  nonces wait for it.
+- What is signed or made elsewhere has steps of its own (`transfer_steps`).
 - The worker also asks each chain for the hot wallet's balance, so that limits are compared with a new figure.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple
 
 import structlog
@@ -23,9 +19,8 @@ import structlog
 from merchant_wallet.base.addresses import format_address
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.counted import count_of
-from merchant_wallet.base.money import format_units
 from merchant_wallet.base.workers import Connect, WorkerConnection, repeat
-from merchant_wallet.chains.cold import ColdChain, read_moved
+from merchant_wallet.chains.cold import ColdChain
 from merchant_wallet.chains.protocol import (
     Blocked,
     Chain,
@@ -36,7 +31,6 @@ from merchant_wallet.chains.protocol import (
     Pending,
     ProvenUnpaid,
     SignedTransfer,
-    TokenTransfer,
     Unpayable,
 )
 from merchant_wallet.chains.signer import SigningRefused
@@ -49,6 +43,7 @@ from merchant_wallet.custody.cold.store import (
     Connection,
     TransferMovedOn,
 )
+from merchant_wallet.custody.cold.transfer_steps import TransferSteps, describe
 from merchant_wallet.custody.cold.wallets import list_limits, note_outside, read_hot
 
 POLL_INTERVAL_S: Final = 5.0
@@ -56,13 +51,8 @@ STEP_TIMEOUT_S: Final = 30.0
 CLAIM_MS: Final = 45_000
 GRACE_MS: Final = 60_000
 """A nonce may be free this long while a transfer with a later nonce waits for it."""
-HOT_SIGNATURE_MS: Final = 1_800_000
-"""The hot wallet's nonce waits this long for a signature from elsewhere."""
-COLD_SIGNATURE_MS: Final = 43_200_000
 MAX_BUILDS: Final = 5
 FUNDS_AGE_MS: Final = 60_000
-
-NOT_SIGNED: Final = "it was not signed in time"
 
 log = structlog.get_logger(__name__)
 
@@ -91,6 +81,7 @@ class ColdWorker:
         self._worker_connection = WorkerConnection(connect)
         self._sides = sides
         self._clock = clock
+        self._steps = TransferSteps(self._worker_connection, clock)
 
     async def run(self, stop: asyncio.Event, *, interval_s: float = POLL_INTERVAL_S) -> None:
         """Advance transfers until told to stop, then close the connection."""
@@ -148,11 +139,11 @@ class ColdWorker:
         except TransferMovedOn:
             return True
         except Blocked as blocked:
-            await self._note(one, str(blocked))
+            await self._steps.note(one, str(blocked))
         except Exception as error:
             # One failed transfer stops no other. It is tried again.
-            log.error("cold transfer not advanced", **_id(one), error=repr(error))
-            await self._note(one, f"{type(error).__name__}: {error}")
+            log.error("cold transfer not advanced", **describe(one), error=repr(error))
+            await self._steps.note(one, f"{type(error).__name__}: {error}")
             return False
         finally:
             await store.unclaim(await self._worker_connection.get(), one)
@@ -164,20 +155,18 @@ class ColdWorker:
             hot = format_address(one.chain, one.hot)
             raise Blocked(Obstacle("wallet", f"there is no key here of its hot wallet, {hot}"))
         signed = [transfer for transfer, _ in await store.read_signed(connection, one)]
-        is_unsent = not (signed and one.leaves_hot)
-        if one.drop_asked_by is not None and is_unsent:
-            await self._drop(one, f"given up by {one.drop_asked_by}")
-        elif one.way == RECORDED:
-            await self._judge_moved(side, one)
+        if one.way == RECORDED:
+            await self._steps.judge_recorded(_need(side.cold), one)
         elif signed and one.leaves_hot:
             await self._follow_hot(side, one, signed)
-        elif signed:
-            refused = await self._send(_need(side.cold).broadcast(signed[-1].raw), one)
-            await self._judge_moved(side, one, refused)
-        elif one.step == store.UNSIGNED:
-            await self._await_signature(one)
+        elif one.unsigned is not None:
+            await self._steps.follow_given_out(_need(side.cold), one, signed[-1] if signed else None)
+        elif one.drop_asked_by is not None:
+            await self._steps.drop(one)
         elif one.way == ELSEWHERE:
-            await self._build_unsigned(side, one)
+            cold = _need(side.cold)
+            reserved = await self._reserve(side, one) if one.leaves_hot else one
+            await self._steps.build_unsigned(cold, reserved)
         else:
             await self._sign_first(side, one)
 
@@ -220,30 +209,32 @@ class ColdWorker:
             raise Blocked(Obstacle("limit", f"the signer refuses: {refused}")) from refused
         connection, now = await self._worker_connection.get(), self._clock()
         await store.store_signed(connection, one, signed, attempt_no=len(earlier) + 1, now_ms=now)
-        log.info("cold transfer signed", **_id(one), tx_hash=signed.tx_hash, attempt_no=len(earlier) + 1)
-        await self._note(one, await self._send(side.chain.broadcast(signed.raw), one))
+        log.info("cold transfer signed", **describe(one), tx_hash=signed.tx_hash, attempt_no=len(earlier) + 1)
+        await self._steps.note(one, await self._steps.send(side.chain.broadcast(signed.raw), one))
 
     async def _follow_hot(self, side: HotSide, one: ColdTransfer, signed: list[SignedTransfer]) -> None:
         """Judge what the hot wallet signed. Send it again, replace it, or end the transfer."""
         connection, now = await self._worker_connection.get(), self._clock()
         await store.mark_for_cancel(connection, one, now - GRACE_MS, now)
+        if one.way == ELSEWHERE and await self._steps.take_other(_need(side.cold), one, signed):
+            return
         verdict = await side.chain.judge(_payout(one), signed)
         match verdict:
             case FinalRecord():
                 await self._end_final(one, verdict, signed)
             case ProvenUnpaid(cause=cause, wallet_fault=fault):
                 await store.end(connection, one, store.FAILED, now, cause=cause, wallet_fault=fault)
-                log.error("cold transfer failed", **_id(one), cause=cause)
+                log.error("cold transfer failed", **describe(one), cause=cause)
             case Expired(cause=cause) if one.way == ELSEWHERE or len(signed) >= MAX_BUILDS:
                 await store.end(connection, one, store.FAILED, now, cause=cause)
-                log.error("cold transfer expired", **_id(one), cause=cause)
+                log.error("cold transfer expired", **describe(one), cause=cause)
             case Expired():
                 await self._sign(side, one, signed)
             case Pending(stuck=True):
                 await self._replace(side, one, signed)
             case Pending(alert=alert):
-                refused = await self._send(side.chain.broadcast(signed[-1].raw), one)
-                await self._note(one, alert or refused)
+                refused = await self._steps.send(side.chain.broadcast(signed[-1].raw), one)
+                await self._steps.note(one, alert or refused)
             case _:
                 raise AssertionError(f"no step follows {verdict}")
 
@@ -257,8 +248,8 @@ class ColdWorker:
         except (Blocked, Unpayable) as error:
             if one.way != ELSEWHERE:
                 raise
-            refused = await self._send(side.chain.broadcast(signed[-1].raw), one)
-            await self._note(
+            refused = await self._steps.send(side.chain.broadcast(signed[-1].raw), one)
+            await self._steps.note(
                 one, f"it is stuck and can't be replaced here: {error}" if refused is None else refused
             )
 
@@ -267,68 +258,11 @@ class ColdWorker:
         is_ours = final.tx_hash in {each.tx_hash for each in signed}
         if final.is_exactly(one.transfer) and is_ours:
             await store.end(connection, one, store.DONE, now, tx_hash=final.tx_hash)
-            log.info("cold transfer is final", **_id(one), tx_hash=final.tx_hash)
+            log.info("cold transfer is final", **describe(one), tx_hash=final.tx_hash)
             return
         fault = f"cold transfer {one.transfer_id}: the chain moved {describe_final(final)}"
         await store.end(connection, one, store.FAILED, now, cause=fault, wallet_fault=fault)
-        log.critical("hot wallet frozen, an operator must look", **_id(one), cause=fault)
-
-    # What is signed or made elsewhere.
-
-    async def _build_unsigned(self, side: HotSide, one: ColdTransfer) -> None:
-        connection = await self._worker_connection.get()
-        lifetime_ms = HOT_SIGNATURE_MS if one.leaves_hot else COLD_SIGNATURE_MS
-        reserved = await self._reserve(side, one) if one.leaves_hot else one
-        try:
-            made = await _need(side.cold).build_unsigned(
-                one.sender, one.transfer, reserved.nonce, lifetime_ms
-            )
-        except Blocked:
-            await store.release(connection, reserved, self._clock())
-            raise
-        until_ms = self._clock() + lifetime_ms
-        await store.store_unsigned(connection, reserved, made.unsigned, made.built_at_block, until_ms)
-        log.info("cold transfer waits for a signature", **_id(one))
-
-    async def _await_signature(self, one: ColdTransfer) -> None:
-        if one.unsigned_until_ms is not None and self._clock() >= one.unsigned_until_ms:
-            await self._drop(one, NOT_SIGNED)
-
-    async def _judge_moved(self, side: HotSide, one: ColdTransfer, obstacle: str | None = None) -> None:
-        """End a transfer by what its transaction moved, once that is final."""
-        if one.tx_hash is None:
-            raise AssertionError("what is judged has a hash")
-        moved = await read_moved(_need(side.cold), one.tx_hash)
-        connection, now = await self._worker_connection.get(), self._clock()
-        if moved is None:
-            await self._note(one, obstacle)
-        elif _is_exact(one, moved):
-            await store.end(connection, one, store.DONE, now)
-            log.info("cold transfer is final", **_id(one), tx_hash=one.tx_hash)
-        else:
-            cause = f"{one.tx_hash} moved {_describe(one.chain, moved)}, which is not this transfer"
-            await store.end(connection, one, store.FAILED, now, cause=cause)
-            log.error("cold transfer failed", **_id(one), cause=cause)
-
-    async def _send(self, broadcast: Awaitable[None], one: ColdTransfer) -> str | None:
-        """Why the nodes do not take it, if they don't. It proves nothing: the same bytes are sent again."""
-        try:
-            await broadcast
-        except Exception as error:
-            log.warning("cold transfer is not taken", **_id(one), error=repr(error))
-            return f"the nodes do not take it: {error}"
-        return None
-
-    async def _drop(self, one: ColdTransfer, cause: str) -> None:
-        connection, now = await self._worker_connection.get(), self._clock()
-        await store.end(connection, one, store.DROPPED, now, cause=cause)
-        log.warning("cold transfer given up", **_id(one), cause=cause)
-
-    async def _note(self, one: ColdTransfer, obstacle: str | None) -> None:
-        if obstacle != one.obstacle:
-            if obstacle is not None:
-                log.warning("cold transfer waits", **_id(one), cause=obstacle)
-            await store.note_obstacle(await self._worker_connection.get(), one, obstacle)
+        log.critical("hot wallet frozen, an operator must look", **describe(one), cause=fault)
 
 
 def _payout(one: ColdTransfer) -> Payout:
@@ -339,25 +273,3 @@ def _need(cold: ColdChain | None) -> ColdChain:
     if cold is None:
         raise Blocked(Obstacle("node", "the sandbox's chains know nothing that is signed elsewhere"))
     return cold
-
-
-def _is_exact(one: ColdTransfer, moved: Sequence[TokenTransfer]) -> bool:
-    if len(moved) != 1:
-        return False
-    [log_line] = moved
-    ends = (log_line.sender, log_line.recipient, log_line.amount_units, log_line.remainder)
-    return ends == (one.sender, one.transfer.recipient, one.amount_units, 0)
-
-
-def _describe(chain: str, moved: Sequence[TokenTransfer]) -> str:
-    if not moved:
-        return "nothing"
-    show = partial(format_address, chain)
-    return " and ".join(
-        f"{format_units(each.amount_units)} from {show(each.sender)} to {show(each.recipient)}"
-        for each in moved
-    )
-
-
-def _id(one: ColdTransfer) -> dict[str, object]:
-    return {"chain": one.chain, "transfer_id": one.transfer_id, "direction": one.direction}
