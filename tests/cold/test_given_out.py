@@ -238,3 +238,14 @@ def test_the_recorded_transaction_of_somebody_else_is_named_as_its_chain_writes_
         assert (ended.step, f"to {named}, which is not this" in str(ended.cause)) == ("failed", True)
 
     in_scene(scenario)
+
+
+def test_a_hot_wallet_whose_key_is_not_here_is_named_as_its_chain_writes_it(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        number = await scene.begin(UNITS)
+        await scene.rows("update cold_transfer set hot = %s", b"Z" * 20)
+        await scene.turn(scene.worker())
+        named = format_address(scene.moved.chain, b"Z" * 20)
+        assert f"no key here of its hot wallet, {named}" in str((await scene.shown(number)).obstacle)
+
+    in_scene(scenario)
