@@ -373,6 +373,9 @@ def test_two_people_correct_a_record_by_its_number(till: Till, people: People) -
     proposal = propose(direction="IN", corrects=str(number))
     assert "Corrects record" in people.again(ben).page(proposal)
     people.again(ben).post(f"{proposal}/accept")
+    page = read_text(people.again(ben).page(SAFETY))
+    assert f"corrects record {number}" in page
+    assert f"corrected by record {number + 1}" in page
     # Two have proposed it anew: the second is told so.
     anew = propose()
     till.platform.rows("update proposal set subject = 'aside' where state = 'open'")

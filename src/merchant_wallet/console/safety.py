@@ -20,6 +20,7 @@ from merchant_wallet.console.payouts import MAX_REASON
 from merchant_wallet.console.request import Connection, ConsoleRequest, Page
 from merchant_wallet.console.safety_view import read_safety
 from merchant_wallet.console.wait_reasons import find_reasons
+from merchant_wallet.custody.treasury import list_treasury
 from merchant_wallet.operators.roles import Right
 from merchant_wallet.reporting import deposits, orders
 from merchant_wallet.reporting.deposits import DepositFilter
@@ -125,6 +126,7 @@ async def show(request: ConsoleRequest, conn: Connection, form_state: FormState 
         max_reason=MAX_REASON,
         terminal=TERMINAL,
         address=format_address,
+        records=await list_treasury(conn, ROWS),
         record_chains=[(code, code) for code in request.context.settings.shown_chains],
         **describe_acts(),
     )
