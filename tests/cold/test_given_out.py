@@ -76,6 +76,26 @@ def test_what_was_broadcast_elsewhere_is_not_given_up(in_scene: "InScene") -> No
     in_scene(scenario)
 
 
+def test_a_refill_that_was_sent_is_not_given_up_before_the_chain_was_asked(in_scene: "InScene") -> None:
+    async def scenario(scene: ColdScene) -> None:
+        moved, worker = scene.moved, scene.worker()
+        moved.give(COLD, UNITS)
+        moved.fuel(COLD)
+        moved.settle()
+        number = await give_out(scene, worker, TO_HOT)
+        waiting = await scene.shown(number)
+        signed = read_answer(waiting, await scene.sign_elsewhere(number))
+        assert await store.take_signature(scene.connection, waiting, signed, scene.clock())
+        await scene.turn(worker, settles=False)
+        await ask_drop(scene, number)
+        await scene.turn(worker, settles=False)
+        assert (await scene.shown(number)).ended_ms is None
+        moved.settle()
+        assert (await scene.finish(worker, number)).step == "done"
+
+    in_scene(scenario)
+
+
 def test_nothing_that_was_given_out_is_given_up_while_no_node_answers(in_scene: "InScene") -> None:
     async def scenario(scene: ColdScene) -> None:
         moved, chain = scene.moved, scene.moved.open()
