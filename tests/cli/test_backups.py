@@ -7,12 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.cli.conftest import clean_environment
 from typer.testing import CliRunner
 
 from merchant_wallet.cli.backup_checks import judge_base, judge_shipping
 from merchant_wallet.cli.program import app
+from merchant_wallet.merchants.keys import Keyring
+from merchant_wallet.postgres.backups.base import Manifest
+from merchant_wallet.postgres.backups.encryption import SIGNING_KEY, read_key_file
 from merchant_wallet.postgres.backups.names import Completed
 from merchant_wallet.postgres.backups.stores import FolderStore
 
@@ -70,6 +74,30 @@ def test_pruning_keeps_the_newest(tmp_path: Path) -> None:
     assert run("backup", "prune", "--keep", "0", status=2, backup_url=tmp_path / "store")
 
 
+def test_pruning_with_the_keys_counts_only_back_ups_that_are_authentic(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    fill(store)
+    run("backup", "key", tmp_path / "backup.key")
+    keys = read_key_file(tmp_path / "backup.key").with_signing_key(Keyring(b"\xab" * 32).derive(SIGNING_KEY))
+    for number in STARTS[:2]:
+        [complete] = [
+            found.name
+            for found in FolderStore(store).list_objects(f"7/base/2026010{number}T000000Z")
+            if "complete" in found.name
+        ]
+        FolderStore(store).put(complete, keys.seal(complete, msgspec.json.encode(Manifest("", 1))))
+    named: dict[str, Any] = {
+        "backup_url": store,
+        "backup_key_file": tmp_path / "backup.key",
+        "master_key": "ab" * 32,
+    }
+
+    told = run("backup", "prune", "--keep", "1", "--json", **named)
+    assert json.loads(told.stdout) == {"kept": ["20260103T000000Z"], "removedObjects": 2}
+    assert "Not counted: 7/base/20260104T000000Z/" in told.stderr
+    assert json.loads(run("backup", "prune", "--keep", "2", "--json", **named).stdout)["removedObjects"] == 0
+
+
 def test_a_store_of_several_databases_asks_which(tmp_path: Path) -> None:
     fill(tmp_path / "store", "7")
     fill(tmp_path / "store", "8")
@@ -120,6 +148,30 @@ def test_a_moment_before_every_back_up_is_refused_with_the_first_possible(tmp_pa
     assert "ended at 1970-01-02T00:00:00" in run(*words, status=1, **named).stderr
     words = ("backup", "restore", "--data", tmp_path / "data", "--backup", "x")
     assert "no back-up x" in run(*words, status=1, **named).stderr
+
+
+def test_a_restore_needs_the_master_key_unless_a_person_does_without_authentication(tmp_path: Path) -> None:
+    fill(tmp_path / "store")
+    run("backup", "key", tmp_path / "backup.key")
+    named = {"backup_url": tmp_path / "store", "backup_key_file": tmp_path / "backup.key"}
+    words = ("backup", "restore", "--data", tmp_path / "data")
+    said = run(*words, status=2, **named).stderr
+    assert f"{tmp_path}/data/master.key is not there: bring it back" in said
+    assert "is damaged, cut or no back-up" in run(*words, "--unauthenticated", status=1, **named).stderr
+    assert "is damaged" in run(*words, status=1, **named, master_key="ab" * 32).stderr
+
+
+def test_names_that_no_back_up_has_are_left_out_and_said(tmp_path: Path) -> None:
+    fill(tmp_path / "store")
+    for name in ("notes", "7/wal/\x1b[2J", os.fsdecode(b"7/base/\xff")):
+        FolderStore(tmp_path / "store").put(name, b"")
+    told = run("backup", "list", "--json", backup_url=tmp_path / "store")
+    assert len(json.loads(told.stdout)["backups"]) == len(STARTS)
+    assert [line.rpartition(": ")[2] for line in told.stderr.splitlines()] == [
+        "notes",
+        r"7/base/\udcff",
+        "7/wal/�[2J",
+    ]
 
 
 def test_doctor_judges_how_far_wal_is_behind_and_how_old_the_base_is() -> None:

@@ -176,11 +176,12 @@ def test_back_ups_go_on_over_a_restore_and_over_lost_machines(backed_up: BackedU
             until_more(client)
             lose_database(backed_up)
         restored = backed_up.data.parent / f"machine {turn}"
+        restored.mkdir()
+        shutil.copy(backed_up.data / "master.key", restored)
         done = tell(backed_up, "backup", "restore", data=restored)
-        assert done["timeline"] == turn + 1
-        assert str(restored / "master.key") in done["missing"]
-        for name in ("master.key", "checkpoint.key"):
-            shutil.copy(backed_up.data / name, restored)
+        assert (done["timeline"], done["authenticated"]) == (turn + 1, True)
+        assert str(restored / "checkpoint.key") in done["missing"]
+        shutil.copy(backed_up.data / "checkpoint.key", restored)
         shutil.copytree(backed_up.data / "checkpoints", restored / "checkpoints")
 
         backed_up.data = restored

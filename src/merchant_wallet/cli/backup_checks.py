@@ -48,7 +48,7 @@ def _find_newest(url: str) -> "BaseBackup | None":
     from merchant_wallet.postgres.backups.stores import open_store
 
     store = open_store(url)
-    bases = [base for system in list_systems(store) for base in read_catalogue(store, system).bases]
+    bases = [base for system in list_systems(store)[0] for base in read_catalogue(store, system).bases]
     return max(bases, key=lambda base: base.completed.ended_ms, default=None)
 
 

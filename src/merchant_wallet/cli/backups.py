@@ -1,5 +1,7 @@
 """`backup`: base back-ups of the own PostgreSQL, what the store has, and restoring it."""
 
+import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -10,7 +12,7 @@ from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.journals import read_moment
 from merchant_wallet.cli.options import DataOption, JsonOption
-from merchant_wallet.cli.session import Session, find_database, read_settings, run
+from merchant_wallet.cli.session import Session, find_database, has_master_key, read_settings, run
 
 if TYPE_CHECKING:
     from merchant_wallet.base.settings import Settings
@@ -23,6 +25,8 @@ app = typer.Typer(help="Back up the own PostgreSQL, and restore it to a moment."
 
 COLUMNS: Final = ("name", "endedMs", "storedBytes", "timeline", "restorableToMs")
 MEGABYTE: Final = 10**6
+MAX_STRANGE: Final = 20
+"""Strange names of a store that are shown."""
 NEVER_RESTORED: Final = "keys/signed.jsonl"
 
 NameOption = Annotated[
@@ -37,6 +41,14 @@ SystemOption = Annotated[
     str | None,
     typer.Option(
         "--system", metavar="ID", help="Which database. Default: that of the data folder, or the only one."
+    ),
+]
+UnauthenticatedOption = Annotated[
+    bool,
+    typer.Option(
+        "--unauthenticated",
+        help="Also restore what this master key has not signed: made before back-ups were signed, or with a "
+        "lost key. Whoever made it can run commands here, as PostgreSQL's user.",
     ),
 ]
 
@@ -78,6 +90,11 @@ def create(data: DataOption = None, as_json: JsonOption = False) -> None:
     """
     settings, (store, keys) = _open(data)
     from merchant_wallet.postgres.backups.base import create_base
+    from merchant_wallet.processes.base import prepare_master_key
+
+    url = _find_own(settings)
+    keys = _add_signing_key(settings, keys)
+    asyncio.run(prepare_master_key(settings, find_database(settings)))
 
     progress = terminal.Progress()
 
@@ -85,7 +102,7 @@ def create(data: DataOption = None, as_json: JsonOption = False) -> None:
         progress.show(f"{done // MEGABYTE} MB of about {total // MEGABYTE} MB")
 
     try:
-        made = create_base(_find_own(settings), store, keys, show)
+        made = create_base(url, store, keys, show)
     finally:
         progress.end()
     run(data, lambda session: _record(session, "backup.created", made.name))
@@ -120,7 +137,8 @@ def prune(
 ) -> None:
     """Remove older base back-ups, and the WAL that only they need.
 
-    Every moment since the oldest back-up that is kept can still be restored.
+    Every moment since the oldest back-up that is kept can still be restored. With the identity and the master
+    key only authentic back-ups are counted. Without them the names count, which others may have made.
 
     \b
     Example:
@@ -129,10 +147,11 @@ def prune(
     settings = read_settings(data)
     store = _open_store(settings)
     found = _read_catalogue(settings, store, system)
-    superseded = found.list_superseded(keep)
+    kept = _list_counted(settings, store, found, keep)
+    superseded = found.list_superseded(kept)
     store.delete(superseded)
-    kept = [base.name for base in found.bases[-keep:]]
-    terminal.print_answer({"kept": kept, "removedObjects": len(superseded)}, as_json)
+    document = {"kept": [base.name for base in kept], "removedObjects": len(superseded)}
+    terminal.print_answer(document, as_json)
 
 
 @app.command()
@@ -140,6 +159,7 @@ def restore(
     to: ToOption = None,
     backup: NameOption = None,
     system: SystemOption = None,
+    unauthenticated: UnauthenticatedOption = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -147,7 +167,8 @@ def restore(
 
     A folder with a live server, or with a database, is refused. Nothing else in the folder is touched: its
     checkpoints and its `keys/signed.jsonl` must stay the newest ones. Nothing is paid before
-    `book accept-rollback`.
+    `book accept-rollback`. Only what was signed with the installation's master key is restored, so put that
+    key there first. Settings of PostgreSQL are the program's, never those of the back-up.
 
     \b
     Examples:
@@ -161,13 +182,15 @@ def restore(
     settings, (store, keys) = _open(data)
     found = _read_catalogue(settings, store, system)
     base = choose_base(found, backup, to_ms)
+    keys = keys.without_authentication() if unauthenticated else _add_signing_key(settings, keys)
     progress = terminal.Progress()
     try:
         done = restore_files(settings.data, store, keys, found, base, to_ms, progress.show)
     finally:
         progress.end()
     missing = _list_missing(settings)
-    terminal.print_answer({**_describe_restored(done), "missing": missing}, as_json)
+    told = {**_describe_restored(done), "authenticated": not unauthenticated, "missing": missing}
+    terminal.print_answer(told, as_json)
     if not as_json:
         _note_next(settings, missing)
 
@@ -183,6 +206,7 @@ def verify(
             "--scratch", metavar="DIR", help="Where the copy is made. Default: the temporary folder."
         ),
     ] = None,
+    unauthenticated: UnauthenticatedOption = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -201,12 +225,40 @@ def verify(
     to_ms = read_moment(to, "--to")
     settings, (store, keys) = _open(data)
     found = _read_catalogue(settings, store, system)
+    keys = keys.without_authentication() if unauthenticated else _add_signing_key(settings, keys)
     document = verify_in_scratch(settings, store, keys, found, backup, to_ms, scratch)
+    document["authenticated"] = not unauthenticated
     terminal.print_answer(document if as_json else _spell_losses(document), as_json)
     if not as_json:
         terminal.print_table(("merchantId", "ok", "entries", "headHash"), document["books"])
     if not document["ok"]:
         raise typer.Exit(REFUSED)
+
+
+def _list_counted(
+    settings: "Settings", store: "Store", found: "Catalogue", keep: int
+) -> Sequence["BaseBackup"]:
+    """The newest `keep` base back-ups: the authentic ones, if the keys that show it are here."""
+    from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
+    from merchant_wallet.postgres.backups.fetching import require_authentic
+    from merchant_wallet.processes.wal_shipping import open_destination
+
+    keys = None if settings.backup_key_file is None else open_destination(settings)[1]
+    if keys is None or not keys.identities or not has_master_key(settings):
+        return found.bases[-keep:]
+    keys, counted = _add_signing_key(settings, keys), []
+    for base in reversed(found.bases):
+        try:
+            require_authentic(store, keys, base)
+        except StoreAway:
+            raise
+        except BackupError as error:
+            terminal.note(f"Not counted: {error}")
+        else:
+            counted.append(base)
+        if len(counted) == keep:
+            break
+    return counted[::-1]
 
 
 def _spell_losses(document: dict[str, Any]) -> dict[str, Any]:
@@ -242,6 +294,12 @@ def _open(data: Path | None) -> "tuple[Settings, tuple[Store, BackupKey]]":
     return settings, open_destination(settings)
 
 
+def _add_signing_key(settings: "Settings", keys: "BackupKey") -> "BackupKey":
+    from merchant_wallet.processes.wal_shipping import find_signing_key
+
+    return keys.with_signing_key(find_signing_key(settings))
+
+
 def _open_store(settings: "Settings") -> "Store":
     from merchant_wallet.postgres.backups.stores import open_store
 
@@ -269,7 +327,7 @@ def _read_catalogue(settings: "Settings", store: "Store", system: str | None) ->
     from merchant_wallet.postgres.backups.catalogue import list_systems, read_catalogue
     from merchant_wallet.postgres.data_folder import read_system
 
-    systems = list_systems(store)
+    systems, strange = list_systems(store)
     wanted = system or read_system(settings.data)
     if wanted not in systems:
         wanted = system or (systems[0] if len(systems) == 1 else None)
@@ -277,7 +335,14 @@ def _read_catalogue(settings: "Settings", store: "Store", system: str | None) ->
         raise Failure(f"The store has several databases. Name one with --system: {', '.join(systems)}.")
     if wanted not in systems:
         raise Failure("The store has no such back-ups. `merchant-wallet backup create` makes one.")
-    return read_catalogue(store, wanted)
+    found = read_catalogue(store, wanted)
+    # A name in a folder may be no UTF-8.
+    spelt = [name.encode(errors="backslashreplace").decode() for name in (*strange, *found.strange)]
+    for name in spelt[:MAX_STRANGE]:
+        terminal.note(f"Left out, no back-up has such a name: {name}")
+    if len(spelt) > MAX_STRANGE:
+        terminal.note(f"{len(spelt) - MAX_STRANGE} more names like these are left out.")
+    return found
 
 
 def _describe(base: "BaseBackup") -> dict[str, Any]:

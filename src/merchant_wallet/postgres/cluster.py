@@ -12,6 +12,7 @@ import secrets
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from merchant_wallet.base.atomic_files import sync_folder
 from merchant_wallet.postgres.data_folder import BACKUP_ROLE, LOGIN_ROLES, NAME, DataFolder, write_secret
@@ -29,6 +30,14 @@ INITDB = (
     "--data-checksums",
     "--no-instructions",
 )
+
+SETTINGS_FILES: Final = {
+    "postgresql.conf": "",
+    "postgresql.auto.conf": "",
+    "pg_hba.conf": "local all all scram-sha-256\nlocal replication all scram-sha-256\n",
+    "pg_ident.conf": "",
+}
+"""The files that tell a server what to do, as a restored cluster gets them. Each login needs a password."""
 
 
 def create_cluster(folder: DataFolder, programs: Programs, private_dir: Path) -> None:
@@ -110,17 +119,30 @@ def initialize(draft: Path, folder: DataFolder, programs: Programs, private_dir:
     if draft.exists():
         shutil.rmtree(draft)
     draft.mkdir(mode=0o700)
-    _give(draft, programs)
+    give(draft, programs)
     pwfile = private_dir / "superuser"
     # The superuser's password is not kept: nobody logs in as superuser.
     write_secret(pwfile, secrets.token_urlsafe(32))
     try:
-        _give(pwfile, programs)
+        give(pwfile, programs)
         programs.run("initdb", [*INITDB, f"--pwfile={pwfile}", f"--pgdata={draft}"], folder)
     finally:
         pwfile.unlink()
 
 
-def _give(path: Path, programs: Programs) -> None:
+def write_settings(cluster: Path, programs: Programs) -> None:
+    """Write the settings files of a cluster that was restored, in place of those in the back-up.
+
+    The server's settings are on its command line (`make_server_settings`).
+    """
+    for name, text in SETTINGS_FILES.items():
+        path = cluster / name
+        path.write_text(f"# Written by a restore. Nothing here comes from a back-up.\n{text}")
+        path.chmod(0o600)
+        give(path, programs)
+
+
+def give(path: Path, programs: Programs) -> None:
+    """Give a file or a folder to the user of the server."""
     if programs.account:
-        os.chown(path, programs.account.uid, programs.account.gid)
+        os.chown(path, programs.account.uid, programs.account.gid, follow_symlinks=False)

@@ -45,6 +45,9 @@ class OwnPostgres:
             self._server.worker_url,
         )
         self._shipping = WalShipping(settings, self._server, self._read_fd)
+
+    def start_shipping(self) -> None:
+        """Store WAL from now on, signed with the master key, which was checked. Raises ConfigError."""
         self._shipping.start()
 
     def open_to(self, group: int) -> None:

@@ -228,6 +228,8 @@ class ProcessSupervisor:
         )
         self._migrate_cells(url, roles, limit)
         asyncio.run(prepare_master_key(self._settings, url))
+        if self._postgres is not None:
+            self._postgres.start_shipping()
         asyncio.run(self._check_checkpoint_key(url))
         asyncio.run(self._make_first_operator(url))
         self._write_runtime_file()

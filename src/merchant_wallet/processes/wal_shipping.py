@@ -2,7 +2,7 @@
 
 Rules:
 - It takes no requests, and runs as the user of `up`, who may read `pg_wal` and write the store.
-- Of the key file it keeps the recipients alone.
+- Of the key file it keeps the recipients alone. It signs with a key of the master key.
 - A store or a database that is away is tried again, after pauses that grow to half a minute.
 - It ends when `up` ends, after it has stored what is left. The database ends after it.
 """
@@ -22,12 +22,13 @@ import structlog
 
 from merchant_wallet import postgres
 from merchant_wallet.base.clock import now_ms
-from merchant_wallet.base.config import ConfigError, load_settings
+from merchant_wallet.base.config import MASTER_KEY_FILE, ConfigError, load_key_file, load_settings
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.base.restarts import Backoff
 from merchant_wallet.base.settings import Settings
+from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.observability import logs
-from merchant_wallet.postgres.backups.encryption import BackupKey, read_key_file
+from merchant_wallet.postgres.backups.encryption import SIGNING_KEY, BackupKey, read_key_file
 from merchant_wallet.postgres.backups.errors import BackupError
 from merchant_wallet.postgres.backups.shipping import Shipper, forget_slot
 from merchant_wallet.postgres.backups.stores import Store, open_store
@@ -107,7 +108,7 @@ class WalShipping:
 
 
 def open_destination(settings: Settings) -> tuple[Store, BackupKey]:
-    """The store and the key of the settings. Raises ConfigError."""
+    """The store and the key file of the settings, without a signing key. Raises ConfigError."""
     if settings.backup_url is None or settings.backup_key_file is None:
         raise ConfigError(
             "Back-ups need WALLET_BACKUP_URL and WALLET_BACKUP_KEY_FILE. "
@@ -121,6 +122,17 @@ def open_destination(settings: Settings) -> tuple[Store, BackupKey]:
         raise ConfigError(str(error)) from error
 
 
+def find_signing_key(settings: Settings) -> bytes:
+    """The key that signs back-ups. It is derived from a master key that must be there. Raises ConfigError."""
+    path = settings.data / MASTER_KEY_FILE
+    if settings.master_key is None and not path.exists():
+        raise ConfigError(
+            f"Back-ups are signed with a key of the master key, and {path} is not there: bring it back from "
+            "where you keep it, or set WALLET_MASTER_KEY."
+        )
+    return Keyring(settings.master_key or load_key_file(path, "master key")).derive(SIGNING_KEY)
+
+
 def remove_credentials(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment without what leads to the store."""
     return {name: text for name, text in environment.items() if not name.startswith(STORE_ONLY)}
@@ -131,7 +143,7 @@ class Loop:
 
     def __init__(self, settings: Settings, parent_fd: int) -> None:
         self._store, key = open_destination(settings)
-        self._key = BackupKey(key.recipients, ())
+        self._key = key.for_sealing().with_signing_key(find_signing_key(settings))
         self._url = settings.database_url or ""
         self._cluster = settings.data / "postgres"
         self._parent_fd = parent_fd

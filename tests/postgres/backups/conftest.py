@@ -1,6 +1,7 @@
-"""Stores of back-ups: a folder, and a bucket of a real S3-compatible server."""
+"""Stores of back-ups, a folder and a bucket of a real S3-compatible server, and a server to back up."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -8,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.folders import copy_folder, make_folder
 from tests.ports import find_port
+from tests.postgres.backups.place import Place
 from tests.tools import require_tool
 from tests.waits import wait_until
 
@@ -61,3 +64,13 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
     for name, text in request.getfixturevalue("s3_environment").items():
         monkeypatch.setenv(name, text)
     return f"s3://{BUCKET}/{tmp_path.name}"
+
+
+@pytest.fixture
+def place(stopped_server: Path) -> Iterator[Place]:
+    root = make_folder("merchant-wallet-backup-")
+    copy_folder(stopped_server, root / "data")
+    made = Place(root)
+    yield made
+    made.server.stop()
+    shutil.rmtree(root)

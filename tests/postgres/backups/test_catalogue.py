@@ -1,10 +1,11 @@
 """What the names in a store say: how far each back-up reaches, and what may be removed."""
 
+import os
 from pathlib import Path
 
 from tests.rows import each_row
 
-from merchant_wallet.postgres.backups.catalogue import Catalogue, read_catalogue
+from merchant_wallet.postgres.backups.catalogue import Catalogue, list_systems, read_catalogue
 from merchant_wallet.postgres.backups.names import (
     SEGMENT_BYTES,
     Completed,
@@ -109,8 +110,8 @@ def test_what_only_older_back_ups_need_is_removed(tmp_path: Path) -> None:
     FolderStore(tmp_path).put("7/base/20260102T000000Z/data.age", b"half")
     found = catalogue(tmp_path, bases, wal)
 
-    assert found.list_superseded(3) == []
-    removed = found.list_superseded(2)
+    assert found.list_superseded(found.bases[-3:]) == []
+    removed = found.list_superseded(found.bases[-2:])
     FolderStore(tmp_path).delete(removed)
     left = read_catalogue(FolderStore(tmp_path), "7")
     assert [each.name for each in left.bases] == ["20260103T000000Z", "20260104T000000Z"]
@@ -121,7 +122,8 @@ def test_what_only_older_back_ups_need_is_removed(tmp_path: Path) -> None:
 
 
 def test_a_restore_gets_whole_segments_and_the_parts_of_the_last(tmp_path: Path) -> None:
-    wal = [segment(1), segment(2), part(2, 0, 9), part(3, 0, 9), part(3, 9, 12)]
+    # `up` was started again while it wrote segment 3, and stored it from its beginning.
+    wal = [segment(1), segment(2), part(2, 0, 9), part(3, 0, 9), part(3, 4, 8), part(3, 0, 7), part(3, 9, 12)]
     found = catalogue(tmp_path, {"20260101T000000Z": base(2)}, wal)
 
     assert [each.part for each in found.list_needed(found.bases[0])] == [
@@ -129,3 +131,39 @@ def test_a_restore_gets_whole_segments_and_the_parts_of_the_last(tmp_path: Path)
         part(3, 0, 9),
         part(3, 9, 12),
     ]
+
+
+def test_strange_names_are_left_out_and_named(tmp_path: Path) -> None:
+    strange = [
+        "7/base/20260101T000000Z/complete.9.0000000000000000.0000000000000001.1.age",
+        "7/base/20260102T000000Z/complete.1.0000000000000000.0000000000000001.999999999999999.age",
+        "7/base/20260102T000000Z/complete.1.0000000000000009.0000000000000001.1.age",
+        "7/base/20260231T000000Z/data.age",
+        "7/base/complete.1.0000000000000000.0000000000000001.1.age",
+        "7/base/yesterday/data.age",
+        "7/history/02.1.0000000000000050.age",
+        # It would be followed for ever.
+        "7/history/1.1.0000000000000050.age",
+        "7/history/2.3.0000000000000050.age",
+        "7/history/9999999999.1.0000000000000050.age",
+        "7/history/\u0662.1.0000000000000050.age",
+        "7/nothing",
+        "7/wal/000000000000000000000003.age",
+        "7/wal/0000000100000000000001FF.age",
+        "7/wal/000000010000000000000003.00000000-01000000.age",
+        "7/wal/000000010000000000000003.00000000-f0000000.age",
+        "7/wal/000000010000000000000003.00000009-00000008.age",
+        "7/wal/a/000000010000000000000003.age",
+        "7/wal/x.age",
+        os.fsdecode(b"7/wal/\xff.age"),
+    ]
+    for name in (*strange, "lost+found/x", "notes"):
+        FolderStore(tmp_path).put(name, b"x")
+    wal = [segment(2), part(3, 0, 9)]
+    found = catalogue(tmp_path, {"20260101T000000Z": base(2)}, wal)
+
+    assert found.strange == sorted(strange)
+    assert [each.name for each in found.bases] == ["20260101T000000Z"]
+    assert [each.part for each in found.wal] == wal
+    assert found.find_end(found.bases[0]).position == 3 * SEGMENT_BYTES + 9
+    assert list_systems(FolderStore(tmp_path)) == (["7"], ["lost+found/x", "notes"])

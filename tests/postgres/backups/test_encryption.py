@@ -2,9 +2,11 @@
 
 import io
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.postgres.backups.place import make_key
 from tests.rows import each_row
 
 from merchant_wallet.postgres.backups.encryption import BackupKey, make_identity, parse_keys, read_key_file
@@ -14,30 +16,48 @@ CONTENT = os.urandom(300_000)
 NAME = "1/wal/a.age"
 
 
-def make_key() -> BackupKey:
-    """A new key that seals and opens."""
-    return parse_keys(make_identity()[0], "test")
+def open_object(key: BackupKey, name: str, sealed: bytes) -> bytes:
+    """The content of an object."""
+    return key.open(name, io.BytesIO(sealed), len(CONTENT))
 
 
 def test_the_recipient_alone_seals_and_does_not_open() -> None:
     identity, recipient = make_identity()
-    sealed = parse_keys(recipient, "test").seal(NAME, CONTENT)
+    sealing, opening = (
+        parse_keys(text, "test").with_signing_key(bytes(32)) for text in (recipient, identity)
+    )
+    sealed = sealing.seal(NAME, CONTENT)
 
-    assert parse_keys(identity, "test").open(NAME, sealed) == CONTENT
-    with pytest.raises(BackupError, match="has no identity"):
-        parse_keys(recipient, "test").open(NAME, sealed)
+    assert open_object(opening, NAME, sealed) == CONTENT
+    for key in (sealing, opening.for_sealing()):
+        with pytest.raises(BackupError, match="has no identity"):
+            open_object(key, NAME, sealed)
+
+
+def test_a_key_file_alone_signs_nothing_and_opens_nothing_that_was_signed() -> None:
+    key = make_key()
+    alone = replace(key, signing_key=None)
+    with pytest.raises(BackupError, match="signed with a key of the master key"):
+        alone.seal(NAME, CONTENT)
+    with pytest.raises(BackupError, match="signed with a key of the master key"):
+        open_object(alone, NAME, key.seal(NAME, CONTENT))
+
+
+def test_no_key_shows_its_secrets() -> None:
+    key = make_key()
+    assert not any(secret in repr(key) for secret in (*key.identities, repr(key.signing_key)))
 
 
 def test_another_key_opens_nothing() -> None:
     with pytest.raises(BackupError, match="encrypted for another key"):
-        make_key().open(NAME, make_key().seal(NAME, CONTENT))
+        open_object(make_key(), NAME, make_key().seal(NAME, CONTENT))
 
 
 @each_row("length", [0, 10, 150, 250, 300, 65_000, 66_000, 131_400, 299_999])
 def test_an_object_that_was_cut_is_refused(length: int) -> None:
     key = make_key()
     with pytest.raises(BackupError, match="damaged"):
-        key.open(NAME, key.seal(NAME, CONTENT)[:length])
+        open_object(key, NAME, key.seal(NAME, CONTENT)[:length])
 
 
 def test_an_object_whose_chunks_were_swapped_is_refused() -> None:
@@ -52,7 +72,7 @@ def test_an_object_whose_chunks_were_swapped_is_refused() -> None:
         sealed[first + 2 * chunk :],
     )
     with pytest.raises(BackupError, match="damaged"):
-        key.open(NAME, begin + b + a + rest)
+        open_object(key, NAME, begin + b + a + rest)
 
 
 def test_every_changed_byte_is_found() -> None:
@@ -62,13 +82,13 @@ def test_every_changed_byte_is_found() -> None:
         changed = bytearray(sealed)
         changed[place] ^= 1
         with pytest.raises(BackupError):
-            key.open(NAME, bytes(changed))
+            open_object(key, NAME, bytes(changed))
 
 
 def test_an_object_that_takes_the_place_of_another_is_refused() -> None:
     key = make_key()
     with pytest.raises(BackupError, match=r"1/wal/b.age contains another object, 1/wal/a.age"):
-        key.open("1/wal/b.age", key.seal(NAME, CONTENT))
+        open_object(key, "1/wal/b.age", key.seal(NAME, CONTENT))
 
 
 def test_the_error_of_a_store_is_not_taken_for_damage() -> None:

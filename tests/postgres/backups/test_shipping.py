@@ -1,84 +1,17 @@
 """WAL of a real server in a store: what is stored when, what a restore gives, and what is refused."""
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from tests.folders import copy_folder, make_folder
+from tests.folders import copy_folder
+from tests.postgres.backups.place import Place
 
-from merchant_wallet import postgres
 from merchant_wallet.base.clock import now_ms
 from merchant_wallet.base.db import connect_sync
 from merchant_wallet.postgres.backups.base import create_base
-from merchant_wallet.postgres.backups.catalogue import Catalogue, list_systems, read_catalogue
-from merchant_wallet.postgres.backups.encryption import BackupKey, make_identity, parse_keys
 from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
 from merchant_wallet.postgres.backups.queries import SESSION, SLOT
 from merchant_wallet.postgres.backups.recovery import choose_base, restore
 from merchant_wallet.postgres.backups.shipping import Shipper, WrongStore, forget_slot
 from merchant_wallet.postgres.backups.stores import FolderStore
-
-
-class Place:
-    """A server with a data folder, a store and a key."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.data = root / "data"
-        (root / "store").mkdir()
-        self.store = FolderStore(root / "store")
-        self.key: BackupKey = parse_keys(make_identity()[0], "test")
-        self.server = self.start(self.data)
-
-    def start(self, data: Path) -> postgres.RunningPostgres:
-        """Start the server of a folder."""
-        self.server = postgres.start(data, lambda _: None, overrides={"fsync": "off"})
-        self.data = data
-        return self.server
-
-    def execute(self, statement: str) -> None:
-        """Change the database as the tables' owner."""
-        with connect_sync(self.server.url) as connection:
-            connection.execute(statement.encode())
-
-    def read(self) -> list[int]:
-        """The rows of the only table."""
-        with connect_sync(self.server.url) as connection:
-            return [row[0] for row in connection.execute("select n from kept order by n")]
-
-    def ship(self, store: FolderStore | None = None) -> int:
-        """A new process stores what it finds. Returns how many bytes."""
-        with connect_sync(self.server.backup_url) as connection:
-            shipper = Shipper(connection, self.data / "postgres", store or self.store, self.key, now_ms)
-            shipper.open()
-            return shipper.ship()
-
-    def back_up(self) -> str:
-        """Make a base back-up; returns its name."""
-        return create_base(self.server.backup_url, self.store, self.key, lambda done, total: None).name
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """What the store has."""
-        [system] = list_systems(self.store)
-        return read_catalogue(self.store, system)
-
-    def restore(self, name: str) -> Path:
-        """Restore everything into a new folder."""
-        target, found = self.root / name, self.catalogue
-        restore(target, self.store, self.key, found, choose_base(found, None, None), None, lambda _: None)
-        return target
-
-
-@pytest.fixture
-def place(stopped_server: Path) -> Iterator[Place]:
-    root = make_folder("merchant-wallet-backup-")
-    copy_folder(stopped_server, root / "data")
-    made = Place(root)
-    yield made
-    made.server.stop()
-    shutil.rmtree(root)
 
 
 def test_what_is_stored_after_a_base_back_up_is_restored_with_it(place: Place) -> None:

@@ -4,8 +4,10 @@ Rules:
 - Nothing is written beside the store.
 - The WAL of the back-up's own time is in it. A slot of this session keeps that WAL meanwhile.
 - The `complete` object is written last. What is left without it is removed by `prune`.
+- It has the manifest: the digest and the length of the data. It is signed, so both are authenticated.
 """
 
+import hashlib
 import os
 import re
 import subprocess
@@ -15,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any, Final
 
+import msgspec
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
@@ -34,6 +37,14 @@ GZIP_WINDOW: Final = 31
 _START = re.compile(r"write-ahead log start point: (\S+) on timeline (\d+)")
 _END = re.compile(r"write-ahead log end point: (\S+)")
 
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What the data of a base back-up is: the SHA-256 of the compressed archive, and its length unpacked."""
+
+    sha256: str
+    archive_bytes: int
+
+
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far, and about how many there are."""
 
@@ -49,15 +60,15 @@ def create_base(url: str, store: Store, key: BackupKey, progress: Progress) -> c
             raise BackupError(f"There is a back-up {name} already: try again in a second.")
         _keep_wal(connection)
         with tempfile.TemporaryFile() as said, _stream(url, name, said) as stream:
-            counted = _Compressed(stream, lambda done: progress(done, total))
+            compressed = _Compressed(stream, lambda done: progress(done, total))
             data = f"{base}/{catalogue.DATA}"
             with store.write(data) as target:
-                key.seal_stream(data, counted, target)
+                key.seal_stream(data, compressed, target)
                 # Before the object appears: half a cluster must not.
                 _require_end(stream, said)
             completed = _read_positions(said)
     complete = f"{base}/{completed.name}"
-    store.put(complete, key.seal(complete, b""))
+    store.put(complete, key.seal(complete, msgspec.json.encode(compressed.make_manifest())))
     [size] = [found.size for found in store.list_objects(base) if found.name == data]
     return catalogue.BaseBackup(system, name, completed, size)
 
@@ -135,6 +146,7 @@ class _Compressed:
         self._output = process.stdout
         self._progress = progress
         self._compressor: Any = zlib.compressobj(COMPRESSION, zlib.DEFLATED, GZIP_WINDOW)
+        self._digest = hashlib.sha256()
         self._left = b""
         self._done = 0
         self._ended = False
@@ -146,6 +158,11 @@ class _Compressed:
             self._progress(self._done)
             self._ended = not chunk
             self._left = self._compressor.compress(chunk) if chunk else self._compressor.flush()
+            self._digest.update(self._left)
         size = len(self._left) if size < 0 else size
         found, self._left = self._left[:size], self._left[size:]
         return found
+
+    def make_manifest(self) -> Manifest:
+        """What was read, when all was."""
+        return Manifest(self._digest.hexdigest(), self._done)

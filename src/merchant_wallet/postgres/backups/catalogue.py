@@ -1,6 +1,8 @@
 """What a store contains: base back-ups, WAL without gaps, and what is no longer needed.
 
-Nothing here opens an object: everything is read from names.
+Rules:
+- Nothing here opens an object: everything is read from names.
+- Whoever can write to the store chooses names. One that no back-up has is left out and named (`strange`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,11 +29,6 @@ class BaseBackup:
     size: int
 
     @property
-    def begun_ms(self) -> int:
-        """When it was begun."""
-        return names.parse_moment(self.name)
-
-    @property
     def folder(self) -> str:
         """Its objects' names begin with this."""
         return f"{self.system}/{BASE}/{self.name}"
@@ -56,13 +53,14 @@ class WalEnd:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Everything of one cluster. Base back-ups are sorted, the oldest first."""
+    """All of one cluster. Base back-ups are sorted, the oldest first. `strange`: names of no back-up."""
 
     system: str
     bases: Sequence[BaseBackup]
     wal: Sequence[StoredWal]
     forks: Sequence[Fork]
     unfinished: Sequence[StoredObject]
+    strange: Sequence[str]
 
     def find_end(self, base: BaseBackup) -> WalEnd:
         """How far WAL without a gap reaches from a base back-up, over its newest timeline."""
@@ -85,20 +83,24 @@ class Catalogue:
         return max((stored.part.end for stored in self.wal if stored.part.timeline == timeline), default=None)
 
     def list_needed(self, base: BaseBackup) -> list[StoredWal]:
-        """The WAL that a restore from a base back-up may ask for, in order; of a whole segment no parts."""
+        """The WAL that a restore from a base back-up may ask for, in order. No part within a longer one."""
         first = base.completed.start // names.SEGMENT_BYTES
         found = [each for each in self.wal if each.part.start // names.SEGMENT_BYTES >= first]
-        whole = {each.part.segment for each in found if each.part.is_whole}
-        return [each for each in found if each.part.is_whole or each.part.segment not in whole]
+        reached: dict[str, int] = {}
+        needed = []
+        for each in sorted(found, key=lambda stored: (stored.part[:2], -stored.part.end)):
+            if each.part.end > reached.get(each.part.segment, 0):
+                reached[each.part.segment] = each.part.end
+                needed.append(each)
+        return needed
 
-    def list_superseded(self, keep: int) -> list[str]:
-        """Names of what is not needed to restore the newest `keep` base back-ups."""
-        kept = self.bases[-keep:]
+    def list_superseded(self, kept: Sequence[BaseBackup]) -> list[str]:
+        """Names of what is older than these base back-ups, and not needed to restore them."""
         if not kept:
             return []
-        oldest = kept[0]
+        oldest = min(kept, key=lambda base: base.name)
         first = oldest.completed.start // names.SEGMENT_BYTES
-        folders = {base.folder for base in self.bases[:-keep]}
+        folders = {base.folder for base in self.bases if base.name < oldest.name}
         old_wal = [
             each.object.name for each in self.wal if (each.part.end - 1) // names.SEGMENT_BYTES < first
         ]
@@ -120,27 +122,43 @@ def _list_objects(folders: set[str], bases: Iterable[BaseBackup]) -> list[str]:
     ]
 
 
-def list_systems(store: Store) -> list[str]:
-    """The system identifiers of the clusters in a store."""
-    return sorted({found.name.split("/")[0] for found in store.list_objects() if "/" in found.name})
+def list_systems(store: Store) -> tuple[list[str], list[str]]:
+    """The system identifiers of the clusters in a store, and names that belong to none. Raises StoreAway."""
+    systems, strange = set(), []
+    for found in store.list_objects():
+        system, slash, _ = found.name.partition("/")
+        if slash and names.is_system(system):
+            systems.add(system)
+        else:
+            strange.append(found.name)
+    return sorted(systems), strange
 
 
 def read_catalogue(store: Store, system: str) -> Catalogue:
     """Read the names of everything of one cluster. Raises StoreAway."""
-    objects = store.list_objects(system)
-    bases, wal, forks = [], [], []
-    data = {found.name: found for found in objects if found.name.endswith(f"/{DATA}")}
-    for found in objects:
-        _, kind, *rest = found.name.split("/")
-        if kind == BASE and (completed := names.parse_completed(rest[-1])) is not None:
-            base = BaseBackup(system, rest[0], completed, 0)
-            stored = data.pop(f"{base.folder}/{DATA}", None)
-            if stored is not None:
-                bases.append(BaseBackup(system, rest[0], completed, stored.size))
-        elif kind == WAL and (part := names.parse_wal(rest[-1])) is not None:
-            wal.append(StoredWal(part, found))
-        elif kind == HISTORY and (fork := names.parse_fork(rest[-1])) is not None:
-            forks.append(fork)
-    bases.sort(key=lambda base: base.name)
+    wal, forks, strange = [], [], []
+    data: dict[str, StoredObject] = {}
+    completed: dict[str, Completed] = {}
+    for found in store.list_objects(system):
+        match found.name.split("/"):
+            case [_, kind, name] if kind == WAL and (part := names.parse_wal(name)):
+                wal.append(StoredWal(part, found))
+            case [_, kind, name] if kind == HISTORY and (fork := names.parse_fork(name)):
+                forks.append(fork)
+            case [_, kind, moment, name] if kind == BASE and name == DATA and names.is_moment(moment):
+                data[moment] = found
+            case [_, kind, moment, name] if (
+                kind == BASE
+                and names.is_moment(moment)
+                and moment not in completed
+                and (ended := names.parse_completed(name))
+            ):
+                completed[moment] = ended
+            case _:
+                strange.append(found.name)
+    bases = [
+        BaseBackup(system, moment, completed[moment], data.pop(moment).size)
+        for moment in sorted(completed.keys() & data.keys())
+    ]
     wal.sort(key=lambda stored: stored.part)
-    return Catalogue(system, bases, wal, sorted(forks), list(data.values()))
+    return Catalogue(system, bases, wal, sorted(forks), list(data.values()), strange)

@@ -3,13 +3,18 @@
 Rules:
 - An age file is a stream of authenticated chunks. One that is cut, reordered or changed is not opened.
 - The first line of the plaintext is the object's name. An object under another name is refused.
+- age does not say who made an object: the recipient is no secret. So the first line also has a signature of
+  name and content (HMAC-SHA256), by a key that is derived from the installation's master key. An object
+  without the right signature is refused.
+- A base back-up is too long for that. Its signed manifest has its digest (`base.Manifest`).
 - The key file has identities (`AGE-SECRET-KEY-1…`), which open, or recipients (`age1…`), which only seal.
   Only its owner may read it.
 """
 
+import hmac
 import io
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -17,7 +22,11 @@ from merchant_wallet.postgres.backups.errors import BackupError
 
 IDENTITY: Final = "AGE-SECRET-KEY-"
 RECIPIENT: Final = "age1"
-MAX_NAME_BYTES: Final = 512
+MAX_HEAD_BYTES: Final = 512
+SIGNING_KEY: Final = "back-up"
+"""The label that derives the signing key from the master key."""
+SIGNED: Final = b"merchant-wallet back-up 1\n"
+"""What every signed text begins with. A change of what is signed needs another number."""
 
 
 class Reader(Protocol):
@@ -42,35 +51,61 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BackupKey:
-    """Recipients that seal, and identities that open. Texts, so that this can be passed on."""
+    """Recipients that seal, identities that open, and the key that signs, which is in no key file.
+
+    Texts and bytes, so that this can be passed on.
+    """
 
     recipients: tuple[str, ...]
-    identities: tuple[str, ...]
+    identities: tuple[str, ...] = field(repr=False)
+    signing_key: bytes | None = field(default=None, repr=False)
+    is_authenticating: bool = True
+
+    def with_signing_key(self, signing_key: bytes) -> "BackupKey":
+        """The same, for the installation that has this signing key."""
+        return replace(self, signing_key=signing_key)
+
+    def without_authentication(self) -> "BackupKey":
+        """The same, which also opens what anybody may have made. Only a person may choose this."""
+        return replace(self, is_authenticating=False)
+
+    def for_sealing(self) -> "BackupKey":
+        """The same without what opens objects."""
+        return replace(self, identities=())
 
     def seal(self, name: str, content: bytes) -> bytes:
-        """An object's bytes."""
+        """A signed object's bytes."""
         sealed = io.BytesIO()
-        self.seal_stream(name, io.BytesIO(content), sealed)
+        self._encrypt(f"{name} {self._sign(name, content)}", name, io.BytesIO(content), sealed)
         return sealed.getvalue()
 
     def seal_stream(self, name: str, source: Reader, target: Writer) -> None:
-        """Read the content to its end and write the object. Raises BackupError, and what the two raise."""
+        """Read the content to its end and write an object without signature.
+
+        Raises BackupError, and what the two raise.
+        """
+        self._encrypt(name, name, source, target)
+
+    def _encrypt(self, head: str, name: str, source: Reader, target: Writer) -> None:
         age = load_age()
         recipients = [age.x25519.Recipient.from_str(text) for text in self.recipients]
         guarded = _Guarded(source)
         try:
-            age.encrypt_io(_Named(name, guarded), target, recipients)
+            age.encrypt_io(_Headed(head, guarded), target, recipients)
         except (age.EncryptError, OSError) as error:
             raise guarded.error or BackupError(f"{name} can't be encrypted: {error}") from error
 
-    def open(self, name: str, sealed: bytes) -> bytes:
-        """An object's content. Raises BackupError."""
-        content = io.BytesIO()
-        self.open_stream(name, io.BytesIO(sealed), content)
-        return content.getvalue()
+    def open(self, name: str, source: Reader, most_bytes: int) -> bytes:
+        """The content of a signed object. Raises BackupError, also if it is longer than `most_bytes`."""
+        content = _Bounded(name, most_bytes)
+        signature = self.open_stream(name, source, content)
+        found = content.getvalue()
+        if self.is_authenticating:
+            self._require_signature(name, signature, found)
+        return found
 
-    def open_stream(self, name: str, source: Reader, target: Writer) -> None:
-        """Read the object to its end and write its content.
+    def open_stream(self, name: str, source: Reader, target: Writer) -> str:
+        """Read the object to its end and write its content. Returns its signature, which nobody has checked.
 
         What was written is right only when this returns: an object that was cut fails at its end. Raises
         BackupError, and what the two raise.
@@ -82,12 +117,33 @@ class BackupKey:
                 "the file that has it in WALLET_BACKUP_KEY_FILE."
             )
         identities = [age.x25519.Identity.from_str(text) for text in self.identities]
-        guarded, checked = _Guarded(source), _NameChecked(name, target)
+        guarded, checked = _Guarded(source), _HeadChecked(name, target)
         try:
             age.decrypt_io(guarded, checked, identities)
         except (age.DecryptError, OSError) as error:
             raise guarded.error or checked.error or BackupError(_explain(name, error)) from error
         checked.finish()
+        return checked.signature
+
+    def _sign(self, name: str, content: bytes) -> str:
+        if self.signing_key is None:
+            raise BackupError("Back-ups are signed with a key of the master key, and there is none.")
+        signed = hmac.new(self.signing_key, SIGNED, "sha256")
+        signed.update(name.encode() + b"\n")
+        signed.update(content)
+        return signed.hexdigest()
+
+    def _require_signature(self, name: str, signature: str, content: bytes) -> None:
+        if not signature:
+            raise BackupError(f"{name} has no signature: it was made before back-ups were signed, {_FORGED}")
+        if not hmac.compare_digest(signature.encode(), self._sign(name, content).encode()):
+            raise BackupError(f"{name} was signed with another master key, {_FORGED}")
+
+
+_FORGED: Final = (
+    "or by somebody else who can write to the store. Use another back-up, and find out who made this one. "
+    "If you know it, `--unauthenticated` restores it all the same: whoever made it can run commands here."
+)
 
 
 def _explain(name: str, error: Exception) -> str:
@@ -141,11 +197,11 @@ def parse_keys(text: str, place: str) -> BackupKey:
     return BackupKey(tuple(dict.fromkeys([*own, *named])), identities)
 
 
-class _Named:
-    """The name's line, then the content."""
+class _Headed:
+    """The head's line, then the content."""
 
-    def __init__(self, name: str, source: Reader) -> None:
-        self._head = name.encode() + b"\n"
+    def __init__(self, head: str, source: Reader) -> None:
+        self._head = head.encode() + b"\n"
         self._source = source
 
     def read(self, size: int = -1, /) -> bytes:
@@ -153,6 +209,22 @@ class _Named:
             head, self._head = self._head, b""
             return head
         return self._source.read(size)
+
+
+class _Bounded(io.BytesIO):
+    """Content in memory, up to a limit."""
+
+    def __init__(self, name: str, most_bytes: int) -> None:
+        super().__init__()
+        self._name = name
+        self._most_bytes = most_bytes
+
+    def write(self, content: Any, /) -> int:
+        if self.tell() + len(content) > self._most_bytes:
+            raise BackupError(
+                f"{self._name} has more than {self._most_bytes} bytes: it was not made by `backup`."
+            )
+        return super().write(content)
 
 
 class _Guarded:
@@ -170,13 +242,14 @@ class _Guarded:
             raise
 
 
-class _NameChecked:
-    """Takes the name's line off, and passes on what follows."""
+class _HeadChecked:
+    """Takes the head's line off, and passes on what follows."""
 
     def __init__(self, name: str, target: Writer) -> None:
         self._name = name
         self._target = target
         self._head: bytes | None = b""
+        self.signature = ""
         self.error: Exception | None = None
 
     def write(self, content: bytes, /) -> int:
@@ -192,24 +265,26 @@ class _NameChecked:
             self._target.write(content)
             return
         self._head += content
-        name, ends, rest = self._head.partition(b"\n")
-        if ends or len(self._head) > MAX_NAME_BYTES:
-            self._require(name)
+        head, ends, rest = self._head.partition(b"\n")
+        if ends or len(self._head) > MAX_HEAD_BYTES:
+            self._read_head(head)
             self._head = None
             if rest:
                 self._target.write(rest)
 
-    def _require(self, name: bytes) -> None:
-        if name != self._name.encode():
+    def _read_head(self, head: bytes) -> None:
+        name, _, signature = head[:MAX_HEAD_BYTES].decode(errors="replace").partition(" ")
+        if name != self._name:
             raise BackupError(
-                f"{self._name} contains another object, {name[:MAX_NAME_BYTES].decode(errors='replace')}: "
+                f"{self._name} contains another object, {name}: "
                 "somebody has renamed or replaced it. Use another back-up."
             )
+        self.signature = signature
 
     def flush(self) -> None:
         """For the library; the target is flushed by whoever opened it."""
 
     def finish(self) -> None:
-        """Raises BackupError if not even the name was whole."""
+        """Raises BackupError if not even the head was whole."""
         if self._head is not None:
-            self._require(self._head)
+            self._read_head(self._head)

@@ -8,6 +8,8 @@
 
 `<system>` is the cluster's system identifier. Positions are bytes of the WAL, hexadecimal with 16 digits; in
 a part's name they count from the segment's begin, with 8 digits. So names sort as time does.
+
+Whoever can write to a store chooses names. A name that these rules would not have made is not parsed.
 """
 
 import re
@@ -19,9 +21,13 @@ SEGMENT_BYTES: Final = 16 * 2**20
 SEGMENTS_PER_ID: Final = 2**32 // SEGMENT_BYTES
 SUFFIX: Final = ".age"
 MOMENT: Final = "%Y%m%dT%H%M%SZ"
+MAX_TIMELINE: Final = 2**32 - 1
+MAX_MS: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+_SYSTEM = re.compile(r"[0-9]{1,20}")
 _WAL = re.compile(r"([0-9A-F]{24})(?:\.([0-9a-f]{8})-([0-9a-f]{8}))?\.age")
-_COMPLETE = re.compile(r"complete\.(\d+)\.([0-9a-f]{16})\.([0-9a-f]{16})\.(\d+)\.age")
-_HISTORY = re.compile(r"(\d+)\.(\d+)\.([0-9a-f]{16})\.age")
+_COMPLETE = re.compile(r"complete\.([0-9]{1,10})\.([0-9a-f]{16})\.([0-9a-f]{16})\.([0-9]{1,15})\.age")
+_HISTORY = re.compile(r"([0-9]{1,10})\.([0-9]{1,10})\.([0-9a-f]{16})\.age")
 
 
 class WalPart(NamedTuple):
@@ -82,6 +88,19 @@ def name_segment(timeline: int, number: int) -> str:
     return f"{timeline:08X}{number // SEGMENTS_PER_ID:08X}{number % SEGMENTS_PER_ID:08X}"
 
 
+def is_system(name: str) -> bool:
+    """Whether this is a system identifier."""
+    return _SYSTEM.fullmatch(name) is not None
+
+
+def is_moment(name: str) -> bool:
+    """Whether this names a base back-up."""
+    try:
+        return format_moment(parse_moment(name)) == name
+    except ValueError:
+        return False
+
+
 def parse_wal(name: str) -> WalPart | None:
     """What an object below `wal/` contains. None for a name of another kind."""
     found = _WAL.fullmatch(name)
@@ -90,9 +109,9 @@ def parse_wal(name: str) -> WalPart | None:
     segment, begin, end = found.groups()
     number = int(segment[8:16], 16) * SEGMENTS_PER_ID + int(segment[16:], 16)
     first = number * SEGMENT_BYTES
-    if begin is None:
-        return WalPart(int(segment[:8], 16), first, first + SEGMENT_BYTES)
-    return WalPart(int(segment[:8], 16), first + int(begin, 16), first + int(end, 16))
+    start, ends = (0, SEGMENT_BYTES) if begin is None else (int(begin, 16), int(end, 16))
+    part = WalPart(int(segment[:8], 16), first + start, first + ends)
+    return part if start < ends <= SEGMENT_BYTES and part.timeline and part.name == name else None
 
 
 def parse_completed(name: str) -> Completed | None:
@@ -101,13 +120,19 @@ def parse_completed(name: str) -> Completed | None:
     if found is None:
         return None
     timeline, start, end, ended_ms = found.groups()
-    return Completed(int(timeline), int(start, 16), int(end, 16), int(ended_ms))
+    completed = Completed(int(timeline), int(start, 16), int(end, 16), int(ended_ms))
+    is_possible = 1 <= completed.timeline <= MAX_TIMELINE and completed.ended_ms <= MAX_MS
+    return completed if is_possible and completed.start <= completed.end and completed.name == name else None
 
 
 def parse_fork(name: str) -> Fork | None:
     """What the name of an object below `history/` says. None for a name of another kind."""
     found = _HISTORY.fullmatch(name)
-    return None if found is None else Fork(int(found[1]), int(found[2]), int(found[3], 16))
+    if found is None:
+        return None
+    fork = Fork(int(found[1]), int(found[2]), int(found[3], 16))
+    # A timeline that begins on itself would be followed for ever.
+    return fork if 1 <= fork.parent < fork.timeline <= MAX_TIMELINE and fork.name == name else None
 
 
 def parse_position(text: str) -> int:

@@ -8,6 +8,7 @@ Rules:
 
 import os
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -69,7 +70,10 @@ def open_store(url: str) -> Store:
 
 
 class FolderStore:
-    """Objects are files below a folder, which should be another machine's or another disk's."""
+    """Objects are files below a folder, which should be another machine's or another disk's.
+
+    Whoever can write there can make links and pipes. They are no objects.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -106,10 +110,10 @@ class FolderStore:
         """See `Store`."""
         with _named(self._root):
             try:
-                file = self._path(name).open("rb")
+                descriptor = os.open(self._path(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             except FileNotFoundError as error:
                 raise ObjectGone(f"The back-up folder {self._root} has no {name} any more.") from error
-        with file:
+        with os.fdopen(descriptor, "rb") as file:
             yield file
 
     def list_objects(self, prefix: str = "") -> list[StoredObject]:
@@ -143,11 +147,13 @@ class FolderStore:
 
 
 def _stat(path: Path) -> os.stat_result | None:
+    """What the system says of a file. None for what is none."""
     try:
-        return path.stat()
+        found = path.lstat()
     except FileNotFoundError:
         # It was removed while the folder was listed.
         return None
+    return found if stat.S_ISREG(found.st_mode) else None
 
 
 def _make_folder(folder: Path) -> None:
