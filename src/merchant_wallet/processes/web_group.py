@@ -3,7 +3,10 @@
 Rules:
 - The supervisor has the listening socket and answers nothing. The members accept on the same socket. So a
   connection that waits in its backlog is never lost when a member ends.
-- A member that ends by itself is started again after a growing pause.
+- A member that ends by itself is started again after a growing pause. So is one that is killed before it is
+  ready, up to `MAX_KILLED` times.
+- The first start fails if a member refuses to start, or is killed each time. Then the exit status is the
+  member's own, or 1. A member's death by a signal is never the group's exit status.
 - SIGTERM stops all members. SIGHUP replaces them, one after the other: a new one is ready before an old one
   hands over. First the supervisor executes its own program again, so that a new version takes over. Its pid
   stays. If the new program can't start, nothing is replaced.
@@ -39,6 +42,9 @@ SUCCESSOR: Final = "MERCHANT_WALLET_WEB_GROUP"
 SUPERVISOR_SEAT: Final = 1
 POLL_S: Final = 0.1
 KILL_MARGIN_S: Final = 10.0
+MAX_KILLED: Final = 5
+"""So many members may be killed before they are ready: the machine may lack memory for a while."""
+CANNOT_START: Final = 1
 
 
 class Inheritance(msgspec.Struct, frozen=True):
@@ -91,6 +97,7 @@ class WebGroup:
         self._members = [_adopt(*member) for member in inheritance.members]
         self._was_ready = bool(self._members)
         self._is_announced = False
+        self._killed = 0
         self._backoff = Backoff(immediate_first=True)
         self._due_s = 0.0
         self._stopping = threading.Event()
@@ -126,14 +133,19 @@ class WebGroup:
 
     def _note_end(self, member: Member, status: int) -> None:
         """A member has ended by itself."""
-        if not self._was_ready:
-            self.status = status or 1
+        if not member.is_ready and status <= 0:
+            self._killed += 1
+        cannot_start = not member.is_ready and (status > 0 or self._killed > MAX_KILLED)
+        if cannot_start and not self._was_ready:
+            self.status = max(status, CANNOT_START)
             self._stopping.set()
             if member.failure:
                 raise ConfigError(f"{member.failure}.")
+            log.error("the web processes can't start", status=status, killed=self._killed)
             return
-        if not member.is_ready and any(each.is_old for each in self._members):
+        if cannot_start and any(each.is_old for each in self._members):
             log.error("a new web process can't start; the old ones go on", reason=member.failure)
+            self._killed = 0
             for each in self._members:
                 each.is_old = False
         pause_s = self._backoff.next_pause_s(time.monotonic() - member.started_s)
@@ -167,7 +179,11 @@ class WebGroup:
         if time.monotonic() < self._due_s:
             return
         owned, taken = self._owned, {member.seat for member in self._members}
-        seat = min(set(range(FIRST_SEAT, SEATS)) - taken)
+        free = set(range(FIRST_SEAT, SEATS)) - taken
+        if not free:
+            # Members that hand over have them all. The first of them to end makes room.
+            return
+        seat = min(free)
         membership = Membership(owned.listening_fd, owned.shared_fd, owned.read_fd, seat, owned.is_kept)
         try:
             self._members.append(start_member(membership, self._inherited))
@@ -180,6 +196,7 @@ class WebGroup:
 
     def _announce(self) -> None:
         self._was_ready = self._is_announced = True
+        self._killed = 0
         log.info("web processes ready", count=self._settings.processes)
         self._on_ready(url_of(self._settings.host, self._listening))
         systemd.notify_ready()
@@ -216,6 +233,7 @@ class WebGroup:
                 ends_s += KILL_MARGIN_S
             self._members = [member for member in self._members if member.reap() is None]
             time.sleep(POLL_S / 2)
+        self._listening.close()
 
 
 def _adopt(pid: int, seat: int, is_leaving: bool) -> Member:

@@ -24,6 +24,7 @@ HAND_OVER: Final = signal.SIGUSR1
 READY_PREFIX: Final = "ready: "
 FAILED_PREFIX: Final = "failed: "
 CHECK_TIMEOUT_S: Final = 60.0
+LAST_WORDS_S: Final = 1.0
 
 
 class Membership(msgspec.Struct, frozen=True):
@@ -53,15 +54,18 @@ class Member:
         self.is_ready = output is None
         self.failure = ""
         self.started_s = time.monotonic()
+        self._listener: threading.Thread | None = None
         if output is not None:
-            threading.Thread(target=self._listen, args=(output,), daemon=True).start()
+            self._listener = threading.Thread(target=self._listen, args=(output,), daemon=True)
+            self._listener.start()
 
     def _listen(self, output: IO[str]) -> None:
-        for line in output:
-            if line.startswith(READY_PREFIX):
-                self.is_ready = True
-            elif line.startswith(FAILED_PREFIX):
-                self.failure = line.removeprefix(FAILED_PREFIX).strip()
+        with output:
+            for line in output:
+                if line.startswith(READY_PREFIX):
+                    self.is_ready = True
+                elif line.startswith(FAILED_PREFIX):
+                    self.failure = line.removeprefix(FAILED_PREFIX).strip()
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal. It is not reaped yet, so the pid is its own."""
@@ -73,9 +77,14 @@ class Member:
         self.signal(HAND_OVER)
 
     def reap(self) -> int | None:
-        """Its exit status, once it has ended."""
+        """Its exit status, once it has ended: a negative one is the signal that killed it."""
         pid, status = os.waitpid(self.pid, os.WNOHANG)
-        return os.waitstatus_to_exitcode(status) if pid else None
+        if not pid:
+            return None
+        # What it has said last is known when its output has ended.
+        if self._listener is not None:
+            self._listener.join(LAST_WORDS_S)
+        return os.waitstatus_to_exitcode(status)
 
 
 def start_member(membership: Membership, inherited: Iterable[int]) -> Member:
