@@ -1,6 +1,5 @@
 """`backup`: base back-ups of the own PostgreSQL, what the store has, and restoring it."""
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -90,11 +89,12 @@ def create(data: DataOption = None, as_json: JsonOption = False) -> None:
     """
     settings, (store, keys) = _open(data)
     from merchant_wallet.postgres.backups.base import create_base
-    from merchant_wallet.processes.base import prepare_master_key
+    from merchant_wallet.processes.base import check_master_key
+    from merchant_wallet.processes.wal_shipping import find_keyring
 
-    url = _find_own(settings)
+    url, keyring = _find_own(settings), find_keyring(settings)
+    run(data, lambda session: check_master_key(session.conn, keyring))
     keys = _add_signing_key(settings, keys)
-    asyncio.run(prepare_master_key(settings, find_database(settings)))
 
     progress = terminal.Progress()
 
@@ -295,9 +295,10 @@ def _open(data: Path | None) -> "tuple[Settings, tuple[Store, BackupKey]]":
 
 
 def _add_signing_key(settings: "Settings", keys: "BackupKey") -> "BackupKey":
-    from merchant_wallet.processes.wal_shipping import find_signing_key
+    from merchant_wallet.postgres.backups.encryption import SIGNING_KEY
+    from merchant_wallet.processes.wal_shipping import find_keyring
 
-    return keys.with_signing_key(find_signing_key(settings))
+    return keys.with_signing_key(find_keyring(settings).derive(SIGNING_KEY))
 
 
 def _open_store(settings: "Settings") -> "Store":

@@ -9,7 +9,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from psycopg import AsyncConnection
 
 from merchant_wallet.base import db
 from merchant_wallet.base.cells import Cell
@@ -85,11 +87,16 @@ async def prepare_master_key(settings: Settings, url: str) -> None:
                 "database has merchants: bring back the key they were made under."
             )
         keyring = Keyring(settings.master_key or load_or_create_master_key(settings.data))
-        try:
-            for merchant_id in merchants:
-                await store.load(connection, keyring, merchant_id)
-        except WrongMasterKey as error:
-            raise ConfigError(f"WALLET_MASTER_KEY: {error}") from error
+        await check_master_key(connection, keyring)
+
+
+async def check_master_key(connection: AsyncConnection[Any], keyring: Keyring) -> None:
+    """Check that the master key fits the database. Raises ConfigError."""
+    try:
+        for merchant_id in await store.find_first_and_last(connection):
+            await store.load(connection, keyring, merchant_id)
+    except WrongMasterKey as error:
+        raise ConfigError(f"WALLET_MASTER_KEY: {error}") from error
 
 
 class OpenTracing(NamedTuple):

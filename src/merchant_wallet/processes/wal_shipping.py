@@ -122,15 +122,15 @@ def open_destination(settings: Settings) -> tuple[Store, BackupKey]:
         raise ConfigError(str(error)) from error
 
 
-def find_signing_key(settings: Settings) -> bytes:
-    """The key that signs back-ups. It is derived from a master key that must be there. Raises ConfigError."""
+def find_keyring(settings: Settings) -> Keyring:
+    """The master key that signs back-ups. It is never made here. Raises ConfigError."""
     path = settings.data / MASTER_KEY_FILE
     if settings.master_key is None and not path.exists():
         raise ConfigError(
             f"Back-ups are signed with a key of the master key, and {path} is not there: bring it back from "
             "where you keep it, or set WALLET_MASTER_KEY."
         )
-    return Keyring(settings.master_key or load_key_file(path, "master key")).derive(SIGNING_KEY)
+    return Keyring(settings.master_key or load_key_file(path, "master key"))
 
 
 def remove_credentials(environment: Mapping[str, str]) -> dict[str, str]:
@@ -143,7 +143,7 @@ class Loop:
 
     def __init__(self, settings: Settings, parent_fd: int) -> None:
         self._store, key = open_destination(settings)
-        self._key = key.for_sealing().with_signing_key(find_signing_key(settings))
+        self._key = key.for_sealing().with_signing_key(find_keyring(settings).derive(SIGNING_KEY))
         self._url = settings.database_url or ""
         self._cluster = settings.data / "postgres"
         self._parent_fd = parent_fd

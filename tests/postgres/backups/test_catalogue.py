@@ -133,6 +133,15 @@ def test_a_restore_gets_whole_segments_and_the_parts_of_the_last(tmp_path: Path)
     ]
 
 
+def test_a_restore_gets_nothing_of_timelines_that_it_does_not_follow(tmp_path: Path) -> None:
+    fork = Fork(2, 1, 3 * SEGMENT_BYTES + 50)
+    wal = [segment(2), segment(3), segment(4), part(3, 0, 80, timeline=2), part(5, 0, 9, timeline=7)]
+    found = catalogue(tmp_path, {"20260101T000000Z": base(2)}, wal, (fork, Fork(7, 5, 9)))
+
+    needed = [each.part for each in found.list_needed(found.bases[0])]
+    assert needed == [segment(2), segment(3), part(3, 0, 80, timeline=2)]
+
+
 def test_strange_names_are_left_out_and_named(tmp_path: Path) -> None:
     strange = [
         "7/base/20260101T000000Z/complete.9.0000000000000000.0000000000000001.1.age",

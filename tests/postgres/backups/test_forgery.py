@@ -30,7 +30,7 @@ COMPLETED = Completed(1, 40, 300, 1000)
 FOLDER = f"{SYSTEM}/base/20260101T000000Z"
 BASE = BaseBackup(SYSTEM, "20260101T000000Z", COMPLETED, 0)
 PART = WalPart(1, 0, 100)
-FORK = Fork(2, 1, 50)
+FORK = Fork(2, 1, COMPLETED.end)
 
 
 def seal_unsigned(key: BackupKey, name: str, content: bytes) -> bytes:
@@ -253,6 +253,15 @@ def test_an_object_unpacks_to_what_its_name_says_and_to_no_more(
     with pytest.raises(BackupError, match=said):
         forged.fetch_wal()
     assert list(forged.target.iterdir()) == []
+
+
+def test_what_is_not_followed_is_not_opened(forged: Forged) -> None:
+    forged.put(f"{SYSTEM}/wal/{PART._replace(end=400).name}", gzip.compress(bytes(400)))
+    for name in (f"wal/{PART._replace(timeline=3).name}", f"history/{Fork(3, 2, 50).name}"):
+        forged.store.put(f"{SYSTEM}/{name}", b"of before there were signatures")
+    assert forged.fetch_wal() == [PART.segment, "00000003.history"]
+    # PostgreSQL sees that the number is taken.
+    assert (forged.target / "00000003.history").read_text() == "2\t0/32\tnot followed\n"
 
 
 def test_links_and_pipes_in_the_store_are_no_objects(forged: Forged, tmp_path: Path) -> None:

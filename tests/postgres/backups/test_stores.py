@@ -1,5 +1,7 @@
 """Objects in a folder and in a bucket of an S3-compatible server: whole or not at all, listed in order."""
 
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,11 @@ from merchant_wallet.postgres.backups.errors import BackupError, ObjectGone, Sto
 from merchant_wallet.postgres.backups.stores import Store, open_store
 
 LONG = bytes(range(256)) * 80_000
+LISTED = (
+    b'<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+    b"<IsTruncated>false</IsTruncated><Contents><Key>7//x</Key><Size>1</Size><ETag>x</ETag>"
+    b"<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents></ListBucketResult>"
+)
 
 
 def write_half(store: Store) -> None:
@@ -82,6 +89,29 @@ def test_a_bucket_that_does_not_exist_is_named(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     with pytest.raises(StoreAway, match="SignatureDoesNotMatch"):
         open_store("s3://wallet/here").put("1/wal/a", b"x")
+
+
+def test_a_key_for_which_a_bucket_can_not_be_listed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Bucket(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(LISTED)
+
+        def log_message(self, *words: object) -> None:
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Bucket) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        for name, text in (("ENDPOINT_URL", address), ("REGION", "x"), ("ACCESS_KEY_ID", "x")):
+            monkeypatch.setenv(f"AWS_{name}", text)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+        with pytest.raises(StoreAway, match=r'"7//x".* Remove that object'):
+            open_store("s3://wallet").list_objects()
+        server.shutdown()
+        thread.join()
 
 
 def test_plain_http_is_for_this_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,8 +64,13 @@ class Catalogue:
 
     def find_end(self, base: BaseBackup) -> WalEnd:
         """How far WAL without a gap reaches from a base back-up, over its newest timeline."""
+        return self._follow(base)[0]
+
+    def _follow(self, base: BaseBackup) -> tuple[WalEnd, dict[int, int]]:
+        """The end, and up to where each timeline is followed on the way to it."""
         timeline, position = base.completed.timeline, base.completed.end
         begun, stored_ms = position, base.completed.ended_ms
+        followed: dict[int, int] = {}
         while True:
             for stored in self._ordered(timeline):
                 if stored.part.start <= position < stored.part.end:
@@ -74,8 +79,10 @@ class Catalogue:
                 fork for fork in self.forks if fork.parent == timeline and begun <= fork.position <= position
             ]
             if not later:
-                return WalEnd(timeline, position, stored_ms)
+                followed[timeline] = position
+                return WalEnd(timeline, position, stored_ms), followed
             newest = max(later)
+            followed[timeline] = newest.position
             timeline, position, begun = newest.timeline, newest.position, newest.position
 
     def find_last_position(self, timeline: int) -> int | None:
@@ -83,14 +90,22 @@ class Catalogue:
         return max((stored.part.end for stored in self.wal if stored.part.timeline == timeline), default=None)
 
     def list_needed(self, base: BaseBackup) -> list[StoredWal]:
-        """The WAL that a restore from a base back-up may ask for, in order. No part within a longer one."""
+        """The WAL that a restore from a base back-up may ask for, in order.
+
+        No part within a longer one, and nothing of timelines that are not followed: they may be older than
+        signatures.
+        """
         first = base.completed.start // names.SEGMENT_BYTES
-        found = [each for each in self.wal if each.part.start // names.SEGMENT_BYTES >= first]
+        _, followed = self._follow(base)
         reached: dict[str, int] = {}
         needed = []
-        for each in sorted(found, key=lambda stored: (stored.part[:2], -stored.part.end)):
-            if each.part.end > reached.get(each.part.segment, 0):
-                reached[each.part.segment] = each.part.end
+        for each in sorted(self.wal, key=lambda stored: (stored.part[:2], -stored.part.end)):
+            part = each.part
+            is_reached = part.start <= followed.get(part.timeline, -1)
+            if not is_reached or part.start // names.SEGMENT_BYTES < first:
+                continue
+            if part.end > reached.get(part.segment, 0):
+                reached[part.segment] = part.end
                 needed.append(each)
         return needed
 

@@ -165,8 +165,14 @@ class Fetcher:
             if not stored.part.is_whole and not path.exists() and in_base.exists():
                 self._write(path, in_base.read_bytes(), 0)
             self._add_part(stored, target)
+        timeline = found.find_end(base).timeline
         for fork in found.forks:
-            content = self._open_history(f"{found.system}/{catalogue.HISTORY}/{fork.name}", fork)
+            # Of a timeline that is not followed PostgreSQL only sees that its number is taken.
+            content = (
+                self._open_history(f"{found.system}/{catalogue.HISTORY}/{fork.name}", fork)
+                if fork.timeline == timeline
+                else names.format_history(fork).encode()
+            )
             self._write(target / f"{fork.timeline:08X}.history", content, 0)
 
     def _add_part(self, stored: StoredWal, target: Path) -> None:

@@ -152,6 +152,11 @@ def read_history(text: str, timeline: int) -> Fork:
     return Fork(timeline, int(lines[-1][0]), parse_position(lines[-1][1]))
 
 
+def format_history(fork: Fork) -> str:
+    """A history file that says no more than its object's name."""
+    return f"{fork.parent}\t{format_position(fork.position)}\tnot followed\n"
+
+
 def format_moment(at_ms: int) -> str:
     """A moment as a name."""
     return datetime.fromtimestamp(at_ms // 1000, UTC).strftime(MOMENT)

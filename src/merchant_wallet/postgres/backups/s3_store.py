@@ -5,6 +5,7 @@ Rules:
   AWS_SECRET_ACCESS_KEY. Plain HTTP is allowed to this machine alone.
 - A long object is sent in parts, and appears when the last one has arrived.
 - A request is repeated for ten seconds. After that the caller decides.
+- The library lists no bucket that has a key such as `a//b`, which anybody may have made. The error names it.
 """
 
 import os
@@ -26,6 +27,7 @@ RETRY_S: Final = 10
 ENDPOINT: Final = "AWS_ENDPOINT_URL"
 LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 MAX_SAID: Final = 300
+IMPOSSIBLE: Final = "object with invalid path"
 
 
 class S3Store:
@@ -99,7 +101,10 @@ class S3Store:
             yield
         except (OSError, ValueError, self._library.exceptions.BaseError) as error:
             said = " ".join(str(error).partition("Debug source")[0].split())
-            raise StoreAway(f"The back-up store {self._place}: {said[:MAX_SAID]}.") from None
+            hint = " Remove that object: no back-up has such a name." if IMPOSSIBLE in said else ""
+            raise StoreAway(
+                f"The back-up store {self._place}: {said[:MAX_SAID].rstrip('.')}.{hint}"
+            ) from None
 
 
 class _Adapter:
