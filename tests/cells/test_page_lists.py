@@ -11,7 +11,7 @@ from tests.cells.layout import Layout
 from tests.reporting.conftest import COIN, EVM_ADDRESS, Clock, ReportingScene
 
 from merchant_wallet.base.cells import Databases
-from merchant_wallet.base.db import connect
+from merchant_wallet.base.db import connect, connect_sync
 from merchant_wallet.book.nonce_partitions import ensure_nonce_partitions
 from merchant_wallet.book.state import DAY_MS
 from merchant_wallet.book.writer import Writer
@@ -28,7 +28,7 @@ from merchant_wallet.reporting import (
     sub_users,
 )
 from merchant_wallet.reporting.callbacks import CallbackFilter
-from merchant_wallet.reporting.cells import Reach, Source
+from merchant_wallet.reporting.cells import BooksMoving, Reach, Source
 from merchant_wallet.reporting.deposits import DepositFilter
 from merchant_wallet.reporting.finance import months, movements
 from merchant_wallet.reporting.finance.periods import parse_month
@@ -140,6 +140,55 @@ async def _play(scene: ReportingScene) -> list[int]:
             status = "seen" if number % 2 else "held"
             await scene.add_deposit(shop, f"t{shop}-{number}", status=status, user_id=user.user_id)
     return shops
+
+
+def test_figures_have_a_book_once_that_moves_while_the_cells_are_read(layout: Layout) -> None:
+    async def scenario() -> None:
+        async with _opened(layout) as moved:
+            home, (shop, *_), clock = moved.scene.conn, moved.shops, moved.scene.clock
+            await rollup.advance_all(home, clock(), pause_s=0)
+            await rollup.advance_all(moved.far, clock(), pause_s=0)
+            home_was_read, moves = asyncio.Event(), [shop]
+
+            def move() -> None:
+                layout.move_book(moves.pop(), keeps=True)
+                with connect_sync(layout.url) as own:
+                    own.execute("update merchant set move_version = move_version + 1 where cell_id = 1")
+
+            @asynccontextmanager
+            async def take_home() -> AsyncIterator[Connection]:
+                yield home
+                home_was_read.set()
+
+            @asynccontextmanager
+            async def take_far() -> AsyncIterator[Connection]:
+                await home_was_read.wait()
+                if moves:
+                    await asyncio.to_thread(move)
+                    await rollup.advance_all(moved.far, clock(), pause_s=0)
+                yield moved.far
+
+            async def find(_: int) -> Source:
+                raise AssertionError("only all books are read")
+
+            async def list_all() -> Sequence[Source]:
+                return [Source("main", take_home), Source("far", take_far)]
+
+            before = await movements.rank_fees(moved.scene.cells, MONTH)
+            assert {one.merchant_id for one in before} == set(moved.shops)
+            assert await movements.rank_fees(Reach(find, list_all, home), MONTH) == before
+            assert not moves
+            # A mover that died in the switch: the book is closed in both cells.
+            await home.execute(
+                "insert into merchant_move"
+                " (merchant_id, move_id, state, from_cell_id, to_cell_id, began_ms, changed_ms)"
+                " values (%s, gen_random_uuid(), 'switching', 0, 1, 1, 1)",
+                (shop,),
+            )
+            with pytest.raises(BooksMoving, match="Try again in a moment"):
+                await movements.rank_fees(Reach(find, list_all, home), MONTH)
+
+    asyncio.run(scenario())
 
 
 MONTH = parse_month("2024-10")

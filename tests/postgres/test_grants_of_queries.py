@@ -57,7 +57,7 @@ RUN_BY: Final[Mapping[str, tuple[Side, ...]]] = {
     "postgres/jobs.sql": BOTH,
     "custody/records.sql": BOTH,
     "custody/treasury.sql": BOTH,
-    "custody/still_snapshots.sql": WORKER,
+    "custody/still_snapshots.sql": BOTH,
     "custody/sandbox.sql": WORKER,
     "deposits/chain_store.sql": WORKER,
     "deposits/deposits.sql": WORKER,

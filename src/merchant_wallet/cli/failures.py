@@ -45,6 +45,7 @@ def _explain_database(error: Exception) -> Failure | None:
     from merchant_wallet.base.cells import CellClosed
     from merchant_wallet.base.db import DatabaseReadOnly
     from merchant_wallet.book.errors import CommandFailed, CommitUnknown, Unavailable
+    from merchant_wallet.reporting.cells import BooksMoving
 
     missing = psycopg.errors
     unfit = missing.UndefinedTable | missing.UndefinedColumn | missing.UndefinedFunction
@@ -70,6 +71,8 @@ def _explain_database(error: Exception) -> Failure | None:
             "Look at `merchant-wallet book statement` before repeating it.",
             CANNOT_RUN,
         )
+    if isinstance(error, BooksMoving):
+        return Failure(str(error), CANNOT_RUN)
     if isinstance(error, Unavailable | CellClosed):
         return Failure(f"Not available now, nothing was done: {error}.", CANNOT_RUN)
     if isinstance(error, CommandFailed):

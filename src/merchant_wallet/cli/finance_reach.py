@@ -42,7 +42,7 @@ async def reach(session: Session) -> "AsyncIterator[Reach]":
         async def list_all() -> "list[Source]":
             return list(sources.values())
 
-        made = Reach(find, list_all)
+        made = Reach(find, list_all, session.conn)
         for name in reached.away:
             made.note_away(name)
         yield made

@@ -219,7 +219,7 @@ GRANTS: Final[Mapping[str, Grant]] = {
     "cell": Grant(_READ, "select, update (version, compared_ms, marked_no)"),
     "job": Grant("select, insert, delete", "select, insert, delete"),
     "cell_move": Grant(_READ, "select, update (state, changed_ms)"),
-    "merchant_move": Grant("", "select, update (state, changed_ms, give_up_ms)"),
+    "merchant_move": Grant(_READ, "select, update (state, changed_ms, give_up_ms)"),
     # Traces: the web side keeps them, the workers delete old ones.
     "order_trace": Grant("select, insert", "select, delete"),
     # The programs that run, what they report, and what people ask them to do.

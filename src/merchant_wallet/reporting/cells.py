@@ -6,6 +6,8 @@ Rules:
 - If no cell answers, the read fails.
 - With a single cell there is nothing to put together: its errors are the caller's, and it has no timeout of
   its own.
+- Cells are read one beside the other, so a book that moves meanwhile is in two answers or in none. Sums that
+  must have each book once are read with `read_still`.
 """
 
 import asyncio
@@ -17,6 +19,7 @@ import psycopg
 
 from merchant_wallet.base.cells import DEFAULT_CELL_NAME
 from merchant_wallet.base.db import TransientError, is_transient_error
+from merchant_wallet.custody.still_snapshots import read_moves
 from merchant_wallet.reporting.paging import Connection, Key, Order, Page, Read, Row, merge_rows, read_page
 
 T = TypeVar("T")
@@ -24,10 +27,17 @@ MAX_PARALLEL: Final = 8
 """At most so many cells are asked at once for one read."""
 TIMEOUT_S: Final = 2.0
 """A cell that has not answered by then counts as away."""
+STILL_TRIES: Final = 5
+STILL_PAUSE_S: Final = 0.3
+"""A book is between two cells for a second or two, or longer if its mover has died."""
 
 
 class AllAway(TransientError):
     """No cell answered."""
+
+
+class BooksMoving(TransientError):
+    """Books have moved between cells whenever all cells were read."""
 
 
 class Source(NamedTuple):
@@ -42,6 +52,20 @@ class Gathered(NamedTuple, Generic[T]):
 
     answers: tuple[T, ...]
     away: tuple[str, ...]
+
+
+async def read_still(home: Connection, read: Callable[[], Awaitable[T]]) -> T:
+    """What `read` reads in all cells, with each book in one of them. It is read again if a book has moved.
+
+    Raises BooksMoving.
+    """
+    for _ in range(STILL_TRIES):
+        before = await read_moves(home)
+        found = await read()
+        if not before.is_between and await read_moves(home) == before:
+            return found
+        await asyncio.sleep(STILL_PAUSE_S)
+    raise BooksMoving("A book is being moved between two cells. Try again in a moment.")
 
 
 async def gather(
@@ -121,10 +145,15 @@ class Reach:
     """
 
     def __init__(
-        self, find: Callable[[int], Awaitable[Source]], list_all: Callable[[], Awaitable[Sequence[Source]]]
+        self,
+        find: Callable[[int], Awaitable[Source]],
+        list_all: Callable[[], Awaitable[Sequence[Source]]],
+        home: Connection | None = None,
     ) -> None:
+        """`home` says whether books move. Without it, none does."""
         self._find = find
         self._list_all = list_all
+        self._watched = home
         self._away: dict[str, None] = {}
         self._misses = 0
 
@@ -153,6 +182,12 @@ class Reach:
         found = await gather(await self._choose(merchant_id), ask)
         self._note(found.away)
         return found.answers
+
+    async def read_still(self, read: Callable[[], Awaitable[T]]) -> T:
+        """What `read` asks of all cells, with each book once. Raises BooksMoving."""
+        if self._watched is None or len(await self._list_all()) == 1:
+            return await read()
+        return await read_still(self._watched, read)
 
     async def ask_one(self, ask: Callable[[Connection], Awaitable[T]], merchant_id: int) -> T:
         """The answer of a merchant's cell. Raises what it raises."""

@@ -172,7 +172,7 @@ class PageCells(Reach):
     """The cells as one page uses them."""
 
     def __init__(self, pools: CellPools, home: AsyncConnection, stack: AsyncExitStack) -> None:
-        super().__init__(self._find_source, self._list_sources)
+        super().__init__(self._find_source, self._list_sources, home)
         self._pools = pools
         self._home = home
         self._stack = stack

@@ -1,6 +1,8 @@
 """Reads the movements of a period, of one book or of all books together.
 
 Rules: amounts are units. What the rollup has not added yet is missing; `Lag` says how much, and since when.
+The sums of all books (`PLATFORM`) stay in a cell when a book leaves it, so moves don't change them. What is
+read book by book has each book once.
 """
 
 from collections import Counter
@@ -153,13 +155,15 @@ async def list_fees(cells: Reach, period: Period, merchant_id: int | None = None
 
 
 async def rank_fees(cells: Reach, period: Period) -> list[MerchantFees]:
-    """The fees of a period by merchant and currency, the most first."""
+    """The fees of a period by merchant and currency, the most first. Raises BooksMoving."""
     values = {
         "since_day": period.since_day,
         "until_day": period.until_day,
         "fees_ids": list(FEES_ID_OF.values()),
     }
-    found = await cells.ask(lambda cell: fetch(cell, QUERIES["rank_fees"].text, values))
+    found = await cells.read_still(
+        lambda: cells.ask(lambda cell: fetch(cell, QUERIES["rank_fees"].text, values))
+    )
     rows = [MerchantFees(**{**row, "units": int(row["units"])}) for row in chain.from_iterable(found)]
     return sorted(rows, key=lambda row: (row.currency != "USDT", -row.units, row.merchant_id))
 

@@ -111,14 +111,14 @@ def _read(row: Row) -> ChainHeld:
 
 
 async def read_solvency(home: Connection, cells: Reach, chains: Sequence[str]) -> list[Solvency]:
-    """What is owed and held now, for each currency."""
+    """What is owed and held now, for each currency. Raises BooksMoving."""
     rows = await fetch(home, QUERIES["list_last"].text, {"chains": list(CODES)})
     held = [one for one in map(_read, rows) if one.chain in chains or one.held_units]
     compared = {one.chain for one in held}
     missing = tuple([chain for chain in chains if chain not in compared])
     return [
         Solvency(one.currency, one, tuple(held) if one.currency == USDT else (), missing)
-        for one in await read_held(cells)
+        for one in await cells.read_still(lambda: read_held(cells))
     ]
 
 
