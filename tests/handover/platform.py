@@ -51,6 +51,11 @@ class WebProcess:
         return self._process.pid
 
     @property
+    def is_started(self) -> bool:
+        """Whether its process was started."""
+        return self._process is not None
+
+    @property
     def port(self) -> int:
         """The port that it listens on."""
         return int(self.address.rpartition(":")[2])

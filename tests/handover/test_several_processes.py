@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import threading
 import urllib.request
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -20,6 +21,8 @@ from tests.crash.shop import Shop, run
 from tests.handover.load import Load
 from tests.handover.platform import PROGRAM, WebProcess, furnish
 from tests.waits import wait_until
+
+from merchant_wallet.processes.web_group import MAX_KILLED
 
 CONNECTIONS = 128
 BALANCE = "getMerchantBalance"
@@ -208,6 +211,30 @@ def test_figures_are_those_of_all_processes_also_of_killed_ones(database_url: st
 
 def _says_ready(web: WebProcess) -> bool:
     return _sum(_read_metrics(web), "wallet_sandbox") == 2
+
+
+@pytest.mark.extended
+def test_a_group_starts_though_its_first_members_are_killed(database_url: str, tmp_path: Path) -> None:
+    web = WebProcess(database_url, tmp_path / "web", "--processes", "2")
+    killed: set[int] = set()
+
+    def kill_each() -> None:
+        # At whatever moment of their start they are seen.
+        while len(killed) < MAX_KILLED - 1:
+            for pid in descendants(web.pid) - killed if web.is_started else ():
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
+
+    killer = threading.Thread(target=kill_each)
+    killer.start()
+    try:
+        web.start()
+        killer.join()
+        assert not alive(killed)
+        assert len(descendants(web.pid)) == 2
+        assert web.stop() == 0
+    finally:
+        web.end()
 
 
 def test_limits_hold_over_all_processes(database_url: str, group: RunGroup) -> None:
