@@ -12,7 +12,8 @@ import pytest
 from tests.cli.conftest import clean_environment
 from typer.testing import CliRunner
 
-from merchant_wallet.cli.backup_checks import judge_base, judge_shipping
+from merchant_wallet.base.config import load_settings
+from merchant_wallet.cli.backup_checks import find_newest, judge_base, judge_shipping
 from merchant_wallet.cli.program import app
 from merchant_wallet.merchants.keys import Keyring
 from merchant_wallet.postgres.backups.base import Manifest
@@ -74,7 +75,7 @@ def test_pruning_keeps_the_newest(tmp_path: Path) -> None:
     assert run("backup", "prune", "--keep", "0", status=2, backup_url=tmp_path / "store")
 
 
-def test_pruning_with_the_keys_counts_only_back_ups_that_are_authentic(tmp_path: Path) -> None:
+def test_pruning_and_doctor_with_the_keys_count_only_back_ups_that_are_authentic(tmp_path: Path) -> None:
     store = tmp_path / "store"
     fill(store)
     run("backup", "key", tmp_path / "backup.key")
@@ -91,6 +92,15 @@ def test_pruning_with_the_keys_counts_only_back_ups_that_are_authentic(tmp_path:
         "backup_key_file": tmp_path / "backup.key",
         "master_key": "ab" * 32,
     }
+
+    environment = {f"WALLET_{name.upper()}": str(value) for name, value in named.items()}
+    newest, fault = find_newest(load_settings(environment))
+    assert newest is not None
+    assert judge_base(60, fault).advice == "run `backup create`"
+    assert "7/base/20260104T000000Z/complete" in fault
+    del environment["WALLET_MASTER_KEY"]
+    environment["WALLET_DATA"] = str(tmp_path / "data")
+    assert find_newest(load_settings(environment)) == (newest, "")
 
     told = run("backup", "prune", "--keep", "1", "--json", **named)
     assert json.loads(told.stdout) == {"kept": ["20260103T000000Z"], "removedObjects": 2}

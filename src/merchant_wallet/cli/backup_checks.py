@@ -19,6 +19,7 @@ async def check_backup(conn: Any, settings: "Settings") -> AsyncIterator[Finding
     """A finding about the back-ups of the own PostgreSQL. None for somebody else's."""
     from merchant_wallet import postgres
     from merchant_wallet.base.clock import now_ms
+    from merchant_wallet.base.config import ConfigError
     from merchant_wallet.observability.backup_metrics import find_backup
     from merchant_wallet.postgres.backups.errors import BackupError
 
@@ -36,20 +37,35 @@ async def check_backup(conn: Any, settings: "Settings") -> AsyncIterator[Finding
     yield shipping
     if shipping.advice is None:
         try:
-            newest = await asyncio.to_thread(_find_newest, settings.backup_url)
-        except BackupError as error:
-            yield Finding(NAME, str(error), "make the store reachable from here, or run doctor where it is")
+            newest, fault = await asyncio.to_thread(find_newest, settings)
+        except (BackupError, ConfigError) as error:
+            hint = "make the store and its keys reachable from here, or run doctor where they are"
+            yield Finding(NAME, str(error), hint)
             return
-        yield judge_base(None if newest is None else (now_ms() - newest.completed.ended_ms) // 1000)
+        yield judge_base(None if newest is None else (now_ms() - newest.completed.ended_ms) // 1000, fault)
 
 
-def _find_newest(url: str) -> "BaseBackup | None":
+def find_newest(settings: "Settings") -> "tuple[BaseBackup | None, str]":
+    """The newest base back-up, and why it is none of ours, if the keys are here that show it."""
     from merchant_wallet.postgres.backups.catalogue import list_systems, read_catalogue
+    from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
+    from merchant_wallet.postgres.backups.fetching import require_authentic
     from merchant_wallet.postgres.backups.stores import open_store
+    from merchant_wallet.processes.wal_shipping import find_authenticating_key
 
-    store = open_store(url)
+    assert settings.backup_url is not None, "the caller has looked"
+    store = open_store(settings.backup_url)
     bases = [base for system in list_systems(store)[0] for base in read_catalogue(store, system).bases]
-    return max(bases, key=lambda base: base.completed.ended_ms, default=None)
+    newest = max(bases, key=lambda base: base.completed.ended_ms, default=None)
+    key = find_authenticating_key(settings)
+    try:
+        if newest is not None and key is not None:
+            require_authentic(store, key, newest)
+    except StoreAway:
+        raise
+    except BackupError as error:
+        return newest, str(error)
+    return newest, ""
 
 
 def judge_shipping(behind_s: int | None) -> Finding:
@@ -61,11 +77,13 @@ def judge_shipping(behind_s: int | None) -> Finding:
     return Finding(NAME, text, None if behind_s <= MAX_BEHIND_S else look)
 
 
-def judge_base(age_s: int | None) -> Finding:
-    """Judge the age of the newest base back-up. None: there is none."""
+def judge_base(age_s: int | None, fault: str = "") -> Finding:
+    """Judge the age of the newest base back-up, and who made it. None: there is none."""
     name = "base back-up"
     if age_s is None:
         return Finding(name, "there is none, so the WAL restores nothing", "run `backup create`")
+    if fault:
+        return Finding(name, fault, "run `backup create`")
     text = f"the newest is {age_s // 3600} h old"
     hint = "run `backup create` once a day or week: a restore replays all WAL since then"
     return Finding(name, text, hint=hint if age_s > MAX_AGE_S else None)

@@ -11,7 +11,7 @@ from merchant_wallet.cli import terminal
 from merchant_wallet.cli.failures import CANNOT_RUN, REFUSED, Failure
 from merchant_wallet.cli.journals import read_moment
 from merchant_wallet.cli.options import DataOption, JsonOption
-from merchant_wallet.cli.session import Session, find_database, has_master_key, read_settings, run
+from merchant_wallet.cli.session import Session, find_database, read_settings, run
 
 if TYPE_CHECKING:
     from merchant_wallet.base.settings import Settings
@@ -241,12 +241,12 @@ def _list_counted(
     """The newest `keep` base back-ups: the authentic ones, if the keys that show it are here."""
     from merchant_wallet.postgres.backups.errors import BackupError, StoreAway
     from merchant_wallet.postgres.backups.fetching import require_authentic
-    from merchant_wallet.processes.wal_shipping import open_destination
+    from merchant_wallet.processes.wal_shipping import find_authenticating_key
 
-    keys = None if settings.backup_key_file is None else open_destination(settings)[1]
-    if keys is None or not keys.identities or not has_master_key(settings):
+    keys = find_authenticating_key(settings)
+    if keys is None:
         return found.bases[-keep:]
-    keys, counted = _add_signing_key(settings, keys), []
+    counted = []
     for base in reversed(found.bases):
         try:
             require_authentic(store, keys, base)

@@ -133,6 +133,20 @@ def find_keyring(settings: Settings) -> Keyring:
     return Keyring(settings.master_key or load_key_file(path, "master key"))
 
 
+def find_authenticating_key(settings: Settings) -> BackupKey | None:
+    """The key that shows who made a back-up. None if its identity or the master key is not here.
+
+    Raises ConfigError.
+    """
+    if settings.backup_key_file is None:
+        return None
+    _, key = open_destination(settings)
+    is_here = settings.master_key is not None or (settings.data / MASTER_KEY_FILE).exists()
+    if not key.identities or not is_here:
+        return None
+    return key.with_signing_key(find_keyring(settings).derive(SIGNING_KEY))
+
+
 def remove_credentials(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment without what leads to the store."""
     return {name: text for name, text in environment.items() if not name.startswith(STORE_ONLY)}
