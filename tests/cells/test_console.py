@@ -36,6 +36,7 @@ LISTS = (
     "/console/safety",
     "/console/search?q=alice",
     "/console/inbox",
+    "/console/finance",
 )
 
 
@@ -94,7 +95,7 @@ def test_lists_show_the_merchants_of_all_cells(
     pages["all"] = owner.page("/console/inbox?show=all")
     for path, page in pages.items():
         assert AWAY not in page, path
-        if path not in ("/console", "/console/payouts", "/console/safety"):
+        if path not in ("/console", "/console/finance", "/console/payouts", "/console/safety"):
             assert page.count(f"/{near.merchant_id}") + page.count(str(near.order_id)[:-3]), path
     orders = pages["/console/withdrawals/all"]
     for one in (near, far):
